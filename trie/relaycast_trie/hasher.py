@@ -1,0 +1,69 @@
+"""Hash functions behind one interface: those that key storage, and those that a trie can be built with.
+
+Substrate tries hash with Blake2b-256. Keccak-256 and BLAKE3 stand beside it for what-if studies.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import blake3
+import xxhash
+from Crypto.Hash import keccak
+
+HASH_LENGTH = 32
+"""Bytes of a trie hash, whichever the function."""
+
+
+def blake2_256(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=32).digest()
+
+
+def blake2_128(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()
+
+
+def blake2_128_concat(data: bytes) -> bytes:
+    """``Blake2_128Concat``: the hash, then the data, so that keys can be read back (sp-core-hashing)."""
+    return blake2_128(data) + data
+
+
+def twox_64(data: bytes) -> bytes:
+    """xxHash64 with seed 0, little-endian."""
+    return xxhash.xxh64_intdigest(data, seed=0).to_bytes(8, "little")
+
+
+def twox_128(data: bytes) -> bytes:
+    """Two xxHash64 with seeds 0 and 1: pallet and storage item prefixes."""
+    return twox_64(data) + xxhash.xxh64_intdigest(data, seed=1).to_bytes(8, "little")
+
+
+def twox_64_concat(data: bytes) -> bytes:
+    """``Twox64Concat``: the hash, then the data."""
+    return twox_64(data) + data
+
+
+def keccak_256(data: bytes) -> bytes:
+    return keccak.new(digest_bits=256, data=data).digest()
+
+
+def blake3_256(data: bytes) -> bytes:
+    return blake3.blake3(data).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Hasher:
+    """A function that a trie is built with: ``digest`` takes any bytes and gives 32."""
+
+    name: str
+    digest: Callable[[bytes], bytes]
+
+    def __repr__(self) -> str:
+        return f"Hasher({self.name})"
+
+
+BLAKE2B_256 = Hasher("blake2b-256", blake2_256)
+KECCAK_256 = Hasher("keccak-256", keccak_256)
+BLAKE3_256 = Hasher("blake3", blake3_256)
+HASHERS = {hasher.name: hasher for hasher in (BLAKE2B_256, KECCAK_256, BLAKE3_256)}
+"""Every trie hasher by its name."""

@@ -1,0 +1,51 @@
+"""A trie node, decoded: empty, a leaf, or a branch with up to sixteen children.
+
+Substrate's tries have no extension nodes: a branch carries its own partial key. A child is named by ``bytes``:
+32 of them are a hash, fewer are the child's own encoding, inline in its parent.
+"""
+
+from dataclasses import dataclass, field
+
+CHILDREN = 16
+NO_CHILDREN: tuple[None, ...] = (None,) * CHILDREN
+
+
+@dataclass(frozen=True, slots=True)
+class HashedValue:
+    """A value that is stored outside of its node, under its ``hash`` (state version 1)."""
+
+    hash: bytes
+
+
+Value = bytes | HashedValue
+"""What a node holds: the bytes themselves, or their hash."""
+
+
+@dataclass(frozen=True, slots=True)
+class Empty:
+    """The root of a trie without keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """The end of one path: ``partial`` nibbles, then the value."""
+
+    partial: bytes
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """``partial`` nibbles, then sixteen ways on, at least one of them open; a value when a key ends here."""
+
+    partial: bytes
+    children: tuple[bytes | None, ...] = field(repr=False)
+    value: Value | None = None
+
+    def __repr__(self) -> str:
+        ways = "".join(f"{index:x}" for index, child in enumerate(self.children) if child is not None)
+        return f"Branch(partial={self.partial!r}, children={ways!r}, value={self.value!r})"
+
+
+Node = Empty | Leaf | Branch
+EMPTY = Empty()

@@ -1,0 +1,172 @@
+"""A storage proof: the nodes that a few reads of a trie need, and no others.
+
+Only a verified proof can be read. ``verify`` checks the path of every key from the root down and hands out a
+``VerifiedProof``; absence is ``None`` there. It is tolerant, as sp-trie is, of nodes that no path needs; ``strict``
+refuses those, and nodes that come twice.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from relaycast_trie.child_info import ChildInfo
+from relaycast_trie.exceptions import DuplicateNode, ProofError
+from relaycast_trie.hasher import BLAKE2B_256, Hasher
+from relaycast_trie.memory_db import NodeSource
+from relaycast_trie.recorder import Recorder
+from relaycast_trie.scale import ScaleReader, encode_bytes, encode_vec
+from relaycast_trie.trie_db import TrieDB
+from relaycast_trie.verify import VerifiedProof, child_trie, verify_nodes
+
+
+class StorageProof:
+    """A set of nodes and external values (sp-trie ``StorageProof``).
+
+    ``nodes`` is a frozenset; the order and the repetitions of what was given are gone, but ``strict`` verification
+    remembers that there were repetitions.
+    """
+
+    __slots__ = ("_repeated", "nodes")
+
+    def __init__(self, nodes: Iterable[bytes] = ()) -> None:
+        given = [bytes(node) for node in nodes]
+        self.nodes = frozenset(given)
+        self._repeated = _first_repeated(given) if len(given) != len(self.nodes) else None
+
+    @classmethod
+    def without_duplicates(cls, nodes: Iterable[bytes]) -> "StorageProof":
+        """Return the proof with these nodes; a node that comes twice is a ``DuplicateNode``.
+
+        sp-trie ``StorageProof::new_with_duplicate_nodes_check``.
+        """
+        proof = cls(nodes)
+        proof.refuse_duplicates()
+        return proof
+
+    @classmethod
+    def generate(
+        cls, db: NodeSource, root: bytes, keys: Iterable[bytes], *, hasher: Hasher = BLAKE2B_256
+    ) -> "StorageProof":
+        """Return what reading ``keys`` from the trie with this ``root`` touches; absent keys are proven absent."""
+        recorder = Recorder()
+        trie = TrieDB(db, root, hasher=hasher, recorder=recorder)
+        for key in keys:
+            trie.get(key)
+        return cls(recorder.nodes.values())
+
+    @classmethod
+    def generate_child(
+        cls, db: NodeSource, root: bytes, child_info: ChildInfo, keys: Iterable[bytes], *, hasher: Hasher = BLAKE2B_256
+    ) -> "StorageProof":
+        """Return what reading ``keys`` from a child trie touches, with the way to its root in the top trie.
+
+        Where there is no such child trie, its absence is what is proven (sp-state-machine ``prove_child_read``).
+        """
+        recorder = Recorder()
+        child = child_trie(TrieDB(db, root, hasher=hasher, recorder=recorder), child_info)
+        if child is not None:
+            for key in keys:
+                child.get(key)
+        return cls(recorder.nodes.values())
+
+    @classmethod
+    def merge(cls, proofs: Iterable["StorageProof"]) -> "StorageProof":
+        """Return all nodes of all ``proofs``, each once."""
+        return cls(frozenset().union(*(proof.nodes for proof in proofs)))
+
+    @classmethod
+    def decode(cls, data: bytes) -> "StorageProof":
+        """Return the proof that ``Vec<Vec<u8>>`` bytes hold; raises ``CodecError``, also for bytes left over."""
+        reader = ScaleReader(data)
+        nodes = [reader.bytes_() for _ in range(reader.length())]
+        reader.done()
+        return cls(nodes)
+
+    def encode(self) -> bytes:
+        """Return the proof as SCALE ``Vec<Vec<u8>>``, nodes in the order of their bytes."""
+        return encode_vec(encode_bytes(node) for node in self)
+
+    def verify(
+        self, root: bytes, keys: Iterable[bytes], *, strict: bool = False, hasher: Hasher = BLAKE2B_256
+    ) -> "VerifiedProof":
+        """Check the proof of ``keys`` against ``root`` and return their values.
+
+        Raises ``RootMismatch``, ``MissingNode``, ``InvalidNode``; ``strict`` adds ``DuplicateNode``, ``UnusedNodes``.
+        """
+        if strict:
+            self.refuse_duplicates()
+        return verify_nodes(self.by_hash(hasher), root, keys, strict=strict, hasher=hasher)
+
+    def verify_child(
+        self,
+        root: bytes,
+        child_info: ChildInfo,
+        keys: Iterable[bytes],
+        *,
+        strict: bool = False,
+        hasher: Hasher = BLAKE2B_256,
+    ) -> "VerifiedProof":
+        """Check the proof of a child trie's ``keys`` against the top trie's ``root``; without a child all are absent.
+
+        Raises what ``verify`` raises, and ``InvalidChildRoot``.
+        """
+        if strict:
+            self.refuse_duplicates()
+        nodes = self.by_hash(hasher)
+        return verify_nodes(nodes, root, keys, child_info=child_info, strict=strict, hasher=hasher)
+
+    @staticmethod
+    def verify_many(
+        roots: Iterable[bytes],
+        proofs: Iterable["StorageProof"],
+        keys: Iterable[Iterable[bytes]],
+        *,
+        strict: bool = False,
+    ) -> list["VerifiedProof | ProofError"]:
+        """Check many proofs in one call: the result of each, or the error that it gives."""
+        results: list[VerifiedProof | ProofError] = []
+        for root, proof, wanted in zip(roots, proofs, keys, strict=True):
+            try:
+                results.append(proof.verify(root, wanted, strict=strict))
+            except ProofError as error:
+                results.append(error)
+        return results
+
+    def by_hash(self, hasher: Hasher = BLAKE2B_256) -> dict[bytes, bytes]:
+        """Return the nodes by their hash."""
+        return {hasher.digest(node): node for node in self.nodes}
+
+    def refuse_duplicates(self) -> None:
+        """Raise ``DuplicateNode`` when a node was given twice."""
+        if self._repeated is not None:
+            raise DuplicateNode(BLAKE2B_256.digest(self._repeated))
+
+    @property
+    def proof_bytes(self) -> int:
+        """Bytes of all nodes, without the lengths that SCALE puts before them."""
+        return sum(map(len, self.nodes))
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(sorted(self.nodes))
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __bool__(self) -> bool:
+        return bool(self.nodes)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StorageProof) and self.nodes == other.nodes
+
+    def __hash__(self) -> int:
+        return hash(self.nodes)
+
+    def __repr__(self) -> str:
+        return f"<StorageProof {len(self)} nodes, {self.proof_bytes} bytes>"
+
+
+def _first_repeated(nodes: list[bytes]) -> bytes:
+    seen: set[bytes] = set()
+    for node in nodes:
+        if node in seen:
+            return node
+        seen.add(node)
+    raise AssertionError("called with unique nodes")
