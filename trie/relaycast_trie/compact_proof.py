@@ -112,11 +112,13 @@ def _child_roots(nodes: NodeSource, root: bytes, hasher: Hasher) -> list[bytes]:
         try:
             node = trie.load(reference, path)
         except MissingNode:
-            break
+            continue
         if isinstance(node, Empty):
             continue
         full = path + node.partial
         if full.startswith(CHILD_PATH) and node.value is not None:
+            if len(full) % 2:
+                raise InvalidNode(reference, f"a value at {len(full)} nibbles, where no key ends")
             if isinstance(node.value, HashedValue) or len(node.value) != HASH_LENGTH:
                 raise InvalidChildRoot(from_nibbles(full))
             roots.append(node.value)

@@ -31,6 +31,8 @@ class TrieDB:
     ) -> None:
         if len(root) != HASH_LENGTH:
             raise ValueError(f"a root has {HASH_LENGTH} bytes, got {len(root)}")
+        if len(root) != HASH_LENGTH:
+            raise ValueError(f"a root has {HASH_LENGTH} bytes, got {len(root)}")
         self.db = db
         self.root = root
         self.hasher = hasher
@@ -85,9 +87,11 @@ class TrieDB:
 
     def items(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """Iterate over keys and values under ``prefix``, in the order of the keys."""
-        for path, _, node in self.nodes(prefix=prefix):
+        for path, reference, node in self.nodes(prefix=prefix):
             if not isinstance(node, Empty) and node.value is not None:
                 full = path + node.partial
+                if len(full) % 2:
+                    raise InvalidNode(reference, f"a value at {len(full)} nibbles, where no key ends")
                 key = from_nibbles(full)
                 if key.startswith(prefix):
                     yield key, self.fetch_value(node.value, full)

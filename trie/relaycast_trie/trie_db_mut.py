@@ -136,6 +136,7 @@ class TrieDBMut:
         trail, node = self._walk(path)
         if node is None or node.value is None:
             return
+        self._load_what_merges(trail, path)
         self._touch(trail, path)
         self._release(node.value, path)
         node.value = None
@@ -294,6 +295,20 @@ class TrieDBMut:
         else:
             children[rest[shared]] = _MutableNode(rest[shared + 1 :], stored)
         return branch
+
+    def _load_what_merges(self, trail: list[tuple[_MutableNode, int]], path: bytes) -> None:
+        """Load the only child that a removal at ``path`` leaves behind: if it is missing, nothing has changed yet."""
+        node, depth = trail[-1]
+        gone: int | None = None
+        if node.children is None:
+            if len(trail) == 1 or trail[-2][0].value is not None:
+                return
+            node, depth = trail[-2]
+            gone = path[depth + len(node.partial)]
+        assert node.children is not None
+        left = [index for index, child in enumerate(node.children) if child is not None and index != gone]
+        if len(left) == 1:
+            self._child(node, left[0], path[:depth] + node.partial + bytes(left))
 
     def _normalise(self, node: _MutableNode, depth: int, path: bytes) -> None:
         """Turn a branch that lost something into what it must be now: a leaf, or one node with its only child."""

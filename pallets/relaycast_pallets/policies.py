@@ -1,0 +1,165 @@
+"""The choices on which the public drafts differ, each a small object, the one that holds every invariant first.
+
+A policy is handed to the subscriber; the algorithm never asks for its name. The others are kept so that designs can
+be compared on one trace, and so that it can be seen what they break.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from relaycast_trie.hasher import blake2_256
+from relaycast_xcm.primitives import DbWeight, ParaId, Weight
+
+Root = bytes
+
+MAX_NODE_BYTES = 750
+"""Room for every node that 32-byte keys can give rise to: a branch with all sixteen children has 531 to 564 bytes."""
+
+
+class OrderPolicy(Protocol):
+    """In which order publishers are looked at."""
+
+    def arrange(self, publishers: Iterable[ParaId], seed: bytes) -> list[ParaId]: ...
+
+
+class SystemFirstShuffled:
+    """System parachains by number, then the others in an order that ``seed`` shuffles: nobody is first for ever."""
+
+    def arrange(self, publishers: Iterable[ParaId], seed: bytes) -> list[ParaId]:
+        return sorted(
+            publishers, key=lambda para: (0, para.encode()[::-1]) if para.is_system else (1, self._lot(para, seed))
+        )
+
+    @staticmethod
+    def _lot(para: ParaId, seed: bytes) -> bytes:
+        return blake2_256(seed + para.encode())
+
+
+class SystemFirstNumeric:
+    """System parachains, then the others, by number: low numbers are always first."""
+
+    def arrange(self, publishers: Iterable[ParaId], seed: bytes) -> list[ParaId]:  # noqa: ARG002 - nothing is drawn
+        return sorted(publishers)
+
+
+class MeteringPolicy(Protocol):
+    """What a read weighs; sizes in bytes."""
+
+    def relay_node(self, db_weight: DbWeight, size: int) -> Weight: ...
+
+    def relay_value(self, db_weight: DbWeight, size: int) -> Weight: ...
+
+    def cached_node(self, db_weight: DbWeight, size: int) -> Weight: ...
+
+
+class EveryRead:
+    """One database read and the bytes read, for nodes, values and cached nodes alike."""
+
+    def relay_node(self, db_weight: DbWeight, size: int) -> Weight:
+        return Weight(db_weight.read, size)
+
+    relay_value = relay_node
+    cached_node = relay_node
+
+
+class ValuesOnly:
+    """Values are charged, nodes are free: the proof grows past the budget (the draft's ``process_proof``)."""
+
+    def relay_node(self, db_weight: DbWeight, size: int) -> Weight:  # noqa: ARG002 - free, that is the point
+        return Weight.ZERO
+
+    def relay_value(self, db_weight: DbWeight, size: int) -> Weight:
+        return Weight(db_weight.read, size)
+
+    cached_node = relay_node
+
+
+class RootCommitPolicy(Protocol):
+    """Which roots are remembered."""
+
+    def when_stopped(self, old: Root | None, new: Root) -> Root | None:
+        """Return the root to remember of a publisher that the budget cut short."""
+        ...
+
+    def when_complete(self, stored: Mapping[ParaId, Root], changed: Mapping[ParaId, Root]) -> dict[ParaId, Root]:
+        """Return all roots to remember, after the ``changed`` ones were dealt with."""
+        ...
+
+
+class WhenPublisherDone:
+    """A root is remembered once all its keys are dealt with; the others stay as they are."""
+
+    def when_stopped(self, old: Root | None, new: Root) -> Root | None:  # noqa: ARG002 - not before it is done
+        return old
+
+    def when_complete(self, stored: Mapping[ParaId, Root], changed: Mapping[ParaId, Root]) -> dict[ParaId, Root]:
+        return {**stored, **changed}
+
+
+class AfterFirstKey(WhenPublisherDone):
+    """The new root is remembered although keys are left: those keys are never delivered."""
+
+    def when_stopped(self, old: Root | None, new: Root) -> Root | None:  # noqa: ARG002 - the mistake itself
+        return new
+
+
+class ForgetUnchanged(WhenPublisherDone):
+    """Only what changed in this block is remembered: an unchanged publisher is delivered again every other block."""
+
+    def when_complete(self, stored: Mapping[ParaId, Root], changed: Mapping[ParaId, Root]) -> dict[ParaId, Root]:  # noqa: ARG002
+        return dict(changed)
+
+
+class CallbackPolicy(Protocol):
+    """Against which trie changes are told."""
+
+    def compared_with(self, base: Root | None) -> Root | None: ...
+
+
+class ChangedKeys:
+    """A key is delivered when its entry differs from the one dealt with before."""
+
+    def compared_with(self, base: Root | None) -> Root | None:
+        return base
+
+
+class AllKeysOnChange:
+    """Every subscribed key is delivered when anything of its publisher changed: all paths and values are read again."""
+
+    def compared_with(self, base: Root | None) -> Root | None:  # noqa: ARG002 - with nothing
+        return None
+
+
+class CachePolicy(Protocol):
+    """Which nodes stay on chain."""
+
+    def keeps(self, node: bytes) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class StructureNodes:
+    """Nodes of at most ``max_node_bytes`` on the paths of subscribed keys; 512 leaves out every full branch."""
+
+    max_node_bytes: int = MAX_NODE_BYTES
+
+    def keeps(self, node: bytes) -> bool:
+        return len(node) <= self.max_node_bytes
+
+
+class NoCache:
+    """Nothing stays: every block with a change proves all subscribed paths again."""
+
+    def keeps(self, node: bytes) -> bool:  # noqa: ARG002 - none
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """One choice of each kind."""
+
+    order: OrderPolicy = field(default_factory=SystemFirstShuffled)
+    metering: MeteringPolicy = field(default_factory=EveryRead)
+    root_commit: RootCommitPolicy = field(default_factory=WhenPublisherDone)
+    callback: CallbackPolicy = field(default_factory=ChangedKeys)
+    cache: CachePolicy = field(default_factory=StructureNodes)

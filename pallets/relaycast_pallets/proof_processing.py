@@ -1,0 +1,339 @@
+"""One algorithm in two modes: what the collator prunes by is what the chain verifies by.
+
+``process_proof`` walks the publishers from the cursor on, once around, reading what changed until the meter or the
+proof ends. With PRUNE it writes nothing: what it read is what the pruned proof holds. With VERIFY the subscriber
+takes over what was found. Running out of weight is a result with a cursor.
+
+A pass may take several blocks. Until a publisher is done its old root stays; which of its keys are dealt with, and
+against which root, is remembered, so that no change is told twice and none is lost, even one that is taken back.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from relaycast_pallets.node_cache import PublisherCache, marked_placements
+from relaycast_pallets.publisher_trie import derive_child_info
+from relaycast_pallets.publisher_walk import PublisherWalk, TrieDepthExceeded
+from relaycast_pallets.subscriber_plan import PublisherView, SubscriberPlan
+from relaycast_pallets.subscription import SubscribedKey
+from relaycast_pallets.tracked_proof import TrackedProof, decode_known
+from relaycast_trie.exceptions import InvalidChildRoot
+from relaycast_trie.hasher import HASH_LENGTH
+from relaycast_trie.nibbles import to_nibbles
+from relaycast_trie.node import Empty, HashedValue, Leaf, Node
+from relaycast_trie.storage_proof import StorageProof
+from relaycast_xcm.primitives import BlockNumber, ParaId, Weight, WeightMeter
+
+if TYPE_CHECKING:
+    from relaycast_pallets.subscriber import Subscriber
+
+Cursor = tuple[ParaId, SubscribedKey]
+"""The first key that was not dealt with."""
+
+
+class ProcessingMode(Enum):
+    """Whether what is found is kept: ``PRUNE`` in the collator, ``VERIFY`` on chain."""
+
+    PRUNE = "prune"
+    VERIFY = "verify"
+
+
+class ReadSource(Enum):
+    """Where a node came from, and as what."""
+
+    RELAY_TOP = "relay_top"
+    RELAY_NODE = "relay_node"
+    RELAY_VALUE = "relay_value"
+    CACHED_NODE = "cached_node"
+
+
+class NodeRead(NamedTuple):
+    """One read that was paid for; ``publisher`` is ``None`` in the relay chain's top trie."""
+
+    publisher: ParaId | None
+    node_hash: bytes
+    size: int
+    source: ReadSource
+
+
+@dataclass(slots=True)
+class PublisherChange:
+    """What a pass found of one publisher whose root moved, or whose last pass was cut short."""
+
+    para_id: ParaId
+    root: bytes | None
+    """The child root, ``None`` where the relay chain has no such child trie."""
+
+    finished: bool = False
+    disabled_by: TrieDepthExceeded | None = None
+    changed: list[tuple[SubscribedKey, bytes]] = field(default_factory=list)
+    """Keys with their new entries, in the order in which they were read."""
+
+    cache: PublisherCache = field(default_factory=PublisherCache)
+    bases: dict[SubscribedKey, bytes | None] = field(default_factory=dict)
+    """Of a publisher cut short: the root against which each key was last dealt with."""
+
+
+@dataclass(slots=True)
+class ProofProcessingResult:
+    """How a pass ended: ``cursor`` is ``None`` when it is complete."""
+
+    plan: SubscriberPlan
+    cursor: Cursor | None
+    changes: list[PublisherChange]
+    reads: list[NodeRead]
+    consumed: Weight
+
+    @property
+    def is_complete(self) -> bool:
+        return self.cursor is None
+
+    def __repr__(self) -> str:
+        end = "complete" if self.cursor is None else f"incomplete at publisher {self.cursor[0]}"
+        return f"<ProofProcessingResult {end}, {len(self.reads)} reads, {self.consumed}>"
+
+
+class _Stop(Exception):
+    """The meter, or the proof, has no more."""
+
+
+def process_proof(
+    mode: ProcessingMode,
+    proof: StorageProof | TrackedProof,
+    relay_root: bytes,
+    meter: WeightMeter,
+    subscriber: "Subscriber",
+    *,
+    seed: bytes = b"",
+    relay_parent_number: BlockNumber = 0,
+) -> ProofProcessingResult:
+    """Process a relay state proof for everything that ``subscriber`` subscribes to, within what ``meter`` allows.
+
+    ``seed`` shuffles the publishers; both modes must be given the same one. A ``TrackedProof`` learns what was read.
+    With ``VERIFY`` the subscriber's storage is written and its handler called, with times to live counted from
+    ``relay_parent_number``. Raises ``InvalidNode`` and ``InvalidChildRoot`` where the relay chain's state is broken.
+    """
+    tracked = proof if isinstance(proof, TrackedProof) else TrackedProof(proof, relay_root)
+    result = _Pass(tracked, meter, subscriber, seed).run()
+    if mode is ProcessingMode.VERIFY:
+        subscriber.apply(result, relay_parent_number=relay_parent_number)
+    return result
+
+
+class _Pass:
+    """One pass: the work in its order, and every read that it pays for."""
+
+    def __init__(self, proof: TrackedProof, meter: WeightMeter, subscriber: "Subscriber", seed: bytes) -> None:
+        self._proof = proof
+        self._meter = meter
+        self._plan = subscriber.plan()
+        self._seed = seed
+        self._known: dict[bytes, bytes] = {}
+        self._publishers: dict[ParaId, _PublisherPass] = {}
+        self._db_weight = subscriber.config.db_weight
+        self.policies = subscriber.policies
+        self.max_trie_depth = subscriber.config.max_trie_depth
+        self.reads: list[NodeRead] = []
+
+    def run(self) -> ProofProcessingResult:
+        before = self._meter.consumed
+        cursor: Cursor | None = None
+        for view, low, high in self._work():
+            publisher = self._publishers.setdefault(view.para_id, _PublisherPass(self, view))
+            try:
+                publisher.process(low, high)
+            except _Stop:
+                cursor = view.para_id, view.subscribed.keys[publisher.stopped_at]
+                break
+        changes = [change for publisher in self._publishers.values() if (change := publisher.change()) is not None]
+        return ProofProcessingResult(self._plan, cursor, changes, self.reads, self._meter.consumed - before)
+
+    def _work(self) -> list[tuple[PublisherView, int, int]]:
+        """Return publishers with ranges of their keys, rotated so that the cursor's key comes first."""
+        views = self._plan.views
+        order = self.policies.order.arrange(views, self._seed)
+        work = [(views[para_id], 0, len(views[para_id].subscribed.keys)) for para_id in order]
+        cursor = self._plan.cursor
+        if cursor is None or cursor[0] not in views or cursor[1] not in views[cursor[0]].subscribed.keys:
+            return work
+        at = order.index(cursor[0])
+        view, _, count = work[at]
+        key = view.subscribed.keys.index(cursor[1])
+        rotated = [(view, key, count), *work[at + 1 :], *work[:at]]
+        return [*rotated, (view, 0, key)] if key else rotated
+
+    def child_root(self, para_id: ParaId) -> bytes | None:
+        """Return the publisher's child root as the relay chain's top trie has it."""
+        key = derive_child_info(para_id).prefixed_storage_key()
+        path, depth, reference = to_nibbles(key), 0, self._proof.relay_root
+        while True:
+            data = reference
+            if len(reference) == HASH_LENGTH:
+                data = self.read_relay(None, reference, ReadSource.RELAY_TOP)
+            node = decode_known(reference, data)
+            if isinstance(node, Empty) or path[depth : depth + len(node.partial)] != node.partial:
+                return None
+            depth += len(node.partial)
+            if depth == len(path):
+                if node.value is not None and (isinstance(node.value, HashedValue) or len(node.value) != HASH_LENGTH):
+                    raise InvalidChildRoot(key)
+                return node.value
+            child = None if isinstance(node, Leaf) else node.children[path[depth]]
+            if child is None:
+                return None
+            depth, reference = depth + 1, child
+
+    def read_relay(self, publisher: ParaId | None, node_hash: bytes, source: ReadSource) -> bytes:
+        """Return a node or value of the proof, paid for once a block; raises ``_Stop``."""
+        data = self._known.get(node_hash)
+        if data is not None:
+            return data
+        data = self._proof.nodes.get(node_hash)
+        if data is None:
+            raise _Stop
+        if node_hash not in self._proof.accessed:
+            metering = self.policies.metering
+            charge = metering.relay_value if source is ReadSource.RELAY_VALUE else metering.relay_node
+            self._pay(charge(self._db_weight, len(data)), NodeRead(publisher, node_hash, len(data), source))
+            self._proof.accessed.add(node_hash)
+        self._known[node_hash] = data
+        return data
+
+    def pay_for_cached(self, publisher: ParaId, node_hash: bytes, data: bytes) -> None:
+        """Pay for a read of the parachain's own storage; raises ``_Stop``."""
+        weight = self.policies.metering.cached_node(self._db_weight, len(data))
+        self._pay(weight, NodeRead(publisher, node_hash, len(data), ReadSource.CACHED_NODE))
+
+    def _pay(self, weight: Weight, read: NodeRead) -> None:
+        if not self._meter.try_consume(weight):
+            raise _Stop
+        self.reads.append(read)
+
+
+class _PublisherPass:
+    """One publisher's part of a pass, in one range of keys, or in two when the cursor stood inside it."""
+
+    def __init__(self, run: _Pass, view: PublisherView) -> None:
+        self._run = run
+        self._view = view
+        self._walk = PublisherWalk(view.subscribed, self, max_depth=run.max_trie_depth)
+        self._root: bytes | None = None
+        self._root_known = False
+        self._done: list[tuple[int, int]] = []
+        self._disabled: TrieDepthExceeded | None = None
+        self._cached: dict[bytes, bytes | None] = {}
+        self._new: dict[bytes, bytes] = {}
+        self._saw_all_of_old = True
+        self.stopped_at = 0
+
+    def process(self, low: int, high: int) -> None:
+        """Deal with keys ``[low, high)``; raises ``_Stop``, and ``stopped_at`` says where."""
+        if not self._root_known:
+            self.stopped_at = low
+            self._root = self._run.child_root(self._view.para_id)
+            self._root_known = True
+        if self._root is None or self._is_unchanged() or self._disabled is not None:
+            return
+        for start, stop, base in self._runs(low, high):
+            compared = self._run.policies.callback.compared_with(base)
+            self._saw_all_of_old &= compared == base
+            try:
+                self._walk.walk(start, stop, new_root=self._root, old_root=compared)
+            except TrieDepthExceeded as error:
+                self._disabled = error
+                return
+            except _Stop:
+                self.stopped_at = self._walk.at
+                self._done.append((start, self._walk.at))
+                raise
+            self._done.append((start, stop))
+
+    def change(self) -> PublisherChange | None:
+        """Return what there is to keep, ``None`` when nothing moved."""
+        if not self._root_known or (self._root is not None and self._is_unchanged()):
+            return None
+        change = PublisherChange(self._view.para_id, self._root, disabled_by=self._disabled)
+        if self._root is None or self._disabled is not None:
+            change.finished = True
+            return change
+        change.changed = self._walk.changed
+        change.finished = sum(stop - start for start, stop in self._done) == len(self._view.subscribed.keys)
+        if change.finished:
+            change.cache = self._swept_cache()
+        else:
+            change.cache = PublisherCache(insert=self._kept(self._new))
+            change.bases = self._new_bases()
+        return change
+
+    def new_node(self, node_hash: bytes) -> Node:
+        cached = self._cached_node(node_hash)
+        if cached is not None:
+            return decode_known(node_hash, cached)
+        data = self._run.read_relay(self._view.para_id, node_hash, ReadSource.RELAY_NODE)
+        self._new[node_hash] = data
+        return decode_known(node_hash, data)
+
+    def new_value(self, value_hash: bytes) -> bytes:
+        return self._run.read_relay(self._view.para_id, value_hash, ReadSource.RELAY_VALUE)
+
+    def old_node(self, node_hash: bytes) -> Node | None:
+        cached = self._cached_node(node_hash)
+        return None if cached is None else decode_known(node_hash, cached)
+
+    def _cached_node(self, node_hash: bytes) -> bytes | None:
+        if node_hash not in self._cached:
+            data = self._view.cached_node(node_hash)
+            if data is not None:
+                self._run.pay_for_cached(self._view.para_id, node_hash, data)
+            self._cached[node_hash] = data
+        return self._cached[node_hash]
+
+    def _is_unchanged(self) -> bool:
+        return self._root == self._view.root and self._view.bases is None
+
+    def _runs(self, low: int, high: int) -> list[tuple[int, int, bytes | None]]:
+        """Return ranges of keys that were last dealt with against the same root."""
+        if not self._view.bases:
+            return [(low, high, self._view.root)]
+        runs: list[tuple[int, int, bytes | None]] = []
+        for index in range(low, high):
+            base = self._base(self._view.subscribed.keys[index])
+            if runs and runs[-1][2] == base:
+                runs[-1] = (runs[-1][0], index + 1, base)
+            else:
+                runs.append((index, index + 1, base))
+        return runs
+
+    def _base(self, key: SubscribedKey) -> bytes | None:
+        return self._view.root if self._view.bases is None else self._view.bases.get(key, self._view.root)
+
+    def _new_bases(self) -> dict[SubscribedKey, bytes | None]:
+        keys = self._view.subscribed.keys
+        bases = {key: self._base(key) for key in keys}
+        for start, stop in self._done:
+            bases.update(dict.fromkeys(keys[start:stop], self._root))
+        return bases
+
+    def _kept(self, nodes: dict[bytes, bytes]) -> dict[bytes, bytes]:
+        keeps = self._run.policies.cache.keeps
+        return {node_hash: data for node_hash, data in nodes.items() if keeps(data)}
+
+    def _swept_cache(self) -> PublisherCache:
+        """Return the changes that leave exactly the structure of the subscribed paths in the cache.
+
+        What came and what went is enough where every key was compared with the one old trie and nothing of that was
+        out of sight; otherwise all subscribed paths are marked anew.
+        """
+        kept, view, walk = self._kept(self._new), self._view, self._walk
+        settled = view.root is not None and view.bases is None and self._saw_all_of_old
+        if settled and not walk.old_unknown and len(kept) == len(self._new):
+            moved = Counter(node_hash for _, node_hash in walk.gained)
+            moved.subtract(node_hash for _, node_hash in walk.lost)
+            return PublisherCache.moved(moved, view.shared_nodes(), kept)
+        assert self._root is not None
+        stored = view.cached_nodes()
+        known = stored | self._new
+        placements = marked_placements(view.subscribed, self._root, known)
+        return PublisherCache.exactly(placements, self._kept(known), stored)

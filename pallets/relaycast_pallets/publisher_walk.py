@@ -1,0 +1,192 @@
+"""The changed paths of one publisher: its new child trie and the old one, walked side by side.
+
+Both are followed for all subscribed keys at once, in the order of the keys. Where the same node stands at the same
+nibble prefix in both, everything below is unchanged and nothing more is read. Nodes are compared by prefix, not by
+depth (a key that comes or goes moves the others up or down) and not by mere presence in the cache (two keys may
+have equal leaves).
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from relaycast_pallets.subscription import SubscribedKey
+from relaycast_trie.exceptions import RelaycastError
+from relaycast_trie.hasher import HASH_LENGTH, blake2_256
+from relaycast_trie.nibbles import to_nibbles
+from relaycast_trie.node import Branch, Empty, HashedValue, Node, Value
+from relaycast_trie.node_codec import decode_node
+
+Place = tuple[int, bytes]
+"""A node to come: its depth in nibbles, and how its parent names it."""
+
+Placement = tuple[bytes, bytes]
+"""A node that has a hash, with the nibble prefix at which it stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A path ended at this value."""
+
+    value: Value
+
+
+Side = Place | End | None
+"""Where a path stands in one of the two tries; ``None`` when that trie has nothing for it."""
+
+
+class TrieDepthExceeded(RelaycastError):
+    """A path of the publisher has more than ``limit`` nodes with a hash."""
+
+    def __init__(self, key: SubscribedKey, limit: int) -> None:
+        super().__init__(key, limit)
+        self.key = key
+        self.limit = limit
+
+    def __str__(self) -> str:
+        return f"the path of key 0x{self.key.hex()} has more than {self.limit} nodes"
+
+
+class NodeReads(Protocol):
+    """How a walk gets at nodes; what it may not have now raises, and the walk is left."""
+
+    def new_node(self, node_hash: bytes) -> Node: ...
+
+    def new_value(self, value_hash: bytes) -> bytes: ...
+
+    def old_node(self, node_hash: bytes) -> Node | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribedPaths:
+    """Subscribed keys of one publisher in their order, with their nibbles."""
+
+    keys: tuple[SubscribedKey, ...]
+    paths: tuple[bytes, ...]
+
+    @classmethod
+    def of(cls, keys: Sequence[SubscribedKey]) -> "SubscribedPaths":
+        return cls(tuple(keys), tuple(map(to_nibbles, keys)))
+
+
+class PublisherWalk:
+    """Walks keys ``[low, high)`` of ``subscribed``; ``at`` is the key under work, all before it are dealt with.
+
+    ``changed`` gathers key and entry; ``gained`` and ``lost`` the placements met in the new and in the old trie
+    alone; ``old_unknown`` tells that a part of the old trie could not be seen.
+    """
+
+    __slots__ = ("_max_depth", "_reads", "at", "changed", "gained", "lost", "old_unknown", "subscribed")
+
+    def __init__(self, subscribed: SubscribedPaths, reads: NodeReads, *, max_depth: int) -> None:
+        self.subscribed = subscribed
+        self._reads = reads
+        self._max_depth = max_depth
+        self.at = 0
+        self.changed: list[tuple[SubscribedKey, bytes]] = []
+        self.gained: set[Placement] = set()
+        self.lost: set[Placement] = set()
+        self.old_unknown = False
+
+    def walk(self, low: int, high: int, *, new_root: bytes, old_root: bytes | None) -> None:
+        """Deal with keys ``[low, high)``; raises ``TrieDepthExceeded`` and what the reads raise."""
+        self._visit(low, high, (0, new_root), None if old_root is None else (0, old_root), 0)
+        self.at = high
+
+    def _visit(self, low: int, high: int, new: Side, old: Side, hashed: int) -> None:
+        """Deal with keys that both sides lead to; ``hashed`` nodes with a hash are above on the new side."""
+        if new == old:
+            return
+        self.at = low
+        if isinstance(new, tuple) and isinstance(old, tuple) and new[0] == old[0]:
+            self._visit_both(low, high, new, old, hashed)
+        elif isinstance(new, tuple) and (not isinstance(old, tuple) or new[0] <= old[0]):
+            node, hashed = self._read_new(low, new, hashed)
+            for start, stop, side in self._ways(low, high, new[0], node):
+                self._visit(start, stop, side, old, hashed)
+        elif isinstance(old, tuple):
+            old_node = self._read_old(low, old)
+            for start, stop, side in self._ways(low, high, old[0], old_node):
+                self._visit(start, stop, new, side, hashed)
+        else:
+            self._compare(low, new, old)
+
+    def _visit_both(self, low: int, high: int, new: Place, old: Place, hashed: int) -> None:
+        new_node, hashed = self._read_new(low, new, hashed)
+        old_node = self._read_old(low, old)
+        if not (isinstance(new_node, Branch) and isinstance(old_node, Branch) and new_node.partial == old_node.partial):
+            for start, stop, side in self._ways(low, high, new[0], new_node):
+                self._visit(start, stop, side, old, hashed)
+            return
+        path = self.subscribed.paths[low][: new[0]] + new_node.partial
+        below = len(path)
+        for nibble, (new_child, old_child) in enumerate(zip(new_node.children, old_node.children, strict=True)):
+            if new_child != old_child:
+                start, stop = self._under(low, high, path + bytes([nibble]))
+                if start < stop:
+                    new_side = None if new_child is None else (below + 1, new_child)
+                    old_side = None if old_child is None else (below + 1, old_child)
+                    self._visit(start, stop, new_side, old_side, hashed)
+
+    def _ways(self, low: int, high: int, depth: int, node: Node | None) -> list[tuple[int, int, Side]]:
+        """Split the keys by where ``node`` leads them: all of them, in their order."""
+        if node is None or isinstance(node, Empty):
+            return [(low, high, None)]
+        path = self.subscribed.paths[low][:depth] + node.partial
+        first, last = self._under(low, high, path)
+        ways: list[tuple[int, int, Side]] = [(low, first, None)] if low < first else []
+        ways += self._branches(first, last, path, node) if first < last else []
+        return [*ways, (last, high, None)] if last < high else ways
+
+    def _branches(self, first: int, last: int, path: bytes, node: Node) -> list[tuple[int, int, Side]]:
+        paths, depth = self.subscribed.paths, len(path)
+        assert not isinstance(node, Empty)
+        if len(paths[first]) == depth:
+            return [(first, last, None if node.value is None else End(node.value))]
+        ways: list[tuple[int, int, Side]] = []
+        while first < last:
+            nibble = paths[first][depth]
+            _, stop = self._under(first, last, path + bytes([nibble]))
+            child = node.children[nibble] if isinstance(node, Branch) else None
+            ways.append((first, stop, None if child is None else (depth + 1, child)))
+            first = stop
+        return ways
+
+    def _under(self, low: int, high: int, prefix: bytes) -> tuple[int, int]:
+        """Return the range of keys whose paths start with ``prefix``."""
+        paths = self.subscribed.paths
+        start = bisect_left(paths, prefix, low, high)
+        return start, bisect_left(paths, prefix + b"\x10", start, high)
+
+    def _read_new(self, low: int, place: Place, hashed: int) -> tuple[Node, int]:
+        depth, reference = place
+        if len(reference) != HASH_LENGTH:
+            return decode_node(reference), hashed
+        if hashed == self._max_depth:
+            raise TrieDepthExceeded(self.subscribed.keys[low], self._max_depth)
+        node = self._reads.new_node(reference)
+        self.gained.add((self.subscribed.paths[low][:depth], reference))
+        return node, hashed + 1
+
+    def _read_old(self, low: int, place: Place) -> Node | None:
+        depth, reference = place
+        if len(reference) != HASH_LENGTH:
+            return decode_node(reference)
+        node = self._reads.old_node(reference)
+        if node is None:
+            self.old_unknown = True
+        self.lost.add((self.subscribed.paths[low][:depth], reference))
+        return node
+
+    def _compare(self, index: int, new: Side, old: Side) -> None:
+        """Both paths of one key have ended: note the entry if there is one and it differs."""
+        if not isinstance(new, End) or (isinstance(old, End) and _digest(new.value) == _digest(old.value)):
+            return
+        value = new.value
+        entry = self._reads.new_value(value.hash) if isinstance(value, HashedValue) else value
+        self.changed.append((self.subscribed.keys[index], entry))
+
+
+def _digest(value: Value) -> bytes:
+    return value.hash if isinstance(value, HashedValue) else blake2_256(value)

@@ -1,0 +1,132 @@
+"""The keys and values of one trie, flat: every read is one dictionary lookup, every change is remembered.
+
+What changed since the last seal is a set of keys; what changed inside a transaction is a journal that can be undone.
+The order of the keys is built when it is first asked for and kept from then on.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from sortedcontainers import SortedList
+
+
+class Journal:
+    """What the innermost open transaction has overwritten: each key's first old value, and whether it was unsealed.
+
+    ``frame`` is ``None`` outside of transactions.
+    """
+
+    __slots__ = ("frame",)
+
+    def __init__(self) -> None:
+        self.frame: dict[tuple[Storage, bytes], tuple[bytes | None, bool]] | None = None
+
+
+class Storage:
+    """One trie's keys and values. Storages of one state share a ``journal``."""
+
+    __slots__ = ("_journal", "_order", "_values", "unsealed")
+
+    def __init__(self, journal: Journal, values: Mapping[bytes, bytes] | None = None) -> None:
+        self._journal = journal
+        self._values: dict[bytes, bytes] = dict(values or {})
+        self._order: SortedList | None = None
+        self.unsealed: set[bytes] = set()
+
+    def get(self, key: bytes) -> bytes | None:
+        return self._values.get(key)
+
+    def exists(self, key: bytes) -> bool:
+        return key in self._values
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Write ``value``. An equal value counts as a change: in version 1 it moves a large value out of its node."""
+        old = self._values.get(key)
+        self._remember(key, old)
+        self._values[key] = value
+        if old is None and self._order is not None:
+            self._order.add(key)
+
+    def kill(self, key: bytes) -> None:
+        """Remove ``key``; one that is not there is no error."""
+        old = self._values.get(key)
+        if old is None:
+            return
+        self._remember(key, old)
+        del self._values[key]
+        if self._order is not None:
+            self._order.remove(key)
+
+    def next_key(self, key: bytes) -> bytes | None:
+        """Return the first key after ``key``, which need not exist; ``None`` at the end."""
+        order = self._ordered()
+        index: int = order.bisect_right(key)
+        return order[index] if index < len(order) else None
+
+    def iter_prefix(self, prefix: bytes, *, start_after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+        """Iterate over ``(key, value)`` under ``prefix`` in the order of the keys.
+
+        ``start_after`` need not exist any more. Keys may come and go meanwhile: it goes on after
+        the last one it gave.
+        """
+        key = self.next_key(start_after) if start_after is not None and start_after >= prefix else self._first(prefix)
+        while key is not None and key.startswith(prefix):
+            yield key, self._values[key]
+            key = self.next_key(key)
+
+    def count_prefix(self, prefix: bytes) -> int:
+        """Return how many keys start with ``prefix``, without visiting them."""
+        order = self._ordered()
+        end = _end_of(prefix)
+        last: int = len(order) if end is None else order.bisect_left(end)
+        return last - int(order.bisect_left(prefix))
+
+    def clear_prefix(self, prefix: bytes) -> int:
+        """Remove every key under ``prefix`` and return how many there were."""
+        keys = [key for key, _ in self.iter_prefix(prefix)]
+        for key in keys:
+            self.kill(key)
+        return len(keys)
+
+    def items(self) -> Iterator[tuple[bytes, bytes]]:
+        """Iterate over all keys and values, in no order."""
+        return iter(self._values.items())
+
+    def restore(self, key: bytes, old: bytes | None, *, was_unsealed: bool) -> None:
+        """Undo a change of ``key``: part of a transaction that rolls back."""
+        present = key in self._values
+        if old is None:
+            self._values.pop(key, None)
+        else:
+            self._values[key] = old
+        if self._order is not None and present != (old is not None):
+            (self._order.remove if present else self._order.add)(key)
+        if not was_unsealed:
+            self.unsealed.discard(key)
+
+    def _remember(self, key: bytes, old: bytes | None) -> None:
+        frame = self._journal.frame
+        if frame is not None and (self, key) not in frame:
+            frame[self, key] = (old, key in self.unsealed)
+        self.unsealed.add(key)
+
+    def _ordered(self) -> SortedList:
+        if self._order is None:
+            self._order = SortedList(self._values)
+        return self._order
+
+    def _first(self, prefix: bytes) -> bytes | None:
+        order = self._ordered()
+        index: int = order.bisect_left(prefix)
+        return order[index] if index < len(order) else None
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"<Storage {len(self)} keys, {len(self.unsealed)} unsealed>"
+
+
+def _end_of(prefix: bytes) -> bytes | None:
+    """Return the first byte string after all that start with ``prefix``; ``None`` when there is none."""
+    stripped = prefix.rstrip(b"\xff")
+    return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None

@@ -1,0 +1,59 @@
+"""A relay state proof that remembers which of its nodes were read, and demands at the end that all were.
+
+Sets are compared, never counts: a proof padded with as many foreign nodes as it lacks must not pass.
+"""
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from relaycast_trie.exceptions import CodecError, InvalidNode, UnusedNodes
+from relaycast_trie.node import Node
+from relaycast_trie.node_codec import decode_node
+from relaycast_trie.storage_proof import StorageProof
+from relaycast_trie.trie_db import TrieDB
+
+DECODED_NODES = 1 << 15
+"""Decoded nodes kept: what PRUNE decodes, VERIFY meets again."""
+
+_decode = lru_cache(maxsize=DECODED_NODES)(decode_node)
+
+
+class TrackedProof:
+    """The nodes of a ``proof`` under ``relay_root``; ``accessed`` are the hashes of those read so far."""
+
+    __slots__ = ("accessed", "nodes", "relay_root")
+
+    def __init__(self, proof: StorageProof, relay_root: bytes) -> None:
+        self.nodes = proof.by_hash()
+        self.relay_root = relay_root
+        self.accessed: set[bytes] = set()
+
+    def record(self, node_hash: bytes, _data: bytes, /) -> None:
+        """Count a node as read."""
+        self.accessed.add(node_hash)
+
+    def read_static(self, keys: Iterable[bytes]) -> dict[bytes, bytes | None]:
+        """Read keys of the relay chain's top trie outside of any budget.
+
+        Raises ``RootMismatch``, ``MissingNode`` and ``InvalidNode``.
+        """
+        trie = TrieDB(self.nodes, self.relay_root, recorder=self)
+        return {key: trie.get(key) for key in keys}
+
+    def read_nodes(self) -> StorageProof:
+        """Return the proof with the nodes that were read, and no others."""
+        return StorageProof(self.nodes[node_hash] for node_hash in self.accessed if node_hash in self.nodes)
+
+    def ensure_no_unused_nodes(self) -> None:
+        """Raise ``UnusedNodes`` unless every node of the proof was read (cumulus ``AccessedNodesTracker``)."""
+        unused = self.nodes.keys() - self.accessed
+        if unused:
+            raise UnusedNodes(tuple(sorted(unused)))
+
+
+def decode_known(node_hash: bytes, data: bytes) -> Node:
+    """Return the node with these bytes, decoded once for all who meet it; raises ``InvalidNode``."""
+    try:
+        return _decode(data)
+    except CodecError as error:
+        raise InvalidNode(node_hash, error.reason, error.offset) from None

@@ -1,0 +1,228 @@
+"""Proofs in arrays: made without a Python object a node, and verified many in one call.
+
+An ``ArrayProof`` is a ``StorageProof`` whose set of nodes is made when somebody asks for it. A proof that the kernels
+cannot follow goes to the plain verifier, which says what is wrong with it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from relaycast_trie.columns import column_of_list, spread_out, strings_in
+from relaycast_trie.exceptions import ProofError
+from relaycast_trie.kernels.decode import PLAN
+from relaycast_trie.kernels.tables import Column
+from relaycast_trie.kernels.verify import ABSENT, HOLDS, UNUSED, hash_strings, verify_proofs
+from relaycast_trie.node_codec import EMPTY_NODE
+from relaycast_trie.storage_proof import StorageProof
+from relaycast_trie.verify import VerifiedProof
+
+Bytes = npt.NDArray[np.uint8]
+Offsets = npt.NDArray[np.int64]
+_NO_TRAILS = np.empty(0, np.int64)
+
+
+class ArrayProof(StorageProof):
+    """A storage proof that keeps its nodes one after another; equal to any proof with the same nodes."""
+
+    __slots__ = ("_set", "arrays")
+
+    def __init__(self, nodes: Iterable[bytes] = ()) -> None:
+        given = list(nodes)
+        column, count = column_of_list(given)
+        spread = spread_out(column, count)
+        self.arrays = column.data, np.append(spread.at, len(column.data))
+        self._set: frozenset[bytes] | None = None
+        self._repeated = None
+
+    @classmethod
+    def of_arrays(cls, data: Bytes, offsets: Offsets) -> "ArrayProof":
+        """Return the proof whose nodes are the bytes between consecutive offsets."""
+        proof = cls.__new__(cls)
+        proof.arrays = data, offsets
+        proof._set = None
+        proof._repeated = None
+        return proof
+
+    @classmethod
+    def of_empty(cls, count: int) -> "ArrayProof":
+        """Return the proof that reading ``count`` keys of the empty trie gives."""
+        return cls([EMPTY_NODE] if count else [])
+
+    @property
+    def nodes(self) -> frozenset[bytes]:  # type: ignore[override]
+        """The nodes as a set."""
+        if self._set is None:
+            self._set = frozenset(strings_in(*self.arrays))
+        return self._set
+
+    def __reduce__(self) -> Any:
+        return ArrayProof.of_arrays, self.arrays
+
+
+class ArrayValues(Mapping[bytes, bytes | None]):
+    """Values by key, cut out of the nodes of a proof when the first of them is asked for."""
+
+    __slots__ = ("_known", "_source")
+
+    def __init__(self, data: Bytes, keys: Sequence[bytes], places: npt.NDArray[np.int64]) -> None:
+        self._source: tuple[Bytes, Sequence[bytes], npt.NDArray[np.int64]] | None = (data, keys, places)
+        self._known: dict[bytes, bytes | None] = {}
+
+    @property
+    def _values(self) -> dict[bytes, bytes | None]:
+        if self._source is not None:
+            data, keys, places = self._source
+            view = memoryview(data)
+            self._known = {
+                key: None if at == ABSENT else bytes(view[at : at + size])
+                for key, at, size in zip(keys, places[0::3].tolist(), places[1::3].tolist(), strict=True)
+            }
+            self._source = None
+        return self._known
+
+    def __getitem__(self, key: bytes) -> bytes | None:
+        return self._values[key]
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __reduce__(self) -> Any:
+        return dict, (self._values,)
+
+    def __repr__(self) -> str:
+        return repr(self._values)
+
+
+def verify_many(
+    roots: Iterable[bytes],
+    proofs: Iterable[StorageProof],
+    keys: Iterable[Iterable[bytes]],
+    *,
+    strict: bool = False,
+) -> list[VerifiedProof | ProofError]:
+    """Check many proofs in one call: the values that each proves, or the error that it gives.
+
+    The errors are those of ``StorageProof.verify``: a proof that does not hold is handed to it.
+    """
+    given = list(proofs)
+    wanted = [list(some) for some in keys]
+    expected = [bytes(root) for root in roots]
+    if not len(given) == len(wanted) == len(expected):
+        raise ValueError(f"{len(expected)} roots, {len(given)} proofs and {len(wanted)} lists of keys")
+    for root in expected:
+        if len(root) != 32:
+            raise ValueError(f"a root has 32 bytes, got {len(root)}")
+    walked = _walk_all(expected, given, wanted)
+    results: list[VerifiedProof | ProofError] = []
+    for number, (root, proof, some) in enumerate(zip(expected, given, wanted, strict=True)):
+        status = walked.status[number]
+        if status == HOLDS or (status == UNUSED and not strict):
+            places = walked.values[3 * walked.key_ends[number] : 3 * walked.key_ends[number + 1]]
+            values = ArrayValues(walked.nodes.data, some, places)
+            results.append(VerifiedProof(root, cast(dict[bytes, bytes | None], values)))
+        else:
+            results.append(_verify_plainly(proof, root, some, strict))
+    if strict:
+        for number, proof in enumerate(given):
+            if proof._repeated is not None:
+                results[number] = _verify_plainly(proof, expected[number], wanted[number], strict)
+    return results
+
+
+@dataclass(frozen=True, slots=True)
+class _Walked:
+    """What the walks of all keys of all proofs found, as ``verify_proofs`` writes it."""
+
+    nodes: Column
+    node_ends: Offsets
+    key_ends: Offsets
+    used: Bytes
+    values: Offsets
+    trails: Offsets
+    status: list[int]
+
+
+def _walk_all(
+    roots: Sequence[bytes],
+    proofs: Sequence[StorageProof | Sequence[bytes]],
+    keys: Sequence[Sequence[bytes]],
+    *,
+    trail: int = 0,
+    to_end: bool = False,
+) -> _Walked:
+    """Hash all nodes and walk all keys; ``trail`` nodes of each way are written down."""
+    nodes, node_ends = _nodes_of(proofs)
+    count = int(node_ends[-1])
+    wanted, key_count = column_of_list(keys[0] if len(keys) == 1 else list(chain.from_iterable(keys)))
+    key_ends = _ends(keys)
+    hashes = np.empty(32 * count, np.uint8)
+    hash_strings(nodes, count, hashes)
+    most = int((node_ends[1:] - node_ends[:-1]).max(initial=0))
+    used = np.zeros(count, np.uint8)
+    values = np.empty(3 * key_count, np.int64)
+    trails = np.full(trail * key_count, -1, np.int64)
+    status = np.empty(len(roots), np.uint8)
+    verify_proofs(
+        nodes,
+        hashes,
+        node_ends,
+        np.frombuffer(bytearray().join(roots), np.uint8),
+        wanted,
+        key_ends,
+        np.empty(4 << most.bit_length(), np.int32),
+        np.zeros(PLAN * (count + 1), np.int64),
+        used,
+        values,
+        trails,
+        status,
+        to_end,
+    )
+    return _Walked(nodes, node_ends, key_ends, used, values, trails, status.tolist())
+
+
+def _ends(groups: Sequence[Sequence[Any]]) -> Offsets:
+    """Return where each group starts and ends when all groups come one after another."""
+    ends = np.zeros(len(groups) + 1, np.int64)
+    np.cumsum([len(group) for group in groups], out=ends[1:])
+    return ends
+
+
+def _nodes_of(proofs: Sequence[StorageProof | Sequence[bytes]]) -> tuple[Column, Offsets]:
+    """Return the nodes of all proofs in one column, and where those of each proof start and end."""
+    groups = [proof.arrays if isinstance(proof, ArrayProof) else _arrays_of(proof) for proof in proofs]
+    if len(groups) == 1:
+        data, offsets = groups[0]
+        ends = np.array([0, len(offsets) - 1])
+    else:
+        data = np.concatenate([part for part, _ in groups]) if groups else np.empty(0, np.uint8)
+        shifts = np.cumsum([0, *(len(part) for part, _ in groups)])
+        starts = [part_offsets[:-1] + shift for (_, part_offsets), shift in zip(groups, shifts, strict=False)]
+        offsets = np.append(np.concatenate(starts) if starts else _NO_TRAILS, len(data))
+        ends = np.cumsum([0, *(len(part_offsets) - 1 for _, part_offsets in groups)])
+    at = offsets[:-1]
+    return Column(data, at, (offsets[1:] - at).astype(np.int32), -1), ends
+
+
+def _arrays_of(proof: StorageProof | Sequence[bytes]) -> tuple[Bytes, Offsets]:
+    nodes = list(proof.nodes) if isinstance(proof, StorageProof) else proof
+    offsets = np.zeros(len(nodes) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, nodes), np.int64, len(nodes)), out=offsets[1:])
+    return np.frombuffer(bytearray().join(nodes), np.uint8), offsets
+
+
+def _verify_plainly(
+    proof: StorageProof, root: bytes, keys: Sequence[bytes], strict: bool
+) -> VerifiedProof | ProofError:
+    """Return what the plain verifier says of a proof that the kernels did not accept."""
+    try:
+        return StorageProof.verify(proof, root, keys, strict=strict)
+    except ProofError as error:
+        return error

@@ -1,0 +1,108 @@
+"""The shape of a whole trie from sorted keys, in one pass over neighbours.
+
+How many nibbles a key shares with the one before it says where the two part, and there stands a branch. Branches stay
+open on a stack until a key parts higher up. The order of hashing comes out of it too: by height, children first.
+"""
+
+import numpy as np
+
+from relaycast_trie.kernels.memory import Int32s, Int64s, kernel
+from relaycast_trie.kernels.tables import NO_START, Branches, Entries, nibble, place, shared_nibbles
+
+UNSORTED = -1
+FULL = -2
+
+
+@kernel
+def _attach(entries: Entries, branches: Branches, heights: Int32s, node: int, parent: int, key_at: int) -> None:
+    depth = branches.depth[parent]
+    way = nibble(entries.key.data, key_at, depth)
+    branches.child[parent * 16 + way] = node
+    branches.ways[parent] |= np.uint16(1 << way)
+    height = np.int32(0)
+    if node > 0:
+        entries.start[node - 1] = depth + 1
+    else:
+        branches.start[-node - 1] = depth + 1
+        height = heights[-node - 1]
+    heights[parent] = max(heights[parent], height + np.int32(1))
+
+
+@kernel
+def build_branches(
+    entries: Entries, count: int, branches: Branches, heights: Int32s, stack: Int32s, result: Int64s
+) -> int:
+    """Fill ``branches`` (all zero) for the first ``count`` entries; return how many there are.
+
+    ``result[0]`` is the root's node. Returns ``UNSORTED`` when the keys do not strictly ascend, ``FULL`` when the
+    branches do not fit in their table; ``stack`` has room for twice the longest key.
+    """
+    used = 0
+    top = -1
+    result[0] = 0
+    at, size = place(entries.key, 0) if count else (0, 0)
+    for i in range(1, count + 1):
+        shared = np.int64(-1)
+        next_at, next_size = at, size
+        if i < count:
+            next_at, next_size = place(entries.key, i)
+            shared = shared_nibbles(entries.key.data, at, size, entries.key.data, next_at, next_size)
+            if shared == 2 * next_size:
+                return UNSORTED
+            if shared < 2 * size and nibble(entries.key.data, at, shared) > nibble(
+                entries.key.data, next_at, shared
+            ):
+                return UNSORTED
+        node = np.int64(i)
+        while top >= 0 and branches.depth[stack[top]] > shared:
+            parent = np.int64(stack[top])
+            _attach(entries, branches, heights, node, parent, at)
+            node = -(parent + 1)
+            top -= 1
+        if shared < 0:
+            result[0] = node
+        elif top >= 0 and branches.depth[stack[top]] == shared:
+            _attach(entries, branches, heights, node, np.int64(stack[top]), at)
+        else:
+            if used == len(branches.depth):
+                return FULL
+            branches.depth[used] = shared
+            branches.sample[used] = i - 1
+            if shared == 2 * size:
+                branches.value[used] = i
+                entries.start[i - 1] = NO_START
+                heights[used] = 1
+            else:
+                _attach(entries, branches, heights, node, np.int64(used), at)
+            top += 1
+            stack[top] = used
+            used += 1
+        at, size = next_at, next_size
+    if result[0] > 0:
+        entries.start[result[0] - 1] = 0
+    elif result[0] < 0:
+        branches.start[-result[0] - 1] = 0
+    return used
+
+
+@kernel
+def order_by_height(heights: Int32s, count: int, order: Int32s, levels: Int64s) -> int:
+    """Write the numbers of the first ``count`` branches to ``order``, low ones first; return how many heights there are.
+
+    Those of height ``h + 1`` are ``order[levels[h] : levels[h + 1]]``; ``levels`` is all zero and has room for one
+    more than the highest.
+    """
+    highest = np.int64(0)
+    for i in range(count):
+        highest = max(highest, np.int64(heights[i]))
+        levels[heights[i]] += 1
+    for height in range(1, highest + 1):
+        levels[height] += levels[height - 1]
+    for i in range(count - 1, -1, -1):
+        place = heights[i]
+        levels[place] -= 1
+        order[levels[place]] = i
+    for height in range(highest):
+        levels[height] = levels[height + 1]
+    levels[highest] = count
+    return highest

@@ -1,0 +1,183 @@
+"""Where the parts of an encoded node lie, for bytes that nobody vouches for.
+
+A plan is a row of eight numbers: kind, nibbles of the partial key, where that starts, bitmap, where the value starts,
+its bytes, where the children start, and whether every child is a hash, so that their places can be computed. The
+decoder accepts exactly what ``node_codec.decode_node`` accepts.
+"""
+
+import numpy as np
+
+from relaycast_trie.kernels.memory import Bytes, Int64s, kernel
+from relaycast_trie.kernels.tables import nibble, shared_nibbles
+
+PLAN = 8
+KIND, COUNT, PARTIAL, WAYS, VALUE_AT, VALUE_SIZE, CHILDREN, UNIFORM = range(PLAN)
+
+UNSEEN, EMPTY, LEAF, BRANCH = 0, 1, 2, 3
+NO_VALUE, HASHED = -1, -2
+"""In place of the bytes of a value: there is none, or there is its hash."""
+
+MAX_COUNT = 0xFFFF
+
+
+@kernel
+def read_length(data: Bytes, at: int, end: int) -> tuple[int, int]:
+    """Return a canonical compact length whose bytes are there, and where they start; (-1, 0) for anything else."""
+    if at >= end:
+        return np.int64(-1), np.int64(0)
+    mode = np.int64(data[at]) & 3
+    size = 1 if mode == 0 else 2 if mode == 1 else 4 if mode == 2 else 5
+    if at + size > end:
+        return np.int64(-1), np.int64(0)
+    if mode == 0:
+        length = np.int64(data[at]) >> 2
+    elif mode == 1:
+        length = (np.int64(data[at]) | np.int64(data[at + 1]) << 8) >> 2
+        if length < 1 << 6:
+            return np.int64(-1), np.int64(0)
+    else:
+        first = 0 if mode == 2 else 1
+        if mode == 3 and data[at] != 3:
+            return np.int64(-1), np.int64(0)
+        length = np.int64(0)
+        for i in range(4):
+            length |= np.int64(data[at + first + i]) << 8 * i
+        if mode == 2:
+            length >>= 2
+        if length < (1 << 14 if mode == 2 else 1 << 30):
+            return np.int64(-1), np.int64(0)
+    if length > end - at - size:
+        return np.int64(-1), np.int64(0)
+    return length, at + size
+
+
+@kernel
+def _partial_count(data: Bytes, at: int, end: int, mask: int) -> tuple[int, int]:
+    count = np.int64(data[at]) & mask
+    at += 1
+    if count < mask:
+        return count, at
+    while count - 1 <= MAX_COUNT:
+        if at >= end:
+            return np.int64(-1), at
+        more = np.int64(data[at])
+        at += 1
+        count += more
+        if more < 255:
+            return count, at
+    return np.int64(MAX_COUNT), at
+
+
+@kernel
+def _children(data: Bytes, at: int, end: int, ways: int, plans: Int64s, row: int) -> bool:
+    plans[row + CHILDREN] = at
+    uniform = 1
+    while ways:
+        ways &= ways - 1
+        length, start = read_length(data, at, end)
+        if length < 0:
+            return False
+        if length != 32:
+            uniform = 0
+        at = start + length
+    plans[row + UNIFORM] = uniform
+    return True
+
+
+@kernel
+def plan_node(data: Bytes, at: int, size: int, plans: Int64s, row: int) -> bool:
+    """Write the plan of the node in ``data[at : at + size]`` from ``plans[row]`` on; return whether it decodes."""
+    end = at + size
+    if size <= 0:
+        return False
+    first = np.int64(data[at])
+    hashed = False
+    branch = False
+    if first == 0:
+        plans[row + KIND] = EMPTY
+        return True
+    mask = 0x3F
+    if first >= 0x40:
+        branch = first >= 0x80
+    elif first >= 0x20:
+        mask, hashed = 0x1F, True
+    elif first >= 0x10:
+        mask, hashed, branch = 0x0F, True, True
+    else:
+        return False
+    valued = hashed or first & 0xC0 != 0x80
+
+    count, at = _partial_count(data, at, end, mask)
+    if count < 0 or (count + 1) // 2 > end - at:
+        return False
+    if count & 1 and data[at] > 15:
+        return False
+    plans[row + KIND] = BRANCH if branch else LEAF
+    plans[row + COUNT] = count
+    plans[row + PARTIAL] = at
+    at += (count + 1) // 2
+    ways = np.int64(0)
+    if branch:
+        if at + 2 > end:
+            return False
+        ways = np.int64(data[at]) | np.int64(data[at + 1]) << 8
+        if ways == 0:
+            return False
+        at += 2
+    plans[row + WAYS] = ways
+    plans[row + VALUE_SIZE] = NO_VALUE
+    if hashed:
+        if at + 32 > end:
+            return False
+        plans[row + VALUE_AT] = at
+        plans[row + VALUE_SIZE] = HASHED
+        at += 32
+    elif valued:
+        length, start = read_length(data, at, end)
+        if length < 0:
+            return False
+        plans[row + VALUE_AT] = start
+        plans[row + VALUE_SIZE] = length
+        at = start + length
+    return not branch or _children(data, at, end, ways, plans, row)
+
+
+@kernel
+def child_place(data: Bytes, plans: Int64s, row: int, way: int) -> tuple[int, int]:
+    """Return where the reference to the child ``way`` of a planned branch starts, and its bytes; (0, -1) for none."""
+    ways = plans[row + WAYS]
+    if not ways >> way & 1:
+        return np.int64(0), np.int64(-1)
+    before = ways & ((1 << way) - 1)
+    at = plans[row + CHILDREN]
+    while before:
+        before &= before - 1
+        if plans[row + UNIFORM]:
+            at += 33
+        else:
+            length, start = read_length(data, at, len(data))
+            at = start + length
+    length, start = read_length(data, at, len(data))
+    return start, length
+
+
+@kernel
+def partial_fits(nodes: Bytes, plans: Int64s, row: int, keys: Bytes, at: int, size: int, depth: int) -> bool:
+    """Return whether a key goes on from nibble ``depth`` as the partial key of a planned node does."""
+    count = plans[row + COUNT]
+    packed = plans[row + PARTIAL]
+    if count > 2 * size - depth:
+        return False
+    if (count ^ depth) & 1:
+        odd = count & 1
+        for i in range(count):
+            if nibble(nodes, packed, i + odd) != nibble(keys, at, depth + i):
+                return False
+        return True
+    if count & 1:
+        if nodes[packed] != nibble(keys, at, depth):
+            return False
+        packed += 1
+        depth += 1
+    part = count >> 1
+    return shared_nibbles(nodes, packed, part, keys, at + (depth >> 1), part) == 2 * part

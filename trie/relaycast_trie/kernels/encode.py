@@ -1,0 +1,259 @@
+"""Nodes to bytes and their references: written into a buffer a batch at a time, hashed in lanes.
+
+The layout is that of ``node_codec``: header, packed partial key, bitmap, value, children.
+"""
+
+import numpy as np
+
+from relaycast_trie.kernels.blake2b import hash_messages
+from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy, copy32, kernel, lowest_bit
+from relaycast_trie.kernels.tables import (
+    EXTERNAL,
+    NO_START,
+    SIZE,
+    Branches,
+    Entries,
+    nibble,
+    place,
+)
+
+BATCH = 256
+"""Nodes that are written before they are hashed: enough to keep the lanes busy, few enough to stay in the cache."""
+BATCH_BYTES = 1 << 16
+BRANCH_BYTES = 16 * 33 + 64
+"""What a branch takes beyond its partial key and its value; also room for copies of whole slots."""
+
+
+@kernel
+def header_size(mask: int, count: int) -> int:
+    """Return the bytes of a header for ``count`` nibbles whose first byte holds up to ``mask``."""
+    return 1 if count < mask else 2 + (count - mask) // 255
+
+
+@kernel
+def write_header(out: Bytes, at: int, kind: int, mask: int, count: int) -> int:
+    """Write a header and return where it ends."""
+    if count < mask:
+        out[at] = kind | count
+        return at + 1
+    out[at] = kind | mask
+    at += 1
+    left = count - mask
+    while left >= 255:
+        out[at] = 255
+        at += 1
+        left -= 255
+    out[at] = left
+    return at + 1
+
+
+@kernel
+def write_partial(out: Bytes, at: int, data: Bytes, key_at: int, start: int, end: int) -> int:
+    """Pack the nibbles ``start`` to ``end`` of a key and return where they end."""
+    if end & 1:
+        i = start
+        if (end - start) & 1:
+            out[at] = nibble(data, key_at, i)
+            at += 1
+            i += 1
+        while i < end:
+            out[at] = nibble(data, key_at, i) << 4 | nibble(data, key_at, i + 1)
+            at += 1
+            i += 2
+        return at
+    first = start >> 1
+    if start & 1:
+        out[at] = data[key_at + first] & 15
+        at += 1
+        first += 1
+    size = (end >> 1) - first
+    copy(out, at, data, key_at + first, size)
+    return at + size
+
+
+@kernel
+def compact_size(number: int) -> int:
+    """Return the bytes of a SCALE compact length."""
+    if number < 1 << 6:
+        return 1
+    if number < 1 << 14:
+        return 2
+    return 4 if number < 1 << 30 else 5
+
+
+@kernel
+def write_compact(out: Bytes, at: int, number: int) -> int:
+    """Write a SCALE compact length and return where it ends."""
+    if number < 1 << 6:
+        out[at] = number << 2
+        return at + 1
+    if number < 1 << 14:
+        out[at] = (number << 2 | 1) & 255
+        out[at + 1] = number >> 6
+        return at + 2
+    size = 4
+    shown = number << 2 | 2
+    if number >= 1 << 30:
+        out[at] = 3
+        at += 1
+        shown = number
+    for i in range(size):
+        out[at + i] = shown >> 8 * i & 255
+    return at + size
+
+
+@kernel
+def _write_value(entries: Entries, entry: int, out: Bytes, at: int) -> int:
+    if entries.state[entry] & EXTERNAL:
+        copy32(out, at, entries.value_hash, entry * 32)
+        return at + 32
+    value_at, size = place(entries.value, entry)
+    at = write_compact(out, at, size)
+    copy(out, at, entries.value.data, value_at, size)
+    return at + size
+
+
+@kernel
+def write_leaf(entries: Entries, entry: int, out: Bytes, at: int) -> int:
+    """Write the leaf of an entry and return where it ends."""
+    key_at, key_size = place(entries.key, entry)
+    start = np.int64(entries.start[entry])
+    count = 2 * key_size - start
+    if entries.state[entry] & EXTERNAL:
+        at = write_header(out, at, 0x20, 0x1F, count)
+    else:
+        at = write_header(out, at, 0x40, 0x3F, count)
+    at = write_partial(out, at, entries.key.data, key_at, start, 2 * key_size)
+    return _write_value(entries, entry, out, at)
+
+
+@kernel
+def write_branch(entries: Entries, branches: Branches, branch: int, out: Bytes, at: int) -> int:
+    """Write a branch whose children's references are there and return where it ends; 32 bytes beyond may change."""
+    start = np.int64(branches.start[branch])
+    depth = np.int64(branches.depth[branch])
+    valued = np.int64(branches.value[branch]) - 1
+    kind, mask = 0x80, 0x3F
+    if valued >= 0:
+        kind = 0xC0
+        if entries.state[valued] & EXTERNAL:
+            kind, mask = 0x10, 0x0F
+    at = write_header(out, at, kind, mask, depth - start)
+    if depth > start:
+        key_at, _ = place(entries.key, branches.sample[branch])
+        at = write_partial(out, at, entries.key.data, key_at, start, depth)
+    ways = np.int64(branches.ways[branch])
+    out[at] = ways & 255
+    out[at + 1] = ways >> 8
+    at += 2
+    if valued >= 0:
+        at = _write_value(entries, valued, out, at)
+    row = np.int64(branch) * 16
+    while ways:
+        node = np.int64(branches.child[row + lowest_bit(ways)])
+        ways &= ways - 1
+        if node > 0:
+            size = np.int64(entries.state[node - 1]) & SIZE
+            copy32(out, at + 1, entries.ref, (node - 1) * 32)
+        else:
+            size = np.int64(branches.state[-node - 1]) & SIZE
+            copy32(out, at + 1, branches.ref, (-node - 1) * 32)
+        out[at] = size << 2
+        at += 1 + size
+    return at
+
+
+@kernel
+def _hash_values(entries: Entries, chosen: Int32s, count: int) -> None:
+    """Hash the external values among the entries."""
+    starts = np.empty(BATCH, np.int64)
+    sizes = np.empty(BATCH, np.int64)
+    slots = np.empty(BATCH, np.int64)
+    waiting = 0
+    for i in range(count):
+        entry = np.int64(chosen[i]) if len(chosen) else i
+        if not entries.state[entry] & EXTERNAL:
+            continue
+        starts[waiting], sizes[waiting] = place(entries.value, entry)
+        slots[waiting] = entry
+        waiting += 1
+        if waiting == BATCH:
+            hash_messages(entries.value.data, starts, sizes, waiting, entries.value_hash, slots)
+            waiting = 0
+    hash_messages(entries.value.data, starts, sizes, waiting, entries.value_hash, slots)
+
+
+@kernel
+def refer_to_entries(
+    entries: Entries, chosen: Int32s, count: int, external_from: int, longest: int, flags: int
+) -> None:
+    """Compute the references of ``chosen`` entries (all up to ``count`` when that is empty).
+
+    Values of ``external_from`` bytes and more become external; a negative number leaves that as it is. ``longest``
+    bounds the bytes of a leaf; ``flags`` are added to the states.
+    """
+    external = 0
+    for i in range(count):
+        entry = np.int64(chosen[i]) if len(chosen) else i
+        state = np.int64(entries.state[entry]) & EXTERNAL
+        if external_from >= 0:
+            state = EXTERNAL if place(entries.value, entry)[1] >= external_from else 0
+        external |= state
+        entries.state[entry] = state | flags
+    if external:
+        _hash_values(entries, chosen, count)
+
+    buffer = np.empty(max(BATCH_BYTES, longest + 64), np.uint8)
+    starts = np.empty(BATCH, np.int64)
+    sizes = np.empty(BATCH, np.int64)
+    slots = np.empty(BATCH, np.int64)
+    waiting, at = 0, 0
+    for i in range(count):
+        entry = np.int64(chosen[i]) if len(chosen) else i
+        if entries.start[entry] == NO_START:
+            continue
+        end = write_leaf(entries, entry, buffer, at)
+        if end - at < 32:
+            copy(entries.ref, entry * 32, buffer, at, end - at)
+            entries.state[entry] |= end - at
+            continue
+        entries.state[entry] |= 32
+        starts[waiting] = at
+        sizes[waiting] = end - at
+        slots[waiting] = entry
+        waiting += 1
+        at = end
+        if waiting == BATCH or at + longest > len(buffer):
+            hash_messages(buffer, starts, sizes, waiting, entries.ref, slots)
+            waiting, at = 0, 0
+    hash_messages(buffer, starts, sizes, waiting, entries.ref, slots)
+
+
+@kernel
+def refer_to_branches(
+    entries: Entries, branches: Branches, order: Int32s, levels: Int64s, longest: int, flags: int
+) -> None:
+    """Compute the references of branches: those in ``order[levels[i] : levels[i + 1]]``, level by level."""
+    buffer = np.empty(max(BATCH_BYTES, longest + BRANCH_BYTES), np.uint8)
+    starts = np.empty(BATCH, np.int64)
+    sizes = np.empty(BATCH, np.int64)
+    slots = np.empty(BATCH, np.int64)
+    for level in range(len(levels) - 1):
+        waiting, at = 0, 0
+        for i in range(levels[level], levels[level + 1]):
+            branch = np.int64(order[i])
+            end = write_branch(entries, branches, branch, buffer, at)
+            if end - at < 32:
+                copy(branches.ref, branch * 32, buffer, at, end - at)
+                branches.state[branch] = flags | (end - at)
+                continue
+            branches.state[branch] = flags | 32
+            starts[waiting] = at
+            sizes[waiting] = end - at
+            slots[waiting] = branch
+            waiting += 1
+            at = end
+            if waiting == BATCH or at + longest > len(buffer):
+                hash_messages(buffer, starts, sizes, waiting, branches.ref, slots)
+                waiting, at = 0, 0
+        hash_messages(buffer, starts, sizes, waiting, branches.ref, slots)

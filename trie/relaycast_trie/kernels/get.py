@@ -1,0 +1,174 @@
+"""Reading a trie in its tables: which entry has a key, and which nodes prove what a key has.
+
+A search compares a key with one entry only: branches say at which nibbles to look, the entry at the end whether the
+guess was right. A proof needs more, the last branch that still fits.
+"""
+
+import numpy as np
+
+from relaycast_trie.kernels.encode import BRANCH_BYTES, write_branch, write_leaf
+from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy, kernel
+from relaycast_trie.kernels.tables import EXTERNAL, SIZE, Branches, Column, Entries, nibble, place, shared_nibbles
+
+VALUE = 1 << 40
+"""Added to the number of an entry: its external value, as a node of a proof."""
+
+
+@kernel
+def same_string(left: Column, left_index: int, right: Column, right_index: int) -> bool:
+    """Return whether two byte strings are equal."""
+    left_at, left_size = place(left, left_index)
+    right_at, right_size = place(right, right_index)
+    if left_size != right_size:
+        return False
+    return shared_nibbles(left.data, left_at, left_size, right.data, right_at, right_size) == 2 * left_size
+
+
+@kernel
+def find_entries(entries: Entries, branches: Branches, root: int, keys: Column, count: int, found: Int32s) -> None:
+    """Write the entry of each key, or -1."""
+    for i in range(count):
+        at, size = place(keys, i)
+        node = np.int64(root)
+        while node < 0:
+            branch = -node - 1
+            depth = np.int64(branches.depth[branch])
+            if depth >= 2 * size:
+                node = np.int64(branches.value[branch]) if depth == 2 * size else np.int64(0)
+                break
+            node = np.int64(branches.child[branch * 16 + nibble(keys.data, at, depth)])
+        found[i] = -1
+        if node > 0 and same_string(entries.key, node - 1, keys, i):
+            found[i] = node - 1
+
+
+@kernel
+def fits(entries: Entries, branches: Branches, branch: int, data: Bytes, at: int, size: int) -> bool:
+    """Return whether the partial key of a branch that a key has reached goes on as the key does."""
+    start, depth = np.int64(branches.start[branch]), np.int64(branches.depth[branch])
+    if start == depth:
+        return True
+    if depth > 2 * size:
+        return False
+    sample_at, sample_size = place(entries.key, branches.sample[branch])
+    skip = start >> 1
+    shared = shared_nibbles(entries.key.data, sample_at + skip, sample_size - skip, data, at + skip, size - skip)
+    return 2 * skip + shared >= depth
+
+
+@kernel
+def _mark(table: Int64s, code: int) -> bool:
+    """Put a node into a hash set (0 is free); return whether it is new."""
+    mask = len(table) - 1
+    slot = (code * 0x9E3779B97F4A7C1) >> 20 & mask
+    while table[slot] != 0:
+        if table[slot] == code:
+            return False
+        slot = (slot + 1) & mask
+    table[slot] = code
+    return True
+
+
+@kernel
+def collect_proof(
+    entries: Entries,
+    branches: Branches,
+    root: int,
+    keys: Column,
+    count: int,
+    table: Int64s,
+    nodes: Int64s,
+    result: Int64s,
+) -> int:
+    """List the nodes that reading ``keys`` touches, each once; return how many, or -1 when they do not fit.
+
+    ``nodes`` has half the size of the hash set ``table``, a power of two and all zero. ``result[0]`` becomes a bound
+    for the bytes of all nodes. Inline nodes come with their parents; the root comes however short it is.
+    """
+    used = 0
+    room = 0
+    for i in range(count):
+        at, size = place(keys, i)
+        node = np.int64(root)
+        entry = np.int64(-1)
+        while node != 0:
+            if used + 2 > len(nodes):
+                return -1
+            if node > 0:
+                hashed = entries.state[node - 1] & SIZE == 32 or node == root
+                if hashed and _mark(table, node):
+                    nodes[used] = node
+                    used += 1
+                    room += BRANCH_BYTES + place(entries.key, node - 1)[1] + place(entries.value, node - 1)[1]
+                if same_string(entries.key, node - 1, keys, i):
+                    entry = node - 1
+                break
+            branch = -node - 1
+            depth = np.int64(branches.depth[branch])
+            valued = np.int64(branches.value[branch]) - 1
+            hashed = branches.state[branch] & SIZE == 32 or node == root
+            if hashed and _mark(table, node):
+                nodes[used] = node
+                used += 1
+                room += BRANCH_BYTES + depth
+                if valued >= 0:
+                    room += place(entries.value, valued)[1]
+            if not fits(entries, branches, branch, keys.data, at, size):
+                break
+            if depth >= 2 * size:
+                entry = valued
+                break
+            node = np.int64(branches.child[branch * 16 + nibble(keys.data, at, depth)])
+        if entry >= 0 and entries.state[entry] & EXTERNAL and _mark(table, VALUE + entry):
+            nodes[used] = VALUE + entry
+            used += 1
+            room += place(entries.value, entry)[1]
+    result[0] = room
+    return used
+
+
+@kernel
+def write_nodes(
+    entries: Entries, branches: Branches, nodes: Int64s, count: int, out: Bytes, offsets: Int64s
+) -> None:
+    """Write the nodes that ``collect_proof`` listed one after another."""
+    at = np.int64(0)
+    offsets[0] = at
+    for i in range(count):
+        node = nodes[i]
+        if node >= VALUE:
+            value_at, size = place(entries.value, node - VALUE)
+            copy(out, at, entries.value.data, value_at, size)
+            at += size
+        elif node > 0:
+            at = write_leaf(entries, node - 1, out, at)
+        else:
+            at = write_branch(entries, branches, -node - 1, out, at)
+        offsets[i + 1] = at
+
+
+@kernel
+def list_entries(branches: Branches, root: int, order: Int32s, stack: Int64s) -> int:
+    """Write the entries of a trie in the order of their keys; return how many, or -1 when the stack is too small."""
+    count = 0
+    top = 0
+    stack[0] = root
+    while top >= 0:
+        node = stack[top]
+        top -= 1
+        if node > 0:
+            order[count] = node - 1
+            count += 1
+        elif node < 0:
+            branch = -node - 1
+            if branches.value[branch] > 0:
+                order[count] = branches.value[branch] - 1
+                count += 1
+            if top + 17 >= len(stack):
+                return -1
+            for way in range(15, -1, -1):
+                child = np.int64(branches.child[branch * 16 + way])
+                if child != 0:
+                    top += 1
+                    stack[top] = child
+    return count

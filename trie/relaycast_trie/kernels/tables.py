@@ -1,0 +1,95 @@
+"""How a trie lies in arrays: a table of entries (keys with values) and a table of branches.
+
+A node is named by a number: ``entry + 1`` is the leaf of an entry, ``-(branch + 1)`` a branch, 0 none. An entry whose
+key ends where a branch stands is that branch's value and no leaf. What a parent needs of a node is its *reference*,
+in a slot of 32 bytes: its hash, or its own encoding when that is shorter.
+
+INVARIANT: a slot that a reachable node names is never changed, unless its state says that it is fresh.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, kernel, leading_zeros, load64
+
+SIZE = 0x3F
+"""The bits of a state that tell the size of the reference."""
+STALE = 0x3F
+"""In place of the size: the reference is to be computed."""
+EXTERNAL = 0x40
+"""Of an entry: its value is stored under its hash."""
+FRESH = 0x80
+"""Made since the last commit, so that nobody else reads it and it may change in place."""
+
+NO_START = -1
+"""The start of an entry that is the value of a branch."""
+
+
+class Column(NamedTuple):
+    """Byte strings: ``width`` bytes each, one after another, or with -1 those that ``at`` and ``size`` tell."""
+
+    data: Bytes
+    at: Int64s
+    size: Int32s
+    width: int
+
+
+class Entries(NamedTuple):
+    """Keys and values."""
+
+    key: Column
+    value: Column
+    value_hash: Bytes
+    start: Int32s
+    """From which nibble on a leaf spells its key; the nibbles before are the path to it."""
+    ref: Bytes
+    state: npt.NDArray[np.uint8]
+
+
+class Branches(NamedTuple):
+    """Branches: 16 children each, and where in the key of ``sample``, any entry below, their partial key stands."""
+
+    child: Int32s
+    ways: npt.NDArray[np.uint16]
+    start: Int32s
+    depth: Int32s
+    sample: Int32s
+    value: Int32s
+    """The entry whose key ends here, plus one."""
+    ref: Bytes
+    state: npt.NDArray[np.uint8]
+
+
+@kernel
+def place(column: Column, index: int) -> tuple[int, int]:
+    """Return where a byte string starts, and its bytes."""
+    if column.width >= 0:
+        return np.int64(index) * column.width, column.width
+    return column.at[index], np.int64(column.size[index])
+
+
+@kernel
+def nibble(data: Bytes, at: int, index: int) -> int:
+    """Return a nibble of the key that starts at ``at``."""
+    byte = np.int64(data[at + (index >> 1)])
+    return byte & 15 if index & 1 else byte >> 4
+
+
+@kernel
+def shared_nibbles(left: Bytes, left_at: int, left_size: int, right: Bytes, right_at: int, right_size: int) -> int:
+    """Return how many nibbles two keys have in common before they part or one ends."""
+    size = min(left_size, right_size)
+    i = 0
+    while i + 8 <= size:
+        difference = load64(left, left_at + i) ^ load64(right, right_at + i)
+        if difference:
+            return 2 * i + (leading_zeros(difference) >> 2)
+        i += 8
+    while i < size:
+        byte = np.int64(left[left_at + i]) ^ np.int64(right[right_at + i])
+        if byte:
+            return 2 * i + (1 if byte < 16 else 0)
+        i += 1
+    return 2 * size

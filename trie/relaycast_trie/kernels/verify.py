@@ -1,0 +1,203 @@
+"""Reading proofs: all nodes of all proofs are hashed together in lanes, then every key walks from its root.
+
+A node is found by its hash alone, so a walk follows true nodes or stops. Only nodes that a walk meets are decoded.
+"""
+
+import numpy as np
+
+from relaycast_trie.kernels.blake2b import hash_messages
+from relaycast_trie.kernels.decode import (
+    BRANCH,
+    EMPTY,
+    HASHED,
+    KIND,
+    LEAF,
+    NO_VALUE,
+    PLAN,
+    UNSEEN,
+    VALUE_AT,
+    VALUE_SIZE,
+    COUNT,
+    child_place,
+    partial_fits,
+    plan_node,
+)
+from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, kernel, load64
+from relaycast_trie.kernels.tables import Column, nibble, place
+
+HOLDS, FAILS, UNUSED = 0, 1, 2
+"""What is known of a proof: it holds; a node is missing or does not decode; it holds and has nodes nobody needs."""
+
+ABSENT = -1
+"""In place of where a value starts."""
+
+
+@kernel
+def hash_strings(column: Column, count: int, hashes: Bytes) -> None:
+    """Hash the first ``count`` strings of a column that is spread out."""
+    sizes = np.empty(count, np.int64)
+    slots = np.empty(count, np.int64)
+    for i in range(count):
+        sizes[i] = column.size[i]
+        slots[i] = i
+    hash_messages(column.data, column.at, sizes, count, hashes, slots)
+
+
+@kernel
+def same_hash(left: Bytes, left_at: int, right: Bytes, right_at: int) -> bool:
+    """Return whether two hashes are equal."""
+    for i in range(32):
+        if left[left_at + i] != right[right_at + i]:
+            return False
+    return True
+
+
+@kernel
+def slot_of(hashes: Bytes, at: int, mask: int) -> int:
+    """Return where the search for a hash starts in a hash table."""
+    return np.int64(load64(hashes, at) >> np.uint64(16)) & mask
+
+
+@kernel
+def fill_table(hashes: Bytes, first: int, end: int, table: Int32s, mask: int, used: Bytes) -> None:
+    """Put the nodes ``first`` to ``end`` into the hash table, as their number plus one.
+
+    Of equal nodes the first goes in; the others count as used, since a proof is a set.
+    """
+    for slot in range(mask + 1):
+        table[slot] = 0
+    for node in range(first, end):
+        slot = slot_of(hashes, node * 32, mask)
+        while table[slot] and not same_hash(hashes, (np.int64(table[slot]) - 1) * 32, hashes, node * 32):
+            slot = (slot + 1) & mask
+        if table[slot]:
+            used[node] = 1
+        else:
+            table[slot] = node + 1
+
+
+@kernel
+def look_up(hashes: Bytes, table: Int32s, mask: int, wanted: Bytes, at: int) -> int:
+    """Return the node with the hash that starts at ``wanted[at]``, or -1."""
+    slot = slot_of(wanted, at, mask)
+    while table[slot]:
+        node = np.int64(table[slot]) - 1
+        if same_hash(hashes, node * 32, wanted, at):
+            return node
+        slot = (slot + 1) & mask
+    return np.int64(-1)
+
+
+@kernel
+def _walk(
+    nodes: Column,
+    hashes: Bytes,
+    table: Int32s,
+    mask: int,
+    plans: Int64s,
+    used: Bytes,
+    keys: Column,
+    key: int,
+    node: int,
+    value: Int64s,
+    trail: Int64s,
+) -> int:
+    """Follow a key down from ``node`` and write where its value is; return how many hashed nodes it passed.
+
+    Where a node is missing or does not decode, the answer is their number's complement, which is negative.
+
+    The numbers of those nodes go to ``trail`` as far as that has room; ``plans`` has one row more for inline nodes.
+    """
+    at, size = place(keys, key)
+    inline = len(plans) - PLAN
+    depth = np.int64(0)
+    passed = np.int64(0)
+    value[0] = ABSENT
+    row = inline
+    start, length = np.int64(0), np.int64(32)
+    while True:
+        if length == 32:
+            row = node * PLAN
+            used[node] = 1
+            if passed < len(trail):
+                trail[passed] = node
+            passed += 1
+            if plans[row + KIND] == UNSEEN and not plan_node(nodes.data, nodes.at[node], nodes.size[node], plans, row):
+                plans[row + KIND] = UNSEEN
+                return ~passed
+        else:
+            row = inline
+            if not plan_node(nodes.data, start, length, plans, row):
+                return ~passed
+        if plans[row + KIND] == EMPTY or not partial_fits(nodes.data, plans, row, keys.data, at, size, depth):
+            return passed
+        depth += plans[row + COUNT]
+        if depth == 2 * size:
+            break
+        if plans[row + KIND] == LEAF:
+            return passed
+        start, length = child_place(nodes.data, plans, row, nibble(keys.data, at, depth))
+        if length < 0:
+            return passed
+        depth += 1
+        if length == 32:
+            node = look_up(hashes, table, mask, nodes.data, start)
+            if node < 0:
+                return ~passed
+    if plans[row + VALUE_SIZE] == HASHED:
+        node = look_up(hashes, table, mask, nodes.data, plans[row + VALUE_AT])
+        if node < 0:
+            return ~passed
+        used[node] = 1
+        value[0], value[1] = nodes.at[node], np.int64(nodes.size[node])
+    elif plans[row + VALUE_SIZE] != NO_VALUE:
+        value[0], value[1] = plans[row + VALUE_AT], plans[row + VALUE_SIZE]
+    return passed
+
+
+@kernel
+def verify_proofs(
+    nodes: Column,
+    hashes: Bytes,
+    node_ends: Int64s,
+    roots: Bytes,
+    keys: Column,
+    key_ends: Int64s,
+    table: Int32s,
+    plans: Int64s,
+    used: Bytes,
+    values: Int64s,
+    trails: Int64s,
+    status: Bytes,
+    to_end: bool,
+) -> None:
+    """Walk all keys of all proofs; those of a proof that fails only ``to_end``.
+
+    Proof ``p`` has the nodes and the keys from ``*_ends[p]`` to ``*_ends[p + 1]``. ``values`` becomes, for each key,
+    where its value starts in the data of the nodes (``ABSENT`` for none), its bytes, and the hashed nodes passed;
+    ``trails``, unless it is empty, has an equal share for each key and becomes the numbers of those nodes. ``table`` is a
+    power of two greater than any proof, ``plans`` (all zero) has a row for each node and one more, ``used`` is all zero.
+    """
+    share = len(trails) // max(1, key_ends[-1])
+    for proof in range(len(node_ends) - 1):
+        first, end = node_ends[proof], node_ends[proof + 1]
+        mask = 1
+        while mask < 2 * (end - first):
+            mask = 2 * mask
+        mask -= 1
+        fill_table(hashes, first, end, table, mask, used)
+        root = look_up(hashes, table, mask, roots, 32 * proof)
+        status[proof] = HOLDS if root >= 0 else FAILS
+        for key in range(key_ends[proof], key_ends[proof + 1]):
+            if root < 0 or (status[proof] == FAILS and not to_end):
+                break
+            trail = trails[key * share : key * share + share]
+            passed = _walk(
+                nodes, hashes, table, mask, plans, used, keys, key, root, values[3 * key : 3 * key + 2], trail
+            )
+            values[3 * key + 2] = passed
+            if passed < 0:
+                status[proof] = FAILS
+        for node in range(first, end):
+            if status[proof] == HOLDS and not used[node]:
+                status[proof] = UNUSED

@@ -1,0 +1,235 @@
+"""Barriers: which messages may run, decided before any instruction does (xcm-builder ``ShouldExecute``).
+
+A barrier returns the message as it shall run, or raises the ``ProcessMessageError`` that says why it shall not. In a
+chain the first barrier that allows wins and later ones are not asked.
+"""
+
+# ruff: noqa: ARG002 - every barrier takes the protocol's arguments
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from relaycast_xcm.exceptions import (
+    BadFormat,
+    NoBarrierAllows,
+    Overweight,
+    ProcessMessageError,
+    StackLimitReached,
+    Unsupported,
+)
+from relaycast_xcm.filters import LocationFilter
+from relaycast_xcm.instructions import (
+    BuyExecution,
+    ClearOrigin,
+    DescendOrigin,
+    Instruction,
+    PayFees,
+    Publish,
+    PublishItems,
+    SetTopic,
+    UnpaidExecution,
+    WithdrawAsset,
+    Xcm,
+)
+from relaycast_xcm.location import Location
+from relaycast_xcm.primitives import Weight
+
+MAX_PUBLISH_INSTRUCTIONS = 16
+"""``Publish`` instructions that a message executed without payment may have (Westend)."""
+
+MAX_ASSETS_FOR_BUY_EXECUTION = 2
+"""Assets that a paid message may withdraw before it pays."""
+
+PUBLICATIONS = (Publish, PublishItems)
+"""What ``Publish`` is, in any flavour."""
+
+PAID_PREFIX = 5
+"""How far into a message its payment is looked for."""
+
+
+@dataclass(slots=True)
+class Properties:
+    """What a barrier may take (the origin's ``weight_credit``) and tell (the ``message_id`` found in the message)."""
+
+    weight_credit: Weight = Weight.ZERO
+    message_id: bytes | None = None
+
+
+class Barrier(Protocol):
+    """Decides about one message."""
+
+    def should_execute(self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties) -> Xcm:
+        """Return the message as it shall run; raise a ``ProcessMessageError`` where it shall not."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AllowPublishFrom:
+    """Free execution for messages of ``Publish`` alone, at most ``max_instructions`` of them, from ``origins``.
+
+    Checked in this order: the origin (``Unsupported``), an empty message (``BadFormat``), its length
+    (``StackLimitReached``), any other instruction (``BadFormat``).
+    """
+
+    origins: LocationFilter
+    max_instructions: int = MAX_PUBLISH_INSTRUCTIONS
+
+    def should_execute(self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties) -> Xcm:
+        if not self.origins.contains(origin):
+            raise Unsupported
+        if not message:
+            raise BadFormat
+        if len(message) > self.max_instructions:
+            raise StackLimitReached
+        for instruction in message:
+            if not isinstance(instruction, PUBLICATIONS):
+                raise BadFormat
+        return message
+
+
+@dataclass(frozen=True, slots=True)
+class TakeWeightCredit:
+    """Execution against weight that the origin was given before; the message's weight is taken from that credit."""
+
+    def should_execute(self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties) -> Xcm:
+        left = properties.weight_credit.checked_sub(max_weight)
+        if left is None:
+            raise Overweight(max_weight)
+
+        properties.weight_credit = left
+        return message
+
+
+@dataclass(frozen=True, slots=True)
+class AllowTopLevelPaidExecutionFrom:
+    """Execution for messages that withdraw assets and pay for their weight within their first five instructions.
+
+    Between the two only ``ClearOrigin`` and ``DescendOrigin`` may stand. The weight that is bought becomes the
+    message's own: a sender who allows more pays for no more.
+    """
+
+    origins: LocationFilter
+
+    def should_execute(self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties) -> Xcm:
+        if not self.origins.contains(origin):
+            raise Unsupported
+        first = message[0] if message else None
+        if not isinstance(first, WithdrawAsset) or len(first.assets) > MAX_ASSETS_FOR_BUY_EXECUTION:
+            raise BadFormat
+        at = 1
+        while at < min(len(message), PAID_PREFIX) and _keeps_waiting(message[at]):
+            at += 1
+        if at >= min(len(message), PAID_PREFIX):
+            raise BadFormat
+        return (*message[:at], _payment(message[at], max_weight), *message[at + 1 :])
+
+
+def _keeps_waiting(instruction: Instruction) -> bool:
+    return isinstance(instruction, ClearOrigin) or (
+        isinstance(instruction, DescendOrigin) and instruction.interior != ()
+    )
+
+
+def _payment(instruction: Instruction, max_weight: Weight) -> Instruction:
+    if isinstance(instruction, PayFees):
+        return instruction
+    if isinstance(instruction, BuyExecution):
+        limit = instruction.weight_limit
+        if limit is None or limit.all_gte(max_weight):
+            return replace(instruction, weight_limit=max_weight)
+    raise Overweight(max_weight)
+
+
+@dataclass(frozen=True, slots=True)
+class AllowExplicitUnpaidExecutionFrom:
+    """Free execution for messages from ``origins`` that begin with an ``UnpaidExecution`` of at least their weight."""
+
+    origins: LocationFilter
+
+    def should_execute(self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties) -> Xcm:
+        if not self.origins.contains(origin):
+            raise Unsupported
+        if not message:
+            raise BadFormat
+        first = message[0]
+        if isinstance(first, UnpaidExecution) and (
+            first.weight_limit is None or first.weight_limit.all_gte(max_weight)
+        ):
+            return message
+        raise Overweight(max_weight)
+
+
+@dataclass(frozen=True, slots=True)
+class AllowUnpaidExecutionFrom:
+    """Free execution for any message from ``origins``."""
+
+    origins: LocationFilter
+
+    def should_execute(self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties) -> Xcm:
+        if not self.origins.contains(origin):
+            raise Unsupported
+        return message
+
+
+@dataclass(frozen=True, slots=True)
+class WithComputedOrigin:
+    """Asks ``inner`` about a message without its leading ``DescendOrigin``, as if the descended origin had sent it.
+
+    At most ``max_prefixes`` instructions are taken off. ``UniversalOrigin`` is not among them: it is not read here.
+    """
+
+    inner: Barrier
+    max_prefixes: int = 8
+
+    def should_execute(self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties) -> Xcm:
+        skipped = 0
+        while skipped < min(len(message), self.max_prefixes):
+            instruction = message[skipped]
+            if not isinstance(instruction, DescendOrigin):
+                break
+            descended = origin.appended_with(instruction.interior)
+            if descended is None:
+                raise Unsupported
+            origin = descended
+            skipped += 1
+        return message[:skipped] + self.inner.should_execute(origin, message[skipped:], max_weight, properties)
+
+
+@dataclass(frozen=True, slots=True)
+class TrailingSetTopicAsId:
+    """Takes a last ``SetTopic`` as the message's id and asks ``inner`` about the message without it."""
+
+    inner: Barrier
+
+    def should_execute(self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties) -> Xcm:
+        last = message[-1] if message else None
+        if not isinstance(last, SetTopic):
+            return self.inner.should_execute(origin, message, max_weight, properties)
+        properties.message_id = last.topic
+        return (*self.inner.should_execute(origin, message[:-1], max_weight, properties), last)
+
+
+class BarrierChain:
+    """Barriers asked one after another; the first that allows wins.
+
+    When none does, ``NoBarrierAllows`` is raised: an ``Unsupported``, as upstream answers, that keeps what each
+    barrier said.
+    """
+
+    __slots__ = ("barriers",)
+
+    def __init__(self, *barriers: Barrier) -> None:
+        self.barriers: Sequence[Barrier] = barriers
+
+    def should_execute(self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties) -> Xcm:
+        refusals: list[tuple[str, ProcessMessageError]] = []
+        for barrier in self.barriers:
+            try:
+                return barrier.should_execute(origin, message, max_weight, properties)
+            except ProcessMessageError as error:
+                refusals.append((type(barrier).__name__, error))
+        raise NoBarrierAllows(tuple(refusals))
+
+    def __repr__(self) -> str:
+        return f"BarrierChain({', '.join(map(repr, self.barriers))})"

@@ -1,0 +1,276 @@
+"""The machine of one message: its registers, and what each instruction does to them (xcm-executor).
+
+An instruction that fails leaves the registers and the accounts as they were before it. Earlier instructions stay
+done; those after it do not run, and their weight is surplus.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from relaycast_trie.exceptions import RelaycastError
+from relaycast_xcm.assets import All, Asset, Assets, Wild
+from relaycast_xcm.holding import Holding
+from relaycast_xcm.instructions import (
+    KEY_BYTES,
+    BuyExecution,
+    ClearError,
+    ClearOrigin,
+    ClearTopic,
+    DepositAsset,
+    DescendOrigin,
+    Instruction,
+    PayFees,
+    Publish,
+    PublishItems,
+    RefundSurplus,
+    SetAppendix,
+    SetErrorHandler,
+    SetTopic,
+    TransferAsset,
+    Trap,
+    UnpaidExecution,
+    WithdrawAsset,
+    Xcm,
+)
+from relaycast_xcm.location import Location
+from relaycast_xcm.outcome import Complete, Incomplete, InstructionError
+from relaycast_xcm.primitives import Weight
+from relaycast_xcm.xcm_error import (
+    BadOrigin,
+    FailedToTransactAsset,
+    LocationFull,
+    NotHoldingFees,
+    Trapped,
+    Unimplemented,
+    XcmError,
+)
+
+if TYPE_CHECKING:
+    from relaycast_xcm.executor import XcmExecutor
+
+
+class Machine:
+    """Runs one message from one origin, and says how it ended."""
+
+    __slots__ = (
+        "_appendix",
+        "_config",
+        "_error_handler",
+        "_fees",
+        "_paid",
+        "_refunded",
+        "_surplus",
+        "_trader",
+        "_weight",
+        "error",
+        "holding",
+        "origin",
+        "topic",
+    )
+
+    def __init__(self, config: "XcmExecutor", origin: Location, weight: Weight, topic: bytes | None) -> None:
+        self._config = config
+        self._weight = weight
+        self._trader = config.trader()
+        self._surplus = Weight.ZERO
+        self._refunded = Weight.ZERO
+        self._fees = Holding()
+        self._paid = False
+        self._error_handler: tuple[Xcm, Weight] = ((), Weight.ZERO)
+        self._appendix: tuple[Xcm, Weight] = ((), Weight.ZERO)
+        self.origin: Location | None = origin
+        self.holding = Holding()
+        self.topic = topic
+        self.error: InstructionError | None = None
+
+    def run(self, message: Xcm) -> Complete | Incomplete:
+        """Run the message, then its error handler where it failed, then its appendix."""
+        while message:
+            failure = self._process(message)
+            if failure is not None:
+                self.error = failure
+                message = self._take_error_handler() or self._take_appendix()
+            else:
+                self._drop_error_handler()
+                message = self._take_appendix()
+        return self._finish()
+
+    def _process(self, message: Xcm) -> InstructionError | None:
+        for index, instruction in enumerate(message):
+            try:
+                self._execute(instruction)
+            except XcmError as error:
+                for skipped in message[index + 1 :]:
+                    self._surplus += self._config.weigher.weigh_instruction(skipped)
+                cause = error.__cause__
+                return InstructionError(index, error, cause if isinstance(cause, RelaycastError) else None)
+        return None
+
+    def _execute(self, instruction: Instruction) -> None:
+        act = _ACTS.get(type(instruction))
+        if act is None:
+            raise Unimplemented
+        act(self, instruction)
+
+    def _finish(self) -> Complete | Incomplete:
+        self._refund()
+        used, trapped = self._weight - self._surplus, self.holding.assets
+        return Complete(used, trapped) if self.error is None else Incomplete(used, self.error, trapped)
+
+    def _origin(self) -> Location:
+        if self.origin is None:
+            raise BadOrigin
+        return self.origin
+
+    # -- publishing
+
+    def _publish(self, instruction: Publish) -> None:
+        self._config.broadcast.handle_publish(self._origin(), instruction.key, instruction.value, instruction.ttl)
+
+    def _publish_items(self, instruction: PublishItems) -> None:
+        origin = self._origin()
+        if any(len(item.key) != KEY_BYTES for item in instruction.data):
+            raise Unimplemented
+        for item in instruction.data:
+            self._config.broadcast.handle_publish(origin, item.key, item.value, 0)
+
+    # -- origin and topic
+
+    def _clear_origin(self, _: ClearOrigin) -> None:
+        self.origin = None
+
+    def _descend_origin(self, instruction: DescendOrigin) -> None:
+        descended = self._origin().appended_with(instruction.interior)
+        if descended is None:
+            raise LocationFull
+        self.origin = descended
+
+    def _unpaid_execution(self, instruction: UnpaidExecution) -> None:
+        if instruction.check_origin is not None and instruction.check_origin != self.origin:
+            raise BadOrigin
+
+    def _set_topic(self, instruction: SetTopic) -> None:
+        self.topic = instruction.topic
+
+    def _clear_topic(self, _: ClearTopic) -> None:
+        self.topic = None
+
+    # -- assets
+
+    def _withdraw_asset(self, instruction: WithdrawAsset) -> None:
+        origin = self._origin()
+        self.holding.ensure_room(instruction.assets)
+        self._move(instruction.assets, source=origin)
+        self.holding.subsume(instruction.assets)
+
+    def _transfer_asset(self, instruction: TransferAsset) -> None:
+        self._move(instruction.assets, source=self._origin(), beneficiary=instruction.beneficiary)
+
+    def _deposit_asset(self, instruction: DepositAsset) -> None:
+        before = self.holding.snapshot()
+        deposited = self.holding.saturating_take(instruction.assets)
+        try:
+            self._move(deposited, beneficiary=instruction.beneficiary)
+        except XcmError:
+            self.holding.restore(before)
+            raise
+
+    def _move(self, moved: Assets, *, source: Location | None = None, beneficiary: Location | None = None) -> None:
+        """Move all assets or none; a handler's own error is the cause of ``FailedToTransactAsset``."""
+        handler = self._config.assets
+        try:
+            with handler.transaction():
+                for asset in moved:
+                    if source is not None:
+                        handler.withdraw(asset, source)
+                    if beneficiary is not None:
+                        handler.deposit(asset, beneficiary)
+        except XcmError:
+            raise
+        except RelaycastError as error:
+            raise FailedToTransactAsset from error
+
+    # -- fees
+
+    def _buy_execution(self, instruction: BuyExecution) -> None:
+        if instruction.weight_limit is not None:
+            self.holding.subsume(self._pay(instruction.fees, instruction.weight_limit))
+
+    def _pay_fees(self, instruction: PayFees) -> None:
+        if not self._paid:
+            self._paid = True
+            self._fees.subsume(self._pay(instruction.asset, self._weight))
+
+    def _pay(self, fees: Asset, weight: Weight) -> Assets:
+        """Return what is left of ``fees`` from holding; holding keeps all of it where that fails."""
+        if not self.holding.try_take(fees):
+            raise NotHoldingFees
+        try:
+            return self._trader.buy_weight(weight, fees)
+        except XcmError:
+            self.holding.subsume((fees,))
+            raise
+
+    def _refund_surplus(self, _: RefundSurplus) -> None:
+        self._refund()
+
+    def _refund(self) -> None:
+        refund = (
+            self._trader.refund_weight(self._surplus - self._refunded) if self._surplus.any_gt(self._refunded) else None
+        )
+        if refund is not None:
+            self.holding.subsume((refund,))
+        self._refunded = self._refunded.max(self._surplus)
+        self.holding.subsume(self._fees.saturating_take(Wild(All())))
+
+    # -- errors and what follows
+
+    def _set_error_handler(self, instruction: SetErrorHandler) -> None:
+        weight = self._config.weigher.weigh(instruction.xcm)
+        self._surplus += self._error_handler[1]
+        self._error_handler = (instruction.xcm, weight)
+
+    def _set_appendix(self, instruction: SetAppendix) -> None:
+        weight = self._config.weigher.weigh(instruction.xcm)
+        self._surplus += self._appendix[1]
+        self._appendix = (instruction.xcm, weight)
+
+    def _take_error_handler(self) -> Xcm:
+        handler, self._error_handler = self._error_handler[0], ((), Weight.ZERO)
+        return handler
+
+    def _drop_error_handler(self) -> None:
+        self._surplus += self._error_handler[1]
+        self._error_handler = ((), Weight.ZERO)
+
+    def _take_appendix(self) -> Xcm:
+        appendix, self._appendix = self._appendix[0], ((), Weight.ZERO)
+        return appendix
+
+    def _clear_error(self, _: ClearError) -> None:
+        self.error = None
+
+    def _trap(self, instruction: Trap) -> None:
+        raise Trapped(instruction.code)
+
+
+_ACTS: dict[type[Instruction], Callable[[Machine, Any], None]] = {
+    Publish: Machine._publish,
+    PublishItems: Machine._publish_items,
+    ClearOrigin: Machine._clear_origin,
+    DescendOrigin: Machine._descend_origin,
+    UnpaidExecution: Machine._unpaid_execution,
+    SetTopic: Machine._set_topic,
+    ClearTopic: Machine._clear_topic,
+    WithdrawAsset: Machine._withdraw_asset,
+    TransferAsset: Machine._transfer_asset,
+    DepositAsset: Machine._deposit_asset,
+    BuyExecution: Machine._buy_execution,
+    PayFees: Machine._pay_fees,
+    RefundSurplus: Machine._refund_surplus,
+    SetErrorHandler: Machine._set_error_handler,
+    SetAppendix: Machine._set_appendix,
+    ClearError: Machine._clear_error,
+    Trap: Machine._trap,
+}
+"""What each instruction does; ``Transact`` and ``QueryResponse`` are read and not executed."""

@@ -1,0 +1,86 @@
+"""What messages weigh before they run: a price for each instruction, summed up (xcm-builder ``FixedWeightBounds``).
+
+Weights are parameters, since nobody has benchmarked ``Publish``: Westend charges a placeholder, upstream's tests
+charge ten of each for any instruction. A nested message weighs what its instructions weigh, a ``Transact`` what it
+says itself.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from relaycast_xcm.codec import MAX_INSTRUCTIONS_TO_DECODE
+from relaycast_xcm.instructions import Instruction, Publish, PublishItems, SetAppendix, SetErrorHandler, Transact
+from relaycast_xcm.primitives import Weight
+from relaycast_xcm.xcm_error import ExceedsStackLimit, WeightNotComputable
+
+
+@dataclass(frozen=True, slots=True)
+class PublishWeight:
+    """What a ``Publish`` weighs: ``base``, and more for each item and for each byte of its values."""
+
+    base: Weight
+    per_item: Weight = Weight.ZERO
+    per_byte: Weight = Weight.ZERO
+
+    def weigh(self, items: int, value_bytes: int) -> Weight:
+        return self.base + self.per_item * items + self.per_byte * value_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Weigher:
+    """Prices: ``base`` for any instruction but those in ``prices``, ``publish`` for ``Publish`` where given."""
+
+    base: Weight
+    publish: PublishWeight | None = None
+    prices: Mapping[type[Instruction], Weight] = field(default_factory=dict)
+    max_instructions: int = MAX_INSTRUCTIONS_TO_DECODE
+
+    def weigh(self, message: Sequence[Instruction]) -> Weight:
+        """Return what the message weighs at most.
+
+        Raises ``ExceedsStackLimit`` for too many instructions, nested ones counted, and ``WeightNotComputable`` for a
+        ``Transact`` that does not say what its call weighs.
+        """
+        weight, _ = self._weigh(message, self.max_instructions)
+        return weight
+
+    def weigh_instruction(self, instruction: Instruction) -> Weight:
+        weight, _ = self._weigh((instruction,), self.max_instructions)
+        return weight
+
+    def _weigh(self, message: Sequence[Instruction], left: int) -> tuple[Weight, int]:
+        left -= len(message)
+        if left < 0:
+            raise ExceedsStackLimit
+        ref_time = proof_size = 0
+        for instruction in message:
+            weight = self._price(instruction)
+            if isinstance(instruction, SetErrorHandler | SetAppendix):
+                nested, left = self._weigh(instruction.xcm, left)
+                weight += nested
+            ref_time += weight.ref_time
+            proof_size += weight.proof_size
+        return Weight(min(ref_time, Weight.MAX.ref_time), min(proof_size, Weight.MAX.proof_size)), left
+
+    def _price(self, instruction: Instruction) -> Weight:
+        kind = type(instruction)
+        if self.publish is not None and isinstance(instruction, Publish):
+            return self.publish.weigh(1, len(instruction.value))
+        if self.publish is not None and isinstance(instruction, PublishItems):
+            return self.publish.weigh(len(instruction.data), sum(len(item.value) for item in instruction.data))
+        price = self.prices.get(kind, self.base)
+        if isinstance(instruction, Transact):
+            if instruction.fallback_max_weight is None:
+                raise WeightNotComputable
+            return price + instruction.fallback_max_weight
+        return price
+
+
+TEST_WEIGHTS = Weigher(Weight(10, 10))
+"""Ten of each for any instruction: the ``UnitWeightCost`` of upstream's tests (xcm-builder)."""
+
+WESTEND_WEIGHTS = Weigher(
+    Weight(10_000_000),
+    PublishWeight(base=Weight(10_000_000), per_item=Weight(5_000_000)),
+)
+"""Westend's placeholder for ``Publish``: 10,000,000 and 5,000,000 for each item; the base of the others is assumed."""
