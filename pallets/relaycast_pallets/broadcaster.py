@@ -27,17 +27,18 @@ from relaycast_pallets.broadcaster_events import (
     PublisherDeregistered,
     PublisherRegistered,
 )
-from relaycast_pallets.broadcaster_storage import BroadcasterStorage, PublisherInfo, derive_child_info
+from relaycast_pallets.broadcaster_storage import BroadcasterStorage, PublisherInfo
 from relaycast_pallets.frame import AccountId, Origin, System, ensure_parachain, ensure_root, ensure_signed
 from relaycast_pallets.published_entry import INFINITE, PublishedEntry, value_bytes
 from relaycast_pallets.published_keys import KEY_BYTES
+from relaycast_pallets.publisher_trie import derive_child_info
 from relaycast_pallets.ttl_expiration import expire_keys
 from relaycast_xcm.primitives import LOWEST_PUBLIC_ID, U32_MAX, BlockCount, ParaId, Weight
 
 __all__ = ["PUBLISHER_DEPOSIT", "Broadcaster", "derive_child_info"]
 
-PUBLISHER_DEPOSIT = HoldReason("Broadcaster", "PublisherDeposit", pallet_index=51, index=0)
-"""Index 51 is the pallet's in the draft's manual test of Rococo; no runtime has given it a lasting one."""
+PUBLISHER_DEPOSIT = HoldReason("Broadcaster", "PublisherDeposit", pallet_index=200, index=0)
+"""The pallet's index is assumed: no runtime has given it a lasting one."""
 
 
 class Broadcaster:
@@ -96,7 +97,8 @@ class Broadcaster:
     def force_deregister_publisher(self, origin: Origin, para_id: ParaId) -> Weight:
         """Remove ``para_id`` and everything that it published, as governance wants it.
 
-        The deposit goes back to the manager or, with ``slash_on_force``, is burnt. Raises ``BadOrigin`` or ``NotRegistered``.
+        The deposit goes back to the manager or, with ``slash_on_force``, is burnt.
+        Raises ``BadOrigin`` or ``NotRegistered``.
         """
         ensure_root(origin)
         info = self._require_registered(para_id)
@@ -108,7 +110,7 @@ class Broadcaster:
         """Remove ``keys`` of the parachain that calls, or of the ``publisher`` whose manager calls.
 
         Keys that are not there are skipped; when none is, nothing happens and no event tells of it.
-        Raises ``BadOrigin``, ``NotRegistered``, ``NotManager`` or, for a parachain that names another one, ``NotOwner``.
+        Raises ``BadOrigin``, ``NotRegistered``, ``NotManager``, or ``NotOwner`` to a parachain that names another one.
         """
         wanted = _checked_keys(keys)
         owner = self._owner(origin, publisher)
@@ -135,8 +137,8 @@ class Broadcaster:
     def handle_publish(self, publisher: ParaId, key: bytes, value: bytes, *, ttl: BlockCount = INFINITE) -> None:
         """Write ``value`` under ``key`` in the publisher's child trie, to expire ``ttl`` relay blocks from now.
 
-        Raises ``NotRegistered``, ``ValueTooLarge``, ``TooManyKeys`` or ``TotalStorageSizeExceeded``; each leaves storage
-        untouched. Its weight is ``config.weight("publish")``, charged by the XCM weigher.
+        Raises ``NotRegistered``, ``ValueTooLarge``, ``TooManyKeys`` or ``TotalStorageSizeExceeded``; each leaves
+        storage untouched. Its weight is ``config.weight("publish")``, charged by the XCM weigher.
         """
         if len(key) != KEY_BYTES or not 0 <= ttl <= U32_MAX:
             raise ValueError(f"a key has {KEY_BYTES} bytes and a ttl is a u32, got {len(key)} bytes and {ttl}")
@@ -178,10 +180,10 @@ class Broadcaster:
         self.system.deposit_event(PublisherRegistered(para_id, manager))
 
     def _deregister(self, para_id: ParaId, info: PublisherInfo, *, slash: bool) -> int:
-        removed = self._clear(para_id)
         if info.deposit:
             settle = self.balances.slash if slash else self.balances.release
             settle(info.manager, PUBLISHER_DEPOSIT, info.deposit)
+        removed = self._clear(para_id)
         self.storage.registered_publishers.remove(para_id)
         self.system.deposit_event(PublisherDeregistered(para_id))
         return removed

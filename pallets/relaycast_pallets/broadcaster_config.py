@@ -35,7 +35,7 @@ DRAFT_WEIGHTS = WeightTable(
         )
     }
 )
-"""What calls weigh before anyone has benchmarked them. ``k`` are keys that a publisher has, ``n`` keys asked for or scanned."""
+"""What calls weigh before anyone has benchmarked them; ``k``: keys a publisher has, ``n``: keys given or scanned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class BroadcasterConfig:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.type == "int" or field.type is int:
+            if field.type is int:
                 bound = (1 << 128) - 1 if field.name == "publisher_deposit" else U32_MAX
                 if not 0 <= value <= bound:
                     raise ValueError(f"{field.name} is between 0 and {bound}, got {value}")
@@ -92,14 +92,14 @@ DRAFT_MOCK = BroadcasterConfig(
 )
 ROCOCO = BroadcasterConfig(
     name="rococo",
-    source="blockdeep's Rococo runtime at 60b6d186; it had no total limit yet, and its deposit is not known: Polkadot's",
+    source="blockdeep's Rococo runtime at 60b6d186; it had no total limit; its deposit is not known: Polkadot's",
     max_stored_keys=100,
     max_value_length=1_024,
     max_total_storage_size=U32_MAX,
 )
 SPEC = BroadcasterConfig(
     name="spec",
-    source="the specification names MaxValueLength 2048; the other values are the draft's mock, without its zero weights",
+    source="MaxValueLength 2048 of the specification, room for 50 such values; the rest as the draft's mock",
     max_stored_keys=50,
     max_total_storage_size=50 * (32 + 2_048),
     publisher_deposit=100,

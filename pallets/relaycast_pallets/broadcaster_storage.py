@@ -6,7 +6,6 @@ value's length over them; ``TtlData`` has an entry for each that expires. A publ
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 from relaycast_pallets.frame import (
     BOOL,
@@ -23,9 +22,9 @@ from relaycast_pallets.frame import (
 )
 from relaycast_pallets.published_entry import INFINITE, PublishedEntry, value_bytes
 from relaycast_pallets.published_keys import KEY_BYTES, PublishedKeys
+from relaycast_pallets.publisher_trie import derive_child_info
 from relaycast_pallets.state import State
 from relaycast_pallets.storage import Storage
-from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.scale import ScaleReader, encode_u32, encode_u128
 from relaycast_xcm.primitives import BlockCount, BlockNumber, ParaId
@@ -37,12 +36,6 @@ TtlEntry = tuple[BlockCount, BlockNumber]
 
 TtlCursor = tuple[ParaId, bytes]
 """The entry of ``TtlData`` that was scanned last."""
-
-
-@lru_cache(maxsize=1 << 16)
-def derive_child_info(publisher: ParaId) -> ChildInfo:
-    """Return the child trie of ``publisher``: ``(b"pubsub", para_id)`` in SCALE, ten bytes without a length."""
-    return ChildInfo.new_default(b"pubsub" + encode_u32(publisher))
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,11 @@ class ReadSource(Enum):
     RELAY_VALUE = "relay_value"
     CACHED_NODE = "cached_node"
 
+    @property
+    def is_relay(self) -> bool:
+        """Whether the bytes come out of the relay state proof."""
+        return self is not ReadSource.CACHED_NODE
+
 
 class NodeRead(NamedTuple):
     """One read that was paid for; ``publisher`` is ``None`` in the relay chain's top trie."""

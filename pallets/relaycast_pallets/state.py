@@ -141,6 +141,12 @@ class State:
         self._keep(journals)
         return self.root
 
+    def migrate(self, state_version: StateVersion) -> None:
+        """Write values in another state version from now on; those already there stay as they are until written again."""
+        self.state_version = state_version
+        for trie in self._tries.values():
+            trie.state_version = state_version
+
     def prove_read(self, root: bytes, keys: Iterable[bytes]) -> StorageProof:
         """Prove ``keys`` of the top trie of the sealed state with this ``root``; raises ``StateDiscarded``."""
         self._require(root)

@@ -136,6 +136,11 @@ class Subscriber:
         self._paths: dict[ParaId, SubscribedPaths] = {}
         self._digests: dict[ParaId, bytes] = {}
 
+    @property
+    def subscribes(self) -> bool:
+        """Whether there is anything to ask for now."""
+        return bool(self._wanted())
+
     def relay_keys(self) -> RelayProofRequest:
         """Return one child trie key for every subscribed key of every publisher that is not disabled."""
         return RelayProofRequest(

@@ -26,11 +26,9 @@ def expire_keys(system: System, storage: BroadcasterStorage, config: Broadcaster
     now = system.block_number
     cursor = last = storage.ttl_scan_cursor.get()
     start_after = None if cursor is None else storage.ttl_data.storage_key(*cursor)
-    scans = 0
-    for publisher, key, (ttl, when_inserted) in storage.ttl_data.items(start_after=start_after):
+    for scans, (publisher, key, (ttl, when_inserted)) in enumerate(storage.ttl_data.items(start_after=start_after)):
         if scans == config.max_ttl_scans_per_idle or not meter.try_consume(each):
             break
-        scans += 1
         last = (publisher, key)
         expiry = expires_at(ttl, when_inserted)
         if expiry is not None and now >= expiry:

@@ -72,7 +72,7 @@ class WeightTable:
         return call in self.calls
 
     def over(self, other: "WeightTable") -> "WeightTable":
-        """Return this table, completed from ``other``: calls as they are, components that a call here ignores for free."""
+        """Return this table completed from ``other``: calls that are missing, and at no cost their components."""
         merged = dict(other.calls)
         for name, weight in self.calls.items():
             known = other.calls[name].slopes if name in other.calls else {}

@@ -136,7 +136,7 @@ class Tagged(Codec[T]):
         if isinstance(data, str):
             data = {data: None}
         if not isinstance(data, dict) or len(data) != 1:
-            raise wrong(path, f"a {self.type_name}: a name, or an object with one name", data)
+            raise wrong(path, f"{self.type_name} as a name, or as an object with one name", data)
         label, content = next(iter(data.items()))
         index = self.labels.get(label)
         if index is None:

@@ -42,6 +42,8 @@ class Holding:
 
     @property
     def assets(self) -> Assets:
+        if not self._amounts:
+            return ()
         return assets(Asset.fungible(asset_id, amount) for asset_id, amount in self._amounts.items())
 
     @property

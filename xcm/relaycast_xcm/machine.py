@@ -215,13 +215,12 @@ class Machine:
         self._refund()
 
     def _refund(self) -> None:
-        refund = (
-            self._trader.refund_weight(self._surplus - self._refunded) if self._surplus.any_gt(self._refunded) else None
-        )
-        if refund is not None:
-            self.holding.subsume((refund,))
-        self._refunded = self._refunded.max(self._surplus)
-        self.holding.subsume(self._fees.saturating_take(Wild(All())))
+        if self._surplus.any_gt(self._refunded):
+            refund = self._trader.refund_weight(self._surplus - self._refunded)
+            self._refunded = self._surplus
+            self.holding.subsume(() if refund is None else (refund,))
+        if not self._fees.is_empty:
+            self.holding.subsume(self._fees.saturating_take(Wild(All())))
 
     # -- errors and what follows
 

@@ -225,7 +225,6 @@ class UpwardMessageQueue:
             return OverweightEnqueued(message.id, message.origin, required)
         if not meter.can_consume(required + self._overhead):
             return None
-        meter.consume(self._overhead)
         return self._run(message, program, required, meter)
 
     def _run(self, message: UpwardMessage, program: Xcm, required: Weight, meter: WeightMeter) -> Processing:
@@ -233,9 +232,9 @@ class UpwardMessageQueue:
         outcome = self._executor.execute(Location.parachain(message.origin), program, required, properties)
         message_id = properties.message_id or message.id
         if isinstance(outcome, Error):
-            meter.consume(required)
+            meter.consume(required + self._overhead)
             return ProcessingFailed(message_id, message.origin, _refusal(outcome.error), outcome.cause or outcome.error)
-        meter.consume(outcome.used)
+        meter.consume(outcome.used + self._overhead)
         return Processed(message_id, message.origin, outcome.used, isinstance(outcome, Complete), outcome)
 
     def _turn_ring(self) -> None:

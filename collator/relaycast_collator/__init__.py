@@ -1,0 +1,35 @@
+"""Off-chain actors: a relay chain that seals blocks, collators that prove and prune, and a network with one clock."""
+
+from relaycast_collator.collator import Collation, Collator, Tamper
+from relaycast_collator.header import DigestItem, Header, ordered_root
+from relaycast_collator.network import Network
+from relaycast_collator.parachain import KeptValues, Parachain, ParachainBlock, Publication, SentMessage
+from relaycast_collator.proof_collection import RelayProver, collect_relay_storage_proof
+from relaycast_collator.records import BlockRecord, Delivery, Invariants, ReadTotals, Violation
+from relaycast_collator.relay_chain import Genesis, RelayBlock, RelayChain, modelled_genesis
+
+__all__ = [
+    "BlockRecord",
+    "Collation",
+    "Collator",
+    "Delivery",
+    "DigestItem",
+    "Genesis",
+    "Header",
+    "Invariants",
+    "KeptValues",
+    "Network",
+    "Parachain",
+    "ParachainBlock",
+    "Publication",
+    "ReadTotals",
+    "RelayBlock",
+    "RelayChain",
+    "RelayProver",
+    "SentMessage",
+    "Tamper",
+    "Violation",
+    "collect_relay_storage_proof",
+    "modelled_genesis",
+    "ordered_root",
+]

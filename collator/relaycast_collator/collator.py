@@ -1,0 +1,66 @@
+"""The collator: it collects a proof, prunes it by running the block's own algorithm, and hands over the inherent.
+
+``tamper`` is for collators that lie: it gets the honest inherent and returns the one that is handed over.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from relaycast_collator.parachain import Parachain, ParachainBlock
+from relaycast_collator.proof_collection import RelayProver, collect_relay_storage_proof
+from relaycast_collator.relay_chain import RelayBlock
+from relaycast_pallets.parachain_system import MAX_POV_BYTES, ParachainInherentData, PersistedValidationData
+from relaycast_pallets.proof_processing import ProofProcessingResult
+from relaycast_trie import StorageProof
+
+Tamper = Callable[[ParachainInherentData], ParachainInherentData]
+
+
+@dataclass(frozen=True, slots=True)
+class Collation:
+    """What a collator prepared: the proof as collected, the inherent with what of it is needed, and how it pruned."""
+
+    collected: StorageProof
+    inherent: ParachainInherentData
+    pruning: ProofProcessingResult
+
+
+class Collator:
+    """Builds the blocks of one parachain on the relay chain's state."""
+
+    def __init__(
+        self,
+        parachain: Parachain,
+        relay_chain: RelayProver,
+        *,
+        max_pov_size: int = MAX_POV_BYTES,
+        tamper: Tamper | None = None,
+    ) -> None:
+        self.parachain = parachain
+        self.relay_chain = relay_chain
+        self.max_pov_size = max_pov_size
+        self.tamper = tamper
+
+    def collate(
+        self,
+        relay_parent: RelayBlock,
+        *,
+        downward_messages: tuple[bytes, ...] = (),
+        horizontal_messages: tuple[bytes, ...] = (),
+    ) -> Collation:
+        """Prepare a block on ``relay_parent``: collect, then prune within the budget that messages leave."""
+        system = self.parachain.parachain_system
+        request = system.subscriber.relay_keys()
+        collected = collect_relay_storage_proof(self.relay_chain, relay_parent, system.static_keys(), request)
+        data = PersistedValidationData(
+            self.parachain.head.encode(), relay_parent.number, relay_parent.state_root, self.max_pov_size
+        )
+        full = ParachainInherentData(data, tuple(collected), downward_messages, horizontal_messages)
+        pruned, pruning = system.prune(full, seed=self.parachain.head.hash)
+        inherent = ParachainInherentData(data, tuple(pruned), downward_messages, horizontal_messages)
+        return Collation(collected, inherent, pruning)
+
+    def build(self, collation: Collation) -> ParachainBlock:
+        """Hand the inherent over, tampered with if this collator lies; raises ``BlockPanicked``."""
+        inherent = collation.inherent if self.tamper is None else self.tamper(collation.inherent)
+        return self.parachain.build_block(inherent)

@@ -1,0 +1,81 @@
+"""A block header as Substrate encodes it; its Blake2b-256 hash is the block's."""
+
+from dataclasses import dataclass
+
+from relaycast_trie import EMPTY_ROOT, StateVersion, blake2_256, trie_root
+from relaycast_trie.exceptions import CodecError
+from relaycast_trie.scale import ScaleReader, encode_bytes, encode_compact, encode_vec
+
+OTHER, CONSENSUS, SEAL, PRE_RUNTIME, RUNTIME_ENVIRONMENT_UPDATED = 0, 4, 5, 6, 8
+ENGINE_ITEMS = frozenset({CONSENSUS, SEAL, PRE_RUNTIME})
+
+
+@dataclass(frozen=True, slots=True)
+class DigestItem:
+    """One log of a header (sp-runtime ``DigestItem``): variant, data, and a four-byte engine id where it has one."""
+
+    variant: int
+    data: bytes = b""
+    engine: bytes = b""
+
+    @classmethod
+    def pre_runtime(cls, engine: bytes, data: bytes) -> "DigestItem":
+        return cls(PRE_RUNTIME, data, engine)
+
+    def encode(self) -> bytes:
+        if self.variant == RUNTIME_ENVIRONMENT_UPDATED:
+            return bytes([self.variant])
+        return bytes([self.variant]) + self.engine + encode_bytes(self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A block's header: parent, number, state, extrinsics, digest."""
+
+    parent_hash: bytes
+    number: int
+    state_root: bytes
+    extrinsics_root: bytes = EMPTY_ROOT
+    digest: tuple[DigestItem, ...] = ()
+
+    def encode(self) -> bytes:
+        roots = self.state_root + self.extrinsics_root
+        return (
+            self.parent_hash + encode_compact(self.number) + roots + encode_vec(item.encode() for item in self.digest)
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> "Header":
+        """Return the header that all of ``data`` encodes; raises ``CodecError``."""
+        reader = ScaleReader(data)
+        parent_hash, number = reader.take(32), reader.compact()
+        state_root, extrinsics_root = reader.take(32), reader.take(32)
+        digest = tuple(_read_item(reader) for _ in range(reader.length()))
+        reader.done()
+        return cls(parent_hash, number, state_root, extrinsics_root, digest)
+
+    @property
+    def hash(self) -> bytes:
+        """The block's hash."""
+        return blake2_256(self.encode())
+
+    def __repr__(self) -> str:
+        return f"<Header #{self.number} 0x{self.hash.hex()}>"
+
+
+def ordered_root(items: list[bytes], *, state_version: StateVersion = StateVersion.V0) -> bytes:
+    """Return the root of the trie of ``items`` under their compact indices: a block's extrinsics root."""
+    return trie_root({encode_compact(index): item for index, item in enumerate(items)}, state_version=state_version)
+
+
+def _read_item(reader: ScaleReader) -> DigestItem:
+    start = reader.offset
+    variant = reader.u8()
+    if variant == RUNTIME_ENVIRONMENT_UPDATED:
+        return DigestItem(variant)
+    if variant in ENGINE_ITEMS:
+        engine = reader.take(4)
+        return DigestItem(variant, reader.bytes_(), engine)
+    if variant == OTHER:
+        return DigestItem(variant, reader.bytes_())
+    raise CodecError(f"no digest item has the variant {variant}", start)

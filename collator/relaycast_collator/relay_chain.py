@@ -1,0 +1,162 @@
+"""The relay chain: it takes upward messages, executes them, expires what is old, and seals blocks with real roots.
+
+What stands at the keys that collators always prove is written each block with a node's sizes; the values come from
+the seed. Randomness, slots and extrinsics are modelled, state roots and headers are exact.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from relaycast_collator.header import DigestItem, Header, ordered_root
+from relaycast_pallets.balances import Balances
+from relaycast_pallets.broadcaster import Broadcaster
+from relaycast_pallets.broadcaster_config import POLKADOT, BroadcasterConfig
+from relaycast_pallets.frame import DispatchResult, Event, System
+from relaycast_pallets.state import State
+from relaycast_pallets.well_known_keys import (
+    ACTIVE_CONFIG,
+    CURRENT_BLOCK_RANDOMNESS,
+    CURRENT_SLOT,
+    ONE_EPOCH_AGO_RANDOMNESS,
+    TWO_EPOCHS_AGO_RANDOMNESS,
+    para_head,
+)
+from relaycast_trie import ChildInfo, StateVersion, StorageProof, blake2_256
+from relaycast_trie.scale import encode_bytes, encode_u64
+from relaycast_xcm import AllowPublishFrom, OnlyParachains, ParachainBroadcastAdapter, ParaId, Weight, XcmExecutor
+from relaycast_xcm.broadcast import BroadcastHandler
+from relaycast_xcm.ump import Processing, UpwardMessageQueue
+
+BLOCK_WEIGHT = Weight(2_000_000_000_000, 5 * 1024 * 1024)
+"""A relay chain block: two seconds of execution (picoseconds) and, nominally, 5 MiB of proof."""
+
+ACTIVE_CONFIG_BYTES = 202
+"""The size of a recent ``HostConfiguration``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Genesis:
+    """The state that a relay chain starts from; children by name, without their prefix."""
+
+    top: Mapping[bytes, bytes] = field(default_factory=dict)
+    children: Mapping[bytes, Mapping[bytes, bytes]] = field(default_factory=dict)
+    state_version: StateVersion = StateVersion.V1
+
+
+@dataclass(frozen=True, slots=True)
+class RelayBlock:
+    """A sealed block, with what happened in it."""
+
+    header: Header
+    events: tuple[Event, ...] = ()
+    messages: tuple[Processing, ...] = ()
+
+    @property
+    def number(self) -> int:
+        return self.header.number
+
+    @property
+    def state_root(self) -> bytes:
+        return self.header.state_root
+
+    @property
+    def hash(self) -> bytes:
+        return self.header.hash
+
+    def __repr__(self) -> str:
+        return f"<RelayBlock #{self.number} state 0x{self.state_root.hex()}, {len(self.events)} events>"
+
+
+class RelayChain:
+    """A relay chain with the broadcaster pallet, from ``genesis`` on; the last ``window`` blocks can be proven from.
+
+    Blocks are written in state version 1 whichever version the genesis has.
+    """
+
+    def __init__(
+        self,
+        genesis: Genesis | None = None,
+        *,
+        seed: int = 0,
+        broadcaster: BroadcasterConfig = POLKADOT,
+        block_weight: Weight = BLOCK_WEIGHT,
+        window: int = 64,
+    ) -> None:
+        genesis = genesis or modelled_genesis(seed)
+        children = {ChildInfo.new_default(name): pairs for name, pairs in genesis.children.items()}
+        self.state = State(genesis.top, children, state_version=genesis.state_version, window=window)
+        self.genesis_root = self.state.root
+        self.state.migrate(StateVersion.V1)
+        self.system = System(self.state, max_block=block_weight)
+        self.balances = Balances(self.system)
+        self.broadcaster = Broadcaster(self.system, self.balances, config=broadcaster)
+        handler: BroadcastHandler = ParachainBroadcastAdapter(OnlyParachains(), self.broadcaster)
+        self.executor = XcmExecutor(AllowPublishFrom(OnlyParachains()), broadcast=handler)
+        self.upward = UpwardMessageQueue(self.executor, service_weight=block_weight)
+        self.heads: dict[ParaId, bytes] = {}
+        self.blocks: deque[RelayBlock] = deque(maxlen=window)
+        self._seed = blake2_256(b"relay chain" + encode_u64(seed))
+        self.blocks.append(RelayBlock(Header(bytes(32), 0, self.genesis_root)))
+
+    @property
+    def head(self) -> RelayBlock:
+        """The last sealed block."""
+        return self.blocks[-1]
+
+    def build_block(self, calls: tuple[Callable[[], Weight], ...] = ()) -> RelayBlock:
+        """Build and seal the next block: included heads, ``calls``, upward messages, then expiry with what is left."""
+        parent = self.head
+        self.system.initialize(parent.number + 1, parent_hash=parent.hash)
+        self._write_consensus(parent.number + 1)
+        for call in calls:
+            self.dispatch(call)
+        messages = self.upward.service_with(self.system.meter)
+        self.system.meter.consume(self.broadcaster.on_idle(self.system.meter.remaining()))
+        state_root = self.state.commit()
+        extrinsics = ordered_root([message.id for message in messages])
+        slot = DigestItem.pre_runtime(b"BABE", encode_u64(parent.number + 1))
+        header = Header(parent.hash, parent.number + 1, state_root, extrinsics, (slot,))
+        block = RelayBlock(header, tuple(self.system.events), messages)
+        self.blocks.append(block)
+        return block
+
+    def dispatch(self, call: Callable[[], Weight]) -> DispatchResult:
+        """Make a call in the current block; what it weighs is what it says."""
+        return self.system.apply(call, declared=Weight.ZERO)
+
+    def include(self, para_id: ParaId, head: bytes) -> None:
+        """Let the next block hold ``head`` as the parachain's."""
+        self.heads[para_id] = head
+
+    def prove_read(self, block: RelayBlock, keys: list[bytes]) -> StorageProof:
+        """Prove keys of the top trie as ``block`` left it."""
+        return self.state.prove_read(block.state_root, keys)
+
+    def prove_child_read(self, block: RelayBlock, storage_key: bytes, keys: list[bytes]) -> StorageProof:
+        """Prove keys of a child trie as ``block`` left it, with the way there in the top trie."""
+        return self.state.prove_child_read(block.state_root, ChildInfo.new_default(storage_key), keys)
+
+    def _write_consensus(self, number: int) -> None:
+        self.state.put(CURRENT_SLOT, encode_u64(number))
+        self.state.put(CURRENT_BLOCK_RANDOMNESS, b"\x01" + blake2_256(self._seed + encode_u64(number)))
+        for para_id, head in self.heads.items():
+            self.state.put(para_head(para_id), encode_bytes(head))
+        self.heads.clear()
+
+    def __repr__(self) -> str:
+        return f"<RelayChain at #{self.head.number}, {len(self.state.children())} publishers>"
+
+
+def modelled_genesis(seed: int, *, entries: int = 512) -> Genesis:
+    """Return a genesis with the keys that collators always prove and ``entries`` others, for want of a chain spec.
+
+    ``entries`` gives the top trie some of the depth that a real chain's has.
+    """
+    base = blake2_256(b"genesis" + encode_u64(seed))
+    top = {blake2_256(base + encode_u64(index)): blake2_256(encode_u64(index) + base) * 2 for index in range(entries)}
+    top[ONE_EPOCH_AGO_RANDOMNESS] = blake2_256(base + b"1")
+    top[TWO_EPOCHS_AGO_RANDOMNESS] = blake2_256(base + b"2")
+    top[CURRENT_SLOT] = encode_u64(0)
+    top[ACTIVE_CONFIG] = (blake2_256(base + b"c") * 7)[:ACTIVE_CONFIG_BYTES]
+    return Genesis(top)
