@@ -157,6 +157,7 @@ class Network:
             collected_bytes=collation.collected.proof_bytes,
             proof_bytes=collation.inherent.proof_bytes,
             proof_nodes=len(collation.inherent.relay_chain_state),
+            own_bytes=0 if block is None else block.own_proof.proof_bytes,
             static_bytes=collation.inherent.proof_bytes - relay_bytes,
             reads=_totals(result.reads),
             budget_bytes=budget.pubsub_bytes,

@@ -16,7 +16,7 @@ from relaycast_pallets.relay_budget import BudgetPolicy
 from relaycast_pallets.state import State
 from relaycast_pallets.subscriber import Subscriber, SubscriberConfig
 from relaycast_pallets.subscription import SubscribedKey, SubscriptionHandler, Subscriptions, TtlState
-from relaycast_trie import blake2_256
+from relaycast_trie import StorageProof, blake2_256, witness
 from relaycast_xcm import ParaId, Publish, Weight
 from relaycast_xcm.barriers import MAX_PUBLISH_INSTRUCTIONS
 from relaycast_xcm.message import encode_versioned_xcm
@@ -55,6 +55,8 @@ class ParachainBlock:
     outcome: ValidationOutcome
     updates: tuple[Update, ...]
     events: tuple[Event, ...]
+    own_proof: StorageProof
+    """The nodes of the parachain's own state that the block reads and rewrites."""
 
     def __repr__(self) -> str:
         return f"<ParachainBlock #{self.header.number}, {len(self.updates)} updates>"
@@ -102,13 +104,19 @@ class Parachain:
 
     def build_block(self, inherent: ParachainInherentData) -> ParachainBlock:
         """Build the next block on the inherent's relay parent; raises ``BlockPanicked`` and stays as it was."""
-        parent = self.head
-        with self.state.transaction():
-            self.system.initialize(parent.number + 1, parent_hash=parent.hash)
-            outcome = self.parachain_system.set_validation_data(inherent, seed=parent.hash)
+        parent, storage = self.head, self.state.top
+        storage.reads = set()
+        try:
+            with self.state.transaction():
+                self.system.initialize(parent.number + 1, parent_hash=parent.hash)
+                outcome = self.parachain_system.set_validation_data(inherent, seed=parent.hash)
+        finally:
+            reads, storage.reads = storage.reads, None
+        changes = {key: self.state.get(key) for key in sorted(storage.unsealed)}
+        own_proof = witness(self.state.db, self.state.root, reads, changes)
         self.head = Header(parent.hash, parent.number + 1, self.state.commit())
         delivered = self.subscriber.delivered
-        return ParachainBlock(self.head, outcome, tuple(delivered.updates), tuple(self.system.events))
+        return ParachainBlock(self.head, outcome, tuple(delivered.updates), tuple(self.system.events), own_proof)
 
     def take_messages(self) -> list[SentMessage]:
         """Take out of the outbox what one block may send: full messages of ``Publish`` instructions, oldest first."""

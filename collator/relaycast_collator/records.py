@@ -47,6 +47,9 @@ class BlockRecord:
     proof_bytes: int
     proof_nodes: int
     static_bytes: int
+    own_bytes: int
+    """Nodes of the parachain's own state that the block carries: the price of the cache."""
+
     reads: dict[str, ReadTotals]
     budget_bytes: int
     consumed: Weight

@@ -22,20 +22,28 @@ class Journal:
 
 
 class Storage:
-    """One trie's keys and values. Storages of one state share a ``journal``."""
+    """One trie's keys and values. Storages of one state share a ``journal``.
 
-    __slots__ = ("_journal", "_order", "_values", "unsealed")
+    ``reads`` gathers the keys that are read, while somebody puts a set there.
+    """
+
+    __slots__ = ("_journal", "_order", "_values", "reads", "unsealed")
 
     def __init__(self, journal: Journal, values: Mapping[bytes, bytes] | None = None) -> None:
         self._journal = journal
         self._values: dict[bytes, bytes] = dict(values or {})
         self._order: SortedList | None = None
         self.unsealed: set[bytes] = set()
+        self.reads: set[bytes] | None = None
 
     def get(self, key: bytes) -> bytes | None:
+        if self.reads is not None:
+            self.reads.add(key)
         return self._values.get(key)
 
     def exists(self, key: bytes) -> bool:
+        if self.reads is not None:
+            self.reads.add(key)
         return key in self._values
 
     def put(self, key: bytes, value: bytes) -> None:
@@ -70,6 +78,8 @@ class Storage:
         """
         key = self.next_key(start_after) if start_after is not None and start_after >= prefix else self._first(prefix)
         while key is not None and key.startswith(prefix):
+            if self.reads is not None:
+                self.reads.add(key)
             yield key, self._values[key]
             key = self.next_key(key)
 

@@ -47,6 +47,7 @@ from relaycast_trie.storage_proof import StorageProof
 from relaycast_trie.trie_db import TrieDB
 from relaycast_trie.trie_db_mut import TrieDBMut
 from relaycast_trie.verify import VerifiedProof, verify_nodes
+from relaycast_trie.witness import witness
 
 if TYPE_CHECKING:
     from relaycast_trie.array_trie import ArrayTrie, warm_up
@@ -116,4 +117,5 @@ __all__ = [
     "verify_nodes",
     "verify_proof",
     "warm_up",
+    "witness",
 ]

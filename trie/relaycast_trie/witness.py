@@ -1,0 +1,60 @@
+"""What a block must carry of its own state: the nodes that its reads and its changes touch.
+
+Reads need the nodes on their paths, and external values. Changes need the paths that they rewrite, and when a removal
+leaves a branch with one child, that child too (Cumulus calls it the storage proof of a block).
+"""
+
+from collections.abc import Iterable, Mapping
+
+from relaycast_trie.memory_db import MemoryDB, NodeSource
+from relaycast_trie.node_codec import StateVersion
+from relaycast_trie.recorder import Recorder
+from relaycast_trie.storage_proof import StorageProof
+from relaycast_trie.trie_db import TrieDB
+from relaycast_trie.trie_db_mut import TrieDBMut
+
+
+def witness(
+    db: NodeSource,
+    root: bytes,
+    reads: Iterable[bytes],
+    changes: Mapping[bytes, bytes | None],
+    *,
+    state_version: StateVersion = StateVersion.V1,
+) -> StorageProof:
+    """Return the nodes below ``root`` that reading ``reads`` and then writing ``changes`` (``None`` removes) touch.
+
+    ``db`` is left as it is. Raises what ``TrieDB`` raises where nodes are missing.
+    """
+    recorder = Recorder()
+    trie = TrieDB(db, root, recorder=recorder)
+    for key in reads:
+        trie.get(key)
+    changed = TrieDBMut(_Overlay(db, recorder), root, state_version=state_version)
+    for key, value in changes.items():
+        if value is None:
+            changed.remove(key)
+        else:
+            changed.insert(key, value)
+    changed.commit(prune=False)
+    return StorageProof(recorder.nodes.values())
+
+
+class _Overlay(MemoryDB):
+    """Keeps what is written to itself, and records what is read from ``below``."""
+
+    __slots__ = ("_below", "_recorder")
+
+    def __init__(self, below: NodeSource, recorder: Recorder) -> None:
+        super().__init__()
+        self._below = below
+        self._recorder = recorder
+
+    def get(self, node_hash: bytes, /) -> bytes | None:
+        known = super().get(node_hash)
+        if known is not None:
+            return known
+        found = self._below.get(node_hash)
+        if found is not None:
+            self._recorder.record(node_hash, found)
+        return found
