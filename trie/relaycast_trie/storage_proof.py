@@ -92,7 +92,7 @@ class StorageProof:
         Raises ``RootMismatch``, ``MissingNode``, ``InvalidNode``; ``strict`` adds ``DuplicateNode``, ``UnusedNodes``.
         """
         if strict:
-            self.refuse_duplicates()
+            self.refuse_duplicates(hasher=hasher)
         return verify_nodes(self.by_hash(hasher), root, keys, strict=strict, hasher=hasher)
 
     def verify_child(
@@ -109,7 +109,7 @@ class StorageProof:
         Raises what ``verify`` raises, and ``InvalidChildRoot``.
         """
         if strict:
-            self.refuse_duplicates()
+            self.refuse_duplicates(hasher=hasher)
         nodes = self.by_hash(hasher)
         return verify_nodes(nodes, root, keys, child_info=child_info, strict=strict, hasher=hasher)
 
@@ -134,10 +134,10 @@ class StorageProof:
         """Return the nodes by their hash."""
         return {hasher.digest(node): node for node in self.nodes}
 
-    def refuse_duplicates(self) -> None:
+    def refuse_duplicates(self, *, hasher: Hasher = BLAKE2B_256) -> None:
         """Raise ``DuplicateNode`` when a node was given twice."""
         if self._repeated is not None:
-            raise DuplicateNode(BLAKE2B_256.digest(self._repeated))
+            raise DuplicateNode(hasher.digest(self._repeated))
 
     @property
     def proof_bytes(self) -> int:

@@ -31,8 +31,6 @@ class TrieDB:
     ) -> None:
         if len(root) != HASH_LENGTH:
             raise ValueError(f"a root has {HASH_LENGTH} bytes, got {len(root)}")
-        if len(root) != HASH_LENGTH:
-            raise ValueError(f"a root has {HASH_LENGTH} bytes, got {len(root)}")
         self.db = db
         self.root = root
         self.hasher = hasher

@@ -249,7 +249,11 @@ class TrieDBMut:
             raise InvalidNode(reference, error.reason, error.offset) from None
         if isinstance(node, Empty):
             raise InvalidNode(reference, "an empty node below the root")
-        children: list[bytes | _MutableNode | None] | None = list(node.children) if isinstance(node, Branch) else None
+        children: list[bytes | _MutableNode | None] | None = None
+        if isinstance(node, Branch):
+            children = list(node.children)
+            if node.value is None and children.count(None) == CHILDREN - 1:
+                raise InvalidNode(reference, "a branch with one child and no value")
         return _MutableNode(node.partial, node.value, children, reference)
 
     def _touch(self, trail: list[tuple[_MutableNode, int]], path: bytes) -> None:

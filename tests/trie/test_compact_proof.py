@@ -1,0 +1,225 @@
+"""Compact proofs: the bytes of sp-trie, both ways, and what a reader makes of wrong ones."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from relaycast_trie import (
+    ChildInfo,
+    CodecError,
+    CompactProof,
+    IncompleteProof,
+    MissingNode,
+    ProofError,
+    RelaycastError,
+    RootMismatch,
+    StateVersion,
+    StorageProof,
+    build_database,
+)
+from relaycast_trie.exceptions import ExtraneousChildProof, ExtraneousNode, InvalidChildRoot, InvalidNode
+from relaycast_trie.memory_db import MemoryDB
+from relaycast_trie.node import Branch, Leaf
+from relaycast_trie.node_codec import ESCAPE, encode_node
+from shared_vectors import Case, over, unhex, unhex_all
+from strategies import Pairs, pairs_with_questions, some_pairs, state_versions
+
+ERRORS: dict[str, tuple[type[RelaycastError], ...]] = {
+    "IncompleteDatabase": (IncompleteProof, MissingNode),
+    "DecoderError": (InvalidNode, CodecError),
+    "ExtraneousChildNode": (ExtraneousNode,),
+}
+"""sp-trie's errors, and ours."""
+
+
+@over("trie_db/proofs.json", slices=2)
+def test_a_compact_proof_has_the_bytes_of_sp_trie(cases: list[Case]) -> None:
+    for vector in cases:
+        root = unhex(vector["root"])
+        proof = StorageProof(unhex_all(vector["storage_proof"]))
+        compact = CompactProof.encode(proof, root)
+        assert list(compact.nodes) == unhex_all(vector["compact_proof"]), vector["set"]
+        assert len(compact.to_bytes()) == vector["compact_proof_scale_size"], vector["set"]
+
+
+@over("trie_db/proofs.json", slices=2)
+def test_a_compact_proof_of_sp_trie_gives_its_storage_proof_and_root(cases: list[Case]) -> None:
+    for vector in cases:
+        root = unhex(vector["root"])
+        compact = CompactProof(tuple(unhex_all(vector["compact_proof"])))
+        assert compact.decode(root) == (StorageProof(unhex_all(vector["storage_proof"])), root), vector["set"]
+        assert CompactProof.from_bytes(compact.to_bytes()) == compact
+
+
+@over("trie_db/invalid_proofs.json")
+def test_a_wrong_compact_proof_ends_as_it_ends_in_sp_trie(cases: list[Case]) -> None:
+    for vector in cases:
+        expected_root = unhex(vector["root"])
+        for case in (case for case in vector["cases"] if case["type"] == "compact_proof"):
+            compact, result = CompactProof(tuple(unhex_all(case["nodes"]))), case["result"]
+            if "err" in result:
+                with pytest.raises(ERRORS[result["err"]]):
+                    compact.decode()
+                continue
+            proof, root = compact.decode()
+            assert root == unhex(result["root"]), case["mutation"]
+            assert result["matches"] == (root == expected_root)
+            if not isinstance(result["nodes"], int):
+                assert proof == StorageProof(unhex_all(result["nodes"])), case["mutation"]
+            if not result["matches"]:
+                with pytest.raises(RootMismatch) as refusal:
+                    compact.decode(expected_root)
+                assert (refusal.value.expected, refusal.value.actual) == (expected_root, root)
+
+
+@given(pairs_with_questions(), state_versions)
+def test_a_proof_comes_back_from_its_compact_form(drawn: tuple[Pairs, list[bytes]], version: StateVersion) -> None:
+    held, questions = drawn
+    db, root = build_database(held, state_version=version)
+    proof = StorageProof.generate(db, root, questions or [b""])
+    compact = CompactProof.encode(proof, root)
+    assert compact.decode(root) == (proof, root)
+    assert len(compact.nodes) >= len(proof)  # what two places share is written at both
+    if len(compact.nodes) == len(proof):
+        assert compact.proof_bytes <= proof.proof_bytes
+
+
+@given(pairs_with_questions(), state_versions, st.data())
+def test_a_tampered_compact_proof_never_gives_a_wrong_value(
+    drawn: tuple[Pairs, list[bytes]], version: StateVersion, data: st.DataObject
+) -> None:
+    held, questions = drawn
+    db, root = build_database(held, state_version=version)
+    nodes = list(CompactProof.encode(StorageProof.generate(db, root, questions or [b""]), root).nodes)
+    place = data.draw(st.integers(0, len(nodes) - 1))
+    match data.draw(st.sampled_from(["drop", "flip", "repeat", "swap", "cut"])):
+        case "drop":
+            del nodes[place]
+        case "flip":
+            flipped = bytearray(nodes[place] or b"\x00")
+            flipped[data.draw(st.integers(0, len(flipped) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+            nodes[place] = bytes(flipped)
+        case "repeat":
+            nodes.insert(place, nodes[place])
+        case "swap":
+            other = data.draw(st.integers(0, len(nodes) - 1))
+            nodes[place], nodes[other] = nodes[other], nodes[place]
+        case _:
+            nodes[place] = nodes[place][:-1]
+    try:
+        proof, _ = CompactProof(tuple(nodes)).decode(root)
+        values = proof.verify(root, questions).values
+    except ProofError:
+        return
+    assert dict(values) == {key: held.get(key) for key in questions}
+
+
+@given(st.lists(st.binary(max_size=60), max_size=5))
+def test_any_nodes_decode_or_are_refused(nodes: list[bytes]) -> None:
+    try:
+        proof, root = CompactProof(tuple(nodes)).decode()
+    except RelaycastError:
+        return
+    assert root in proof.by_hash()
+
+
+@given(st.binary(max_size=80))
+def test_any_bytes_are_a_compact_proof_or_refused(data: bytes) -> None:
+    try:
+        compact = CompactProof.from_bytes(data)
+    except CodecError:
+        return
+    assert compact.to_bytes() == data
+
+
+@given(st.lists(some_pairs, min_size=1, max_size=3), st.data(), state_versions)
+def test_child_tries_follow_the_top_trie_and_come_back(
+    children: list[Pairs], data: st.DataObject, version: StateVersion
+) -> None:
+    db, top = MemoryDB(), {}
+    infos = [ChildInfo.new_default(bytes([17 * number])) for number in range(len(children))]
+    for info, held in zip(infos, children, strict=True):
+        built, child_root = build_database(held, state_version=version)
+        copy_into(db, built)
+        top[info.prefixed_storage_key()] = child_root
+    built, root = build_database(top | {b"other": bytes(50)}, state_version=version)
+    copy_into(db, built)
+    asked = data.draw(st.sets(st.sampled_from(range(len(children))), min_size=1))
+    proofs = [StorageProof.generate_child(db, root, infos[number], list(children[number])) for number in asked]
+    proof = StorageProof.merge(proofs)
+    assert CompactProof.encode(proof, root).decode(root) == (proof, root)
+
+
+def test_the_last_of_many_children_can_be_proven_alone() -> None:
+    db, top = MemoryDB(), {}
+    for number in range(40):
+        built, child_root = build_database({bytes([number]): bytes(50)}, state_version=StateVersion.V1)
+        copy_into(db, built)
+        top[ChildInfo.new_default(bytes([number])).prefixed_storage_key()] = child_root
+    built, root = build_database(top, state_version=StateVersion.V1)
+    copy_into(db, built)
+    proof = StorageProof.generate_child(db, root, ChildInfo.new_default(b"\x27"), [b"\x27"])
+    decoded, _ = CompactProof.encode(proof, root).decode(root)
+    assert decoded == proof
+    assert decoded.verify_child(root, ChildInfo.new_default(b"\x27"), [b"\x27"])[b"\x27"] == bytes(50)
+
+
+def test_a_child_trie_that_the_top_trie_does_not_name_is_refused() -> None:
+    db, root = build_database({ChildInfo(b"a").prefixed_storage_key(): bytes(32)}, state_version=StateVersion.V1)
+    top = CompactProof.encode(StorageProof.generate(db, root, [ChildInfo(b"a").prefixed_storage_key()]), root)
+    stranger = encode_node(Leaf(b"\x01\x02", b"value"))
+    with pytest.raises(ExtraneousChildProof):
+        CompactProof((*top.nodes, stranger)).decode(root)
+
+
+def test_nodes_after_a_trie_without_children_are_refused() -> None:
+    with pytest.raises(ExtraneousNode):
+        CompactProof((encode_node(Leaf(b"", b"v")), encode_node(Leaf(b"", b"w")))).decode()
+
+
+@pytest.mark.parametrize("child_root", [b"", bytes(31), bytes(33)], ids=len)
+def test_a_child_root_of_another_length_is_refused(child_root: bytes) -> None:
+    key = ChildInfo(b"a").prefixed_storage_key()
+    db, root = build_database({key: child_root}, state_version=StateVersion.V1)
+    proof = StorageProof.generate(db, root, [key])
+    with pytest.raises(InvalidChildRoot):
+        CompactProof.encode(proof, root)
+    with pytest.raises(InvalidChildRoot):
+        proof.verify_child(root, ChildInfo(b"a"), [b"k"])
+
+
+def test_a_child_root_at_half_a_byte_is_refused() -> None:
+    odd = encode_node(
+        Leaf(bytes(int(digit, 16) for digit in ChildInfo(b"").prefixed_storage_key().hex()) + b"\x01", bytes(32))
+    )
+    with pytest.raises(ProofError):
+        CompactProof((odd,)).decode()
+
+
+def test_an_escape_without_a_node_or_a_value_is_refused() -> None:
+    with pytest.raises(InvalidNode):
+        CompactProof((ESCAPE,)).decode()
+    with pytest.raises(IncompleteProof):
+        CompactProof((ESCAPE + encode_node(Leaf(b"", b"")),)).decode()
+
+
+def test_a_proof_without_its_root_has_no_compact_form() -> None:
+    with pytest.raises(RootMismatch):
+        CompactProof.encode(StorageProof(), bytes(32))
+
+
+def test_hashes_that_follow_are_left_out() -> None:
+    held = {bytes([n]): bytes([n]) * 40 for n in range(16)}
+    db, root = build_database(held, state_version=StateVersion.V0)
+    proof = StorageProof.generate(db, root, held)
+    compact = CompactProof.encode(proof, root)
+    assert proof.proof_bytes - compact.proof_bytes == 32 * 16
+    assert compact.nodes[0] == encode_node(Branch(b"\x00", (b"",) * 16))
+
+
+def copy_into(db: MemoryDB, source: MemoryDB) -> None:
+    for node_hash, count in source.references().items():
+        data = source.get(node_hash)
+        assert data is not None
+        for _ in range(count):
+            db.insert(data)

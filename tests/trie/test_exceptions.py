@@ -1,0 +1,80 @@
+"""Refusals: each keeps its fields, says what it means, and survives a pickle."""
+
+import copy
+import inspect
+import pickle
+
+import pytest
+
+from relaycast_trie import exceptions
+from relaycast_trie.exceptions import (
+    CodecError,
+    DetailedProofError,
+    DuplicateNode,
+    InvalidNode,
+    MissingNode,
+    ProofError,
+    RelaycastError,
+    RootMismatch,
+    UnusedNodes,
+)
+
+HASH = bytes(range(32))
+SHOWN = "0x" + HASH.hex()
+
+REFUSALS: list[tuple[RelaycastError, str]] = [
+    (CodecError("a bool is 0 or 1, got 2", 7), "a bool is 0 or 1, got 2 at byte 7"),
+    (InvalidNode(HASH, "a length is cut off", 3), f"{SHOWN} does not decode: a length is cut off at byte 3"),
+    (RootMismatch(HASH), f"no node of the proof hashes to the root {SHOWN}"),
+    (RootMismatch(HASH, bytes(32)), f"expected {SHOWN}"),
+    (MissingNode(HASH, b"\x01\x0f"), f"{SHOWN} is missing at nibble path '1f'"),
+    (UnusedNodes((HASH,)), f"unused node {SHOWN}"),
+    (UnusedNodes((HASH, bytes(32))), f"unused node {SHOWN} and 1 more"),
+    (DuplicateNode(HASH), f"{SHOWN} comes more than once"),
+]
+
+
+def detailed() -> list[type[DetailedProofError]]:
+    found = [
+        kind for _, kind in inspect.getmembers(exceptions, inspect.isclass) if issubclass(kind, DetailedProofError)
+    ]
+    return [kind for kind in found if kind is not DetailedProofError]
+
+
+@pytest.mark.parametrize(("refusal", "message"), REFUSALS, ids=lambda value: type(value).__name__)
+def test_a_refusal_says_what_is_wrong_and_where(refusal: RelaycastError, message: str) -> None:
+    assert message in str(refusal)
+    assert "\n" not in str(refusal)
+
+
+@pytest.mark.parametrize("refusal", [refusal for refusal, _ in REFUSALS], ids=lambda value: type(value).__name__)
+def test_a_refusal_survives_a_pickle_and_a_copy(refusal: RelaycastError) -> None:
+    for twin in (pickle.loads(pickle.dumps(refusal)), copy.copy(refusal)):
+        assert type(twin) is type(refusal)
+        assert (twin.args, str(twin), vars(twin)) == (refusal.args, str(refusal), vars(refusal))
+
+
+@pytest.mark.parametrize("kind", detailed())
+def test_a_refusal_with_a_detail_survives_too(kind: type[DetailedProofError]) -> None:
+    refusal = kind(b"\x12\x34")
+    twin = pickle.loads(pickle.dumps(refusal))
+    assert (type(twin), twin.detail, str(twin)) == (kind, b"\x12\x34", str(refusal))
+    assert str(refusal).endswith(": 0x1234")
+    assert str(kind()) == str(refusal).removesuffix(": 0x1234")
+
+
+def test_every_refusal_is_one_of_ours_and_each_class_is_pickled_here() -> None:
+    kinds = {
+        kind for _, kind in inspect.getmembers(exceptions, inspect.isclass) if kind.__module__ == exceptions.__name__
+    }
+    assert all(issubclass(kind, RelaycastError) for kind in kinds)
+    bases = {base for kind in kinds for base in kind.__bases__}
+    assert kinds - bases == {type(refusal) for refusal, _ in REFUSALS if type(refusal) not in bases} | (
+        set(detailed()) - bases
+    )
+
+
+def test_an_invalid_node_is_caught_as_bad_bytes_and_as_a_bad_proof() -> None:
+    assert issubclass(InvalidNode, CodecError)
+    assert issubclass(InvalidNode, ProofError)
+    assert not issubclass(CodecError, ProofError)
