@@ -3,7 +3,8 @@
 from relaycast_collator.collator import Collation, Collator, Tamper
 from relaycast_collator.header import DigestItem, Header, ordered_root
 from relaycast_collator.network import Network
-from relaycast_collator.parachain import KeptValues, Parachain, ParachainBlock, Publication, SentMessage
+from relaycast_collator.outbox import Outbox, Publication, SentMessage
+from relaycast_collator.parachain import KeptValues, Parachain, ParachainBlock
 from relaycast_collator.proof_collection import RelayProver, collect_relay_storage_proof
 from relaycast_collator.records import BlockRecord, Delivery, Invariants, ReadTotals, Violation
 from relaycast_collator.relay_chain import Genesis, RelayBlock, RelayChain, modelled_genesis
@@ -19,6 +20,7 @@ __all__ = [
     "Invariants",
     "KeptValues",
     "Network",
+    "Outbox",
     "Parachain",
     "ParachainBlock",
     "Publication",

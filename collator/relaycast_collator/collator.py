@@ -1,6 +1,7 @@
 """The collator: it collects a proof, prunes it by running the block's own algorithm, and hands over the inherent.
 
-``tamper`` is for collators that lie: it gets the honest inherent and returns the one that is handed over.
+A collator remembers nothing between blocks: another one can take over at any time. ``tamper`` is for collators that
+lie: it gets the honest inherent and returns the one that is handed over.
 """
 
 from collections.abc import Callable

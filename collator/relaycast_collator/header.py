@@ -1,13 +1,18 @@
-"""A block header as Substrate encodes it; its Blake2b-256 hash is the block's."""
+"""A block header as Substrate encodes it; its Blake2b-256 hash is the block's.
+
+What cannot be encoded cannot be made: a header whose parts have the wrong sizes is a ``ValueError``.
+"""
 
 from dataclasses import dataclass
 
 from relaycast_trie import EMPTY_ROOT, StateVersion, blake2_256, trie_root
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.scale import ScaleReader, encode_bytes, encode_compact, encode_vec
+from relaycast_xcm.primitives import U32_MAX
 
 OTHER, CONSENSUS, SEAL, PRE_RUNTIME, RUNTIME_ENVIRONMENT_UPDATED = 0, 4, 5, 6, 8
 ENGINE_ITEMS = frozenset({CONSENSUS, SEAL, PRE_RUNTIME})
+ENGINE_BYTES, HASH_BYTES = 4, 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +22,14 @@ class DigestItem:
     variant: int
     data: bytes = b""
     engine: bytes = b""
+
+    def __post_init__(self) -> None:
+        if self.variant not in ENGINE_ITEMS | {OTHER, RUNTIME_ENVIRONMENT_UPDATED}:
+            raise ValueError(f"no digest item has the variant {self.variant}")
+        if len(self.engine) != (ENGINE_BYTES if self.variant in ENGINE_ITEMS else 0):
+            raise ValueError(f"consensus items have an engine of four bytes and others have none, got {self.engine!r}")
+        if self.data and self.variant == RUNTIME_ENVIRONMENT_UPDATED:
+            raise ValueError("a digest item that tells of a runtime upgrade has no data")
 
     @classmethod
     def pre_runtime(cls, engine: bytes, data: bytes) -> "DigestItem":
@@ -38,6 +51,13 @@ class Header:
     extrinsics_root: bytes = EMPTY_ROOT
     digest: tuple[DigestItem, ...] = ()
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.number <= U32_MAX:
+            raise ValueError(f"a block's number is a u32, got {self.number}")
+        for digest in (self.parent_hash, self.state_root, self.extrinsics_root):
+            if len(digest) != HASH_BYTES:
+                raise ValueError(f"a hash has {HASH_BYTES} bytes, got {len(digest)}")
+
     def encode(self) -> bytes:
         roots = self.state_root + self.extrinsics_root
         return (
@@ -48,8 +68,10 @@ class Header:
     def decode(cls, data: bytes) -> "Header":
         """Return the header that all of ``data`` encodes; raises ``CodecError``."""
         reader = ScaleReader(data)
-        parent_hash, number = reader.take(32), reader.compact()
-        state_root, extrinsics_root = reader.take(32), reader.take(32)
+        parent_hash, number = reader.take(HASH_BYTES), reader.compact()
+        if number > U32_MAX:
+            raise CodecError(f"a block's number is a u32, got {number}", HASH_BYTES)
+        state_root, extrinsics_root = reader.take(HASH_BYTES), reader.take(HASH_BYTES)
         digest = tuple(_read_item(reader) for _ in range(reader.length()))
         reader.done()
         return cls(parent_hash, number, state_root, extrinsics_root, digest)
@@ -74,7 +96,7 @@ def _read_item(reader: ScaleReader) -> DigestItem:
     if variant == RUNTIME_ENVIRONMENT_UPDATED:
         return DigestItem(variant)
     if variant in ENGINE_ITEMS:
-        engine = reader.take(4)
+        engine = reader.take(ENGINE_BYTES)
         return DigestItem(variant, reader.bytes_(), engine)
     if variant == OTHER:
         return DigestItem(variant, reader.bytes_())

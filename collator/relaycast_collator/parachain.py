@@ -1,13 +1,13 @@
 """A parachain: a state with the subscriber pallet, an outbox of publications, and blocks on relay parents.
 
-Every parachain can publish and subscribe. A block takes the inherent over or panics; a panicking block is not built.
+Every parachain can publish and subscribe. A block takes the inherent over or panics; a panicking block is not built,
+and what was done in it is undone.
 """
 
-from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from relaycast_collator.header import Header
+from relaycast_collator.outbox import Outbox, Publication, SentMessage
 from relaycast_pallets.frame import Event, System
 from relaycast_pallets.parachain_system import ParachainInherentData, ParachainSystem, ValidationOutcome
 from relaycast_pallets.policies import Policies
@@ -16,42 +16,20 @@ from relaycast_pallets.relay_budget import BudgetPolicy
 from relaycast_pallets.state import State
 from relaycast_pallets.subscriber import Subscriber, SubscriberConfig
 from relaycast_pallets.subscription import SubscribedKey, SubscriptionHandler, Subscriptions, TtlState
-from relaycast_trie import StorageProof, blake2_256, witness
-from relaycast_xcm import ParaId, Publish, Weight
-from relaycast_xcm.barriers import MAX_PUBLISH_INSTRUCTIONS
-from relaycast_xcm.message import encode_versioned_xcm
-from relaycast_xcm.ump import POLKADOT_LIMITS
+from relaycast_trie import StorageProof, witness
+from relaycast_xcm import ParaId, Weight
+from relaycast_xcm.ump import POLKADOT_LIMITS, UpwardLimits
 
 Update = tuple[ParaId, SubscribedKey, PublishedEntry]
-
-
-@dataclass(frozen=True, slots=True)
-class Publication:
-    """A value on its way out, and the ``tick`` at which it was given."""
-
-    key: bytes
-    value: bytes
-    ttl: int
-    tick: int
-
-
-@dataclass(frozen=True, slots=True)
-class SentMessage:
-    """An upward message with the publications in it."""
-
-    data: bytes
-    publications: tuple[Publication, ...]
-
-    @property
-    def id(self) -> bytes:
-        return blake2_256(self.data)
+Kept = tuple[bytes, TtlState]
 
 
 @dataclass(frozen=True, slots=True)
 class ParachainBlock:
-    """A block that was built: its header, and what its inherent did."""
+    """A block that was built: its header, the inherent it was given, what that did, and what it cost."""
 
     header: Header
+    inherent: ParachainInherentData
     outcome: ValidationOutcome
     updates: tuple[Update, ...]
     events: tuple[Event, ...]
@@ -63,22 +41,46 @@ class ParachainBlock:
 
 
 class KeptValues:
-    """The plainest subscriber: it keeps the last value of every key."""
+    """The plainest subscriber: it keeps the last value of every key.
+
+    It remembers outside of the chain's state and therefore joins it (``State.join``), as every such handler has to:
+    what a panicking block told it is forgotten.
+    """
 
     def __init__(self) -> None:
         self.wanted: dict[ParaId, list[SubscribedKey]] = {}
-        self.values: dict[tuple[ParaId, SubscribedKey], tuple[bytes, TtlState]] = {}
+        self.values: dict[tuple[ParaId, SubscribedKey], Kept] = {}
+        self._replaced: list[tuple[tuple[ParaId, SubscribedKey], Kept | None]] = []
 
     def subscriptions(self) -> tuple[Subscriptions, Weight]:
         return list(self.wanted.items()), Weight.ZERO
 
     def on_data_updated(self, publisher: ParaId, key: SubscribedKey, value: bytes, ttl_state: TtlState) -> Weight:
+        self._replaced.append(((publisher, key), self.values.get((publisher, key))))
         self.values[publisher, key] = value, ttl_state
         return Weight.ZERO
 
+    def mark(self) -> int:
+        return len(self._replaced)
+
+    def roll_back(self, mark: int, /) -> None:
+        while len(self._replaced) > mark:
+            place, before = self._replaced.pop()
+            if before is None:
+                del self.values[place]
+            else:
+                self.values[place] = before
+
+    def settle(self) -> None:
+        """Forget what was replaced: the block that did it is sealed."""
+        self._replaced.clear()
+
 
 class Parachain:
-    """One parachain; ``handler`` is its own code, ``KeptValues`` unless given."""
+    """One parachain; ``handler`` is its own code, ``KeptValues`` unless given.
+
+    ``tick`` is that of its next block; the network's clock sets it.
+    """
 
     def __init__(
         self,
@@ -88,23 +90,43 @@ class Parachain:
         config: SubscriberConfig | None = None,
         policies: Policies | None = None,
         budget: BudgetPolicy | None = None,
+        upward_limits: UpwardLimits = POLKADOT_LIMITS,
     ) -> None:
         self.para_id = para_id
         self.kept = KeptValues()
+        self.outbox = Outbox(limits=upward_limits)
         self.state = State(window=2)
         self.system = System(self.state)
-        self.subscriber = Subscriber(self.system, handler or self.kept, config, policies=policies)
+        self.subscriber = Subscriber(self.system, self.kept if handler is None else handler, config, policies=policies)
         self.parachain_system = ParachainSystem(para_id, self.system, self.subscriber, budget=budget)
         self.head = Header(bytes(32), 0, self.state.root)
-        self.outbox: deque[Publication] = deque()
+        self.tick = 1
+        self.state.join(self.kept)
+        self.state.join(self.outbox)
 
-    def publish(self, key: bytes, value: bytes, *, ttl: int = 0, tick: int = 0) -> None:
-        """Put a value into the outbox; the next blocks send it, as many as a block may."""
-        self.outbox.append(Publication(SubscribedKey(key), value, ttl, tick))
+    def publish(self, key: bytes, value: bytes, *, ttl: int = 0, tick: int | None = None) -> None:
+        """Put a value into the outbox; the next blocks send it, as many as a block may.
+
+        It counts as published at ``tick``, by default that of the next block. ``ValueError`` when the key has not 32
+        bytes, the value is longer than a ``Publish`` takes, the ``ttl`` is no u32, or no message can hold it.
+        """
+        published_at = self.tick if tick is None else tick
+        self.outbox.put(Publication(SubscribedKey(key), value, ttl, published_at))
+
+    def subscribe(self, publisher: ParaId, keys: list[bytes]) -> None:
+        """Want more ``keys`` of a publisher from the next block on; ``ValueError`` when that cannot be."""
+        if self.subscriber.handler is not self.kept:
+            raise ValueError(f"parachain {self.para_id} has a handler of its own that says what it wants")
+        added = [SubscribedKey(key) for key in keys]
+        limit = self.subscriber.config.max_publishers
+        if len(self.kept.wanted.keys() | {publisher}) > limit:
+            raise ValueError(f"parachain {self.para_id} subscribes to {limit} publishers at most")
+        self.kept.wanted.setdefault(publisher, []).extend(added)
 
     def build_block(self, inherent: ParachainInherentData) -> ParachainBlock:
         """Build the next block on the inherent's relay parent; raises ``BlockPanicked`` and stays as it was."""
         parent, storage = self.head, self.state.top
+        self.system.events.take()
         storage.reads = set()
         try:
             with self.state.transaction():
@@ -115,29 +137,13 @@ class Parachain:
         changes = {key: self.state.get(key) for key in sorted(storage.unsealed)}
         own_proof = witness(self.state.db, self.state.root, reads, changes)
         self.head = Header(parent.hash, parent.number + 1, self.state.commit())
-        delivered = self.subscriber.delivered
-        return ParachainBlock(self.head, outcome, tuple(delivered.updates), tuple(self.system.events), own_proof)
+        self.kept.settle()
+        updates, events = tuple(self.subscriber.delivered.updates), tuple(self.system.events)
+        return ParachainBlock(self.head, inherent, outcome, updates, events, own_proof)
 
-    def take_messages(self) -> list[SentMessage]:
-        """Take out of the outbox what one block may send: full messages of ``Publish`` instructions, oldest first."""
-        messages: list[SentMessage] = []
-        while self.outbox and len(messages) < POLKADOT_LIMITS.messages_per_candidate:
-            messages.append(self._next_message())
-        return messages
-
-    def _next_message(self) -> SentMessage:
-        taken: list[Publication] = []
-        while self.outbox and len(taken) < MAX_PUBLISH_INSTRUCTIONS:
-            taken.append(self.outbox[0])
-            if taken[1:] and len(_encode(taken)) > POLKADOT_LIMITS.message_bytes:
-                taken.pop()
-                break
-            self.outbox.popleft()
-        return SentMessage(_encode(taken), tuple(taken))
+    def take_messages(self, *, queued_count: int = 0, queued_bytes: int = 0) -> list[SentMessage]:
+        """Take out of the outbox what one block may send, see ``Outbox.take_messages``."""
+        return self.outbox.take_messages(queued_count=queued_count, queued_bytes=queued_bytes)
 
     def __repr__(self) -> str:
         return f"<Parachain {self.para_id} at #{self.head.number}>"
-
-
-def _encode(publications: Sequence[Publication]) -> bytes:
-    return encode_versioned_xcm([Publish(entry.key, entry.value, entry.ttl) for entry in publications])

@@ -6,11 +6,15 @@ from relaycast_pallets.published_entry import PublishedEntry
 from relaycast_pallets.subscription import SubscribedKey
 from relaycast_xcm import ParaId, Weight
 
+VIOLATIONS_KEPT = 100
+"""Violations of which all is remembered; a run that breaks something in every block has bounded memory too."""
+
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
     """One callback: what was published at tick ``published_at`` reached the subscriber at ``delivered_at``.
 
+    A value is published at the tick of the first block that could send it: time spent in the outbox counts.
     ``conflated`` counts the values of the key that were overwritten before this subscriber could see them.
     """
 
@@ -37,7 +41,10 @@ class ReadTotals:
 
 @dataclass(frozen=True, slots=True)
 class BlockRecord:
-    """One block of one subscriber; sizes in bytes, times in ticks of the relay chain."""
+    """One block of one subscriber; sizes in bytes, times in ticks of the relay chain.
+
+    Of a block that panicked, whose chain stays at ``number``, the sizes are those of the honest inherent.
+    """
 
     tick: int
     para_id: ParaId
@@ -74,14 +81,24 @@ class Violation:
 
 @dataclass(slots=True)
 class Invariants:
-    """The invariants checked while a run went on, and those that did not hold."""
+    """The invariants checked while a run went on, and those that did not hold: how often, and the first of them."""
 
     checked: int = 0
     violations: list[Violation] = field(default_factory=list)
+    violated: int = 0
 
     @property
     def ok(self) -> bool:
         return not self.violations
 
+    def check(self, invariant: str, holds: bool, tick: int, para_id: ParaId, *, seen: object = "") -> None:
+        """Count a check; where it does not hold, note what was ``seen``."""
+        self.checked += 1
+        if holds:
+            return
+        self.violated += 1
+        if len(self.violations) < VIOLATIONS_KEPT:
+            self.violations.append(Violation(invariant, tick, para_id, str(seen)))
+
     def __repr__(self) -> str:
-        return f"<Invariants {'ok' if self.ok else f'{len(self.violations)} violated'}, {self.checked} checks>"
+        return f"<Invariants {'ok' if self.ok else f'{self.violated} violated'}, {self.checked} checks>"

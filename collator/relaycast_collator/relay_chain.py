@@ -26,7 +26,7 @@ from relaycast_trie import ChildInfo, StateVersion, StorageProof, blake2_256
 from relaycast_trie.scale import encode_bytes, encode_u64
 from relaycast_xcm import AllowPublishFrom, OnlyParachains, ParachainBroadcastAdapter, ParaId, Weight, XcmExecutor
 from relaycast_xcm.broadcast import BroadcastHandler
-from relaycast_xcm.ump import Processing, UpwardMessageQueue
+from relaycast_xcm.ump import POLKADOT_LIMITS, Processing, UpwardLimits, UpwardMessageQueue
 
 BLOCK_WEIGHT = Weight(2_000_000_000_000, 5 * 1024 * 1024)
 """A relay chain block: two seconds of execution (picoseconds) and, nominally, 5 MiB of proof."""
@@ -46,11 +46,12 @@ class Genesis:
 
 @dataclass(frozen=True, slots=True)
 class RelayBlock:
-    """A sealed block, with what happened in it."""
+    """A sealed block, with what happened in it; ``calls`` says of each call how it ended, in their order."""
 
     header: Header
     events: tuple[Event, ...] = ()
     messages: tuple[Processing, ...] = ()
+    calls: tuple[DispatchResult, ...] = ()
 
     @property
     def number(self) -> int:
@@ -81,6 +82,7 @@ class RelayChain:
         seed: int = 0,
         broadcaster: BroadcasterConfig = POLKADOT,
         block_weight: Weight = BLOCK_WEIGHT,
+        upward_limits: UpwardLimits = POLKADOT_LIMITS,
         window: int = 64,
     ) -> None:
         genesis = genesis or modelled_genesis(seed)
@@ -93,7 +95,7 @@ class RelayChain:
         self.broadcaster = Broadcaster(self.system, self.balances, config=broadcaster)
         handler: BroadcastHandler = ParachainBroadcastAdapter(OnlyParachains(), self.broadcaster)
         self.executor = XcmExecutor(AllowPublishFrom(OnlyParachains()), broadcast=handler)
-        self.upward = UpwardMessageQueue(self.executor, service_weight=block_weight)
+        self.upward = UpwardMessageQueue(self.executor, limits=upward_limits, service_weight=block_weight)
         self.heads: dict[ParaId, bytes] = {}
         self.blocks: deque[RelayBlock] = deque(maxlen=window)
         self._seed = blake2_256(b"relay chain" + encode_u64(seed))
@@ -109,15 +111,14 @@ class RelayChain:
         parent = self.head
         self.system.initialize(parent.number + 1, parent_hash=parent.hash)
         self._write_consensus(parent.number + 1)
-        for call in calls:
-            self.dispatch(call)
+        dispatched = tuple(self.dispatch(call) for call in calls)
         messages = self.upward.service_with(self.system.meter)
         self.system.meter.consume(self.broadcaster.on_idle(self.system.meter.remaining()))
         state_root = self.state.commit()
         extrinsics = ordered_root([message.id for message in messages])
         slot = DigestItem.pre_runtime(b"BABE", encode_u64(parent.number + 1))
         header = Header(parent.hash, parent.number + 1, state_root, extrinsics, (slot,))
-        block = RelayBlock(header, tuple(self.system.events), messages)
+        block = RelayBlock(header, tuple(self.system.events), messages, dispatched)
         self.blocks.append(block)
         return block
 
@@ -128,6 +129,12 @@ class RelayChain:
     def include(self, para_id: ParaId, head: bytes) -> None:
         """Let the next block hold ``head`` as the parachain's."""
         self.heads[para_id] = head
+
+    def offboard(self, para_id: ParaId) -> Weight:
+        """Let a parachain go: its head, its queue, and all that it published. A call, for ``build_block``."""
+        self.upward.drop(para_id)
+        self.state.kill(para_head(para_id))
+        return self.broadcaster.offboard_publishers([para_id])
 
     def prove_read(self, block: RelayBlock, keys: list[bytes]) -> StorageProof:
         """Prove keys of the top trie as ``block`` left it."""

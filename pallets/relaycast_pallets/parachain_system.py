@@ -1,14 +1,14 @@
 """The parachain's side of a block's relay chain data: the inherent is believed only as far as its proof goes.
 
 ``set_validation_data`` reads the static keys, gives pub-sub what the messages leave, and demands that every node of
-the proof was used and that nothing was left out that would have fitted. Otherwise the block panics and the state is
-what it was.
+the proof was used and that nothing was left out that would have fitted. Otherwise the block panics before anything is
+written or handed on.
 """
 
 from dataclasses import dataclass
 
 from relaycast_pallets.frame import System
-from relaycast_pallets.proof_processing import ProcessingMode, ProofProcessingResult, process_proof
+from relaycast_pallets.proof_processing import Demand, ProcessingMode, ProofProcessingResult, process_proof
 from relaycast_pallets.relay_budget import Abridged, BudgetPolicy, PovUsage, Remaining
 from relaycast_pallets.subscriber import Subscriber
 from relaycast_pallets.tracked_proof import TrackedProof
@@ -141,10 +141,13 @@ class ParachainSystem:
         )
         proof.read_static(self.static_keys())
         meter, abridged = self._meter(inherent)
-        result = self._process(ProcessingMode.VERIFY, proof, inherent, meter, seed)
-        proof.ensure_no_unused_nodes()
-        if result.cursor is not None and meter.can_consume(self.subscriber.config.min_weight):
-            raise IncompleteBelowLimit(*result.cursor, meter.remaining())
+
+        def demand(result: ProofProcessingResult) -> None:
+            proof.ensure_no_unused_nodes()
+            if result.cursor is not None and meter.can_consume(self.subscriber.config.min_weight):
+                raise IncompleteBelowLimit(*result.cursor, meter.remaining())
+
+        result = self._process(ProcessingMode.VERIFY, proof, inherent, meter, seed, demand)
         return ValidationOutcome(result, meter, abridged)
 
     def _process(
@@ -154,6 +157,7 @@ class ParachainSystem:
         inherent: ParachainInherentData,
         meter: WeightMeter,
         seed: bytes,
+        demand: Demand | None = None,
     ) -> ProofProcessingResult:
         return process_proof(
             mode,
@@ -163,6 +167,7 @@ class ParachainSystem:
             self.subscriber,
             seed=seed,
             relay_parent_number=inherent.validation_data.relay_parent_number,
+            demand=demand,
         )
 
     def _meter(self, inherent: ParachainInherentData) -> tuple[WeightMeter, Abridged]:

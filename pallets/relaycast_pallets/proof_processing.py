@@ -9,6 +9,7 @@ against which root, is remembered, so that no change is told twice and none is l
 """
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
@@ -100,6 +101,10 @@ class ProofProcessingResult:
         return f"<ProofProcessingResult {end}, {len(self.reads)} reads, {self.consumed}>"
 
 
+Demand = Callable[[ProofProcessingResult], None]
+"""What must hold of a pass before anything of it is kept; raises when it does not."""
+
+
 class _Stop(Exception):
     """The meter, or the proof, has no more."""
 
@@ -113,16 +118,20 @@ def process_proof(
     *,
     seed: bytes = b"",
     relay_parent_number: BlockNumber = 0,
+    demand: Demand | None = None,
 ) -> ProofProcessingResult:
     """Process a relay state proof for everything that ``subscriber`` subscribes to, within what ``meter`` allows.
 
     ``seed`` shuffles the publishers; both modes must be given the same one. A ``TrackedProof`` learns what was read.
-    With ``VERIFY`` the subscriber's storage is written and its handler called, with times to live counted from
-    ``relay_parent_number``. Raises ``InvalidNode`` and ``InvalidChildRoot`` where the relay chain's state is broken.
+    With ``VERIFY`` the result must first meet the ``demand``; then the subscriber's storage is written and its handler
+    called, with times to live counted from ``relay_parent_number``. Raises ``InvalidNode`` and ``InvalidChildRoot``
+    where the relay chain's state is broken.
     """
     tracked = proof if isinstance(proof, TrackedProof) else TrackedProof(proof, relay_root)
     result = _Pass(tracked, meter, subscriber, seed).run()
     if mode is ProcessingMode.VERIFY:
+        if demand is not None:
+            demand(result)
         subscriber.apply(result, relay_parent_number=relay_parent_number)
     return result
 

@@ -1,9 +1,9 @@
 """The changed paths of one publisher: its new child trie and the old one, walked side by side.
 
 Both are followed for all subscribed keys at once, in the order of the keys. Where the same node stands at the same
-nibble prefix in both, everything below is unchanged and nothing more is read. Nodes are compared by prefix, not by
-depth (a key that comes or goes moves the others up or down) and not by mere presence in the cache (two keys may
-have equal leaves).
+nibble prefix in both, everything below is unchanged and nothing more is read, unless there are more nodes above it
+than there were: then its depth is counted anew. Nodes are compared by prefix, not by depth (a key that comes or goes
+moves the others up or down) and not by mere presence in the cache (two keys may have equal leaves).
 """
 
 from bisect import bisect_left
@@ -18,8 +18,8 @@ from relaycast_trie.nibbles import to_nibbles
 from relaycast_trie.node import Branch, Empty, HashedValue, Node, Value
 from relaycast_trie.node_codec import decode_node
 
-Place = tuple[int, bytes]
-"""A node to come: its depth in nibbles, and how its parent names it."""
+Place = tuple[int, bytes, int]
+"""A node to come: its depth in nibbles, how its parent names it, and how many nodes with a hash are above it."""
 
 Placement = tuple[bytes, bytes]
 """A node that has a hash, with the nibble prefix at which it stands."""
@@ -91,55 +91,54 @@ class PublisherWalk:
 
     def walk(self, low: int, high: int, *, new_root: bytes, old_root: bytes | None) -> None:
         """Deal with keys ``[low, high)``; raises ``TrieDepthExceeded`` and what the reads raise."""
-        self._visit(low, high, (0, new_root), None if old_root is None else (0, old_root), 0)
+        self._visit(low, high, (0, new_root, 0), None if old_root is None else (0, old_root, 0))
         self.at = high
 
-    def _visit(self, low: int, high: int, new: Side, old: Side, hashed: int) -> None:
-        """Deal with keys that both sides lead to; ``hashed`` nodes with a hash are above on the new side."""
+    def _visit(self, low: int, high: int, new: Side, old: Side) -> None:
+        """Deal with keys that both sides lead to."""
         if new == old:
             return
         self.at = low
         if isinstance(new, tuple) and isinstance(old, tuple) and new[0] == old[0]:
-            self._visit_both(low, high, new, old, hashed)
+            if new[1] != old[1] or new[2] > old[2]:
+                self._visit_both(low, high, new, old)
         elif isinstance(new, tuple) and (not isinstance(old, tuple) or new[0] <= old[0]):
-            node, hashed = self._read_new(low, new, hashed)
-            for start, stop, side in self._ways(low, high, new[0], node):
-                self._visit(start, stop, side, old, hashed)
+            for start, stop, side in self._ways(low, high, new, self._read_new(low, new)):
+                self._visit(start, stop, side, old)
         elif isinstance(old, tuple):
-            old_node = self._read_old(low, old)
-            for start, stop, side in self._ways(low, high, old[0], old_node):
-                self._visit(start, stop, new, side, hashed)
+            for start, stop, side in self._ways(low, high, old, self._read_old(low, old)):
+                self._visit(start, stop, new, side)
         else:
             self._compare(low, new, old)
 
-    def _visit_both(self, low: int, high: int, new: Place, old: Place, hashed: int) -> None:
-        new_node, hashed = self._read_new(low, new, hashed)
+    def _visit_both(self, low: int, high: int, new: Place, old: Place) -> None:
+        new_node = self._read_new(low, new)
         old_node = self._read_old(low, old)
         if not (isinstance(new_node, Branch) and isinstance(old_node, Branch) and new_node.partial == old_node.partial):
-            for start, stop, side in self._ways(low, high, new[0], new_node):
-                self._visit(start, stop, side, old, hashed)
+            for start, stop, side in self._ways(low, high, new, new_node):
+                self._visit(start, stop, side, old)
             return
         path = self.subscribed.paths[low][: new[0]] + new_node.partial
-        below = len(path)
+        below, new_above, old_above = len(path) + 1, _nodes_to(new), _nodes_to(old)
         for nibble, (new_child, old_child) in enumerate(zip(new_node.children, old_node.children, strict=True)):
-            if new_child != old_child:
+            if new_child != old_child or new_above > old_above:
                 start, stop = self._under(low, high, path + bytes([nibble]))
                 if start < stop:
-                    new_side = None if new_child is None else (below + 1, new_child)
-                    old_side = None if old_child is None else (below + 1, old_child)
-                    self._visit(start, stop, new_side, old_side, hashed)
+                    new_side = None if new_child is None else (below, new_child, new_above)
+                    old_side = None if old_child is None else (below, old_child, old_above)
+                    self._visit(start, stop, new_side, old_side)
 
-    def _ways(self, low: int, high: int, depth: int, node: Node | None) -> list[tuple[int, int, Side]]:
-        """Split the keys by where ``node`` leads them: all of them, in their order."""
+    def _ways(self, low: int, high: int, place: Place, node: Node | None) -> list[tuple[int, int, Side]]:
+        """Split the keys by where the ``node`` at ``place`` leads them: all of them, in their order."""
         if node is None or isinstance(node, Empty):
             return [(low, high, None)]
-        path = self.subscribed.paths[low][:depth] + node.partial
+        path = self.subscribed.paths[low][: place[0]] + node.partial
         first, last = self._under(low, high, path)
         ways: list[tuple[int, int, Side]] = [(low, first, None)] if low < first else []
-        ways += self._branches(first, last, path, node) if first < last else []
+        ways += self._branches(first, last, path, node, _nodes_to(place)) if first < last else []
         return [*ways, (last, high, None)] if last < high else ways
 
-    def _branches(self, first: int, last: int, path: bytes, node: Node) -> list[tuple[int, int, Side]]:
+    def _branches(self, first: int, last: int, path: bytes, node: Node, above: int) -> list[tuple[int, int, Side]]:
         paths, depth = self.subscribed.paths, len(path)
         assert not isinstance(node, Empty)
         if len(paths[first]) == depth:
@@ -149,7 +148,7 @@ class PublisherWalk:
             nibble = paths[first][depth]
             _, stop = self._under(first, last, path + bytes([nibble]))
             child = node.children[nibble] if isinstance(node, Branch) else None
-            ways.append((first, stop, None if child is None else (depth + 1, child)))
+            ways.append((first, stop, None if child is None else (depth + 1, child, above)))
             first = stop
         return ways
 
@@ -159,18 +158,18 @@ class PublisherWalk:
         start = bisect_left(paths, prefix, low, high)
         return start, bisect_left(paths, prefix + b"\x10", start, high)
 
-    def _read_new(self, low: int, place: Place, hashed: int) -> tuple[Node, int]:
-        depth, reference = place
+    def _read_new(self, low: int, place: Place) -> Node:
+        depth, reference, above = place
         if len(reference) != HASH_LENGTH:
-            return decode_node(reference), hashed
-        if hashed == self._max_depth:
+            return decode_node(reference)
+        if above == self._max_depth:
             raise TrieDepthExceeded(self.subscribed.keys[low], self._max_depth)
         node = self._reads.new_node(reference)
         self.gained.add((self.subscribed.paths[low][:depth], reference))
-        return node, hashed + 1
+        return node
 
     def _read_old(self, low: int, place: Place) -> Node | None:
-        depth, reference = place
+        depth, reference, _ = place
         if len(reference) != HASH_LENGTH:
             return decode_node(reference)
         node = self._reads.old_node(reference)
@@ -186,6 +185,11 @@ class PublisherWalk:
         value = new.value
         entry = self._reads.new_value(value.hash) if isinstance(value, HashedValue) else value
         self.changed.append((self.subscribed.keys[index], entry))
+
+
+def _nodes_to(place: Place) -> int:
+    """Return how many nodes with a hash there are down to the one at ``place``, it among them."""
+    return place[2] + (len(place[1]) == HASH_LENGTH)
 
 
 def _digest(value: Value) -> bytes:

@@ -86,11 +86,12 @@ class WeightTable:
 
 _FUNCTION = re.compile(r"\bfn\s+(\w+)\s*\(([^)]*)\)\s*->\s*Weight\s*\{")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_NUMBER = r"\(?\s*(\d[\d_]*)(?:u(?:32|64))?\s*\)?"
-_FROM_PARTS = re.compile(rf"Weight::from_parts\(\s*{_NUMBER}\s*,\s*{_NUMBER}\s*\)")
-_ACCESS = re.compile(rf"DbWeight::get\(\)\s*\.(reads|writes)\(\s*{_NUMBER}")
-_TIMES = re.compile(r"\.saturating_mul\(\s*(\w+)\s*(?:\.into\(\)|as\s+u64)?\s*\)")
-_ZERO = re.compile(r"Weight::zero\(\)")
+_NUMBER = r"\(?(\d[\d_]*)(?:u(?:32|64))?\)?"
+_TIMES = r"(?:\.saturating_mul\((\w+)(?:\.into\(\))?\))?"
+_FROM_PARTS = re.compile(rf"Weight::from_parts\({_NUMBER},{_NUMBER}\){_TIMES}")
+_ACCESS = re.compile(rf"\w*(?:::)?\w*DbWeight::get\(\)\.(reads|writes)\({_NUMBER}{_TIMES}\)")
+_ZERO = "Weight::zero()"
+"""Summands without their white space, as the benchmark templates write them."""
 
 
 def parse_weights(text: str, *, source: str = "weights.rs") -> WeightTable:
@@ -155,15 +156,14 @@ def _summands(body: str) -> Iterator[tuple[int, str]]:
 
 def _summand(text: str, source: str, line: int) -> tuple[Term, str | None]:
     """Return one summand and the component that it is multiplied with."""
-    times = _TIMES.search(text)
-    component = times[1] if times else None
-    if found := _FROM_PARTS.search(text):
-        return Term(Weight(_integer(found[1]), _integer(found[2]))), component
-    if found := _ACCESS.search(text):
+    packed = "".join(text.split())
+    if found := _FROM_PARTS.fullmatch(packed):
+        return Term(Weight(_integer(found[1]), _integer(found[2]))), found[3]
+    if found := _ACCESS.fullmatch(packed):
         count = _integer(found[2])
-        return (Term(reads=count) if found[1] == "reads" else Term(writes=count)), component
-    if _ZERO.search(text):
-        return Term(), component
+        return (Term(reads=count) if found[1] == "reads" else Term(writes=count)), found[3]
+    if packed == _ZERO:
+        return Term(), None
     raise WeightSyntaxError(
         source, line, f"expected Weight::from_parts, reads or writes, got '{' '.join(text.split())}'"
     )

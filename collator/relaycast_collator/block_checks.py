@@ -1,0 +1,62 @@
+"""The invariants that a run checks on every parachain block: each gives its name, whether it holds, and what was seen.
+
+They hold for the policies that are the default; another policy is found out here by what it breaks.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from relaycast_collator.collator import Collation
+from relaycast_collator.deliveries import Place
+from relaycast_collator.parachain import ParachainBlock, Update
+from relaycast_pallets.policies import MAX_NODE_BYTES
+from relaycast_pallets.subscriber import Subscriber
+from relaycast_trie import StorageProof
+
+
+class Check(NamedTuple):
+    """One invariant in one block."""
+
+    invariant: str
+    holds: bool
+    seen: object
+
+
+def agreement_checks(collation: Collation, block: ParachainBlock) -> Iterator[Check]:
+    """Check that collator and chain did the same: what an honest collator owes."""
+    pruned, verified = collation.pruning, block.outcome.result
+    both = f"{pruned!r} and {verified!r}"
+    yield Check("prune and verify read the same nodes", pruned.reads == verified.reads, both)
+    yield Check("prune and verify consume the same weight", pruned.consumed == verified.consumed, both)
+    yield Check("prune and verify set the same cursor", pruned.cursor == verified.cursor, both)
+    nodes = StorageProof(block.inherent.relay_chain_state).nodes
+    foreign = nodes - collation.collected.nodes
+    yield Check("the pruned proof is a part of the collected one", not foreign, f"{len(foreign)} foreign nodes")
+
+
+def pass_checks(subscriber: Subscriber, block: ParachainBlock) -> Iterator[Check]:
+    """Check what one pass consumed, read and left in storage."""
+    result, meter = block.outcome.result, block.outcome.meter
+    yield Check("no more is consumed than allowed", meter.consumed.all_lte(meter.limit), meter)
+    read_bytes = sum(read.size for read in result.reads)
+    seen = f"{read_bytes} bytes where {meter.limit.proof_size} are allowed"
+    yield Check("no more is read than allowed", read_bytes <= meter.limit.proof_size, seen)
+    largest = max((len(node) for change in result.changes for node in change.cache.insert.values()), default=0)
+    yield Check("cached nodes are within their bound", largest <= MAX_NODE_BYTES, f"a node of {largest} bytes")
+    moved = {change.para_id for change in result.changes}
+    roots = subscriber.storage.previous_roots()
+    gone = [
+        publisher
+        for publisher, view in result.plan.views.items()
+        if publisher not in moved and roots.get(publisher) != view.root
+    ]
+    yield Check("roots of unchanged publishers are kept", not gone, f"those of {gone} are not")
+
+
+def delivery_checks(subscriber: Subscriber, repeated: list[Update], lost: list[Place]) -> Iterator[Check]:
+    """Check that subscribers are told every change and nothing else, which takes a cache that keeps every node."""
+    if subscriber.policies.cache.keeps(bytes(MAX_NODE_BYTES)):
+        seen = [f"0x{key.hex()} of {publisher}" for publisher, key, _ in repeated]
+        yield Check("no callback without a change", not repeated, seen)
+    seen = [f"0x{key.hex()} of {publisher}" for publisher, key in lost]
+    yield Check("no update is lost", not lost, seen)

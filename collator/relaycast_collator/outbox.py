@@ -1,0 +1,113 @@
+"""What a parachain wants to publish, and the upward messages that its blocks send it in.
+
+First in, first out, as much as the relay chain takes: a publication leaves the outbox with a message that has a place
+in the relay chain's queue, so that none is refused there. What a panicking block put in is taken out again.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from relaycast_pallets.subscription import SubscribedKey
+from relaycast_trie import blake2_256
+from relaycast_trie.scale import encode_compact
+from relaycast_xcm import Publish
+from relaycast_xcm.barriers import MAX_PUBLISH_INSTRUCTIONS
+from relaycast_xcm.instructions import MAX_PUBLISH_VALUE_BYTES
+from relaycast_xcm.message import encode_versioned_xcm
+from relaycast_xcm.primitives import U32_MAX
+from relaycast_xcm.ump import POLKADOT_LIMITS, UpwardLimits
+
+ENVELOPE_BYTES = 2
+"""The version of a message and the number of its instructions, up to 63."""
+
+FIXED_PUBLISH_BYTES = 1 + 32 + 4
+"""Of a ``Publish``: its index, the key and the time to live; the value comes with its length."""
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A value on its way out, and the ``tick`` of the first block that could send it."""
+
+    key: SubscribedKey
+    value: bytes
+    ttl: int
+    tick: int
+
+    def __post_init__(self) -> None:
+        if len(self.value) > MAX_PUBLISH_VALUE_BYTES:
+            raise ValueError(f"a published value has at most {MAX_PUBLISH_VALUE_BYTES} bytes, got {len(self.value)}")
+        if not 0 <= self.ttl <= U32_MAX:
+            raise ValueError(f"a ttl is a u32, got {self.ttl}")
+
+    @property
+    def encoded_bytes(self) -> int:
+        """Bytes of the ``Publish`` instruction."""
+        return FIXED_PUBLISH_BYTES + len(encode_compact(len(self.value))) + len(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class SentMessage:
+    """An upward message with the publications in it."""
+
+    data: bytes
+    publications: tuple[Publication, ...]
+
+    @property
+    def id(self) -> bytes:
+        return blake2_256(self.data)
+
+
+class Outbox:
+    """The publications of one parachain that no block has sent yet, for a relay chain with these ``limits``."""
+
+    __slots__ = ("_waiting", "limits")
+
+    def __init__(self, *, limits: UpwardLimits = POLKADOT_LIMITS) -> None:
+        self.limits = limits
+        self._waiting: deque[Publication] = deque()
+
+    def put(self, publication: Publication) -> None:
+        """Add a publication behind the others; ``ValueError`` when no message can hold it."""
+        size, room = ENVELOPE_BYTES + publication.encoded_bytes, min(self.limits.message_bytes, self.limits.queue_bytes)
+        if size > room:
+            raise ValueError(f"a message has at most {room} bytes, this publication alone needs {size}")
+        self._waiting.append(publication)
+
+    def take_messages(self, *, queued_count: int = 0, queued_bytes: int = 0) -> list[SentMessage]:
+        """Take out what one block may send beside what is queued already: messages as full as may be, oldest first."""
+        count = min(self.limits.messages_per_candidate, self.limits.queue_count - queued_count)
+        room = self.limits.queue_bytes - queued_bytes
+        messages: list[SentMessage] = []
+        while len(messages) < count and (taken := self._take(min(room, self.limits.message_bytes))):
+            messages.append(SentMessage(_encode(taken), tuple(taken)))
+            room -= len(messages[-1].data)
+        return messages
+
+    def mark(self) -> int:
+        return len(self._waiting)
+
+    def roll_back(self, mark: int, /) -> None:
+        while len(self._waiting) > mark:
+            self._waiting.pop()
+
+    def _take(self, room: int) -> list[Publication]:
+        taken: list[Publication] = []
+        room -= ENVELOPE_BYTES
+        while self._waiting and len(taken) < MAX_PUBLISH_INSTRUCTIONS and self._waiting[0].encoded_bytes <= room:
+            taken.append(self._waiting.popleft())
+            room -= taken[-1].encoded_bytes
+        return taken
+
+    def __iter__(self) -> Iterator[Publication]:
+        return iter(self._waiting)
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def __repr__(self) -> str:
+        return f"<Outbox of {len(self)} publications>"
+
+
+def _encode(publications: Sequence[Publication]) -> bytes:
+    return encode_versioned_xcm([Publish(entry.key, entry.value, entry.ttl) for entry in publications])

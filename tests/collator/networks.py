@@ -1,0 +1,90 @@
+"""Networks for tests: a publisher and a subscriber unless told otherwise, and a run boiled down to one hash."""
+
+from collections.abc import Iterable, Mapping
+
+from relaycast_collator import BlockRecord, Delivery, Network
+from relaycast_pallets.relay_budget import Remaining
+from relaycast_pallets.subscription import SubscribedKey
+from relaycast_trie import blake2_256
+from relaycast_xcm import ParaId
+
+PUBLISHER, OTHER_PUBLISHER, SYSTEM_PUBLISHER = ParaId(2_000), ParaId(2_001), ParaId(1_000)
+SUBSCRIBER, OTHER_SUBSCRIBER = ParaId(3_000), ParaId(3_001)
+
+EVERYTHING = Remaining(percent=100)
+"""A budget of which the largest proof is the whole: its bytes can be chosen exactly."""
+
+
+def key(number: int) -> SubscribedKey:
+    return SubscribedKey.from_data(b"key/%d" % number)
+
+
+def keys(count: int, *, start: int = 0) -> list[bytes]:
+    return [key(number) for number in range(start, start + count)]
+
+
+def value(number: int, size: int = 16) -> bytes:
+    return (blake2_256(b"value/%d" % number) * (size // 32 + 1))[:size]
+
+
+def network(*, publishers: Iterable[int] = (PUBLISHER,), subscribers: Iterable[int] = (SUBSCRIBER,)) -> Network:
+    """Return a network whose publishers are registered and whose subscribers want nothing yet."""
+    net = Network(seed=7)
+    for para_id in publishers:
+        net.add_parachain(para_id)
+        net.register_publisher(para_id)
+    for para_id in subscribers:
+        net.add_parachain(para_id)
+    return net
+
+
+def publish(net: Network, publisher: int, values: Mapping[bytes, bytes], *, ttl: int = 0) -> None:
+    for name, data in values.items():
+        net.parachains[ParaId(publisher)].publish(name, data, ttl=ttl)
+
+
+def run(net: Network, ticks: int) -> list[BlockRecord]:
+    return [record for _ in range(ticks) for record in net.step()]
+
+
+def deliveries(records: Iterable[BlockRecord], subscriber: int | None = None) -> list[Delivery]:
+    return [
+        delivery
+        for record in records
+        if subscriber is None or record.para_id == subscriber
+        for delivery in record.deliveries
+    ]
+
+
+def told(records: Iterable[BlockRecord], subscriber: int | None = None) -> list[tuple[bytes, bytes]]:
+    """Return keys and values in the order in which they were delivered."""
+    return [(delivery.key, delivery.entry.value) for delivery in deliveries(records, subscriber)]
+
+
+def kept(net: Network, subscriber: int, publisher: int = PUBLISHER) -> dict[bytes, bytes]:
+    """Return what a subscriber holds of a publisher."""
+    values = net.parachains[ParaId(subscriber)].kept.values
+    return {name: data for (source, name), (data, _) in values.items() if source == publisher}
+
+
+def fingerprint(seed: int, ticks: int = 12) -> str:
+    """Return a hash over every header, event and record of a run with much in it."""
+    net = Network(seed=seed)
+    for para_id in (SYSTEM_PUBLISHER, PUBLISHER, OTHER_PUBLISHER):
+        net.add_parachain(para_id)
+        net.register_publisher(para_id)
+    net.add_parachain(SUBSCRIBER, budget=EVERYTHING, max_pov_size=4_000)
+    net.add_parachain(OTHER_SUBSCRIBER, tamper=lambda inherent: inherent)
+    for subscriber in (SUBSCRIBER, OTHER_SUBSCRIBER):
+        for publisher in (SYSTEM_PUBLISHER, PUBLISHER, OTHER_PUBLISHER):
+            net.subscribe(subscriber, publisher, keys(12))
+    seen = b""
+    for tick in range(ticks):
+        for publisher in (SYSTEM_PUBLISHER, PUBLISHER, OTHER_PUBLISHER):
+            publish(net, publisher, {name: value(tick + seed) for name in keys(12)[tick % 3 :: 2]}, ttl=3 + tick % 4)
+        records = net.step()
+        heads = [parachain.head for parachain in net.parachains.values()]
+        seen = blake2_256(seen + repr((net.relay_chain.head.header, net.relay_chain.head.events)).encode())
+        seen = blake2_256(seen + repr((heads, records)).encode())
+    assert net.invariants.ok, net.invariants.violations
+    return seen.hex()

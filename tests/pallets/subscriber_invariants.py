@@ -1,0 +1,188 @@
+"""The eight invariants of the subscriber, each a function that raises ``AssertionError`` where it does not hold.
+
+They look from outside: at blocks, at the parachain's storage and at the relay chain's own tries. So they can be run
+against the code as it is and against a mutant of it.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pytest
+
+from pallets.subscriber_world import Block, Tamper, World
+from relaycast_pallets import MAX_NODE_BYTES, BlockPanicked, SubscribedKey, compute_ttl_state
+from relaycast_pallets.published_entry import PublishedEntry
+from relaycast_trie import blake2_256
+from relaycast_trie.nibbles import to_nibbles
+from relaycast_trie.node import Branch, Empty
+from relaycast_trie.node_codec import decode_node
+from relaycast_xcm.primitives import ParaId, Weight
+
+Wanted = tuple[ParaId, SubscribedKey]
+
+
+def one_pass_in_both_modes(block: Block) -> None:
+    """Invariant 1: PRUNE and VERIFY read the same nodes, consume the same weight, set the same cursor."""
+    assert block.pruning.reads == block.result.reads
+    assert block.pruning.consumed == block.result.consumed
+    assert block.pruning.cursor == block.result.cursor
+
+
+def within_the_limit(block: Block) -> None:
+    """Invariant 2: no more is consumed than allowed, and what was read is what was consumed."""
+    meter = block.outcome.meter
+    assert meter.consumed.all_lte(meter.limit)
+    assert sum(read.size for read in block.result.reads) <= meter.limit.proof_size
+
+
+def proof_is_what_was_read(world: World, block: Block) -> None:
+    """Invariant 5: the nodes handed over are those read for the static keys and by pub-sub, and no others."""
+    read = {read.node_hash for read in block.result.reads if read.source.is_relay}
+    assert block.nodes == read | world.static_nodes()
+
+
+def hashed_paths(world: World, publisher: ParaId) -> list[list[tuple[bytes, bytes]]]:
+    """Return, for every subscribed key, prefix and hash of each node on its path that has a hash."""
+    nodes, root = world.relay_nodes(), world.root_of(publisher)
+    wanted = world.subscribed(publisher).keys
+    return [] if root is None else [_hashed_path(nodes, root, to_nibbles(key)) for key in wanted]
+
+
+def _hashed_path(nodes: Mapping[bytes, bytes], reference: bytes, path: bytes) -> list[tuple[bytes, bytes]]:
+    placed: list[tuple[bytes, bytes]] = []
+    depth = 0
+    while True:
+        if len(reference) == 32:
+            placed.append((path[:depth], reference))
+        node = decode_node(nodes[reference] if len(reference) == 32 else reference)
+        if isinstance(node, Empty) or path[depth : depth + len(node.partial)] != node.partial:
+            return placed
+        depth += len(node.partial)
+        child = node.children[path[depth]] if isinstance(node, Branch) and depth < len(path) else None
+        if child is None:
+            return placed
+        depth, reference = depth + 1, child
+
+
+def cache_is_exact(world: World) -> None:
+    """Invariant 6: after a complete pass the cache is the structure of the subscribed paths, and within its bound."""
+    for publisher in world.handler.wanted:
+        if publisher in world.storage.disabled_publishers or not world.handler.wanted[publisher]:
+            continue
+        paths = hashed_paths(world, publisher)
+        placed = {placement for path in paths for placement in path}
+        cached = world.cached(publisher)
+        assert cached.keys() == {node_hash for _, node_hash in placed}
+        assert all(blake2_256(node) == node_hash for node_hash, node in cached.items())
+        assert all(len(node) <= MAX_NODE_BYTES for node in cached.values())
+        counts = Counter(node_hash for _, node_hash in placed)
+        shared = {node_hash: count for node_hash, count in counts.items() if count > 1}
+        assert world.storage.shared_nodes(publisher) == shared
+        assert all(len(path) <= world.subscriber.config.max_trie_depth for path in paths)
+        assert len(cached) <= len(paths) * world.subscriber.config.max_trie_depth
+
+
+def nothing_is_lost(world: World) -> None:
+    """Invariant 3, where the relay chain stands still: the handler has every value that is there."""
+    for publisher, wanted in world.handler.wanted.items():
+        if publisher in world.storage.disabled_publishers:
+            continue
+        for key in wanted:
+            entry = world.entry(publisher, key)
+            if entry is not None:
+                assert world.handler.values.get((publisher, key)) == PublishedEntry.decode(entry).value
+
+
+@dataclass
+class SettledDelivery:
+    """Invariant 3, the number of passes: ``ceil(cost / usable) + 1`` where the relay chain stands still.
+
+    A pass pays again for the way to where it begins, for the ways to all child roots, and stops somewhere on the way
+    to a key: what of its budget moves it on is ``usable``.
+    """
+
+    usable: int
+    passes: int
+
+    @classmethod
+    def of(cls, world: World, pubsub_bytes: int) -> "SettledDelivery":
+        """Return the bound from here on, at so many bytes a block; ``usable`` is below one when they are too few."""
+        _, whole = world.prune(1 << 40)
+        to_roots = sum(read.size for read in whole.reads if read.source.value == "relay_top")
+        longest = world.subscriber.config.max_trie_depth * MAX_NODE_BYTES
+        entry = world.subscriber.config.max_entry_bytes
+        usable = pubsub_bytes - to_roots - 3 * min(longest, whole.consumed.proof_size) - entry
+        return cls(usable, -(-whole.consumed.proof_size // max(usable, 1)) + 1)
+
+
+@dataclass
+class ChangesTold:
+    """Invariant 4: no callback without a change, but for first sight and after the cache was cleared.
+
+    ``note`` what stands on the relay chain before each block, ``forget`` what was cleared, ``check`` each block.
+    """
+
+    told: dict[Wanted, bytes] = field(default_factory=dict)
+
+    def note(self, world: World) -> None:
+        for publisher, key in list(self.told):
+            if world.entry(publisher, key) is None:
+                del self.told[publisher, key]
+
+    def forget(self, publisher: ParaId) -> None:
+        for wanted in [wanted for wanted in self.told if wanted[0] == publisher]:
+            del self.told[wanted]
+
+    def check(self, world: World, block: Block) -> None:
+        updates = world.subscriber.delivered.updates
+        assert [update[:2] for update in updates] == block.called
+        assert len(set(block.called)) == len(block.called)
+        for publisher, key, entry in updates:
+            assert self.told.get((publisher, key)) != entry.encode(), f"{publisher} {key!r} told again"
+            assert world.entry(publisher, key) == entry.encode()
+            self.told[publisher, key] = entry.encode()
+
+
+def times_to_live_count_relay_blocks(world: World, block: Block) -> None:
+    """Each callback's time to live is counted from the relay parent."""
+    entries = {(publisher, key): entry for publisher, key, entry in world.subscriber.delivered.updates}
+    for publisher, key, _, ttl_state in block.calls:
+        entry = entries[publisher, key]
+        assert ttl_state == compute_ttl_state(entry.ttl, entry.when_inserted, world.number)
+
+
+def disabled_publishers_are_silent(world: World, block: Block) -> None:
+    """Invariant 8, first half: a block that disables a publisher tells nothing of it."""
+    disabled = {change.para_id for change in block.result.changes if change.disabled_by is not None}
+    assert not disabled & {publisher for publisher, _ in block.called}
+    assert all(publisher in world.storage.disabled_publishers for publisher in disabled)
+
+
+def refused(world: World, tamper: Tamper, *, pubsub_bytes: int = 1 << 20, seed: bytes = b"") -> BlockPanicked:
+    """Invariants 5 and 7: a block so tampered with panics, leaves everything equal, and calls nobody."""
+    before = world.everything()
+    with pytest.raises(BlockPanicked) as panic:
+        world.block(pubsub_bytes, seed=seed, tamper=tamper, seal=False)
+    assert world.everything() == before
+    return panic.value
+
+
+def omission_is_within_the_slack(world: World, block: Block) -> None:
+    """An incomplete pass leaves less than one read of the largest node or entry."""
+    slack: Weight = world.subscriber.config.min_weight
+    assert block.result.is_complete or not block.outcome.meter.can_consume(slack)
+
+
+def all_hold(world: World, block: Block, told: ChangesTold) -> None:
+    """Check every invariant that a single block shows."""
+    one_pass_in_both_modes(block)
+    within_the_limit(block)
+    proof_is_what_was_read(world, block)
+    told.check(world, block)
+    times_to_live_count_relay_blocks(world, block)
+    disabled_publishers_are_silent(world, block)
+    omission_is_within_the_slack(world, block)
+    if block.result.is_complete:
+        cache_is_exact(world)
+        nothing_is_lost(world)

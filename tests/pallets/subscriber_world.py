@@ -1,0 +1,230 @@
+"""A small relay chain state with publishers, and one parachain that subscribes: what the subscriber's tests stand on.
+
+Publishers write straight into their child tries. ``block`` lets an honest collator prune and the parachain verify;
+what it hands over can be tampered with on the way.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+from relaycast_pallets import (
+    ParachainInherentData,
+    ParachainSystem,
+    PersistedValidationData,
+    Policies,
+    ProofProcessingResult,
+    PublishedEntry,
+    Remaining,
+    State,
+    SubscribedKey,
+    Subscriber,
+    SubscriberConfig,
+    System,
+    TtlState,
+    ValidationOutcome,
+    derive_child_info,
+)
+from relaycast_pallets.publisher_walk import SubscribedPaths
+from relaycast_pallets.relay_budget import BudgetPolicy
+from relaycast_pallets.subscription import Subscriptions
+from relaycast_trie import ChildInfo, StorageProof, blake2_256
+from relaycast_xcm.primitives import U64_MAX, ZERO_DB, ParaId, Weight, WeightMeter
+
+ALPHA, BETA, GAMMA = ParaId(1_000), ParaId(1_001), ParaId(1_002)
+PUBLIC, OTHER_PUBLIC = ParaId(3_000), ParaId(3_001)
+SUBSCRIBER = ParaId(2_500)
+PLENTY = 1 << 20
+MOCK = SubscriberConfig(max_trie_depth=8, max_value_length=1_024)
+FREE_READS = SubscriberConfig(max_trie_depth=8, max_value_length=1_024, db_weight=ZERO_DB)
+"""The upstream mock: reading the database weighs nothing."""
+
+Tamper = Callable[[ParachainInherentData], ParachainInherentData]
+Call = tuple[ParaId, SubscribedKey, bytes, TtlState]
+
+
+def key(name: str | int) -> SubscribedKey:
+    return SubscribedKey.from_data(str(name).encode())
+
+
+def keys(count: int, *, prefix: str = "") -> list[SubscribedKey]:
+    return sorted(key(f"{prefix}{number}") for number in range(count))
+
+
+def path_key(nibbles: str) -> SubscribedKey:
+    """Return the key whose path begins with these hexadecimal digits and goes on with zeros."""
+    return SubscribedKey(bytes.fromhex(nibbles.ljust(64, "0")))
+
+
+def staircase(depth: int, *, subscribed: SubscribedKey | None = None) -> list[SubscribedKey]:
+    """Return ``depth`` keys, the subscribed one first, that put as many nodes on its path, leaf included.
+
+    The others part from it after 0, 1, 2, ... nibbles.
+    """
+    path = (subscribed or path_key("0")).hex()
+    others = (path[:at] + f"{int(path[at], 16) ^ 1:x}" + path[at + 1 :] for at in range(depth - 1))
+    return [SubscribedKey.fromhex(path), *map(SubscribedKey.fromhex, others)]
+
+
+@dataclass
+class Recorder:
+    """A handler that writes down every call."""
+
+    wanted: dict[ParaId, list[SubscribedKey]] = field(default_factory=dict)
+    calls: list[Call] = field(default_factory=list)
+    values: dict[tuple[ParaId, SubscribedKey], bytes] = field(default_factory=dict)
+    weight: Weight = Weight.ZERO
+
+    def subscriptions(self) -> tuple[Subscriptions, Weight]:
+        return list(self.wanted.items()), self.weight
+
+    def on_data_updated(self, publisher: ParaId, key: SubscribedKey, value: bytes, ttl_state: TtlState) -> Weight:
+        self.calls.append((publisher, key, value, ttl_state))
+        self.values[publisher, key] = value
+        return self.weight
+
+    def take(self) -> list[Call]:
+        """Return the calls since the last time."""
+        taken, self.calls = self.calls, []
+        return taken
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block: what was collected, how it was pruned, what was handed over, and what the chain made of it."""
+
+    collected: StorageProof
+    pruning: ProofProcessingResult
+    inherent: ParachainInherentData
+    outcome: ValidationOutcome
+    calls: tuple[Call, ...]
+
+    @property
+    def result(self) -> ProofProcessingResult:
+        return self.outcome.result
+
+    @property
+    def nodes(self) -> set[bytes]:
+        """Hashes of the nodes that were handed over."""
+        return set(map(blake2_256, self.inherent.relay_chain_state))
+
+    @property
+    def called(self) -> list[tuple[ParaId, SubscribedKey]]:
+        return [call[:2] for call in self.calls]
+
+    def sizes(self, *sources: str) -> list[int]:
+        return [read.size for read in self.result.reads if read.source.value in sources]
+
+
+class World:
+    """The relay chain's ``relay`` state, sealed at ``number``, and the parachain with its ``handler``."""
+
+    def __init__(
+        self,
+        *,
+        config: SubscriberConfig = MOCK,
+        policies: Policies | None = None,
+        budget: BudgetPolicy | None = None,
+        ref_time_limit: int = U64_MAX,
+        top_entries: int = 20,
+    ) -> None:
+        self.relay = State({key(f"top{number}"): bytes(40) for number in range(top_entries)}, window=8)
+        self.state = State(window=2)
+        self.system = System(self.state)
+        self.handler = Recorder()
+        self.subscriber = Subscriber(self.system, self.handler, config, policies=policies)
+        self.storage = self.subscriber.storage
+        self.parachain = ParachainSystem(
+            SUBSCRIBER,
+            self.system,
+            self.subscriber,
+            budget=budget or Remaining(percent=100),
+            ref_time_limit=ref_time_limit,
+        )
+        self.number = 0
+        self.system.initialize(1)
+
+    def publish(
+        self, publisher: ParaId, keys: Iterable[SubscribedKey], value: bytes = b"\x2a", *, ttl: int = 0
+    ) -> None:
+        """Let ``publisher`` write ``value`` under each key with the next relay block."""
+        child = self.relay.child(derive_child_info(publisher))
+        for written in keys:
+            child.put(written, PublishedEntry(value, ttl, self.number + 1).encode())
+
+    def delete(self, publisher: ParaId, keys: Iterable[SubscribedKey]) -> None:
+        for deleted in keys:
+            self.relay.child(derive_child_info(publisher)).kill(deleted)
+
+    def subscribe(self, publisher: ParaId, keys: Iterable[SubscribedKey]) -> None:
+        """Want exactly ``keys`` of ``publisher``; none of it when there are none."""
+        self.handler.wanted[publisher] = list(keys)
+
+    def entry(self, publisher: ParaId, key: SubscribedKey) -> bytes | None:
+        return self.relay.child(derive_child_info(publisher)).get(key)
+
+    def root_of(self, publisher: ParaId) -> bytes | None:
+        """Return the publisher's child root as last sealed."""
+        return self.relay.get(derive_child_info(publisher).prefixed_storage_key())
+
+    def seal(self) -> bytes:
+        self.number += 1
+        return self.relay.commit()
+
+    def collect(self) -> StorageProof:
+        """Return everything that the parachain asks for, as the sealed relay state proves it."""
+        root, request = self.relay.root, self.subscriber.relay_keys()
+        proofs = [self.relay.prove_read(root, [*self.parachain.static_keys(), *request.top_keys()])]
+        proofs += [
+            self.relay.prove_child_read(root, ChildInfo(name), wanted)
+            for name, wanted in request.by_child_trie().items()
+        ]
+        return StorageProof.merge(proofs)
+
+    def inherent(self, proof: Iterable[bytes], pubsub_bytes: int = PLENTY) -> ParachainInherentData:
+        data = PersistedValidationData(b"", self.number, self.relay.root, pubsub_bytes)
+        return ParachainInherentData(data, tuple(proof))
+
+    def prune(
+        self, pubsub_bytes: int = PLENTY, *, seed: bytes = b""
+    ) -> tuple[ParachainInherentData, ProofProcessingResult]:
+        """Return the honest inherent on the sealed relay state, and the pass that it came from."""
+        full = self.inherent(self.collect(), pubsub_bytes)
+        pruned, result = self.parachain.prune(full, seed)
+        return replace(full, relay_chain_state=tuple(pruned)), result
+
+    def block(
+        self, pubsub_bytes: int = PLENTY, *, seed: bytes = b"", tamper: Tamper | None = None, seal: bool = True
+    ) -> Block:
+        """Seal the relay chain, prune and verify; raises ``BlockPanicked`` when the inherent does not hold."""
+        if seal:
+            self.seal()
+        collected = self.collect()
+        inherent, pruning = self.prune(pubsub_bytes, seed=seed)
+        if tamper is not None:
+            inherent = tamper(inherent)
+        before = len(self.handler.calls)
+        outcome = self.parachain.set_validation_data(inherent, seed)
+        return Block(collected, pruning, inherent, outcome, tuple(self.handler.calls[before:]))
+
+    def static_nodes(self) -> set[bytes]:
+        """Return the hashes of the nodes that the static keys need."""
+        proof = self.relay.prove_read(self.relay.root, self.parachain.static_keys())
+        return set(map(blake2_256, proof.nodes))
+
+    def relay_nodes(self) -> dict[bytes, bytes]:
+        """Return every node of the relay chain's database by its hash."""
+        return {node_hash: data for node_hash in self.relay.db if (data := self.relay.db.get(node_hash)) is not None}
+
+    def subscribed(self, publisher: ParaId) -> SubscribedPaths:
+        return SubscribedPaths.of(sorted(set(self.handler.wanted.get(publisher, ()))))
+
+    def cached(self, publisher: ParaId) -> dict[bytes, bytes]:
+        return self.storage.cached_nodes(publisher)
+
+    def everything(self) -> tuple[object, ...]:
+        """Return all that a refused block must leave as it is."""
+        return self.state.snapshot(), list(self.system.events), list(self.handler.calls), self.subscriber.delivered
+
+
+def meter(proof_size: int = PLENTY, *, ref_time: int = U64_MAX) -> WeightMeter:
+    return WeightMeter(Weight(ref_time, proof_size))

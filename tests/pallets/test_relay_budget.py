@@ -1,0 +1,157 @@
+"""How much of a block's proof pub-sub gets: messages first, then what is left."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pallets.subscriber_world import ALPHA, PLENTY, World, keys
+from relaycast_pallets import CumulusSixths, Floor, ParachainInherentData, PovUsage, Remaining, into_abridged
+from relaycast_pallets.relay_budget import MIB, Abridged, BudgetPolicy, check_enough_messages_included
+
+MB = 1_000_000
+
+usages = st.builds(
+    PovUsage,
+    st.integers(0, 20_000),
+    st.lists(st.integers(0, 3_000).map(bytes), max_size=6).map(tuple),
+    st.lists(st.integers(0, 3_000).map(bytes), max_size=6).map(tuple),
+    st.integers(0, 30_000),
+)
+
+
+@pytest.mark.parametrize(
+    ("limit", "full", "left"),
+    [
+        (150, 1, 50),  # the second does not fit
+        (200, 2, 0),  # fitting exactly is fitting
+        (399, 3, 49),  # the last one lacks a byte
+        (400, 4, 0),
+        (249, 2, 49),  # the small last message would fit, but order is kept
+        (0, 0, 0),
+    ],
+)
+def test_messages_are_kept_in_order_while_they_fit(limit: int, full: int, left: int) -> None:
+    assert into_abridged([bytes(size) for size in (100, 100, 150, 50)], limit) == (full, left)
+
+
+def test_no_messages_leave_everything() -> None:
+    assert into_abridged([], 0) == (0, 0)
+    assert into_abridged([], 7) == (0, 7)
+
+
+def test_empty_messages_fit_into_nothing() -> None:
+    assert into_abridged([b"", b"", b"x"], 0) == (2, 0)
+
+
+@pytest.mark.parametrize(("messages", "full", "enough"), [(0, 0, True), (3, 0, False), (3, 1, True), (3, 3, True)])
+def test_messages_must_move_on(messages: int, full: int, enough: bool) -> None:
+    assert check_enough_messages_included([b"m"] * messages, full) is enough
+
+
+@pytest.mark.parametrize(
+    ("used", "left"),
+    [
+        pytest.param(
+            500_000,
+            3_750_000,
+            marks=[
+                pytest.mark.scenario("PoV Budget Constraint / Light block with large pub-sub budget"),
+                pytest.mark.upstream("light_block_large_budget"),
+            ],
+        ),
+        pytest.param(
+            4_000_000,
+            250_000,
+            marks=[
+                pytest.mark.scenario("PoV Budget Constraint / Heavy block with small pub-sub budget"),
+                pytest.mark.upstream("heavy_block_small_budget"),
+            ],
+        ),
+        (4_250_000, 0),
+        (4_250_001, 0),  # never below zero
+    ],
+)
+def test_pubsub_gets_what_a_block_of_5_mb_has_left(used: int, left: int) -> None:
+    assert Remaining().share_out(PovUsage(5 * MB, other_bytes=used)).pubsub_bytes == left
+    as_messages = PovUsage(5 * MB, horizontal_messages=(bytes(used - 1_000), bytes(1_000)))
+    if used <= 4_250_000:
+        assert Remaining().share_out(as_messages) == Abridged(0, 2, left)
+
+
+@pytest.mark.scenario("PoV Budget Constraint / Full block with no pub-sub budget")
+@pytest.mark.upstream("full_block_no_budget")
+@pytest.mark.upstream("zero_budget_graceful_skip")
+def test_a_full_block_skips_pubsub_and_the_next_one_tries_again() -> None:
+    world = World(budget=Remaining())
+    world.subscribe(ALPHA, keys(3))
+    world.publish(ALPHA, keys(3))
+    world.seal()
+    full = world.inherent(world.collect(), 2_000)
+    crowded = ParachainInherentData(full.validation_data, full.relay_chain_state, (bytes(1_000),), (bytes(700),))
+    pruned, pruning = world.parachain.prune(crowded, b"")
+    handed_over = ParachainInherentData(
+        full.validation_data, tuple(pruned), crowded.downward_messages, crowded.horizontal_messages
+    )
+    outcome = world.parachain.set_validation_data(handed_over, b"")
+    assert outcome.abridged == Abridged(1, 1, 0)
+    assert outcome.result.cursor == pruning.cursor == (ALPHA, keys(3)[0])
+    assert world.handler.calls == []
+    assert len(world.block(seal=False).calls) == 3
+
+
+@pytest.mark.scenario("PoV Budget Constraint / Budget calculation")
+@pytest.mark.upstream("budget_after_dmq_hrmp_correct")
+def test_the_budget_is_what_messages_leave_of_85_percent() -> None:
+    usage = PovUsage(10_001, (bytes(3_000), bytes(2_000)), (bytes(3_000), bytes(600), bytes(1)))
+    # 10,001 * 85 / 100 rounds down to 8,500; the fourth message does not fit into 500 and ends the list
+    assert Remaining().share_out(usage) == Abridged(2, 1, 500)
+    assert Remaining(50).share_out(usage) == Abridged(2, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("percent", "max_pov", "allowed"),
+    [(85, 5 * MIB, 4_456_448), (85, 10 * MIB, 8_912_896), (50, 5 * MIB, 2_621_440), (50, 10 * MIB, 5_242_880)],
+)
+def test_presets_of_real_chains(percent: int, max_pov: int, allowed: int) -> None:
+    assert Remaining(percent).share_out(PovUsage(max_pov)).pubsub_bytes == allowed
+
+
+@pytest.mark.parametrize(
+    ("downward", "horizontal", "expected"),
+    [
+        ((), (), Abridged(0, 0, 2_000)),  # never more than a third of the block
+        ((1_000,), (1_000,), Abridged(1, 1, 0)),
+        ((1_001,), (2_000,), Abridged(0, 1, 0)),  # a downward message too long leaves its sixth to the others
+        ((400,), (1_000, 700), Abridged(1, 1, 600)),
+    ],
+)
+def test_cumulus_shares_out_sixths(downward: tuple[int, ...], horizontal: tuple[int, ...], expected: Abridged) -> None:
+    usage = PovUsage(6_000, tuple(map(bytes, downward)), tuple(map(bytes, horizontal)), other_bytes=5_000)
+    assert CumulusSixths().share_out(usage) == expected
+
+
+def test_a_floor_is_taken_from_messages() -> None:
+    usage = PovUsage(10_000, (bytes(5_000),), (bytes(3_400),))
+    assert Remaining().share_out(usage) == Abridged(1, 1, 100)
+    assert Floor(500).share_out(usage) == Abridged(1, 0, 3_500)
+    assert Floor(100).share_out(usage) == Abridged(1, 1, 100)
+    assert Floor(9_000).share_out(usage) == Abridged(0, 0, 8_500)  # no more than is allowed
+
+
+@given(usages, st.sampled_from([Remaining(), Remaining(50), CumulusSixths(), Floor(700), Floor(50_000)]))
+def test_no_policy_gives_out_more_than_there_is(usage: PovUsage, policy: BudgetPolicy) -> None:
+    shares = policy.share_out(usage)
+    taken = sum(map(len, usage.downward_messages[: shares.downward_count]))
+    taken += sum(map(len, usage.horizontal_messages[: shares.horizontal_count]))
+    assert shares.pubsub_bytes >= 0
+    assert taken + shares.pubsub_bytes <= usage.max_pov_bytes * 85 // 100
+
+
+def test_the_collator_and_the_chain_share_out_alike() -> None:
+    for budget in (Remaining(), CumulusSixths(), Floor(4_000)):
+        world = World(budget=budget)
+        world.subscribe(ALPHA, keys(40))
+        world.publish(ALPHA, keys(40), bytes(100))
+        block = world.block(pubsub_bytes=9_000)
+        assert block.pruning.cursor == block.result.cursor
+        assert block.outcome.meter.limit.proof_size == budget.share_out(block.inherent.usage()).pubsub_bytes < PLENTY

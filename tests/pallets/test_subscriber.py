@@ -1,0 +1,448 @@
+"""The subscriber pallet's calls and events, and what a changed subscription does."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from pallets.subscriber_invariants import ChangesTold, all_hold, cache_is_exact, hashed_paths
+from pallets.subscriber_world import ALPHA, BETA, MOCK, PUBLIC, World, keys, path_key, staircase
+from relaycast_pallets import (
+    BadOrigin,
+    DataProcessed,
+    DispatchError,
+    NoCachedNodes,
+    Origin,
+    PublisherCacheCleared,
+    PublisherDisabled,
+    PublisherEnabled,
+    PublisherNotDisabled,
+    PublisherRootCleared,
+    PublisherRootNotFound,
+    Subscriber,
+    ensure_signed,
+)
+from relaycast_pallets.subscriber import EntryUndecodable, SubscriberConfig, SubscriberEvent
+from relaycast_pallets.subscriber_plan import SubscriptionChange
+from relaycast_xcm.primitives import ROCKS_DB, ParaId, Weight
+
+K = keys(10)
+A, B, C, D, E = K[:5]
+ROOT, SIGNED = Origin.root(), Origin.signed(bytes(32))
+
+
+def following(*publishers: ParaId, wanted: int = 3) -> World:
+    """Return a world whose subscriber has seen the first keys of each publisher."""
+    world = World()
+    for publisher in publishers or (ALPHA,):
+        world.subscribe(publisher, K[:wanted])
+        world.publish(publisher, K, str(publisher).encode())
+    world.block()
+    world.handler.take()
+    world.system.events.take()
+    return world
+
+
+def disabled(publisher: ParaId = ALPHA) -> World:
+    """Return a world in which ``publisher`` is disabled for a path of ten nodes."""
+    world = World()
+    for number, follow in enumerate((publisher, BETA)):
+        world.subscribe(follow, staircase(10)[:1])
+        world.publish(follow, staircase(10 - 4 * number), bytes(40))
+    world.block()
+    world.handler.take()
+    world.system.events.take()
+    return world
+
+
+@contextmanager
+def refused(world: World, error: type[DispatchError]) -> Iterator[None]:
+    before = world.everything()
+    with pytest.raises(error):
+        yield
+    assert world.everything() == before
+
+
+@pytest.mark.upstream("clear_stored_roots_extrinsic")
+@pytest.mark.upstream("clear_stored_roots_only_clears_specified_publisher")
+def test_forgetting_a_root_has_its_keys_told_again() -> None:
+    world = following(ALPHA, PUBLIC)
+    world.subscriber.clear_stored_roots(ROOT, ALPHA)
+    assert world.storage.previous_roots() == {PUBLIC: world.root_of(PUBLIC)}
+    assert list(world.system.events) == [PublisherRootCleared(ALPHA)]
+    assert world.block().called == [(ALPHA, wanted) for wanted in K[:3]]
+
+
+@pytest.mark.upstream("clear_stored_roots_fails_if_not_found")
+def test_a_root_that_is_not_known_cannot_be_forgotten() -> None:
+    world = following()
+    with refused(world, PublisherRootNotFound):
+        world.subscriber.clear_stored_roots(ROOT, BETA)
+
+
+@pytest.mark.upstream("enable_publisher_requires_root_origin")
+@pytest.mark.upstream("clear_cache_origin_check")
+@pytest.mark.parametrize("origin", [SIGNED, Origin.parachain(ALPHA), Origin.none()])
+@pytest.mark.parametrize(
+    "call", [Subscriber.clear_stored_roots, Subscriber.enable_publisher, Subscriber.clear_publisher_cache]
+)
+def test_calls_are_for_root(call: Callable[[Subscriber, Origin, ParaId], None], origin: Origin) -> None:
+    world = disabled()
+    with refused(world, BadOrigin):
+        call(world.subscriber, origin, ALPHA)
+
+
+def test_clearing_a_cache_is_for_whom_the_runtime_says() -> None:
+    world = following()
+    subscriber = Subscriber(world.system, world.handler, MOCK, clear_cache_origin=ensure_signed)  # type: ignore[arg-type]
+    with refused(world, BadOrigin):
+        subscriber.clear_publisher_cache(ROOT, ALPHA)
+    subscriber.clear_publisher_cache(SIGNED, ALPHA)
+    assert world.cached(ALPHA) == {}
+
+
+@pytest.mark.upstream("clear_publisher_cache_removes_all_entries")
+@pytest.mark.upstream("clear_publisher_cache_clears_root")
+def test_clearing_a_cache_removes_all_that_is_remembered_of_the_publisher() -> None:
+    world = World()
+    pristine = world.state.snapshot()
+    world.subscribe(ALPHA, K[:3])
+    world.publish(ALPHA, K, bytes(40))
+    world.block(700)
+    assert world.state.snapshot() != pristine
+    world.block()
+    world.subscriber.clear_publisher_cache(ROOT, ALPHA)
+    assert world.state.snapshot() == pristine
+    assert list(world.system.events)[-1] == PublisherCacheCleared(ALPHA)
+    assert world.block().called == [(ALPHA, wanted) for wanted in K[:3]]
+    cache_is_exact(world)
+
+
+def test_there_must_be_something_to_clear() -> None:
+    world = following()
+    with refused(world, NoCachedNodes):
+        world.subscriber.clear_publisher_cache(ROOT, BETA)
+
+
+@pytest.mark.upstream("data_processed_event_emitted")
+def test_each_value_told_is_an_event() -> None:
+    world = following()
+    world.publish(ALPHA, [A], b"v")
+    world.block()
+    assert list(world.system.events) == [DataProcessed(ALPHA, A, value_size=1)]
+    assert world.system.events.of(SubscriberEvent)[0].name == "Subscriber.DataProcessed"
+
+
+def test_what_is_no_entry_is_passed_over() -> None:
+    world = following()
+    world.relay.child(world.relay.children()[0]).put(A, b"\xff")
+    world.publish(ALPHA, [B], b"v")
+    block = world.block()
+    assert block.called == [(ALPHA, B)]
+    assert list(world.system.events) == [EntryUndecodable(ALPHA, A), DataProcessed(ALPHA, B, 1)]
+
+
+def test_what_callbacks_weigh_is_added_up() -> None:
+    world = World()
+    world.handler.weight = Weight(5, 7)
+    world.subscribe(ALPHA, K[:3])
+    world.publish(ALPHA, K)
+    world.block()
+    assert world.subscriber.delivered.weight == Weight(15, 21)
+    assert [update[:2] for update in world.subscriber.delivered.updates] == [(ALPHA, wanted) for wanted in K[:3]]
+
+
+@pytest.mark.scenario("Trie Depth Limit / Proof exceeds depth limit")
+@pytest.mark.scenario("Proof Processing / Depth limit enforced during processing")
+@pytest.mark.upstream("depth_exceeds_limit")
+@pytest.mark.upstream("depth_exceeded_disables_publisher")
+@pytest.mark.upstream("disable_publisher_function_works")
+@pytest.mark.parametrize("depth", [9, 10, 40])
+def test_a_path_beyond_the_depth_limit_disables_its_publisher_and_no_other(depth: int) -> None:
+    world = World()
+    deep, shallow = staircase(depth), path_key("f")
+    world.subscribe(ALPHA, [deep[0], shallow])
+    world.publish(ALPHA, [*deep, shallow], bytes(40))
+    world.subscribe(BETA, K[:3])
+    world.publish(BETA, K)
+    block = world.block()
+    assert block.called == [(BETA, wanted) for wanted in K[:3]]
+    assert len({read.node_hash for read in block.result.reads if read.publisher == ALPHA}) == 8
+    assert list(world.storage.disabled_publishers.items()) == [(ALPHA, b"\x00")]
+    assert world.system.events.of(PublisherDisabled) == [PublisherDisabled(ALPHA)]
+    assert "has more than 8 nodes" in str(block.result.changes[0].disabled_by)
+    assert (world.cached(ALPHA), set(world.storage.previous_roots())) == ({}, {BETA})
+
+
+def test_keys_read_before_the_deep_one_are_not_told() -> None:
+    world = World()
+    deep = staircase(12, subscribed=path_key("f"))
+    early = path_key("0001")
+    world.subscribe(ALPHA, [early, deep[0]])
+    world.publish(ALPHA, [early, *deep], bytes(40))
+    block = world.block()
+    assert [change.disabled_by is not None for change in block.result.changes] == [True]
+    assert any(read.source.value == "relay_value" for read in block.result.reads)  # the first key was read
+    assert block.calls == ()
+
+
+def test_a_trie_that_grows_above_unchanged_nodes_does_not_escape_the_limit() -> None:
+    """A branch that is put above a branch, level by level, leaves everything below as it was."""
+    world = World()
+    steps = staircase(20)
+    world.subscribe(ALPHA, steps[:1])
+    world.publish(ALPHA, [steps[0], *steps[-6:]], bytes(40))
+    told = ChangesTold()
+    for number in range(14, 1, -1):
+        all_hold(world, world.block(), told)
+        if ALPHA in world.storage.disabled_publishers:
+            break
+        assert len(hashed_paths(world, ALPHA)[0]) <= 8
+        world.publish(ALPHA, [steps[number - 1]], bytes(40))
+    assert ALPHA in world.storage.disabled_publishers
+    assert len(hashed_paths(world, ALPHA)[0]) == 9
+
+
+@pytest.mark.scenario("Trie Depth Limit / Depth limit bounds cache size")
+@pytest.mark.upstream("depth_limit_bounds_cache")
+def test_the_depth_limit_bounds_the_cache() -> None:
+    world = World()
+    wanted = keys(100)
+    world.subscribe(ALPHA, wanted)
+    world.publish(ALPHA, [*wanted, *keys(1_500, prefix="x")], bytes(40))
+    world.block()
+    assert all(len(path) <= 8 for path in hashed_paths(world, ALPHA))
+    assert 100 < len(world.cached(ALPHA)) <= 100 * 8
+    cache_is_exact(world)
+
+
+@pytest.mark.upstream("disabled_publisher_skipped_in_processing")
+@pytest.mark.upstream("process_proof_skips_disabled_publishers")
+def test_a_disabled_publisher_is_left_out() -> None:
+    world = disabled()
+    world.publish(ALPHA, staircase(2), b"new")
+    block = world.block()
+    assert block.result.is_complete
+    assert ALPHA not in {read.publisher for read in block.result.reads}
+    assert block.calls == ()
+
+
+@pytest.mark.scenario("Trie Depth Limit / Re-enable disabled publisher")
+@pytest.mark.upstream("enable_publisher_works")
+@pytest.mark.upstream("enable_publisher_emits_event")
+@pytest.mark.upstream("reenabled_publisher_processed_again")
+@pytest.mark.upstream("publisher_disabled_then_enabled")
+def test_an_enabled_publisher_is_processed_with_the_next_block() -> None:
+    world = disabled()
+    world.subscriber.enable_publisher(ROOT, ALPHA)
+    assert ALPHA not in world.storage.disabled_publishers
+    assert list(world.system.events) == [PublisherEnabled(ALPHA)]
+    world.delete(ALPHA, staircase(10)[3:])
+    assert world.block().called == [(ALPHA, staircase(10)[0])]
+    cache_is_exact(world)
+
+
+def test_an_enabled_publisher_that_is_still_too_deep_is_disabled_again() -> None:
+    world = disabled()
+    world.subscriber.enable_publisher(ROOT, ALPHA)
+    assert world.block().calls == ()
+    assert ALPHA in world.storage.disabled_publishers
+
+
+@pytest.mark.upstream("enable_publisher_fails_if_not_disabled")
+def test_a_publisher_that_is_not_disabled_cannot_be_enabled() -> None:
+    world = disabled()
+    with refused(world, PublisherNotDisabled):
+        world.subscriber.enable_publisher(ROOT, BETA)
+
+
+def test_refusals_name_the_publisher() -> None:
+    assert str(PublisherNotDisabled(ALPHA)) == "publisher 1000: It is not disabled"
+
+
+@pytest.mark.scenario("Subscription Handler / Adding subscriptions")
+def test_added_keys_are_fetched_although_nothing_changed() -> None:
+    """Keys that were there keep their nodes and are not told again."""
+    world = following()
+    cached = world.cached(ALPHA)
+    world.subscribe(ALPHA, K[:6])
+    block = world.block()
+    assert world.subscriber.plan().views[ALPHA].change is SubscriptionChange.NONE
+    assert block.called == [(ALPHA, wanted) for wanted in K[3:6]]
+    assert cached.keys() < world.cached(ALPHA).keys()
+    assert not block.nodes & cached.keys()
+    cache_is_exact(world)
+
+
+@pytest.mark.upstream("subscription_before_publish")
+def test_a_subscription_may_come_before_the_first_value() -> None:
+    world = World()
+    world.subscribe(ALPHA, K[:2])
+    for _ in range(2):
+        assert world.block().calls == ()
+    world.publish(ALPHA, K[:1])
+    assert world.block().called == [(ALPHA, K[0])]
+
+
+@pytest.mark.scenario("Trie Node Caching / Subscription change clears cache")
+@pytest.mark.upstream("cache_invalidation_removes_stale_nodes")
+def test_removed_keys_clear_the_cache_and_the_next_proof_is_whole() -> None:
+    world = World()
+    world.subscribe(ALPHA, [A, B])
+    world.publish(ALPHA, K, bytes(40))
+    world.block()
+    first_cache = world.cached(ALPHA)
+    world.subscribe(ALPHA, [C, D])
+    block = world.block()
+    paths = {node_hash for path in hashed_paths(world, ALPHA) for _, node_hash in path}
+    assert paths <= block.nodes
+    assert first_cache.keys() & block.nodes  # the root is proven again although it had been cached
+    assert block.called == [(ALPHA, C), (ALPHA, D)]
+    cache_is_exact(world)
+
+
+def test_keys_removed_and_added_at_once_count_as_removed() -> None:
+    world = following()
+    world.subscribe(ALPHA, [A, E])
+    assert world.subscriber.plan().views[ALPHA].change is SubscriptionChange.REMOVED
+    assert world.block().called == [(ALPHA, A), (ALPHA, E)]
+    cache_is_exact(world)
+
+
+@pytest.mark.scenario("Subscription Handler / Removing subscriptions requires cache clear")
+@pytest.mark.upstream("subscription_removal_and_cache_clear")
+def test_a_dropped_publishers_nodes_stay_until_they_are_cleared() -> None:
+    world = following(ALPHA, BETA)
+    cached = world.cached(ALPHA)
+    del world.handler.wanted[ALPHA]
+    world.publish(ALPHA, K, b"new")
+    assert world.block().calls == ()
+    assert world.cached(ALPHA) == cached != {}
+    world.subscriber.clear_publisher_cache(ROOT, ALPHA)
+    assert world.cached(ALPHA) == {}
+    assert set(world.storage.previous_roots()) == {BETA}
+    world.subscribe(ALPHA, [A])
+    assert world.block().called == [(ALPHA, A)]
+    cache_is_exact(world)
+
+
+@pytest.mark.parametrize("again", [K[:3], K[:5], K[1:3], K[5:7]], ids=["the same", "more", "fewer", "others"])
+def test_a_publisher_that_is_dropped_and_wanted_again_is_followed_exactly(again: list[bytes]) -> None:
+    world = following(ALPHA, BETA)
+    del world.handler.wanted[ALPHA]
+    world.publish(ALPHA, K[2:6], b"meanwhile")
+    world.block()
+    world.subscribe(ALPHA, [K[K.index(wanted)] for wanted in again])  # type: ignore[arg-type]
+    block = world.block()
+    changed = [wanted for wanted in again if wanted in K[2:6]]
+    kept = [wanted for wanted in again if wanted not in changed]
+    assert set(changed) <= {told for _, told in block.called} <= set(changed) | set(kept)
+    cache_is_exact(world)
+
+
+@pytest.mark.scenario("Trie Node Caching / Initial proof processing")
+@pytest.mark.upstream("cache_populated_on_first_access")
+def test_the_first_proof_fills_the_cache_with_the_structure_of_all_paths() -> None:
+    world = World()
+    wanted = keys(100)
+    world.subscribe(ALPHA, wanted)
+    world.publish(ALPHA, [*wanted, *keys(100, prefix="x")], bytes(100))
+    block = world.block()
+    structure = {read.node_hash for read in block.result.reads if read.source.value == "relay_node"}
+    assert world.cached(ALPHA).keys() == structure
+    for node_hash, node in world.cached(ALPHA).items():
+        assert world.storage.cached_trie_nodes.get(ALPHA, node_hash) == node
+    cache_is_exact(world)
+
+
+@pytest.mark.scenario("Trie Node Caching / Partial subscription caching")
+def test_paths_of_unsubscribed_keys_are_not_cached() -> None:
+    world = World()
+    world.publish(ALPHA, K[:5], bytes(40))
+    world.subscribe(ALPHA, [C, D, E])
+    world.seal()
+    unsubscribed = {path[-1][1] for path in hashed_paths(world, ALPHA)}
+    world.subscribe(ALPHA, [A, B])
+    world.block(seal=False)
+    assert len(unsubscribed) == 3
+    assert not unsubscribed & world.cached(ALPHA).keys()
+    cache_is_exact(world)
+
+
+@pytest.mark.scenario("Trie Node Caching / Cache synchronization via dual-trie traversal")
+@pytest.mark.upstream("cache_updated_on_change")
+def test_the_cache_follows_the_new_trie() -> None:
+    world = World()
+    every = keys(200)
+    world.subscribe(ALPHA, every[:50])
+    world.publish(ALPHA, every, bytes(40))
+    world.block()
+    before = world.cached(ALPHA)
+    world.publish(ALPHA, every[:1], bytes(41))
+    world.delete(ALPHA, every[60:70])
+    world.publish(ALPHA, keys(5, prefix="new"), bytes(40))
+    block = world.block()
+    after = world.cached(ALPHA)
+    assert after.keys() - before.keys()
+    assert before.keys() - after.keys()
+    untouched = before.keys() & after.keys()
+    read = {read.node_hash for read in block.result.reads}
+    assert len(untouched - read) > len(untouched) * 3 // 4  # below an unchanged node nothing is read
+    cache_is_exact(world)
+
+
+@pytest.mark.upstream("cached_node_size_bounded")
+def test_a_full_branch_is_cached() -> None:
+    """All sixteen children: 531 bytes, more than the 512 that a draft allows."""
+    world = World()
+    every = keys(300)
+    world.subscribe(ALPHA, every[:5])
+    world.publish(ALPHA, every, bytes(40))
+    world.block()
+    root = world.root_of(ALPHA)
+    assert root is not None
+    assert len(world.cached(ALPHA)[root]) == 531
+
+
+@pytest.mark.upstream("cached_trie_nodes_db_get_existing")
+@pytest.mark.upstream("cached_trie_nodes_db_get_missing")
+def test_cached_nodes_are_found_by_publisher_and_hash() -> None:
+    world = following()
+    node_hash, node = next(iter(world.cached(ALPHA).items()))
+    assert world.storage.cached_node(ALPHA, node_hash) == node
+    assert world.storage.cached_node(BETA, node_hash) is None
+    assert world.storage.cached_node(ALPHA, bytes(32)) is None
+
+
+@pytest.mark.parametrize(
+    ("config", "min_weight"),
+    [
+        (SubscriberConfig(), Weight(ROCKS_DB.read, 2_048 + 2 + 8)),  # two bytes of length for 2,048 bytes
+        (SubscriberConfig(max_value_length=63), Weight(ROCKS_DB.read, 750)),  # the largest node counts
+        (SubscriberConfig(max_value_length=16_384), Weight(ROCKS_DB.read, 16_384 + 4 + 8)),
+    ],
+)
+def test_the_least_that_must_not_fit_is_one_read_of_the_largest_node_or_entry(
+    config: SubscriberConfig, min_weight: Weight
+) -> None:
+    assert config.min_weight == min_weight
+
+
+def test_storage_items_stand_under_the_keys_of_the_draft() -> None:
+    storage = World().storage
+    items = [
+        storage.previous_published_data_roots,
+        storage.disabled_publishers,
+        storage.cached_trie_nodes,
+        storage.relay_proof_processing_cursor,
+    ]
+    assert [item.prefix[16:].hex() for item in items] == [
+        "8b0c6e92e0870f5a2d218d1d41118f5e",
+        "202fcd5c5a55dda4ddf5c32618d60d02",
+        "593f7d5e9cbfc102bbd1cabfd92ace55",
+        "654a13ca897758ebbe836bfdba86bed0",
+    ]
+
+
+def test_a_subscriber_shows_what_it_follows() -> None:
+    assert repr(following(ALPHA, BETA).subscriber) == "<Subscriber of 6 keys from 2 publishers>"

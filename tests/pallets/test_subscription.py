@@ -1,0 +1,161 @@
+"""What a subscriber declares and receives: keys, handlers, and how long a value has left."""
+
+import pytest
+
+from pallets.subscriber_world import ALPHA, BETA, MOCK, PUBLIC, Recorder, World, key, keys
+from relaycast_pallets import (
+    CombinedHandlers,
+    Infinite,
+    SubscribedKey,
+    TimedOut,
+    TtlState,
+    ValidFor,
+    compute_ttl_state,
+    subscribed_key,
+)
+from relaycast_pallets.subscription import by_publisher
+from relaycast_trie import blake2_256
+from relaycast_xcm.primitives import U32_MAX, ParaId, Weight
+
+A, B, C = keys(3)
+
+
+@pytest.mark.upstream("subscribed_key_from_hash")
+@pytest.mark.scenario("Subscription Handler / Pre-computed hash")
+def test_a_hash_is_taken_as_it_is() -> None:
+    assert SubscribedKey.from_hash(b"\x42" * 32) == b"\x42" * 32
+
+
+@pytest.mark.upstream("subscribed_key_from_data")
+@pytest.mark.scenario("Subscription Handler / Runtime key hashing")
+def test_data_is_hashed_when_it_is_known() -> None:
+    world = World()
+    wanted = SubscribedKey.from_data(b"test_key")
+    assert wanted == blake2_256(b"test_key")
+    world.subscribe(ALPHA, [wanted])
+    world.publish(ALPHA, [wanted])
+    assert world.block().called == [(ALPHA, wanted)]
+
+
+@pytest.mark.upstream("subscribed_key_macro")
+@pytest.mark.scenario("Subscription Handler / Compile-time key hashing")
+def test_a_name_that_is_known_beforehand_is_hashed_once() -> None:
+    first, again = subscribed_key("my_key"), subscribed_key("my_key")
+    assert isinstance(first, SubscribedKey)
+    assert first == blake2_256(b"my_key")
+    assert first is again
+
+
+@pytest.mark.parametrize("size", [0, 31, 33])
+def test_a_key_has_32_bytes(size: int) -> None:
+    with pytest.raises(ValueError, match=f"32 bytes, got {size}"):
+        SubscribedKey(bytes(size))
+
+
+def test_a_key_shows_its_hash() -> None:
+    assert repr(SubscribedKey(bytes(31) + b"\x01")) == f"SubscribedKey(0x{'00' * 31}01)"
+
+
+@pytest.mark.parametrize(
+    ("ttl", "when_inserted", "now", "state"),
+    [
+        pytest.param(0, 100, 200, Infinite(), marks=pytest.mark.upstream("compute_ttl_state_infinite")),
+        pytest.param(100, 100, 150, ValidFor(50), marks=pytest.mark.upstream("compute_ttl_state_valid_for")),
+        pytest.param(100, 100, 200, TimedOut(), marks=pytest.mark.upstream("compute_ttl_state_exactly_at_expiration")),
+        pytest.param(
+            100, 100, 199, ValidFor(1), marks=pytest.mark.upstream("compute_ttl_state_one_block_before_expiration")
+        ),
+        pytest.param(0, 1_000, 5_000, Infinite(), marks=pytest.mark.upstream("ttl_zero_returns_infinite")),
+        pytest.param(
+            100,
+            1_000,
+            1_050,
+            ValidFor(50),
+            marks=pytest.mark.upstream("ttl_with_remaining_blocks_returns_valid_for"),
+        ),
+        pytest.param(
+            100,
+            1_000,
+            1_200,
+            TimedOut(),
+            marks=[
+                pytest.mark.upstream("compute_ttl_state_timed_out"),
+                pytest.mark.upstream("ttl_expired_returns_timed_out"),
+            ],
+        ),
+        pytest.param(
+            100, 1_000, 1_100, TimedOut(), marks=pytest.mark.upstream("ttl_exactly_at_expiry_returns_timed_out")
+        ),
+        pytest.param(
+            100,
+            1_000,
+            1_099,
+            ValidFor(1),
+            marks=pytest.mark.upstream("ttl_one_block_before_expiry_returns_valid_for_one"),
+        ),
+        (1, 10, 10, ValidFor(1)),  # one block to live, seen in the block that wrote it
+        (U32_MAX, 5, 10, ValidFor(U32_MAX - 5)),  # no overflow: it does not expire early
+        (U32_MAX, 10, 5, ValidFor(U32_MAX)),  # what is left saturates at a u32
+    ],
+)
+def test_what_is_left_to_live(ttl: int, when_inserted: int, now: int, state: TtlState) -> None:
+    assert compute_ttl_state(ttl, when_inserted, now) == state
+
+
+def test_ttl_states_encode_as_an_enum() -> None:
+    assert [state.encode() for state in (Infinite(), ValidFor(258), TimedOut())] == [
+        b"\x00",
+        b"\x01\x02\x01\x00\x00",
+        b"\x02",
+    ]
+
+
+@pytest.mark.scenario("Subscription Handler / Subscription declaration")
+@pytest.mark.upstream("subscriptions_returns_keys")
+@pytest.mark.upstream("subscriptions_multiple_publishers")
+def test_a_declaration_names_publishers_with_their_keys_and_its_weight() -> None:
+    handler = Recorder({ALPHA: [A, B, C], PUBLIC: [A]}, weight=Weight(7, 9))
+    declared, weight = handler.subscriptions()
+    assert list(declared) == [(ALPHA, [A, B, C]), (PUBLIC, [A])]
+    assert all(isinstance(wanted, SubscribedKey) and len(wanted) == 32 for _, ks in declared for wanted in ks)
+    assert weight == Weight(7, 9)
+
+
+@pytest.mark.upstream("subscriptions_deduplicated")
+@pytest.mark.upstream("subscriptions_combined_by_publisher")
+@pytest.mark.upstream("keys_sorted_within_publisher")
+def test_keys_of_a_publisher_are_combined_sorted_and_each_there_once() -> None:
+    declared = [(PUBLIC, [C, A]), (ALPHA, [B]), (PUBLIC, [B, A, A])]
+    assert by_publisher(declared) == {ALPHA: (B,), PUBLIC: (A, B, C)}
+    assert list(by_publisher(declared)) == [ALPHA, PUBLIC]
+
+
+@pytest.mark.upstream("subscriptions_empty_returns_empty")
+@pytest.mark.upstream("subscriptions_empty_returns_zero_weight")
+def test_nothing_declared_is_nothing_wanted() -> None:
+    assert CombinedHandlers([]).subscriptions() == ([], Weight.ZERO)
+    assert by_publisher([]) == {}
+    assert by_publisher([(ALPHA, [])]) == {}
+
+
+@pytest.mark.upstream("subscriptions_multiple_handlers_same_key")
+def test_every_handler_hears_of_the_keys_that_it_wants_and_of_no_others() -> None:
+    first, second = Recorder({ALPHA: [A, B]}, weight=Weight(1, 2)), Recorder({ALPHA: [B], BETA: [C]}, weight=Weight(3))
+    both = CombinedHandlers([first, second])
+    declared, weight = both.subscriptions()
+    assert by_publisher(declared) == {ALPHA: tuple(sorted([A, B])), BETA: (C,)}
+    assert weight == Weight(4, 2)
+    heard = {wanted: both.on_data_updated(publisher, wanted, b"v", Infinite()) for publisher, wanted in [
+        (ALPHA, A), (ALPHA, B), (BETA, C)
+    ]}  # fmt: skip
+    assert heard == {A: Weight(1, 2), B: Weight(4, 2), C: Weight(3)}
+    assert [call[:2] for call in first.calls] == [(ALPHA, A), (ALPHA, B)]
+    assert [call[:2] for call in second.calls] == [(ALPHA, B), (BETA, C)]
+
+
+def test_more_publishers_than_the_pallet_takes_are_the_callers_slip() -> None:
+    world = World()
+    for number in range(MOCK.max_publishers + 1):
+        world.subscribe(ParaId(number), [key("k")])
+    with pytest.raises(ValueError, match="at most 100 publishers, got 101"):
+        world.subscriber.relay_keys()
