@@ -1,0 +1,161 @@
+# Makes the virtual environment that ./relaycast and ./check run in; both source this file.
+#
+# Law: a start finds a whole environment or makes one. The stamp in .venv names the pyproject.toml, the extras and the folder
+# that the environment was made for; it is written last. One start installs, the others wait for it. An environment that this
+# file did not make is added to, never removed.
+#
+# Needs: root (the clone), extras ("-" or "dev"). Exit codes: 2 when no environment can be made, 130 after Ctrl-C.
+
+stamp=$root/.venv/.relaycast
+lock=$root/.venv.lock
+fresh=
+child=
+log=
+midline=
+
+wanted() {
+    printf '%s %s\n' "$(cksum < "$root/pyproject.toml")" "$root"
+}
+
+# The stamp holds "<extras> <checksum> <bytes> <folder>"; the tools of "dev" serve a start that wants none.
+ready() {
+    [ -x "$root/.venv/bin/relaycast" ] && [ -r "$stamp" ] && read -r made_extras made_for < "$stamp" &&
+        { [ "$extras" = - ] || [ "$made_extras" = "$extras" ]; } && [ "$made_for" = "$(wanted)" ]
+}
+
+# One line, or the end of the line that announced the install.
+say() {
+    [ -n "$midline" ] || printf 'relaycast: ' >&2
+    printf '%s\n' "$1" >&2
+    midline=
+}
+
+refuse() {
+    say "$1"
+    release
+    exit 2
+}
+
+release() {
+    [ -z "$fresh" ] || rm -rf "$root/.venv"
+    rm -rf "$lock"
+}
+
+interrupted() {
+    trap '' INT TERM HUP
+    [ -z "$child" ] || { kill -TERM "$child" 2>/dev/null && wait "$child" 2>/dev/null; }
+    say "install interrupted, nothing is left half made"
+    release
+    [ -z "$log" ] || rm -f "$log"
+    exit 130
+}
+
+# Runs a command so that an interrupt reaches it at once: a shell that waits for a foreground command would act only after it.
+step() {
+    "$@" >> "$log" 2>&1 < /dev/null &
+    child=$!
+    wait "$child"
+    code=$?
+    child=
+    return $code
+}
+
+# A lock names its holder at once; one that still names none after five seconds belongs to a start that was killed.
+take_lock() {
+    waited=0
+    while ! mkdir "$lock" 2>/dev/null; do
+        [ -d "$lock" ] || { say "cannot write in $root, where .venv would go: make it writable, or clone elsewhere"; exit 2; }
+        holder=$(cat "$lock/pid" 2>/dev/null) || holder=
+        if [ -n "$holder" ] && ! kill -0 "$holder" 2>/dev/null; then
+            abandon "$holder"
+        elif [ -z "$holder" ] && [ $waited -ge 5 ]; then
+            abandon ""
+        else
+            [ $waited -gt 0 ] || say "another start is installing, waiting for it"
+            waited=$((waited + 1))
+            sleep 1
+        fi
+    done
+    echo $$ > "$lock/pid"
+}
+
+# Clears what a killed start left. The lock is renamed first, so that of two starts only one clears.
+abandon() {
+    mv "$lock" "$lock.$$" 2>/dev/null || return 0
+    if [ "$(cat "$lock.$$/pid" 2>/dev/null)" = "$1" ]; then
+        [ ! -e "$lock.$$/fresh" ] || rm -rf "$root/.venv"
+    fi
+    rm -rf "$lock.$$"
+}
+
+new_enough() {
+    "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' > /dev/null 2>&1
+}
+
+find_python() {
+    for python in ${RELAYCAST_PYTHON:-python3 python3.13 python3.12 python3.11 python3.14 python}; do
+        if new_enough "$python"; then return 0; fi
+    done
+    [ -z "${RELAYCAST_PYTHON-}" ] || refuse "RELAYCAST_PYTHON=$RELAYCAST_PYTHON is no Python of 3.11 or newer"
+    if command -v uv > /dev/null 2>&1; then
+        python=$(uv python find --no-python-downloads '>=3.11' 2>/dev/null) && return 0
+    fi
+    found=$(python3 -V 2>/dev/null) || found="no Python"
+    refuse "$found found, 3.11 or newer is needed: install one, or name it in RELAYCAST_PYTHON"
+}
+
+make_environment() {
+    if [ -e "$root/.venv" ]; then
+        new_enough "$root/.venv/bin/python" && return 0
+        [ -e "$stamp" ] || refuse "$root/.venv holds no Python of 3.11 or newer: remove it and start again"
+        rm -rf "$root/.venv"
+    fi
+    find_python
+    fresh=yes
+    : > "$lock/fresh"
+    if command -v uv > /dev/null 2>&1; then
+        step uv venv --quiet --python "$python" "$root/.venv"
+    else
+        step "$python" -m venv "$root/.venv"
+    fi || fail
+}
+
+install() {
+    if [ "$extras" = - ]; then target=$root; else target="$root[$extras]"; fi
+    if command -v uv > /dev/null 2>&1; then
+        step uv pip install --quiet --python "$root/.venv/bin/python" --editable "$target"
+    else
+        "$root/.venv/bin/python" -m pip --version > /dev/null 2>&1 || step "$root/.venv/bin/python" -m ensurepip
+        step "$root/.venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --retries 2 --editable "$target"
+    fi || fail
+}
+
+fail() {
+    reason=$(grep -i 'error' "$log" | tail -n 1)
+    [ -n "$reason" ] || reason=$(tail -n 1 "$log")
+    refuse "install failed: ${reason:-no message}; the whole log is $log"
+}
+
+prepare() {
+    take_lock
+    trap interrupted INT TERM HUP
+    log=$(mktemp "${TMPDIR:-/tmp}/relaycast-install.XXXXXX") || refuse "cannot write in ${TMPDIR:-/tmp}, where the install's log would go"
+    if ! ready; then
+        [ ! -r "$stamp" ] || [ "${made_extras--}" = - ] || extras=$made_extras
+        started=$(date +%s)
+        if [ "$extras" = - ]; then what=relaycast; else what="relaycast and the tools of ./check"; fi
+        printf 'relaycast: installing %s into .venv, once ... ' "$what" >&2
+        midline=yes
+        make_environment
+        rm -f "$stamp"
+        install
+        printf '%s %s\n' "$extras" "$(wanted)" > "$stamp"
+        say "done in $(($(date +%s) - started)) s"
+        fresh=
+    fi
+    rm -f "$log"
+    release
+    trap - INT TERM HUP
+}
+
+ready || prepare

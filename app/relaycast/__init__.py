@@ -1,0 +1,24 @@
+"""relaycast: see what publish-subscribe over the relay chain costs before you build it.
+
+``Network`` is the way in; it is loaded when it is first asked for, so that small commands start at once.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from relaycast.network import Feed, Network, Publisher, Reader, Run
+
+__version__ = "0.1.0"
+
+_FACES = ("Feed", "Network", "Publisher", "Reader", "Run")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _FACES:
+        from relaycast import network  # noqa: PLC0415 - loads every room
+
+        return getattr(network, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = ["Feed", "Network", "Publisher", "Reader", "Run", "__version__"]

@@ -1,0 +1,108 @@
+"""Those whom an attack does not aim at: what they got without it, and what they got under it.
+
+Law: both runs have the same seed, the same bystanders and the same publications; the attack is all that differs.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from msgspec import Struct
+
+from relaycast.outcome import Latency, Spread, latency, spread
+from relaycast.workload import value_of
+from relaycast_collator import BlockRecord, Delivery, Network
+from relaycast_pallets.subscriber import SubscriberConfig
+from relaycast_pallets.subscription import SubscribedKey
+from relaycast_xcm import ParaId
+
+VALUE_BYTES = 16
+
+
+class Service(Struct, frozen=True, kw_only=True):
+    """What reached a reader: ``callbacks``, how long they took, and how many values were overtaken on the way."""
+
+    callbacks: int
+    conflated: int
+    latency_blocks: Latency
+
+
+class Bystander(Struct, frozen=True, kw_only=True):
+    """One publisher as one subscriber reads it, ``alone`` and ``attacked``."""
+
+    publisher: int
+    subscriber: int
+    alone: Service
+    attacked: Service
+
+    @property
+    def harmed(self) -> bool:
+        """Whether anything arrives less often, or later."""
+        before, after = self.alone, self.attacked
+        slower = after.latency_blocks.p99 > before.latency_blocks.p99 or after.latency_blocks.max > before.latency_blocks.max
+        return slower or after.callbacks < before.callbacks or after.conflated > before.conflated
+
+
+class Carried(Struct, frozen=True, kw_only=True):
+    """Proof bytes in the blocks of the bystanding subscriber, and those of its blocks that ended incomplete."""
+
+    proof_bytes: Spread
+    incomplete_blocks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """An honest publisher: it sends new values for all its ``keys`` in every block."""
+
+    para_id: ParaId
+    keys: tuple[SubscribedKey, ...]
+
+    @classmethod
+    def of(cls, para_id: int, count: int) -> "Feed":
+        """Return a feed of ``count`` keys named ``feed/0`` and so on."""
+        return cls(ParaId(para_id), tuple(SubscribedKey.from_data(f"feed/{index}".encode()) for index in range(count)))
+
+    def publish(self, network: Network) -> None:
+        """Send this block's values."""
+        parachain, tick = network.parachains[self.para_id], network.tick + 1
+        for index, key in enumerate(self.keys):
+            value = value_of(network.seed, int(self.para_id), index, tick, VALUE_BYTES)
+            parachain.publish(key, value, tick=tick)
+
+
+def add_bystanders(
+    network: Network, feeds: Sequence[Feed], subscriber: int, *, config: SubscriberConfig | None = None
+) -> None:
+    """Add honest publishers, and a parachain that subscribes to all that they publish."""
+    for feed in feeds:
+        network.add_parachain(feed.para_id)
+        if not feed.para_id.is_system:
+            network.register_publisher(feed.para_id)
+    network.add_parachain(subscriber, config=config)
+    for feed in feeds:
+        network.subscribe(subscriber, feed.para_id, list(feed.keys))
+
+
+def bystander(publisher: int, subscriber: int, alone: Sequence[BlockRecord], attacked: Sequence[BlockRecord]) -> Bystander:
+    """Return what a publisher's readers got in two runs."""
+    services = [_service(_deliveries(records, publisher)) for records in (alone, attacked)]
+    return Bystander(publisher=publisher, subscriber=subscriber, alone=services[0], attacked=services[1])
+
+
+def carried(records: Iterable[BlockRecord]) -> Carried:
+    """Return what a subscriber's blocks brought along."""
+    blocks = list(records)
+    incomplete = sum(not record.complete for record in blocks)
+    return Carried(proof_bytes=spread([record.proof_bytes for record in blocks]), incomplete_blocks=incomplete)
+
+
+def _deliveries(records: Iterable[BlockRecord], publisher: int) -> Iterator[Delivery]:
+    return (delivery for record in records for delivery in record.deliveries if delivery.publisher == publisher)
+
+
+def _service(deliveries: Iterable[Delivery]) -> Service:
+    found = list(deliveries)
+    return Service(
+        callbacks=len(found),
+        conflated=sum(delivery.conflated for delivery in found),
+        latency_blocks=latency(delivery.latency_blocks for delivery in found),
+    )

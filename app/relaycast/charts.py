@@ -1,0 +1,118 @@
+"""Charts as SVG text: they need no script, and scale with the page.
+
+Law: a chart is drawn from at most a few hundred points however long the run: of the values that share a column the
+largest is kept, so that peaks stay.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+WIDTH, HEIGHT = 860, 260
+LEFT, RIGHT, TOP, BOTTOM = 64, 16, 12, 34
+MAX_COLUMNS = 400
+
+COLOURS = ("#e6007a", "#2f6fed", "#1b9e77", "#d98200", "#7b4fd0", "#4a5568")
+"""The first is Polkadot's own; all of them can be told apart on white and on near-black."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A named line: points ``(x, y)`` in the order of x."""
+
+    name: str
+    points: Sequence[tuple[int, int]]
+
+
+def line_chart(series: Sequence[Series], *, unit: str, x_name: str, label: str) -> str:
+    """Return lines over a common scale from zero; ``label`` says in words what is to be seen."""
+    xs = [x for line in series for x, _ in line.points]
+    ys = [y for line in series for _, y in line.points]
+    if not xs:
+        return ""
+    low, high, top = min(xs), max(xs), nice_ceiling(max(ys))
+    parts = [_frame(top, unit), _x_axis(low, high, x_name)]
+    for index, line in enumerate(series):
+        path = " ".join(f"{_x(x, low, high):.1f},{_y(y, top):.1f}" for x, y in thinned(line.points))
+        colour = COLOURS[index % len(COLOURS)]
+        title = f"<title>{escape(line.name)}</title>"
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.8">{title}</polyline>')
+    return _svg(parts, label)
+
+
+def bar_chart(groups: Mapping[str, Mapping[int, int]], *, unit: str, x_name: str, label: str) -> str:
+    """Return one bar for each value of each group, side by side."""
+    values = sorted({value for counts in groups.values() for value in counts})
+    if not values:
+        return ""
+    top = nice_ceiling(max(count for counts in groups.values() for count in counts.values()))
+    slot = (WIDTH - LEFT - RIGHT) / len(values)
+    bar = min(48.0, slot * 0.8 / len(groups))
+    parts = [_frame(top, unit)]
+    for position, value in enumerate(values):
+        middle = LEFT + slot * (position + 0.5)
+        if position % max(1, len(values) // 12) == 0:
+            parts.append(_text(middle, HEIGHT - BOTTOM + 16, str(value), "middle"))
+        for index, (name, counts) in enumerate(groups.items()):
+            y = _y(counts.get(value, 0), top)
+            x = middle + bar * (index - len(groups) / 2)
+            title = f"<title>{escape(name)}: {counts.get(value, 0):,} at {value}</title>"
+            shape = f'x="{x:.1f}" y="{y:.1f}" width="{bar * 0.92:.1f}" height="{HEIGHT - BOTTOM - y:.1f}"'
+            parts.append(f'<rect {shape} fill="{COLOURS[index % len(COLOURS)]}" rx="2">{title}</rect>')
+    parts.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 4, x_name, "middle"))
+    return _svg(parts, label)
+
+
+def thinned(points: Sequence[tuple[int, int]], *, columns: int = MAX_COLUMNS) -> list[tuple[int, int]]:
+    """Return at most ``columns`` points: of those that share a column the one with the largest y."""
+    if len(points) <= columns:
+        return list(points)
+    step = len(points) / columns
+    slices = (points[int(index * step) : int((index + 1) * step)] for index in range(columns))
+    return [max(part, key=lambda point: point[1]) for part in slices]
+
+
+def nice_ceiling(value: int) -> int:
+    """Return the next of 4, 8, 12, 20 or 32 times a power of ten: grid lines stand at its quarters."""
+    power = 1
+    while True:
+        for factor in (4, 8, 12, 20, 32):
+            if factor * power >= value:
+                return factor * power
+        power *= 10
+
+
+def _svg(parts: Sequence[str], label: str) -> str:
+    body = "".join(parts)
+    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">{body}</svg>'
+
+
+def _frame(top: int, unit: str) -> str:
+    parts = []
+    for quarter in range(5):
+        value = top * quarter / 4
+        y = _y(value, top)
+        parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(_text(LEFT - 8, y + 4, f"{value:,.0f}", "end"))
+    middle = (TOP + HEIGHT - BOTTOM) / 2
+    place = f'x="12" y="{middle}" transform="rotate(-90 12 {middle})" text-anchor="middle"'
+    parts.append(f"<text {place}>{escape(unit)}</text>")
+    return "".join(parts)
+
+
+def _x_axis(low: int, high: int, name: str) -> str:
+    ticks = sorted({low + round((high - low) * part / 6) for part in range(7)})
+    marks = [_text(_x(tick, low, high), HEIGHT - BOTTOM + 16, f"{tick:,}", "middle") for tick in ticks]
+    return "".join(marks) + _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 4, name, "middle")
+
+
+def _text(x: float, y: float, text: str, anchor: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def _x(value: float, low: int, high: int) -> float:
+    return LEFT + (value - low) / max(1, high - low) * (WIDTH - LEFT - RIGHT)
+
+
+def _y(value: float, top: int) -> float:
+    return HEIGHT - BOTTOM - value / top * (HEIGHT - TOP - BOTTOM)

@@ -1,0 +1,86 @@
+"""The ``relaycast`` command: finds the verb, and turns whatever happens into an exit code and at most one line.
+
+Law: what a user got wrong is one line on stderr and exit code 2, never a traceback. A verb returns its ``ExitCode``.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError, Parameter
+
+from relaycast import __version__
+from relaycast.exit_code import ExitCode
+from relaycast.inputs import STDIN
+from relaycast.refusal import BadInput, one_line
+from relaycast_trie.exceptions import RelaycastError
+
+VERBS = {
+    "demo": ("relaycast.verbs.simulate:demo", "Run a preset end to end: a summary here, a report in out/."),
+    "run": ("relaycast.verbs.simulate:run", "Simulate a scenario file."),
+    "trie": ("relaycast.verbs.trie:app", "The root of key-value pairs, and the trie that they make."),
+    "proof": ("relaycast.verbs.proof:app", "Make, verify and look into storage proofs."),
+    "compare": ("relaycast.verbs.compare:compare", "The same trace under two designs, side by side."),
+    "attack": ("relaycast.verbs.attack:app", "Spam, crafted keys and lying collators: what they cost, what catches them."),
+    "xcm": ("relaycast.verbs.xcm:app", "Messages from JSON to bytes, and bytes back to what they mean."),
+    "import": ("relaycast.verbs.import_:app", "Read real chain data and check it by its state root."),
+}
+"""Where each verb stands, and its line on the help page; its module is loaded when it is called."""
+
+EPILOGUE = "Exit codes: 0 fine, 1 a check failed, 2 bad input, 3 an invariant was violated."
+
+
+def build_app() -> App:
+    """Return the command with all its verbs."""
+    app = App(
+        name="relaycast",
+        help="See what Polkadot's pub-sub (RFC-0160) costs before you build it: exact tries, state proofs, pruned PoV.",
+        help_epilogue=EPILOGUE,
+        version=f"relaycast {__version__}",
+        default_parameter=Parameter(negative=()),
+        suppress_keyboard_interrupt=False,
+        result_action="return_value",
+    )
+    for name, (place, line) in VERBS.items():
+        app.command(place, name=name, help=line)
+    return app
+
+
+def execute(arguments: Sequence[str]) -> ExitCode:
+    """Run one command line and return how it ended; a lone ``-`` is standard input."""
+    tokens = [STDIN if argument == "-" else argument for argument in arguments]
+    try:
+        result = build_app()(tokens, exit_on_error=False, print_error=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _drop_stdout()
+        return ExitCode.PIPE_CLOSED
+    except (CycloptsError, BadInput, RelaycastError, OSError, MemoryError) as error:
+        line, code = refusal(error)
+        print(f"relaycast: {one_line(line)}", file=sys.stderr)
+        return code
+    return result if isinstance(result, ExitCode) else ExitCode.FINE
+
+
+def refusal(error: Exception) -> tuple[str, ExitCode]:
+    """Return what is said of an error that a user can cause, and the exit code that goes with it."""
+    match error:
+        case CycloptsError():
+            verb = " ".join(error.command_chain or ())
+            page = f"relaycast {verb}".strip()
+            return f"{verb or 'arguments'}: {error} (see {page} --help)", ExitCode.BAD_INPUT
+        case RelaycastError():
+            return f"{type(error).__name__}: {error}", ExitCode.CHECK_FAILED
+        case OSError():
+            _drop_stdout()
+            where = error.filename or "standard output"
+            return f"{where}: {error.strerror}, expected a place that can be written", ExitCode.BAD_INPUT
+        case MemoryError():
+            return "the input: more than this machine's memory holds, expected a smaller one", ExitCode.BAD_INPUT
+        case _:
+            return str(error), ExitCode.BAD_INPUT
+
+
+def _drop_stdout() -> None:
+    """Let the interpreter flush into nothing at its end, where it would complain once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

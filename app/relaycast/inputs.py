@@ -1,0 +1,183 @@
+"""Files that a user hands to a command: key-value pairs, proofs, keys, hexadecimal.
+
+Law: nothing is guessed. What is not exactly what a verb reads raises ``BadInput`` with the place inside the file.
+"""
+
+import json
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+from relaycast.refusal import BadInput, shown
+
+STDIN = "/dev/stdin"
+"""How a command line's ``-`` is known inside."""
+
+MAX_FILE_BYTES = 1 << 30
+"""Larger files, and what unpacks to more, are refused: a hostile archive must not take the machine's memory."""
+
+GZIP_MAGIC = b"\x1f\x8b"
+
+
+def place_of(file: str) -> str:
+    """Return how a refusal calls ``file``."""
+    return "standard input" if file == STDIN else file
+
+
+def read_bytes(file: str) -> bytes:
+    """Return what ``file`` holds, unpacked when it is gzipped."""
+    try:
+        data = _read(file)
+        if data.startswith(GZIP_MAGIC):
+            data = _unpacked(data)
+    except zlib.error as error:
+        raise BadInput(place_of(file), f"gzip data that does not unpack: {error}", "a whole gzip file") from None
+    except OSError as error:
+        got = "a directory" if isinstance(error, IsADirectoryError) else _lower_first(error.strerror or str(error))
+        raise BadInput(place_of(file), got, "a file that can be read, or - for standard input") from None
+    if len(data) > MAX_FILE_BYTES:
+        raise BadInput(place_of(file), f"more than {MAX_FILE_BYTES:,} bytes", "a smaller file")
+    return data
+
+
+def _read(file: str) -> bytes:
+    if file == STDIN:
+        if sys.stdin is None:
+            raise OSError("standard input is closed")
+        return sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
+    with Path(file).open("rb") as stream:
+        return stream.read(MAX_FILE_BYTES + 1)
+
+
+def _unpacked(data: bytes) -> bytes:
+    unpack = zlib.decompressobj(wbits=31)
+    unpacked = unpack.decompress(data, MAX_FILE_BYTES + 1)
+    if not unpack.eof and len(unpacked) <= MAX_FILE_BYTES:
+        raise zlib.error("it ends too early")
+    return unpacked
+
+
+def read_json(file: str) -> Any:
+    """Return the JSON value that ``file`` holds; an object that names a member twice is refused."""
+    return parse_json(read_bytes(file), place_of(file))
+
+
+def parse_json(data: bytes, place: str) -> Any:
+    """Return the JSON value of ``data``; ``place`` is where it comes from."""
+
+    def unique(members: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(members)
+        if len(found) != len(members):
+            seen: dict[str, Any] = {}
+            for name, value in members:
+                if name in seen:
+                    both = f"{shown(name)} twice in one object, as {shown(seen[name])} and as {shown(value)}"
+                    raise BadInput(place, both, "every name once")
+                seen[name] = value
+        return found
+
+    try:
+        return json.loads(data, object_pairs_hook=unique)
+    except json.JSONDecodeError as error:
+        where = f"{place} line {error.lineno} column {error.colno}"
+        context = shown(error.doc[error.pos : error.pos + 20]) if error.pos < len(error.doc) else "the end of the text"
+        raise BadInput(where, context, f"JSON: {_lower_first(error.msg)}") from None
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{place} at byte {error.start}", f"0x{data[error.start]:02x}", "JSON in UTF-8") from None
+    except RecursionError:
+        raise BadInput(place, "values nested too deeply", "JSON at most a few hundred levels deep") from None
+    except ValueError as error:
+        raise BadInput(place, _lower_first(str(error)), "JSON that fits") from None
+
+
+def parse_hex(text: Any, place: str, *, size: int | None = None) -> bytes:
+    """Return the bytes of ``0x`` and an even number of hexadecimal digits; of ``size`` bytes where that is given."""
+    expected = "0x and an even number of hex digits" if size is None else f"0x and {2 * size} hex digits"
+    if not isinstance(text, str) or not text.startswith("0x"):
+        raise BadInput(place, shown(text), expected)
+    if len(text) % 2:
+        raise BadInput(place, f"{shown(text)} with an odd number of digits", expected)
+    try:
+        data = bytes.fromhex(text[2:])
+    except ValueError:
+        data = b""
+    if 2 * len(data) != len(text) - 2 or (size is not None and len(data) != size):
+        raise BadInput(place, shown(text), expected)
+    return data
+
+
+def parse_keys(texts: list[str]) -> list[bytes]:
+    """Return the keys that ``--key`` gives, each once, in the order of their first mention."""
+    return list(dict.fromkeys(parse_hex(text, "--key") for text in texts))
+
+
+def parse_root(text: str) -> bytes:
+    """Return the root that ``--root`` gives."""
+    return parse_hex(text, "--root", size=32)
+
+
+def read_pairs(file: str) -> dict[bytes, bytes]:
+    """Return keys with their values from JSON ``[["0xkey", "0xvalue"], ...]``; a key that comes twice is refused."""
+    place = place_of(file)
+    content = read_json(file)
+    if not isinstance(content, list):
+        raise BadInput(place, shown(content), 'a list of ["0xkey", "0xvalue"] pairs')
+    pairs: dict[bytes, bytes] = {}
+    first_at: dict[bytes, int] = {}
+    for index, pair in enumerate(content):
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise BadInput(f"{place} at [{index}]", shown(pair), 'a ["0xkey", "0xvalue"] pair')
+        key = parse_hex(pair[0], f"{place} at [{index}][0]")
+        if key in pairs:
+            raise BadInput(
+                f"{place} at [{index}]", f"the key {shown(pair[0])} of [{first_at[key]}] again", "every key once"
+            )
+        pairs[key] = parse_hex(pair[1], f"{place} at [{index}][1]")
+        first_at[key] = index
+    return pairs
+
+
+def read_proof_nodes(file: str) -> list[bytes]:
+    """Return a proof's nodes as they stand in ``file``, repetitions included.
+
+    A list of hex strings, an object with such a list under ``nodes`` or ``proof`` (``state_getReadProof``; also inside
+    a JSON-RPC ``result``), or one hex string of SCALE ``Vec<Vec<u8>>``, quoted or not.
+    """
+    place = place_of(file)
+    data = read_bytes(file)
+    text = data.strip()
+    content: Any = text.decode("ascii", "replace") if text.startswith(b"0x") else parse_json(data, place)
+    if isinstance(content, dict) and "result" in content:
+        content, place = content["result"], f"{place} at .result"
+    if isinstance(content, dict):
+        name = "nodes" if "nodes" in content else "proof"
+        if name not in content:
+            raise BadInput(
+                place,
+                f"an object without nodes ({', '.join(map(shown, content)) or 'empty'})",
+                '{"nodes": ["0x..", ...]}',
+            )
+        content, place = content[name], f"{place} at .{name}"
+    if isinstance(content, str):
+        return _scale_nodes(content, place)
+    if not isinstance(content, list):
+        raise BadInput(place, shown(content), 'a list of nodes ["0x..", ...]')
+    return [parse_hex(node, f"{place}[{index}]") for index, node in enumerate(content)]
+
+
+def _scale_nodes(text: str, place: str) -> list[bytes]:
+    from relaycast_trie.exceptions import CodecError  # noqa: PLC0415
+    from relaycast_trie.scale import ScaleReader  # noqa: PLC0415
+
+    reader = ScaleReader(parse_hex(text, place))
+    try:
+        nodes = [reader.bytes_() for _ in range(reader.length())]
+        reader.done()
+    except CodecError as error:
+        raise BadInput(place, f"{shown(text)} ({error})", "a proof as SCALE Vec<Vec<u8>>") from None
+    return nodes
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:]

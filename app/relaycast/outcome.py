@@ -1,0 +1,145 @@
+"""What a run comes to: the figures of ``run.json``, of the summary on the terminal and of the report.
+
+Law: the same scenario, seed and version give the same outcome, byte for byte. Nothing here knows a clock or a machine.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from math import ceil
+
+from msgspec import Struct, field
+
+SCHEMA_VERSION = 1
+
+
+class Spread(Struct, frozen=True):
+    """Percentiles by nearest rank, and the sum."""
+
+    p50: int
+    p99: int
+    max: int
+    total: int
+
+
+class Latency(Struct, frozen=True):
+    """Relay blocks from a publication to its delivery."""
+
+    p50: int
+    p99: int
+    max: int
+
+
+class Share(Struct, frozen=True):
+    """Parts of what a block may bring along, between 0 and 1."""
+
+    p50: float
+    p99: float
+    max: float
+
+
+class PublisherOutcome(Struct, frozen=True, kw_only=True):
+    """What a parachain published: ``sent`` values, of which the relay chain refused some messages or their rest."""
+
+    para_id: int
+    name: str
+    keys: int
+    sent: int
+    published: int
+    refused_messages: int
+    value_bytes: int
+
+
+class SubscriberOutcome(Struct, frozen=True, kw_only=True):
+    """What a parachain read, and what that took of its blocks."""
+
+    para_id: int
+    name: str
+    keys: int
+    blocks: int
+    deliveries: int
+    """Publications whose value arrived, or was overtaken by a later one that did."""
+
+    callbacks: int
+    proof_bytes: Spread
+    static_bytes: Spread
+    """Of the proof, the keys that every parachain block proves, subscriptions or none."""
+
+    pov_share: Share
+    latency_blocks: Latency
+    incomplete_blocks: int
+    disabled_publishers: list[int]
+
+
+class Invariants(Struct, frozen=True):
+    """Whether what must always hold did, and where not."""
+
+    ok: bool
+    violations: list[str]
+
+
+class RelayOutcome(Struct, frozen=True, kw_only=True):
+    """The chain that was published to."""
+
+    genesis: str
+    genesis_entries: int
+    genesis_root: str
+    state_root: str
+    allowed_pov_bytes: int
+
+
+class Point(Struct, frozen=True):
+    """One block of a subscriber, for charts."""
+
+    block: int
+    proof_bytes: int
+    static_bytes: int
+    callbacks: int
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """A whole run; ``series`` and ``latencies`` by parachain are for the report, and not in ``run.json``."""
+
+    run_id: str
+    name: str
+    description: str
+    version: str
+    engine: str
+    seed: int
+    blocks: int
+    block_seconds: float
+    relaychain: RelayOutcome
+    publishers: list[PublisherOutcome]
+    subscribers: list[SubscriberOutcome]
+    invariants: Invariants
+    schema: int = SCHEMA_VERSION
+    series: dict[int, list[Point]] = field(default_factory=dict)
+    latencies: dict[int, dict[int, int]] = field(default_factory=dict)
+
+
+def spread(values: Sequence[int]) -> Spread:
+    """Return the spread of ``values``; all zero when there are none."""
+    ordered = sorted(values)
+    return Spread(rank(ordered, 50), rank(ordered, 99), rank(ordered, 100), sum(ordered))
+
+
+def latency(values: Iterable[int]) -> Latency:
+    """Return the spread of latencies in blocks."""
+    ordered = sorted(values)
+    return Latency(rank(ordered, 50), rank(ordered, 99), rank(ordered, 100))
+
+
+def share(sizes: Spread, allowed: int) -> Share:
+    """Return sizes as parts of what is ``allowed``, to six places."""
+    return Share(*(round(size / allowed, 6) for size in (sizes.p50, sizes.p99, sizes.max)))
+
+
+def rank(ordered: Sequence[int], percent: int) -> int:
+    """Return the value at or below which ``percent`` of the values lie, by nearest rank; 0 of no values."""
+    if not ordered:
+        return 0
+    return ordered[max(0, ceil(len(ordered) * percent / 100) - 1)]
+
+
+def histogram(values: Iterable[int]) -> dict[int, int]:
+    """Return how often each value comes, in the order of the values."""
+    return dict(sorted(Counter(values).items()))

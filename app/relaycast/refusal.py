@@ -1,0 +1,51 @@
+"""What a user typed or handed over and we cannot use.
+
+Law: a refusal is one line that names the place, what stands there and what was expected. It is raised before anything
+is written.
+"""
+
+from difflib import get_close_matches
+
+SHOWN_CHARACTERS = 60
+"""Of a long value the beginning is shown, and how long it is."""
+
+
+class BadInput(Exception):
+    """``place`` holds ``got``; ``expected`` says what would do, ``hint`` what may have been meant."""
+
+    def __init__(self, place: str, got: str, expected: str, hint: str = "") -> None:
+        super().__init__(place, got, expected, hint)
+        self.place = place
+        self.got = got
+        self.expected = expected
+        self.hint = hint
+
+    def __str__(self) -> str:
+        line = f"{self.place}: got {self.got}, expected {self.expected}"
+        return one_line(f"{line} ({self.hint})" if self.hint else line)
+
+
+def shown(value: object) -> str:
+    """Return ``value`` as a refusal shows it: quoted, in ASCII, and short."""
+    if isinstance(value, str) and len(value) > SHOWN_CHARACTERS:
+        return f"{value[:SHOWN_CHARACTERS]!a}... ({len(value)} characters)"
+    if isinstance(value, list | dict):
+        kind, things = ("a list", "items") if isinstance(value, list) else ("an object", "members")
+        return f"{kind} of {len(value)} {things}"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    text = ascii(value)
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
+
+
+def nearest(name: str, names: list[str]) -> str:
+    """Return a hint that names what is most like ``name``, or all there is when nothing is."""
+    close = get_close_matches(name, names, n=1)
+    if close:
+        return f"did you mean {close[0]}?"
+    return f"known: {', '.join(sorted(names))}"
+
+
+def one_line(text: str) -> str:
+    """Return ``text`` on one line."""
+    return " ".join(text.split())

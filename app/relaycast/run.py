@@ -1,0 +1,236 @@
+"""Running a scenario: from a ``Scenario`` to the files of ``out/<run-id>/``.
+
+Law: the run id is a digest of the scenario, the state it starts from, and this version; the same id means the same
+bytes.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import asdict, replace
+
+from relaycast import __version__
+from relaycast.chain_spec import ChainSpec, read_chain_spec
+from relaycast.event_log import EventLog
+from relaycast.network import Feed, Network
+from relaycast.outcome import (
+    Invariants,
+    Outcome,
+    PublisherOutcome,
+    RelayOutcome,
+    SubscriberOutcome,
+    histogram,
+    share,
+)
+from relaycast.run_folder import staged
+from relaycast.scenario import Parachain, Publish, Scenario, Subscription, key_name
+from relaycast.tally import SubscriberTally, Tally
+from relaycast.workload import publications
+from relaycast_pallets.broadcaster_config import BroadcasterConfig
+from relaycast_pallets.broadcaster_events import DataPublished
+from relaycast_pallets.relay_budget import Remaining
+from relaycast_xcm import ParaId
+from relaycast_xcm.ump import Processed
+
+ENGINE = "local"
+MODELLED_GENESIS = "modelled"
+
+Progress = Callable[[int], None]
+"""Told the number of each block that is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A run whose files are in ``folder``."""
+
+    outcome: Outcome
+    folder: Path
+
+
+@dataclass(slots=True)
+class _PublisherTally:
+    sent: int = 0
+    published: int = 0
+    refused: int = 0
+    value_bytes: int = 0
+
+
+@dataclass(slots=True)
+class Simulation:
+    """A scenario under way."""
+
+    scenario: Scenario
+    network: Network
+    tally: Tally = field(default_factory=Tally)
+    published: dict[int, _PublisherTally] = field(default_factory=dict)
+    spec: ChainSpec | None = None
+
+    @classmethod
+    def prepare(cls, scenario: Scenario) -> "Simulation":
+        """Build the chains; raises ``BadInput`` when the genesis cannot be read."""
+        relay = scenario.relaychain
+        spec = None if relay.genesis is None else read_chain_spec(relay.genesis)
+        config = BroadcasterConfig(
+            name=scenario.name,
+            source="scenario",
+            max_publishers=relay.max_publishers,
+            max_stored_keys=relay.max_stored_keys,
+            max_value_length=relay.max_value_bytes,
+            max_total_storage_size=relay.max_total_bytes,
+        )
+        simulation = cls(scenario, Network(seed=scenario.seed, genesis=spec, broadcaster=config), spec=spec)
+        for para_id in scenario.publishers():
+            simulation.network.publisher(para_id)
+            simulation.published[para_id] = _PublisherTally()
+        for chain in scenario.subscribers():
+            simulation._subscribe(chain)
+        return simulation
+
+    @property
+    def run_id(self) -> str:
+        """The digest of everything that the outcome depends on."""
+        parts = (msgspec.json.encode(self.echo()), self.network.chains.relay_chain.genesis_root, __version__.encode())
+        return blake2b(b"\x00".join(parts), digest_size=8).hexdigest()
+
+    def echo(self) -> Scenario:
+        """Return the scenario without where its files lie on this machine."""
+        relay = self.scenario.relaychain
+        name = None if relay.genesis is None else Path(relay.genesis).name
+        return replace(self.scenario, relaychain=replace(relay, genesis=name))
+
+    def step(self, block: int, events: EventLog) -> None:
+        """Let relay block number ``block`` pass."""
+        for para_id, name, value, ttl in publications(self.scenario, block):
+            self.network.publisher(para_id).publish(name, value, ttl=ttl)
+            self.published[para_id].sent += 1
+            self.published[para_id].value_bytes += len(value)
+        records = list(self.network.chains.step())
+        for record in records:
+            self.tally.add(record)
+        self._count_published()
+        events.add(self.network.chains, records)
+
+    def outcome(self) -> Outcome:
+        """Return what the run came to."""
+        scenario, chains = self.scenario, self.network.chains
+        relay = scenario.relaychain
+        panics = [f"{para_id}: {panic}" for para_id, it in self.tally.subscribers.items() for panic in it.panics]
+        violations = [*map(str, chains.invariants.violations), *panics]
+        return Outcome(
+            run_id=self.run_id,
+            name=scenario.name,
+            description=scenario.description,
+            version=__version__,
+            engine=ENGINE,
+            seed=scenario.seed,
+            blocks=scenario.blocks,
+            block_seconds=relay.block_seconds,
+            relaychain=RelayOutcome(
+                genesis=MODELLED_GENESIS if self.spec is None else self.spec.name,
+                genesis_entries=self.network.genesis_entries,
+                genesis_root=f"0x{chains.relay_chain.genesis_root.hex()}",
+                state_root=f"0x{chains.relay_chain.head.state_root.hex()}",
+                allowed_pov_bytes=relay.allowed_pov_bytes,
+            ),
+            publishers=[self._publisher(chain, chain.publish) for chain in scenario.parachains if chain.publish],
+            subscribers=[self._subscriber(chain) for chain in scenario.subscribers()],
+            invariants=Invariants(not violations, violations),
+            series={chain.id: self._tally(chain.id).points for chain in scenario.subscribers()},
+            latencies={chain.id: histogram(self._tally(chain.id).latencies) for chain in scenario.subscribers()},
+        )
+
+    def _subscribe(self, chain: Parachain) -> None:
+        relay = self.scenario.relaychain
+        feeds = [feed for subscription in chain.subscribe for feed in self._feeds(subscription)]
+        budget = Remaining(relay.pov_percent)
+        self.network.subscriber(chain.id, keys=feeds, budget=budget, max_pov_bytes=relay.max_pov_bytes)
+        if chain.used_pov_bytes:
+            message = bytes(chain.used_pov_bytes)
+            self.network.chains.traffic[ParaId(chain.id)] = lambda _block: ((), (message,))
+
+    def _feeds(self, subscription: Subscription) -> list[Feed]:
+        publish = self.scenario.publishers()[subscription.publisher]
+        publisher = self.network.publisher(subscription.publisher)
+        names = subscription.keys
+        if not isinstance(names, list):
+            count = publish.keys if names == "all" else int(names)
+            names = [key_name(publish, index) for index in range(count)]
+        return [publisher.feed(name) for name in names]
+
+    def _count_published(self) -> None:
+        block = self.network.chains.relay_chain.head
+        published = Counter(int(event.publisher) for event in block.events if isinstance(event, DataPublished))
+        for para_id, count in published.items():
+            self.published[para_id].published += count
+        for message in block.messages:
+            if not isinstance(message, Processed) or not message.success:
+                self.published[int(message.origin)].refused += 1
+
+    def _publisher(self, chain: Parachain, publish: Publish) -> PublisherOutcome:
+        it = self.published[chain.id]
+        return PublisherOutcome(
+            para_id=chain.id,
+            name=chain.name,
+            keys=publish.keys,
+            sent=it.sent,
+            published=it.published,
+            refused_messages=it.refused,
+            value_bytes=it.value_bytes,
+        )
+
+    def _subscriber(self, chain: Parachain) -> SubscriberOutcome:
+        it = self._tally(chain.id)
+        return SubscriberOutcome(
+            para_id=chain.id,
+            name=chain.name,
+            keys=sum(len(self._feeds(subscription)) for subscription in chain.subscribe),
+            blocks=len(it.points),
+            deliveries=it.callbacks + it.conflated,
+            callbacks=it.callbacks,
+            proof_bytes=it.proof_bytes,
+            static_bytes=it.static_bytes,
+            pov_share=share(it.proof_bytes, self.scenario.relaychain.allowed_pov_bytes),
+            latency_blocks=it.latency_blocks,
+            incomplete_blocks=it.incomplete_blocks,
+            disabled_publishers=sorted(set(it.disabled)),
+        )
+
+    def _tally(self, para_id: int) -> SubscriberTally:
+        return self.tally.subscribers.get(para_id) or SubscriberTally()
+
+
+def simulate(scenario: Scenario, *, out: Path, progress: Progress | None = None) -> Finished:
+    """Run ``scenario`` and write its files into ``out``; raises ``BadInput`` before anything is written."""
+    simulation = Simulation.prepare(scenario)
+    run_id = simulation.run_id
+    with staged(out, run_id) as folder:
+        with (folder / "events.jsonl").open("wb") as stream:
+            events = EventLog(stream, run_id)
+            for block in range(1, scenario.blocks + 1):
+                simulation.step(block, events)
+                if progress is not None:
+                    progress(block)
+        outcome = simulation.outcome()
+        write_files(folder, outcome, simulation.echo())
+    return Finished(outcome, out / run_id)
+
+
+def write_files(folder: Path, outcome: Outcome, scenario: Scenario) -> None:
+    """Write ``run.json`` and ``report.html``."""
+    from relaycast.report import render_report  # noqa: PLC0415 - the template engine is slow to load
+
+    echoed = {**to_json(outcome), "scenario": msgspec.to_builtins(scenario)}
+    text = msgspec.json.format(msgspec.json.encode(echoed), indent=2)
+    (folder / "run.json").write_bytes(text + b"\n")
+    (folder / "report.html").write_text(render_report(outcome, scenario), encoding="utf-8")
+
+
+def to_json(outcome: Outcome) -> dict[str, object]:
+    """Return what ``run.json`` and ``--json`` say of a run."""
+    figures = asdict(replace(outcome, series={}, latencies={}))
+    del figures["series"], figures["latencies"]
+    return {"schema": figures.pop("schema"), **msgspec.to_builtins(figures)}

@@ -1,0 +1,195 @@
+"""Scenario files: TOML, YAML or JSON into a ``Scenario``, with presets folded in.
+
+Law: an error names the path in the file, the value and what was expected, and the nearest name where one was mistyped.
+"""
+
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from functools import partial, reduce
+from importlib import resources
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+import msgspec
+
+from relaycast.inputs import STDIN, parse_json, place_of, read_bytes
+from relaycast.refusal import BadInput, nearest, one_line, shown
+from relaycast.scenario import Scenario, check_references
+
+Table = dict[str, Any]
+
+_AT = re.compile(r" - at `\$\.?(?P<path>.*)`$")
+_UNKNOWN = re.compile(r"unknown field `(?P<name>.*)`")
+_MISSING = re.compile(r"missing required field `(?P<name>.*)`")
+_STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
+
+
+def presets() -> list[str]:
+    """Return the names of the presets."""
+    folder = resources.files("relaycast") / "presets"
+    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
+
+
+def load_preset(name: str) -> Scenario:
+    """Return the preset ``name``."""
+    return _scenario(_fold(_preset(name, "the preset"), f"preset {name}", Path(), ()), f"preset {name}")
+
+
+def load_scenario(file: str) -> Scenario:
+    """Return the scenario in ``file``; its ``genesis`` is relative to the file."""
+    place = place_of(file)
+    folder = Path() if file == STDIN else Path(file).parent
+    return _scenario(_fold(_parse(file), place, folder, (str(Path(file).resolve()),)), place)
+
+
+def _scenario(table: Table, place: str) -> Scenario:
+    try:
+        scenario = msgspec.convert(table, Scenario)
+    except msgspec.ValidationError as error:
+        raise _refused(str(error), table, place) from None
+    check_references(scenario, place)
+    return scenario
+
+
+def _preset(name: str, place: str) -> Table:
+    if name not in presets():
+        raise BadInput(place, shown(name), "the name of a preset", nearest(name, presets()))
+    return tomllib.loads((resources.files("relaycast") / "presets" / f"{name}.toml").read_text("utf-8"))
+
+
+def _parse(file: str) -> Table:
+    data, place = read_bytes(file), place_of(file)
+    suffix = Path(file).suffix.lower()
+    readers: dict[str, Callable[[bytes, str], Any]] = {".json": parse_json, ".yaml": _parse_yaml, ".yml": _parse_yaml}
+    table = readers.get(suffix, _parse_toml)(data, place)
+    if not isinstance(table, dict):
+        raise BadInput(place, shown(table), "a scenario: names with their values")
+    return table
+
+
+def _text(data: bytes, place: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{place} at byte {error.start}", f"0x{data[error.start]:02x}", "text in UTF-8") from None
+
+
+def _parse_toml(data: bytes, place: str) -> Any:
+    try:
+        return tomllib.loads(_text(data, place))
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(place, f"text that is not TOML ({one_line(str(error))})", "a scenario in TOML") from None
+    except RecursionError:
+        raise BadInput(place, "values nested too deeply", "TOML at most a few hundred levels deep") from None
+
+
+def _parse_yaml(data: bytes, place: str) -> Any:
+    from relaycast.strict_yaml import parse_yaml  # noqa: PLC0415 - few need it
+
+    return parse_yaml(_text(data, place), place)
+
+
+def _fold(table: Table, place: str, folder: Path, above: tuple[str, ...]) -> Table:
+    """Return ``table`` over what it extends, and so on to the ground; paths become relative to the working folder."""
+    relay = table.get("relaychain")
+    if isinstance(relay, dict) and isinstance(relay.get("genesis"), str):
+        table = {**table, "relaychain": {**relay, "genesis": str(folder / relay["genesis"])}}
+    base = table.get("extends")
+    if not isinstance(base, str):
+        return table
+    if base.endswith((".toml", ".yaml", ".yml", ".json")):
+        file = str(folder / base)
+        name = str(Path(file).resolve())
+        below, place_below, folder_below = partial(_parse, file), file, Path(file).parent
+    else:
+        name = base
+        below, place_below, folder_below = partial(_preset, base, f"{place} at extends"), f"preset {base}", Path()
+    if name in above:
+        raise BadInput(f"{place} at extends", shown(base), "a scenario that does not lead back to this one")
+    return _merged(_fold(below(), place_below, folder_below, (*above, name)), table)
+
+
+def _merged(base: Table, over: Table) -> Table:
+    """Return ``base`` with what ``over`` says: tables by name, parachains by id, everything else replaced."""
+    result = dict(base)
+    for name, value in over.items():
+        known = base.get(name)
+        if isinstance(known, dict) and isinstance(value, dict):
+            result[name] = _merged(known, value)
+        elif name == "parachains" and isinstance(known, list) and isinstance(value, list):
+            result[name] = _merged_parachains(known, value)
+        else:
+            result[name] = value
+    return result
+
+
+def _merged_parachains(base: list[Any], over: list[Any]) -> list[Any]:
+    def identity(chain: Any) -> Any:
+        return chain.get("id") if isinstance(chain, dict) else None
+
+    result = list(base)
+    for chain in over:
+        same = [
+            index
+            for index, known in enumerate(base)
+            if identity(chain) is not None and identity(known) == identity(chain)
+        ]
+        if same:
+            result[same[0]] = _merged(base[same[0]], chain)
+        else:
+            result.append(chain)
+    return result
+
+
+def _refused(message: str, table: Table, place: str) -> BadInput:
+    found = _AT.search(message)
+    path = found["path"] if found else ""
+    expectation = message[: found.start()] if found else message
+    here = f"{place} at {path}" if path else place
+    if unknown := _UNKNOWN.search(expectation):
+        names = _field_names(path)
+        return BadInput(here, f"the name {shown(unknown['name'])}", "a known name", nearest(unknown["name"], names))
+    if missing := _MISSING.search(expectation):
+        return BadInput(here, f"no {missing['name']}", f"{missing['name']} = ...")
+    expected = one_line(expectation.removeprefix("Expected ").partition(", got ")[0].replace("`", ""))
+    return BadInput(here, shown(_value_at(table, path)), expected)
+
+
+def _steps(path: str) -> Iterator[int | str]:
+    for index, name in _STEP.findall(path):
+        yield int(index) if index else name
+
+
+def _value_at(table: Any, path: str) -> Any:
+    for step in _steps(path):
+        table = table[step]
+    return table
+
+
+def _field_names(path: str) -> list[str]:
+    """Return the names that the struct at ``path`` of a scenario knows."""
+    kind: Any = reduce(_type_below, _steps(path), Scenario)
+    return [field.encode_name for struct in _structs(kind) for field in msgspec.structs.fields(struct)]
+
+
+def _type_below(kind: Any, step: int | str) -> Any:
+    if isinstance(step, int):
+        return next(get_args(option)[0] for option in _options(kind) if get_origin(option) is list)
+    return next(
+        field.type for struct in _structs(kind) for field in msgspec.structs.fields(struct) if field.encode_name == step
+    )
+
+
+def _structs(kind: Any) -> list[type[msgspec.Struct]]:
+    return [option for option in _options(kind) if isinstance(option, type) and issubclass(option, msgspec.Struct)]
+
+
+def _options(kind: Any) -> list[Any]:
+    """Return what a type may be, without its annotations."""
+    if get_origin(kind) is Annotated:
+        return _options(get_args(kind)[0])
+    if get_origin(kind) in (Union, UnionType):
+        return [option for part in get_args(kind) if part is not NoneType for option in _options(part)]
+    return [kind]

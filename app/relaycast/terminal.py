@@ -1,0 +1,38 @@
+"""The terminal: colours and tables where a person looks, plain lines in a pipe and under ``NO_COLOR``."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+PIPE_WIDTH = 240
+"""Columns of a table that no terminal limits."""
+
+
+def console(*, stderr: bool = False) -> "Console":
+    """Return a console; in a pipe it neither colours nor wraps."""
+    from rich.console import Console  # noqa: PLC0415 - slow to load, and --json needs none
+
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(file=stream, highlight=False, width=None if stream.isatty() else PIPE_WIDTH)
+
+
+def print_table(
+    out: "Console", columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[str] = (), title: str = ""
+) -> None:
+    """Print rows under their column names; the columns in ``right`` hold numbers."""
+    from rich import box  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(
+        box=box.SIMPLE_HEAD if out.is_terminal else None, title=title or None, title_justify="left", pad_edge=False
+    )
+    numbers = set(right)
+    for column in columns:
+        table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    out.print(table)

@@ -1,0 +1,17 @@
+"""Options that several verbs share."""
+
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+File = Annotated[str, Parameter(help="a file, or - for standard input")]
+Json = Annotated[bool, Parameter(name="--json", help="print JSON, for programs")]
+Root = Annotated[str, Parameter(name="--root", help="the trie's root, 0x and 64 hex digits")]
+Keys = Annotated[list[str], Parameter(name="--key", help="a key, 0x and hex digits; may be given several times")]
+Limit = Annotated[int, Parameter(name="--limit", help="rows to print, 0 for all")]
+Version = Annotated[
+    Literal[0, 1], Parameter(name="--state-version", help="0: values in their nodes; 1: from 33 bytes outside")
+]
+EngineName = Annotated[
+    Literal["auto", "plain", "array"], Parameter(name="--engine", help="plain Python, compiled arrays, or by size")
+]

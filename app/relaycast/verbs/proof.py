@@ -1,0 +1,93 @@
+"""``relaycast proof``: make, verify and look into storage proofs."""
+
+import json as json_text
+from typing import Any
+
+from cyclopts import App
+
+from relaycast.exit_code import ExitCode
+from relaycast.inputs import parse_keys, parse_root, read_pairs, read_proof_nodes
+from relaycast.verbs.options import File, Json, Keys, Limit, Root, Version
+
+app = App(name="proof", help="Make, verify and look into storage proofs.")
+
+
+@app.command
+def make(file: File, /, *, key: Keys, state_version: Version = 1) -> ExitCode:
+    """Print the proof of the keys in the trie that holds the pairs of FILE, as JSON {"root": .., "nodes": [..]}.
+
+    A key that the trie does not hold is proven absent.
+
+    Example: echo '[["0x01", "0x02"]]' | relaycast proof make --key 0x01 -
+    """
+    from relaycast_trie import StateVersion, StorageProof, build_database  # noqa: PLC0415
+
+    keys = parse_keys(key)
+    db, root = build_database(read_pairs(file), state_version=StateVersion(state_version))
+    proof = StorageProof.generate(db, root, keys)
+    print(json_text.dumps({"root": f"0x{root.hex()}", "nodes": [f"0x{node.hex()}" for node in proof]}))
+    return ExitCode.FINE
+
+
+@app.command
+def verify(file: File, /, *, root: Root, key: Keys, strict: bool = False) -> ExitCode:
+    """Print the values that the proof in FILE proves, null for absence, as JSON {"values": {..}}.
+
+    FILE is JSON: a list of nodes, {"nodes": [..]}, the answer of state_getReadProof, or one SCALE hex string.
+    A proof that does not hold ends with exit code 1 and {"error": {"kind": .., "message": ..}}.
+
+    Parameters
+    ----------
+    strict
+        refuse nodes that no key needs, and nodes that come twice
+    """
+    from relaycast_trie import ProofError, StorageProof  # noqa: PLC0415
+
+    expected, keys = parse_root(root), parse_keys(key)
+    proof = StorageProof(read_proof_nodes(file))
+    try:
+        values = proof.verify(expected, keys, strict=strict).values
+    except ProofError as error:
+        print(json_text.dumps({"error": _described(error)}))
+        return ExitCode.CHECK_FAILED
+    shown = {f"0x{name.hex()}": None if value is None else f"0x{value.hex()}" for name, value in values.items()}
+    print(json_text.dumps({"values": shown}))
+    return ExitCode.FINE
+
+
+@app.command
+def show(
+    file: File, /, *, root: Root | None = None, key: Keys | None = None, limit: Limit = 200, json: Json = False
+) -> ExitCode:
+    """Print a proof node by node, what its bytes are spent on, and what a compact proof would save.
+
+    FILE as in `proof verify`. With --root and --key it also names the nodes that reading the keys does not need.
+
+    Example: relaycast proof make --key 0x01 pairs.json | relaycast proof show -
+    """
+    from relaycast.verbs.xray_table import print_json, print_text  # noqa: PLC0415
+    from relaycast.xray import unused_nodes, xray  # noqa: PLC0415
+    from relaycast_trie import ProofError, StorageProof  # noqa: PLC0415
+
+    expected = None if root is None else parse_root(root)
+    keys = parse_keys(key or [])
+    proof = StorageProof(read_proof_nodes(file))
+    picture = xray(proof, root=expected)
+    verdict: dict[str, Any] = {}
+    note = []
+    if expected is not None and keys:
+        try:
+            verdict["unused"] = [f"0x{node_hash.hex()}" for node_hash in unused_nodes(proof, expected, keys)]
+            note = [f"unused     {', '.join(verdict['unused']) or 'none'}"]
+        except ProofError as error:
+            verdict["error"] = _described(error)
+            note = [f"not proven {type(error).__name__}: {error}"]
+    if json:
+        print_json(picture, **verdict)
+    else:
+        print_text(picture, limit=limit, notes=note)
+    return ExitCode.CHECK_FAILED if "error" in verdict else ExitCode.FINE
+
+
+def _described(error: Exception) -> dict[str, str]:
+    return {"kind": type(error).__name__, "message": str(error)}

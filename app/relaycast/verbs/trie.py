@@ -1,0 +1,47 @@
+"""``relaycast trie``: the root of key-value pairs, and the trie that they make."""
+
+from cyclopts import App
+
+from relaycast.exit_code import ExitCode
+from relaycast.inputs import read_pairs
+from relaycast.verbs.options import EngineName, File, Json, Limit, Version
+
+app = App(name="trie", help="The root of key-value pairs, and the trie that they make.")
+
+
+@app.command
+def root(file: File, /, *, state_version: Version = 1, engine: EngineName = "auto") -> ExitCode:
+    """Print the 0x root of the trie that holds the pairs of FILE: JSON [["0xkey", "0xvalue"], ...].
+
+    Example: echo '[["0x01", "0x02"]]' | relaycast trie root -
+    """
+    from relaycast_trie import StateVersion, trie_root  # noqa: PLC0415
+
+    pairs = read_pairs(file)
+    print(f"0x{trie_root(pairs, state_version=StateVersion(state_version), engine=engine).hex()}")
+    return ExitCode.FINE
+
+
+@app.command
+def show(file: File, /, *, state_version: Version = 1, limit: Limit = 200, json: Json = False) -> ExitCode:
+    """Print the trie that holds the pairs of FILE node by node: kind, partial key, children, value, bytes, hash.
+
+    Example: echo '[["0x01", "0x02"], ["0x11", "0x03"]]' | relaycast trie show -
+    """
+    from relaycast.verbs.xray_table import print_json, print_text  # noqa: PLC0415
+    from relaycast.xray import xray  # noqa: PLC0415
+    from relaycast_trie import EMPTY_ROOT, StateVersion, StorageProof  # noqa: PLC0415
+    from relaycast_trie.build import build_trie  # noqa: PLC0415
+    from relaycast_trie.node_codec import EMPTY_NODE  # noqa: PLC0415
+
+    nodes: dict[bytes, bytes] = {}
+    version = StateVersion(state_version)
+    trie_root = build_trie(read_pairs(file), nodes.__setitem__, state_version=version)
+    if trie_root == EMPTY_ROOT:
+        nodes[EMPTY_ROOT] = EMPTY_NODE
+    picture = xray(StorageProof(nodes.values()), root=trie_root)
+    if json:
+        print_json(picture)
+    else:
+        print_text(picture, limit=limit, notes=[])
+    return ExitCode.FINE

@@ -1,0 +1,242 @@
+"""Proof X-ray: what each node of a proof or a trie is, where it stands, and what its bytes are spent on.
+
+Nodes are walked from the roots that they have, or from the one that is given; nodes that no root leads to are listed at
+the end. Nothing is verified here: a node is what its bytes say.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from relaycast_trie import (
+    CHILD_STORAGE_PREFIX,
+    Branch,
+    CodecError,
+    CompactProof,
+    HashedValue,
+    Leaf,
+    Node,
+    ProofError,
+    StorageProof,
+    UnusedNodes,
+    decode_node,
+)
+from relaycast_trie.nibbles import digits, to_nibbles
+from relaycast_trie.node import Value
+
+_CHILD_PATH = to_nibbles(CHILD_STORAGE_PREFIX)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """One node: ``path`` and ``partial`` in hexadecimal digits, ``children`` by digit, each a hash or inline bytes."""
+
+    path: str
+    kind: str
+    node_bytes: int
+    hash: str | None
+    """Of a node that stands inside its parent there is none."""
+
+    partial: str = ""
+    children: dict[str, str] = field(default_factory=dict)
+    value: str | None = None
+    """The value itself, or the hash of one that is stored outside."""
+
+    value_bytes: int = 0
+    """Bytes of this node that are a value; the rest is structure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What the bytes of a proof are spent on."""
+
+    nodes: int
+    proof_bytes: int
+    structure_bytes: int
+    value_bytes: int
+    unreached_bytes: int
+    """Of nodes that no root leads to."""
+
+    compact_bytes: int | None
+    """As a compact proof; ``None`` when the nodes do not have one root."""
+
+
+@dataclass(frozen=True, slots=True)
+class Xray:
+    """The roots, every node in the order of the paths, and the totals."""
+
+    roots: tuple[str, ...]
+    nodes: tuple[NodeView, ...]
+    totals: Totals
+
+
+def xray(proof: StorageProof, *, root: bytes | None = None) -> Xray:
+    """Look through ``proof``, from ``root`` or from every node that no other one leads to."""
+    blobs = proof.by_hash()
+    roots = [root] if root is not None else _roots(blobs)
+    reached: set[bytes] = set()
+    views: list[NodeView] = []
+    for start in roots:
+        views.extend(_walk(blobs, start, reached))
+    unreached = sorted(blobs.keys() - reached)
+    views.extend(_unreached(blobs[node_hash], node_hash) for node_hash in unreached)
+    return Xray(tuple(map(_hex, roots)), tuple(views), _totals(proof, roots, views))
+
+
+def unused_nodes(proof: StorageProof, root: bytes, keys: Iterable[bytes]) -> tuple[bytes, ...]:
+    """Return the hashes of the nodes that reading ``keys`` does not need; raises ``ProofError`` if the proof fails."""
+    try:
+        StorageProof(proof.nodes).verify(root, keys, strict=True)
+    except UnusedNodes as unused:
+        return unused.hashes
+    return ()
+
+
+def _roots(blobs: dict[bytes, bytes]) -> list[bytes]:
+    led_to: set[bytes] = set()
+    decoded: set[bytes] = set()
+    for node_hash, data in blobs.items():
+        node = _decoded(data)
+        if node is None:
+            continue
+        decoded.add(node_hash)
+        led_to.update(_references(node))
+    return sorted(decoded - led_to)
+
+
+def _references(node: Node) -> Iterator[bytes]:
+    """Yield every hash that a node names, and 32-byte values too: they may be the roots of child tries."""
+    if isinstance(node, Leaf | Branch):
+        if isinstance(node.value, HashedValue):
+            yield node.value.hash
+        elif node.value is not None and len(node.value) == 32:
+            yield node.value
+    if isinstance(node, Branch):
+        for child in node.children:
+            if child is None:
+                continue
+            inner = _decoded(child) if len(child) < 32 else None
+            if inner is None:
+                yield child
+            else:
+                yield from _references(inner)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where the walk goes on: ``path`` in nibbles, ``label`` before it in a child trie."""
+
+    path: bytes
+    data: bytes
+    node_hash: bytes | None
+    is_value: bool = False
+    label: str = ""
+
+
+def _walk(blobs: dict[bytes, bytes], root: bytes, reached: set[bytes]) -> Iterator[NodeView]:
+    if root not in blobs:
+        return
+    # INVARIANT: what is below a hash is walked once, however many places it stands at: shared nodes do not multiply.
+    stack = [_Place(b"", blobs[root], root)]
+    while stack:
+        place = stack.pop()
+        again = place.node_hash in reached
+        if place.node_hash is not None:
+            reached.add(place.node_hash)
+        if place.is_value:
+            size = len(place.data)
+            node_hash = _hash_of(place)
+            yield NodeView(place.label + digits(place.path), "value", size, node_hash, value_bytes=size)
+            continue
+        node = _decoded(place.data)
+        yield _view(place, node)
+        if node is not None and not again:
+            stack.extend(reversed(list(_next_places(blobs, place, node))))
+
+
+def _next_places(blobs: dict[bytes, bytes], place: _Place, node: Node) -> Iterator[_Place]:
+    if not isinstance(node, Leaf | Branch):
+        return
+    path = place.path + node.partial
+    if isinstance(node.value, HashedValue):
+        if node.value.hash in blobs:
+            yield _Place(path, blobs[node.value.hash], node.value.hash, is_value=True, label=place.label)
+    elif node.value is not None and node.value in blobs and not place.label and path.startswith(_CHILD_PATH):
+        yield _Place(b"", blobs[node.value], node.value, label=f"{digits(path)}:")
+    if isinstance(node, Branch):
+        for nibble, child in enumerate(node.children):
+            if child is None:
+                continue
+            below = path + bytes([nibble])
+            if len(child) < 32:
+                yield _Place(below, child, None, label=place.label)
+            elif child in blobs:
+                yield _Place(below, blobs[child], child, label=place.label)
+
+
+def _view(place: _Place, node: Node | None) -> NodeView:
+    path, node_hash = place.label + digits(place.path), _hash_of(place)
+    if node is None:
+        return NodeView(path, "does not decode", len(place.data), node_hash)
+    if not isinstance(node, Leaf | Branch):
+        return NodeView(path, "empty", len(place.data), node_hash)
+    children: dict[str, str] = {}
+    if isinstance(node, Branch):
+        children = {
+            f"{nibble:x}": f"0x{child.hex()}" for nibble, child in enumerate(node.children) if child is not None
+        }
+    shown, size = _value(node.value)
+    kind = "leaf" if isinstance(node, Leaf) else "branch"
+    if place.node_hash is None:
+        kind = f"inline {kind}"
+    return NodeView(path, kind, len(place.data), node_hash, digits(node.partial), children, shown, size)
+
+
+def _hash_of(place: _Place) -> str | None:
+    return None if place.node_hash is None else _hex(place.node_hash)
+
+
+def _value(value: Value | None) -> tuple[str | None, int]:
+    if value is None:
+        return None, 0
+    if isinstance(value, HashedValue):
+        return f"external 0x{value.hash.hex()}", 0
+    return f"0x{value.hex()}", len(value)
+
+
+def _unreached(data: bytes, node_hash: bytes) -> NodeView:
+    return NodeView("", "unreached", len(data), _hex(node_hash))
+
+
+def _totals(proof: StorageProof, roots: list[bytes], views: list[NodeView]) -> Totals:
+    counted: dict[str, NodeView] = {}
+    inline_values = 0
+    unreached = 0
+    for view in views:
+        if view.kind == "unreached":
+            unreached += view.node_bytes
+        elif view.hash is None:
+            inline_values += view.value_bytes
+        else:
+            counted[view.hash] = view
+    values = sum(view.value_bytes for view in counted.values()) + inline_values
+    structure = sum(view.node_bytes for view in counted.values()) - values
+    compact = _compact_bytes(proof, roots[0]) if len(roots) == 1 else None
+    return Totals(len(proof), proof.proof_bytes, structure, values, unreached, compact)
+
+
+def _compact_bytes(proof: StorageProof, root: bytes) -> int | None:
+    try:
+        return CompactProof.encode(proof, root).proof_bytes
+    except ProofError:
+        return None
+
+
+def _decoded(data: bytes) -> Node | None:
+    try:
+        return decode_node(data)
+    except CodecError:
+        return None
+
+
+def _hex(data: bytes) -> str:
+    return f"0x{data.hex()}"

@@ -1,0 +1,75 @@
+"""What the front door's tests share: a command that runs in this process, and files to hand it."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from relaycast.cli import execute
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command line ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Command = Callable[..., Ended]
+
+
+@pytest.fixture
+def relaycast(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Run a command line in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> Ended:
+        code = execute(arguments)
+        printed = capsys.readouterr()
+        return Ended(code, printed.out, printed.err)
+
+    return run
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Callable[..., str]:
+    """Write a file and return its name."""
+
+    def write(content: str | bytes | list[Any] | dict[str, Any], name: str = "input.json") -> str:
+        data = content if isinstance(content, str | bytes) else json.dumps(content)
+        (tmp_path / name).write_bytes(data if isinstance(data, bytes) else data.encode())
+        return name
+
+    return write
+
+
+@pytest.fixture
+def refused(relaycast: Command, tmp_path: Path) -> Callable[..., str]:
+    """Run a command line that must be refused: exit code 2, one line, nothing printed, nothing written; return the line."""
+
+    def run(*arguments: str) -> str:
+        before = contents(tmp_path)
+        ended = relaycast(*arguments)
+        assert ended.code == 2
+        assert ended.out == ""
+        assert ended.err.startswith("relaycast: ")
+        assert ended.err.count("\n") == 1
+        assert ended.err.endswith("\n")
+        assert contents(tmp_path) == before
+        return ended.err.removeprefix("relaycast: ").rstrip("\n")
+
+    return run
+
+
+def contents(folder: Path) -> dict[str, bytes | None]:
+    """Return everything in ``folder``: files with what they hold, folders with nothing."""
+    return {str(path): path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}

@@ -1,0 +1,216 @@
+"""``./relaycast`` makes its environment once, whole or not at all, and says in one line what goes wrong.
+
+A stand-in for Python makes the environment here, so that nothing is installed: it plays ``-m venv`` and ``-m pip``.
+"""
+
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+FAKE_PYTHON = """#!/bin/sh
+# $0 is called as Python is: it knows -c (the version check), -V, -m venv and -m pip.
+case "$1 ${2-}" in
+    "-c "*) exit ${FAKE_TOO_OLD:-0} ;;
+    "-V "*) echo "Python 3.9.1" ;;
+    "-m venv")
+        for last; do :; done
+        mkdir -p "$last/bin"
+        cp "$0" "$last/bin/python" ;;
+    "-m pip")
+        [ "$3" != --version ] || exit 0
+        echo pip "$@" >> "$FAKE_LOG"
+        [ -z "${FAKE_SLOW-}" ] || { : > "$FAKE_LOG.begun"; sleep "$FAKE_SLOW" & wait; }
+        [ -z "${FAKE_FAILS-}" ] || { echo "ERROR: no matching distribution" >&2; exit 1; }
+        bin=$(dirname "$0")
+        printf '#!/bin/sh\\necho "relaycast runs: $*"\\n' > "$bin/relaycast"
+        chmod +x "$bin/relaycast" ;;
+esac
+"""
+
+TOOLS = "cat chmod cksum cp date dirname grep mkdir mktemp mv readlink rm sh sleep tail".split()
+"""All that a start may need beside Python."""
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    place = tmp_path / "a clone"
+    (place / "app").mkdir(parents=True)
+    for name in ("relaycast", "app/prepare.sh", "pyproject.toml"):
+        shutil.copy(ROOT / name, place / name)
+    fake = tmp_path / "bin" / "python3"
+    fake.parent.mkdir()
+    fake.write_text(FAKE_PYTHON)
+    fake.chmod(0o755)
+    for tool in TOOLS:
+        found = shutil.which(tool)
+        assert found
+        (fake.parent / tool).symlink_to(found)
+    return place
+
+
+def environment(clone: Path, **more: str) -> dict[str, str]:
+    return {
+        "PATH": str(clone.parent / "bin"),
+        "FAKE_LOG": str(clone.parent / "log"),
+        "TMPDIR": str(clone.parent),
+        **more,
+    }
+
+
+def start(clone: Path, *arguments: str, command: Path | None = None, **more: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [str(command or clone / "relaycast"), *arguments],
+        env=environment(clone, **more),
+        cwd="/",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def installs(clone: Path) -> int:
+    log = clone.parent / "log"
+    return len(log.read_text().splitlines()) if log.exists() else 0
+
+
+def leftovers(clone: Path) -> list[str]:
+    return sorted(entry.name for entry in clone.iterdir() if entry.name.startswith(".venv"))
+
+
+def begun(clone: Path) -> None:
+    for _ in range(200):
+        if (clone.parent / "log.begun").exists():
+            return
+        time.sleep(0.05)
+    raise AssertionError("the install did not begin")
+
+
+def test_the_first_start_installs_and_says_so_in_one_line(clone):
+    first = start(clone, "trie", "root", "-")
+    assert first.stdout == "relaycast runs: trie root -\n"
+    assert first.stderr.startswith("relaycast: installing relaycast into .venv, once ... done in ")
+    assert first.stderr.count("\n") == 1
+    assert leftovers(clone) == [".venv"]
+
+
+def test_the_second_start_installs_nothing_and_says_nothing(clone):
+    start(clone)
+    second = start(clone, "demo")
+    assert (second.stdout, second.stderr, installs(clone)) == ("relaycast runs: demo\n", "", 1)
+
+
+def test_it_works_through_a_link(clone):
+    (clone.parent / "elsewhere").mkdir()
+    link = clone.parent / "elsewhere" / "rc"
+    link.symlink_to(Path("..") / clone.name / "relaycast")
+    assert start(clone, "demo", command=link).stdout == "relaycast runs: demo\n"
+    assert leftovers(clone) == [".venv"]
+
+
+def test_a_changed_pyproject_installs_again_into_the_same_environment(clone):
+    start(clone)
+    keepsake = clone / ".venv" / "keepsake"
+    keepsake.touch()
+    (clone / "pyproject.toml").write_text("[project]\n")
+    assert start(clone).returncode == 0
+    assert installs(clone) == 2
+    assert keepsake.exists()
+
+
+def test_a_moved_clone_installs_again(clone):
+    start(clone)
+    moved = clone.rename(clone.parent / "moved")
+    assert start(moved).returncode == 0
+    assert installs(moved) == 2
+
+
+def test_an_environment_that_a_user_made_is_kept(clone):
+    (clone / ".venv" / "bin").mkdir(parents=True)
+    shutil.copy(clone.parent / "bin" / "python3", clone / ".venv" / "bin" / "python")
+    (clone / ".venv" / "mine").touch()
+    assert start(clone, FAKE_FAILS="1").returncode == 2
+    assert (clone / ".venv" / "mine").exists()
+    assert start(clone).returncode == 0
+    assert (clone / ".venv" / "mine").exists()
+
+
+def test_an_old_python_is_refused_in_one_line(clone):
+    refused = start(clone, FAKE_TOO_OLD="1")
+    assert refused.returncode == 2
+    assert refused.stderr == (
+        "relaycast: installing relaycast into .venv, once ... "
+        "Python 3.9.1 found, 3.11 or newer is needed: install one, or name it in RELAYCAST_PYTHON\n"
+    )
+    assert leftovers(clone) == []
+
+
+def test_a_failed_install_says_why_in_one_line_and_leaves_nothing(clone):
+    failed = start(clone, FAKE_FAILS="1")
+    assert failed.returncode == 2
+    assert "install failed: ERROR: no matching distribution; the whole log is " in failed.stderr
+    assert failed.stderr.count("\n") == 1
+    assert leftovers(clone) == []
+
+
+def test_a_folder_that_cannot_be_written_is_named(clone):
+    mkdir = clone.parent / "bin" / "mkdir"
+    mkdir.unlink()
+    mkdir.write_text("#!/bin/sh\nexit 1\n")
+    mkdir.chmod(0o755)
+    refused = start(clone)
+    assert refused.returncode == 2
+    assert refused.stderr == (
+        f"relaycast: cannot write in {clone}, where .venv would go: make it writable, or clone elsewhere\n"
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_install_leaves_nothing_half_made(clone, number):
+    process = subprocess.Popen(
+        [clone / "relaycast"], env=environment(clone, FAKE_SLOW="30"), stderr=subprocess.PIPE, text=True
+    )
+    begun(clone)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert said.endswith("install interrupted, nothing is left half made\n")
+    assert said.count("\n") == 1
+    assert leftovers(clone) == []
+    assert start(clone).returncode == 0
+
+
+def test_of_two_starts_one_installs_and_both_run(clone):
+    starts = [
+        subprocess.Popen(
+            [clone / "relaycast", str(number)],
+            env=environment(clone, FAKE_SLOW="1"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(2)
+    ]
+    said = [process.communicate(timeout=60) for process in starts]
+    assert [out for out, _ in said] == ["relaycast runs: 0\n", "relaycast runs: 1\n"]
+    assert installs(clone) == 1
+    assert sorted(err for _, err in said)[0] == "relaycast: another start is installing, waiting for it\n"
+    assert leftovers(clone) == [".venv"]
+
+
+def test_what_a_killed_start_left_is_cleared(clone):
+    (clone / ".venv" / "half").mkdir(parents=True)
+    (clone / ".venv.lock").mkdir()
+    (clone / ".venv.lock" / "fresh").touch()
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    (clone / ".venv.lock" / "pid").write_text(f"{gone.pid}\n")
+    assert start(clone, "demo").stdout == "relaycast runs: demo\n"
+    assert not (clone / ".venv" / "half").exists()
+    assert leftovers(clone) == [".venv"]

@@ -1,0 +1,230 @@
+"""``trie`` and ``proof`` on the command line: what they print, and what they refuse."""
+
+import io
+import json
+from hashlib import blake2b
+
+import pytest
+
+PAIRS = [["0x01", "0x02"], ["0x11", "0x03"], ["0x1234", "0x" + "09" * 40]]
+ROOT = "0xc8c32b5e7ff9dc95dd475b60e79ebe1506568e0f005f1214484336717830e9f8"
+EMPTY_ROOT = "0x03170a2e7597b7b7e3d84c05391d139a62b157e78786d8c082f29dcf4c111314"
+
+
+def hashed(node: str) -> str:
+    return f"0x{blake2b(bytes.fromhex(node[2:]), digest_size=32).hexdigest()}"
+
+
+@pytest.fixture
+def proof(relaycast, file):
+    return relaycast("proof", "make", "--state-version", "1", "--key", "0x1234", "--key", "0x99", file(PAIRS)).json
+
+
+@pytest.mark.parametrize("engine", ["auto", "plain"])
+def test_a_root_is_printed_alone(relaycast, file, engine):
+    ended = relaycast("trie", "root", "--state-version", "1", "--engine", engine, file(PAIRS))
+    assert (ended.code, ended.out, ended.err) == (0, f"{ROOT}\n", "")
+
+
+def test_the_state_version_matters_where_values_are_long(relaycast, file):
+    assert relaycast("trie", "root", "--state-version", "0", file(PAIRS)).out != f"{ROOT}\n"
+
+
+def test_no_pairs_have_the_empty_root(relaycast, file):
+    assert relaycast("trie", "root", file([])).out == f"{EMPTY_ROOT}\n"
+
+
+def test_a_dash_is_standard_input(relaycast, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(json.dumps(PAIRS).encode())))
+    assert relaycast("trie", "root", "-").out == f"{ROOT}\n"
+
+
+def test_a_proof_has_its_root_and_its_nodes_in_order(proof):
+    assert proof["root"] == ROOT
+    assert proof["nodes"] == sorted(proof["nodes"])
+    assert ROOT in map(hashed, proof["nodes"])
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        lambda nodes: {"nodes": nodes},
+        lambda nodes: nodes,
+        lambda nodes: {"at": "0x00", "proof": nodes},
+        lambda nodes: {"jsonrpc": "2.0", "id": 1, "result": {"at": "0x00", "proof": nodes}},
+    ],
+    ids=["ours", "a bare list", "state_getReadProof", "its whole answer"],
+)
+def test_a_proof_proves_a_value_and_an_absence(relaycast, file, proof, shape):
+    ended = relaycast(
+        "proof", "verify", "--root", ROOT, "--key", "0x1234", "--key", "0x99", file(shape(proof["nodes"]))
+    )
+    assert ended.code == 0
+    assert ended.json == {"values": {"0x1234": PAIRS[2][1], "0x99": None}}
+
+
+@pytest.mark.parametrize("quote", ["", '"'], ids=["bare", "quoted"])
+def test_a_proof_may_be_one_scale_string(relaycast, file, proof, quote):
+    from relaycast_trie import StorageProof
+
+    encoded = StorageProof(bytes.fromhex(node[2:]) for node in proof["nodes"]).encode()
+    name = file(f"{quote}0x{encoded.hex()}{quote}\n", "proof.hex")
+    assert relaycast("proof", "verify", "--root", ROOT, "--key", "0x99", name).json == {"values": {"0x99": None}}
+
+
+@pytest.mark.parametrize(
+    ("spoil", "options", "kind"),
+    [
+        (lambda nodes: nodes[1:], [], "MissingNode"),  # the value is gone
+        (lambda nodes: [node[:-2] for node in nodes], [], "RootMismatch"),  # every node is cut by a byte
+        (lambda nodes: [], [], "RootMismatch"),
+        (lambda nodes: [*nodes, "0x1234"], ["--strict"], "UnusedNodes"),
+        (lambda nodes: [*nodes, nodes[0]], ["--strict"], "DuplicateNode"),
+    ],
+    ids=["dropped", "truncated", "empty", "one more", "one twice"],
+)
+def test_a_proof_that_does_not_hold_says_why(relaycast, file, proof, spoil, options, kind):
+    name = file({"nodes": spoil(proof["nodes"])})
+    ended = relaycast("proof", "verify", "--root", ROOT, "--key", "0x1234", *options, name)
+    assert ended.code == 1
+    assert ended.json["error"]["kind"] == kind
+    assert ended.json["error"]["message"]
+    assert ended.err == ""
+
+
+@pytest.mark.parametrize("extra", ["0x1234", None], ids=["unused", "duplicate"])
+def test_without_strict_nodes_too_many_do_no_harm(relaycast, file, proof, extra):
+    name = file({"nodes": [*proof["nodes"], extra or proof["nodes"][0]]})
+    assert relaycast("proof", "verify", "--root", ROOT, "--key", "0x99", name).code == 0
+
+
+def test_an_xray_accounts_for_every_byte(relaycast, file, proof):
+    picture = relaycast("proof", "show", "--json", file(proof)).json
+    totals = picture["totals"]
+    assert picture["roots"] == [ROOT]
+    assert totals["proof_bytes"] == sum(len(node) // 2 - 1 for node in proof["nodes"])
+    assert totals["structure_bytes"] + totals["value_bytes"] == totals["proof_bytes"]
+    assert totals["compact_bytes"] < totals["proof_bytes"]
+    kinds = {node.get("path", ""): node["kind"] for node in picture["nodes"]}
+    assert kinds == {
+        "": "branch",
+        "0": "inline leaf",
+        "1": "branch",
+        "11": "inline leaf",
+        "12": "leaf",
+        "1234": "value",
+    }
+
+
+def test_an_xray_names_unused_nodes(relaycast, file, proof):
+    name = file({"nodes": [*proof["nodes"], "0xffff"]})
+    picture = relaycast("proof", "show", "--root", ROOT, "--key", "0x1234", "--json", name).json
+    assert picture["unused"] == [hashed("0xffff")]
+    assert picture["totals"]["unreached_bytes"] == 2
+
+
+def test_an_xray_of_a_proof_that_fails_shows_what_there_is(relaycast, file, proof):
+    ended = relaycast("proof", "show", "--root", ROOT, "--key", "0x1234", file({"nodes": proof["nodes"][1:]}))
+    assert ended.code == 1
+    assert "not proven MissingNode" in ended.out
+    assert "leaf" in ended.out
+
+
+def test_an_xray_walks_into_child_tries(relaycast, file):
+    from relaycast_trie import ChildInfo, StorageProof, build_database
+    from relaycast_trie.node_codec import StateVersion
+
+    child_db, child_root = build_database({b"key": b"value" * 9}, state_version=StateVersion.V1)
+    info = ChildInfo.new_default(b"pubsub\xe8\x03\x00\x00")
+    top_db, root = build_database({info.prefixed_storage_key(): child_root}, state_version=StateVersion.V1)
+    nodes = [
+        *StorageProof.generate(top_db, root, [info.prefixed_storage_key()]),
+        *StorageProof.generate(child_db, child_root, [b"key"]),
+    ]
+    picture = relaycast("proof", "show", "--json", file([f"0x{node.hex()}" for node in nodes])).json
+    assert picture["roots"] == [f"0x{root.hex()}"]
+    assert picture["totals"]["unreached_bytes"] == 0
+    assert [node["kind"] for node in picture["nodes"]] == ["leaf", "leaf", "value"]
+
+
+def test_shared_nodes_do_not_multiply(relaycast, file):
+    """A chain of branches that name one child sixteen times would be walked 16^12 times."""
+    from relaycast_trie.hasher import blake2_256
+    from relaycast_trie.node_codec import encode_branch, encode_leaf
+
+    nodes = [encode_leaf(b"", bytes(32))]
+    for _ in range(12):
+        nodes.append(encode_branch(b"", [blake2_256(nodes[-1])] * 16, None))
+    picture = relaycast("proof", "show", "--json", file([f"0x{node.hex()}" for node in nodes])).json
+    assert len(picture["nodes"]) == 1 + 12 * 16
+
+
+def test_a_trie_is_shown_to_its_end_or_its_limit(relaycast, file):
+    assert "... and 4 more" in relaycast("trie", "show", "--limit", "2", file(PAIRS)).out
+    assert "more" not in relaycast("trie", "show", file(PAIRS)).out
+    assert relaycast("trie", "show", "--json", file([])).json["roots"] == [EMPTY_ROOT]
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("nope", "input.json line 1 column 1: got 'nope', expected JSON: expecting value"),
+        ("", "input.json line 1 column 1: got the end of the text, expected JSON: expecting value"),
+        ("{}", 'input.json: got an object of 0 members, expected a list of ["0xkey", "0xvalue"] pairs'),
+        ('[["0x01"]]', 'input.json at [0]: got a list of 1 items, expected a ["0xkey", "0xvalue"] pair'),
+        (
+            '[["0x01", "0x02"], ["0xabc", "0x"]]',
+            "input.json at [1][0]: got '0xabc' with an odd number of digits, "
+            "expected 0x and an even number of hex digits",
+        ),
+        ('[["01", "0x"]]', "input.json at [0][0]: got '01', expected 0x and an even number of hex digits"),
+        ('[["0x01", 7]]', "input.json at [0][1]: got 7, expected 0x and an even number of hex digits"),
+        ('[["0xa  b", "0x"]]', "input.json at [0][0]: got '0xa  b', expected 0x and an even number of hex digits"),
+        (
+            '[["0xab", "0x"], ["0xAB", "0x01"]]',
+            "input.json at [1]: got the key '0xAB' of [0] again, expected every key once",
+        ),
+        ("[" * 200_000, "input.json: got values nested too deeply, expected JSON at most a few hundred levels deep"),
+    ],
+    ids=["no json", "empty", "an object", "no pair", "odd hex", "no 0x", "a number", "spaces", "a key twice", "deep"],
+)
+def test_pairs_that_are_none_are_refused(refused, file, content, line):
+    assert refused("trie", "root", file(content)) == " ".join(line.split())
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ('{"nodes": ["0x0"]}', "input.json at .nodes[0]: got '0x0' with an odd number of digits"),
+        ('{"knots": []}', "input.json: got an object without nodes ('knots'), expected"),
+        ('{"nodes": [], "nodes": []}', "input.json: got 'nodes' twice in one object"),
+        ('"0x08"', "input.json: got '0x08' (2 items announced, 0 bytes left at byte 0), expected a proof as SCALE"),
+    ],
+)
+def test_a_proof_file_that_is_none_is_refused(refused, file, content, told):
+    assert refused("proof", "verify", "--root", ROOT, "--key", "0x01", file(content)).startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["proof", "verify", "--root", "0x12", "--key", "0x01", "f"], "--root: got '0x12', expected 0x and 64 hex digits"),
+        (["proof", "make", "--key", "01", "f"], "--key: got '01', expected 0x and an even number of hex digits"),
+        (["trie", "root", "nowhere.json"], "nowhere.json: got no such file or directory, expected a file"),
+        (["trie", "root", "."], ".: got a directory, expected a file"),
+        (["trie", "rot", "f"], 'trie: Unknown command "rot". Did you mean "root"?'),
+        (["trie", "root", "--state-version", "2", "f"], 'trie root: Invalid value "2" for --state-version. Choose from: 0, 1.'),
+        (["trie", "root", "--state-versoin", "1"], "trie root: "),
+        (["proof", "verify", "--root", ROOT, "f"], 'proof verify: Command "proof verify" parameter --key requires'),
+    ],
+)  # fmt: skip
+def test_arguments_that_do_not_fit_are_refused(refused, arguments, told):
+    assert refused(*arguments).startswith(told)
+
+
+@pytest.mark.slow
+def test_a_value_of_100_megabytes_has_a_root(relaycast, file):
+    value = bytes(100_000_000)
+    ended = relaycast("trie", "root", file([["0x01", f"0x{value.hex()}"]]))
+    leaf = "0x2201" + blake2b(value, digest_size=32).hexdigest()
+    assert ended.out == hashed(leaf) + "\n"

@@ -1,0 +1,90 @@
+"""Which scenario of the specification is executed by which test: ``docs/spec-coverage.md``.
+
+Run as a program it writes the page. Tests are found by reading the sources, so that the page is the same whichever of
+them are selected, skipped or parametrised.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+ROOT = TESTS.parent
+PAGE = ROOT / "docs" / "spec-coverage.md"
+TITLES = TESTS / "vectors" / "spec_scenarios.txt"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Claim:
+    """A test that says it executes ``scenario``."""
+
+    scenario: str
+    file: str
+    test: str
+
+
+def titles() -> list[str]:
+    """Return every scenario as ``Requirement / Scenario``, in the order of the specification."""
+    return TITLES.read_text().splitlines()
+
+
+def titles_in(specification: str) -> list[str]:
+    """Return the scenarios that the text of a specification holds."""
+    found: list[str] = []
+    requirement = ""
+    for line in specification.splitlines():
+        if line.startswith("### Requirement: "):
+            requirement = line.removeprefix("### Requirement: ").strip()
+        elif line.startswith("#### Scenario: "):
+            found.append(f"{requirement} / {line.removeprefix('#### Scenario: ').strip()}")
+    return found
+
+
+def claims() -> list[Claim]:
+    """Return what all tests say, sorted."""
+    return sorted(claim for file in sorted(TESTS.rglob("test_*.py")) for claim in _claims_of(file))
+
+
+def page() -> str:
+    """Return the page."""
+    by_scenario: dict[str, list[Claim]] = {title: [] for title in titles()}
+    for claim in claims():
+        by_scenario.setdefault(claim.scenario, []).append(claim)
+    tested = sum(map(bool, by_scenario.values()))
+    lines = [
+        "# Scenarios of the specification and their tests",
+        "",
+        "Made by `.venv/bin/python tests/spec_coverage.py` from the markers in the tests; a test keeps it fresh.",
+        "",
+        f"{tested} of {len(by_scenario)} scenarios are executed.",
+        "",
+        "| requirement | scenario | test | status |",
+        "|---|---|---|---|",
+    ]
+    for title, found in by_scenario.items():
+        requirement, _, scenario = title.partition(" / ")
+        tests = "<br>".join(f"`{claim.file}::{claim.test}`" for claim in found)
+        lines.append(f"| {requirement} | {scenario} | {tests} | {'tested' if found else 'open'} |")
+    return "\n".join(lines) + "\n"
+
+
+def _claims_of(file: Path) -> Iterator[Claim]:
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            name = file.relative_to(TESTS).as_posix()
+            for scenario in _scenarios(node):
+                yield Claim(scenario, name, node.name)
+
+
+def _scenarios(node: ast.FunctionDef | ast.ClassDef) -> Iterator[str]:
+    """Yield the texts of ``scenario(...)`` markers in the decorators, those of single parameters too."""
+    for decorator in node.decorator_list:
+        for call in ast.walk(decorator):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "scenario":
+                for argument in call.args:
+                    yield ast.literal_eval(argument)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

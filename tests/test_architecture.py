@@ -1,0 +1,117 @@
+"""The house as it stands: rooms on one slope, compiled code and Spark each in their corner, nothing else in the root."""
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+SLOPE = ("trie", "xcm", "pallets", "collator", "spark", "app")
+"""Each room may import from itself and from those before it."""
+
+PACKAGES = {room: "relaycast" if room == "app" else f"relaycast_{room}" for room in SLOPE}
+
+IN_THE_ROOT = {
+    *SLOPE,
+    "benches",
+    "tests",
+    "docs",
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+    "relaycast",
+    "check",
+    ".ci",
+    ".gitignore",
+}
+
+LINES_OF_A_FILE = 400
+LINES_OF_A_FUNCTION = 80
+
+
+def sources(*rooms: str) -> list[Path]:
+    return [file for room in rooms for file in sorted((ROOT / room).rglob("*.py"))]
+
+
+def imported(file: Path) -> Iterator[str]:
+    """Yield the dotted name of every module that ``file`` imports, wherever in it."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: a relative import"
+            yield node.module or ""
+
+
+def named(file: Path) -> str:
+    return str(file.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("room", SLOPE)
+def test_imports_run_down_the_slope_only(room):
+    above = {PACKAGES[other] for other in SLOPE[SLOPE.index(room) + 1 :]}
+    wrong = [
+        (named(file), name) for file in sources(room) for name in imported(file) if name.partition(".")[0] in above
+    ]
+    assert not wrong
+
+
+def test_only_kernels_import_the_compiler():
+    users = {file for file in sources(*SLOPE) for name in imported(file) if name.partition(".")[0] == "numba"}
+    outside = [named(file) for file in users if "kernels" not in file.stem and "kernels" not in file.parent.name]
+    assert not outside
+
+
+def test_only_the_spark_room_imports_spark():
+    users = {file for file in sources(*SLOPE) for name in imported(file) if name.partition(".")[0] == "pyspark"}
+    assert not [named(file) for file in users if file.relative_to(ROOT).parts[0] != "spark"]
+
+
+@pytest.mark.parametrize("room", SLOPE)
+def test_a_room_holds_one_typed_package(room):
+    packages = [entry.name for entry in (ROOT / room).iterdir() if entry.is_dir() and entry.name != "__pycache__"]
+    assert packages == [PACKAGES[room]]
+    marker = ROOT / room / PACKAGES[room] / "py.typed"
+    assert marker.read_bytes() == b""
+
+
+def test_the_root_holds_rooms_and_little_else():
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if listing.returncode:
+        pytest.skip("not a git checkout")
+    found = {line.partition("/")[0] for line in listing.stdout.splitlines()}
+    assert found <= IN_THE_ROOT
+
+
+@pytest.mark.parametrize("name", ["utils", "helpers", "common", "core", "manager"])
+def test_no_module_is_named_for_nothing(name):
+    assert not [named(file) for file in sources(*SLOPE, "tests") if name in file.stem.split("_")]
+
+
+def test_files_and_functions_fit_a_reader():
+    long = [named(file) for file in sources(*SLOPE) if len(file.read_text().splitlines()) > LINES_OF_A_FILE]
+    for file in sources(*SLOPE):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno >= LINES_OF_A_FUNCTION:
+                long.append(f"{named(file)}: {node.name}")
+    assert not long
+
+
+def test_every_module_says_what_it_is():
+    silent = [named(file) for file in sources(*SLOPE) if not ast.get_docstring(ast.parse(file.read_text()))]
+    assert not silent
+
+
+def test_the_glossary_points_at_files_that_are_there():
+    cells = re.findall(r"\| ([^|]+) \|$", (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE)
+    places: list[Path] = []
+    for cell in cells:
+        for name in re.findall(r"`([^`]+)`", cell):
+            places.append(ROOT / name if "/" in name else places[-1].parent / name)
+    assert len(places) > 30
+    assert not [str(place) for place in places if not place.exists()]

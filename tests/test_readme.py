@@ -1,0 +1,48 @@
+"""What the README shows is what happens."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from relaycast.cli import execute
+from relaycast.scenario_file import load_scenario
+
+README = (Path(__file__).parents[1] / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def test_the_python_example_runs():
+    (example,) = blocks("python")
+    exec(compile(example, "README.md", "exec"), {"__name__": "readme"})
+
+
+def test_the_demo_prints_what_is_shown(capsys, tmp_path):
+    (shown,) = blocks("text")
+    assert execute(["demo", "--out", str(tmp_path)]) == 0
+    printed = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
+    assert printed.startswith(shown.rstrip("\n"))
+
+
+def test_the_scenario_is_one(tmp_path):
+    (example,) = blocks("toml")
+    file = tmp_path / "weather.toml"
+    file.write_text(example)
+    scenario = load_scenario(str(file))
+    assert scenario.publishers()[2000].size_of(1) == 200
+    assert execute(["run", str(file), "--blocks", "10", "--out", str(tmp_path), "--json"]) == 0
+
+
+@pytest.mark.parametrize("command", re.findall(r"^\$ \./relaycast (\S+(?: [a-z-]+)?)", README, re.MULTILINE))
+def test_a_command_that_is_shown_has_a_help_page(command, capsys):
+    assert execute([*command.split(), "--help"]) == 0
+    assert f"relaycast {command}".strip() in capsys.readouterr().out
+
+
+def test_what_is_linked_is_there():
+    targets = re.findall(r"\]\(([^)#:]+)\)", README)
+    missing = [target for target in targets if not (Path(__file__).parents[1] / target).exists()]
+    assert targets and not missing
