@@ -138,6 +138,55 @@ def verify_many(
 
 
 @dataclass(frozen=True, slots=True)
+class PathTrace:
+    """Which nodes the paths of some keys pass, in a proof and in what is cached beside it.
+
+    Nodes are numbered as they were given, those of the proof first, then those of the cache. External values are
+    needed, and on no path.
+    """
+
+    needed: npt.NDArray[np.bool_]
+    """Of each node of the proof, whether a path or a value needs it and the cache does not have it."""
+    kept: npt.NDArray[np.bool_]
+    """Of each node of the cache, whether a path passes it."""
+    proof_bytes: Offsets
+    """The bytes of each node of the proof."""
+    depths: Offsets
+    """Of each key, how many hashed nodes its path passes, the root included, as far as they are there."""
+    complete: npt.NDArray[np.bool_]
+    """Of each key, whether its path ends at a value or an absence, rather than at a node that is missing or broken."""
+    paths: list[list[int]]
+    """Of each key, the nodes that its path passes."""
+
+
+def trace_paths(
+    root: bytes, proof: StorageProof | Sequence[bytes], keys: Sequence[bytes], *, cached: Sequence[bytes] = ()
+) -> PathTrace:
+    """Follow all ``keys`` from ``root`` through the nodes of a proof and of a cache, and say which are needed.
+
+    A node that both have counts as the cache's. A root that neither has leaves every path empty and incomplete.
+    """
+    if len(root) != 32:
+        raise ValueError(f"a root has 32 bytes, got {len(root)}")
+    given = list(proof.nodes) if isinstance(proof, StorageProof) else list(proof)
+    walked = _walk_all([root], [[*cached, *given]], [keys], trail=2 * max(map(len, keys), default=0) + 1, to_end=True)
+    first, count = len(cached), len(walked.used)
+    steps = walked.values[2::3]
+    depths = np.where(steps < 0, ~steps, steps)
+    moved = np.where(walked.trails < first, walked.trails + (count - first), walked.trails - first)
+    trails = moved.reshape(len(keys), -1).tolist() if len(keys) else []
+    used = walked.used == 1
+    return PathTrace(
+        used[first:],
+        used[:first],
+        walked.nodes.size[first:].astype(np.int64),
+        depths,
+        steps >= 0,
+        [trail[:depth] for trail, depth in zip(trails, depths.tolist(), strict=True)],
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class _Walked:
     """What the walks of all keys of all proofs found, as ``verify_proofs`` writes it."""
 
@@ -159,7 +208,7 @@ def _walk_all(
     to_end: bool = False,
 ) -> _Walked:
     """Hash all nodes and walk all keys; ``trail`` nodes of each way are written down."""
-    nodes, node_ends = _nodes_of(proofs)
+    nodes, node_ends = nodes_of(proofs)
     count = int(node_ends[-1])
     wanted, key_count = column_of_list(keys[0] if len(keys) == 1 else list(chain.from_iterable(keys)))
     key_ends = _ends(keys)
@@ -195,7 +244,7 @@ def _ends(groups: Sequence[Sequence[Any]]) -> Offsets:
     return ends
 
 
-def _nodes_of(proofs: Sequence[StorageProof | Sequence[bytes]]) -> tuple[Column, Offsets]:
+def nodes_of(proofs: Sequence[StorageProof | Sequence[bytes]]) -> tuple[Column, Offsets]:
     """Return the nodes of all proofs in one column, and where those of each proof start and end."""
     groups = [proof.arrays if isinstance(proof, ArrayProof) else _arrays_of(proof) for proof in proofs]
     if len(groups) == 1:

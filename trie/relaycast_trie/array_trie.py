@@ -4,49 +4,69 @@ Everything that takes many keys takes them in one call. The first call of a proc
 ``warm_up`` does that ahead of time.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from relaycast_trie.arena import NEVER_EXTERNAL, Arena, UnsortedError
-from relaycast_trie.array_proofs import ArrayProof
-from relaycast_trie.columns import Strings, ascending, column_of, column_of_list, take
+from relaycast_trie.arena import NEVER_EXTERNAL, Arena, Retired, UnsortedError
+from relaycast_trie.array_compact import decode_compact, encode_compact
+from relaycast_trie.array_proofs import ArrayProof, trace_paths, verify_many
+from relaycast_trie.columns import Strings, ascending, column_of, column_of_list, joined, strings_of, take
+from relaycast_trie.kernels.announce import ANNOUNCER
 from relaycast_trie.kernels.get import collect_proof, find_entries, write_nodes
 from relaycast_trie.kernels.sort import measure_strings, take_strings
 from relaycast_trie.kernels.tables import Column
 from relaycast_trie.node_codec import StateVersion
 from relaycast_trie.storage_proof import StorageProof
 
-Keys = Strings
 Found = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.bool_]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """A committed trie: its root, where it lies, and the slots that only it and older ones read."""
+
+    root: bytes
+    arena: Arena
+    node: int
+    retired: list[Retired]
 
 
 class ArrayTrie:
     """A trie for work in batches. ``from_arrays``, ``from_pairs`` make one."""
 
-    __slots__ = ("_arena", "state_version")
+    __slots__ = ("_arena", "_mixed", "_state_version", "_versions", "window")
 
-    def __init__(self, *, state_version: StateVersion = StateVersion.V1) -> None:
-        self.state_version = StateVersion(state_version)
+    def __init__(self, *, state_version: StateVersion = StateVersion.V1, window: int = 0) -> None:
+        self._start(state_version, window)
         none, _ = column_of_list([])
-        self._arena = Arena.build(none, none, 0, external_from=self._external_from)
+        self._arena = self._built(none, none, 0)
+
+    def _start(self, state_version: StateVersion, window: int) -> None:
+        self._state_version = StateVersion(state_version)
+        self._mixed = False
+        self._versions: deque[_Version] = deque()
+        self.window = window
 
     @classmethod
     def from_arrays(
-        cls, keys: Strings, values: Strings, *, state_version: StateVersion = StateVersion.V1
+        cls, keys: Strings, values: Strings, *, state_version: StateVersion = StateVersion.V1, window: int = 0
     ) -> "ArrayTrie":
         """Return the trie of many keys: matrices with a key or value a row, or all data with its offsets.
 
         Of a key that comes twice the last value counts. Arrays whose keys ascend already are held, not copied: leave
         them alone afterwards.
         """
-        trie = cls.__new__(cls)
-        trie.state_version = StateVersion(state_version)
         key_column, count = column_of(keys, "keys")
         value_column, value_count = column_of(values, "values")
         if count != value_count:
             raise ValueError(f"{count} keys with {value_count} values")
+        trie = cls.__new__(cls)
+        trie._start(state_version, window)
         trie._arena = trie._built(key_column, value_column, count)
         return trie
 
@@ -56,59 +76,119 @@ class ArrayTrie:
         pairs: Mapping[bytes, bytes] | Iterable[tuple[bytes, bytes]],
         *,
         state_version: StateVersion = StateVersion.V1,
+        window: int = 0,
     ) -> "ArrayTrie":
         """Return the trie of keys and values of any lengths; of a key that comes twice the last value counts."""
         known = pairs if isinstance(pairs, Mapping) else dict(pairs)
         keys = sorted(known)
-        return cls.from_arrays(keys, [known[key] for key in keys], state_version=state_version)
+        return cls.from_arrays(keys, [known[key] for key in keys], state_version=state_version, window=window)
 
     @property
     def root(self) -> bytes:
         """The root of the trie as it is now."""
+        self._arena.settle()
         return self._arena.root_hash(self._arena.root)
+
+    @property
+    def state_version(self) -> StateVersion:
+        """How values are stored from now on; what is stored already stays as it is until it is written again."""
+        return self._state_version
+
+    @state_version.setter
+    def state_version(self, state_version: StateVersion) -> None:
+        if state_version != self._state_version and self._arena.keys:
+            self._mixed = True
+        self._state_version = StateVersion(state_version)
 
     @property
     def memory_bytes(self) -> int:
         """Bytes of all tables, keys and values included."""
         return self._arena.memory_bytes
 
-    def get(self, key: bytes) -> bytes | None:
-        """Return the value of ``key``, ``None`` when the trie holds none."""
-        data, _, found = self.get_many([key])
+    @property
+    def roots(self) -> list[bytes]:
+        """The roots that were committed and can still be read, oldest first."""
+        return [version.root for version in self._versions]
+
+    def get(self, key: bytes, *, at: bytes | None = None) -> bytes | None:
+        """Return the value of ``key``, ``None`` when the trie holds none; ``at`` is a committed root."""
+        data, _, found = self.get_many([key], at=at)
         return data.tobytes() if found[0] else None
 
-    def get_many(self, keys: Keys) -> Found:
+    def get_many(self, keys: Strings, *, at: bytes | None = None) -> Found:
         """Return all values one after another, the offsets where each starts and ends, and which keys were found."""
         wanted, count = column_of(keys, "keys")
-        arena = self._arena
+        arena, root = self._version(at)
         entries = np.empty(count, np.int32)
-        find_entries(arena.entries, arena.branches, arena.root, wanted, count, entries)
+        find_entries(arena.entries, arena.branches, root, wanted, count, entries)
         offsets = np.empty(count + 1, np.int64)
         measure_strings(arena.entries.value, entries, offsets)
         data = np.empty(int(offsets[-1]), np.uint8)
         take_strings(arena.entries.value, entries, data, offsets)
         return data, offsets, entries >= 0
 
-    def prove(self, keys: Keys) -> StorageProof:
-        """Return the nodes that reading ``keys`` touches: what trie-db's recorder keeps."""
+    def prove(self, keys: Strings, *, at: bytes | None = None) -> StorageProof:
+        """Return the nodes that reading ``keys`` touches: what trie-db's recorder keeps; ``at`` is a committed root."""
         wanted, count = column_of(keys, "keys")
-        arena = self._arena
-        if not arena.root:
+        self._arena.settle()
+        arena, root = self._version(at)
+        if not root:
             return ArrayProof.of_empty(count)
-        room = 16 * count + 16
-        while True:
+        used, room = -1, 8 * count + 8
+        while used < 0:
             room = 1 << room.bit_length()
             nodes = np.empty(room, np.int64)
             bound = np.zeros(1, np.int64)
             table = np.zeros(2 * room, np.int64)
-            used = collect_proof(arena.entries, arena.branches, arena.root, wanted, count, table, nodes, bound)
-            if used >= 0:
-                break
-            room *= 2
+            used = collect_proof(arena.entries, arena.branches, root, wanted, count, table, nodes, bound)
         data = np.empty(int(bound[0]) + arena.longest_node, np.uint8)
         offsets = np.empty(used + 1, np.int64)
         write_nodes(arena.entries, arena.branches, nodes, used, data, offsets)
         return ArrayProof.of_arrays(data[: int(offsets[-1])], offsets)
+
+    def update(self, keys: Strings, values: Strings) -> None:
+        """Put many keys; of a key that comes twice the last value counts. The new root shows on the next ``root``."""
+        key_column, count = column_of(keys, "keys")
+        value_column, value_count = column_of(values, "values")
+        if count != value_count:
+            raise ValueError(f"{count} keys with {value_count} values")
+        if self._is_much(key_column, count):
+            self._merge(key_column, value_column, count)
+        else:
+            self._arena.put(key_column, value_column, count, external_from=self._external_from)
+
+    def remove(self, keys: Strings) -> None:
+        """Remove many keys; those that are not there do not matter. The new root shows on the next ``root``."""
+        column, count = column_of(keys, "keys")
+        self._arena.remove(column, count)
+
+    def commit(self) -> bytes:
+        """Return the root, and keep this version readable ``at`` it until ``window`` more are committed."""
+        arena = self._arena
+        arena.settle()
+        root = arena.root_hash(arena.root)
+        if self.window > 0:
+            retired = arena.freeze()
+            if self._versions:
+                self._versions[-1].retired.append(retired)
+            self._versions.append(_Version(root, arena, arena.root, []))
+            while len(self._versions) > self.window:
+                for slots in self._versions.popleft().retired:
+                    slots.release()
+        return root
+
+    def items(self, *, at: bytes | None = None) -> list[tuple[bytes, bytes]]:
+        """Return all keys and values, in the order of the keys."""
+        arena, root = self._version(at)
+        order = arena.listed(root)
+        keys, values = take(arena.entries.key, order), take(arena.entries.value, order)
+        return list(zip(strings_of(keys, len(order)), strings_of(values, len(order)), strict=True))
+
+    def __len__(self) -> int:
+        return self._arena.keys
+
+    def __contains__(self, key: bytes) -> bool:
+        return bool(self.get_many([key])[2][0])
 
     @property
     def _external_from(self) -> int:
@@ -121,5 +201,49 @@ class ArrayTrie:
             order = ascending(keys, count)
             return Arena.build(take(keys, order), take(values, order), len(order), external_from=self._external_from)
 
+    def _version(self, at: bytes | None) -> tuple[Arena, int]:
+        if at is None:
+            return self._arena, self._arena.root
+        for version in reversed(self._versions):
+            if version.root == at:
+                return version.arena, version.node
+        raise KeyError(f"0x{at.hex()} is none of the last {len(self._versions)} committed roots")
+
+    def _is_much(self, keys: Column, count: int) -> bool:
+        """Return whether so many keys are new that building the trie anew is faster than adding them one by one."""
+        arena = self._arena
+        if self._mixed or 8 * count < arena.keys:
+            return False
+        entries = np.empty(count, np.int32)
+        find_entries(arena.entries, arena.branches, arena.root, keys, count, entries)
+        return bool(8 * np.count_nonzero(entries < 0) >= arena.keys)
+
+    def _merge(self, keys: Column, values: Column, count: int) -> None:
+        old = self._arena
+        order = old.listed(old.root)
+        kept = len(order)
+        all_keys, total = joined([(take(old.entries.key, order), kept), (keys, count)])
+        all_values, _ = joined([(take(old.entries.value, order), kept), (values, count)])
+        self._arena = self._built(all_keys, all_values, total)
+
     def __repr__(self) -> str:
-        return f"<ArrayTrie 0x{self.root.hex()}, {self._arena.entry_count} keys>"
+        return f"<ArrayTrie 0x{self.root.hex()}, {len(self)} keys>"
+
+
+def warm_up() -> float:
+    """Load all kernels, compiling those that no earlier run has compiled, and return the seconds that it took."""
+    started = time.perf_counter()
+    keys = [bytes([i % 7, i]) * (1 + i % 3) for i in range(64)]
+    trie = ArrayTrie.from_arrays(keys[::-1], [key * 20 for key in keys], window=1)
+    trie.commit()
+    trie.update(keys[:2], keys[2:4])
+    trie.remove(keys[4:6])
+    proof = trie.prove(keys)
+    trace_paths(trie.root, [node for node in proof.nodes], keys)
+    verify_many([trie.root], [proof], [keys])
+    decode_compact(encode_compact(proof, trie.root), trie.root)
+    trie.update([key + b"+" for key in keys], keys)
+    trie.items()
+    trie.get(keys[0])
+    ANNOUNCER.report()
+    return time.perf_counter() - started

@@ -90,6 +90,15 @@ def strings_in(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> l
     return [whole[start:end] for start, end in zip(ends[:-1], ends[1:], strict=True)]
 
 
+def strings_of(column: Column, count: int) -> list[bytes]:
+    """Return the first ``count`` strings of a column."""
+    whole = column.data.tobytes()
+    if column.width >= 0:
+        return [whole[i * column.width : (i + 1) * column.width] for i in range(count)]
+    places = zip(column.at[:count].tolist(), column.size[:count].tolist(), strict=True)
+    return [whole[at : at + size] for at, size in places]
+
+
 def joined(columns: Iterable[tuple[Column, int]]) -> tuple[Column, int]:
     """Return all strings of several columns, one column after another."""
     parts = list(columns)

@@ -9,7 +9,7 @@ might vectorise: twelve rounds, no memory traffic between them.
 """
 
 import hashlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import binding, ir
@@ -17,7 +17,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from relaycast_trie.kernels.memory import JIT, Bytes, Int64s, Words, _address, copy, copy128, kernel
+from relaycast_trie.kernels.memory import JIT, Bytes, Int64s, Words, _address, allocating_kernel, copy128, copy_padded, inlined, kernel, store64
 
 LANES = 8 if binding.get_host_cpu_features().get("avx512f", False) else 4
 BLOCK = 128
@@ -54,6 +54,19 @@ QUARTERS = (
     (2, 7, 8, 13),
     (3, 4, 9, 14),
 )
+
+
+class Lanes(NamedTuple):
+    """What the lanes work in; ``new_lanes`` makes one."""
+
+    words: Words
+    """Eight rows of state, then the byte counters, then a mask that is all ones for a last block."""
+    blocks: Bytes
+    message: Int64s
+    """The message in each lane, -1 for an idle one."""
+    done: Int64s
+    """How many of its bytes are hashed."""
+
 
 STATE = np.array([IV[0] ^ 0x0101_0020, *IV[1:]], dtype=np.uint64)
 """The state before the first block: 32 bytes of hash, no key."""
@@ -142,30 +155,65 @@ def _compress(typingctx: Any, lanes: Any, blocks: Any) -> Any:  # noqa: ARG001
 if JIT:
 
     @kernel
-    def compress(lanes: Words, blocks: Bytes) -> None:
-        """Mix one 128-byte block of each lane into its state.
+    def compress(words: Words, blocks: Bytes) -> None:
+        """Mix one 128-byte block of each lane into its state."""
+        _compress(words, blocks)
 
-        ``lanes`` has eight rows of state, then the byte counters, then a mask that is all ones for a last block;
-        ``blocks`` has the blocks one after another.
-        """
-        _compress(lanes, blocks)
+    @allocating_kernel
+    def new_lanes() -> Lanes:
+        """Return room for the lanes to work in."""
+        return Lanes(
+            np.zeros(ROWS, np.uint64),
+            np.zeros(LANES * BLOCK, np.uint8),
+            np.zeros(LANES, np.int64),
+            np.zeros(LANES, np.int64),
+        )
+
+    @inlined
+    def _hash_short(
+        lanes: Lanes, data: Bytes, starts: Int64s, sizes: Int64s, count: int, out: Bytes, slots: Int64s
+    ) -> int:
+        """Hash messages of one block, a register full at a time, up to the first longer one; return how many."""
+        words, blocks = lanes.words, lanes.blocks
+        first = 0
+        while first + LANES <= count:
+            for lane in range(LANES):
+                if sizes[first + lane] > BLOCK:
+                    return first
+            for row in range(8):
+                for lane in range(LANES):
+                    words[row * LANES + lane] = STATE[row]
+            for lane in range(LANES):
+                i = first + lane
+                copy_padded(blocks, lane * BLOCK, data, starts[i], sizes[i])
+                words[COUNTERS + lane] = np.uint64(sizes[i])
+                words[FLAGS + lane] = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+            compress(words, blocks)
+            for lane in range(LANES):
+                at = slots[first + lane]
+                for row in range(4):
+                    store64(out, at + 8 * row, words[row * LANES + lane])
+            first += LANES
+        return first
 
     @kernel
-    def hash_messages(data: Bytes, starts: Int64s, sizes: Int64s, count: int, out: Bytes, slots: Int64s) -> None:
-        """Write the hash of ``data[starts[i] : starts[i] + sizes[i]]`` to the 32 bytes at ``32 * slots[i]`` of ``out``."""
-        lanes = np.zeros(ROWS, np.uint64)
-        blocks = np.zeros(LANES * BLOCK, np.uint8)
-        hashes = out.view(np.uint64)
-        message = np.full(LANES, -1, np.int64)
-        done = np.zeros(LANES, np.int64)
-        following = 0
+    def hash_messages(
+        lanes: Lanes, data: Bytes, starts: Int64s, sizes: Int64s, count: int, out: Bytes, slots: Int64s
+    ) -> None:
+        """Write the hash of ``data[starts[i] : starts[i] + sizes[i]]`` to ``out[slots[i] : slots[i] + 32]``."""
+        words, blocks, message, done = lanes.words, lanes.blocks, lanes.message, lanes.done
+        following = _hash_short(lanes, data, starts, sizes, count, out, slots)
+        for lane in range(LANES):
+            message[lane] = -1
+            done[lane] = 0
+            words[FLAGS + lane] = 0
         busy = 0
-        for lane in range(min(count, LANES)):
+        for lane in range(min(count - following, LANES)):
             message[lane] = following
             following += 1
             busy += 1
             for row in range(8):
-                lanes[row * LANES + lane] = STATE[row]
+                words[row * LANES + lane] = STATE[row]
         while busy > 0:
             for lane in range(LANES):
                 i = message[lane]
@@ -176,33 +224,38 @@ if JIT:
                     copy128(blocks, lane * BLOCK, data, starts[i] + done[lane])
                     done[lane] += BLOCK
                 else:
-                    blocks[lane * BLOCK : lane * BLOCK + BLOCK] = 0
-                    copy(blocks, lane * BLOCK, data, starts[i] + done[lane], left)
+                    copy_padded(blocks, lane * BLOCK, data, starts[i] + done[lane], left)
                     done[lane] += left
-                    lanes[FLAGS + lane] = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
-                lanes[COUNTERS + lane] = np.uint64(done[lane])
-            compress(lanes, blocks)
+                    words[FLAGS + lane] = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+                words[COUNTERS + lane] = np.uint64(done[lane])
+            compress(words, blocks)
             for lane in range(LANES):
-                if lanes[FLAGS + lane] == 0:
+                if words[FLAGS + lane] == 0:
                     continue
-                slot = 4 * slots[message[lane]]
+                at = slots[message[lane]]
                 for row in range(4):
-                    hashes[slot + row] = lanes[row * LANES + lane]
-                lanes[FLAGS + lane] = 0
+                    store64(out, at + 8 * row, words[row * LANES + lane])
+                words[FLAGS + lane] = 0
                 done[lane] = 0
                 if following < count:
                     message[lane] = following
                     following += 1
                     for row in range(8):
-                        lanes[row * LANES + lane] = STATE[row]
+                        words[row * LANES + lane] = STATE[row]
                 else:
                     message[lane] = -1
                     busy -= 1
 
 else:
 
-    def hash_messages(data: Bytes, starts: Int64s, sizes: Int64s, count: int, out: Bytes, slots: Int64s) -> None:
-        """Write the hash of ``data[starts[i] : starts[i] + sizes[i]]`` to the 32 bytes at ``32 * slots[i]`` of ``out``."""
+    def new_lanes() -> Lanes:
+        """Return room for the lanes to work in."""
+        return Lanes(np.zeros(0, np.uint64), np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+    def hash_messages(
+        lanes: Lanes, data: Bytes, starts: Int64s, sizes: Int64s, count: int, out: Bytes, slots: Int64s
+    ) -> None:
+        """Write the hash of ``data[starts[i] : starts[i] + sizes[i]]`` to ``out[slots[i] : slots[i] + 32]``."""
         for i in range(count):
             digest = hashlib.blake2b(data[starts[i] : starts[i] + sizes[i]].tobytes(), digest_size=32).digest()
-            out[32 * slots[i] : 32 * slots[i] + 32] = np.frombuffer(digest, np.uint8)
+            out[slots[i] : slots[i] + 32] = np.frombuffer(digest, np.uint8)

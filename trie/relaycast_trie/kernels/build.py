@@ -6,24 +6,36 @@ open on a stack until a key parts higher up. The order of hashing comes out of i
 
 import numpy as np
 
-from relaycast_trie.kernels.memory import Int32s, Int64s, kernel
-from relaycast_trie.kernels.tables import NO_START, Branches, Entries, nibble, place, shared_nibbles
+from relaycast_trie.kernels.memory import Int32s, Int64s, inlined, kernel
+from relaycast_trie.kernels.tables import (
+    DEPTH,
+    NO_START,
+    SAMPLE,
+    START,
+    VALUED,
+    WAYS,
+    Branches,
+    Entries,
+    nibble,
+    place,
+    shared_nibbles,
+)
 
 UNSORTED = -1
 FULL = -2
 
 
-@kernel
+@inlined
 def _attach(entries: Entries, branches: Branches, heights: Int32s, node: int, parent: int, key_at: int) -> None:
-    depth = branches.depth[parent]
+    depth = branches.row[parent, DEPTH]
     way = nibble(entries.key.data, key_at, depth)
-    branches.child[parent * 16 + way] = node
-    branches.ways[parent] |= np.uint16(1 << way)
+    branches.row[parent, way] = node
+    branches.row[parent, WAYS] |= np.int32(1) << way
     height = np.int32(0)
     if node > 0:
         entries.start[node - 1] = depth + 1
     else:
-        branches.start[-node - 1] = depth + 1
+        branches.row[-node - 1, START] = depth + 1
         height = heights[-node - 1]
     heights[parent] = max(heights[parent], height + np.int32(1))
 
@@ -54,22 +66,22 @@ def build_branches(
             ):
                 return UNSORTED
         node = np.int64(i)
-        while top >= 0 and branches.depth[stack[top]] > shared:
+        while top >= 0 and branches.row[stack[top], DEPTH] > shared:
             parent = np.int64(stack[top])
             _attach(entries, branches, heights, node, parent, at)
             node = -(parent + 1)
             top -= 1
         if shared < 0:
             result[0] = node
-        elif top >= 0 and branches.depth[stack[top]] == shared:
+        elif top >= 0 and branches.row[stack[top], DEPTH] == shared:
             _attach(entries, branches, heights, node, np.int64(stack[top]), at)
         else:
-            if used == len(branches.depth):
+            if used == len(branches.row):
                 return FULL
-            branches.depth[used] = shared
-            branches.sample[used] = i - 1
+            branches.row[used, DEPTH] = shared
+            branches.row[used, SAMPLE] = i - 1
             if shared == 2 * size:
-                branches.value[used] = i
+                branches.row[used, VALUED] = i
                 entries.start[i - 1] = NO_START
                 heights[used] = 1
             else:
@@ -81,28 +93,25 @@ def build_branches(
     if result[0] > 0:
         entries.start[result[0] - 1] = 0
     elif result[0] < 0:
-        branches.start[-result[0] - 1] = 0
+        branches.row[-result[0] - 1, START] = 0
     return used
 
 
 @kernel
 def order_by_height(heights: Int32s, count: int, order: Int32s, levels: Int64s) -> int:
-    """Write the numbers of the first ``count`` branches to ``order``, low ones first; return how many heights there are.
+    """Write the numbers of the first ``count`` nodes to ``order``, low ones first; return one more than the highest.
 
-    Those of height ``h + 1`` are ``order[levels[h] : levels[h + 1]]``; ``levels`` is all zero and has room for one
-    more than the highest.
+    Those of height ``h`` are ``order[levels[h] : levels[h + 1]]``; ``levels`` is all zero and has room for that.
     """
-    highest = np.int64(0)
+    steps = np.int64(0)
     for i in range(count):
-        highest = max(highest, np.int64(heights[i]))
+        steps = max(steps, np.int64(heights[i]) + 1)
         levels[heights[i]] += 1
-    for height in range(1, highest + 1):
+    for height in range(1, steps):
         levels[height] += levels[height - 1]
+    levels[steps] = count
     for i in range(count - 1, -1, -1):
         place = heights[i]
         levels[place] -= 1
         order[levels[place]] = i
-    for height in range(highest):
-        levels[height] = levels[height + 1]
-    levels[highest] = count
-    return highest
+    return steps

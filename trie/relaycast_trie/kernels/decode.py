@@ -7,7 +7,7 @@ decoder accepts exactly what ``node_codec.decode_node`` accepts.
 
 import numpy as np
 
-from relaycast_trie.kernels.memory import Bytes, Int64s, kernel
+from relaycast_trie.kernels.memory import Bytes, Int64s, count_ones, inlined, kernel
 from relaycast_trie.kernels.tables import nibble, shared_nibbles
 
 PLAN = 8
@@ -20,7 +20,7 @@ NO_VALUE, HASHED = -1, -2
 MAX_COUNT = 0xFFFF
 
 
-@kernel
+@inlined
 def read_length(data: Bytes, at: int, end: int) -> tuple[int, int]:
     """Return a canonical compact length whose bytes are there, and where they start; (-1, 0) for anything else."""
     if at >= end:
@@ -74,11 +74,13 @@ def _children(data: Bytes, at: int, end: int, ways: int, plans: Int64s, row: int
     uniform = 1
     while ways:
         ways &= ways - 1
+        if at + 33 <= end and data[at] == 32 << 2:
+            at += 33
+            continue
         length, start = read_length(data, at, end)
         if length < 0:
             return False
-        if length != 32:
-            uniform = 0
+        uniform = 0
         at = start + length
     plans[row + UNIFORM] = uniform
     return True
@@ -142,7 +144,7 @@ def plan_node(data: Bytes, at: int, size: int, plans: Int64s, row: int) -> bool:
     return not branch or _children(data, at, end, ways, plans, row)
 
 
-@kernel
+@inlined
 def child_place(data: Bytes, plans: Int64s, row: int, way: int) -> tuple[int, int]:
     """Return where the reference to the child ``way`` of a planned branch starts, and its bytes; (0, -1) for none."""
     ways = plans[row + WAYS]
@@ -150,18 +152,17 @@ def child_place(data: Bytes, plans: Int64s, row: int, way: int) -> tuple[int, in
         return np.int64(0), np.int64(-1)
     before = ways & ((1 << way) - 1)
     at = plans[row + CHILDREN]
+    if plans[row + UNIFORM]:
+        return at + 33 * count_ones(before) + 1, np.int64(32)
     while before:
         before &= before - 1
-        if plans[row + UNIFORM]:
-            at += 33
-        else:
-            length, start = read_length(data, at, len(data))
-            at = start + length
+        length, start = read_length(data, at, len(data))
+        at = start + length
     length, start = read_length(data, at, len(data))
     return start, length
 
 
-@kernel
+@inlined
 def partial_fits(nodes: Bytes, plans: Int64s, row: int, keys: Bytes, at: int, size: int, depth: int) -> bool:
     """Return whether a key goes on from nibble ``depth`` as the partial key of a planned node does."""
     count = plans[row + COUNT]

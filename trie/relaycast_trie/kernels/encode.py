@@ -3,14 +3,22 @@
 The layout is that of ``node_codec``: header, packed partial key, bitmap, value, children.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
-from relaycast_trie.kernels.blake2b import hash_messages
-from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy, copy32, kernel, lowest_bit
+from relaycast_trie.kernels.blake2b import Lanes, hash_messages, new_lanes
+from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, allocating_kernel, copy, copy32, copy_loose, inlined, kernel, lowest_bit
 from relaycast_trie.kernels.tables import (
+    DEPTH,
     EXTERNAL,
     NO_START,
-    SIZE,
+    REF,
+    SAMPLE,
+    START,
+    STATE,
+    VALUED,
+    WAYS,
     Branches,
     Entries,
     nibble,
@@ -24,13 +32,30 @@ BRANCH_BYTES = 16 * 33 + 64
 """What a branch takes beyond its partial key and its value; also room for copies of whole slots."""
 
 
-@kernel
+class Batch(NamedTuple):
+    """Nodes that wait to be hashed: where they start in the buffer, their bytes, and the slots of their hashes."""
+
+    buffer: Bytes
+    starts: Int64s
+    sizes: Int64s
+    slots: Int64s
+
+
+@allocating_kernel
+def new_batch(room: int) -> Batch:
+    """Return an empty batch with so many bytes of buffer."""
+    return Batch(
+        np.empty(room, np.uint8), np.empty(BATCH, np.int64), np.empty(BATCH, np.int64), np.empty(BATCH, np.int64)
+    )
+
+
+@inlined
 def header_size(mask: int, count: int) -> int:
     """Return the bytes of a header for ``count`` nibbles whose first byte holds up to ``mask``."""
     return 1 if count < mask else 2 + (count - mask) // 255
 
 
-@kernel
+@inlined
 def write_header(out: Bytes, at: int, kind: int, mask: int, count: int) -> int:
     """Write a header and return where it ends."""
     if count < mask:
@@ -47,7 +72,7 @@ def write_header(out: Bytes, at: int, kind: int, mask: int, count: int) -> int:
     return at + 1
 
 
-@kernel
+@inlined
 def write_partial(out: Bytes, at: int, data: Bytes, key_at: int, start: int, end: int) -> int:
     """Pack the nibbles ``start`` to ``end`` of a key and return where they end."""
     if end & 1:
@@ -67,11 +92,11 @@ def write_partial(out: Bytes, at: int, data: Bytes, key_at: int, start: int, end
         at += 1
         first += 1
     size = (end >> 1) - first
-    copy(out, at, data, key_at + first, size)
+    copy_loose(out, at, data, key_at + first, size)
     return at + size
 
 
-@kernel
+@inlined
 def compact_size(number: int) -> int:
     """Return the bytes of a SCALE compact length."""
     if number < 1 << 6:
@@ -81,7 +106,7 @@ def compact_size(number: int) -> int:
     return 4 if number < 1 << 30 else 5
 
 
-@kernel
+@inlined
 def write_compact(out: Bytes, at: int, number: int) -> int:
     """Write a SCALE compact length and return where it ends."""
     if number < 1 << 6:
@@ -102,18 +127,18 @@ def write_compact(out: Bytes, at: int, number: int) -> int:
     return at + size
 
 
-@kernel
+@inlined
 def _write_value(entries: Entries, entry: int, out: Bytes, at: int) -> int:
     if entries.state[entry] & EXTERNAL:
         copy32(out, at, entries.value_hash, entry * 32)
         return at + 32
     value_at, size = place(entries.value, entry)
     at = write_compact(out, at, size)
-    copy(out, at, entries.value.data, value_at, size)
+    copy_loose(out, at, entries.value.data, value_at, size)
     return at + size
 
 
-@kernel
+@inlined
 def write_leaf(entries: Entries, entry: int, out: Bytes, at: int) -> int:
     """Write the leaf of an entry and return where it ends."""
     key_at, key_size = place(entries.key, entry)
@@ -127,12 +152,12 @@ def write_leaf(entries: Entries, entry: int, out: Bytes, at: int) -> int:
     return _write_value(entries, entry, out, at)
 
 
-@kernel
+@inlined
 def write_branch(entries: Entries, branches: Branches, branch: int, out: Bytes, at: int) -> int:
     """Write a branch whose children's references are there and return where it ends; 32 bytes beyond may change."""
-    start = np.int64(branches.start[branch])
-    depth = np.int64(branches.depth[branch])
-    valued = np.int64(branches.value[branch]) - 1
+    start = np.int64(branches.row[branch, START])
+    depth = np.int64(branches.row[branch, DEPTH])
+    valued = np.int64(branches.row[branch, VALUED]) - 1
     kind, mask = 0x80, 0x3F
     if valued >= 0:
         kind = 0xC0
@@ -140,58 +165,77 @@ def write_branch(entries: Entries, branches: Branches, branch: int, out: Bytes, 
             kind, mask = 0x10, 0x0F
     at = write_header(out, at, kind, mask, depth - start)
     if depth > start:
-        key_at, _ = place(entries.key, branches.sample[branch])
+        key_at, _ = place(entries.key, branches.row[branch, SAMPLE])
         at = write_partial(out, at, entries.key.data, key_at, start, depth)
-    ways = np.int64(branches.ways[branch])
+    ways = np.int64(branches.row[branch, WAYS])
     out[at] = ways & 255
     out[at + 1] = ways >> 8
     at += 2
     if valued >= 0:
         at = _write_value(entries, valued, out, at)
-    row = np.int64(branch) * 16
     while ways:
-        node = np.int64(branches.child[row + lowest_bit(ways)])
+        node = np.int64(branches.row[branch, lowest_bit(ways)])
         ways &= ways - 1
         if node > 0:
-            size = np.int64(entries.state[node - 1]) & SIZE
-            copy32(out, at + 1, entries.ref, (node - 1) * 32)
+            head = entries.ref[(node - 1) * REF]
+            copy32(out, at + 1, entries.ref, (node - 1) * REF + 1)
         else:
-            size = np.int64(branches.state[-node - 1]) & SIZE
-            copy32(out, at + 1, branches.ref, (-node - 1) * 32)
-        out[at] = size << 2
-        at += 1 + size
+            head = branches.ref[(-node - 1) * REF]
+            copy32(out, at + 1, branches.ref, (-node - 1) * REF + 1)
+        out[at] = head
+        at += 1 + (np.int64(head) >> 2)
     return at
 
 
 @kernel
-def _hash_values(entries: Entries, chosen: Int32s, count: int) -> None:
+def _hash_values(entries: Entries, chosen: Int32s, count: int, batch: Batch, lanes: Lanes) -> None:
     """Hash the external values among the entries."""
-    starts = np.empty(BATCH, np.int64)
-    sizes = np.empty(BATCH, np.int64)
-    slots = np.empty(BATCH, np.int64)
+    _, starts, sizes, slots = batch
     waiting = 0
     for i in range(count):
         entry = np.int64(chosen[i]) if len(chosen) else i
         if not entries.state[entry] & EXTERNAL:
             continue
         starts[waiting], sizes[waiting] = place(entries.value, entry)
-        slots[waiting] = entry
+        slots[waiting] = entry * 32
         waiting += 1
         if waiting == BATCH:
-            hash_messages(entries.value.data, starts, sizes, waiting, entries.value_hash, slots)
+            hash_messages(lanes, entries.value.data, starts, sizes, waiting, entries.value_hash, slots)
             waiting = 0
-    hash_messages(entries.value.data, starts, sizes, waiting, entries.value_hash, slots)
+    if waiting:
+        hash_messages(lanes, entries.value.data, starts, sizes, waiting, entries.value_hash, slots)
 
 
 @kernel
-def refer_to_entries(
-    entries: Entries, chosen: Int32s, count: int, external_from: int, longest: int, flags: int
+def _refer_to_leaves(
+    entries: Entries, chosen: Int32s, count: int, longest: int, batch: Batch, lanes: Lanes
 ) -> None:
-    """Compute the references of ``chosen`` entries (all up to ``count`` when that is empty).
+    buffer, starts, sizes, slots = batch
+    waiting, at = 0, 0
+    for i in range(count):
+        entry = np.int64(chosen[i]) if len(chosen) else i
+        if entries.start[entry] == NO_START:
+            continue
+        end = write_leaf(entries, entry, buffer, at)
+        if end - at < 32:
+            entries.ref[entry * REF] = end - at << 2
+            copy(entries.ref, entry * REF + 1, buffer, at, end - at)
+            entries.state[entry] |= end - at
+            continue
+        entries.state[entry] |= 32
+        entries.ref[entry * REF] = 32 << 2
+        starts[waiting], sizes[waiting], slots[waiting] = at, end - at, entry * REF + 1
+        waiting += 1
+        at = end
+        if waiting == BATCH or at + longest > len(buffer):
+            hash_messages(lanes, buffer, starts, sizes, waiting, entries.ref, slots)
+            waiting, at = 0, 0
+    if waiting:
+        hash_messages(lanes, buffer, starts, sizes, waiting, entries.ref, slots)
 
-    Values of ``external_from`` bytes and more become external; a negative number leaves that as it is. ``longest``
-    bounds the bytes of a leaf; ``flags`` are added to the states.
-    """
+
+@kernel
+def _mark_external(entries: Entries, chosen: Int32s, count: int, external_from: int, flags: int) -> int:
     external = 0
     for i in range(count):
         entry = np.int64(chosen[i]) if len(chosen) else i
@@ -200,60 +244,67 @@ def refer_to_entries(
             state = EXTERNAL if place(entries.value, entry)[1] >= external_from else 0
         external |= state
         entries.state[entry] = state | flags
-    if external:
-        _hash_values(entries, chosen, count)
+    return external
 
-    buffer = np.empty(max(BATCH_BYTES, longest + 64), np.uint8)
-    starts = np.empty(BATCH, np.int64)
-    sizes = np.empty(BATCH, np.int64)
-    slots = np.empty(BATCH, np.int64)
-    waiting, at = 0, 0
-    for i in range(count):
-        entry = np.int64(chosen[i]) if len(chosen) else i
-        if entries.start[entry] == NO_START:
-            continue
-        end = write_leaf(entries, entry, buffer, at)
-        if end - at < 32:
-            copy(entries.ref, entry * 32, buffer, at, end - at)
-            entries.state[entry] |= end - at
-            continue
-        entries.state[entry] |= 32
-        starts[waiting] = at
-        sizes[waiting] = end - at
-        slots[waiting] = entry
-        waiting += 1
-        at = end
-        if waiting == BATCH or at + longest > len(buffer):
-            hash_messages(buffer, starts, sizes, waiting, entries.ref, slots)
-            waiting, at = 0, 0
-    hash_messages(buffer, starts, sizes, waiting, entries.ref, slots)
+
+@allocating_kernel
+def refer_to_entries(
+    entries: Entries, chosen: Int32s, count: int, external_from: int, longest: int, flags: int
+) -> None:
+    """Compute the references of ``chosen`` entries (all up to ``count`` when that is empty).
+
+    Values of ``external_from`` bytes and more become external; a negative number leaves that as it is. ``longest``
+    bounds the bytes of a leaf; ``flags`` are added to the states.
+    """
+    batch = new_batch(max(BATCH_BYTES, longest))
+    lanes = new_lanes()
+    if _mark_external(entries, chosen, count, external_from, flags):
+        _hash_values(entries, chosen, count, batch, lanes)
+    _refer_to_leaves(entries, chosen, count, longest, batch, lanes)
 
 
 @kernel
+def _refer_to_level(
+    entries: Entries,
+    branches: Branches,
+    order: Int32s,
+    first: int,
+    last: int,
+    longest: int,
+    flags: int,
+    batch: Batch,
+    lanes: Lanes,
+) -> None:
+    buffer, starts, sizes, slots = batch
+    waiting, at = 0, 0
+    for i in range(first, last):
+        branch = np.int64(order[i])
+        end = write_branch(entries, branches, branch, buffer, at)
+        if end - at < 32:
+            branches.ref[branch * REF] = end - at << 2
+            copy(branches.ref, branch * REF + 1, buffer, at, end - at)
+            branches.row[branch, STATE] = flags | (end - at)
+            continue
+        branches.row[branch, STATE] = flags | 32
+        branches.ref[branch * REF] = 32 << 2
+        starts[waiting], sizes[waiting], slots[waiting] = at, end - at, branch * REF + 1
+        waiting += 1
+        at = end
+        if waiting == BATCH or at + longest > len(buffer):
+            hash_messages(lanes, buffer, starts, sizes, waiting, branches.ref, slots)
+            waiting, at = 0, 0
+    if waiting:
+        hash_messages(lanes, buffer, starts, sizes, waiting, branches.ref, slots)
+
+
+@allocating_kernel
 def refer_to_branches(
     entries: Entries, branches: Branches, order: Int32s, levels: Int64s, longest: int, flags: int
 ) -> None:
     """Compute the references of branches: those in ``order[levels[i] : levels[i + 1]]``, level by level."""
-    buffer = np.empty(max(BATCH_BYTES, longest + BRANCH_BYTES), np.uint8)
-    starts = np.empty(BATCH, np.int64)
-    sizes = np.empty(BATCH, np.int64)
-    slots = np.empty(BATCH, np.int64)
+    batch = new_batch(max(BATCH_BYTES, longest))
+    lanes = new_lanes()
     for level in range(len(levels) - 1):
-        waiting, at = 0, 0
-        for i in range(levels[level], levels[level + 1]):
-            branch = np.int64(order[i])
-            end = write_branch(entries, branches, branch, buffer, at)
-            if end - at < 32:
-                copy(branches.ref, branch * 32, buffer, at, end - at)
-                branches.state[branch] = flags | (end - at)
-                continue
-            branches.state[branch] = flags | 32
-            starts[waiting] = at
-            sizes[waiting] = end - at
-            slots[waiting] = branch
-            waiting += 1
-            at = end
-            if waiting == BATCH or at + longest > len(buffer):
-                hash_messages(buffer, starts, sizes, waiting, branches.ref, slots)
-                waiting, at = 0, 0
-        hash_messages(buffer, starts, sizes, waiting, branches.ref, slots)
+        _refer_to_level(
+            entries, branches, order, levels[level], levels[level + 1], longest, flags, batch, lanes
+        )

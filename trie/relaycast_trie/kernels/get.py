@@ -7,14 +7,28 @@ guess was right. A proof needs more, the last branch that still fits.
 import numpy as np
 
 from relaycast_trie.kernels.encode import BRANCH_BYTES, write_branch, write_leaf
-from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy, kernel
-from relaycast_trie.kernels.tables import EXTERNAL, SIZE, Branches, Column, Entries, nibble, place, shared_nibbles
+from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy_loose, inlined, kernel
+from relaycast_trie.kernels.tables import (
+    DEPTH,
+    EXTERNAL,
+    SAMPLE,
+    SIZE,
+    START,
+    STATE,
+    VALUED,
+    Branches,
+    Column,
+    Entries,
+    nibble,
+    place,
+    shared_nibbles,
+)
 
 VALUE = 1 << 40
 """Added to the number of an entry: its external value, as a node of a proof."""
 
 
-@kernel
+@inlined
 def same_string(left: Column, left_index: int, right: Column, right_index: int) -> bool:
     """Return whether two byte strings are equal."""
     left_at, left_size = place(left, left_index)
@@ -32,31 +46,31 @@ def find_entries(entries: Entries, branches: Branches, root: int, keys: Column, 
         node = np.int64(root)
         while node < 0:
             branch = -node - 1
-            depth = np.int64(branches.depth[branch])
+            depth = np.int64(branches.row[branch, DEPTH])
             if depth >= 2 * size:
-                node = np.int64(branches.value[branch]) if depth == 2 * size else np.int64(0)
+                node = np.int64(branches.row[branch, VALUED]) if depth == 2 * size else np.int64(0)
                 break
-            node = np.int64(branches.child[branch * 16 + nibble(keys.data, at, depth)])
+            node = np.int64(branches.row[branch, nibble(keys.data, at, depth)])
         found[i] = -1
         if node > 0 and same_string(entries.key, node - 1, keys, i):
             found[i] = node - 1
 
 
-@kernel
+@inlined
 def fits(entries: Entries, branches: Branches, branch: int, data: Bytes, at: int, size: int) -> bool:
     """Return whether the partial key of a branch that a key has reached goes on as the key does."""
-    start, depth = np.int64(branches.start[branch]), np.int64(branches.depth[branch])
+    start, depth = np.int64(branches.row[branch, START]), np.int64(branches.row[branch, DEPTH])
     if start == depth:
         return True
     if depth > 2 * size:
         return False
-    sample_at, sample_size = place(entries.key, branches.sample[branch])
+    sample_at, sample_size = place(entries.key, branches.row[branch, SAMPLE])
     skip = start >> 1
     shared = shared_nibbles(entries.key.data, sample_at + skip, sample_size - skip, data, at + skip, size - skip)
     return 2 * skip + shared >= depth
 
 
-@kernel
+@inlined
 def _mark(table: Int64s, code: int) -> bool:
     """Put a node into a hash set (0 is free); return whether it is new."""
     mask = len(table) - 1
@@ -104,9 +118,9 @@ def collect_proof(
                     entry = node - 1
                 break
             branch = -node - 1
-            depth = np.int64(branches.depth[branch])
-            valued = np.int64(branches.value[branch]) - 1
-            hashed = branches.state[branch] & SIZE == 32 or node == root
+            depth = np.int64(branches.row[branch, DEPTH])
+            valued = np.int64(branches.row[branch, VALUED]) - 1
+            hashed = branches.row[branch, STATE] & SIZE == 32 or node == root
             if hashed and _mark(table, node):
                 nodes[used] = node
                 used += 1
@@ -118,7 +132,7 @@ def collect_proof(
             if depth >= 2 * size:
                 entry = valued
                 break
-            node = np.int64(branches.child[branch * 16 + nibble(keys.data, at, depth)])
+            node = np.int64(branches.row[branch, nibble(keys.data, at, depth)])
         if entry >= 0 and entries.state[entry] & EXTERNAL and _mark(table, VALUE + entry):
             nodes[used] = VALUE + entry
             used += 1
@@ -138,7 +152,7 @@ def write_nodes(
         node = nodes[i]
         if node >= VALUE:
             value_at, size = place(entries.value, node - VALUE)
-            copy(out, at, entries.value.data, value_at, size)
+            copy_loose(out, at, entries.value.data, value_at, size)
             at += size
         elif node > 0:
             at = write_leaf(entries, node - 1, out, at)
@@ -161,13 +175,13 @@ def list_entries(branches: Branches, root: int, order: Int32s, stack: Int64s) ->
             count += 1
         elif node < 0:
             branch = -node - 1
-            if branches.value[branch] > 0:
-                order[count] = branches.value[branch] - 1
+            if branches.row[branch, VALUED] > 0:
+                order[count] = branches.row[branch, VALUED] - 1
                 count += 1
             if top + 17 >= len(stack):
                 return -1
             for way in range(15, -1, -1):
-                child = np.int64(branches.child[branch * 16 + way])
+                child = np.int64(branches.row[branch, way])
                 if child != 0:
                     top += 1
                     stack[top] = child

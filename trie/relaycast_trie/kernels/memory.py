@@ -9,10 +9,12 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba import config, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from relaycast_trie.kernels import announce as announce  # noqa: PLC0414 - starts to listen before anything is compiled
 
 Bytes = npt.NDArray[np.uint8]
 Int32s = npt.NDArray[np.int32]
@@ -23,18 +25,39 @@ JIT = not config.DISABLE_JIT
 CHECKED = bool(config.DISABLE_JIT or config.BOUNDSCHECK)
 """Whether bytes are moved one by one with their indices looked at."""
 
+MASKED = bool(binding.get_host_cpu_features().get("avx512bw", False))
+"""Whether the CPU can read up to 64 bytes and no more in one instruction."""
+
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
 def kernel(function: Kernel) -> Kernel:
     """Compile ``function`` on its first call, without the interpreter's lock, and keep the code where that can be.
 
-    A cache folder that cannot be written or found costs a compilation per process, nothing else.
+    Its arrays are borrowed from the caller: it counts no references, so it allocates nothing and returns no array. A
+    cache folder that cannot be written or found costs a compilation per process, nothing else.
     """
+    return _compiled(function, _nrt=False)
+
+
+def inlined(function: Kernel) -> Kernel:
+    """Compile like ``kernel`` a part of kernels that becomes part of their code.
+
+    Tables are many machine words; to hand them over in a call costs more than what a small part does.
+    """
+    return _compiled(function, _nrt=False, forceinline=True)
+
+
+def allocating_kernel(function: Kernel) -> Kernel:
+    """Compile like ``kernel`` a function that allocates arrays: counting references makes its loops slow."""
+    return _compiled(function)
+
+
+def _compiled(function: Kernel, **options: bool) -> Kernel:
     try:
-        return cast(Kernel, njit(cache=True, nogil=True)(function))
+        return cast(Kernel, njit(cache=True, nogil=True, **options)(function))
     except RuntimeError:
-        return cast(Kernel, njit(nogil=True)(function))
+        return cast(Kernel, njit(nogil=True, **options)(function))
 
 
 def _address(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> Any:
@@ -70,6 +93,33 @@ def _any_copy(typingctx: Any, target: Any, target_at: Any, source: Any, source_a
     return types.void(target, types.int64, source, types.int64, types.int64), generate
 
 
+def _masked(context: Any, builder: Any, array_type: Any, array: Any, at: Any, size: Any) -> Any:
+    """Return ``size`` bytes of an array, at most 64 and not below 0, with zeros behind; no byte beyond is touched."""
+    number, chunk = ir.IntType(64), ir.VectorType(ir.IntType(8), 64)
+    flags = ir.VectorType(ir.IntType(1), 64)
+    ones = ir.Constant(number, 0xFFFF_FFFF_FFFF_FFFF)
+    none = builder.icmp_signed("<=", size, ir.Constant(number, 0))
+    shift = builder.sub(ir.Constant(number, 64), builder.select(none, ir.Constant(number, 1), size))
+    full = builder.icmp_signed(">=", size, ir.Constant(number, 64))
+    mask = builder.select(full, ones, builder.lshr(ones, builder.and_(shift, ir.Constant(number, 63))))
+    mask = builder.select(none, ir.Constant(number, 0), mask)
+    of = builder.bitcast(_address(context, builder, array_type, array, at), chunk.as_pointer())
+    kind = ir.FunctionType(chunk, (chunk.as_pointer(), ir.IntType(32), flags, chunk))
+    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.masked.load.v64i8.p0")
+    return builder.call(function, (of, ir.Constant(ir.IntType(32), 1), builder.bitcast(mask, flags), ir.Constant(chunk, None)))
+
+
+@intrinsic
+def _copy_chunk(typingctx: Any, target: Any, target_at: Any, source: Any, source_at: Any, size: Any) -> Any:  # noqa: ARG001
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = _masked(context, builder, signature.args[2], args[2], args[3], args[4])
+        to = _address(context, builder, signature.args[0], args[0], args[1])
+        builder.store(data, builder.bitcast(to, data.type.as_pointer()), align=1)
+        return context.get_dummy_value()
+
+    return types.void(target, types.int64, source, types.int64, types.int64), generate
+
+
 @intrinsic
 def _load(typingctx: Any, source: Any, source_at: Any) -> Any:  # noqa: ARG001
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -78,6 +128,39 @@ def _load(typingctx: Any, source: Any, source_at: Any) -> Any:  # noqa: ARG001
         return builder.bswap(builder.load(of, align=1))
 
     return types.uint64(source, types.int64), generate
+
+
+@intrinsic
+def _store(typingctx: Any, target: Any, target_at: Any, word: Any) -> Any:  # noqa: ARG001
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = ir.IntType(64).as_pointer()
+        to = builder.bitcast(_address(context, builder, signature.args[0], args[0], args[1]), pointer)
+        builder.store(args[2], to, align=1)
+        return context.get_dummy_value()
+
+    return types.void(target, types.int64, types.uint64), generate
+
+
+@intrinsic
+def _prefetch(typingctx: Any, array: Any, index: Any) -> Any:  # noqa: ARG001
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        size = ir.Constant(ir.IntType(64), signature.args[0].dtype.bitwidth // 8)
+        address = _address(context, builder, signature.args[0], args[0], builder.mul(args[1], size))
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), (byte, number, number, number))
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, (address, *(ir.Constant(number, flag) for flag in (0, 3, 1))))
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), generate
+
+
+@intrinsic
+def _ones(typingctx: Any, word: Any) -> Any:  # noqa: ARG001
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
+
+    return types.int64(types.int64), generate
 
 
 @intrinsic
@@ -101,6 +184,11 @@ def _copy_checked(target: Bytes, target_at: int, source: Bytes, source_at: int, 
         target[target_at + i] = source[source_at + i]
 
 
+def _store_checked(target: Bytes, at: int, word: int) -> None:
+    for i in range(8):
+        target[at + i] = np.int64(word >> np.uint64(8 * i)) & 255
+
+
 def _load_checked(source: Bytes, at: int) -> int:
     word = 0
     for i in range(8):
@@ -111,6 +199,20 @@ def _load_checked(source: Bytes, at: int) -> int:
 if CHECKED:
     _checked = kernel(_copy_checked)
     _checked_word = kernel(_load_checked)
+    _checked_store = kernel(_store_checked)
+
+    @kernel
+    def copy_padded(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
+        """Copy up to 128 bytes and fill up with zeros to 128."""
+        for i in range(128):
+            target[target_at + i] = 0
+        _checked(target, target_at, source, source_at, size)
+
+    @kernel
+    def copy_loose(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
+        """Copy ``size`` bytes; 64 bytes behind them may change."""
+        target[target_at + size + 63] = 0
+        _checked(target, target_at, source, source_at, size)
 
     @kernel
     def copy(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
@@ -132,6 +234,11 @@ if CHECKED:
         """Return 8 bytes as a big-endian number."""
         return _checked_word(source, at)
 
+    @kernel
+    def store64(target: Bytes, at: int, word: int) -> None:
+        """Write 8 bytes of a little-endian number."""
+        _checked_store(target, at, word)
+
 else:
     _copy32 = _fixed_copy(32)
     _copy128 = _fixed_copy(128)
@@ -151,13 +258,58 @@ else:
         """Copy 128 bytes."""
         _copy128(target, target_at, source, source_at)
 
+    if MASKED:
+
+        @kernel
+        def copy_padded(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
+            """Copy up to 128 bytes and fill up with zeros to 128."""
+            _copy_chunk(target, target_at, source, source_at, size)
+            _copy_chunk(target, target_at + 64, source, source_at + 64, size - 64)
+
+        @kernel
+        def copy_loose(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
+            """Copy ``size`` bytes; 64 bytes behind them may change."""
+            if size <= 64:
+                _copy_chunk(target, target_at, source, source_at, size)
+            else:
+                _any_copy(target, target_at, source, source_at, size)
+
+    else:
+
+        @kernel
+        def copy_padded(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
+            """Copy up to 128 bytes and fill up with zeros to 128."""
+            for i in range(128):
+                target[target_at + i] = 0
+            _any_copy(target, target_at, source, source_at, size)
+
+        @kernel
+        def copy_loose(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
+            """Copy ``size`` bytes; 64 bytes behind them may change."""
+            _any_copy(target, target_at, source, source_at, size)
+
     @kernel
     def load64(source: Bytes, at: int) -> int:
         """Return 8 bytes as a big-endian number."""
         return _load(source, at)  # type: ignore[no-any-return]
 
+    @kernel
+    def store64(target: Bytes, at: int, word: int) -> None:
+        """Write 8 bytes of a little-endian number."""
+        _store(target, at, np.uint64(word))
+
 
 if JIT:
+
+    @kernel
+    def prefetch(array: npt.NDArray[Any], index: int) -> None:
+        """Ask for an item of an array ahead of time; an index beyond its end does no harm."""
+        _prefetch(array, index)
+
+    @kernel
+    def count_ones(bits: int) -> int:
+        """Return how many bits of a number are one."""
+        return _ones(bits)  # type: ignore[no-any-return]
 
     @kernel
     def leading_zeros(word: int) -> int:
@@ -170,6 +322,13 @@ if JIT:
         return _trailing_zeros(bits)  # type: ignore[no-any-return]
 
 else:
+
+    def prefetch(array: npt.NDArray[Any], index: int) -> None:
+        """Ask for an item of an array ahead of time; an index beyond its end does no harm."""
+
+    def count_ones(bits: int) -> int:
+        """Return how many bits of a number are one."""
+        return int(bits).bit_count()
 
     def leading_zeros(word: int) -> int:
         """Return how many of 64 bits are zero before the first one."""

@@ -38,7 +38,8 @@ def sort_order(column: Column, order: Int32s, spare: Int32s) -> None:
                 else:
                     spare[k] = order[j]
                     j += 1
-            order[low:high] = spare[low:high]
+            for k in range(low, high):
+                order[k] = spare[k]
         width *= 2
 
 

@@ -2,7 +2,7 @@
 
 A node is named by a number: ``entry + 1`` is the leaf of an entry, ``-(branch + 1)`` a branch, 0 none. An entry whose
 key ends where a branch stands is that branch's value and no leaf. What a parent needs of a node is its *reference*,
-in a slot of 32 bytes: its hash, or its own encoding when that is shorter.
+in a slot of its own: its hash, or its encoding when that is shorter than 32 bytes.
 
 INVARIANT: a slot that a reachable node names is never changed, unless its state says that it is fresh.
 """
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, kernel, leading_zeros, load64
+from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, inlined, leading_zeros, load64
 
 SIZE = 0x3F
 """The bits of a state that tell the size of the reference."""
@@ -48,21 +48,23 @@ class Entries(NamedTuple):
     state: npt.NDArray[np.uint8]
 
 
+WAYS, START, DEPTH, SAMPLE, VALUED, STATE = range(16, 22)
+ROW = 24
+"""A row of a branch: 16 children; a bitmap of those that are there; from which nibble to which its partial key goes, and
+an entry below, any one, in whose key it stands; the entry whose key ends here, plus one; the state."""
+
+REF = 33
+"""A slot for a reference has the SCALE length before it, as a parent writes it."""
+
+
 class Branches(NamedTuple):
-    """Branches: 16 children each, and where in the key of ``sample``, any entry below, their partial key stands."""
+    """Branches; all of a row together, since whoever looks at one number of it needs others too."""
 
-    child: Int32s
-    ways: npt.NDArray[np.uint16]
-    start: Int32s
-    depth: Int32s
-    sample: Int32s
-    value: Int32s
-    """The entry whose key ends here, plus one."""
+    row: npt.NDArray[np.int32]
     ref: Bytes
-    state: npt.NDArray[np.uint8]
 
 
-@kernel
+@inlined
 def place(column: Column, index: int) -> tuple[int, int]:
     """Return where a byte string starts, and its bytes."""
     if column.width >= 0:
@@ -70,14 +72,14 @@ def place(column: Column, index: int) -> tuple[int, int]:
     return column.at[index], np.int64(column.size[index])
 
 
-@kernel
+@inlined
 def nibble(data: Bytes, at: int, index: int) -> int:
     """Return a nibble of the key that starts at ``at``."""
     byte = np.int64(data[at + (index >> 1)])
     return byte & 15 if index & 1 else byte >> 4
 
 
-@kernel
+@inlined
 def shared_nibbles(left: Bytes, left_at: int, left_size: int, right: Bytes, right_at: int, right_size: int) -> int:
     """Return how many nibbles two keys have in common before they part or one ends."""
     size = min(left_size, right_size)

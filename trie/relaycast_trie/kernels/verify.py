@@ -5,7 +5,7 @@ A node is found by its hash alone, so a walk follows true nodes or stops. Only n
 
 import numpy as np
 
-from relaycast_trie.kernels.blake2b import hash_messages
+from relaycast_trie.kernels.blake2b import BLOCK, hash_messages, new_lanes
 from relaycast_trie.kernels.decode import (
     BRANCH,
     EMPTY,
@@ -22,37 +22,49 @@ from relaycast_trie.kernels.decode import (
     partial_fits,
     plan_node,
 )
-from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, kernel, load64
+from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, allocating_kernel, inlined, kernel, load64
 from relaycast_trie.kernels.tables import Column, nibble, place
 
 HOLDS, FAILS, UNUSED = 0, 1, 2
 """What is known of a proof: it holds; a node is missing or does not decode; it holds and has nodes nobody needs."""
 
+TWIN = 2
+"""In place of a mark that a node is used: an equal one stands before it."""
+
 ABSENT = -1
 """In place of where a value starts."""
 
 
-@kernel
+@allocating_kernel
 def hash_strings(column: Column, count: int, hashes: Bytes) -> None:
-    """Hash the first ``count`` strings of a column that is spread out."""
+    """Hash the first ``count`` strings of a column that is spread out; short ones first, which keeps lanes in step."""
+    starts = np.empty(count, np.int64)
     sizes = np.empty(count, np.int64)
     slots = np.empty(count, np.int64)
+    low, high = 0, count
     for i in range(count):
-        sizes[i] = column.size[i]
-        slots[i] = i
-    hash_messages(column.data, column.at, sizes, count, hashes, slots)
+        if column.size[i] <= BLOCK:
+            k = low
+            low += 1
+        else:
+            high -= 1
+            k = high
+        starts[k] = column.at[i]
+        sizes[k] = column.size[i]
+        slots[k] = 32 * i
+    hash_messages(new_lanes(), column.data, starts, sizes, count, hashes, slots)
 
 
-@kernel
+@inlined
 def same_hash(left: Bytes, left_at: int, right: Bytes, right_at: int) -> bool:
     """Return whether two hashes are equal."""
-    for i in range(32):
-        if left[left_at + i] != right[right_at + i]:
+    for i in range(0, 32, 8):
+        if load64(left, left_at + i) != load64(right, right_at + i):
             return False
     return True
 
 
-@kernel
+@inlined
 def slot_of(hashes: Bytes, at: int, mask: int) -> int:
     """Return where the search for a hash starts in a hash table."""
     return np.int64(load64(hashes, at) >> np.uint64(16)) & mask
@@ -71,12 +83,12 @@ def fill_table(hashes: Bytes, first: int, end: int, table: Int32s, mask: int, us
         while table[slot] and not same_hash(hashes, (np.int64(table[slot]) - 1) * 32, hashes, node * 32):
             slot = (slot + 1) & mask
         if table[slot]:
-            used[node] = 1
+            used[node] = TWIN
         else:
             table[slot] = node + 1
 
 
-@kernel
+@inlined
 def look_up(hashes: Bytes, table: Int32s, mask: int, wanted: Bytes, at: int) -> int:
     """Return the node with the hash that starts at ``wanted[at]``, or -1."""
     slot = slot_of(wanted, at, mask)
@@ -88,7 +100,7 @@ def look_up(hashes: Bytes, table: Int32s, mask: int, wanted: Bytes, at: int) -> 
     return np.int64(-1)
 
 
-@kernel
+@inlined
 def _walk(
     nodes: Column,
     hashes: Bytes,
@@ -190,7 +202,8 @@ def verify_proofs(
         status[proof] = HOLDS if root >= 0 else FAILS
         for key in range(key_ends[proof], key_ends[proof + 1]):
             if root < 0 or (status[proof] == FAILS and not to_end):
-                break
+                values[3 * key + 2] = -1
+                continue
             trail = trails[key * share : key * share + share]
             passed = _walk(
                 nodes, hashes, table, mask, plans, used, keys, key, root, values[3 * key : 3 * key + 2], trail

@@ -1,0 +1,469 @@
+"""Changing a trie in its tables: puts and removals, one key after another, and what is to be hashed again after them.
+
+A node that is not fresh is read by an older version too: it is copied before it changes, with all that lead to it, and
+the old slot is *retired* until that version is forgotten. Changed nodes are stale until their references are computed.
+
+A kernel stops before the first key for which a table might be too small; the caller makes room and goes on from there.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from relaycast_trie.kernels.get import same_string
+from relaycast_trie.kernels.memory import Int32s, Int64s, copy, copy32, inlined, kernel, lowest_bit
+from relaycast_trie.kernels.tables import (
+    DEPTH,
+    EXTERNAL,
+    FRESH,
+    NO_START,
+    SAMPLE,
+    SIZE,
+    STALE,
+    START,
+    STATE,
+    VALUED,
+    WAYS,
+    Branches,
+    Column,
+    Entries,
+    nibble,
+    place,
+    shared_nibbles,
+)
+
+ROOT, KEYS, NEXT_ENTRY, NEXT_BRANCH, FREE_ENTRIES, FREE_BRANCHES = range(6)
+RETIRED_ENTRIES, RETIRED_BRANCHES, STALE_ENTRIES, STALE_BRANCHES, KEY_END, VALUE_END = range(6, 12)
+PENDING_ENTRIES = 12
+COUNTERS = 13
+"""Numbers of an arena: its root node, its keys, the first slots never used, how many are in each list, and so on."""
+
+
+class Slots(NamedTuple):
+    """Counters, and the lists of slots that are free or retired; each list has room for its whole table."""
+
+    counters: Int64s
+    free_entries: Int32s
+    pending_entries: Int32s
+    """Dropped, and free once no sample names them any more: when all references are computed."""
+    free_branches: Int32s
+    retired_entries: Int32s
+    retired_branches: Int32s
+
+
+@inlined
+def _new_entry(slots: Slots) -> int:
+    counters = slots.counters
+    counters[STALE_ENTRIES] += 1
+    if counters[FREE_ENTRIES] > 0:
+        counters[FREE_ENTRIES] -= 1
+        return np.int64(slots.free_entries[counters[FREE_ENTRIES]])
+    counters[NEXT_ENTRY] += 1
+    return counters[NEXT_ENTRY] - 1
+
+
+@inlined
+def _new_branch(branches: Branches, slots: Slots) -> int:
+    counters = slots.counters
+    counters[STALE_BRANCHES] += 1
+    if counters[FREE_BRANCHES] > 0:
+        counters[FREE_BRANCHES] -= 1
+        branch = np.int64(slots.free_branches[counters[FREE_BRANCHES]])
+    else:
+        branch = counters[NEXT_BRANCH]
+        counters[NEXT_BRANCH] += 1
+    branches.row[branch, STATE] = STALE | FRESH
+    return branch
+
+
+@inlined
+def _drop_entry(entries: Entries, slots: Slots, entry: int) -> None:
+    counters = slots.counters
+    if entries.state[entry] & FRESH:
+        slots.pending_entries[counters[PENDING_ENTRIES]] = entry
+        counters[PENDING_ENTRIES] += 1
+    else:
+        slots.retired_entries[counters[RETIRED_ENTRIES]] = entry
+        counters[RETIRED_ENTRIES] += 1
+
+
+@inlined
+def _drop_branch(branches: Branches, slots: Slots, branch: int) -> None:
+    counters = slots.counters
+    if branches.row[branch, STATE] & FRESH:
+        slots.free_branches[counters[FREE_BRANCHES]] = branch
+        counters[FREE_BRANCHES] += 1
+    else:
+        slots.retired_branches[counters[RETIRED_BRANCHES]] = branch
+        counters[RETIRED_BRANCHES] += 1
+
+
+@kernel
+def _fresh_entry(entries: Entries, slots: Slots, entry: int) -> int:
+    """Return the entry, or its copy when older versions read it; stale."""
+    state = np.int64(entries.state[entry])
+    if state & FRESH:
+        if state & SIZE != STALE:
+            slots.counters[STALE_ENTRIES] += 1
+        entries.state[entry] = state | STALE
+        return entry
+    twin = _new_entry(slots)
+    _copy_string(entries.key, entry, twin)
+    _copy_string(entries.value, entry, twin)
+    if state & EXTERNAL:
+        copy32(entries.value_hash, twin * 32, entries.value_hash, entry * 32)
+    entries.start[twin] = entries.start[entry]
+    entries.state[twin] = state | STALE | FRESH
+    _drop_entry(entries, slots, entry)
+    return twin
+
+
+@inlined
+def _copy_string(column: Column, source: int, target: int) -> None:
+    if column.width >= 0:
+        copy(column.data, target * column.width, column.data, source * column.width, column.width)
+    else:
+        column.at[target] = column.at[source]
+        column.size[target] = column.size[source]
+
+
+@inlined
+def _store_string(column: Column, target: int, source: Column, index: int, counters: Int64s, end: int) -> None:
+    """Put a string into a column, at the end of its data unless all strings have one width."""
+    at, size = place(source, index)
+    if column.width >= 0:
+        copy(column.data, target * column.width, source.data, at, size)
+        return
+    column.at[target] = counters[end]
+    column.size[target] = size
+    copy(column.data, counters[end], source.data, at, size)
+    counters[end] += size
+
+
+@kernel
+def _fresh_branch(branches: Branches, slots: Slots, branch: int) -> int:
+    """Return the branch, or its copy when older versions read it; stale."""
+    state = np.int64(branches.row[branch, STATE])
+    if state & FRESH:
+        if state & SIZE != STALE:
+            slots.counters[STALE_BRANCHES] += 1
+        branches.row[branch, STATE] = STALE | FRESH
+        return branch
+    twin = _new_branch(branches, slots)
+    for item in range(STATE):
+        branches.row[twin, item] = branches.row[branch, item]
+    _drop_branch(branches, slots, branch)
+    return twin
+
+
+@inlined
+def _hang(branches: Branches, slots: Slots, path: Int64s, level: int, keys: Column, at: int, node: int) -> None:
+    """Make ``node`` what stands below the branch at ``level`` of the path on the way of a key; level -1 is the root."""
+    if level < 0:
+        slots.counters[ROOT] = node
+        return
+    parent = path[level]
+    way = nibble(keys.data, at, np.int64(branches.row[parent, DEPTH]))
+    branches.row[parent, way] = node
+    bit = np.int64(1) << way
+    ways = np.int64(branches.row[parent, WAYS])
+    branches.row[parent, WAYS] = ways | bit if node != 0 else ways & ~bit
+
+
+@inlined
+def _freshen_path(branches: Branches, slots: Slots, path: Int64s, levels: int, keys: Column, at: int) -> None:
+    for level in range(levels):
+        branch = _fresh_branch(branches, slots, path[level])
+        if branch != path[level]:
+            path[level] = branch
+            _hang(branches, slots, path, level - 1, keys, at, -(branch + 1))
+
+
+@inlined
+def _has_room(entries: Entries, branches: Branches, slots: Slots, levels: int) -> bool:
+    """Return whether a change along so many branches cannot fill a table; lists are as long as their tables."""
+    counters = slots.counters
+    entry_room = len(entries.state) - counters[NEXT_ENTRY] + counters[FREE_ENTRIES]
+    branch_room = len(branches.row) - counters[NEXT_BRANCH] + counters[FREE_BRANCHES]
+    return entry_room >= 3 and branch_room >= levels + 3
+
+
+@inlined
+def _descend(
+    entries: Entries, branches: Branches, slots: Slots, keys: Column, at: int, size: int, path: Int64s
+) -> tuple[int, int, int]:
+    """Follow a key as far as it fits.
+
+    Returns the branches passed (in ``path``), the node that stands next, and how many nibbles fit: that node is 0 where
+    nothing stands, the branch whose partial key parts from the key or ends with it, or a leaf.
+    """
+    levels = 0
+    node = slots.counters[ROOT]
+    while node < 0:
+        branch = -node - 1
+        depth = np.int64(branches.row[branch, DEPTH])
+        start = np.int64(branches.row[branch, START])
+        if start != depth:
+            sample_at, sample_size = place(entries.key, branches.row[branch, SAMPLE])
+            skip = start >> 1
+            shared = 2 * skip + shared_nibbles(
+                entries.key.data, sample_at + skip, sample_size - skip, keys.data, at + skip, size - skip
+            )
+            if shared < depth:
+                return levels, node, shared
+        if depth == 2 * size:
+            return levels, node, depth
+        path[levels] = branch
+        levels += 1
+        node = np.int64(branches.row[branch, nibble(keys.data, at, depth)])
+    if node == 0:
+        return levels, node, np.int64(0)
+    key_at, key_size = place(entries.key, node - 1)
+    return levels, node, shared_nibbles(entries.key.data, key_at, key_size, keys.data, at, size)
+
+
+@kernel
+def _add_entry(
+    entries: Entries, slots: Slots, keys: Column, values: Column, index: int, start: int, external_from: int
+) -> int:
+    entry = _new_entry(slots)
+    _store_string(entries.key, entry, keys, index, slots.counters, KEY_END)
+    _store_string(entries.value, entry, values, index, slots.counters, VALUE_END)
+    entries.start[entry] = start
+    external = EXTERNAL if place(values, index)[1] >= external_from else 0
+    entries.state[entry] = STALE | FRESH | external
+    slots.counters[KEYS] += 1
+    return entry
+
+
+@kernel
+def _holds(entries: Entries, entry: int, values: Column, index: int, external_from: int) -> bool:
+    """Return whether an entry has this value already, stored as it would be stored now."""
+    external = place(values, index)[1] >= external_from
+    if external != (entries.state[entry] & EXTERNAL != 0):
+        return False
+    return same_string(entries.value, entry, values, index)
+
+
+@kernel
+def _replace_value(
+    entries: Entries, slots: Slots, entry: int, values: Column, index: int, external_from: int
+) -> int:
+    """Give an entry another value; return it or its copy."""
+    entry = _fresh_entry(entries, slots, entry)
+    _store_string(entries.value, entry, values, index, slots.counters, VALUE_END)
+    external = EXTERNAL if place(values, index)[1] >= external_from else 0
+    entries.state[entry] = STALE | FRESH | external
+    return entry
+
+
+@kernel
+def _split(
+    entries: Entries,
+    branches: Branches,
+    slots: Slots,
+    node: int,
+    shared: int,
+    keys: Column,
+    values: Column,
+    index: int,
+    external_from: int,
+) -> int:
+    """Return a new branch over ``node`` and a new entry, which part after ``shared`` nibbles."""
+    at, size = place(keys, index)
+    if node > 0:
+        entry = _fresh_entry(entries, slots, node - 1)
+        node = entry + 1
+        other = entry
+        start = np.int64(entries.start[entry])
+    else:
+        lower = _fresh_branch(branches, slots, -node - 1)
+        node = -(lower + 1)
+        other = np.int64(branches.row[lower, SAMPLE])
+        start = np.int64(branches.row[lower, START])
+    branch = _new_branch(branches, slots)
+    for way in range(16):
+        branches.row[branch, way] = 0
+    branches.row[branch, START] = start
+    branches.row[branch, DEPTH] = shared
+    branches.row[branch, SAMPLE] = other
+    branches.row[branch, VALUED] = 0
+    ways = np.int64(0)
+    other_at, other_size = place(entries.key, other)
+    if node > 0 and 2 * other_size == shared:
+        branches.row[branch, VALUED] = node
+        entries.start[node - 1] = NO_START
+    else:
+        way = nibble(entries.key.data, other_at, shared)
+        branches.row[branch, way] = node
+        ways |= np.int64(1) << way
+        if node > 0:
+            entries.start[node - 1] = shared + 1
+        else:
+            branches.row[-node - 1, START] = shared + 1
+    if 2 * size == shared:
+        entry = _add_entry(entries, slots, keys, values, index, NO_START, external_from)
+        branches.row[branch, VALUED] = entry + 1
+    else:
+        entry = _add_entry(entries, slots, keys, values, index, shared + 1, external_from)
+        way = nibble(keys.data, at, shared)
+        branches.row[branch, way] = entry + 1
+        ways |= np.int64(1) << way
+    branches.row[branch, WAYS] = ways
+    return branch
+
+
+@kernel
+def put_entries(
+    entries: Entries,
+    branches: Branches,
+    slots: Slots,
+    keys: Column,
+    values: Column,
+    first: int,
+    count: int,
+    external_from: int,
+    path: Int64s,
+) -> int:
+    """Put the keys ``first`` to ``count``; return the number of the first one not put, for lack of room, or ``count``."""
+    for i in range(first, count):
+        at, size = place(keys, i)
+        levels, node, shared = _descend(entries, branches, slots, keys, at, size, path)
+        if not _has_room(entries, branches, slots, levels):
+            return i
+        if node > 0 and same_string(entries.key, node - 1, keys, i):
+            if _holds(entries, node - 1, values, i, external_from):
+                continue
+            _freshen_path(branches, slots, path, levels, keys, at)
+            entry = _replace_value(entries, slots, node - 1, values, i, external_from)
+            _hang(branches, slots, path, levels - 1, keys, at, entry + 1)
+        elif node < 0 and shared == branches.row[-node - 1, DEPTH]:
+            valued = np.int64(branches.row[-node - 1, VALUED]) - 1
+            if valued >= 0 and _holds(entries, valued, values, i, external_from):
+                continue
+            path[levels] = -node - 1
+            _freshen_path(branches, slots, path, levels + 1, keys, at)
+            if valued >= 0:
+                valued = _replace_value(entries, slots, valued, values, i, external_from)
+            else:
+                valued = _add_entry(entries, slots, keys, values, i, NO_START, external_from)
+            branches.row[path[levels], VALUED] = valued + 1
+        else:
+            _freshen_path(branches, slots, path, levels, keys, at)
+            if node == 0:
+                start = np.int64(branches.row[path[levels - 1], DEPTH]) + 1 if levels > 0 else np.int64(0)
+                node = _add_entry(entries, slots, keys, values, i, start, external_from) + 1
+            else:
+                node = -(_split(entries, branches, slots, node, shared, keys, values, i, external_from) + 1)
+            _hang(branches, slots, path, levels - 1, keys, at, node)
+    return count
+
+
+@kernel
+def _collapse(
+    entries: Entries, branches: Branches, slots: Slots, path: Int64s, level: int, keys: Column, at: int
+) -> None:
+    """Replace the fresh branch at ``level`` by the only thing it has left, if there is only one."""
+    branch = path[level]
+    ways = np.int64(branches.row[branch, WAYS])
+    valued = np.int64(branches.row[branch, VALUED]) - 1
+    if ways & (ways - 1) or (ways and valued >= 0):
+        return
+    start = branches.row[branch, START]
+    node = valued + 1
+    if ways:
+        node = np.int64(branches.row[branch, lowest_bit(ways)])
+    if node > 0:
+        entry = _fresh_entry(entries, slots, node - 1)
+        entries.start[entry] = start
+        node = entry + 1
+    else:
+        lower = _fresh_branch(branches, slots, -node - 1)
+        branches.row[lower, START] = start
+        node = -(lower + 1)
+    _hang(branches, slots, path, level - 1, keys, at, node)
+    _drop_branch(branches, slots, branch)
+
+
+@kernel
+def remove_entries(
+    entries: Entries, branches: Branches, slots: Slots, keys: Column, first: int, count: int, path: Int64s
+) -> int:
+    """Remove the keys ``first`` to ``count``, those that are there; return as ``put_entries`` does."""
+    for i in range(first, count):
+        at, size = place(keys, i)
+        levels, node, shared = _descend(entries, branches, slots, keys, at, size, path)
+        if not _has_room(entries, branches, slots, levels):
+            return i
+        if node > 0 and same_string(entries.key, node - 1, keys, i):
+            _freshen_path(branches, slots, path, levels, keys, at)
+            _hang(branches, slots, path, levels - 1, keys, at, 0)
+            _drop_entry(entries, slots, node - 1)
+        elif node < 0 and shared == branches.row[-node - 1, DEPTH] and branches.row[-node - 1, VALUED] > 0:
+            path[levels] = -node - 1
+            levels += 1
+            _freshen_path(branches, slots, path, levels, keys, at)
+            _drop_entry(entries, slots, np.int64(branches.row[path[levels - 1], VALUED]) - 1)
+            branches.row[path[levels - 1], VALUED] = 0
+        else:
+            continue
+        slots.counters[KEYS] -= 1
+        if levels:
+            _collapse(entries, branches, slots, path, levels - 1, keys, at)
+    return count
+
+
+@kernel
+def list_stale(
+    entries: Entries,
+    branches: Branches,
+    root: int,
+    stale_entries: Int32s,
+    stale_branches: Int32s,
+    levels: Int64s,
+    result: Int64s,
+) -> None:
+    """List what is to be hashed again: entries, and branches level by level from the root down.
+
+    Level ``i`` is ``stale_branches[levels[i] : levels[i + 1]]``; ``result`` becomes the numbers of entries, of branches
+    and of levels. Each branch gets a sample that is still below it.
+    """
+    found = 0
+    if root > 0 and entries.state[root - 1] & SIZE == STALE:
+        stale_entries[0] = root - 1
+        found = 1
+    queued = 0
+    if root < 0 and branches.row[-root - 1, STATE] & SIZE == STALE:
+        stale_branches[0] = -root - 1
+        queued = 1
+    level = 0
+    levels[0] = 0
+    done = 0
+    while done < queued:
+        levels[level + 1] = queued
+        level += 1
+        for i in range(done, levels[level]):
+            branch = np.int64(stale_branches[i])
+            valued = np.int64(branches.row[branch, VALUED]) - 1
+            if valued >= 0 and entries.state[valued] & SIZE == STALE:
+                stale_entries[found] = valued
+                found += 1
+            ways = np.int64(branches.row[branch, WAYS])
+            while ways:
+                node = np.int64(branches.row[branch, lowest_bit(ways)])
+                ways &= ways - 1
+                if node > 0:
+                    if entries.state[node - 1] & SIZE == STALE:
+                        stale_entries[found] = node - 1
+                        found += 1
+                elif branches.row[-node - 1, STATE] & SIZE == STALE:
+                    stale_branches[queued] = -node - 1
+                    queued += 1
+        done = levels[level]
+    for i in range(queued - 1, -1, -1):
+        branch = np.int64(stale_branches[i])
+        node = np.int64(branches.row[branch, VALUED])
+        if node == 0:
+            node = np.int64(branches.row[branch, lowest_bit(np.int64(branches.row[branch, WAYS]))])
+        branches.row[branch, SAMPLE] = node - 1 if node > 0 else branches.row[-node - 1, SAMPLE]
+    result[0], result[1], result[2] = found, queued, level
