@@ -4,18 +4,12 @@ Sets are compared, never counts: a proof padded with as many foreign nodes as it
 """
 
 from collections.abc import Iterable
-from functools import lru_cache
 
 from relaycast_trie.exceptions import CodecError, InvalidNode, UnusedNodes
 from relaycast_trie.node import Node
-from relaycast_trie.node_codec import decode_node
+from relaycast_trie.node_codec import decode_known_node
 from relaycast_trie.storage_proof import StorageProof
 from relaycast_trie.trie_db import TrieDB
-
-DECODED_NODES = 1 << 15
-"""Decoded nodes kept: what PRUNE decodes, VERIFY meets again."""
-
-_decode = lru_cache(maxsize=DECODED_NODES)(decode_node)
 
 
 class TrackedProof:
@@ -52,8 +46,8 @@ class TrackedProof:
 
 
 def decode_known(node_hash: bytes, data: bytes) -> Node:
-    """Return the node with these bytes, decoded once for all who meet it; raises ``InvalidNode``."""
+    """Return the node with these bytes: what PRUNE decodes, VERIFY meets again. Raises ``InvalidNode``."""
     try:
-        return _decode(data)
+        return decode_known_node(data)
     except CodecError as error:
         raise InvalidNode(node_hash, error.reason, error.offset) from None

@@ -167,7 +167,7 @@ def test_a_reader_that_takes_missing_children_for_absent_ones_is_caught(monkeypa
     without_leaf = StorageProof(node for node in proof.nodes if blake2_256(node) == root)
     with pytest.raises(MissingNode):
         without_leaf.verify(root, [b"\x10"])
-    monkeypatch.setattr(trie_db, "decode_node", forgetful)
+    monkeypatch.setattr(trie_db, "decode_known_node", forgetful)
     assert without_leaf.verify(root, [b"\x10"])[b"\x10"] != held[b"\x10"]
 
 

@@ -12,6 +12,7 @@ length and bytes). Bytes after the node are ignored, as sp-trie ignores them.
 """
 
 from enum import IntEnum
+from functools import lru_cache
 
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.hasher import HASH_LENGTH, blake2_256
@@ -29,6 +30,13 @@ EMPTY_NODE = b"\x00"
 EMPTY_ROOT = blake2_256(EMPTY_NODE)
 ESCAPE = b"\x01"
 """What a compact proof puts before a node whose value follows it."""
+
+HASH_CHILD = HASH_LENGTH << 2
+"""The compact length before a child that is named by its hash, as most are."""
+
+CACHED_NODES = 1 << 14
+CACHED_NODE_BYTES = 1 << 10
+"""Decoded nodes that ``decode_known_node`` keeps, and how long their bytes may be."""
 
 MAX_PARTIAL_NIBBLES = 0xFFFF
 """Longer partial keys cannot be written (sp-trie ``NIBBLE_SIZE_BOUND``)."""
@@ -108,6 +116,14 @@ def decode_node(data: bytes) -> Node:
     return _branch(data, offset, partial, kind)
 
 
+_decode_cached = lru_cache(maxsize=CACHED_NODES)(decode_node)
+
+
+def decode_known_node(data: bytes) -> Node:
+    """Return what ``decode_node`` returns; nodes that come again and again are decoded once."""
+    return _decode_cached(data) if len(data) <= CACHED_NODE_BYTES else decode_node(data)
+
+
 def _header(kind: int, mask: int, count: int) -> bytes:
     if count < mask:
         return bytes([kind | count])
@@ -184,9 +200,13 @@ def _branch(data: bytes, offset: int, partial: bytes, kind: int) -> Branch:
     if kind != BRANCH:
         value, offset = _value(data, offset, kind == HASHED_BRANCH)
     children: list[bytes | None] = [None] * CHILDREN
+    size = len(data)
     for index in range(CHILDREN):
         if bitmap >> index & 1:
-            length, start = _length(data, offset)
-            offset = start + length
-            children[index] = data[start:offset]
+            start, end = offset + 1, offset + 33
+            if end > size or data[offset] != HASH_CHILD:
+                length, start = _length(data, offset)
+                end = start + length
+            children[index] = data[start:end]
+            offset = end
     return Branch(partial, tuple(children), value)

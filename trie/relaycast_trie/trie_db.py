@@ -12,7 +12,7 @@ from relaycast_trie.hasher import BLAKE2B_256, HASH_LENGTH, Hasher
 from relaycast_trie.memory_db import NodeSource
 from relaycast_trie.nibbles import from_nibbles, to_nibbles
 from relaycast_trie.node import Branch, Empty, HashedValue, Leaf, Node, Value
-from relaycast_trie.node_codec import EMPTY_NODE, decode_node
+from relaycast_trie.node_codec import EMPTY_NODE, decode_known_node
 
 
 class NodeRecorder(Protocol):
@@ -126,7 +126,7 @@ class TrieDB:
             if self.recorder is not None:
                 self.recorder.record(reference, data)
         try:
-            return decode_node(data)
+            return decode_known_node(data)
         except CodecError as error:
             raise InvalidNode(reference, error.reason, error.offset) from None
 

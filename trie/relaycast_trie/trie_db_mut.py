@@ -12,7 +12,7 @@ from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_trie.memory_db import MemoryDB, PruningJournal
 from relaycast_trie.nibbles import shared_length, to_nibbles
 from relaycast_trie.node import CHILDREN, Branch, Empty, HashedValue, Value
-from relaycast_trie.node_codec import StateVersion, decode_node, encode_branch, encode_leaf
+from relaycast_trie.node_codec import StateVersion, decode_known_node, encode_branch, encode_leaf
 
 
 class _NewValue:
@@ -244,7 +244,7 @@ class TrieDBMut:
         if data is None:
             raise MissingNode(reference, path) if path else RootMismatch(reference)
         try:
-            node = decode_node(data)
+            node = decode_known_node(data)
         except CodecError as error:
             raise InvalidNode(reference, error.reason, error.offset) from None
         if isinstance(node, Empty):
