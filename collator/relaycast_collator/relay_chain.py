@@ -6,7 +6,7 @@ the seed. Randomness, slots and extrinsics are modelled, state roots and headers
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from relaycast_collator.header import DigestItem, Header, ordered_root
 from relaycast_pallets.balances import Balances
@@ -27,6 +27,7 @@ from relaycast_trie.scale import encode_bytes, encode_u64
 from relaycast_xcm import AllowPublishFrom, OnlyParachains, ParachainBroadcastAdapter, ParaId, Weight, XcmExecutor
 from relaycast_xcm.broadcast import BroadcastHandler
 from relaycast_xcm.ump import POLKADOT_LIMITS, Processing, UpwardLimits, UpwardMessageQueue
+from relaycast_xcm.weigher import WESTEND_WEIGHTS, PublishWeight
 
 BLOCK_WEIGHT = Weight(2_000_000_000_000, 5 * 1024 * 1024)
 """A relay chain block: two seconds of execution (picoseconds) and, nominally, 5 MiB of proof."""
@@ -94,7 +95,8 @@ class RelayChain:
         self.balances = Balances(self.system)
         self.broadcaster = Broadcaster(self.system, self.balances, config=broadcaster)
         handler: BroadcastHandler = ParachainBroadcastAdapter(OnlyParachains(), self.broadcaster)
-        self.executor = XcmExecutor(AllowPublishFrom(OnlyParachains()), broadcast=handler)
+        weigher = replace(WESTEND_WEIGHTS, publish=PublishWeight(broadcaster.weight("publish")))
+        self.executor = XcmExecutor(AllowPublishFrom(OnlyParachains()), broadcast=handler, weigher=weigher)
         self.upward = UpwardMessageQueue(self.executor, limits=upward_limits, service_weight=block_weight)
         self.heads: dict[ParaId, bytes] = {}
         self.blocks: deque[RelayBlock] = deque(maxlen=window)

@@ -88,6 +88,7 @@ class BroadcasterStorage:
         ttl = Codec("(u32, BlockNumber)", _encode_ttl, _decode_ttl, 8)
         cursor = Codec("(ParaId, [u8; 32])", _encode_cursor, _decode_cursor, 36)
         self.state = state
+        self._children: dict[ParaId, Storage] = {}
         self.registered_publishers = StorageMap(state, PALLET, "RegisteredPublishers", para, info)
         self.publisher_exists = StorageMap(state, PALLET, "PublisherExists", para, BOOL)
         self.published_keys = StorageMap(state, PALLET, "PublishedKeys", para, keys)
@@ -97,7 +98,10 @@ class BroadcasterStorage:
 
     def child(self, publisher: ParaId) -> Storage:
         """Return the publisher's child trie."""
-        return self.state.child(derive_child_info(publisher))
+        child = self._children.get(publisher)
+        if child is None:
+            child = self._children[publisher] = self.state.child(derive_child_info(publisher))
+        return child
 
     def entry(self, publisher: ParaId, key: bytes) -> PublishedEntry | None:
         """Return what is published under ``key``."""
@@ -119,7 +123,7 @@ class BroadcasterStorage:
     def write(self, publisher: ParaId, key: bytes, entry: PublishedEntry, *, total: int) -> None:
         """Store ``entry``; ``total`` is the publisher's storage size with it."""
         child = self.child(publisher)
-        if not child.exists(key):
+        if child.get(key) is None:
             self.published_keys.insert(publisher, self.keys_of(publisher).with_key(key))
         child.put(key, entry.encode())
         self.total_storage_size.insert(publisher, total)

@@ -142,7 +142,7 @@ class State:
         return self.root
 
     def migrate(self, state_version: StateVersion) -> None:
-        """Write values in another state version from now on; those already there stay as they are until written again."""
+        """Write values in another state version from now on; those there stay as they are until written again."""
         self.state_version = state_version
         for trie in self._tries.values():
             trie.state_version = state_version

@@ -129,10 +129,11 @@ def _decode_reason(data: bytes) -> bytes:
 
 
 def _decode_bytes(data: bytes) -> bytes:
-    reader = ScaleReader(data)
-    value = reader.bytes_()
-    reader.done()
-    return value
+    """Return what stands behind the one canonical compact length that these many bytes can start with."""
+    start = 1 if len(data) <= 64 else 2 if len(data) <= 1 << 14 else 4
+    if not data or data[:start] != encode_compact(len(data) - start):
+        raise CodecError(f"{len(data)} bytes do not start with their compact length")
+    return data[start:]
 
 
 def _decode_keys(data: bytes) -> tuple[SubscribedKey, ...]:

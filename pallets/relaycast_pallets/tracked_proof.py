@@ -4,12 +4,19 @@ Sets are compared, never counts: a proof padded with as many foreign nodes as it
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from relaycast_trie.exceptions import CodecError, InvalidNode, UnusedNodes
+from relaycast_trie.hasher import blake2_256
 from relaycast_trie.node import Node
 from relaycast_trie.node_codec import decode_known_node
 from relaycast_trie.storage_proof import StorageProof
 from relaycast_trie.trie_db import TrieDB
+
+HASHED_NODES = 1 << 15
+"""Nodes whose hashes are remembered: most of what a block is given was in the block before."""
+
+_hash_of = lru_cache(maxsize=HASHED_NODES)(blake2_256)
 
 
 class TrackedProof:
@@ -18,7 +25,7 @@ class TrackedProof:
     __slots__ = ("accessed", "nodes", "relay_root")
 
     def __init__(self, proof: StorageProof, relay_root: bytes) -> None:
-        self.nodes = proof.by_hash()
+        self.nodes = {_hash_of(node): node for node in proof.nodes}
         self.relay_root = relay_root
         self.accessed: set[bytes] = set()
 

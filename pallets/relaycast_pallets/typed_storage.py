@@ -94,6 +94,10 @@ IDENTITY = StorageHasher("Identity", lambda data: data, 0)
 BLAKE2_256 = StorageHasher("Blake2_256", blake2_256, 32, keeps_key=False)
 
 
+HASHED_KEYS = 4_096
+"""Keys of a map whose hashes are remembered, since parachains come again and again; then it forgets them all."""
+
+
 def storage_prefix(pallet: str, item: str) -> bytes:
     """Return the 32 bytes that every key of a storage item starts with."""
     return twox_128(pallet.encode()) + twox_128(item.encode())
@@ -129,7 +133,7 @@ class StorageValue(Generic[V]):
 class StorageMap(Generic[K, V]):
     """Values under one key."""
 
-    __slots__ = ("codec", "hasher", "key_codec", "prefix", "state")
+    __slots__ = ("_hashed", "codec", "hasher", "key_codec", "prefix", "state")
 
     def __init__(
         self, state: State, pallet: str, item: str, key: tuple[StorageHasher, Codec[K]], codec: Codec[V]
@@ -138,9 +142,15 @@ class StorageMap(Generic[K, V]):
         self.prefix = storage_prefix(pallet, item)
         self.hasher, self.key_codec = key
         self.codec = codec
+        self._hashed: dict[K, bytes] = {}
 
     def storage_key(self, key: K) -> bytes:
-        return self.prefix + self.hasher.digest(self.key_codec.encode(key))
+        hashed = self._hashed.get(key)
+        if hashed is None:
+            if len(self._hashed) >= HASHED_KEYS:
+                self._hashed.clear()
+            hashed = self._hashed[key] = self.prefix + self.hasher.digest(self.key_codec.encode(key))
+        return hashed
 
     def get(self, key: K) -> V | None:
         data = self.state.top.get(self.storage_key(key))
@@ -168,7 +178,7 @@ class StorageMap(Generic[K, V]):
 class StorageDoubleMap(Generic[K, K2, V]):
     """Values under two keys; the first one's codec has a fixed size, so that keys can be read back."""
 
-    __slots__ = ("codec", "first_codec", "first_hasher", "prefix", "second_codec", "second_hasher", "split", "state")
+    __slots__ = ("_first", "codec", "prefix", "second_codec", "second_hasher", "split", "state")
 
     def __init__(
         self,
@@ -179,11 +189,13 @@ class StorageDoubleMap(Generic[K, K2, V]):
         codec: Codec[V],
     ) -> None:
         self.state = state
-        self.prefix = storage_prefix(pallet, item)
-        (self.first_hasher, self.first_codec), (self.second_hasher, self.second_codec) = keys
-        if self.first_codec.size is None:
-            raise TypeError(f"the first key of a double map has a fixed size, {self.first_codec} has none")
-        self.split = len(self.prefix) + self.first_hasher.hash_bytes + self.first_codec.size
+        first, (self.second_hasher, self.second_codec) = keys
+        self._first = StorageMap(state, pallet, item, first, codec)
+        self.prefix = self._first.prefix
+        hasher, first_codec = first
+        if first_codec.size is None:
+            raise TypeError(f"the first key of a double map has a fixed size, {first_codec} has none")
+        self.split = len(self.prefix) + hasher.hash_bytes + first_codec.size
         self.codec = codec
 
     def storage_key(self, first: K, second: K2) -> bytes:
@@ -191,13 +203,13 @@ class StorageDoubleMap(Generic[K, K2, V]):
 
     def prefix_of(self, first: K) -> bytes:
         """Return what the raw keys of all entries under ``first`` start with."""
-        return self.prefix + self.first_hasher.digest(self.first_codec.encode(first))
+        return self._first.storage_key(first)
 
     def keys_in(self, raw: bytes) -> tuple[K, K2]:
         """Return the two keys of a raw key."""
-        first = self.first_hasher.key_in(raw[len(self.prefix) : self.split])
+        first = self._first.hasher.key_in(raw[len(self.prefix) : self.split])
         second = self.second_hasher.key_in(raw[self.split :])
-        return self.first_codec.decode(first), self.second_codec.decode(second)
+        return self._first.key_codec.decode(first), self.second_codec.decode(second)
 
     def get(self, first: K, second: K2) -> V | None:
         data = self.state.top.get(self.storage_key(first, second))

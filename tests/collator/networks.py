@@ -27,6 +27,11 @@ def value(number: int, size: int = 16) -> bytes:
     return (blake2_256(b"value/%d" % number) * (size // 32 + 1))[:size]
 
 
+def values(count: int, round_: int = 0, size: int = 16) -> dict[bytes, bytes]:
+    """Return a value of its own for each of ``count`` keys: equal values would share one node where they are large."""
+    return {key(number): value(1_000 * round_ + number, size) for number in range(count)}
+
+
 def network(*, publishers: Iterable[int] = (PUBLISHER,), subscribers: Iterable[int] = (SUBSCRIBER,)) -> Network:
     """Return a network whose publishers are registered and whose subscribers want nothing yet."""
     net = Network(seed=7)

@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
-from collator.networks import PUBLISHER, SUBSCRIBER, key, keys, kept, publish, run, told, value
 from hypothesis import given
 from hypothesis import strategies as st
+
+from collator.networks import PUBLISHER, SUBSCRIBER, kept, key, keys, publish, run, told, value, values
 from relaycast_collator import Network, Outbox, Publication
 from relaycast_pallets import DRAFT_MOCK
 from relaycast_pallets.subscription import SubscribedKey, Subscriptions, TtlState
@@ -121,13 +122,13 @@ def test_what_no_message_of_this_relay_chain_can_hold_is_refused_at_once() -> No
 
 def test_what_a_block_cannot_send_waits_for_the_next_in_order() -> None:
     net = feeding_network(wanted=300)
-    publish(net, PUBLISHER, {name: value(number) for number, name in enumerate(keys(300))})
+    publish(net, PUBLISHER, values(300))
     records = run(net, 4)
     assert [len(record.deliveries) for record in records] == [0, 0, 256, 44]
     assert {delivery.key for delivery in records[2].deliveries} == set(keys(256))
     assert {delivery.latency_blocks for delivery in records[2].deliveries} == {2}
     assert {delivery.latency_blocks for delivery in records[3].deliveries} == {3}, "time in the outbox counts"
-    assert kept(net, SUBSCRIBER) == {name: value(number) for number, name in enumerate(keys(300))}
+    assert kept(net, SUBSCRIBER) == values(300)
 
 
 def test_a_full_queue_holds_publications_up_and_loses_none() -> None:
@@ -135,7 +136,7 @@ def test_a_full_queue_holds_publications_up_and_loses_none() -> None:
     publication = Weight(15_000_000 + 5 * 125_000_000)
     limits = UpwardLimits(queue_bytes=2_000, queue_count=2)
     net = feeding_network(limits, wanted=160, block_weight=Weight(20 * publication.ref_time, 1 << 20))
-    publish(net, PUBLISHER, {name: value(number) for number, name in enumerate(keys(160))})
+    publish(net, PUBLISHER, values(160))
     queued, records = [], []
     for _ in range(14):
         records += net.step()
@@ -146,7 +147,7 @@ def test_a_full_queue_holds_publications_up_and_loses_none() -> None:
     assert len(latencies) == 160
     assert latencies == sorted(latencies)
     assert latencies[-1] == 11
-    assert kept(net, SUBSCRIBER) == {name: value(number) for number, name in enumerate(keys(160))}
+    assert kept(net, SUBSCRIBER) == values(160)
     assert net.invariants.ok
 
 

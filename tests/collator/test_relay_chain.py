@@ -1,10 +1,12 @@
-"""The relay chain: every state root is that of a trie built anew, headers chain, and only recent states can be proven."""
+"""The relay chain: state roots are those of tries built anew, headers chain, only recent states can be proven."""
 
 import gzip
 import json
 from collections.abc import Mapping
+from itertools import pairwise
 
 import pytest
+
 from collator.networks import PUBLISHER, SUBSCRIBER, key, keys, network, publish, run, value
 from relaycast_collator import Genesis, Network, RelayChain, collect_relay_storage_proof, modelled_genesis
 from relaycast_collator.header import PRE_RUNTIME
@@ -20,7 +22,6 @@ from relaycast_trie.node_codec import encode_branch, encode_leaf
 from relaycast_trie.reference import reference, trie_root
 from relaycast_trie.scale import ScaleReader, encode_u64
 from relaycast_xcm import ParaId, Weight
-
 from shared_vectors import shared, unhex
 
 KUSAMA_ROOT = "b0006203c3a6e6bd2c6a17b1d4ae8ca49a31da0f4579da950b127774b44aef6b"
@@ -85,7 +86,7 @@ def test_parachain_roots_are_those_of_tries_built_from_their_states() -> None:
 def test_a_migrated_state_holds_old_values_inline_and_new_ones_hashed() -> None:
     """Each value stays in the version in which it was last written, as on a chain that migrates lazily."""
     genesis = modelled_genesis(3, entries=60)
-    child = {key(number): value(number, 50) for number in range(30)}
+    child: dict[bytes, bytes] = {key(number): value(number, 50) for number in range(30)}
     name = derive_child_info(ParaId(1_000)).storage_key
     net = Network(genesis=Genesis(genesis.top, {name: child}, V0))
     system = net.add_parachain(1_000)
@@ -129,7 +130,7 @@ def test_headers_chain() -> None:
     run(net, 10)
     blocks = list(net.relay_chain.blocks)
     assert [block.number for block in blocks] == list(range(11))
-    for parent, block in zip(blocks, blocks[1:], strict=False):
+    for parent, block in pairwise(blocks):
         assert block.header.parent_hash == parent.hash
         (slot,) = block.header.digest
         assert (slot.variant, slot.engine, slot.data) == (PRE_RUNTIME, b"BABE", encode_u64(block.number))

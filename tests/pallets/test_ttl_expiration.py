@@ -210,11 +210,12 @@ def test_the_scan_never_exceeds_what_remains(remaining: Weight, used: Weight, de
         assert relay.storage.ttl_scan_cursor.get() == before
 
 
-def test_too_little_weight_leaves_a_cursor_where_it_is() -> None:
+@pytest.mark.parametrize("remaining", [Weight.ZERO, BASE - Weight(1), BASE])
+def test_too_little_weight_leaves_a_cursor_where_it_is(remaining: Weight) -> None:
     relay = with_keys(3)
     relay.broadcaster.on_idle(BASE + EACH)
     cursor = relay.storage.ttl_scan_cursor.get()
-    relay.broadcaster.on_idle(BASE)
+    relay.broadcaster.on_idle(remaining)
     assert relay.storage.ttl_scan_cursor.get() == cursor is not None
 
 
