@@ -15,19 +15,19 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 
 
-def test_the_python_example_runs():
+def test_the_python_example_runs() -> None:
     (example,) = blocks("python")
     exec(compile(example, "README.md", "exec"), {"__name__": "readme"})
 
 
-def test_the_demo_prints_what_is_shown(capsys, tmp_path):
+def test_the_demo_prints_what_is_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (shown,) = blocks("text")
     assert execute(["demo", "--out", str(tmp_path)]) == 0
     printed = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
     assert printed.startswith(shown.rstrip("\n"))
 
 
-def test_the_scenario_is_one(tmp_path):
+def test_the_scenario_is_one(tmp_path: Path) -> None:
     (example,) = blocks("toml")
     file = tmp_path / "weather.toml"
     file.write_text(example)
@@ -37,12 +37,13 @@ def test_the_scenario_is_one(tmp_path):
 
 
 @pytest.mark.parametrize("command", re.findall(r"^\$ \./relaycast (\S+(?: [a-z-]+)?)", README, re.MULTILINE))
-def test_a_command_that_is_shown_has_a_help_page(command, capsys):
+def test_a_command_that_is_shown_has_a_help_page(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert execute([*command.split(), "--help"]) == 0
     assert f"relaycast {command}".strip() in capsys.readouterr().out
 
 
-def test_what_is_linked_is_there():
+def test_what_is_linked_is_there() -> None:
     targets = re.findall(r"\]\(([^)#:]+)\)", README)
     missing = [target for target in targets if not (Path(__file__).parents[1] / target).exists()]
-    assert targets and not missing
+    assert targets
+    assert not missing

@@ -21,7 +21,10 @@ VERBS = {
     "trie": ("relaycast.verbs.trie:app", "The root of key-value pairs, and the trie that they make."),
     "proof": ("relaycast.verbs.proof:app", "Make, verify and look into storage proofs."),
     "compare": ("relaycast.verbs.compare:compare", "The same trace under two designs, side by side."),
-    "attack": ("relaycast.verbs.attack:app", "Spam, crafted keys and lying collators: what they cost, what catches them."),
+    "attack": (
+        "relaycast.verbs.attack:app",
+        "Spam, crafted keys and lying collators: what they cost, what catches them.",
+    ),
     "xcm": ("relaycast.verbs.xcm:app", "Messages from JSON to bytes, and bytes back to what they mean."),
     "import": ("relaycast.verbs.import_:app", "Read real chain data and check it by its state root."),
 }

@@ -7,6 +7,7 @@ bytes.
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 
@@ -26,13 +27,15 @@ from relaycast.outcome import (
     histogram,
     share,
 )
+from relaycast.policy_choice import budget_of, policies_of
 from relaycast.run_folder import staged
 from relaycast.scenario import Parachain, Publish, Scenario, Subscription, key_name
 from relaycast.tally import SubscriberTally, Tally
 from relaycast.workload import publications
+from relaycast_collator import BlockRecord
+from relaycast_collator.network import Messages
 from relaycast_pallets.broadcaster_config import BroadcasterConfig
 from relaycast_pallets.broadcaster_events import DataPublished
-from relaycast_pallets.relay_budget import Remaining
 from relaycast_xcm import ParaId
 from relaycast_xcm.ump import Processed
 
@@ -83,6 +86,8 @@ class Simulation:
             max_total_storage_size=relay.max_total_bytes,
         )
         simulation = cls(scenario, Network(seed=scenario.seed, genesis=spec, broadcaster=config), spec=spec)
+        for chain in scenario.subscribers():
+            simulation._add_subscriber(chain, [])
         for para_id in scenario.publishers():
             simulation.network.publisher(para_id)
             simulation.published[para_id] = _PublisherTally()
@@ -102,8 +107,8 @@ class Simulation:
         name = None if relay.genesis is None else Path(relay.genesis).name
         return replace(self.scenario, relaychain=replace(relay, genesis=name))
 
-    def step(self, block: int, events: EventLog) -> None:
-        """Let relay block number ``block`` pass."""
+    def step(self, block: int, events: EventLog) -> list[BlockRecord]:
+        """Let relay block number ``block`` pass and return the subscriber blocks built in it."""
         for para_id, name, value, ttl in publications(self.scenario, block):
             self.network.publisher(para_id).publish(name, value, ttl=ttl)
             self.published[para_id].sent += 1
@@ -113,6 +118,7 @@ class Simulation:
             self.tally.add(record)
         self._count_published()
         events.add(self.network.chains, records)
+        return records
 
     def outcome(self) -> Outcome:
         """Return what the run came to."""
@@ -144,13 +150,20 @@ class Simulation:
         )
 
     def _subscribe(self, chain: Parachain) -> None:
-        relay = self.scenario.relaychain
-        feeds = [feed for subscription in chain.subscribe for feed in self._feeds(subscription)]
-        budget = Remaining(relay.pov_percent)
-        self.network.subscriber(chain.id, keys=feeds, budget=budget, max_pov_bytes=relay.max_pov_bytes)
+        self._add_subscriber(chain, [feed for subscription in chain.subscribe for feed in self._feeds(subscription)])
         if chain.used_pov_bytes:
-            message = bytes(chain.used_pov_bytes)
-            self.network.chains.traffic[ParaId(chain.id)] = lambda _block: ((), (message,))
+            self.network.chains.traffic[ParaId(chain.id)] = partial(_one_message, bytes(chain.used_pov_bytes))
+
+    def _add_subscriber(self, chain: Parachain, feeds: list[Feed]) -> None:
+        """Let a parachain read ``feeds``; its policies and its budget count when it is new."""
+        relay, table = self.scenario.relaychain, self.scenario.policies
+        self.network.subscriber(
+            chain.id,
+            keys=feeds,
+            policies=policies_of(table),
+            budget=budget_of(table, pov_percent=relay.pov_percent),
+            max_pov_bytes=relay.max_pov_bytes,
+        )
 
     def _feeds(self, subscription: Subscription) -> list[Feed]:
         publish = self.scenario.publishers()[subscription.publisher]
@@ -201,6 +214,10 @@ class Simulation:
 
     def _tally(self, para_id: int) -> SubscriberTally:
         return self.tally.subscribers.get(para_id) or SubscriberTally()
+
+
+def _one_message(message: bytes, _block: int) -> Messages:
+    return (), (message,)
 
 
 def simulate(scenario: Scenario, *, out: Path, progress: Progress | None = None) -> Finished:

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from relaycast.policy_choice import PolicyTable, check_policies
 from relaycast.refusal import BadInput, shown
 
 U32 = Annotated[int, Meta(ge=0, le=2**32 - 1)]
@@ -96,6 +97,7 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 0
     blocks: Annotated[int, Meta(ge=1, le=MAX_BLOCKS)] = 60
     relaychain: RelayChain = RelayChain()
+    policies: PolicyTable = PolicyTable()
 
     def publishers(self) -> dict[int, Publish]:
         """Return what is published, by parachain."""
@@ -113,6 +115,7 @@ def key_name(publish: Publish, index: int) -> str:
 
 def check_references(scenario: Scenario, place: str) -> None:
     """Raise ``BadInput`` where the parts of a scenario, each fine in itself, do not fit together."""
+    check_policies(scenario.policies, f"{place} at policies")
     seen: dict[int, int] = {}
     for index, chain in enumerate(scenario.parachains):
         here = f"{place} at parachains[{index}]"

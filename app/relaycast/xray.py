@@ -57,7 +57,7 @@ class Totals:
     """Of nodes that no root leads to."""
 
     compact_bytes: int | None
-    """As a compact proof; ``None`` when the nodes do not have one root."""
+    """As a compact proof; ``None`` without one root, or where nodes are shared: it would write each out at every place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +220,8 @@ def _totals(proof: StorageProof, roots: list[bytes], views: list[NodeView]) -> T
             counted[view.hash] = view
     values = sum(view.value_bytes for view in counted.values()) + inline_values
     structure = sum(view.node_bytes for view in counted.values()) - values
-    compact = _compact_bytes(proof, roots[0]) if len(roots) == 1 else None
+    shared = sum(view.hash is not None and view.kind != "unreached" for view in views) > len(counted)
+    compact = _compact_bytes(proof, roots[0]) if len(roots) == 1 and not shared else None
     return Totals(len(proof), proof.proof_bytes, structure, values, unreached, compact)
 
 

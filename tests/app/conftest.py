@@ -1,30 +1,14 @@
 """What the front door's tests share: a command that runs in this process, and files to hand it."""
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from command_line import Command, Ended, Refused, Written
+from file_contents import contents
 from relaycast.cli import execute
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How a command line ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Command = Callable[..., Ended]
 
 
 @pytest.fixture
@@ -41,7 +25,7 @@ def relaycast(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: p
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Callable[..., str]:
+def file(tmp_path: Path) -> Written:
     """Write a file and return its name."""
 
     def write(content: str | bytes | list[Any] | dict[str, Any], name: str = "input.json") -> str:
@@ -53,8 +37,8 @@ def file(tmp_path: Path) -> Callable[..., str]:
 
 
 @pytest.fixture
-def refused(relaycast: Command, tmp_path: Path) -> Callable[..., str]:
-    """Run a command line that must be refused: exit code 2, one line, nothing printed, nothing written; return the line."""
+def refused(relaycast: Command, tmp_path: Path) -> Refused:
+    """Run a command line that must be refused: exit code 2, nothing printed or written; return the line that says it."""
 
     def run(*arguments: str) -> str:
         before = contents(tmp_path)
@@ -68,8 +52,3 @@ def refused(relaycast: Command, tmp_path: Path) -> Callable[..., str]:
         return ended.err.removeprefix("relaycast: ").rstrip("\n")
 
     return run
-
-
-def contents(folder: Path) -> dict[str, bytes | None]:
-    """Return everything in ``folder``: files with what they hold, folders with nothing."""
-    return {str(path): path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}

@@ -33,7 +33,10 @@ case "$1 ${2-}" in
 esac
 """
 
-TOOLS = "cat chmod cksum cp date dirname grep mkdir mktemp mv readlink rm sh sleep tail".split()
+TOOLS = (
+    "cat", "chmod", "cksum", "cp", "date", "dirname", "grep", "mkdir", "mktemp", "mv", "readlink", "rm", "sh", "sleep",
+    "tail",
+)  # fmt: skip
 """All that a start may need beside Python."""
 
 
@@ -92,7 +95,7 @@ def begun(clone: Path) -> None:
     raise AssertionError("the install did not begin")
 
 
-def test_the_first_start_installs_and_says_so_in_one_line(clone):
+def test_the_first_start_installs_and_says_so_in_one_line(clone: Path) -> None:
     first = start(clone, "trie", "root", "-")
     assert first.stdout == "relaycast runs: trie root -\n"
     assert first.stderr.startswith("relaycast: installing relaycast into .venv, once ... done in ")
@@ -100,13 +103,13 @@ def test_the_first_start_installs_and_says_so_in_one_line(clone):
     assert leftovers(clone) == [".venv"]
 
 
-def test_the_second_start_installs_nothing_and_says_nothing(clone):
+def test_the_second_start_installs_nothing_and_says_nothing(clone: Path) -> None:
     start(clone)
     second = start(clone, "demo")
     assert (second.stdout, second.stderr, installs(clone)) == ("relaycast runs: demo\n", "", 1)
 
 
-def test_it_works_through_a_link(clone):
+def test_it_works_through_a_link(clone: Path) -> None:
     (clone.parent / "elsewhere").mkdir()
     link = clone.parent / "elsewhere" / "rc"
     link.symlink_to(Path("..") / clone.name / "relaycast")
@@ -114,7 +117,7 @@ def test_it_works_through_a_link(clone):
     assert leftovers(clone) == [".venv"]
 
 
-def test_a_changed_pyproject_installs_again_into_the_same_environment(clone):
+def test_a_changed_pyproject_installs_again_into_the_same_environment(clone: Path) -> None:
     start(clone)
     keepsake = clone / ".venv" / "keepsake"
     keepsake.touch()
@@ -124,14 +127,14 @@ def test_a_changed_pyproject_installs_again_into_the_same_environment(clone):
     assert keepsake.exists()
 
 
-def test_a_moved_clone_installs_again(clone):
+def test_a_moved_clone_installs_again(clone: Path) -> None:
     start(clone)
     moved = clone.rename(clone.parent / "moved")
     assert start(moved).returncode == 0
     assert installs(moved) == 2
 
 
-def test_an_environment_that_a_user_made_is_kept(clone):
+def test_an_environment_that_a_user_made_is_kept(clone: Path) -> None:
     (clone / ".venv" / "bin").mkdir(parents=True)
     shutil.copy(clone.parent / "bin" / "python3", clone / ".venv" / "bin" / "python")
     (clone / ".venv" / "mine").touch()
@@ -141,7 +144,7 @@ def test_an_environment_that_a_user_made_is_kept(clone):
     assert (clone / ".venv" / "mine").exists()
 
 
-def test_an_old_python_is_refused_in_one_line(clone):
+def test_an_old_python_is_refused_in_one_line(clone: Path) -> None:
     refused = start(clone, FAKE_TOO_OLD="1")
     assert refused.returncode == 2
     assert refused.stderr == (
@@ -151,7 +154,7 @@ def test_an_old_python_is_refused_in_one_line(clone):
     assert leftovers(clone) == []
 
 
-def test_a_failed_install_says_why_in_one_line_and_leaves_nothing(clone):
+def test_a_failed_install_says_why_in_one_line_and_leaves_nothing(clone: Path) -> None:
     failed = start(clone, FAKE_FAILS="1")
     assert failed.returncode == 2
     assert "install failed: ERROR: no matching distribution; the whole log is " in failed.stderr
@@ -159,7 +162,7 @@ def test_a_failed_install_says_why_in_one_line_and_leaves_nothing(clone):
     assert leftovers(clone) == []
 
 
-def test_a_folder_that_cannot_be_written_is_named(clone):
+def test_a_folder_that_cannot_be_written_is_named(clone: Path) -> None:
     mkdir = clone.parent / "bin" / "mkdir"
     mkdir.unlink()
     mkdir.write_text("#!/bin/sh\nexit 1\n")
@@ -172,7 +175,7 @@ def test_a_folder_that_cannot_be_written_is_named(clone):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_install_leaves_nothing_half_made(clone, number):
+def test_an_interrupted_install_leaves_nothing_half_made(clone: Path, number: int) -> None:
     process = subprocess.Popen(
         [clone / "relaycast"], env=environment(clone, FAKE_SLOW="30"), stderr=subprocess.PIPE, text=True
     )
@@ -186,7 +189,7 @@ def test_an_interrupted_install_leaves_nothing_half_made(clone, number):
     assert start(clone).returncode == 0
 
 
-def test_of_two_starts_one_installs_and_both_run(clone):
+def test_of_two_starts_one_installs_and_both_run(clone: Path) -> None:
     starts = [
         subprocess.Popen(
             [clone / "relaycast", str(number)],
@@ -200,11 +203,11 @@ def test_of_two_starts_one_installs_and_both_run(clone):
     said = [process.communicate(timeout=60) for process in starts]
     assert [out for out, _ in said] == ["relaycast runs: 0\n", "relaycast runs: 1\n"]
     assert installs(clone) == 1
-    assert sorted(err for _, err in said)[0] == "relaycast: another start is installing, waiting for it\n"
+    assert min(err for _, err in said) == "relaycast: another start is installing, waiting for it\n"
     assert leftovers(clone) == [".venv"]
 
 
-def test_what_a_killed_start_left_is_cleared(clone):
+def test_what_a_killed_start_left_is_cleared(clone: Path) -> None:
     (clone / ".venv" / "half").mkdir(parents=True)
     (clone / ".venv.lock").mkdir()
     (clone / ".venv.lock" / "fresh").touch()

@@ -27,9 +27,14 @@ def value(number: int, size: int = 16) -> bytes:
     return (blake2_256(b"value/%d" % number) * (size // 32 + 1))[:size]
 
 
-def values(count: int, round_: int = 0, size: int = 16) -> dict[bytes, bytes]:
+def values(count: int, version: int = 0, size: int = 16) -> dict[bytes, bytes]:
     """Return a value of its own for each of ``count`` keys: equal values would share one node where they are large."""
-    return {key(number): value(1_000 * round_ + number, size) for number in range(count)}
+    return {key(number): value(1_000 * version + number, size) for number in range(count)}
+
+
+def deep_keys(count: int) -> list[bytes]:
+    """Return keys that part from 32 bytes of zero at one nibble after another: its path passes as many branches."""
+    return [int.to_bytes(0xF << 4 * (63 - depth), 32, "big") for depth in range(count)]
 
 
 def network(*, publishers: Iterable[int] = (PUBLISHER,), subscribers: Iterable[int] = (SUBSCRIBER,)) -> Network:

@@ -5,11 +5,23 @@ from dataclasses import replace
 
 import pytest
 
-from collator.networks import EVERYTHING, OTHER_PUBLISHER, PUBLISHER, SUBSCRIBER, keys, network, publish, run, values
+from collator.networks import (
+    EVERYTHING,
+    OTHER_PUBLISHER,
+    PUBLISHER,
+    SUBSCRIBER,
+    deep_keys,
+    key,
+    keys,
+    network,
+    publish,
+    run,
+    values,
+)
 from relaycast_collator import Collation, Collator, Genesis, Invariants, Network, modelled_genesis
 from relaycast_collator.records import VIOLATIONS_KEPT
 from relaycast_collator.relay_chain import RelayBlock
-from relaycast_pallets import PublishedEntry, derive_child_info
+from relaycast_pallets import Origin, PublishedEntry, derive_child_info
 from relaycast_pallets.policies import (
     AfterFirstKey,
     AllKeysOnChange,
@@ -38,7 +50,7 @@ def network_with(
     for publisher in (PUBLISHER, OTHER_PUBLISHER):
         net.subscribe(SUBSCRIBER, publisher, keys(8))
     for tick in range(8):
-        some = dict(list(values(8, tick, size).items())[tick % 2 :: 2])
+        some = dict(list(values(8, tick, size).items())[tick // 2 % 2 :: 2])
         publish(net, (PUBLISHER, OTHER_PUBLISHER)[tick % 2], some)
         net.step()
     run(net, 8)
@@ -108,9 +120,7 @@ MUTANTS: dict[str, Breaks] = {
         )
     ),
     "prune and verify set the same cursor": patched(
-        lambda collation: replace(
-            collation, pruning=replace(collation.pruning, cursor=(PUBLISHER, next(iter(values(1)))))
-        )
+        lambda collation: replace(collation, pruning=replace(collation.pruning, cursor=(PUBLISHER, key(0))))
     ),
     "the pruned proof is a part of the collected one": patched(
         lambda collation: replace(collation, collected=StorageProof(()))
@@ -171,8 +181,6 @@ def test_without_a_cache_old_values_may_be_told_again() -> None:
 
 @pytest.mark.upstream("clear_publisher_cache_clears_root")
 def test_values_may_be_told_again_after_the_cache_was_cleared() -> None:
-    from relaycast_pallets import Origin
-
     net = network_with()
     subscriber = net.parachains[SUBSCRIBER].subscriber
     subscriber.clear_publisher_cache(Origin.root(), PUBLISHER)
@@ -187,9 +195,8 @@ def test_values_may_be_told_again_after_the_cache_was_cleared() -> None:
 def test_a_disabled_publisher_loses_no_update() -> None:
     """It is left out: what it publishes is owed to nobody."""
     net = network()
-    deep = [bytes(20 - n) + bytes([0x10]) + bytes(11 + n) for n in range(20)]
     net.subscribe(SUBSCRIBER, PUBLISHER, [bytes(32)])
-    publish(net, PUBLISHER, dict.fromkeys([*deep, bytes(32)], b"deep"))
+    publish(net, PUBLISHER, dict.fromkeys([*deep_keys(20), bytes(32)], b"deep"))
     records = run(net, 6)
     assert [record.disabled for record in records if record.disabled] == [(PUBLISHER,)]
     assert net.invariants.ok

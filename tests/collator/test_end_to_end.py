@@ -11,6 +11,7 @@ from collator.networks import (
     PUBLISHER,
     SUBSCRIBER,
     SYSTEM_PUBLISHER,
+    deep_keys,
     deliveries,
     kept,
     key,
@@ -86,7 +87,8 @@ def test_a_value_expires_on_the_relay_chain_and_its_subscriber_knew_when() -> No
     publish(net, PUBLISHER, {key(2): b"for ever"})
     run(net, 3)
     assert ttl_states(net) == {key(0): ValidFor(3), key(1): ValidFor(50), key(2): Infinite()}
-    storage, expired = net.relay_chain.broadcaster.storage, {}
+    storage = net.relay_chain.broadcaster.storage
+    expired: dict[bytes, int] = {}
     for _ in range(4):
         records = net.step()
         expired |= {event.key: net.tick for event in net.relay_chain.head.events if isinstance(event, KeyExpired)}
@@ -131,7 +133,7 @@ def test_a_thousand_keys_arrive_and_the_cache_is_their_structure() -> None:
     publish(net, PUBLISHER, values(1_200))
     run(net, 8)
     assert kept(net, SUBSCRIBER) == values(1_200)
-    changed = {key(number): b"changed" for number in (0, 600, 1_199)}
+    changed: dict[bytes, bytes] = {key(number): b"changed" for number in (0, 600, 1_199)}
     publish(net, PUBLISHER, changed)
     records = run(net, 3)
     assert dict(told(records)) == changed
@@ -210,11 +212,9 @@ def test_of_a_publisher_that_changes_all_the_time_each_block_tells_the_newest() 
 @pytest.mark.upstream("publisher_pathological_trie")
 @pytest.mark.upstream("publisher_disabled_then_enabled")
 def test_a_publisher_with_a_deep_trie_is_disabled_and_harms_nobody() -> None:
-    """Eighteen keys part one nibble after another: the path to the first passes eighteen branches."""
+    """Keys that part one nibble after another lead a path past twenty branches; sixteen nodes are allowed."""
     net = network(publishers=(PUBLISHER, OTHER_PUBLISHER))
-    target = bytes(32)
-    nibbles = [number for number in range(20)]
-    deep = [int.to_bytes(0xF << (4 * (63 - depth)), 32, "big") for depth in nibbles]
+    target, deep = bytes(32), deep_keys(20)
     for publisher in (PUBLISHER, OTHER_PUBLISHER):
         net.subscribe(SUBSCRIBER, publisher, [target])
         publish(net, publisher, {target: b"fine"})
@@ -259,14 +259,15 @@ def test_a_collator_that_starts_again_goes_on_as_if_nothing_had_been() -> None:
 
 @pytest.mark.upstream("e2e_validator_restart")
 def test_a_validator_that_starts_from_nothing_reaches_the_same_heads() -> None:
-    """All that a block does follows from the inherents: they are executed again by a parachain that saw nothing else."""
-    net, inherents = network(subscribers=()), list[ParachainInherentData]()
-    subscriber = net.add_parachain(
-        SUBSCRIBER,
-        budget=EVERYTHING,
-        max_pov_size=4_000,
-        tamper=lambda inherent: inherents.append(inherent) or inherent,
-    )
+    """All that a block does follows from the inherents: they are executed again by one that saw nothing else."""
+    net = network(subscribers=())
+    inherents: list[ParachainInherentData] = []
+
+    def record(inherent: ParachainInherentData) -> ParachainInherentData:
+        inherents.append(inherent)
+        return inherent
+
+    subscriber = net.add_parachain(SUBSCRIBER, budget=EVERYTHING, max_pov_size=4_000, tamper=record)
     net.subscribe(SUBSCRIBER, PUBLISHER, keys(12))
     heads = []
     for tick in range(10):

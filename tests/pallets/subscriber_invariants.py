@@ -184,5 +184,5 @@ def all_hold(world: World, block: Block, told: ChangesTold) -> None:
     disabled_publishers_are_silent(world, block)
     omission_is_within_the_slack(world, block)
     if block.result.is_complete:
-        cache_is_exact(world)
         nothing_is_lost(world)
+        cache_is_exact(world)

@@ -121,7 +121,15 @@ class Arena:
         done = 0
         while done < count:
             done = put_entries(
-                self.entries, self.branches, self.slots, keys, values, done, count, external_from, self._path(keys, count)
+                self.entries,
+                self.branches,
+                self.slots,
+                keys,
+                values,
+                done,
+                count,
+                external_from,
+                self._path(keys, count),
             )
             if done < count:
                 self._grow(count - done)
@@ -260,7 +268,13 @@ class Arena:
     @property
     def memory_bytes(self) -> int:
         """Bytes of all tables."""
-        arrays = [*self.entries.key[:3], *self.entries.value[:3], *self.entries[2:], *self.branches, *self.slots]
+        arrays: list[npt.NDArray[Any]] = [
+            *self.entries.key[:3],
+            *self.entries.value[:3],
+            *self.entries[2:],
+            *self.branches,
+            *self.slots,
+        ]
         return sum(array.nbytes for array in arrays)
 
 

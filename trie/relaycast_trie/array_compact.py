@@ -27,17 +27,21 @@ class ArrayCompactProof(CompactProof):
     """A compact proof that keeps its nodes one after another; equal to any compact proof with the same nodes."""
 
     __slots__ = ("_nodes", "arrays")
+    _nodes: tuple[bytes, ...] | None
+    arrays: tuple[Bytes, Offsets]
 
     def __init__(self, data: Bytes, offsets: Offsets) -> None:
         object.__setattr__(self, "arrays", (data, offsets))
         object.__setattr__(self, "_nodes", None)
 
     @property
-    def nodes(self) -> tuple[bytes, ...]:  # type: ignore[override]
+    def nodes(self) -> tuple[bytes, ...]:
         """The nodes, in walking order."""
-        if self._nodes is None:
-            object.__setattr__(self, "_nodes", tuple(strings_in(*self.arrays)))
-        return self._nodes
+        known = self._nodes
+        if known is None:
+            known = tuple(strings_in(*self.arrays))
+            object.__setattr__(self, "_nodes", known)
+        return known
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CompactProof) and self.nodes == other.nodes
@@ -104,9 +108,7 @@ def _decode(given: Column, count: int) -> tuple[ArrayProof, bytes] | None:
     out = np.empty(int(offsets[-1]) + 64, np.uint8)
     hashes = np.empty(32 * count, np.uint8)
     places = np.empty(3 * count, np.int64)
-    decode_levels(
-        given, plans, ends, following, order, levels[: steps + 1], out, offsets, hashes, places, new_lanes()
-    )
+    decode_levels(given, plans, ends, following, order, levels[: steps + 1], out, offsets, hashes, places, new_lanes())
     out = out[: int(offsets[-1])]
     full = Column(out, offsets[:-1], (offsets[1:] - offsets[:-1]).astype(np.int32), -1)
     table = np.empty(4 << count.bit_length(), np.int32)

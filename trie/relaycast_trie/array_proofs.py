@@ -77,7 +77,7 @@ class ArrayValues(Mapping[bytes, bytes | None]):
     def _values(self) -> dict[bytes, bytes | None]:
         if self._source is not None:
             data, keys, places = self._source
-            view = memoryview(data)
+            view = memoryview(cast(Any, data))
             self._known = {
                 key: None if at == ABSENT else bytes(view[at : at + size])
                 for key, at, size in zip(keys, places[0::3].tolist(), places[1::3].tolist(), strict=True)

@@ -239,7 +239,7 @@ def warm_up() -> float:
     trie.update(keys[:2], keys[2:4])
     trie.remove(keys[4:6])
     proof = trie.prove(keys)
-    trace_paths(trie.root, [node for node in proof.nodes], keys)
+    trace_paths(trie.root, list(proof.nodes), keys)
     verify_many([trie.root], [proof], [keys])
     decode_compact(encode_compact(proof, trie.root), trie.root)
     trie.update([key + b"+" for key in keys], keys)

@@ -5,6 +5,7 @@ that comes from outside is checked here, so that no kernel reads beyond an array
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -87,7 +88,7 @@ def strings_in(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> l
     """Return the strings between consecutive offsets."""
     whole = data.tobytes()
     ends = offsets.tolist()
-    return [whole[start:end] for start, end in zip(ends[:-1], ends[1:], strict=True)]
+    return [whole[start:end] for start, end in pairwise(ends)]
 
 
 def strings_of(column: Column, count: int) -> list[bytes]:
@@ -112,7 +113,9 @@ def joined(columns: Iterable[tuple[Column, int]]) -> tuple[Column, int]:
         at.append(spread.at[:count] + shift)
         sizes.append(spread.size[:count])
         shift += len(column.data)
-    return Column(np.concatenate([column.data for column, _ in parts]), np.concatenate(at), np.concatenate(sizes), -1), total
+    return Column(
+        np.concatenate([column.data for column, _ in parts]), np.concatenate(at), np.concatenate(sizes), -1
+    ), total
 
 
 def spread_out(column: Column, count: int) -> Column:

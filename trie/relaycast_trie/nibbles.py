@@ -26,6 +26,8 @@ def from_nibbles(path: bytes) -> bytes:
 
 def pack(path: bytes) -> bytes:
     """Return ``path`` as a node encodes its partial key: right-aligned, an odd first nibble alone in its byte."""
+    if not path:
+        return b""
     digits = path.translate(_DIGITS).decode()
     return bytes.fromhex("0" + digits if len(path) % 2 else digits)
 

@@ -32,6 +32,7 @@ ESCAPE = b"\x01"
 """What a compact proof puts before a node whose value follows it."""
 
 HASH_CHILD = HASH_LENGTH << 2
+_HASH_CHILD = bytes([HASH_CHILD])
 """The compact length before a child that is named by its hash, as most are."""
 
 CACHED_NODES = 1 << 14
@@ -75,7 +76,7 @@ def encode_branch(
     for index, child in enumerate(children):
         if child is not None:
             bitmap |= 1 << index
-            parts.append(encode_bytes(child))
+            parts.append(_HASH_CHILD + child if len(child) == HASH_LENGTH else encode_bytes(child))
     parts[2] = bitmap.to_bytes(2, "little")
     return b"".join(parts)
 

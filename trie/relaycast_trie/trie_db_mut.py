@@ -14,6 +14,8 @@ from relaycast_trie.nibbles import shared_length, to_nibbles
 from relaycast_trie.node import CHILDREN, Branch, Empty, HashedValue, Value
 from relaycast_trie.node_codec import StateVersion, decode_known_node, encode_branch, encode_leaf
 
+_NIBBLES = [bytes([nibble]) for nibble in range(CHILDREN)]
+
 
 class _NewValue:
     """An external value that is not in the database yet."""
@@ -103,9 +105,10 @@ class TrieDBMut:
         trail: list[tuple[_MutableNode, int]] = []
         node, depth = self._top_node(), 0
         while True:
-            rest = path[depth:]
-            shared = shared_length(node.partial, rest)
-            if shared < len(node.partial):
+            partial = node.partial
+            if not path.startswith(partial, depth):
+                rest = path[depth:]
+                shared = shared_length(partial, rest)
                 self._touch([*trail, (node, depth)], path)
                 branch = self._split(node, shared, rest, stored)
                 if not trail:
@@ -115,20 +118,21 @@ class TrieDBMut:
                     assert parent.children is not None
                     parent.children[path[depth - 1]] = branch
                 return
-            if shared == len(rest):
-                self._overwrite([*trail, (node, depth)], path, value, stored)
-                return
             trail.append((node, depth))
+            end = depth + len(partial)
+            if end == len(path):
+                self._overwrite(trail, path, value, stored)
+                return
             children = node.children
-            child = None if children is None else children[rest[shared]]
+            child = None if children is None else children[path[end]]
             if child is None:
                 self._touch(trail, path)
                 if node.children is None:
                     node.children = [None] * CHILDREN
-                node.children[rest[shared]] = _MutableNode(rest[shared + 1 :], stored)
+                node.children[path[end]] = _MutableNode(path[end + 1 :], stored)
                 return
-            depth += shared + 1
-            node = self._child(node, rest[shared], path[:depth])
+            depth = end + 1
+            node = child if isinstance(child, _MutableNode) else self._child(node, path[end], path[:depth])
 
     def remove(self, key: bytes) -> None:
         """Remove ``key`` if it is there."""
@@ -190,9 +194,13 @@ class TrieDBMut:
         while stack:
             node, path = stack.pop()
             changed.append((node, path))
-            for index, child in enumerate(node.children or ()):
-                if isinstance(child, _MutableNode) and child.reference is None:
-                    stack.append((child, path + node.partial + bytes([index])))
+            if node.children is not None:
+                below = path + node.partial
+                stack += [
+                    (child, below + _NIBBLES[index])
+                    for index, child in enumerate(node.children)
+                    if type(child) is _MutableNode and child.reference is None
+                ]
         return changed
 
     def _encode(self, node: _MutableNode, path: bytes, inserted: list[tuple[bytes, bytes, bytes]]) -> bytes:
@@ -259,7 +267,8 @@ class TrieDBMut:
     def _touch(self, trail: list[tuple[_MutableNode, int]], path: bytes) -> None:
         """Mark the nodes on a path as changed, and what stands for them in the database as removed."""
         for node, depth in trail:
-            self._forget(node, path[:depth])
+            if node.reference is not None:
+                self._forget(node, path[:depth])
 
     def _forget(self, node: _MutableNode, path: bytes) -> None:
         if node.reference is not None and len(node.reference) == HASH_LENGTH:
@@ -340,9 +349,11 @@ def _net(inserted: list[tuple[bytes, bytes, bytes]], removed: list[tuple[bytes, 
     """Return the changes without what is both removed and inserted at the same path."""
     taken = Counter(removed)
     kept = []
-    for path, node_hash, data in inserted:
-        if taken[path, node_hash] > 0:
-            taken[path, node_hash] -= 1
+    for change in inserted:
+        path, node_hash, _ = change
+        count = taken.get((path, node_hash), 0)
+        if count:
+            taken[path, node_hash] = count - 1
         else:
-            kept.append((path, node_hash, data))
+            kept.append(change)
     return PruningJournal(tuple(kept), tuple(taken.elements()))

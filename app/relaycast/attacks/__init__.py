@@ -1,0 +1,26 @@
+"""Attacks on a running network, seeded and in seconds: what they cost, whom they harm, what catches them.
+
+``spam`` floods the relay chain with messages, ``depth`` publishes under crafted keys, ``omit`` and ``extra`` are
+collators that lie about the relay chain's state. Each returns a report that prints, compares and encodes to JSON.
+"""
+
+from relaycast.attacks.bystander import Bystander, Carried, Service
+from relaycast.attacks.crafted_keys import DepthReport, crafted_keys, depth
+from relaycast.attacks.lying_collator import LieReport, LieRow, extra, omit
+from relaycast.attacks.message_flood import FloodBlock, SpamReport, spam
+
+__all__ = [
+    "Bystander",
+    "Carried",
+    "DepthReport",
+    "FloodBlock",
+    "LieReport",
+    "LieRow",
+    "Service",
+    "SpamReport",
+    "crafted_keys",
+    "depth",
+    "extra",
+    "omit",
+    "spam",
+]

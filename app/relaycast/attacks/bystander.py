@@ -38,7 +38,9 @@ class Bystander(Struct, frozen=True, kw_only=True):
     def harmed(self) -> bool:
         """Whether anything arrives less often, or later."""
         before, after = self.alone, self.attacked
-        slower = after.latency_blocks.p99 > before.latency_blocks.p99 or after.latency_blocks.max > before.latency_blocks.max
+        slower = (
+            after.latency_blocks.p99 > before.latency_blocks.p99 or after.latency_blocks.max > before.latency_blocks.max
+        )
         return slower or after.callbacks < before.callbacks or after.conflated > before.conflated
 
 
@@ -82,7 +84,9 @@ def add_bystanders(
         network.subscribe(subscriber, feed.para_id, list(feed.keys))
 
 
-def bystander(publisher: int, subscriber: int, alone: Sequence[BlockRecord], attacked: Sequence[BlockRecord]) -> Bystander:
+def bystander(
+    publisher: int, subscriber: int, alone: Sequence[BlockRecord], attacked: Sequence[BlockRecord]
+) -> Bystander:
     """Return what a publisher's readers got in two runs."""
     services = [_service(_deliveries(records, publisher)) for records in (alone, attacked)]
     return Bystander(publisher=publisher, subscriber=subscriber, alone=services[0], attacked=services[1])

@@ -30,6 +30,8 @@ VALUE_BYTES = 32
 """Long enough to stand outside of its node, so that every node of the path has a hash."""
 
 STRIKE_AT = 6
+FEWEST_BLOCKS = STRIKE_AT + 3
+"""The subscriber learns of a value two blocks after it was sent."""
 
 
 class DepthReport(Struct, frozen=True, kw_only=True):
@@ -72,7 +74,9 @@ class DepthReport(Struct, frozen=True, kw_only=True):
     @property
     def contained(self) -> bool:
         """Whether the limit did what it is for: the attacker is out, nothing of it comes through, the others go on."""
-        return self.disabled_at is not None and not (self.disabled_alone or self.attacker_callbacks_after or self.harmed)
+        return self.disabled_at is not None and not (
+            self.disabled_alone or self.attacker_callbacks_after or self.harmed
+        )
 
     def __repr__(self) -> str:
         when = "never" if self.disabled_at is None else f"at block {self.disabled_at}"
@@ -98,9 +102,9 @@ def _parting_at(target: SubscribedKey, depth: int) -> SubscribedKey:
 
 def depth(*, limit: int = 16, blocks: int = 20, seed: int = 0) -> DepthReport:
     """Attack a subscriber whose ``MaxTrieDepth`` is ``limit``, over ``blocks`` blocks."""
-    if not LOWEST_LIMIT <= limit <= HIGHEST_LIMIT or blocks <= STRIKE_AT + 2:
+    if not LOWEST_LIMIT <= limit <= HIGHEST_LIMIT or blocks < FEWEST_BLOCKS:
         raise ValueError(
-            f"a limit of {LOWEST_LIMIT} to {HIGHEST_LIMIT} and at least {STRIKE_AT + 3} blocks, got {limit} and {blocks}"
+            f"a limit of {LOWEST_LIMIT} to {HIGHEST_LIMIT} and {FEWEST_BLOCKS} blocks or more, got {limit} and {blocks}"
         )
     alone, attacked = _Griefing(limit, seed), _Griefing(limit, seed)
     for _ in range(blocks):

@@ -44,7 +44,7 @@ OTHER_INSTRUCTIONS = Weight(10_000_000)
 
 
 class FloodBlock(Struct, frozen=True, kw_only=True):
-    """One relay block under the flood; ``weight_share`` is of the block's limit, queues are as the block leaves them."""
+    """One relay block under the flood: ``weight_share`` of its limit, and the queues as it leaves them."""
 
     block: int
     ref_time: int
@@ -108,7 +108,9 @@ class SpamReport(Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         harm = "others were harmed" if self.harmed else "nobody else was harmed"
-        return f"<SpamReport {self.published:,} published in {self.blocks} blocks by {self.parachains} parachains, {harm}>"
+        return (
+            f"<SpamReport {self.published:,} published in {self.blocks} blocks by {self.parachains} parachains, {harm}>"
+        )
 
 
 class _Spammer:
@@ -139,7 +141,7 @@ class _Spammer:
 
 
 def spam(*, blocks: int = 12, parachains: int = 8, value_bytes: int = 2_048, seed: int = 0) -> SpamReport:
-    """Flood a relay chain for ``blocks`` blocks from ``parachains`` parachains, with values of ``value_bytes`` bytes."""
+    """Flood a relay chain for some ``blocks`` from some ``parachains``, with values of ``value_bytes`` bytes."""
     if blocks < 1 or not 1 <= parachains <= MAX_PARACHAINS or not 0 <= value_bytes <= MAX_PUBLISH_VALUE_BYTES:
         raise ValueError(
             f"at least one block, 1 to {MAX_PARACHAINS} parachains and values of at most {MAX_PUBLISH_VALUE_BYTES} "

@@ -27,7 +27,9 @@ Flavour = Annotated[
 ]
 Publications = Annotated[
     list[str] | None,
-    Parameter(name="--publish", help="0xKEY=0xVALUE or 0xKEY=0xVALUE@TTL instead of a file; may be given several times"),
+    Parameter(
+        name="--publish", help="0xKEY=0xVALUE or 0xKEY=0xVALUE@TTL instead of a file; may be given several times"
+    ),
 ]
 
 PUBLICATION = "0xKEY=0xVALUE or 0xKEY=0xVALUE@TTL"
@@ -48,8 +50,8 @@ def encode(
 ) -> ExitCode:
     """Print the 0x SCALE bytes of a message: VersionedXcm::V5.
 
-    FILE is JSON: {"V5": [..]} or the list of instructions alone, with the field names of Rust. --publish writes a message
-    of Publish instructions without a file.
+    FILE is JSON: {"V5": [..]} or the list of instructions alone, with the field names of Rust. --publish writes a
+    message of Publish instructions without a file.
 
     Example: echo '["ClearOrigin"]' | relaycast xcm encode -
     """
@@ -76,7 +78,9 @@ def encode(
 
 @app.command
 def decode(
-    message: Annotated[str, Parameter(help="0x hex, a file that holds it or the bytes themselves, or - for standard input")],
+    message: Annotated[
+        str, Parameter(help="0x hex, a file that holds it or the bytes themselves, or - for standard input")
+    ],
     /,
     *,
     flavour: Flavour = "entry",
@@ -84,8 +88,8 @@ def decode(
 ) -> ExitCode:
     """Print what every byte of a message means: offset, bytes, meaning.
 
-    Bytes that are no VersionedXcm::V5 are shown as far as they can be read; then one line says where they go wrong, and the
-    exit code is 2.
+    Bytes that are no VersionedXcm::V5 are shown as far as they can be read; then one line says where they go wrong, and
+    the exit code is 2.
 
     Example: relaycast xcm decode 0x05040a
     """
@@ -106,11 +110,11 @@ def decode(
 def _codec(flavour: str) -> "XcmCodec":
     from relaycast_xcm import XcmCodec, XcmFlavour  # noqa: PLC0415
 
-    makers = {"entry": XcmFlavour.entry, "items": XcmFlavour.items, "pairs": XcmFlavour.pairs}
-    return XcmCodec(makers[flavour]())
+    flavours = (XcmFlavour.entry(), XcmFlavour.items(), XcmFlavour.pairs())
+    return XcmCodec({it.name: it for it in flavours}[flavour])
 
 
-def _publications(texts: list[str], flavour: str) -> list[dict[str, Any]]:
+def _publications(texts: list[str], flavour: str) -> Any:
     """Return the message that ``--publish`` stands for, as its JSON."""
     entries = [_publication(text, flavour) for text in texts]
     if flavour == "entry":
@@ -209,21 +213,19 @@ def _undecodable(error: "CodecError", path: str, data: bytes, place: str) -> Bad
 def _mismatch(error: "CodecError") -> tuple[str, str]:
     from relaycast_xcm import BoundExceeded, UnknownVariant, UnsupportedVariant, UnsupportedVersion  # noqa: PLC0415
 
-    match error:
-        case UnsupportedVersion():
-            return f"version {error.version}", "version 5"
-        case UnknownVariant():
-            return f"variant {error.index}", f"a variant of {error.type_name} in XCM V5"
-        case UnsupportedVariant():
-            return f"{error.variant} ({error.index})", f"a variant of {error.type_name} that relaycast reads"
-        case BoundExceeded():
-            return f"{error.count} items", f"at most {error.limit} in a {error.type_name}"
+    found = {
+        UnsupportedVersion: ("version {0.version}", "version 5"),
+        UnknownVariant: ("variant {0.index}", "a variant of {0.type_name} in XCM V5"),
+        UnsupportedVariant: ("{0.variant} ({0.index})", "a variant of {0.type_name} that relaycast reads"),
+        BoundExceeded: ("{0.count} items", "at most {0.limit} in a {0.type_name}"),
+    }.get(type(error))
+    if found is not None:
+        return found[0].format(error), found[1].format(error)
     if short := _SHORT.match(error.reason):
         unit = "byte" if short["what"].startswith("bytes") else "item"
         return _counted(int(short["left"]), "byte"), _counted(int(short["wanted"]), unit)
-    if rest := _REST.match(error.reason):
-        return f"{_counted(int(rest['count']), 'byte')} more", "the end of the message"
-    return error.reason, "VersionedXcm::V5"
+    rest = _REST.match(error.reason)
+    return (f"{_counted(int(rest['count']), 'byte')} more", "the end") if rest else (error.reason, "VersionedXcm::V5")
 
 
 def _counted(count: int, unit: str) -> str:

@@ -14,10 +14,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import binding, ir
 from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
-from relaycast_trie.kernels.memory import JIT, Bytes, Int64s, Words, _address, allocating_kernel, copy128, copy_padded, inlined, kernel, store64
+from relaycast_trie.kernels.memory import (
+    JIT,
+    Bytes,
+    Int64s,
+    Words,
+    _address,
+    allocating_kernel,
+    cgutils,
+    copy128,
+    copy_padded,
+    inlined,
+    intrinsic,
+    kernel,
+    store64,
+)
 
 LANES = 8 if binding.get_host_cpu_features().get("avx512f", False) else 4
 BLOCK = 128
@@ -253,7 +265,13 @@ else:
         return Lanes(np.zeros(0, np.uint64), np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.int64))
 
     def hash_messages(
-        lanes: Lanes, data: Bytes, starts: Int64s, sizes: Int64s, count: int, out: Bytes, slots: Int64s
+        lanes: Lanes,  # noqa: ARG001 - hashlib needs no room
+        data: Bytes,
+        starts: Int64s,
+        sizes: Int64s,
+        count: int,
+        out: Bytes,
+        slots: Int64s,
     ) -> None:
         """Write the hash of ``data[starts[i] : starts[i] + sizes[i]]`` to ``out[slots[i] : slots[i] + 32]``."""
         for i in range(count):

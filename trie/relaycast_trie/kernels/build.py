@@ -6,7 +6,7 @@ open on a stack until a key parts higher up. The order of hashing comes out of i
 
 import numpy as np
 
-from relaycast_trie.kernels.memory import Int32s, Int64s, inlined, kernel
+from relaycast_trie.kernels.memory import Int32s, Int64s, inlined, int64, kernel
 from relaycast_trie.kernels.tables import (
     DEPTH,
     NO_START,
@@ -54,27 +54,25 @@ def build_branches(
     result[0] = 0
     at, size = place(entries.key, 0) if count else (0, 0)
     for i in range(1, count + 1):
-        shared = np.int64(-1)
+        shared = int64(-1)
         next_at, next_size = at, size
         if i < count:
             next_at, next_size = place(entries.key, i)
             shared = shared_nibbles(entries.key.data, at, size, entries.key.data, next_at, next_size)
             if shared == 2 * next_size:
                 return UNSORTED
-            if shared < 2 * size and nibble(entries.key.data, at, shared) > nibble(
-                entries.key.data, next_at, shared
-            ):
+            if shared < 2 * size and nibble(entries.key.data, at, shared) > nibble(entries.key.data, next_at, shared):
                 return UNSORTED
-        node = np.int64(i)
+        node = int64(i)
         while top >= 0 and branches.row[stack[top], DEPTH] > shared:
-            parent = np.int64(stack[top])
+            parent = int64(stack[top])
             _attach(entries, branches, heights, node, parent, at)
             node = -(parent + 1)
             top -= 1
         if shared < 0:
             result[0] = node
         elif top >= 0 and branches.row[stack[top], DEPTH] == shared:
-            _attach(entries, branches, heights, node, np.int64(stack[top]), at)
+            _attach(entries, branches, heights, node, int64(stack[top]), at)
         else:
             if used == len(branches.row):
                 return FULL
@@ -85,7 +83,7 @@ def build_branches(
                 entries.start[i - 1] = NO_START
                 heights[used] = 1
             else:
-                _attach(entries, branches, heights, node, np.int64(used), at)
+                _attach(entries, branches, heights, node, int64(used), at)
             top += 1
             stack[top] = used
             used += 1
@@ -103,9 +101,9 @@ def order_by_height(heights: Int32s, count: int, order: Int32s, levels: Int64s) 
 
     Those of height ``h`` are ``order[levels[h] : levels[h + 1]]``; ``levels`` is all zero and has room for that.
     """
-    steps = np.int64(0)
+    steps = int64(0)
     for i in range(count):
-        steps = max(steps, np.int64(heights[i]) + 1)
+        steps = max(steps, int64(heights[i]) + 1)
         levels[heights[i]] += 1
     for height in range(1, steps):
         levels[height] += levels[height - 1]

@@ -27,7 +27,7 @@ from relaycast_trie.kernels.decode import (
     read_length,
 )
 from relaycast_trie.kernels.encode import header_size, write_header
-from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy, copy32, kernel
+from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy, copy32, int64, kernel
 from relaycast_trie.kernels.tables import Column, nibble
 from relaycast_trie.kernels.verify import look_up
 
@@ -40,14 +40,14 @@ NO_NODE = -1
 def _value_end(plans: Int64s, row: int) -> int:
     """Return where the value of a planned leaf or branch ends."""
     if plans[row + VALUE_SIZE] == NO_VALUE:
-        return plans[row + CHILDREN]
-    return plans[row + VALUE_AT] + (32 if plans[row + VALUE_SIZE] == HASHED else plans[row + VALUE_SIZE])
+        return int64(plans[row + CHILDREN])
+    return int64(plans[row + VALUE_AT]) + (32 if plans[row + VALUE_SIZE] == HASHED else plans[row + VALUE_SIZE])
 
 
 @kernel
 def _write_head(data: Bytes, plans: Int64s, row: int, out: Bytes, at: int, kind: int, mask: int) -> int:
     """Write another header, then the partial key and the bitmap of a planned node; return where they end."""
-    count = plans[row + COUNT]
+    count = int64(plans[row + COUNT])
     at = write_header(out, at, kind, mask, count)
     size = (count + 1) // 2 + (2 if plans[row + KIND] == BRANCH else 0)
     copy(out, at, data, plans[row + PARTIAL], size)
@@ -71,7 +71,7 @@ def encode_walk(
     ``plans`` has one row, ``offsets`` bounds the number of nodes and ``out`` their bytes.
     """
     written = 0
-    at = np.int64(0)
+    at = int64(0)
     offsets[0] = at
     top = 0
     stack[0] = root
@@ -79,7 +79,7 @@ def encode_walk(
     while top >= 0:
         node = stack[top]
         top -= 1
-        start, size = nodes.at[node], np.int64(nodes.size[node])
+        start, size = nodes.at[node], int64(nodes.size[node])
         room = size + 3
         if written + 2 >= len(offsets) or top + 18 >= len(stack) or at + room > len(out):
             return GIVE_UP
@@ -93,7 +93,7 @@ def encode_walk(
             continue
         if plans[COUNT] >= MAX_COUNT:
             return GIVE_UP
-        value = np.int64(NO_NODE)
+        value = int64(NO_NODE)
         if plans[VALUE_SIZE] == HASHED:
             value = look_up(hashes, table, mask, data, plans[VALUE_AT])
         if value >= 0:
@@ -112,7 +112,7 @@ def encode_walk(
             while ways:
                 ways &= ways - 1
                 length, place = read_length(data, place, start + size)
-                child = look_up(hashes, table, mask, data, place) if length == 32 else np.int64(NO_NODE)
+                child = look_up(hashes, table, mask, data, place) if length == 32 else int64(NO_NODE)
                 if child >= 0:
                     out[at] = 0
                     at += 1
@@ -133,8 +133,8 @@ def encode_walk(
         if value >= 0:
             if at + nodes.size[value] > len(out):
                 return GIVE_UP
-            copy(out, at, data, nodes.at[value], np.int64(nodes.size[value]))
-            at += np.int64(nodes.size[value])
+            copy(out, at, data, nodes.at[value], int64(nodes.size[value]))
+            at += int64(nodes.size[value])
             written += 1
             offsets[written] = at
     return written
@@ -157,14 +157,14 @@ def plan_compact(
     ``heights`` is 0 for values and otherwise one more than those of the children left out, ``ends`` where a
     node ends in the data, ``offsets`` where full nodes begin and end. ``left`` is room for one number a node.
     """
-    open_node = np.int64(NO_NODE)
-    at = np.int64(0)
+    open_node = int64(NO_NODE)
+    at = int64(0)
     offsets[0] = at
     i = 0
     while i < count:
         if i > 0 and open_node < 0:
             return GIVE_UP
-        start, size = nodes.at[i], np.int64(nodes.size[i])
+        start, size = nodes.at[i], int64(nodes.size[i])
         valued = size > 0 and nodes.data[start] == ESCAPE
         row = i * PLAN
         skip = 1 if valued else 0
@@ -198,18 +198,18 @@ def plan_compact(
         parents[i] = open_node
         heights[i] = 1
         left[i] = gaps
-        node = np.int64(i)
+        node = int64(i)
         if valued:
             i += 1
             parents[i] = -(node + 2)
             heights[i] = 0
-            at += np.int64(nodes.size[i])
+            at += int64(nodes.size[i])
             offsets[i + 1] = at
         i += 1
         while left[node] == 0:
-            parent = np.int64(parents[node])
+            parent = int64(parents[node])
             if parent < 0:
-                open_node = np.int64(NO_NODE)
+                open_node = int64(NO_NODE)
                 break
             heights[parent] = max(heights[parent], heights[node] + np.int32(1))
             left[parent] -= 1
@@ -224,11 +224,11 @@ def plan_compact(
 def _write_full(
     nodes: Column, i: int, plans: Int64s, ends: Int32s, hashes: Bytes, following: Int32s, out: Bytes, at: int
 ) -> None:
-    """Write a node with its hashes back; ``following`` names the next child left out, by the last one or by the parent."""
+    """Write a node with its hashes back; ``following`` names its first child left out, and after each the next."""
     data = nodes.data
     row = i * PLAN
     start = nodes.at[i]
-    end = start + np.int64(ends[i])
+    end = start + int64(ends[i])
     if data[start] == ESCAPE:
         branch = plans[row + KIND] == BRANCH
         at = _write_head(data, plans, row, out, at, 0x10 if branch else 0x20, 0x0F if branch else 0x1F)
@@ -243,7 +243,7 @@ def _write_full(
         at += size
     if plans[row + KIND] != BRANCH:
         return
-    child = np.int64(following[2 * i])
+    child = int64(following[2 * i])
     place = plans[row + CHILDREN]
     while place < end:
         if data[place] == 0:
@@ -251,7 +251,7 @@ def _write_full(
             copy32(out, at + 1, hashes, child * 32)
             at += 33
             place += 1
-            child = np.int64(following[2 * child + 1])
+            child = int64(following[2 * child + 1])
         else:
             length, first = read_length(data, place, end)
             size = first + length - place
@@ -266,7 +266,7 @@ def link_children(parents: Int32s, count: int, following: Int32s) -> None:
     for i in range(2 * count):
         following[i] = NO_NODE
     for i in range(count - 1, -1, -1):
-        parent = np.int64(parents[i])
+        parent = int64(parents[i])
         if parent >= 0:
             following[2 * i + 1] = following[2 * parent]
             following[2 * parent] = i
@@ -288,15 +288,15 @@ def decode_levels(
 ) -> None:
     """Write all full nodes and values to ``out`` and their hashes to ``hashes``.
 
-    ``order[levels[i] : levels[i + 1]]`` are the elements of height ``i``; ``places`` has room for three numbers for each.
+    ``order[levels[i] : levels[i + 1]]`` are the elements of height ``i``; ``places`` has room for three numbers each.
     """
     count = len(order)
     for level in range(len(levels) - 1):
         waiting = 0
         for k in range(levels[level], levels[level + 1]):
-            i = np.int64(order[k])
+            i = int64(order[k])
             if level == 0:
-                copy(out, offsets[i], nodes.data, nodes.at[i], np.int64(nodes.size[i]))
+                copy(out, offsets[i], nodes.data, nodes.at[i], int64(nodes.size[i]))
             else:
                 _write_full(nodes, i, plans, ends, hashes, following, out, offsets[i])
             places[waiting] = offsets[i]
@@ -318,7 +318,7 @@ def leads_to_prefix(
     node = root
     depth = 0
     size = 2 * len(prefix)
-    start, length = nodes.at[node], np.int64(nodes.size[node])
+    start, length = nodes.at[node], int64(nodes.size[node])
     while True:
         if not plan_node(nodes.data, start, length, plans, 0):
             return True
@@ -352,4 +352,4 @@ def leads_to_prefix(
             node = look_up(hashes, table, mask, nodes.data, start)
             if node < 0:
                 return False
-            start, length = nodes.at[node], np.int64(nodes.size[node])
+            start, length = nodes.at[node], int64(nodes.size[node])

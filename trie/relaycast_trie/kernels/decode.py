@@ -5,9 +5,7 @@ its bytes, where the children start, and whether every child is a hash, so that 
 decoder accepts exactly what ``node_codec.decode_node`` accepts.
 """
 
-import numpy as np
-
-from relaycast_trie.kernels.memory import Bytes, Int64s, count_ones, inlined, kernel
+from relaycast_trie.kernels.memory import Bytes, Int64s, count_ones, inlined, int64, kernel
 from relaycast_trie.kernels.tables import nibble, shared_nibbles
 
 PLAN = 8
@@ -24,48 +22,48 @@ MAX_COUNT = 0xFFFF
 def read_length(data: Bytes, at: int, end: int) -> tuple[int, int]:
     """Return a canonical compact length whose bytes are there, and where they start; (-1, 0) for anything else."""
     if at >= end:
-        return np.int64(-1), np.int64(0)
-    mode = np.int64(data[at]) & 3
+        return int64(-1), int64(0)
+    mode = int64(data[at]) & 3
     size = 1 if mode == 0 else 2 if mode == 1 else 4 if mode == 2 else 5
     if at + size > end:
-        return np.int64(-1), np.int64(0)
+        return int64(-1), int64(0)
     if mode == 0:
-        length = np.int64(data[at]) >> 2
+        length = int64(data[at]) >> 2
     elif mode == 1:
-        length = (np.int64(data[at]) | np.int64(data[at + 1]) << 8) >> 2
+        length = (int64(data[at]) | int64(data[at + 1]) << 8) >> 2
         if length < 1 << 6:
-            return np.int64(-1), np.int64(0)
+            return int64(-1), int64(0)
     else:
         first = 0 if mode == 2 else 1
         if mode == 3 and data[at] != 3:
-            return np.int64(-1), np.int64(0)
-        length = np.int64(0)
+            return int64(-1), int64(0)
+        length = int64(0)
         for i in range(4):
-            length |= np.int64(data[at + first + i]) << 8 * i
+            length |= int64(data[at + first + i]) << 8 * i
         if mode == 2:
             length >>= 2
         if length < (1 << 14 if mode == 2 else 1 << 30):
-            return np.int64(-1), np.int64(0)
+            return int64(-1), int64(0)
     if length > end - at - size:
-        return np.int64(-1), np.int64(0)
+        return int64(-1), int64(0)
     return length, at + size
 
 
 @kernel
 def _partial_count(data: Bytes, at: int, end: int, mask: int) -> tuple[int, int]:
-    count = np.int64(data[at]) & mask
+    count = int64(data[at]) & mask
     at += 1
     if count < mask:
         return count, at
     while count - 1 <= MAX_COUNT:
         if at >= end:
-            return np.int64(-1), at
-        more = np.int64(data[at])
+            return int64(-1), at
+        more = int64(data[at])
         at += 1
         count += more
         if more < 255:
             return count, at
-    return np.int64(MAX_COUNT), at
+    return int64(MAX_COUNT), at
 
 
 @kernel
@@ -92,7 +90,7 @@ def plan_node(data: Bytes, at: int, size: int, plans: Int64s, row: int) -> bool:
     end = at + size
     if size <= 0:
         return False
-    first = np.int64(data[at])
+    first = int64(data[at])
     hashed = False
     branch = False
     if first == 0:
@@ -118,11 +116,11 @@ def plan_node(data: Bytes, at: int, size: int, plans: Int64s, row: int) -> bool:
     plans[row + COUNT] = count
     plans[row + PARTIAL] = at
     at += (count + 1) // 2
-    ways = np.int64(0)
+    ways = int64(0)
     if branch:
         if at + 2 > end:
             return False
-        ways = np.int64(data[at]) | np.int64(data[at + 1]) << 8
+        ways = int64(data[at]) | int64(data[at + 1]) << 8
         if ways == 0:
             return False
         at += 2
@@ -149,11 +147,11 @@ def child_place(data: Bytes, plans: Int64s, row: int, way: int) -> tuple[int, in
     """Return where the reference to the child ``way`` of a planned branch starts, and its bytes; (0, -1) for none."""
     ways = plans[row + WAYS]
     if not ways >> way & 1:
-        return np.int64(0), np.int64(-1)
+        return int64(0), int64(-1)
     before = ways & ((1 << way) - 1)
     at = plans[row + CHILDREN]
     if plans[row + UNIFORM]:
-        return at + 33 * count_ones(before) + 1, np.int64(32)
+        return at + 33 * count_ones(before) + 1, int64(32)
     while before:
         before &= before - 1
         length, start = read_length(data, at, len(data))
@@ -171,14 +169,14 @@ def partial_fits(nodes: Bytes, plans: Int64s, row: int, keys: Bytes, at: int, si
         return False
     if (count ^ depth) & 1:
         odd = count & 1
-        for i in range(count):
-            if nibble(nodes, packed, i + odd) != nibble(keys, at, depth + i):
-                return False
-        return True
+        i = 0
+        while i < count and nibble(nodes, packed, i + odd) == nibble(keys, at, depth + i):
+            i += 1
+        return bool(i == count)
     if count & 1:
-        if nodes[packed] != nibble(keys, at, depth):
+        if int64(nodes[packed]) != nibble(keys, at, depth):
             return False
         packed += 1
         depth += 1
     part = count >> 1
-    return shared_nibbles(nodes, packed, part, keys, at + (depth >> 1), part) == 2 * part
+    return bool(shared_nibbles(nodes, packed, part, keys, at + (depth >> 1), part) == 2 * part)

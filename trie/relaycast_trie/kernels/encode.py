@@ -8,7 +8,19 @@ from typing import NamedTuple
 import numpy as np
 
 from relaycast_trie.kernels.blake2b import Lanes, hash_messages, new_lanes
-from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, allocating_kernel, copy, copy32, copy_loose, inlined, kernel, lowest_bit
+from relaycast_trie.kernels.memory import (
+    Bytes,
+    Int32s,
+    Int64s,
+    allocating_kernel,
+    copy,
+    copy32,
+    copy_loose,
+    inlined,
+    int64,
+    kernel,
+    lowest_bit,
+)
 from relaycast_trie.kernels.tables import (
     DEPTH,
     EXTERNAL,
@@ -142,7 +154,7 @@ def _write_value(entries: Entries, entry: int, out: Bytes, at: int) -> int:
 def write_leaf(entries: Entries, entry: int, out: Bytes, at: int) -> int:
     """Write the leaf of an entry and return where it ends."""
     key_at, key_size = place(entries.key, entry)
-    start = np.int64(entries.start[entry])
+    start = int64(entries.start[entry])
     count = 2 * key_size - start
     if entries.state[entry] & EXTERNAL:
         at = write_header(out, at, 0x20, 0x1F, count)
@@ -155,9 +167,9 @@ def write_leaf(entries: Entries, entry: int, out: Bytes, at: int) -> int:
 @inlined
 def write_branch(entries: Entries, branches: Branches, branch: int, out: Bytes, at: int) -> int:
     """Write a branch whose children's references are there and return where it ends; 32 bytes beyond may change."""
-    start = np.int64(branches.row[branch, START])
-    depth = np.int64(branches.row[branch, DEPTH])
-    valued = np.int64(branches.row[branch, VALUED]) - 1
+    start = int64(branches.row[branch, START])
+    depth = int64(branches.row[branch, DEPTH])
+    valued = int64(branches.row[branch, VALUED]) - 1
     kind, mask = 0x80, 0x3F
     if valued >= 0:
         kind = 0xC0
@@ -167,14 +179,14 @@ def write_branch(entries: Entries, branches: Branches, branch: int, out: Bytes, 
     if depth > start:
         key_at, _ = place(entries.key, branches.row[branch, SAMPLE])
         at = write_partial(out, at, entries.key.data, key_at, start, depth)
-    ways = np.int64(branches.row[branch, WAYS])
+    ways = int64(branches.row[branch, WAYS])
     out[at] = ways & 255
     out[at + 1] = ways >> 8
     at += 2
     if valued >= 0:
         at = _write_value(entries, valued, out, at)
     while ways:
-        node = np.int64(branches.row[branch, lowest_bit(ways)])
+        node = int64(branches.row[branch, lowest_bit(ways)])
         ways &= ways - 1
         if node > 0:
             head = entries.ref[(node - 1) * REF]
@@ -183,7 +195,7 @@ def write_branch(entries: Entries, branches: Branches, branch: int, out: Bytes, 
             head = branches.ref[(-node - 1) * REF]
             copy32(out, at + 1, branches.ref, (-node - 1) * REF + 1)
         out[at] = head
-        at += 1 + (np.int64(head) >> 2)
+        at += 1 + (int64(head) >> 2)
     return at
 
 
@@ -193,7 +205,7 @@ def _hash_values(entries: Entries, chosen: Int32s, count: int, batch: Batch, lan
     _, starts, sizes, slots = batch
     waiting = 0
     for i in range(count):
-        entry = np.int64(chosen[i]) if len(chosen) else i
+        entry = int64(chosen[i]) if len(chosen) else i
         if not entries.state[entry] & EXTERNAL:
             continue
         starts[waiting], sizes[waiting] = place(entries.value, entry)
@@ -207,13 +219,11 @@ def _hash_values(entries: Entries, chosen: Int32s, count: int, batch: Batch, lan
 
 
 @kernel
-def _refer_to_leaves(
-    entries: Entries, chosen: Int32s, count: int, longest: int, batch: Batch, lanes: Lanes
-) -> None:
+def _refer_to_leaves(entries: Entries, chosen: Int32s, count: int, longest: int, batch: Batch, lanes: Lanes) -> None:
     buffer, starts, sizes, slots = batch
     waiting, at = 0, 0
     for i in range(count):
-        entry = np.int64(chosen[i]) if len(chosen) else i
+        entry = int64(chosen[i]) if len(chosen) else i
         if entries.start[entry] == NO_START:
             continue
         end = write_leaf(entries, entry, buffer, at)
@@ -238,8 +248,8 @@ def _refer_to_leaves(
 def _mark_external(entries: Entries, chosen: Int32s, count: int, external_from: int, flags: int) -> int:
     external = 0
     for i in range(count):
-        entry = np.int64(chosen[i]) if len(chosen) else i
-        state = np.int64(entries.state[entry]) & EXTERNAL
+        entry = int64(chosen[i]) if len(chosen) else i
+        state = int64(entries.state[entry]) & EXTERNAL
         if external_from >= 0:
             state = EXTERNAL if place(entries.value, entry)[1] >= external_from else 0
         external |= state
@@ -278,7 +288,7 @@ def _refer_to_level(
     buffer, starts, sizes, slots = batch
     waiting, at = 0, 0
     for i in range(first, last):
-        branch = np.int64(order[i])
+        branch = int64(order[i])
         end = write_branch(entries, branches, branch, buffer, at)
         if end - at < 32:
             branches.ref[branch * REF] = end - at << 2
@@ -305,6 +315,4 @@ def refer_to_branches(
     batch = new_batch(max(BATCH_BYTES, longest))
     lanes = new_lanes()
     for level in range(len(levels) - 1):
-        _refer_to_level(
-            entries, branches, order, levels[level], levels[level + 1], longest, flags, batch, lanes
-        )
+        _refer_to_level(entries, branches, order, levels[level], levels[level + 1], longest, flags, batch, lanes)

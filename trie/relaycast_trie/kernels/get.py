@@ -4,10 +4,8 @@ A search compares a key with one entry only: branches say at which nibbles to lo
 guess was right. A proof needs more, the last branch that still fits.
 """
 
-import numpy as np
-
 from relaycast_trie.kernels.encode import BRANCH_BYTES, write_branch, write_leaf
-from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy_loose, inlined, kernel
+from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy_loose, inlined, int64, kernel
 from relaycast_trie.kernels.tables import (
     DEPTH,
     EXTERNAL,
@@ -43,14 +41,14 @@ def find_entries(entries: Entries, branches: Branches, root: int, keys: Column, 
     """Write the entry of each key, or -1."""
     for i in range(count):
         at, size = place(keys, i)
-        node = np.int64(root)
+        node = int64(root)
         while node < 0:
             branch = -node - 1
-            depth = np.int64(branches.row[branch, DEPTH])
+            depth = int64(branches.row[branch, DEPTH])
             if depth >= 2 * size:
-                node = np.int64(branches.row[branch, VALUED]) if depth == 2 * size else np.int64(0)
+                node = int64(branches.row[branch, VALUED]) if depth == 2 * size else int64(0)
                 break
-            node = np.int64(branches.row[branch, nibble(keys.data, at, depth)])
+            node = int64(branches.row[branch, nibble(keys.data, at, depth)])
         found[i] = -1
         if node > 0 and same_string(entries.key, node - 1, keys, i):
             found[i] = node - 1
@@ -59,7 +57,7 @@ def find_entries(entries: Entries, branches: Branches, root: int, keys: Column, 
 @inlined
 def fits(entries: Entries, branches: Branches, branch: int, data: Bytes, at: int, size: int) -> bool:
     """Return whether the partial key of a branch that a key has reached goes on as the key does."""
-    start, depth = np.int64(branches.row[branch, START]), np.int64(branches.row[branch, DEPTH])
+    start, depth = int64(branches.row[branch, START]), int64(branches.row[branch, DEPTH])
     if start == depth:
         return True
     if depth > 2 * size:
@@ -74,7 +72,7 @@ def fits(entries: Entries, branches: Branches, branch: int, data: Bytes, at: int
 def _mark(table: Int64s, code: int) -> bool:
     """Put a node into a hash set (0 is free); return whether it is new."""
     mask = len(table) - 1
-    slot = (code * 0x9E3779B97F4A7C1) >> 20 & mask
+    slot = (code & 0xFFFF_FFFF) * 0x1E37_79B1 >> 12 & mask
     while table[slot] != 0:
         if table[slot] == code:
             return False
@@ -103,8 +101,8 @@ def collect_proof(
     room = 0
     for i in range(count):
         at, size = place(keys, i)
-        node = np.int64(root)
-        entry = np.int64(-1)
+        node = int64(root)
+        entry = int64(-1)
         while node != 0:
             if used + 2 > len(nodes):
                 return -1
@@ -118,8 +116,8 @@ def collect_proof(
                     entry = node - 1
                 break
             branch = -node - 1
-            depth = np.int64(branches.row[branch, DEPTH])
-            valued = np.int64(branches.row[branch, VALUED]) - 1
+            depth = int64(branches.row[branch, DEPTH])
+            valued = int64(branches.row[branch, VALUED]) - 1
             hashed = branches.row[branch, STATE] & SIZE == 32 or node == root
             if hashed and _mark(table, node):
                 nodes[used] = node
@@ -132,7 +130,7 @@ def collect_proof(
             if depth >= 2 * size:
                 entry = valued
                 break
-            node = np.int64(branches.row[branch, nibble(keys.data, at, depth)])
+            node = int64(branches.row[branch, nibble(keys.data, at, depth)])
         if entry >= 0 and entries.state[entry] & EXTERNAL and _mark(table, VALUE + entry):
             nodes[used] = VALUE + entry
             used += 1
@@ -142,11 +140,9 @@ def collect_proof(
 
 
 @kernel
-def write_nodes(
-    entries: Entries, branches: Branches, nodes: Int64s, count: int, out: Bytes, offsets: Int64s
-) -> None:
+def write_nodes(entries: Entries, branches: Branches, nodes: Int64s, count: int, out: Bytes, offsets: Int64s) -> None:
     """Write the nodes that ``collect_proof`` listed one after another."""
-    at = np.int64(0)
+    at = int64(0)
     offsets[0] = at
     for i in range(count):
         node = nodes[i]
@@ -181,7 +177,7 @@ def list_entries(branches: Branches, root: int, order: Int32s, stack: Int64s) ->
             if top + 17 >= len(stack):
                 return -1
             for way in range(15, -1, -1):
-                child = np.int64(branches.row[branch, way])
+                child = int64(branches.row[branch, way])
                 if child != 0:
                     top += 1
                     stack[top] = child

@@ -4,15 +4,20 @@ INVARIANT: every caller has checked that both ends lie inside their arrays. With
 ``NUMBA_DISABLE_JIT=1`` the same functions are plain loops over indexed bytes, so that a broken promise shows.
 """
 
+import hashlib
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 from llvmlite import binding, ir
-from numba import config, njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from numba import config as numba_config
+from numba import njit as numba_njit
+from numba import types
+from numba.core import cgutils as numba_cgutils
+from numba.extending import intrinsic as numba_intrinsic
 
 from relaycast_trie.kernels import announce as announce  # noqa: PLC0414 - starts to listen before anything is compiled
 
@@ -21,12 +26,39 @@ Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
+njit: Any = numba_njit
+config: Any = numba_config
+cgutils: Any = numba_cgutils
+
+
+def intrinsic(function: Callable[..., Any]) -> Any:
+    """Make an instruction of a function that writes LLVM code."""
+    make: Any = numba_intrinsic
+    return make(function)
+
+
+if TYPE_CHECKING:
+
+    def int64(number: Any) -> int:
+        """Return a number as 64 bits wide."""
+        return int(number)
+
+else:
+    int64 = np.int64
+
 JIT = not config.DISABLE_JIT
 CHECKED = bool(config.DISABLE_JIT or config.BOUNDSCHECK)
 """Whether bytes are moved one by one with their indices looked at."""
 
 MASKED = bool(binding.get_host_cpu_features().get("avx512bw", False))
 """Whether the CPU can read up to 64 bytes and no more in one instruction."""
+
+SOURCES = hashlib.blake2b(
+    bytes([CHECKED]) + b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))),
+    digest_size=16,
+).hexdigest()
+"""Stands for all kernels. Numba looks only at the file of a kernel when it asks whether cached code is still right, but
+the code of a kernel contains others, and may look at indices or not."""
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
@@ -55,9 +87,12 @@ def allocating_kernel(function: Kernel) -> Kernel:
 
 def _compiled(function: Kernel, **options: bool) -> Kernel:
     try:
-        return cast(Kernel, njit(cache=True, nogil=True, **options)(function))
+        dispatcher = njit(cache=True, nogil=True, **options)(function)
     except RuntimeError:
         return cast(Kernel, njit(nogil=True, **options)(function))
+    with suppress(AttributeError):
+        dispatcher._cache._cache_file._source_stamp = SOURCES
+    return cast(Kernel, dispatcher)
 
 
 def _address(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> Any:
@@ -106,7 +141,9 @@ def _masked(context: Any, builder: Any, array_type: Any, array: Any, at: Any, si
     of = builder.bitcast(_address(context, builder, array_type, array, at), chunk.as_pointer())
     kind = ir.FunctionType(chunk, (chunk.as_pointer(), ir.IntType(32), flags, chunk))
     function = cgutils.get_or_insert_function(builder.module, kind, "llvm.masked.load.v64i8.p0")
-    return builder.call(function, (of, ir.Constant(ir.IntType(32), 1), builder.bitcast(mask, flags), ir.Constant(chunk, None)))
+    return builder.call(
+        function, (of, ir.Constant(ir.IntType(32), 1), builder.bitcast(mask, flags), ir.Constant(chunk, None))
+    )
 
 
 @intrinsic
@@ -186,7 +223,7 @@ def _copy_checked(target: Bytes, target_at: int, source: Bytes, source_at: int, 
 
 def _store_checked(target: Bytes, at: int, word: int) -> None:
     for i in range(8):
-        target[at + i] = np.int64(word >> np.uint64(8 * i)) & 255
+        target[at + i] = int64(word >> np.uint64(8 * i)) & 255
 
 
 def _load_checked(source: Bytes, at: int) -> int:
@@ -336,4 +373,4 @@ else:
 
     def lowest_bit(bits: int) -> int:
         """Return the index of the lowest one bit of a number that has one."""
-        return (bits & -bits).bit_length() - 1
+        return (int(bits) & -int(bits)).bit_length() - 1

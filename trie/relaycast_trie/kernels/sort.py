@@ -1,8 +1,6 @@
 """Orders of byte strings: merge sort by comparison, for what a sort of the first eight bytes leaves undecided."""
 
-import numpy as np
-
-from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy, kernel
+from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy, int64, kernel
 from relaycast_trie.kernels.tables import Column, nibble, place, shared_nibbles
 
 
@@ -67,7 +65,7 @@ def take_strings(column: Column, order: Int32s, data: Bytes, offsets: Int64s) ->
 @kernel
 def measure_strings(column: Column, order: Int32s, offsets: Int64s) -> None:
     """Write where the chosen strings begin and end when they lie one after another."""
-    offsets[0] = np.int64(0)
+    offsets[0] = int64(0)
     for i in range(len(order)):
         size = place(column, order[i])[1] if order[i] >= 0 else 0
         offsets[i + 1] = offsets[i] + size

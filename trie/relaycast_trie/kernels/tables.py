@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, inlined, leading_zeros, load64
+from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, inlined, int64, leading_zeros, load64
 
 SIZE = 0x3F
 """The bits of a state that tell the size of the reference."""
@@ -50,8 +50,8 @@ class Entries(NamedTuple):
 
 WAYS, START, DEPTH, SAMPLE, VALUED, STATE = range(16, 22)
 ROW = 24
-"""A row of a branch: 16 children; a bitmap of those that are there; from which nibble to which its partial key goes, and
-an entry below, any one, in whose key it stands; the entry whose key ends here, plus one; the state."""
+"""A row of a branch: 16 children; a bitmap of those that are there; from which nibble to which its partial key goes,
+and an entry below, any one, in whose key it stands; the entry whose key ends here, plus one; the state."""
 
 REF = 33
 """A slot for a reference has the SCALE length before it, as a parent writes it."""
@@ -68,14 +68,14 @@ class Branches(NamedTuple):
 def place(column: Column, index: int) -> tuple[int, int]:
     """Return where a byte string starts, and its bytes."""
     if column.width >= 0:
-        return np.int64(index) * column.width, column.width
-    return column.at[index], np.int64(column.size[index])
+        return int64(index) * column.width, column.width
+    return column.at[index], int64(column.size[index])
 
 
 @inlined
 def nibble(data: Bytes, at: int, index: int) -> int:
     """Return a nibble of the key that starts at ``at``."""
-    byte = np.int64(data[at + (index >> 1)])
+    byte = int64(data[at + (index >> 1)])
     return byte & 15 if index & 1 else byte >> 4
 
 
@@ -90,7 +90,7 @@ def shared_nibbles(left: Bytes, left_at: int, left_size: int, right: Bytes, righ
             return 2 * i + (leading_zeros(difference) >> 2)
         i += 8
     while i < size:
-        byte = np.int64(left[left_at + i]) ^ np.int64(right[right_at + i])
+        byte = int64(left[left_at + i]) ^ int64(right[right_at + i])
         if byte:
             return 2 * i + (1 if byte < 16 else 0)
         i += 1

@@ -8,10 +8,8 @@ A kernel stops before the first key for which a table might be too small; the ca
 
 from typing import NamedTuple
 
-import numpy as np
-
 from relaycast_trie.kernels.get import same_string
-from relaycast_trie.kernels.memory import Int32s, Int64s, copy, copy32, inlined, kernel, lowest_bit
+from relaycast_trie.kernels.memory import Int32s, Int64s, copy, copy32, inlined, int64, kernel, lowest_bit
 from relaycast_trie.kernels.tables import (
     DEPTH,
     EXTERNAL,
@@ -57,9 +55,9 @@ def _new_entry(slots: Slots) -> int:
     counters[STALE_ENTRIES] += 1
     if counters[FREE_ENTRIES] > 0:
         counters[FREE_ENTRIES] -= 1
-        return np.int64(slots.free_entries[counters[FREE_ENTRIES]])
+        return int64(slots.free_entries[counters[FREE_ENTRIES]])
     counters[NEXT_ENTRY] += 1
-    return counters[NEXT_ENTRY] - 1
+    return int64(counters[NEXT_ENTRY]) - 1
 
 
 @inlined
@@ -68,7 +66,7 @@ def _new_branch(branches: Branches, slots: Slots) -> int:
     counters[STALE_BRANCHES] += 1
     if counters[FREE_BRANCHES] > 0:
         counters[FREE_BRANCHES] -= 1
-        branch = np.int64(slots.free_branches[counters[FREE_BRANCHES]])
+        branch = int64(slots.free_branches[counters[FREE_BRANCHES]])
     else:
         branch = counters[NEXT_BRANCH]
         counters[NEXT_BRANCH] += 1
@@ -101,7 +99,7 @@ def _drop_branch(branches: Branches, slots: Slots, branch: int) -> None:
 @kernel
 def _fresh_entry(entries: Entries, slots: Slots, entry: int) -> int:
     """Return the entry, or its copy when older versions read it; stale."""
-    state = np.int64(entries.state[entry])
+    state = int64(entries.state[entry])
     if state & FRESH:
         if state & SIZE != STALE:
             slots.counters[STALE_ENTRIES] += 1
@@ -143,7 +141,7 @@ def _store_string(column: Column, target: int, source: Column, index: int, count
 @kernel
 def _fresh_branch(branches: Branches, slots: Slots, branch: int) -> int:
     """Return the branch, or its copy when older versions read it; stale."""
-    state = np.int64(branches.row[branch, STATE])
+    state = int64(branches.row[branch, STATE])
     if state & FRESH:
         if state & SIZE != STALE:
             slots.counters[STALE_BRANCHES] += 1
@@ -163,10 +161,10 @@ def _hang(branches: Branches, slots: Slots, path: Int64s, level: int, keys: Colu
         slots.counters[ROOT] = node
         return
     parent = path[level]
-    way = nibble(keys.data, at, np.int64(branches.row[parent, DEPTH]))
+    way = nibble(keys.data, at, int64(branches.row[parent, DEPTH]))
     branches.row[parent, way] = node
-    bit = np.int64(1) << way
-    ways = np.int64(branches.row[parent, WAYS])
+    bit = int64(1) << way
+    ways = int64(branches.row[parent, WAYS])
     branches.row[parent, WAYS] = ways | bit if node != 0 else ways & ~bit
 
 
@@ -185,7 +183,7 @@ def _has_room(entries: Entries, branches: Branches, slots: Slots, levels: int) -
     counters = slots.counters
     entry_room = len(entries.state) - counters[NEXT_ENTRY] + counters[FREE_ENTRIES]
     branch_room = len(branches.row) - counters[NEXT_BRANCH] + counters[FREE_BRANCHES]
-    return entry_room >= 3 and branch_room >= levels + 3
+    return bool(entry_room >= 3 and branch_room >= levels + 3)
 
 
 @inlined
@@ -201,8 +199,8 @@ def _descend(
     node = slots.counters[ROOT]
     while node < 0:
         branch = -node - 1
-        depth = np.int64(branches.row[branch, DEPTH])
-        start = np.int64(branches.row[branch, START])
+        depth = int64(branches.row[branch, DEPTH])
+        start = int64(branches.row[branch, START])
         if start != depth:
             sample_at, sample_size = place(entries.key, branches.row[branch, SAMPLE])
             skip = start >> 1
@@ -215,9 +213,9 @@ def _descend(
             return levels, node, depth
         path[levels] = branch
         levels += 1
-        node = np.int64(branches.row[branch, nibble(keys.data, at, depth)])
+        node = int64(branches.row[branch, nibble(keys.data, at, depth)])
     if node == 0:
-        return levels, node, np.int64(0)
+        return levels, node, int64(0)
     key_at, key_size = place(entries.key, node - 1)
     return levels, node, shared_nibbles(entries.key.data, key_at, key_size, keys.data, at, size)
 
@@ -246,9 +244,7 @@ def _holds(entries: Entries, entry: int, values: Column, index: int, external_fr
 
 
 @kernel
-def _replace_value(
-    entries: Entries, slots: Slots, entry: int, values: Column, index: int, external_from: int
-) -> int:
+def _replace_value(entries: Entries, slots: Slots, entry: int, values: Column, index: int, external_from: int) -> int:
     """Give an entry another value; return it or its copy."""
     entry = _fresh_entry(entries, slots, entry)
     _store_string(entries.value, entry, values, index, slots.counters, VALUE_END)
@@ -275,12 +271,12 @@ def _split(
         entry = _fresh_entry(entries, slots, node - 1)
         node = entry + 1
         other = entry
-        start = np.int64(entries.start[entry])
+        start = int64(entries.start[entry])
     else:
         lower = _fresh_branch(branches, slots, -node - 1)
         node = -(lower + 1)
-        other = np.int64(branches.row[lower, SAMPLE])
-        start = np.int64(branches.row[lower, START])
+        other = int64(branches.row[lower, SAMPLE])
+        start = int64(branches.row[lower, START])
     branch = _new_branch(branches, slots)
     for way in range(16):
         branches.row[branch, way] = 0
@@ -288,7 +284,7 @@ def _split(
     branches.row[branch, DEPTH] = shared
     branches.row[branch, SAMPLE] = other
     branches.row[branch, VALUED] = 0
-    ways = np.int64(0)
+    ways = int64(0)
     other_at, other_size = place(entries.key, other)
     if node > 0 and 2 * other_size == shared:
         branches.row[branch, VALUED] = node
@@ -296,7 +292,7 @@ def _split(
     else:
         way = nibble(entries.key.data, other_at, shared)
         branches.row[branch, way] = node
-        ways |= np.int64(1) << way
+        ways |= int64(1) << way
         if node > 0:
             entries.start[node - 1] = shared + 1
         else:
@@ -308,7 +304,7 @@ def _split(
         entry = _add_entry(entries, slots, keys, values, index, shared + 1, external_from)
         way = nibble(keys.data, at, shared)
         branches.row[branch, way] = entry + 1
-        ways |= np.int64(1) << way
+        ways |= int64(1) << way
     branches.row[branch, WAYS] = ways
     return branch
 
@@ -325,7 +321,7 @@ def put_entries(
     external_from: int,
     path: Int64s,
 ) -> int:
-    """Put the keys ``first`` to ``count``; return the number of the first one not put, for lack of room, or ``count``."""
+    """Put the keys ``first`` to ``count``; return the number of the first not put for lack of room, or ``count``."""
     for i in range(first, count):
         at, size = place(keys, i)
         levels, node, shared = _descend(entries, branches, slots, keys, at, size, path)
@@ -338,7 +334,7 @@ def put_entries(
             entry = _replace_value(entries, slots, node - 1, values, i, external_from)
             _hang(branches, slots, path, levels - 1, keys, at, entry + 1)
         elif node < 0 and shared == branches.row[-node - 1, DEPTH]:
-            valued = np.int64(branches.row[-node - 1, VALUED]) - 1
+            valued = int64(branches.row[-node - 1, VALUED]) - 1
             if valued >= 0 and _holds(entries, valued, values, i, external_from):
                 continue
             path[levels] = -node - 1
@@ -351,7 +347,7 @@ def put_entries(
         else:
             _freshen_path(branches, slots, path, levels, keys, at)
             if node == 0:
-                start = np.int64(branches.row[path[levels - 1], DEPTH]) + 1 if levels > 0 else np.int64(0)
+                start = int64(branches.row[path[levels - 1], DEPTH]) + 1 if levels > 0 else int64(0)
                 node = _add_entry(entries, slots, keys, values, i, start, external_from) + 1
             else:
                 node = -(_split(entries, branches, slots, node, shared, keys, values, i, external_from) + 1)
@@ -365,14 +361,14 @@ def _collapse(
 ) -> None:
     """Replace the fresh branch at ``level`` by the only thing it has left, if there is only one."""
     branch = path[level]
-    ways = np.int64(branches.row[branch, WAYS])
-    valued = np.int64(branches.row[branch, VALUED]) - 1
+    ways = int64(branches.row[branch, WAYS])
+    valued = int64(branches.row[branch, VALUED]) - 1
     if ways & (ways - 1) or (ways and valued >= 0):
         return
     start = branches.row[branch, START]
     node = valued + 1
     if ways:
-        node = np.int64(branches.row[branch, lowest_bit(ways)])
+        node = int64(branches.row[branch, lowest_bit(ways)])
     if node > 0:
         entry = _fresh_entry(entries, slots, node - 1)
         entries.start[entry] = start
@@ -403,7 +399,7 @@ def remove_entries(
             path[levels] = -node - 1
             levels += 1
             _freshen_path(branches, slots, path, levels, keys, at)
-            _drop_entry(entries, slots, np.int64(branches.row[path[levels - 1], VALUED]) - 1)
+            _drop_entry(entries, slots, int64(branches.row[path[levels - 1], VALUED]) - 1)
             branches.row[path[levels - 1], VALUED] = 0
         else:
             continue
@@ -443,14 +439,14 @@ def list_stale(
         levels[level + 1] = queued
         level += 1
         for i in range(done, levels[level]):
-            branch = np.int64(stale_branches[i])
-            valued = np.int64(branches.row[branch, VALUED]) - 1
+            branch = int64(stale_branches[i])
+            valued = int64(branches.row[branch, VALUED]) - 1
             if valued >= 0 and entries.state[valued] & SIZE == STALE:
                 stale_entries[found] = valued
                 found += 1
-            ways = np.int64(branches.row[branch, WAYS])
+            ways = int64(branches.row[branch, WAYS])
             while ways:
-                node = np.int64(branches.row[branch, lowest_bit(ways)])
+                node = int64(branches.row[branch, lowest_bit(ways)])
                 ways &= ways - 1
                 if node > 0:
                     if entries.state[node - 1] & SIZE == STALE:
@@ -461,9 +457,9 @@ def list_stale(
                     queued += 1
         done = levels[level]
     for i in range(queued - 1, -1, -1):
-        branch = np.int64(stale_branches[i])
-        node = np.int64(branches.row[branch, VALUED])
+        branch = int64(stale_branches[i])
+        node = int64(branches.row[branch, VALUED])
         if node == 0:
-            node = np.int64(branches.row[branch, lowest_bit(np.int64(branches.row[branch, WAYS]))])
+            node = int64(branches.row[branch, lowest_bit(int64(branches.row[branch, WAYS]))])
         branches.row[branch, SAMPLE] = node - 1 if node > 0 else branches.row[-node - 1, SAMPLE]
     result[0], result[1], result[2] = found, queued, level

@@ -7,7 +7,7 @@ import numpy as np
 
 from relaycast_trie.kernels.blake2b import BLOCK, hash_messages, new_lanes
 from relaycast_trie.kernels.decode import (
-    BRANCH,
+    COUNT,
     EMPTY,
     HASHED,
     KIND,
@@ -17,12 +17,11 @@ from relaycast_trie.kernels.decode import (
     UNSEEN,
     VALUE_AT,
     VALUE_SIZE,
-    COUNT,
     child_place,
     partial_fits,
     plan_node,
 )
-from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, allocating_kernel, inlined, kernel, load64
+from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, allocating_kernel, inlined, int64, kernel, load64
 from relaycast_trie.kernels.tables import Column, nibble, place
 
 HOLDS, FAILS, UNUSED = 0, 1, 2
@@ -58,16 +57,18 @@ def hash_strings(column: Column, count: int, hashes: Bytes) -> None:
 @inlined
 def same_hash(left: Bytes, left_at: int, right: Bytes, right_at: int) -> bool:
     """Return whether two hashes are equal."""
-    for i in range(0, 32, 8):
-        if load64(left, left_at + i) != load64(right, right_at + i):
-            return False
-    return True
+    return (
+        load64(left, left_at) == load64(right, right_at)
+        and load64(left, left_at + 8) == load64(right, right_at + 8)
+        and load64(left, left_at + 16) == load64(right, right_at + 16)
+        and load64(left, left_at + 24) == load64(right, right_at + 24)
+    )
 
 
 @inlined
 def slot_of(hashes: Bytes, at: int, mask: int) -> int:
     """Return where the search for a hash starts in a hash table."""
-    return np.int64(load64(hashes, at) >> np.uint64(16)) & mask
+    return int64(load64(hashes, at) >> np.uint64(16)) & mask
 
 
 @kernel
@@ -80,7 +81,7 @@ def fill_table(hashes: Bytes, first: int, end: int, table: Int32s, mask: int, us
         table[slot] = 0
     for node in range(first, end):
         slot = slot_of(hashes, node * 32, mask)
-        while table[slot] and not same_hash(hashes, (np.int64(table[slot]) - 1) * 32, hashes, node * 32):
+        while table[slot] and not same_hash(hashes, (int64(table[slot]) - 1) * 32, hashes, node * 32):
             slot = (slot + 1) & mask
         if table[slot]:
             used[node] = TWIN
@@ -93,11 +94,11 @@ def look_up(hashes: Bytes, table: Int32s, mask: int, wanted: Bytes, at: int) -> 
     """Return the node with the hash that starts at ``wanted[at]``, or -1."""
     slot = slot_of(wanted, at, mask)
     while table[slot]:
-        node = np.int64(table[slot]) - 1
+        node = int64(table[slot]) - 1
         if same_hash(hashes, node * 32, wanted, at):
             return node
         slot = (slot + 1) & mask
-    return np.int64(-1)
+    return int64(-1)
 
 
 @inlined
@@ -122,11 +123,11 @@ def _walk(
     """
     at, size = place(keys, key)
     inline = len(plans) - PLAN
-    depth = np.int64(0)
-    passed = np.int64(0)
+    depth = int64(0)
+    passed = int64(0)
     value[0] = ABSENT
     row = inline
-    start, length = np.int64(0), np.int64(32)
+    start, length = int64(0), int64(32)
     while True:
         if length == 32:
             row = node * PLAN
@@ -161,7 +162,7 @@ def _walk(
         if node < 0:
             return ~passed
         used[node] = 1
-        value[0], value[1] = nodes.at[node], np.int64(nodes.size[node])
+        value[0], value[1] = nodes.at[node], int64(nodes.size[node])
     elif plans[row + VALUE_SIZE] != NO_VALUE:
         value[0], value[1] = plans[row + VALUE_AT], plans[row + VALUE_SIZE]
     return passed
@@ -187,8 +188,9 @@ def verify_proofs(
 
     Proof ``p`` has the nodes and the keys from ``*_ends[p]`` to ``*_ends[p + 1]``. ``values`` becomes, for each key,
     where its value starts in the data of the nodes (``ABSENT`` for none), its bytes, and the hashed nodes passed;
-    ``trails``, unless it is empty, has an equal share for each key and becomes the numbers of those nodes. ``table`` is a
-    power of two greater than any proof, ``plans`` (all zero) has a row for each node and one more, ``used`` is all zero.
+    ``trails``, unless it is empty, has an equal share for each key and becomes the numbers of those nodes. ``table`` is
+    a power of two, at least twice any proof; ``plans``, all zero, has a row for each node and one more; ``used`` is all
+    zero.
     """
     share = len(trails) // max(1, key_ends[-1])
     for proof in range(len(node_ends) - 1):
