@@ -63,7 +63,7 @@ class Bench:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
-        self.random = random.Random(options.seed)  # noqa: S311 - a workload, no secret
+        self.random = random.Random(options.seed)
         publishers = [ParaId(1_000 + number) for number in range(options.publishers)]
         self.keys = {para_id: self._keys(para_id, options.published) for para_id in publishers}
         share = options.keys // options.publishers

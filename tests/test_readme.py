@@ -4,9 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from relaycast.cli import execute
-from relaycast.scenario_file import load_scenario
+from relaycast.run import simulate
+from relaycast.scenario_file import load_preset, load_scenario
+from shared_vectors import shared
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
@@ -47,3 +50,21 @@ def test_what_is_linked_is_there() -> None:
     missing = [target for target in targets if not (Path(__file__).parents[1] / target).exists()]
     assert targets
     assert not missing
+
+
+GENESIS_TABLE = re.findall(r"^\| (oracle|ring-roots|config-sync) \|[^|]*\| (.*) \|$", README, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("preset", "figures"), GENESIS_TABLE)
+def test_the_table_says_what_the_demos_measure(preset: str, figures: str, tmp_path: Path) -> None:
+    shown = [int(figure.replace(",", "")) for figure in figures.split(" | ")]
+    kusama = str(shared("data/kusama-genesis.json.gz"))
+    measured = [figure for genesis in (None, kusama) for figure in medians(preset, genesis, tmp_path)]
+    assert measured == shown
+
+
+def medians(preset: str, genesis: str | None, out: Path) -> list[int]:
+    scenario = load_preset(preset)
+    scenario = replace(scenario, relaychain=replace(scenario.relaychain, genesis=genesis))
+    first = simulate(scenario, out=out).outcome.subscribers[0]
+    return [first.proof_bytes.p50, first.static_bytes.p50]

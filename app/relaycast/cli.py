@@ -13,6 +13,7 @@ from relaycast import __version__
 from relaycast.exit_code import ExitCode
 from relaycast.inputs import STDIN
 from relaycast.refusal import BadInput, one_line
+from relaycast_spark.exceptions import SparkUnavailable
 from relaycast_trie.exceptions import RelaycastError
 
 VERBS = {
@@ -72,6 +73,8 @@ def refusal(error: Exception) -> tuple[str, ExitCode]:
             verb = " ".join(error.command_chain or ())
             page = f"relaycast {verb}".strip()
             return f"{verb or 'arguments'}: {error} (see {page} --help)", ExitCode.BAD_INPUT
+        case SparkUnavailable():
+            return str(error), ExitCode.BAD_INPUT
         case RelaycastError():
             return f"{type(error).__name__}: {error}", ExitCode.CHECK_FAILED
         case OSError():

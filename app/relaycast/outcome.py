@@ -64,7 +64,12 @@ class SubscriberOutcome(Struct, frozen=True, kw_only=True):
     static_bytes: Spread
     """Of the proof, the keys that every parachain block proves, subscriptions or none."""
 
+    own_bytes: Spread
+    """Beside the proof: nodes of the parachain's own state, the price of its node cache."""
+
     pov_share: Share
+    """Of the relay proof and the parachain's own nodes together."""
+
     latency_blocks: Latency
     incomplete_blocks: int
     disabled_publishers: list[int]
@@ -93,6 +98,7 @@ class Point(Struct, frozen=True):
     block: int
     proof_bytes: int
     static_bytes: int
+    own_bytes: int
     callbacks: int
 
 

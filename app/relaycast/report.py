@@ -55,7 +55,8 @@ def story(run: Outcome) -> str:
         f"{published:,} values, and {_parachains(len(run.subscribers))} subscribed: {callbacks:,} callbacks. "
         f"The largest reader, {title(worst)}, brought {worst.proof_bytes.p50:,} bytes of relay proof along in its "
         f"median block, {worst.static_bytes.p50:,} of them for the keys that every parachain block proves, and "
-        f"{worst.proof_bytes.p99:,} at the 99th percentile, {percent(worst.pov_share.p99)} of what a block may carry."
+        f"{worst.proof_bytes.p99:,} at the 99th percentile; with the {worst.own_bytes.p50:,} bytes of its own state "
+        f"that the node cache takes, that is {percent(worst.pov_share.p99)} of what a block may carry."
     )
     return f"{text} The relay chain refused {refused:,} messages." if refused else text
 

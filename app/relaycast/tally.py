@@ -29,7 +29,15 @@ class SubscriberTally:
 
     def add(self, record: BlockRecord) -> None:
         """Count one block in."""
-        self.points.append(Point(record.tick, record.proof_bytes, record.static_bytes, len(record.deliveries)))
+        self.points.append(
+            Point(
+                block=record.tick,
+                proof_bytes=record.proof_bytes,
+                static_bytes=record.static_bytes,
+                own_bytes=record.own_bytes,
+                callbacks=len(record.deliveries),
+            )
+        )
         self.latencies.extend(delivery.latency_blocks for delivery in record.deliveries)
         self.conflated += sum(delivery.conflated for delivery in record.deliveries)
         self.incomplete_blocks += not record.complete
@@ -51,6 +59,16 @@ class SubscriberTally:
     def static_bytes(self) -> Spread:
         """Of them, what every block proves whether it subscribes or not."""
         return spread([point.static_bytes for point in self.points])
+
+    @property
+    def own_bytes(self) -> Spread:
+        """Bytes of the parachain's own state in each block."""
+        return spread([point.own_bytes for point in self.points])
+
+    @property
+    def pov_bytes(self) -> Spread:
+        """Bytes of both together."""
+        return spread([point.proof_bytes + point.own_bytes for point in self.points])
 
     @property
     def latency_blocks(self) -> Latency:

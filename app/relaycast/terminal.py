@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 PIPE_WIDTH = 240
 """Columns of a table that no terminal limits."""
 
+WIDE = 100
+"""Columns from which a table has room to breathe."""
+
 
 def console(*, stderr: bool = False) -> "Console":
     """Return a console; in a pipe it neither colours nor wraps."""
@@ -27,9 +30,9 @@ def print_table(
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    table = Table(
-        box=box.SIMPLE_HEAD if out.is_terminal else None, title=title or None, title_justify="left", pad_edge=False
-    )
+    style = box.SIMPLE_HEAD if out.is_terminal else None
+    gap = (0, 2 if out.width >= WIDE else 1, 0, 0)
+    table = Table(box=style, title=title or None, title_justify="left", pad_edge=False, padding=gap)
     numbers = set(right)
     for column in columns:
         table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")

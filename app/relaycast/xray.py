@@ -57,7 +57,7 @@ class Totals:
     """Of nodes that no root leads to."""
 
     compact_bytes: int | None
-    """As a compact proof; ``None`` without one root, or where nodes are shared: it would write each out at every place."""
+    """As a compact proof; ``None`` without one root, or where nodes are shared: it would repeat each at every place."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,6 +159,7 @@ class Network:
         collator = self.collators[para_id]
         parachain = collator.parachain
         parachain.tick = self.tick
+        subscribes = parachain.subscriber.subscribes
         downward, horizontal = self.traffic.get(para_id, _no_traffic)(self.tick)
         collation = collator.collate(parent, downward_messages=downward, horizontal_messages=horizontal)
         try:
@@ -172,7 +173,7 @@ class Network:
             record = self._record(para_id, parent, collation, block, None)
             self._check_block(collator, parent, collation, block, repeated)
             self._take_messages(parachain)
-            if parachain.subscriber.subscribes or block.updates:
+            if subscribes:
                 yield record
         parachain.tick = self.tick + 1
 

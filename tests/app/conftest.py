@@ -38,7 +38,7 @@ def file(tmp_path: Path) -> Written:
 
 @pytest.fixture
 def refused(relaycast: Command, tmp_path: Path) -> Refused:
-    """Run a command line that must be refused: exit code 2, nothing printed or written; return the line that says it."""
+    """Run a command line that must be refused: exit code 2, nothing printed or written; return the line on stderr."""
 
     def run(*arguments: str) -> str:
         before = contents(tmp_path)

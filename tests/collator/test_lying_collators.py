@@ -22,6 +22,7 @@ from collator.networks import (
     values,
 )
 from relaycast_collator import Collation, Network, Parachain
+from relaycast_pallets.frame import DispatchError
 from relaycast_pallets.parachain_system import BlockPanicked, IncompleteBelowLimit, ParachainInherentData
 from relaycast_pallets.proof_processing import ReadSource
 from relaycast_pallets.subscription import SubscribedKey, Subscriptions, TtlState
@@ -162,8 +163,7 @@ def test_a_parachain_sends_nothing_while_its_collator_lies() -> None:
     assert [record.para_id for record in records if record.panic] == [1_000] * 3, "a panic is on record"
 
 
-def test_values_that_a_panicking_block_told_are_forgotten() -> None:
-    """The last node is read, told to the handler, and only then is the foreign one found."""
+def test_a_handler_hears_nothing_of_a_block_that_lies() -> None:
     _, parachain, collation = prepared()
     before = dict(parachain.kept.values)
     with panics(parachain):
@@ -174,35 +174,50 @@ def test_values_that_a_panicking_block_told_are_forgotten() -> None:
     assert parachain.kept.mark() == 0
 
 
-class Resends:
-    """A handler that publishes what it is told."""
+class Refused(DispatchError):
+    """The handler cannot take a value."""
+
+
+class Wary:
+    """A handler that keeps and publishes what it is told, and panics at the third value while it is told to."""
 
     def __init__(self, net: Network) -> None:
         self.net = net
+        self.left = 1_000
 
     def subscriptions(self) -> tuple[Subscriptions, Weight]:
-        return [(PUBLISHER, [key(0)])], Weight.ZERO
+        return [(PUBLISHER, [key(number) for number in range(6)])], Weight.ZERO
 
     def on_data_updated(self, publisher: ParaId, name: SubscribedKey, data: bytes, ttl_state: TtlState) -> Weight:
-        self.net.parachains[SUBSCRIBER].publish(name, data)
-        return Weight.ZERO
+        self.left -= 1
+        if not self.left:
+            raise Refused
+        parachain = self.net.parachains[SUBSCRIBER]
+        parachain.publish(name, data)
+        return parachain.kept.on_data_updated(publisher, name, data, ttl_state)
 
 
-def test_what_a_panicking_block_published_is_taken_back() -> None:
+def test_what_a_handler_kept_and_published_before_it_panicked_is_taken_back() -> None:
     net = network(subscribers=())
-    subscriber = net.add_parachain(
-        SUBSCRIBER,
-        handler=Resends(net),
-        tamper=lambda inherent: told_proof(inherent, lambda nodes: (*nodes, b"foreign") if net.tick == 3 else nodes),
-    )
-    publish(net, PUBLISHER, {key(0): b"1"})
+    handler = Wary(net)
+    subscriber = net.add_parachain(SUBSCRIBER, handler=handler)
+    publish(net, PUBLISHER, values(6))
+    run(net, 3)
+    publish(net, PUBLISHER, values(6, 1))
     run(net, 2)
-    subscriber.publish(key(1), b"kept")
+    assert kept(net, SUBSCRIBER) == values(6)
+    subscriber.publish(key(9), b"kept")
+    collation = net.collators[SUBSCRIBER].collate(net.relay_chain.head)
+    handler.left = 3
+    with panics(subscriber) as panic:
+        subscriber.build_block(collation.inherent)
+    assert isinstance(panic.value.cause, Refused)
+    assert [publication.key for publication in subscriber.outbox] == [key(9)]
+    assert kept(net, SUBSCRIBER) == values(6)
+    handler.left = 1_000
     net.step()
-    assert [publication.key for publication in subscriber.outbox] == [key(1)]
-    net.step()
-    assert len(subscriber.outbox) == 0
-    assert [len(message.publications) for message in net._sent[SUBSCRIBER]] == [2]
+    assert kept(net, SUBSCRIBER) == values(6, 1)
+    assert [len(message.publications) for message in net._sent[SUBSCRIBER]] == [7]
 
 
 @pytest.mark.upstream("collator_wrong_cursor")

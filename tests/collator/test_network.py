@@ -29,7 +29,7 @@ from relaycast_collator import KeptValues, Network
 from relaycast_pallets import NotRegistered
 from relaycast_pallets.subscriber import SubscriberConfig
 from relaycast_pallets.well_known_keys import para_head
-from relaycast_xcm import ParaId
+from relaycast_xcm import ParaId, Weight
 from relaycast_xcm.ump import Processed
 
 
@@ -225,6 +225,27 @@ def test_a_parachain_that_comes_back_begins_anew() -> None:
     publish(net, PUBLISHER, {key(0): b"after"})
     (delivery,) = deliveries(run(net, 4))
     assert (delivery.entry.value, delivery.latency_blocks) == (b"after", 2)
+    assert net.invariants.ok
+
+
+def test_messages_of_an_off_boarded_parachain_leave_the_queue_with_it() -> None:
+    """The relay chain has weight for one message a block: the others wait."""
+    one_message = Network().relay_chain.broadcaster.config.weight("publish") * 20
+    net = Network(block_weight=Weight(one_message.ref_time, 1 << 20))
+    net.add_parachain(SYSTEM_PUBLISHER)
+    net.add_parachain(SUBSCRIBER)
+    net.subscribe(SUBSCRIBER, SYSTEM_PUBLISHER, keys(64))
+    publish(net, SYSTEM_PUBLISHER, values(64))
+    run(net, 2)
+    assert net.relay_chain.upward.count(SYSTEM_PUBLISHER) == 3
+    net.offboard(SYSTEM_PUBLISHER)
+    records = run(net, 3)
+    assert net.relay_chain.upward.waiting == 0
+    assert net.relay_chain.state.children() == []
+    assert len(deliveries(records)) == 16, "what the first message brought, before it was removed"
+    net.add_parachain(SYSTEM_PUBLISHER).publish(key(50), b"after", tick=2)
+    (delivery,) = deliveries(run(net, 3))
+    assert (delivery.entry.value, delivery.published_at, delivery.delivered_at) == (b"after", 2, 8)
     assert net.invariants.ok
 
 

@@ -94,26 +94,35 @@ def nothing_is_lost(world: World) -> None:
                 assert world.handler.values.get((publisher, key)) == PublishedEntry.decode(entry).value
 
 
-@dataclass
-class SettledDelivery:
-    """Invariant 3, the number of passes: ``ceil(cost / usable) + 1`` where the relay chain stands still.
+@dataclass(frozen=True)
+class Settled:
+    """Invariant 3, the number of passes: where the relay chain stands still, ``ceil(cost / usable) + 1`` will do.
 
-    A pass pays again for the way to where it begins, for the ways to all child roots, and stops somewhere on the way
-    to a key: what of its budget moves it on is ``usable``.
+    Every pass pays again for the ways to all child roots, for the way to the key that it begins with and for what it
+    read of the key that it ends in. What is left of its budget moves it on: that is ``usable``.
     """
 
-    usable: int
+    pubsub_bytes: int
     passes: int
 
     @classmethod
-    def of(cls, world: World, pubsub_bytes: int) -> "SettledDelivery":
-        """Return the bound from here on, at so many bytes a block; ``usable`` is below one when they are too few."""
+    def of(cls, world: World, *, share: int) -> "Settled":
+        """Return a budget of which a ``share``-th of the cost of everything is usable, and the passes it takes."""
         _, whole = world.prune(1 << 40)
+        cost = whole.consumed.proof_size
         to_roots = sum(read.size for read in whole.reads if read.source.value == "relay_top")
-        longest = world.subscriber.config.max_trie_depth * MAX_NODE_BYTES
-        entry = world.subscriber.config.max_entry_bytes
-        usable = pubsub_bytes - to_roots - 3 * min(longest, whole.consumed.proof_size) - entry
-        return cls(usable, -(-whole.consumed.proof_size // max(usable, 1)) + 1)
+        usable = cost // share + 1
+        return cls(to_roots + 2 * cls._longest(world) + usable, -(-cost // usable) + 1)
+
+    @staticmethod
+    def _longest(world: World) -> int:
+        """Return a bound on the bytes that one key can make a pass read: the new path, the old one, and the entry."""
+        nodes, longest = world.relay_nodes(), 0
+        for publisher in world.handler.wanted:
+            new = [sum(len(nodes[node_hash]) for _, node_hash in path) for path in hashed_paths(world, publisher)]
+            old = sum(map(len, world.cached(publisher).values()))
+            longest = max(longest, max(new, default=0) + old)
+        return longest + world.subscriber.config.max_entry_bytes
 
 
 @dataclass

@@ -244,7 +244,8 @@ def test_all_that_a_pass_goes_on_from_is_in_storage() -> None:
 @pytest.mark.parametrize("pubsub_bytes", [1_200, 2_000, 4_000])
 def test_a_pass_over_several_blocks_tells_every_key_once(pubsub_bytes: int) -> None:
     world = world_of(ALPHA, PUBLIC, count=12, size=300)
-    told, blocks = ChangesTold(), []
+    told = ChangesTold()
+    blocks: list[Block] = []
     while not blocks or not blocks[-1].result.is_complete:
         blocks.append(world.block(pubsub_bytes))
         all_hold(world, blocks[-1], told)

@@ -430,13 +430,13 @@ def test_the_least_that_must_not_fit_is_one_read_of_the_largest_node_or_entry(
 
 def test_storage_items_stand_under_the_keys_of_the_draft() -> None:
     storage = World().storage
-    items = [
-        storage.previous_published_data_roots,
-        storage.disabled_publishers,
-        storage.cached_trie_nodes,
-        storage.relay_proof_processing_cursor,
+    prefixes = [
+        storage.previous_published_data_roots.prefix,
+        storage.disabled_publishers.prefix,
+        storage.cached_trie_nodes.prefix,
+        storage.relay_proof_processing_cursor.prefix,
     ]
-    assert [item.prefix[16:].hex() for item in items] == [
+    assert [prefix[16:].hex() for prefix in prefixes] == [
         "8b0c6e92e0870f5a2d218d1d41118f5e",
         "202fcd5c5a55dda4ddf5c32618d60d02",
         "593f7d5e9cbfc102bbd1cabfd92ace55",

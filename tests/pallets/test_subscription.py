@@ -117,7 +117,7 @@ def test_a_declaration_names_publishers_with_their_keys_and_its_weight() -> None
     handler = Recorder({ALPHA: [A, B, C], PUBLIC: [A]}, weight=Weight(7, 9))
     declared, weight = handler.subscriptions()
     assert list(declared) == [(ALPHA, [A, B, C]), (PUBLIC, [A])]
-    assert all(isinstance(wanted, SubscribedKey) and len(wanted) == 32 for _, ks in declared for wanted in ks)
+    assert {len(wanted) for _, wanted_keys in declared for wanted in wanted_keys} == {32}
     assert weight == Weight(7, 9)
 
 

@@ -67,6 +67,8 @@ class Arena:
     slots: Slots
     longest_key: int
     longest_value: int
+    external: bool
+    """Whether there is room for the hashes of external values."""
     owned: bool = False
     """Whether keys and values are our own arrays: those that a trie was built from are not written to."""
 
@@ -97,7 +99,7 @@ class Arena:
         slots.counters[ROOT] = result[0]
         slots.counters[KEYS] = slots.counters[NEXT_ENTRY] = count
         slots.counters[NEXT_BRANCH] = used
-        arena = cls(entries, branches, slots, longest_key, longest_value)
+        arena = cls(entries, branches, slots, longest_key, longest_value, longest_value >= external_from)
         order = np.empty(used, np.int32)
         levels = np.zeros(nibbles + 2, np.int64)
         steps = order_by_height(heights, used, order, levels)
@@ -203,7 +205,8 @@ class Arena:
         self.longest_key = max(self.longest_key, longest_key)
         self.longest_value = max(self.longest_value, longest_value)
         self._own()
-        if longest_value >= external_from and not len(self.entries.value_hash):
+        if longest_value >= external_from and not self.external:
+            self.external = True
             hashes = np.zeros(32 * len(self.entries.state), np.uint8)
             self.entries = self.entries._replace(value_hash=hashes)
         counters = self.slots.counters
@@ -231,7 +234,7 @@ class Arena:
         self.entries = Entries(
             _lengthened(entries.key, wanted),
             _lengthened(entries.value, wanted),
-            resized(entries.value_hash, 32 * wanted if len(entries.value_hash) else 0),
+            resized(entries.value_hash, 32 * wanted if self.external else 0),
             resized(entries.start, wanted),
             resized(entries.ref, REF * wanted),
             resized(entries.state, wanted),

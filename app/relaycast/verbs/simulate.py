@@ -14,9 +14,10 @@ from relaycast.exit_code import ExitCode
 from relaycast.refusal import BadInput
 from relaycast.scenario import MAX_BLOCKS, Scenario
 from relaycast.verbs.options import Json
+from relaycast.verbs.spark_flags import RunEngine, SparkFlags, refuse_spark_flags, run_on_spark
 
 if TYPE_CHECKING:
-    from relaycast.run import Progress
+    from relaycast.run import Finished, Progress
 
 Blocks = Annotated[int | None, Parameter(name="--blocks", help="relay blocks, instead of the scenario's")]
 Seed = Annotated[int | None, Parameter(name="--seed", help="seed, instead of the scenario's")]
@@ -45,7 +46,7 @@ def demo(
     """
     from relaycast.scenario_file import load_preset  # noqa: PLC0415
 
-    return _simulate(_adjusted(load_preset(preset), blocks, seed, genesis), out, json)
+    return _simulate(adjusted(load_preset(preset), blocks, seed, genesis), out, json)
 
 
 def run(
@@ -57,17 +58,25 @@ def run(
     genesis: GenesisFile = None,
     out: Out = OUT,
     json: Json = False,
+    engine: RunEngine = "local",
+    flags: Annotated[SparkFlags | None, Parameter(name="*")] = None,
 ) -> ExitCode:
     """Simulate a scenario file: a summary here, run.json, events.jsonl and report.html in out/.
 
     Example: relaycast run scenario.toml --blocks 200 --seed 1
+    Example: relaycast run scenario.toml --blocks 100000 --engine spark --master local[8]
     """
     from relaycast.scenario_file import load_scenario  # noqa: PLC0415
 
-    return _simulate(_adjusted(load_scenario(scenario), blocks, seed, genesis), out, json)
+    wanted = adjusted(load_scenario(scenario), blocks, seed, genesis)
+    if engine == "local":
+        refuse_spark_flags(flags)
+        return _simulate(wanted, out, json)
+    return _told(run_on_spark(wanted, out, flags or SparkFlags()), json)
 
 
-def _adjusted(scenario: Scenario, blocks: int | None, seed: int | None, genesis: str | None) -> Scenario:
+def adjusted(scenario: Scenario, blocks: int | None, seed: int | None, genesis: str | None) -> Scenario:
+    """Return ``scenario`` with what the command line says instead."""
     if blocks is not None:
         if not 1 <= blocks <= MAX_BLOCKS:
             raise BadInput("--blocks", str(blocks), f"a number from 1 to {MAX_BLOCKS:,}")
@@ -82,10 +91,16 @@ def _adjusted(scenario: Scenario, blocks: int | None, seed: int | None, genesis:
 
 
 def _simulate(scenario: Scenario, out: Path, json: bool) -> ExitCode:
-    from relaycast.run import simulate, to_json  # noqa: PLC0415
+    from relaycast.run import simulate  # noqa: PLC0415
 
     with _progress_bar(scenario, shown=sys.stderr.isatty() and not json) as progress:
         finished = simulate(scenario, out=out, progress=progress)
+    return _told(finished, json)
+
+
+def _told(finished: "Finished", json: bool) -> ExitCode:
+    from relaycast.run import to_json  # noqa: PLC0415
+
     if json:
         print(json_text.dumps(to_json(finished.outcome)))
     else:

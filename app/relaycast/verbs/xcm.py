@@ -222,8 +222,10 @@ def _mismatch(error: "CodecError") -> tuple[str, str]:
     if found is not None:
         return found[0].format(error), found[1].format(error)
     if short := _SHORT.match(error.reason):
-        unit = "byte" if short["what"].startswith("bytes") else "item"
-        return _counted(int(short["left"]), "byte"), _counted(int(short["wanted"]), unit)
+        left, wanted = int(short["left"]), int(short["wanted"])
+        if short["what"].startswith("bytes"):
+            return _counted(left, "byte"), _counted(wanted, "byte")
+        return f"{_counted(left, 'byte')} behind the count", _counted(wanted, "item")
     rest = _REST.match(error.reason)
     return (f"{_counted(int(rest['count']), 'byte')} more", "the end") if rest else (error.reason, "VersionedXcm::V5")
 

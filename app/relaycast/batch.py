@@ -1,0 +1,88 @@
+"""A scenario as a batch run takes it: a simulation that goes on block by block, here or in a worker.
+
+What is told of a block is what the local engine tells, by the same code.
+"""
+
+import io
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from relaycast.event_log import EventLog
+from relaycast.run import Simulation
+from relaycast.scenario import Scenario
+from relaycast.tally import Tally
+from relaycast_collator import BlockRecord
+from relaycast_collator import Network as Chains
+from relaycast_collator.records import VIOLATIONS_KEPT
+from relaycast_spark.simulated import Advanced
+from relaycast_spark.tables import PublisherCount, Row, record_of, violation_of
+
+
+class _Silence(EventLog):
+    """A log that keeps nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO(), "")
+
+    def add(self, network: Chains, records: list[BlockRecord]) -> None:
+        """Forget what happened."""
+
+
+@dataclass(slots=True)
+class Batch:
+    """A simulation that forgets what it has told."""
+
+    simulation: Simulation
+
+    @classmethod
+    def prepare(cls, scenario: Scenario) -> "Batch":
+        """Build the chains; raises ``BadInput`` when the genesis cannot be read."""
+        return cls(Simulation.prepare(scenario))
+
+    @property
+    def chains(self) -> Chains:
+        """The chains themselves."""
+        return self.simulation.network.chains
+
+    def advance(self, block: int, /) -> Advanced:
+        """Let relay block number ``block`` pass and say what it brought."""
+        stream = io.BytesIO()
+        log = EventLog(stream, "")
+        start = stream.tell()
+        records = self._step(block, log)
+        return Advanced(records, self._take_counts(), stream.getvalue()[start:])
+
+    def pass_over(self, block: int, /) -> None:
+        """Let relay block number ``block`` pass without keeping score."""
+        self._step(block, _Silence())
+        self._take_counts()
+
+    def add_rows(self, rows: Iterable[Row]) -> None:
+        """Keep score of blocks that were replayed elsewhere."""
+        for row in rows:
+            for subscriber in row["subscribers"]:
+                self.simulation.tally.add(record_of(subscriber, tick=row["block"]))
+            for count in row["publishers"]:
+                it = self.simulation.published[count["para_id"]]
+                it.sent += count["sent"]
+                it.published += count["published"]
+                it.refused += count["refused"]
+                it.value_bytes += count["value_bytes"]
+            checks = self.chains.invariants
+            checks.checked += row["checked"]
+            checks.violated += row["violated"]
+            room = VIOLATIONS_KEPT - len(checks.violations)
+            checks.violations.extend(map(violation_of, row["violations"][:room]))
+
+    def _step(self, block: int, log: EventLog) -> list[BlockRecord]:
+        self.simulation.tally = Tally()
+        records = self.simulation.step(block, log)
+        self.simulation.tally = Tally()
+        return records
+
+    def _take_counts(self) -> list[PublisherCount]:
+        counts = []
+        for para_id, it in self.simulation.published.items():
+            counts.append(PublisherCount(para_id, it.sent, it.published, it.refused, it.value_bytes))
+            it.sent = it.published = it.refused = it.value_bytes = 0
+        return counts

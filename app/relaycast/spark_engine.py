@@ -1,0 +1,90 @@
+"""``relaycast run --engine spark``: the same scenario and the same files, computed as a batch run.
+
+Law: what stands in ``out/<run-id>/`` is what the local engine writes, but for the engine's name. Until it is complete
+everything is in ``out/.<run-id>.spark``, from where the next run of the same id goes on.
+"""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from relaycast.batch import Batch
+from relaycast.event_log import EventLog
+from relaycast.run import Finished, write_files
+from relaycast.run_folder import staged
+from relaycast.scenario import Scenario
+from relaycast_spark.progress import Progress, Unseen
+from relaycast_spark.session import SessionSettings, require_spark, spark_session
+from relaycast_spark.work_folder import WorkFolder
+
+if TYPE_CHECKING:
+    from relaycast_spark.pipeline import BatchRun
+
+ENGINE = "spark"
+
+REPLAYED = "replayed.parquet"
+"""The folder of a run's proofs, where they are kept."""
+
+ASSEMBLY = "written"
+
+
+@dataclass(frozen=True, slots=True)
+class SparkOptions:
+    """How to run: ``resume`` goes on with what an earlier run left, ``keep_proofs`` keeps every proof."""
+
+    session: SessionSettings = SessionSettings()
+    segment_blocks: int | None = None
+    resume: bool = True
+    keep_proofs: bool = False
+    fail_fast: bool = False
+
+
+def simulate_with_spark(
+    scenario: Scenario, *, out: Path, options: SparkOptions, progress: Progress | None = None
+) -> Finished:
+    """Run ``scenario`` on Spark and write its files into ``out``.
+
+    Raises ``BadInput`` and ``SparkUnavailable`` before anything is written, and ``SegmentFailed`` when a block could
+    not be replayed: the rest is kept for the next run.
+    """
+    require_spark()
+    from relaycast_spark.pipeline import BatchRun, segment_length  # noqa: PLC0415 - needs PySpark
+
+    batch = Batch.prepare(scenario)
+    run_id = batch.simulation.run_id
+    terms: dict[str, object] = {"run_id": run_id, "blocks": scenario.blocks, "keep_proofs": options.keep_proofs}
+    with spark_session(options.session) as spark, WorkFolder(out / f".{run_id}.spark", terms) as folder:
+        if not options.resume:
+            folder.clear()
+        workers = spark.sparkContext.defaultParallelism
+        length = folder.segment_blocks or options.segment_blocks or segment_length(scenario.blocks, workers)
+        run = BatchRun(spark, folder, scenario.blocks, length, options.keep_proofs, options.fail_fast)
+        run.progress = progress or Unseen()
+        finished = _write(run, run.run(batch), run_id, out)
+        folder.remove()
+    return finished
+
+
+def _write(run: "BatchRun", batch: object, run_id: str, out: Path) -> Finished:
+    """Put the replayed segments together to what the local engine would have written."""
+    assert isinstance(batch, Batch)
+    with staged(out, run_id) as folder:
+        run.progress.begin(ASSEMBLY, run.blocks)
+        with (folder / "events.jsonl").open("wb") as stream:
+            EventLog(stream, run_id)
+            for table in run.folder.tables():
+                for part in table.to_batches(max_chunksize=100):
+                    rows = part.to_pylist()
+                    batch.add_rows(rows)
+                    stream.writelines(row["events"] for row in rows)
+                    run.progress.advance(ASSEMBLY, len(rows))
+        if run.keep_proofs:
+            (folder / REPLAYED).mkdir()
+            for file in run.folder.files():
+                shutil.copy2(file, folder / REPLAYED / file.name)
+        outcome = replace(batch.simulation.outcome(), engine=ENGINE)
+        write_files(folder, outcome, batch.simulation.echo())
+    return Finished(outcome, out / run_id)

@@ -1,0 +1,158 @@
+"""How an attack's report is printed: what it cost, whom it harmed, and a verdict; or JSON."""
+
+import json as json_text
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from relaycast.attacks import Bystander, Carried, DepthReport, LieReport, LieRow, SpamReport
+from relaycast.outcome import SCHEMA_VERSION
+from relaycast.terminal import console, print_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SHOWN_BLOCKS = 24
+
+FLOOD = ("block", "of weight limit", "published", "refused", "waiting messages", "waiting bytes")
+OTHERS = ("publisher", "subscriber", "callbacks alone -> attacked", "overtaken", "latency p99 (blocks)", "max")
+
+
+def print_json(attack: str, report: msgspec.Struct, *, ok: bool, **derived: Any) -> None:
+    """Print the whole report as one JSON object."""
+    figures = msgspec.to_builtins(report)
+    print(json_text.dumps({"schema": SCHEMA_VERSION, "attack": attack, "ok": ok, **derived, **figures}))
+
+
+def print_spam(report: SpamReport) -> None:
+    """Print what a flood cost."""
+    out = console()
+    out.print(
+        f"[bold]spam[/bold]  {report.parachains} parachains at their limits for {report.blocks} relay blocks, "
+        f"values of {report.value_bytes:,} bytes, seed {report.seed}\n"
+    )
+    rows = [
+        (
+            str(it.block),
+            f"{it.weight_share:.1%}",
+            f"{it.published:,}",
+            f"{it.refused:,}",
+            f"{it.waiting_messages:,}",
+            f"{it.waiting_bytes:,}",
+        )
+        for it in report.series[:SHOWN_BLOCKS]
+    ]
+    print_table(out, FLOOD, rows, right=FLOOD)
+    if len(report.series) > SHOWN_BLOCKS:
+        out.print(f"... and {len(report.series) - SHOWN_BLOCKS} more (--json has all)")
+    refused = ", ".join(f"{count:,} {why}" for why, count in report.refused.items()) or "none"
+    growth = report.state_bytes_after - report.state_bytes_before
+    out.print()
+    for line in (
+        f"sent       {report.sent_messages:,} messages, {report.sent_bytes:,} bytes",
+        f"published  {report.published:,} values, each of {report.publish_ref_time:,} ps (modelled: not benchmarked)",
+        f"refused    {refused}",
+        f"state      {growth:,} bytes more in tries",
+        f"stored     {report.stored_keys:,} keys, {report.stored_bytes:,} bytes as the pallet counts them",
+        f"a block    fits {report.block_fits_publishes:,} publishes, of {report.block_fits_parachains:.1f} parachains",
+    ):
+        out.print(line, markup=False)
+    _print_others(out, report.bystanders, report.carried_alone, report.carried_attacked)
+    _print_verdict(
+        out, report.violations, ok=not report.harmed, good="nobody else was harmed", bad="others were harmed"
+    )
+
+
+def print_depth(report: DepthReport) -> None:
+    """Print what became of a publisher with crafted keys."""
+    out = console()
+    out.print(
+        f"[bold]depth[/bold]  {report.crafted_keys} crafted keys against a limit of {report.limit} nodes, "
+        f"{report.blocks} relay blocks, seed {report.seed}\n"
+    )
+    disabled = "never"
+    if report.disabled_at is not None:
+        disabled = f"at block {report.disabled_at} (the subscriber's #{report.disabled_at_number})"
+    for line in (
+        f"path       {report.path_nodes_before} nodes, then {report.path_nodes_after}",
+        f"last key   sent at block {report.struck_at}",
+        f"disabled   {disabled}; without that key: {', '.join(map(str, report.disabled_alone)) or 'nobody'}",
+        f"since then {report.attacker_callbacks_after} callbacks of the attacker",
+    ):
+        out.print(line, markup=False)
+    _print_others(out, report.bystanders, report.carried_alone, report.carried_attacked)
+    good = "the attacker is out, nobody else was harmed"
+    bad = "others were harmed" if report.harmed else "the attacker was not stopped"
+    _print_verdict(out, report.violations, ok=report.contained, good=good, bad=bad)
+
+
+def print_lies(report: LieReport) -> None:
+    """Print the matrix of lies and what caught them."""
+    out = console()
+    met = ", ".join(f"{count} x {kind}" for kind, count in report.moments.items())
+    out.print(
+        f"[bold]{report.family}[/bold]  {report.told:,} lies in {sum(report.moments.values())} subscriber blocks, "
+        f"{report.blocks} relay blocks, seed {report.seed}",
+    )
+    out.print(f"blocks lied about: {met}\n", markup=False)
+    causes = sorted({cause for row in report.rows for cause in row.caught})
+    columns = ("lie", "told", *causes, "no lie", "in last min_weight", "undetected")
+    print_table(out, columns, (_lie(row, causes) for row in report.rows), right=columns[1:])
+    out.print()
+    out.print("\n".join(_explained(report)), markup=False)
+    for escape in report.escapes:
+        out.print(f"undetected: {escape}", style="red", markup=False)
+    good = "everything that can be caught was caught"
+    bad = f"{report.undetected:,} lies went undetected"
+    _print_verdict(out, report.violations, ok=not report.undetected, good=good, bad=bad)
+
+
+def _lie(row: LieRow, causes: Iterable[str]) -> tuple[str, ...]:
+    counts = [*(row.caught.get(cause, 0) for cause in causes), row.no_lie, row.within_min_weight, row.undetected]
+    return row.lie.replace("_", " "), f"{row.told:,}", *(f"{count:,}" if count else "" for count in counts)
+
+
+def _explained(report: LieReport) -> Iterable[str]:
+    told_apart = report.caught + report.undetected
+    yield f"caught {report.caught:,} of {told_apart:,} that can be caught ({report.caught / max(1, told_apart):.2%})"
+    no_lie = sum(row.no_lie for row in report.rows)
+    if no_lie:
+        yield f"{no_lie:,} were no lies: the same nodes, and the block did what the honest one does"
+    if report.within_min_weight:
+        yield (
+            f"{report.within_min_weight:,} left something out within the last min_weight: at most "
+            f"{report.most_bytes_left:,} bytes of the budget were left, a read may take {report.min_weight_bytes:,}."
+        )
+        yield (
+            "An honest collator may have to end there too, so no chain can tell; "
+            f"up to {report.most_held_back} callbacks were put off, none was lost: the cursor stands before them."
+        )
+
+
+def _print_others(out: "Console", others: Iterable[Bystander], alone: Carried, attacked: Carried) -> None:
+    out.print()
+    print_table(out, OTHERS, map(_other, others), right=OTHERS[2:])
+    before, after = alone.proof_bytes, attacked.proof_bytes
+    out.print(
+        f"their subscriber's proof: p50 {before.p50:,} -> {after.p50:,} B, max {before.max:,} -> {after.max:,} B, "
+        f"incomplete blocks {alone.incomplete_blocks} -> {attacked.incomplete_blocks}"
+    )
+
+
+def _other(it: Bystander) -> tuple[str, ...]:
+    before, after = it.alone, it.attacked
+    pairs = (
+        (before.callbacks, after.callbacks),
+        (before.conflated, after.conflated),
+        (before.latency_blocks.p99, after.latency_blocks.p99),
+        (before.latency_blocks.max, after.latency_blocks.max),
+    )
+    return str(it.publisher), str(it.subscriber), *(f"{first:,} -> {second:,}" for first, second in pairs)
+
+
+def _print_verdict(out: "Console", violations: Iterable[str], *, ok: bool, good: str, bad: str) -> None:
+    out.print()
+    for violation in violations:
+        out.print(f"violated: {violation}", style="red", markup=False)
+    out.print(f"[green]{good}[/green]" if ok else f"[red]{bad}[/red]")

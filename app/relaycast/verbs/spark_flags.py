@@ -1,0 +1,75 @@
+"""The options of verbs that run on Spark, and what they are turned into."""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from relaycast.refusal import BadInput
+from relaycast.scenario import MAX_BLOCKS, Scenario
+
+if TYPE_CHECKING:
+    from relaycast.run import Finished
+    from relaycast_spark.session import SessionSettings
+
+RunEngine = Annotated[Literal["local", "spark"], Parameter(name="--engine", help="this process, or Spark")]
+Master = Annotated[str | None, Parameter(name="--master", help="where Spark runs: local[4], spark://host:7077, ...")]
+Ui = Annotated[bool, Parameter(name="--spark-ui", help="let Spark serve its web pages meanwhile")]
+
+
+@dataclass(frozen=True, slots=True)
+class SparkFlags:
+    """Options of ``run --engine spark``."""
+
+    master: Master = None
+    spark_ui: Ui = False
+    resume: Annotated[
+        bool,
+        Parameter(
+            name="--resume", negative="--no-resume", help="go on with what an interrupted run left, or start over"
+        ),
+    ] = True
+    segment_blocks: Annotated[
+        int | None, Parameter(name="--segment-blocks", help="blocks that a worker replays at a time")
+    ] = None
+    keep_proofs: Annotated[
+        bool, Parameter(name="--keep-proofs", help="keep every proof, in replayed.parquet beside the report")
+    ] = False
+    fail_fast: Annotated[
+        bool, Parameter(name="--fail-fast", help="give up at the first block that fails, not after all others")
+    ] = False
+
+
+def session_settings(master: str | None, *, ui: bool) -> "SessionSettings":
+    """Return where Spark runs."""
+    from relaycast_spark.session import SessionSettings  # noqa: PLC0415
+
+    return SessionSettings(master=master, ui=ui)
+
+
+def refuse_spark_flags(flags: SparkFlags | None) -> None:
+    """Raise ``BadInput`` for options that mean nothing to the local engine."""
+    for field in fields(flags) if flags is not None else ():
+        value = getattr(flags, field.name)
+        if value != field.default:
+            name = f"--{field.name.replace('_', '-')}"
+            raise BadInput(name, f"{value} with --engine local", "--engine spark beside it")
+
+
+def run_on_spark(scenario: Scenario, out: Path, flags: SparkFlags) -> "Finished":
+    """Run ``scenario`` on Spark; raises ``BadInput`` where Spark cannot start."""
+    from relaycast.bars import stage_progress  # noqa: PLC0415
+    from relaycast.spark_engine import SparkOptions, simulate_with_spark  # noqa: PLC0415
+
+    if flags.segment_blocks is not None and not 1 <= flags.segment_blocks <= MAX_BLOCKS:
+        raise BadInput("--segment-blocks", str(flags.segment_blocks), f"a number from 1 to {MAX_BLOCKS:,}")
+    options = SparkOptions(
+        session_settings(flags.master, ui=flags.spark_ui),
+        flags.segment_blocks,
+        flags.resume,
+        flags.keep_proofs,
+        flags.fail_fast,
+    )
+    with stage_progress() as progress:
+        return simulate_with_spark(scenario, out=out, options=options, progress=progress)

@@ -1,0 +1,204 @@
+"""Running scenarios: the same input gives the same bytes, files come together or not at all, exit codes tell how."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from command_line import Command, Refused, Written
+from file_contents import contents
+from relaycast.outcome import rank, spread
+from relaycast.run_folder import staged
+from shared_vectors import shared
+
+SCENARIO = """
+extends = "polkadot-2026"
+name = "small"
+blocks = 8
+[[parachains]]
+id = 2000
+publish = { keys = 3, value_bytes = [10, 40], every = 2, changed = 1, ttl = 5, prefix = "k" }
+[[parachains]]
+id = 3000
+name = "reader"
+subscribe = [{ publisher = 2000, keys = 2 }]
+"""
+
+
+@pytest.fixture
+def scenario(file: Written) -> str:
+    return file(SCENARIO, "small.toml")
+
+
+def test_json_is_one_object_with_the_contract_s_names(relaycast: Command, scenario: str) -> None:
+    ended = relaycast("run", scenario, "--json")
+    assert (ended.code, ended.err) == (0, "")
+    run = ended.json
+    assert {"run_id", "blocks", "subscribers", "invariants", "engine", "seed", "schema"} <= run.keys()
+    assert (run["blocks"], run["seed"], run["invariants"]) == (8, 7, {"ok": True, "violations": []})
+    (subscriber,) = run["subscribers"]
+    assert subscriber["para_id"] == 3000
+    assert subscriber["callbacks"] == subscriber["deliveries"] == 4  # both keys, then k/0 and k/1 once more
+    assert subscriber["latency_blocks"] == {"p50": 2, "p99": 2, "max": 2}
+    assert subscriber["proof_bytes"].keys() == {"p50", "p99", "max", "total"}
+    assert (subscriber["incomplete_blocks"], subscriber["disabled_publishers"]) == (0, [])
+
+
+def test_the_same_input_gives_the_same_bytes(relaycast: Command, scenario: str, tmp_path: Path) -> None:
+    first = relaycast("run", scenario, "--out", "a", "--json").json
+    second = relaycast("run", scenario, "--out", "b", "--json").json
+    assert first == second
+    assert contents(tmp_path / "a" / first["run_id"]).values()
+    strip = {path.removeprefix(str(tmp_path / "a")): data for path, data in contents(tmp_path / "a").items()}
+    assert strip == {path.removeprefix(str(tmp_path / "b")): data for path, data in contents(tmp_path / "b").items()}
+    assert not any(str(tmp_path).encode() in (data or b"") for data in strip.values())
+
+
+def test_another_seed_or_length_is_another_run(relaycast: Command, scenario: str) -> None:
+    runs = [("--seed", "1"), ("--seed", "2"), ("--blocks", "9"), ("--blocks", "8")]
+    ids = {relaycast("run", scenario, *options, "--json").json["run_id"] for options in runs}
+    assert len(ids) == 4
+
+
+def test_a_run_leaves_its_files_and_nothing_else(relaycast: Command, scenario: str, tmp_path: Path) -> None:
+    run = relaycast("run", scenario, "--json").json
+    folder = tmp_path / "out" / run["run_id"]
+    assert [entry.name for entry in (tmp_path / "out").iterdir()] == [run["run_id"]]
+    assert {"run.json", "events.jsonl", "report.html"} <= {entry.name for entry in folder.iterdir()}
+    written = json.loads((folder / "run.json").read_text())
+    assert written["scenario"]["parachains"][0]["publish"]["keys"] == 3
+    assert written["subscribers"] == run["subscribers"]
+    events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+    assert events[0] == {"schema": 1, "run_id": run["run_id"]}
+    kinds = {(event["chain"], event["event"]) for event in events[1:]}
+    assert {("relay", "PublisherRegistered"), ("relay", "DataPublished"), (3000, "DataProcessed")} <= kinds
+
+
+def test_a_run_again_replaces_its_files(relaycast: Command, scenario: str, tmp_path: Path) -> None:
+    run = relaycast("run", scenario, "--json").json
+    stray = tmp_path / "out" / run["run_id"] / "stray"
+    stray.touch()
+    relaycast("run", scenario)
+    assert not stray.exists()
+
+
+def test_the_summary_names_what_people_ask_for(relaycast: Command) -> None:
+    ended = relaycast("demo", "config-sync")
+    for word in ("proof", "p50", "p99", "max", "of PoV", "latency", "every invariant held", "report: out/"):
+        assert word in ended.out
+    assert ended.err == ""
+
+
+def test_the_report_needs_no_network_and_no_script(relaycast: Command, scenario: str, tmp_path: Path) -> None:
+    relaycast("run", scenario)
+    (report,) = (tmp_path / "out").glob("*/report.html")
+    page = report.read_text()
+    assert "<script" not in page
+    assert "http" not in page.replace("http-equiv", "")
+    assert page.count("<svg") == 2
+    assert "3000 reader" in page
+
+
+def test_what_a_scenario_says_cannot_become_markup(relaycast: Command, file: Written, tmp_path: Path) -> None:
+    relaycast("run", file(SCENARIO.replace('"reader"', '"<b>&</b>"'), "small.toml"))
+    (report,) = (tmp_path / "out").glob("*/report.html")
+    assert "<b>&</b>" not in report.read_text()
+    assert "&lt;b&gt;&amp;&lt;/b&gt;" in report.read_text()
+
+
+def test_a_run_on_a_real_genesis_starts_from_its_root(relaycast: Command, tmp_path: Path) -> None:
+    spec = shared("data/westend-genesis.json.gz")
+    run = relaycast("demo", "config-sync", "--blocks", "6", "--genesis", str(spec), "--json").json
+    assert run["relaychain"]["genesis"] == "Westend"
+    assert run["relaychain"]["genesis_root"] == "0x7e92439a94f79671f9cade9dff96a094519b9001a7432244d46ab644bb6f746f"
+    assert str(spec.parent) not in (tmp_path / "out" / run["run_id"] / "run.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--blocks", "0"], "--blocks: got 0, expected a number from 1 to 1,000,000"),
+        (["--seed", "-1"], "--seed: got -1, expected a number from 0 to 2^63 - 1"),
+        (["--genesis", "nowhere.json"], "nowhere.json: got no such file or directory, expected a file that"),
+        (["--genesis", "small.toml"], "small.toml line 2 column 1: got 'extends"),
+        (["--out", "small.toml/below"], "--out small.toml/below: got not a directory, expected a folder that"),
+    ],
+)  # fmt: skip
+def test_bad_options_are_refused(refused: Refused, scenario: str, options: list[str], told: str) -> None:
+    assert refused("run", scenario, *options).startswith(told)
+
+
+def test_a_folder_that_cannot_be_written_is_refused(
+    refused: Refused, scenario: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(*_arguments: object, **_options: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("relaycast.run_folder.mkdtemp", denied)
+    assert refused("run", scenario, "--out", "made/for/this").startswith("--out made/for/this: got permission denied")
+
+
+def _write_half(out: Path, error: type[BaseException]) -> None:
+    with staged(out, "id") as folder:
+        (folder / "file").write_text("second")
+        raise error
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+def test_what_stops_half_way_leaves_the_folder_as_it_was(tmp_path: Path, error: type[BaseException]) -> None:
+    with staged(tmp_path / "out", "id") as folder:
+        (folder / "file").write_text("first")
+    before = contents(tmp_path)
+    with pytest.raises(error):
+        _write_half(tmp_path / "out", error)
+    with pytest.raises(error):
+        _write_half(tmp_path / "new" / "out", error)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_run_ends_with_one_line_and_no_files(tmp_path: Path, number: int, code: int) -> None:
+    command = [sys.executable, "-m", "relaycast", "demo", "--blocks", "100000", "--out", str(tmp_path / "out")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    for _ in range(400):
+        if list(tmp_path.glob("out/.*/events.jsonl")):
+            break
+        time.sleep(0.05)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (code, "")
+    assert err == ("relaycast: interrupted, nothing was written\n" if code == 130 else "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_percentiles_are_values_that_occurred() -> None:
+    assert [rank(range(1, 101), percent) for percent in (50, 99, 100)] == [50, 99, 100]
+    assert [rank([7], percent) for percent in (50, 99, 100)] == [7, 7, 7]
+    assert spread([3, 1, 2]) == spread([1, 2, 3])
+    assert (spread([]).p50, spread([]).total) == (0, 0)
+
+
+def test_output_that_cannot_be_written_is_said_in_one_line(scenario: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "relaycast", "trie", "root", str(tmp_path / "pairs.json")]
+    (tmp_path / "pairs.json").write_text("[]")
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr == (
+        "relaycast: standard output: No space left on device, expected a place that can be written\n"
+    )
+
+
+def test_names_are_printed_as_they_are(relaycast: Command, file: Written) -> None:
+    ended = relaycast("run", file(SCENARIO.replace('"reader"', '"[/red][bold]"'), "small.toml"))
+    assert ended.code == 0
+    assert ended.out.count("3000 [/red][bold]") == 2

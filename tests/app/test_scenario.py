@@ -1,0 +1,160 @@
+"""Scenario files: what they say, what is folded in, and what is refused by name and place."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from command_line import Command, Refused, Written
+from relaycast.scenario import Publish, Scenario
+from relaycast.scenario_file import load_preset, load_scenario, presets
+from relaycast.workload import indices, publications, value_of
+
+BASE = 'extends = "oracle"\n'
+
+Loaded = Callable[..., Scenario]
+
+
+@pytest.fixture
+def loaded(file: Written, relaycast: Command) -> Loaded:
+    def load(text: str, name: str = "scenario.toml") -> Scenario:
+        return load_scenario(file(text, name))
+
+    return load
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "sizes"),
+    [
+        ("oracle", 50, {16}),
+        ("ring-roots", 24, {1620, 776}),
+        ("config-sync", 8, {64}),
+    ],
+)
+def test_a_preset_has_real_sizes(name: str, keys: int, sizes: set[int]) -> None:
+    scenario = load_preset(name)
+    (publish,) = scenario.publishers().values()
+    assert (scenario.name, publish.keys, {publish.size_of(index) for index in range(keys)}) == (name, keys, sizes)
+    assert scenario.relaychain.max_pov_bytes == 10 * 1024 * 1024
+
+
+def test_the_ground_is_a_preset_too_but_no_scenario() -> None:
+    assert "polkadot-2026" in presets()
+
+
+def test_tables_merge_by_name_and_parachains_by_id(loaded: Loaded) -> None:
+    scenario = loaded(
+        BASE
+        + """
+        blocks = 3
+        [relaychain]
+        block_seconds = 2
+        [[parachains]]
+        id = 2000
+        publish = { keys = 60 }
+        [[parachains]]
+        id = 3002
+        subscribe = [{ publisher = 2000, keys = ["price/59"] }]
+        """
+    )
+    assert [chain.id for chain in scenario.parachains] == [2000, 3000, 3001, 3002]
+    assert scenario.publishers()[2000] == Publish(keys=60, value_bytes=16, prefix="price")
+    assert (scenario.blocks, scenario.relaychain.block_seconds, scenario.relaychain.pov_percent) == (3, 2, 85)
+
+
+def test_yaml_and_json_say_the_same_as_toml(loaded: Loaded) -> None:
+    toml = loaded(BASE + "blocks = 3\n[relaychain]\npov_percent = 50")
+    yaml = loaded("extends: oracle\nblocks: 3\nrelaychain:\n  pov_percent: 50\n", "scenario.yaml")
+    json = loaded('{"extends": "oracle", "blocks": 3, "relaychain": {"pov_percent": 50}}', "scenario.json")
+    assert toml == yaml == json
+
+
+def test_a_scenario_extends_a_file_beside_it(loaded: Loaded, file: Written, tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    file(BASE + '[relaychain]\ngenesis = "spec.json"', "below/base.toml")
+    scenario = loaded('extends = "below/base.toml"\nblocks = 9')
+    assert scenario.blocks == 9
+    assert scenario.relaychain.genesis == "below/spec.json"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("blcoks = 3", "scenario.toml: got the name 'blcoks', expected a known name (did you mean blocks?)"),
+        ("blocks = '3'", "scenario.toml at blocks: got '3', expected int"),
+        ("blocks = 0", "scenario.toml at blocks: got 0, expected int >= 1"),
+        ("blocks = true", "scenario.toml at blocks: got true, expected int"),
+        ("[relaychain]\npov = 3", "scenario.toml at relaychain: got the name 'pov', expected a known name ("),
+        (
+            "[[parachains]]\nid = 2000\npublish = { kyes = 3 }",
+            "scenario.toml at parachains[0].publish: got the name 'kyes', expected a known name (did you mean keys?)",
+        ),
+        ("[[parachains]]\nname = 'x'", "scenario.toml at parachains[3]: got no id, expected id = ..."),
+        ("[[parachains]]\nid = 4000", "scenario.toml at parachains[3]: got parachain 4000 with nothing to do, exp"),
+        (
+            "[[parachains]]\nid = 2000\npublish = { value_bytes = 4096 }",
+            "scenario.toml at parachains[0].publish.value_bytes: got 4096, "
+            "expected at most relaychain.max_value_bytes = 2048",
+        ),
+        (
+            "[[parachains]]\nid = 2000\npublish = { keys = 5000 }",
+            "scenario.toml at parachains[0].publish.keys: got 5000, expected at most relaychain.max_stored_keys = 4000",
+        ),
+        (
+            "[[parachains]]\nid = 2000\npublish = { changed = 51 }",
+            "scenario.toml at parachains[0].publish.changed: got 51, expected at most keys = 50",
+        ),
+        (
+            "[[parachains]]\nid = 3000\nsubscribe = [{ publisher = 9 }]",
+            "scenario.toml at parachains[1].subscribe[0].publisher: got 9, "
+            "expected the id of a parachain that publishes (2000)",
+        ),
+        (
+            "[[parachains]]\nid = 3000\nsubscribe = [{ publisher = 2000, keys = ['price/50'] }]",
+            "scenario.toml at parachains[1].subscribe[0].keys: got 'price/50', "
+            "expected a published name, price/0 to price/49",
+        ),
+        ("blocks = ", "scenario.toml: got text that is not TOML (Invalid value"),
+    ],
+)  # fmt: skip
+def test_a_slip_is_named_with_its_place(refused: Refused, file: Written, text: str, line: str) -> None:
+    assert refused("run", file(BASE + text, "scenario.toml")).startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("extends: oracle\nblocks: 3\nblocks: 4\n", "s.yaml line 3 column 1: got the name 'blocks' twice"),
+        ("extends: &name oracle\nname: *name\n", "s.yaml line 2 column 7: got a reference to an anchor"),
+        ("!!python/object:os.system x\n", "s.yaml line 1 column 1: got could not determine a constructor"),
+        ("extends: oracle\n1: 2\n", "s.yaml line 2 column 1: got the name 1 that is no text"),
+        ("[1]", "s.yaml: got a list of 1 items, expected a scenario"),
+    ],
+)
+def test_yaml_is_strict(refused: Refused, file: Written, text: str, line: str) -> None:
+    assert refused("run", file(text, "s.yaml")).startswith(line)
+
+
+def test_extending_oneself_and_nobody_is_refused(refused: Refused, file: Written) -> None:
+    assert "expected a scenario that does not lead back" in refused("run", file('extends = "a.toml"', "a.toml"))
+    assert "did you mean oracle?" in refused("run", file('extends = "orcale"', "a.toml"))
+    assert "did you mean oracle?" in refused("demo", "oracel")
+
+
+def test_the_first_publication_sends_all_keys_and_later_ones_take_turns() -> None:
+    publish = Publish(keys=5, changed=2)
+    sent = [list(indices(publish, turn)) for turn in range(4)]
+    assert sent == [[0, 1, 2, 3, 4], [0, 1], [2, 3], [4, 0]]
+
+
+def test_publications_come_every_so_many_blocks() -> None:
+    scenario = load_preset("ring-roots")
+    counts = [len(list(publications(scenario, block))) for block in range(1, 23)]
+    assert counts == [24, *[0] * 9, 2, *[0] * 9, 2, 0]
+
+
+def test_no_two_publications_are_alike_and_the_seed_decides() -> None:
+    values = {value_of(seed, 2000, index, turn, 100) for seed in (1, 2) for index in range(5) for turn in range(5)}
+    assert len(values) == 50
+    assert {len(value) for value in values} == {100}
+    assert value_of(1, 2000, 0, 0, 16) == value_of(1, 2000, 0, 0, 100)[:16]

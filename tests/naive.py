@@ -1,0 +1,51 @@
+"""Slow twins of compiled kernels, written from the definition of what each computes."""
+
+
+def nibbles(key: bytes) -> list[int]:
+    return [half for byte in key for half in (byte >> 4, byte & 15)]
+
+
+def shared_nibbles(left: bytes, right: bytes) -> int:
+    shared = 0
+    for a, b in zip(nibbles(left), nibbles(right), strict=False):
+        if a != b:
+            break
+        shared += 1
+    return shared
+
+
+def ascending_unique(strings: list[bytes]) -> list[int]:
+    """Return the order in which strings ascend; of equal ones the one that comes last."""
+    last = {string: index for index, string in enumerate(strings)}
+    return [last[string] for string in sorted(last)]
+
+
+def by_height(heights: list[int]) -> list[list[int]]:
+    """Return the numbers of the nodes of each height."""
+    return [
+        [node for node, height in enumerate(heights) if height == level]
+        for level in range(max(heights, default=-1) + 1)
+    ]
+
+
+def branches(keys: list[bytes]) -> dict[bytes, tuple[int, bytes | None, list[int]]]:
+    """Return the branches of a trie by their paths: depth, the key that ends there, and the nibbles that go on."""
+    paths = [bytes(nibbles(key)) for key in keys]
+    found = {}
+    for path in {a[: shared_nibbles_of(a, b)] for a in paths for b in paths if a != b}:
+        below = [other for other in paths if other.startswith(path)]
+        ways = sorted({other[len(path)] for other in below if len(other) > len(path)})
+        ends = keys[paths.index(path)] if path in paths else None
+        if len(ways) + (ends is not None) > 1:
+            found[path] = (len(path), ends, ways)
+    return found
+
+
+def shared_nibbles_of(left: bytes, right: bytes) -> int:
+    return next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
+
+
+def packed(path: list[int]) -> bytes:
+    """Return nibbles two to a byte, an odd first one alone."""
+    padded = [0] * (len(path) % 2) + path
+    return bytes(high << 4 | low for high, low in zip(padded[::2], padded[1::2], strict=True))

@@ -1,0 +1,333 @@
+"""The parachain's side of the inherent: tracked reads, what a proof must and must not hold, and how a block panics."""
+
+import pickle
+from dataclasses import replace
+
+import pytest
+
+from pallets.subscriber_invariants import ChangesTold, all_hold, nothing_is_lost, refused
+from pallets.subscriber_world import ALPHA, BETA, MOCK, PLENTY, PUBLIC, SUBSCRIBER, Block, World, key, keys
+from relaycast_pallets import (
+    MAX_POV_BYTES,
+    BlockPanicked,
+    IncompleteBelowLimit,
+    ParachainInherentData,
+    PersistedValidationData,
+    SubscriberConfig,
+    TrackedProof,
+    derive_child_info,
+)
+from relaycast_pallets.well_known_keys import CURRENT_SLOT, hrmp_channel
+from relaycast_trie import (
+    DuplicateNode,
+    MemoryDB,
+    MissingNode,
+    RootMismatch,
+    StorageProof,
+    TrieDBMut,
+    UnusedNodes,
+    blake2_256,
+)
+from relaycast_trie.exceptions import RelaycastError
+from relaycast_xcm.primitives import ParaId, Weight, WeightMeter
+
+K = keys(10)
+
+
+def publishing(*, size: int = 100) -> World:
+    world = World()
+    for publisher in (ALPHA, BETA):
+        world.subscribe(publisher, K)
+        world.publish(publisher, K, str(publisher).encode() * (size // 4))
+    world.seal()
+    return world
+
+
+def without(inherent: ParachainInherentData, *gone: bytes) -> ParachainInherentData:
+    left = tuple(node for node in inherent.relay_chain_state if node not in gone)
+    assert len(left) == len(inherent.relay_chain_state) - len(gone)
+    return replace(inherent, relay_chain_state=left)
+
+
+@pytest.mark.upstream("proof_with_unused_nodes_is_rejected")
+def test_a_tracker_refuses_nodes_that_nobody_read() -> None:
+    """The upstream vector: three values outside of their nodes."""
+    db = MemoryDB()
+    trie = TrieDBMut(db)
+    held = {b"key%d" % number: bytes([number]) * 64 for number in (1, 2, 3)}
+    for name, value in held.items():
+        trie[name] = value
+    root = trie.commit()
+    proof = StorageProof.generate(db, root, held)
+    whole = TrackedProof(proof, root)
+    assert whole.read_static(held) == held
+    whole.ensure_no_unused_nodes()
+    partial = TrackedProof(proof, root)
+    partial.read_static([b"key1", b"key2"])
+    with pytest.raises(UnusedNodes) as error:
+        partial.ensure_no_unused_nodes()
+    assert blake2_256(held[b"key3"]) in error.value.hashes
+    assert partial.read_nodes() == StorageProof.generate(db, root, [b"key1", b"key2"])
+
+
+@pytest.mark.upstream("all_nodes_accessed_valid")
+@pytest.mark.upstream("all_proof_nodes_accessed_complete_processing")
+def test_a_proof_of_what_is_read_is_taken() -> None:
+    world = publishing()
+    block = world.block(seal=False)
+    assert block.result.is_complete
+    assert len(block.calls) == 20
+
+
+@pytest.mark.scenario("PoV Budget Constraint / Proof validation - all nodes accessed")
+@pytest.mark.upstream("extraneous_nodes_invalid")
+def test_a_node_that_nothing_reads_panics_the_block() -> None:
+    world = publishing()
+    panic = refused(world, lambda honest: replace(honest, relay_chain_state=(*honest.relay_chain_state, b"extra")))
+    assert isinstance(panic.cause, UnusedNodes)
+    assert panic.cause.hashes == (blake2_256(b"extra"),)
+    assert str(panic).startswith("the block panicked: UnusedNodes: unused node 0x")
+    world.block(seal=False)
+
+
+def test_a_node_that_comes_twice_panics_the_block() -> None:
+    panic = refused(
+        publishing(),
+        lambda honest: replace(honest, relay_chain_state=(*honest.relay_chain_state, honest.relay_chain_state[0])),
+    )
+    assert isinstance(panic.cause, DuplicateNode)
+
+
+def test_a_static_node_that_is_missing_panics_the_block_whatever_the_budget() -> None:
+    for pubsub_bytes in (0, PLENTY):
+        world = publishing()
+        for node_hash in world.static_nodes():
+            node = world.relay_nodes()[node_hash]
+            cause = refused(world, lambda honest, gone=node: without(honest, gone), pubsub_bytes=pubsub_bytes).cause  # type: ignore[misc]
+            assert isinstance(cause, MissingNode | RootMismatch)
+
+
+@pytest.mark.scenario("PoV Budget Constraint / Proof validation - incomplete below weight limit")
+@pytest.mark.upstream("incomplete_below_limit_invalid")
+@pytest.mark.upstream("missing_node_below_limit_invalid")
+def test_leaving_out_what_would_have_fitted_panics_the_block() -> None:
+    world = publishing()
+    short, result = world.prune(1_500)
+    cause = refused(world, lambda honest: replace(honest, relay_chain_state=short.relay_chain_state)).cause
+    assert isinstance(cause, IncompleteBelowLimit)
+    assert (cause.publisher, cause.key) == result.cursor
+    assert cause.remaining.proof_size > MOCK.min_weight.proof_size
+    assert f"the proof ends at publisher {cause.publisher}, key 0x{cause.key.hex()}, with (" in str(cause)
+
+
+@pytest.mark.scenario("PoV Budget Constraint / Proof validation - incomplete at weight limit")
+@pytest.mark.upstream("incomplete_at_limit_valid")
+@pytest.mark.upstream("missing_node_at_limit_valid")
+def test_an_incomplete_pass_at_the_limit_is_valid_and_leaves_its_cursor() -> None:
+    world = publishing()
+    whole = world.prune()[1].consumed.proof_size
+    for short in (1, 50, 300):
+        world = publishing()
+        block = world.block(whole - short, seal=False)
+        assert not block.outcome.meter.can_consume(MOCK.min_weight)
+        assert world.storage.relay_proof_processing_cursor.get() == block.result.cursor is not None
+
+
+@pytest.mark.parametrize("slack", [0, 1])
+def test_the_limit_is_exact(slack: int) -> None:
+    """An omission passes while one read of the largest entry does not fit, and not a byte further."""
+    world = publishing()
+    _, result = world.prune()
+    nodes = world.relay_nodes()
+    last = result.reads[-1]
+    before = sum(read.size for read in result.reads[:-1])
+    budget = before + MOCK.min_weight.proof_size - slack
+
+    def omit(inherent: ParachainInherentData) -> ParachainInherentData:
+        return without(inherent, nodes[last.node_hash])
+
+    assert last.size < MOCK.min_weight.proof_size - 1
+    if slack:
+        assert not world.block(budget, tamper=omit, seal=False).result.is_complete
+        nothing_is_lost_after(world)
+    else:
+        assert isinstance(refused(world, omit, pubsub_bytes=budget).cause, IncompleteBelowLimit)
+
+
+def nothing_is_lost_after(world: World) -> None:
+    assert world.block(seal=False).result.is_complete
+    nothing_is_lost(world)
+
+
+def test_a_proof_of_another_state_panics_the_block() -> None:
+    world = publishing()
+    stale = world.prune()[0].relay_chain_state
+    world.publish(ALPHA, K, b"new")
+    world.seal()
+    assert isinstance(refused(world, lambda honest: replace(honest, relay_chain_state=stale)).cause, RootMismatch)
+
+
+def test_a_collator_meets_the_panic_while_it_prunes() -> None:
+    world = publishing()
+    full = world.inherent(world.collect())
+    for broken in (replace(full, relay_chain_state=()), replace(full, relay_chain_state=(b"junk",))):
+        with pytest.raises(RelaycastError):
+            world.parachain.prune(broken, b"")
+
+
+def test_events_of_a_refused_block_are_taken_back() -> None:
+    world = publishing()
+    world.block(seal=False)
+    world.publish(ALPHA, K, b"new")
+    world.seal()
+    events = list(world.system.events)
+    refused(world, lambda honest: replace(honest, relay_chain_state=(*honest.relay_chain_state, b"junk")))
+    assert list(world.system.events) == events != []
+
+
+def test_a_handler_that_fails_takes_the_block_back_too() -> None:
+    world = publishing()
+    before = world.state.snapshot()
+
+    class Broken(Exception):
+        pass
+
+    def fail(*_given: object) -> Weight:
+        raise Broken
+
+    world.handler.on_data_updated = fail  # type: ignore[assignment]
+    with pytest.raises(Broken):
+        world.block(seal=False)
+    assert world.state.snapshot() == before
+
+
+def test_panics_pickle_with_their_cause() -> None:
+    panic = BlockPanicked(IncompleteBelowLimit(ALPHA, bytes(32), Weight(1, 2)))
+    again = pickle.loads(pickle.dumps(panic))
+    assert str(again) == str(panic)
+    assert again.cause.remaining == Weight(1, 2)
+
+
+def test_validation_data_has_these_bytes() -> None:
+    data = PersistedValidationData(b"head", 258, bytes(range(32)), 5 << 20)
+    assert data.encode() == b"\x10head" + b"\x02\x01\x00\x00" + bytes(range(32)) + b"\x00\x00\x50\x00"
+    assert PersistedValidationData(b"", 0, bytes(32)).max_pov_size == MAX_POV_BYTES == 10 << 20
+
+
+def test_an_inherent_knows_its_bytes() -> None:
+    inherent = ParachainInherentData(PersistedValidationData(b"", 1, bytes(32)), (b"ab", b"c"), (b"d",), (b"e", b"f"))
+    assert inherent.proof_bytes == 3
+    usage = inherent.usage()
+    assert (usage.downward_messages, usage.horizontal_messages) == ((b"d",), (b"e", b"f"))
+
+
+def test_every_open_channel_has_its_key() -> None:
+    named = hrmp_channel(ParaId(1_000), ParaId(2_000))
+    assert named[:32].hex() == "6a0da05ca59913bc38a8630590f2627cb6604cff828a6e3f579ca6c59ace013d"
+    assert named[-8:] == b"\xe8\x03\x00\x00\xd0\x07\x00\x00"
+
+
+def test_static_keys_are_read_where_they_stand() -> None:
+    world = publishing()
+    world.relay.put(CURRENT_SLOT, b"slot")
+    world.seal()
+    proof = TrackedProof(world.collect(), world.relay.root)
+    values = proof.read_static(world.parachain.static_keys())
+    assert values[CURRENT_SLOT] == b"slot"
+    assert list(values) == list(world.parachain.static_keys())
+    assert world.parachain.para_id == SUBSCRIBER
+
+
+@pytest.mark.parametrize(
+    ("steps", "remaining"),
+    [([(5, 0)], (5, 20)), ([(5, 0), (2, 10)], (3, 10)), ([(5, 0), (2, 10), (3, 10)], (0, 0))],
+)
+def test_a_meter_counts_both_dimensions(steps: list[tuple[int, int]], remaining: tuple[int, int]) -> None:
+    """The example of sp-weights."""
+    meter = WeightMeter(Weight(10, 20))
+    for step in steps:
+        assert meter.try_consume(Weight(*step))
+    assert meter.remaining() == Weight(*remaining)
+
+
+def test_a_meter_refuses_when_one_dimension_is_short() -> None:
+    meter = WeightMeter(Weight(1, 1))
+    assert meter.can_consume(Weight(1, 1))
+    assert not meter.try_consume(Weight(0, 2))
+    assert meter.consumed == Weight.ZERO
+
+
+def test_what_a_proof_did_not_need_is_given_back() -> None:
+    """The vector of cumulus' storage weight reclaim: host sizes 1,000, 1,300 and 1,800."""
+    meter, host = WeightMeter(Weight(0, 2_000)), 1_000
+    for consumed, now, reclaimed in ((500, 1_300, 200), (800, 1_800, 300)):
+        before = meter.remaining().proof_size
+        meter.consume(Weight(0, consumed))
+        reclaimable = (before - meter.remaining().proof_size) - (now - host)
+        assert reclaimable == reclaimed
+        meter.reclaim_proof_size(reclaimable)
+        host = now
+    assert meter.remaining() == Weight(0, 1_200)
+
+
+# The size model: exact bytes of state version 1 for Blake2 keys (upstream-notes, section 7).
+
+RING_ROOT = 384
+
+
+def child_bytes(world: World, block: Block) -> tuple[int, int]:
+    """Return the bytes of structure and of values that a block's proof holds of the child trie."""
+    return sum(block.sizes("relay_node")), sum(block.sizes("relay_value"))
+
+
+@pytest.mark.upstream("e2e_large_dataset")
+def test_proof_bytes_of_500_out_of_5_000_keys_follow_the_size_model() -> None:
+    """First block: 154,913 bytes of structure and 500 values of 394, 351,913 in all.
+
+    With ten changed keys: 9,233 and 3,940, 13,173 in all; the model takes its keys from blake2 as we do, but others.
+    """
+    world = World(config=SubscriberConfig())
+    every = [key(number) for number in range(5_000)]
+    for number, written in enumerate(every):
+        world.publish(ALPHA, [written], number.to_bytes(4, "little") * (RING_ROOT // 4))
+    world.subscribe(ALPHA, every[:500])
+    first = world.block()
+    structure, values = child_bytes(world, first)
+    assert values == 500 * (RING_ROOT + 2 + 8) == 197_000
+    assert abs(structure + values - 351_913) < 351_913 * 0.01
+    assert abs(structure - 154_913) < 154_913 * 0.02
+    for number in range(10):
+        world.publish(ALPHA, every[number * 50 : number * 50 + 1], bytes([number + 1]) * RING_ROOT)
+    second = world.block()
+    structure, values = child_bytes(world, second)
+    assert values == 10 * 394
+    alone = world.relay.prove_child_read(world.relay.root, derive_child_info(ALPHA), every[:500:50])
+    unshared = {blake2_256(node): node for node in alone.nodes if blake2_256(node) not in world.static_nodes()}
+    in_top = {read.node_hash for read in second.result.reads if read.source.value == "relay_top"}
+    exact = sum(len(node) for node_hash, node in unshared.items() if node_hash not in in_top)
+    assert structure + values == exact  # to the byte: every node on ten changed paths is new, and nothing else is
+    assert abs(exact - 13_173) < 13_173 * 0.05  # ten paths of one trie vary more than five hundred
+    assert sorted(second.called) == sorted((ALPHA, every[number * 50]) for number in range(10))
+
+
+@pytest.mark.upstream("single_publisher_multiple_subscribers")
+def test_two_subscribers_of_one_publisher_do_not_meet() -> None:
+    ours, theirs = World(), World()
+    theirs.relay = ours.relay
+    ours.subscribe(ALPHA, K[:3])
+    theirs.subscribe(ALPHA, K[2:5])
+    ours.publish(ALPHA, K)
+    told = ChangesTold()
+    all_hold(ours, ours.block(), told)
+    theirs.number = ours.number
+    all_hold(theirs, theirs.block(seal=False), ChangesTold())
+    assert [called for _, called, *_ in ours.handler.calls] == K[:3]
+    assert [called for _, called, *_ in theirs.handler.calls] == K[2:5]
+
+
+def test_a_public_publisher_is_followed_like_any_other() -> None:
+    world = World()
+    world.subscribe(PUBLIC, K)
+    world.publish(PUBLIC, K, ttl=10)
+    all_hold(world, world.block(), ChangesTold())
+    assert len(world.handler.calls) == 10

@@ -1,0 +1,101 @@
+"""The policies one by one: each a small object, with the choice that holds the invariants as the default."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from relaycast_pallets import MAX_NODE_BYTES, Policies
+from relaycast_pallets.policies import (
+    AfterFirstKey,
+    AllKeysOnChange,
+    ChangedKeys,
+    EveryRead,
+    ForgetUnchanged,
+    NoCache,
+    StructureNodes,
+    SystemFirstNumeric,
+    SystemFirstShuffled,
+    ValuesOnly,
+    WhenPublisherDone,
+)
+from relaycast_trie import blake2_256
+from relaycast_xcm.primitives import ROCKS_DB, ParaId, Weight
+
+OLD, NEW = b"o" * 32, b"n" * 32
+IDS = [ParaId(number) for number in (3_000, 1_999, 2_000, 5, 1_000, 2_001, 256)]
+para_ids = st.sets(st.integers(0, 4_000).map(ParaId))
+
+
+def test_the_defaults_are_those_that_hold_the_invariants() -> None:
+    kinds = [type(getattr(Policies(), name)) for name in ("order", "metering", "root_commit", "callback", "cache")]
+    assert kinds == [SystemFirstShuffled, EveryRead, WhenPublisherDone, ChangedKeys, StructureNodes]
+    assert StructureNodes().max_node_bytes == MAX_NODE_BYTES == 750
+
+
+def test_numeric_order_is_by_number() -> None:
+    assert SystemFirstNumeric().arrange(IDS, b"whatever") == sorted(IDS)
+
+
+@pytest.mark.upstream("non_system_randomized")
+def test_public_publishers_are_shuffled_by_the_seed_and_system_ones_are_not() -> None:
+    orders = {tuple(SystemFirstShuffled().arrange(IDS, bytes([seed]))) for seed in range(40)}
+    assert {order[:4] for order in orders} == {(5, 256, 1_000, 1_999)}
+    assert len({order[4:] for order in orders}) == 6  # every order of three
+
+
+def test_a_lot_is_the_hash_of_seed_and_id() -> None:
+    seed = b"the parent's hash"
+    public = [para_id for para_id in IDS if not para_id.is_system]
+    by_lot = sorted(public, key=lambda para_id: blake2_256(seed + para_id.to_bytes(4, "little")))
+    assert SystemFirstShuffled().arrange(IDS, seed)[4:] == by_lot
+
+
+@given(para_ids, st.binary(max_size=4))
+def test_an_order_depends_on_ids_and_seed_alone(publishers: set[ParaId], seed: bytes) -> None:
+    order = SystemFirstShuffled()
+    arranged = order.arrange(publishers, seed)
+    assert order.arrange(sorted(publishers, reverse=True), seed) == arranged
+    assert set(arranged) == publishers
+    assert [para_id.is_system for para_id in arranged] == sorted(
+        (para_id.is_system for para_id in arranged), reverse=True
+    )
+    assert [para_id for para_id in arranged if para_id.is_system] == sorted(
+        para_id for para_id in publishers if para_id.is_system
+    )
+
+
+def test_every_read_weighs_a_read_and_its_bytes() -> None:
+    read = Weight(ROCKS_DB.read, 100)
+    metering = EveryRead()
+    assert [metering.relay_node(ROCKS_DB, 100), metering.relay_value(ROCKS_DB, 100)] == [read, read]
+    assert metering.cached_node(ROCKS_DB, 100) == read
+
+
+def test_values_only_charges_values() -> None:
+    metering = ValuesOnly()
+    assert metering.relay_node(ROCKS_DB, 100) == metering.cached_node(ROCKS_DB, 100) == Weight.ZERO
+    assert metering.relay_value(ROCKS_DB, 100) == Weight(ROCKS_DB.read, 100)
+
+
+def test_a_root_is_remembered_when_its_publisher_is_done() -> None:
+    policy, stored = WhenPublisherDone(), {ParaId(1): OLD, ParaId(2): OLD}
+    assert policy.when_stopped(OLD, NEW) == OLD
+    assert policy.when_stopped(None, NEW) is None
+    assert policy.when_complete(stored, {ParaId(2): NEW}) == {ParaId(1): OLD, ParaId(2): NEW}
+    assert stored == {ParaId(1): OLD, ParaId(2): OLD}
+
+
+def test_the_drafts_remember_too_early_or_forget() -> None:
+    assert AfterFirstKey().when_stopped(OLD, NEW) == NEW
+    assert ForgetUnchanged().when_complete({ParaId(1): OLD}, {ParaId(2): NEW}) == {ParaId(2): NEW}
+
+
+def test_changes_are_told_against_the_trie_before() -> None:
+    assert [ChangedKeys().compared_with(base) for base in (OLD, None)] == [OLD, None]
+    assert AllKeysOnChange().compared_with(OLD) is None
+
+
+def test_what_stays_is_bounded_in_bytes() -> None:
+    assert [StructureNodes(512).keeps(bytes(size)) for size in (512, 513)] == [True, False]
+    assert [StructureNodes().keeps(bytes(size)) for size in (750, 751)] == [True, False]
+    assert not NoCache().keeps(b"")

@@ -1,0 +1,411 @@
+"""The traps that drafts of the subscriber fell into: each is a wrong policy or a mutant, and an invariant catches it.
+
+``drive`` runs a small network through what a trap needs and checks every invariant on the way. The code as it is
+passes; a mutant must not, and must fail at the invariant that the trap breaks.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pallets.subscriber_invariants import ChangesTold, all_hold, cache_is_exact, nothing_is_lost, refused
+from pallets.subscriber_world import ALPHA, BETA, MOCK, OTHER_PUBLIC, PUBLIC, World, keys, path_key, staircase
+from relaycast_pallets import MAX_NODE_BYTES, Policies, TrackedProof
+from relaycast_pallets import parachain_system as parachain_module
+from relaycast_pallets.node_cache import PublisherCache, marked_placements
+from relaycast_pallets.policies import (
+    AfterFirstKey,
+    AllKeysOnChange,
+    ForgetUnchanged,
+    NoCache,
+    StructureNodes,
+    SystemFirstNumeric,
+    ValuesOnly,
+)
+from relaycast_pallets.proof_processing import ProcessingMode, _Pass, _PublisherPass, _Stop, process_proof
+from relaycast_pallets.publisher_walk import PublisherWalk, SubscribedPaths
+from relaycast_pallets.state import Transaction
+from relaycast_pallets.subscriber import Subscriber
+from relaycast_trie import UnusedNodes
+from relaycast_xcm.primitives import ParaId
+
+CRAFTED = [path_key(f"{first}{second}{third}") for first in "01" for second in "01" for third in "01f"]
+Mutation = Callable[[pytest.MonkeyPatch], None]
+PATCH = pytest.MonkeyPatch
+
+
+def drive(world: World, *, blocks: int = 24, seed: int = 5) -> None:
+    """Run a network of crowded keys, a small budget, deletions and changed subscriptions; then let it settle."""
+    chance, told = random.Random(seed), ChangesTold()
+    for publisher in (ALPHA, PUBLIC, OTHER_PUBLIC):
+        world.subscribe(publisher, CRAFTED[:9])
+        world.publish(publisher, CRAFTED, bytes(30))
+    for number in range(blocks):
+        for publisher in (ALPHA, PUBLIC) if number % 3 else ():
+            world.publish(publisher, chance.sample(CRAFTED, 3), chance.choice([b"same", bytes([number]) * 40]), ttl=90)
+            world.delete(publisher, chance.sample(CRAFTED, number % 2))
+        told.note(world)
+        if number == blocks // 2:
+            world.subscribe(ALPHA, CRAFTED[2:10])
+            told.forget(ALPHA)
+        all_hold(world, world.block(chance.choice([0, 900, 2_500, 20_000]), seed=bytes([number])), told)
+    for number in range(6):
+        told.note(world)
+        block = world.block(20_000, seed=bytes([number]))
+        all_hold(world, block, told)
+    assert block.result.is_complete
+    nothing_is_lost(world)
+
+
+def grow_wide(world: World) -> None:
+    """Full branches and one that goes: what a bound on node sizes leaves out."""
+    every = keys(300)
+    world.subscribe(ALPHA, every[:20])
+    world.publish(ALPHA, every, bytes(40))
+    told = ChangesTold()
+    all_hold(world, world.block(), told)
+    world.publish(ALPHA, every[:2], bytes(41))
+    all_hold(world, world.block(), told)
+
+
+def grow_deep(world: World) -> None:
+    """A trie too deep, whose first key can be read before that shows."""
+    deep, early = staircase(12, subscribed=path_key("f")), path_key("0001")
+    world.subscribe(ALPHA, [early, deep[0]])
+    world.publish(ALPHA, [early, *deep], bytes(40))
+    world.subscribe(BETA, keys(3))
+    world.publish(BETA, keys(3), bytes(40))
+    all_hold(world, world.block(), ChangesTold())
+    assert (BETA, keys(3)[0]) in world.handler.values
+
+
+def grow_slowly(world: World) -> None:
+    """A trie that becomes too deep from below, one level a block."""
+    steps, told = staircase(20), ChangesTold()
+    world.subscribe(ALPHA, steps[:1])
+    world.publish(ALPHA, [steps[0], *steps[-6:]], bytes(40))
+    for number in range(14, 1, -1):
+        all_hold(world, world.block(), told)
+        world.publish(ALPHA, [steps[number - 1]], bytes(40))
+
+
+def share_a_leaf(world: World) -> None:
+    """One key takes the value of another whose leaf has the same bytes."""
+    first, second = path_key("1"), path_key("2")
+    world.subscribe(ALPHA, [first, second])
+    world.publish(ALPHA, [first], bytes(40))
+    world.publish(ALPHA, [second], bytes(41))
+    told = ChangesTold()
+    all_hold(world, world.block(), told)
+    entry = world.entry(ALPHA, first)
+    assert entry is not None
+    world.relay.child(world.relay.children()[0]).put(second, entry)
+    all_hold(world, world.block(), told)
+
+
+def split_a_path(world: World) -> None:
+    """A key comes that nobody wants and puts a branch above others."""
+    world.subscribe(ALPHA, [path_key("00a"), path_key("00b")])
+    world.publish(ALPHA, world.handler.wanted[ALPHA], bytes(40))
+    told = ChangesTold()
+    all_hold(world, world.block(), told)
+    world.publish(ALPHA, [path_key("01")], bytes(40))
+    all_hold(world, world.block(), told)
+
+
+def pad(world: World) -> None:
+    """A collator adds as many foreign nodes as cached ones are read."""
+    world.subscribe(ALPHA, keys(20))
+    world.publish(ALPHA, keys(40), bytes(40))
+    world.block()
+    world.publish(ALPHA, keys(20)[:1], bytes(41))
+    world.seal()
+    _, result = world.prune()
+    cached = sum(not read.source.is_relay for read in result.reads)
+    junk = tuple(b"junk%d" % number for number in range(cached))
+    assert cached
+    cause = refused(world, lambda honest: replace(honest, relay_chain_state=honest.relay_chain_state + junk)).cause
+    assert isinstance(cause, UnusedNodes)
+
+
+def hide_a_publisher(world: World) -> None:
+    """A collator leaves out the last node on the way to a child root, and all below it."""
+    for publisher in (ALPHA, BETA):
+        world.subscribe(publisher, keys(3))
+        world.publish(publisher, keys(3), str(publisher).encode())
+    world.seal()
+    _, result = world.prune()
+    tops = [read for read in result.reads if read.source.value == "relay_top"]
+    below = {read.node_hash for read in result.reads if read.publisher == BETA}
+    gone = {world.relay_nodes()[node_hash] for node_hash in below | {tops[-1].node_hash}}
+
+    def hide(honest: Any) -> Any:
+        return replace(honest, relay_chain_state=tuple(node for node in honest.relay_chain_state if node not in gone))
+
+    refused(world, hide)
+
+
+# The mutants. Each says what it gets wrong.
+
+
+def sweep_per_key(patch: PATCH) -> None:
+    """Each key's path sweeps the others out of the cache."""
+    swept = _PublisherPass._swept_cache
+
+    def last_key_only(self: _PublisherPass) -> PublisherCache:
+        swept(self)
+        assert self._root is not None
+        stored = self._view.cached_nodes()
+        known = stored | self._new
+        last = SubscribedPaths.of(self._view.subscribed.keys[-1:])
+        return PublisherCache.exactly(marked_placements(last, self._root, known), self._kept(known), stored)
+
+    patch.setattr(_PublisherPass, "_swept_cache", last_key_only)
+
+
+def compare_by_depth(patch: PATCH) -> None:
+    """Both paths are walked in steps; where they stand at different prefixes, all below counts as new."""
+    visit = PublisherWalk._visit
+
+    def lock_step(self: PublisherWalk, low: int, high: int, new: Any, old: Any) -> None:
+        if isinstance(new, tuple) and isinstance(old, tuple) and new[0] != old[0]:
+            old = None
+        visit(self, low, high, new, old)
+
+    patch.setattr(PublisherWalk, "_visit", lock_step)
+
+
+def cached_means_unchanged(patch: PATCH) -> None:
+    """A node that is anywhere in the cache counts as unchanged."""
+    visit = PublisherWalk._visit
+
+    def present(self: PublisherWalk, low: int, high: int, new: Any, old: Any) -> None:
+        if isinstance(new, tuple) and self._reads._view.cached_node(new[1]) is not None:  # type: ignore[attr-defined]
+            return
+        visit(self, low, high, new, old)
+
+    patch.setattr(PublisherWalk, "_visit", present)
+
+
+def forget_nodes_above(patch: PATCH) -> None:
+    """An unchanged node is settled although there are more nodes above it than there were."""
+    visit = PublisherWalk._visit
+
+    def settled(self: PublisherWalk, low: int, high: int, new: Any, old: Any) -> None:
+        if not (isinstance(new, tuple) and isinstance(old, tuple) and new[:2] == old[:2]):
+            visit(self, low, high, new, old)
+
+    patch.setattr(PublisherWalk, "_visit", settled)
+
+
+def count_nodes(patch: PATCH) -> None:
+    """One recorder for cached nodes and the proof's, and a comparison of counts."""
+
+    def count(self: TrackedProof) -> None:
+        if len(self.nodes) != len(self.accessed):
+            raise UnusedNodes((b"",))
+
+    pay = _Pass.pay_for_cached
+
+    def record_too(self: _Pass, publisher: ParaId, node_hash: bytes, data: bytes) -> None:
+        pay(self, publisher, node_hash, data)
+        self._proof.accessed.add(node_hash)
+
+    patch.setattr(TrackedProof, "ensure_no_unused_nodes", count)
+    patch.setattr(_Pass, "pay_for_cached", record_too)
+
+
+def tell_before_the_depth_is_known(patch: PATCH) -> None:
+    """Keys that were read before the deep one are told although their publisher is disabled."""
+    change = _PublisherPass.change
+
+    def told(self: _PublisherPass) -> Any:
+        found = change(self)
+        if found is not None and found.disabled_by is not None:
+            found.changed = self._walk.changed
+        return found
+
+    patch.setattr(_PublisherPass, "change", told)
+
+
+def count_parachain_blocks(patch: PATCH) -> None:
+    """Times to live are counted from the parachain's own block number."""
+    deliver = Subscriber._deliver
+
+    def own_number(self: Subscriber, change: Any, now: int) -> None:
+        deliver(self, change, self.system.block_number + 1_000)
+
+    patch.setattr(Subscriber, "_deliver", own_number)
+
+
+def missing_means_absent(patch: PATCH) -> None:
+    """A node missing on the way to a child root counts as a child trie that is not there."""
+    child_root = _Pass.child_root
+
+    def absent(self: _Pass, para_id: ParaId) -> bytes | None:
+        try:
+            return child_root(self, para_id)
+        except _Stop:
+            return None
+
+    patch.setattr(_Pass, "child_root", absent)
+
+
+def shuffle_apart(patch: PATCH) -> None:
+    """The collator and the chain shuffle by different seeds."""
+
+    def apart(mode: ProcessingMode, *given: Any, seed: bytes = b"", **more: Any) -> Any:
+        return process_proof(mode, *given, seed=seed + mode.value.encode(), **more)
+
+    patch.setattr(parachain_module, "process_proof", apart)
+
+
+def never_roll_back(patch: PATCH) -> None:
+    """A panic leaves what was written; here the demand comes after the writing, as in the drafts."""
+
+    def demand_last(*given: Any, demand: Any = None, **more: Any) -> Any:
+        result = process_proof(*given, **more)
+        if demand is not None:
+            demand(result)
+        return result
+
+    def leave(self: Transaction, *_error: object) -> None:
+        self._journal.frame = self._outer
+
+    patch.setattr(parachain_module, "process_proof", demand_last)
+    patch.setattr(Transaction, "__exit__", leave)
+
+
+def demand_after_the_callbacks(patch: PATCH) -> None:
+    """The handler has been called when the block panics."""
+
+    def demand_last(*given: Any, demand: Any = None, **more: Any) -> Any:
+        result = process_proof(*given, **more)
+        if demand is not None:
+            demand(result)
+        return result
+
+    patch.setattr(parachain_module, "process_proof", demand_last)
+
+
+def one_deep_publisher_ends_the_pass(patch: PATCH) -> None:
+    """A path too deep ends the whole pass instead of its publisher's part."""
+    process = _PublisherPass.process
+
+    def ends(self: _PublisherPass, low: int, high: int) -> None:
+        process(self, low, high)
+        if self._disabled is not None:
+            raise _Stop
+
+    patch.setattr(_PublisherPass, "process", ends)
+
+
+def sweep_never(patch: PATCH) -> None:
+    """What leaves the trie stays in the cache."""
+
+    def kept(self: _PublisherPass) -> PublisherCache:
+        return PublisherCache(insert=self._kept(self._new))
+
+    patch.setattr(_PublisherPass, "_swept_cache", kept)
+
+
+def spend_what_is_not_there(patch: PATCH) -> None:
+    """A read that does not fit is made all the same."""
+
+    def overspend(self: _Pass, weight: Any, read: Any) -> None:
+        self._meter.consume(weight)
+        self.reads.append(read)
+
+    patch.setattr(_Pass, "_pay", overspend)
+
+
+SCENES = [drive, grow_wide, grow_deep, grow_slowly, share_a_leaf, split_a_path, pad, hide_a_publisher]
+
+MUTANTS: list[tuple[Mutation, Callable[[World], None], str]] = [
+    (sweep_per_key, drive, "cache_is_exact"),
+    (sweep_never, drive, "cache_is_exact"),
+    (compare_by_depth, split_a_path, "check"),
+    (cached_means_unchanged, share_a_leaf, "nothing_is_lost"),
+    (forget_nodes_above, grow_slowly, "cache_is_exact"),
+    (count_nodes, pad, "refused"),
+    (tell_before_the_depth_is_known, grow_deep, "disabled_publishers_are_silent"),
+    (count_parachain_blocks, drive, "times_to_live_count_relay_blocks"),
+    (missing_means_absent, hide_a_publisher, "refused"),
+    (shuffle_apart, drive, "one_pass_in_both_modes"),
+    (never_roll_back, pad, "refused"),
+    (demand_after_the_callbacks, pad, "refused"),
+    (one_deep_publisher_ends_the_pass, grow_deep, "omission_is_within_the_slack"),
+    (spend_what_is_not_there, drive, "within_the_limit"),
+]
+
+WRONG_POLICIES: list[tuple[Policies, Callable[[World], None], str]] = [
+    (Policies(root_commit=AfterFirstKey()), drive, "nothing_is_lost"),
+    (Policies(root_commit=ForgetUnchanged()), drive, "check"),
+    (Policies(callback=AllKeysOnChange()), drive, "check"),
+    (Policies(metering=ValuesOnly()), drive, "within_the_limit"),
+    (Policies(cache=StructureNodes(512)), grow_wide, "cache_is_exact"),
+    (Policies(cache=NoCache()), drive, "cache_is_exact"),
+]
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
+@pytest.mark.parametrize("policies", [Policies(), Policies(order=SystemFirstNumeric())], ids=["default", "numeric"])
+def test_the_code_as_it_is_holds_every_invariant(scene: Callable[[World], None], policies: Policies) -> None:
+    scene(World(config=replace(MOCK, max_value_length=128), policies=policies))
+
+
+@pytest.mark.parametrize(("mutate", "scene", "invariant"), MUTANTS, ids=[mutate.__name__ for mutate, _, _ in MUTANTS])
+def test_a_mutant_is_caught(
+    mutate: Mutation, scene: Callable[[World], None], invariant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(config=replace(MOCK, max_value_length=128))
+    mutate(monkeypatch)
+    assert caught_at(scene, world) == invariant
+
+
+@pytest.mark.parametrize(
+    ("policies", "scene", "invariant"), WRONG_POLICIES, ids=[invariant for _, _, invariant in WRONG_POLICIES]
+)
+def test_a_wrong_policy_is_caught(policies: Policies, scene: Callable[[World], None], invariant: str) -> None:
+    assert caught_at(scene, World(config=replace(MOCK, max_value_length=128), policies=policies)) == invariant
+
+
+def caught_at(scene: Callable[[World], None], world: World) -> str:
+    """Return the name of the invariant at which ``scene`` fails."""
+    with pytest.raises((AssertionError, pytest.fail.Exception, parachain_module.BlockPanicked)) as caught:
+        scene(world)
+    names = [entry.name for entry in caught.traceback if "subscriber_invariants" in str(entry.path)]
+    if isinstance(caught.value, parachain_module.BlockPanicked):
+        return "omission_is_within_the_slack"
+    return next(name for name in reversed(names) if name != "<genexpr>")
+
+
+def test_wrong_policies_cost_what_they_are_said_to_cost() -> None:
+    """On one trace, in proof bytes: no cache and all keys on change pay for what did not change."""
+    cost: dict[str, int] = {}
+    for name, policies in {
+        "default": Policies(),
+        "all keys": Policies(callback=AllKeysOnChange()),
+        "no cache": Policies(cache=NoCache()),
+        "512 bytes": Policies(cache=StructureNodes(512)),
+    }.items():
+        world = World(policies=policies)
+        every = keys(300)
+        world.subscribe(ALPHA, every[:60])
+        world.publish(ALPHA, every, bytes(40))
+        world.block()
+        world.publish(ALPHA, every[:1], bytes(41))
+        cost[name] = world.block().inherent.proof_bytes
+    assert cost["default"] < cost["512 bytes"] < cost["no cache"]
+    assert cost["default"] < cost["all keys"]
+
+
+def test_a_bound_of_750_bytes_keeps_every_node_that_32_byte_keys_can_make() -> None:
+    world = World()
+    grow_wide(world)
+    assert max(map(len, world.cached(ALPHA).values())) == 531
+    assert 2 + 32 + 2 + 16 * 33 == 564 <= MAX_NODE_BYTES
+    cache_is_exact(world)

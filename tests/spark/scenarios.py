@@ -1,0 +1,79 @@
+"""Scenarios for batch runs, small and each with a difficulty of its own, and what two runs are compared by."""
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from relaycast.batch import Batch
+from relaycast.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
+from relaycast_spark.replay import Replay, replay_segments
+from relaycast_spark.spine import Segment, spine
+from relaycast_spark.tables import SEGMENTS, Row
+
+BLOCKS = 17
+
+MARKET = Scenario(
+    name="market",
+    blocks=BLOCKS,
+    parachains=[
+        Parachain(id=2000, publish=Publish(keys=9, value_bytes=[16, 400], ttl=3)),
+        Parachain(id=1000, publish=Publish(keys=5, every=4, changed=2, prefix="rate")),
+        Parachain(id=3000, subscribe=[Subscription(publisher=2000), Subscription(publisher=1000, keys=2)]),
+        Parachain(
+            id=3001,
+            publish=Publish(keys=1, every=3),
+            subscribe=[Subscription(publisher=1000)],
+            used_pov_bytes=2_000,
+        ),
+    ],
+)
+"""Publishers of all kinds, entries that expire, and a subscriber that publishes."""
+
+SCARCE = Scenario(
+    name="scarce",
+    blocks=BLOCKS,
+    relaychain=RelayChain(max_pov_bytes=17_000, pov_percent=85),
+    parachains=[
+        Parachain(id=2000, publish=Publish(keys=24, value_bytes=600, every=3)),
+        Parachain(id=3000, subscribe=[Subscription(publisher=2000)]),
+    ],
+)
+"""A budget that no pass gets by with: cursors, and nodes that count."""
+
+
+def replayed_at_once(scenario: Scenario, *, keep_proofs: bool = False) -> list[Row]:
+    """Return the rows of a run in one go: the local engine, watched."""
+    replay = Replay(Batch.prepare(scenario), segment=0, keep_proofs=keep_proofs)
+    return without_segment([replay.block(number) for number in range(1, scenario.blocks + 1)])
+
+
+def segments_of(scenario: Scenario, *, length: int) -> list[Segment]:
+    """Return what the spine makes of a scenario from block 2 on."""
+    batch = Batch.prepare(scenario)
+    batch.pass_over(1)
+    return list(spine(batch, done=1, blocks=scenario.blocks, segment_blocks=length))
+
+
+def replayed_apart(segments: list[Segment], *, keep_proofs: bool = False) -> list[Row]:
+    """Return the rows of segments, each replayed from its checkpoint."""
+    rows = [
+        {"segment": it.number, "first": it.first, "last": it.last, "checkpoint": it.checkpoint, "closing": it.closing}
+        for it in segments
+    ]
+    batches = replay_segments(iter([pa.RecordBatch.from_pylist(rows, SEGMENTS)]), keep_proofs=keep_proofs)
+    return without_segment([row for batch in batches for row in batch.to_pylist()])
+
+
+def without_segment(rows: list[Row]) -> list[Row]:
+    return [{name: value for name, value in row.items() if name != "segment"} for row in rows]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the files of a run by name; the engine's name is taken out of them."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        .replace(b'"engine": "spark"', b'"engine": "local"')
+        .replace(b"spark engine", b"local engine")
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }

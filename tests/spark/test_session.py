@@ -1,0 +1,84 @@
+"""Starting Spark: what is missing is said in one line, before anything else happens."""
+
+import builtins
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from relaycast_spark.exceptions import SparkUnavailable
+from relaycast_spark.session import require_java, require_spark, retrying
+
+
+def install_java(folder: Path, says: str) -> None:
+    (folder / "bin").mkdir()
+    java = folder / "bin" / "java"
+    java.write_text(f"#!/bin/sh\necho '{says}' >&2\n")
+    java.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("says", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('openjdk version "21" 2023-09-19', 21),
+        ('java version "25.0.1" 2025-10-21 LTS', 25),
+    ],
+)
+def test_a_java_from_17_on_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, version: int) -> None:
+    install_java(tmp_path, says)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert require_java() == version
+
+
+@pytest.mark.parametrize(
+    ("says", "got"),
+    [
+        ('java version "1.8.0_402"', "is Java 8, Spark 4 needs 17 or later: install Java 17"),
+        ('openjdk version "11.0.2"', "is Java 11, Spark 4 needs 17 or later: install Java 17"),
+        ("hello", "is no Java that says its version"),
+    ],
+)
+def test_another_java_is_told_from_the_right_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, got: str
+) -> None:
+    install_java(tmp_path, says)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(SparkUnavailable) as refused:
+        require_java()
+    assert got in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_missing_java_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SparkUnavailable, match="there is no Java on the PATH: install Java 17"):
+        require_java()
+
+
+def test_a_missing_pyspark_is_told_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    genuine = builtins.__import__
+
+    def without_pyspark(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name.partition(".")[0] == "pyspark":
+            raise ImportError(name)
+        return genuine(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without_pyspark)
+    with pytest.raises(SparkUnavailable, match=r"pip install 'relaycast\[spark\]'"):
+        require_spark()
+
+
+@pytest.mark.parametrize(
+    ("given", "used"),
+    [
+        ("local[2]", "local[2,4]"),  # a failed task would never be tried again
+        ("local[*]", "local[*,4]"),
+        ("local", "local[1,4]"),
+        ("local[2,1]", "local[2,1]"),  # somebody knows what they want
+        ("spark://host:7077", "spark://host:7077"),
+    ],
+)
+def test_a_local_master_tries_failed_tasks_again(given: str, used: str) -> None:
+    assert retrying(given) == used

@@ -1,0 +1,96 @@
+"""The spine and the segments behind it: what is replayed apart is what runs at once, to the byte."""
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from relaycast.batch import Batch
+from relaycast.scenario import Scenario
+from relaycast_spark.spine import Segment, spine
+from relaycast_spark.tables import REPLAYED, record_of
+from spark.scenarios import MARKET, SCARCE, replayed_apart, replayed_at_once, segments_of
+
+
+@pytest.mark.parametrize("scenario", [MARKET, SCARCE], ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("length", [1, 5, 16])
+def test_segments_replayed_apart_equal_one_run(scenario: Scenario, length: int) -> None:
+    at_once = replayed_at_once(scenario, keep_proofs=True)
+    apart = replayed_apart(segments_of(scenario, length=length), keep_proofs=True)
+    assert [row["block"] for row in apart] == list(range(2, scenario.blocks + 1))
+    assert _as_table(apart) == _as_table(at_once[1:])
+
+
+def _as_table(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+    return pa.Table.from_pylist(rows, REPLAYED).to_pylist()
+
+
+def test_a_scarce_budget_leaves_blocks_incomplete() -> None:
+    subscribers = [row["subscribers"][0] for row in replayed_at_once(SCARCE)]
+    assert any(not subscriber["complete"] for subscriber in subscribers)
+
+
+def test_segments_cover_every_block_once() -> None:
+    segments = segments_of(MARKET, length=5)
+    assert [(it.number, it.first, it.last) for it in segments] == [(1, 2, 6), (2, 7, 11), (3, 12, 16), (4, 17, 17)]
+
+
+def test_the_spine_leaves_the_simulation_as_a_run_would() -> None:
+    passed, run = Batch.prepare(MARKET), Batch.prepare(MARKET)
+    passed.pass_over(1)
+    list(spine(passed, done=1, blocks=MARKET.blocks, segment_blocks=6))
+    for block in range(1, MARKET.blocks + 1):
+        run.advance(block)
+    assert passed.chains.relay_chain.head.header == run.chains.relay_chain.head.header
+    for para_id, parachain in run.chains.parachains.items():
+        assert passed.chains.parachains[para_id].state.snapshot() == parachain.state.snapshot()
+        assert type(passed.chains.collators[para_id]) is type(run.chains.collators[para_id])
+
+
+def test_the_spine_begins_after_block_1() -> None:
+    with pytest.raises(ValueError, match="after block 1"):
+        next(spine(Batch.prepare(MARKET), done=0, blocks=3, segment_blocks=1))
+
+
+def test_a_replay_that_ends_elsewhere_says_so() -> None:
+    rows = replayed_apart([replace(segments_of(MARKET, length=3)[0], closing=bytes(32))])
+    assert [row["error"] is None for row in rows] == [True, True, True, False]
+    assert rows[-1]["block"] == 4
+    assert rows[-1]["error"].startswith("SpineDiverged: the replay up to block 4 ends in another state")
+
+
+def test_a_block_that_fails_names_itself_and_spares_other_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    segments = segments_of(MARKET, length=4)
+
+    def fails(self: Batch, block: int) -> None:
+        if block == 7:
+            raise OverflowError("too much")
+        return advance(self, block)
+
+    advance = Batch.advance
+    monkeypatch.setattr(Batch, "advance", fails)
+    errors = {row["block"]: row["error"] for row in replayed_apart(segments)}
+    assert errors[7] == "OverflowError: too much"
+    assert set(errors) == {*range(2, 8), *range(10, MARKET.blocks + 1)}
+    assert [block for block, error in errors.items() if error] == [7]
+
+
+def test_a_mutant_spine_that_forgets_the_static_keys_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("relaycast_spark.spine.WholeTrie.read_static", lambda self, keys: {}, raising=False)
+    errors = [row["error"] for row in replayed_apart(segments_of(SCARCE, length=8)) if row["error"]]
+    assert errors
+
+
+def test_records_come_back_from_their_rows() -> None:
+    batch, again = Batch.prepare(SCARCE), Batch.prepare(SCARCE)
+    rows = replayed_at_once(SCARCE)
+    table = pa.Table.from_pylist(rows, REPLAYED).to_pylist()
+    for row in table:
+        records = batch.advance(row["block"]).records
+        assert [record_of(subscriber, tick=row["block"]) for subscriber in row["subscribers"]] == records
+    again.add_rows(table)
+    assert sum(it.sent for it in again.simulation.published.values()) == 24 * 6
+
+
+def test_a_segment_is_a_value() -> None:
+    assert Segment(1, 2, 3, b"", b"") == Segment(1, 2, 3, b"", b"")

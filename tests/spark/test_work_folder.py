@@ -1,0 +1,121 @@
+"""The work folder: what counts after a kill, and what does not."""
+
+import pickle
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from relaycast_spark.exceptions import SegmentFailed, SparkUnavailable, WorkFolderInUse
+from relaycast_spark.spine import Segment
+from relaycast_spark.tables import REPLAYED
+from relaycast_spark.work_folder import WorkFolder
+
+TERMS: dict[str, object] = {"run_id": "one", "blocks": 9}
+
+
+def table(*blocks: int) -> pa.Table:
+    return pa.Table.from_pylist(
+        [{"segment": 0, "block": block, "events": b"e%d" % block} for block in blocks], REPLAYED
+    )
+
+
+def segment(number: int) -> Segment:
+    return Segment(number, 4 * number - 2, 4 * number + 1, b"state before %d" % number, bytes([number]) * 32)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A folder with three segments: the first two replayed, of the third its checkpoint."""
+    with WorkFolder(tmp_path / "work", TERMS) as folder:
+        folder.keep(0, table(1))
+        folder.note(segment(1))
+        folder.note(segment(2))
+        folder.keep(1, table(3, 2, 5, 4))
+    return tmp_path / "work"
+
+
+def test_what_was_done_is_there_for_the_next_process(path: Path) -> None:
+    with WorkFolder(path, TERMS) as folder:
+        assert folder.done_blocks == 5
+        assert folder.waiting() == [2]
+        assert folder.segment(2) == segment(2)
+        assert folder.segment_blocks == 4
+
+
+def test_blocks_come_back_in_order(path: Path) -> None:
+    with WorkFolder(path, TERMS) as folder:
+        assert [block for part in folder.tables() for block in part.column("block").to_pylist()] == [1, 2, 3, 4, 5]
+
+
+def test_the_same_segments_give_the_same_files_in_any_order(tmp_path: Path, path: Path) -> None:
+    with WorkFolder(tmp_path / "other", TERMS) as folder:
+        folder.keep(1, table(2, 3, 4, 5))
+        folder.keep(0, table(1))
+        other = [file.read_bytes() for file in folder.files()]
+    with WorkFolder(path, TERMS) as folder:
+        assert [file.read_bytes() for file in folder.files()] == other
+
+
+def test_checkpoints_go_when_their_segment_is_replayed_but_for_the_newest(path: Path) -> None:
+    with WorkFolder(path, TERMS) as folder:
+        assert len(list(path.glob("*.checkpoint"))) == 1
+        folder.keep(2, table(6, 7, 8, 9))
+        assert folder.newest == 2
+        assert folder.segment(2).checkpoint == segment(2).checkpoint
+        folder.note(segment(3))
+        assert [folder.segment(3)] == [segment(3)]
+        assert len(list(path.glob("*.checkpoint"))) == 1
+
+
+def test_a_file_that_the_manifest_does_not_name_does_not_count(path: Path) -> None:
+    (path / ".segment-000002.parquet.77").write_bytes(b"half a segm")
+    (path / "segment-000002.parquet").write_bytes(b"moved, and then the power went")
+    with WorkFolder(path, TERMS) as folder:
+        assert folder.waiting() == [2]
+
+
+def test_a_damaged_segment_is_done_again_or_all_is(path: Path) -> None:
+    (path / "segment-000001.parquet").write_bytes(b"not what was written")
+    with WorkFolder(path, TERMS) as folder:
+        assert folder.entries == {}
+        assert [file.name for file in path.iterdir()] == ["lock"]
+
+
+@pytest.mark.parametrize(
+    "manifest", [b"", b"{", b"[]", b'{"schema": 1}', b'{"schema": 9, "terms": {}, "segments": {}}']
+)
+def test_a_manifest_that_cannot_be_read_is_as_good_as_none(path: Path, manifest: bytes) -> None:
+    (path / "manifest.json").write_bytes(manifest)
+    with WorkFolder(path, TERMS) as folder:
+        assert folder.entries == {}
+
+
+def test_other_terms_start_over(path: Path) -> None:
+    with WorkFolder(path, {**TERMS, "blocks": 10}) as folder:
+        assert folder.entries == {}
+
+
+def test_two_processes_do_not_work_on_one_run(path: Path) -> None:
+    with (
+        WorkFolder(path, TERMS),
+        pytest.raises(WorkFolderInUse, match="works on the same run"),
+        WorkFolder(path, TERMS),
+    ):
+        pass
+    with WorkFolder(path, TERMS) as folder:
+        assert folder.done_blocks == 5
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        SegmentFailed(7, "OverflowError: too much", 2),
+        SparkUnavailable("no Java", "install it"),
+        WorkFolderInUse("w", "1"),
+    ],
+)
+def test_refusals_survive_a_pickle(error: Exception) -> None:
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert (str(again), vars(again)) == (str(error), vars(error))

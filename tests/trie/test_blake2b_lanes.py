@@ -1,0 +1,74 @@
+"""Hashing in lanes: equal to ``hashlib`` whatever the mix of messages, and in vector registers where there are any."""
+
+import hashlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from llvmlite import binding
+
+from relaycast_trie.kernels.blake2b import BLOCK, LANES, hash_messages, new_lanes
+
+ROOM = Path(__file__).parents[2] / "trie"
+
+
+def hash_all(messages: list[bytes], *, gap: int = 0) -> list[bytes]:
+    """Hash messages that lie ``gap`` bytes apart, into slots in the opposite order."""
+    count = len(messages)
+    sizes = np.array([len(message) for message in messages], np.int64)
+    starts = np.cumsum([0, *(len(message) + gap for message in messages)])[:count].astype(np.int64)
+    data = np.frombuffer(bytearray(b"".join(message + b"\xff" * gap for message in messages)), np.uint8)
+    out = np.zeros(32 * count, np.uint8)
+    slots = np.arange(count - 1, -1, -1, dtype=np.int64) * 32
+    hash_messages(new_lanes(), data, starts, sizes, count, out, slots)
+    return [out[at : at + 32].tobytes() for at in slots]
+
+
+def plain(messages: list[bytes]) -> list[bytes]:
+    return [hashlib.blake2b(message, digest_size=32).digest() for message in messages]
+
+
+@given(st.lists(st.integers(0, 5 * BLOCK + 3), max_size=40), st.integers(0, 255), st.integers(0, 3))
+def test_any_mix_of_lengths_hashes_as_hashlib_does(sizes: list[int], seed: int, gap: int) -> None:
+    noise = np.random.default_rng(seed).integers(0, 256, max(sizes, default=0), np.uint8).tobytes()
+    messages = [noise[:size] for size in sizes]
+    assert hash_all(messages, gap=gap) == plain(messages)
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 63, 64, 65, 127, 128, 129, 255, 256, 257, 544, 1 << 16])
+@pytest.mark.parametrize("count", [1, LANES - 1, LANES, LANES + 1, 3 * LANES])
+def test_messages_of_one_length_hash_as_hashlib_does(size: int, count: int) -> None:
+    messages = [bytes([i % 251]) * size for i in range(count)]
+    assert hash_all(messages) == plain(messages)
+
+
+def test_bytes_around_a_message_do_not_matter() -> None:
+    messages = [b"a" * 30, b"b" * 100, b"c" * 130, b""]
+    assert hash_all(messages, gap=64) == hash_all(messages) == plain(messages)
+
+
+def test_no_messages_write_nothing() -> None:
+    assert hash_all([]) == []
+
+
+def test_the_rounds_are_vector_instructions(tmp_path: Path) -> None:
+    features = binding.get_host_cpu_features()
+    register, rotates = ("zmm", 12 * 8 * 4) if features.get("avx512f") else ("ymm", 0)
+    if not features.get("avx2"):
+        pytest.skip("this CPU has neither AVX-512 nor AVX2")
+    script = (
+        "import numpy as np\n"
+        "from relaycast_trie.kernels.blake2b import ROWS, LANES, compress\n"
+        "compress(np.zeros(ROWS, np.uint64), np.zeros(128 * LANES, np.uint8))\n"
+        "print(next(iter(compress.inspect_asm().values())))\n"
+    )
+    environment = {"PYTHONPATH": str(ROOM), "NUMBA_CACHE_DIR": str(tmp_path)}
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment)
+    assert run.stdout.count(f"%{register}") > 12 * 8 * 8, "the rounds work in general registers"
+    assert len(re.findall(rf"vpro[lr]q.*%{register}", run.stdout)) >= rotates
+    assert not re.findall(r"\brorq\b|\brolq\b|\brorxq\b", run.stdout), "words are rotated one by one"

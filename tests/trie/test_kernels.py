@@ -1,0 +1,216 @@
+"""Each kernel computes what its slow twin computes; and kernels run checked, uncompiled, uncached and forked."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from naive import ascending_unique, branches, by_height, nibbles, packed, shared_nibbles
+from relaycast_trie import ArrayTrie, CodecError, HashedValue, Leaf, decode_node, node
+from relaycast_trie.arena import Arena
+from relaycast_trie.columns import ascending, column_of_list, joined, strings_of, take
+from relaycast_trie.kernels import decode, encode, memory, tables
+from relaycast_trie.kernels.build import order_by_height
+from relaycast_trie.node_codec import encode_node
+from relaycast_trie.scale import encode_compact
+from strategies import keys, nodes
+
+ROOM = Path(__file__).parents[2] / "trie"
+
+
+def column(*strings: bytes) -> tables.Column:
+    return column_of_list(strings)[0]
+
+
+def array(data: bytes) -> memory.Bytes:
+    return np.frombuffer(bytearray(data), np.uint8)
+
+
+@given(keys, keys)
+def test_shared_nibbles(left: bytes, right: bytes) -> None:
+    both = array(b"?" + left + right)
+    found = tables.shared_nibbles(both, 1, len(left), both, 1 + len(left), len(right))
+    assert found == shared_nibbles(left, right)
+
+
+@given(st.lists(keys | st.binary(min_size=9, max_size=9), max_size=30))
+def test_strings_ascend(strings: list[bytes]) -> None:
+    given_column, count = column_of_list(strings)
+    order = ascending(given_column, count)
+    assert order.tolist() == ascending_unique(strings)
+    assert strings_of(take(given_column, order), len(order)) == sorted(set(strings))
+    both, total = joined([(given_column, count), (given_column, count)])
+    assert strings_of(both, total) == strings * 2
+
+
+@given(st.lists(st.integers(0, 6), max_size=30))
+def test_nodes_are_ordered_by_height(heights: list[int]) -> None:
+    order, levels = np.zeros(len(heights), np.int32), np.zeros(9, np.int64)
+    steps = order_by_height(np.array(heights, np.int32), len(heights), order, levels)
+    assert [order[levels[i] : levels[i + 1]].tolist() for i in range(steps)] == by_height(heights)
+
+
+@given(st.sets(keys, min_size=1, max_size=20))
+def test_neighbours_give_all_branches(some: set[bytes]) -> None:
+    held = sorted(some)
+    values = column(*[b"" for _ in held])
+    arena = Arena.build(column(*held), values, len(held), external_from=33)
+    found = {}
+    for row in arena.branches.row.tolist():
+        depth, sample, valued = row[tables.DEPTH], held[row[tables.SAMPLE]], row[tables.VALUED]
+        ways = [way for way in range(16) if row[way]]
+        assert row[tables.WAYS] == sum(1 << way for way in ways)
+        found[bytes(nibbles(sample)[:depth])] = (depth, held[valued - 1] if valued else None, ways)
+    assert found == branches(held)
+
+
+@given(keys, st.data())
+def test_partial_keys_are_packed(key: bytes, data: st.DataObject) -> None:
+    path = nibbles(key)
+    start = data.draw(st.integers(0, len(path)))
+    end = data.draw(st.integers(start, len(path)))
+    out = np.zeros(len(key) + 80, np.uint8)
+    size = encode.write_partial(out, 0, array(key), 0, start, end)
+    assert out[:size].tobytes() == packed(path[start:end])
+
+
+@given(st.sampled_from([0, 1, 63, 64, 16383, 16384, (1 << 30) - 1, 1 << 30, (1 << 32) - 1]))
+def test_compact_lengths_are_written(number: int) -> None:
+    out = np.zeros(8, np.uint8)
+    size = encode.write_compact(out, 0, number)
+    assert out[:size].tobytes() == encode_compact(number)
+    assert encode.compact_size(number) == size
+
+
+@pytest.mark.parametrize(("kind", "mask"), [(0x40, 0x3F), (0x20, 0x1F), (0x10, 0x0F)])
+@pytest.mark.parametrize(
+    "count", [0, 1, 13, 14, 15, 16, 30, 31, 62, 63, 64, 268, 269, 270, 285, 286, 317, 318, 573, 65535]
+)
+def test_headers_are_written(kind: int, mask: int, count: int) -> None:
+    out = np.zeros(300, np.uint8)
+    size = encode.write_header(out, 0, kind, mask, count)
+    value: node.Value = b"" if kind == 0x40 else HashedValue(b"\x00" * 32)
+    if kind != 0x10:
+        assert encode_node(Leaf(b"\x00" * count, value)).startswith(out[:size].tobytes())
+    assert encode.header_size(mask, count) == size
+
+
+@given(st.binary(max_size=80) | nodes.map(encode_node), st.binary(max_size=3), st.data())
+def test_plans_say_what_the_codec_says(encoded: bytes, behind: bytes, data: st.DataObject) -> None:
+    cut = data.draw(st.integers(0, len(encoded)) | st.just(len(encoded)))
+    encoded = encoded[:cut]
+    whole = array(b"\xff" + encoded + behind)
+    plan = np.zeros(decode.PLAN, np.int64)
+    accepted = decode.plan_node(whole, 1, len(encoded), plan, 0)
+    try:
+        expected = decode_node(encoded)
+    except CodecError:
+        assert not accepted
+        return
+    assert accepted
+    assert (
+        plan[decode.KIND]
+        == {"Empty": decode.EMPTY, "Leaf": decode.LEAF, "Branch": decode.BRANCH}[type(expected).__name__]
+    )
+    if isinstance(expected, node.Empty):
+        return
+    start, size = int(plan[decode.VALUE_AT]), int(plan[decode.VALUE_SIZE])
+    value = expected.value
+    if value is None:
+        assert size == decode.NO_VALUE
+    elif isinstance(value, HashedValue):
+        assert size == decode.HASHED
+        assert whole[start : start + 32].tobytes() == value.hash
+    else:
+        assert whole[start : start + size].tobytes() == value
+    assert decode.partial_fits(
+        whole, plan, 0, array(key := packed([*expected.partial, 0])), 0, len(key), len(expected.partial) + 1 & 1
+    )
+    if isinstance(expected, node.Branch):
+        for way, child in enumerate(expected.children):
+            at, length = decode.child_place(whole, plan, 0, way)
+            assert (None if length < 0 else whole[at : at + length].tobytes()) == child
+
+
+EXERCISE = """
+import random
+from relaycast_trie import ArrayTrie, StorageProof, StateVersion, trie_root, warm_up
+from relaycast_trie.array_proofs import verify_many
+warm_up()
+draw = random.Random(3)
+def key():
+    return bytes(draw.choice([0, 1, 16, 17, 240, 255]) for _ in range(draw.choice([0, 1, 1, 2, 2, 3, 4, 9, 20])))
+def value():
+    return bytes([draw.randrange(4)]) * draw.choice([0, 1, 5, 28, 29, 30, 31, 32, 33, 34, 64, 100, 300])
+for version in list(StateVersion) * 10:
+    held, trie = {}, ArrayTrie(state_version=version, window=2)
+    for _ in range(4):
+        put = {key(): value() for _ in range(draw.randrange(1, 12))}
+        trie.update(list(put), list(put.values()))
+        held.update(put)
+        gone = [key() for _ in range(5)] + sorted(held)[:2]
+        trie.remove(gone)
+        held = {k: v for k, v in held.items() if k not in gone}
+        assert trie.commit() == trie_root(held, state_version=version, engine="plain")
+        wanted = [key() for _ in range(5)] + sorted(held)[:5]
+        nodes = sorted(trie.prove(wanted).nodes)
+        for at in range(len(nodes)):
+            cut = nodes[at][: draw.randrange(len(nodes[at]) + 1)]
+            verify_many([trie.root], [StorageProof([*nodes[:at], cut, *nodes[at + 1 :]])], [wanted])
+        result, = verify_many([trie.root], [StorageProof(nodes)], [wanted], strict=True)
+        assert dict(result.values) == {k: held.get(k) for k in wanted}
+print("done")
+"""
+
+
+def run(script: str, **environment: str) -> str:
+    known = {name: os.environ[name] for name in ("PATH", "HOME", "NUMBA_CACHE_DIR") if name in os.environ}
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**known, "PYTHONPATH": str(ROOM), **environment},
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout + result.stderr
+
+
+def test_kernels_work_uncompiled() -> None:
+    assert "done" in run(EXERCISE, NUMBA_DISABLE_JIT="1")
+
+
+@pytest.mark.slow
+def test_kernels_work_with_every_index_checked(tmp_path: Path) -> None:
+    assert "done" in run(EXERCISE, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path))
+
+
+def test_the_plain_engine_does_not_load_the_compiler() -> None:
+    script = "import sys, relaycast_trie as t; t.trie_root({b'a': b'b'}); print('numba' in sys.modules)"
+    assert run(script).strip() == "False"
+
+
+def test_a_cache_folder_that_cannot_be_made_costs_a_compilation_only(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_bytes(b"")
+    script = "from relaycast_trie.kernels.memory import leading_zeros; print(leading_zeros(1))"
+    out = run(script, NUMBA_CACHE_DIR=str(blocked / "below"))
+    assert "63" in out
+    assert "relaycast: compiling the array engine for this CPU, once" in out
+    assert "compiled" in out.splitlines()[-1]
+
+
+def _prove(trie: ArrayTrie) -> bytes:
+    return trie.prove([b"\x01" * 32]).encode()
+
+
+def test_forked_workers_prove_what_their_parent_proves() -> None:
+    trie = ArrayTrie.from_arrays([bytes([i]) * 32 for i in range(100)], [bytes([i]) * 40 for i in range(100)])
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert set(pool.map(_prove, [trie] * 4)) == {_prove(trie)}
