@@ -18,6 +18,7 @@ from relaycast_trie.exceptions import (
     InvalidNode,
     MissingNode,
     RootMismatch,
+    TooManyNodes,
 )
 from relaycast_trie.hasher import BLAKE2B_256, HASH_LENGTH, Hasher
 from relaycast_trie.memory_db import NodeSource
@@ -30,6 +31,9 @@ from relaycast_trie.trie_db import TrieDB
 
 CHILD_PATH = to_nibbles(CHILD_STORAGE_PREFIX)
 
+MAX_WALKED_NODES = 1 << 20
+"""A few nodes that name each other many times spell out more trie than there is time for: the walk ends here."""
+
 
 @dataclass(frozen=True, slots=True)
 class CompactProof:
@@ -41,7 +45,7 @@ class CompactProof:
     def encode(cls, proof: StorageProof, root: bytes, *, hasher: Hasher = BLAKE2B_256) -> "CompactProof":
         """Return ``proof`` of the trie with this ``root`` in compact form; nodes that no walk meets are lost.
 
-        Raises ``RootMismatch`` when the proof lacks the root, ``InvalidNode``, ``InvalidChildRoot``.
+        Raises ``RootMismatch`` when the proof lacks the root, ``InvalidNode``, ``InvalidChildRoot``, ``TooManyNodes``.
         """
         nodes = proof.by_hash(hasher)
         encoded = _encode_trie(nodes, root, hasher)
@@ -107,8 +111,12 @@ def _child_roots(nodes: NodeSource, root: bytes, hasher: Hasher) -> list[bytes]:
     trie = TrieDB(nodes, root, hasher=hasher)
     roots: list[bytes] = []
     stack = [(b"", root)]
+    walked = 0
     while stack:
         path, reference = stack.pop()
+        walked += 1
+        if walked > MAX_WALKED_NODES:
+            raise TooManyNodes(MAX_WALKED_NODES)
         try:
             node = trie.load(reference, path)
         except MissingNode:
@@ -135,6 +143,8 @@ def _encode_trie(nodes: dict[bytes, bytes], root: bytes, hasher: Hasher) -> list
     encoded: list[bytes] = []
     stack = [root]
     while stack:
+        if len(encoded) > MAX_WALKED_NODES:
+            raise TooManyNodes(MAX_WALKED_NODES)
         reference = stack.pop()
         node = trie.load(reference, b"")
         value = b"" if isinstance(node, Empty) else node.value

@@ -12,6 +12,7 @@
         ├── DuplicateNode          the same node twice (strict verification)
         ├── IncompleteProof        the nodes of an ordered proof end too early
         ├── ExtraneousNode         an ordered proof goes on after the last node that is needed
+        ├── TooManyNodes           nodes that share each other until a walk through them has no end in sight
         ├── ExtraneousChildProof   a compact proof holds a child trie that its top trie does not name
         ├── InvalidChildRoot       the value under a child trie's key is no root
         └── StatementError         a proof that leaves out what its statement gives does not fit that statement
@@ -105,6 +106,17 @@ class InvalidNode(CodecError, ProofError):
 
     def __str__(self) -> str:
         return f"node 0x{self.node_hash.hex()} does not decode: {self.reason} at byte {self.offset}"
+
+
+class TooManyNodes(ProofError):
+    """Nodes that share each other so often that a walk through them would meet more than ``limit``."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self.limit = limit
+
+    def __str__(self) -> str:
+        return f"a walk through the proof meets more than {self.limit} nodes"
 
 
 class DetailedProofError(ProofError):
