@@ -16,6 +16,7 @@ from relaycast_trie.exceptions import (
     ProofError,
     RelaycastError,
     RootMismatch,
+    TooManyNodes,
     UnusedNodes,
 )
 
@@ -31,6 +32,7 @@ REFUSALS: list[tuple[RelaycastError, str]] = [
     (UnusedNodes((HASH,)), f"unused node {SHOWN}"),
     (UnusedNodes((HASH, bytes(32))), f"unused node {SHOWN} and 1 more"),
     (DuplicateNode(HASH), f"{SHOWN} comes more than once"),
+    (TooManyNodes(9), "meets more than 9 nodes"),
 ]
 
 

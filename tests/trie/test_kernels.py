@@ -129,9 +129,15 @@ def test_plans_say_what_the_codec_says(encoded: bytes, behind: bytes, data: st.D
         assert whole[start : start + 32].tobytes() == value.hash
     else:
         assert whole[start : start + size].tobytes() == value
-    assert decode.partial_fits(
-        whole, plan, 0, array(key := packed([*expected.partial, 0])), 0, len(key), len(expected.partial) + 1 & 1
-    )
+    path = [*expected.partial, 7]
+    for depth in (0, 1):
+        key = packed([0] * depth + path + [0] * ((depth + len(path)) % 2))
+        assert decode.partial_fits(whole, plan, 0, array(key), 0, len(key), depth)
+    if expected.partial:
+        path[data.draw(st.integers(0, len(expected.partial) - 1))] ^= data.draw(st.integers(1, 15))
+        for depth in (0, 1):
+            key = packed([0] * depth + path + [0] * ((depth + len(path)) % 2))
+            assert not decode.partial_fits(whole, plan, 0, array(key), 0, len(key), depth)
     if isinstance(expected, node.Branch):
         for way, child in enumerate(expected.children):
             at, length = decode.child_place(whole, plan, 0, way)
