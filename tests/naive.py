@@ -22,10 +22,8 @@ def ascending_unique(strings: list[bytes]) -> list[int]:
 
 def by_height(heights: list[int]) -> list[list[int]]:
     """Return the numbers of the nodes of each height."""
-    return [
-        [node for node, height in enumerate(heights) if height == level]
-        for level in range(max(heights, default=-1) + 1)
-    ]
+    levels = range(max(heights, default=-1) + 1)
+    return [[node for node, height in enumerate(heights) if height == level] for level in levels]
 
 
 def branches(keys: list[bytes]) -> dict[bytes, tuple[int, bytes | None, list[int]]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from html import escape
 
 WIDTH, HEIGHT = 860, 260
-LEFT, RIGHT, TOP, BOTTOM = 64, 16, 12, 34
+LEFT, RIGHT, TOP, BOTTOM = 80, 16, 12, 34
 MAX_COLUMNS = 400
 
 COLOURS = ("#e6007a", "#2f6fed", "#1b9e77", "#d98200", "#7b4fd0", "#4a5568")

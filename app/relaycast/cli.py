@@ -34,8 +34,8 @@ VERBS = {
 EPILOGUE = "Exit codes: 0 fine, 1 a check failed, 2 bad input, 3 an invariant was violated."
 
 
-def build_app() -> App:
-    """Return the command with all its verbs."""
+def build_app(*, called: str = "") -> App:
+    """Return the command with all its verbs; the one that is ``called`` tells of itself more than its line."""
     app = App(
         name="relaycast",
         help="See what Polkadot's pub-sub (RFC-0160) costs before you build it: exact tries, state proofs, pruned PoV.",
@@ -46,7 +46,7 @@ def build_app() -> App:
         result_action="return_value",
     )
     for name, (place, line) in VERBS.items():
-        app.command(place, name=name, help=line)
+        app.command(place, name=name, **({} if name == called else {"help": line}))
     return app
 
 
@@ -54,7 +54,7 @@ def execute(arguments: Sequence[str]) -> ExitCode:
     """Run one command line and return how it ended; a lone ``-`` is standard input."""
     tokens = [STDIN if argument == "-" else argument for argument in arguments]
     try:
-        result = build_app()(tokens, exit_on_error=False, print_error=False)
+        result = build_app(called=next(iter(arguments), ""))(tokens, exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except BrokenPipeError:
         _drop_stdout()

@@ -109,12 +109,12 @@ def with_overrides(table: PolicyTable, overrides: Iterable[str], *, place: str =
             raise BadInput(place, shown(kind), "a kind of policy before the =", nearest(kind, kinds))
         if kind in given:
             raise BadInput(place, f"{kind} again", "every kind of policy once")
-        given[kind] = name
-    if "max_cached_node" in given:
-        given["max_cached_node"] = _node_bytes(str(given["max_cached_node"]), f"{place} max_cached_node")
-    changed = replace(table, **given)
-    check_policies(changed, place)
-    return changed
+        if kind in KINDS:
+            _chosen(kind, name, f"{place} {kind}")
+            given[kind] = name
+        else:
+            given[kind] = _node_bytes(name, f"{place} {kind}")
+    return replace(table, **given)
 
 
 def described(table: PolicyTable) -> str:

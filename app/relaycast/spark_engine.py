@@ -35,7 +35,7 @@ ASSEMBLY = "written"
 class SparkOptions:
     """How to run: ``resume`` goes on with what an earlier run left, ``keep_proofs`` keeps every proof."""
 
-    session: SessionSettings = SessionSettings()
+    session: SessionSettings | None = None
     segment_blocks: int | None = None
     resume: bool = True
     keep_proofs: bool = False

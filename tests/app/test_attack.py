@@ -144,7 +144,7 @@ def test_a_collator_that_stops_as_early_as_it_may_loses_no_value(subscriber: Par
         budgets = range(0, collation.pruning.consumed.proof_size + 1, 100)
         laziest = next((it for it in map(moment.pruned, budgets) if moment.attempt(it).caught_by is None), moment.nodes)
         shortened += len(laziest) < len(moment.nodes)
-        collator.tamper = lambda inherent, nodes=laziest: replace(inherent, relay_chain_state=nodes)  # type: ignore[misc]
+        collator.tamper = lambda inherent, nodes=laziest: replace(inherent, relay_chain_state=nodes)
         assert all(record.panic is None for record in network.step())
     storage = network.relay_chain.broadcaster.storage
     entries = {
@@ -188,7 +188,7 @@ def test_crafted_keys_make_a_path_of_as_many_branches(count: int) -> None:
     target = SubscribedKey.from_data(b"target")
     keys = [target, *crafted_keys(target, count)]
     assert len(set(keys)) == count + 1
-    db, root = build_database({key: bytes(40) for key in keys}, state_version=StateVersion.V1)
+    db, root = build_database([(key, bytes(40)) for key in keys], state_version=StateVersion.V1)
     path = StorageProof.generate(db, root, [target])
     assert len(path) - 1 == count + 1  # the value stands outside
 

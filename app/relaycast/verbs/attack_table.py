@@ -1,6 +1,7 @@
 """How an attack's report is printed: what it cost, whom it harmed, and a verdict; or JSON."""
 
 import json as json_text
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -97,7 +98,7 @@ def print_lies(report: LieReport) -> None:
     )
     out.print(f"blocks lied about: {met}\n", markup=False)
     causes = sorted({cause for row in report.rows for cause in row.caught})
-    columns = ("lie", "told", *causes, "no lie", "in last min_weight", "undetected")
+    columns = ("lie", "told", *map(_words, causes), "no lie", "last min_weight", "undetected")
     print_table(out, columns, (_lie(row, causes) for row in report.rows), right=columns[1:])
     out.print()
     out.print("\n".join(_explained(report)), markup=False)
@@ -106,6 +107,11 @@ def print_lies(report: LieReport) -> None:
     good = "everything that can be caught was caught"
     bad = f"{report.undetected:,} lies went undetected"
     _print_verdict(out, report.violations, ok=not report.undetected, good=good, bad=bad)
+
+
+def _words(name: str) -> str:
+    """Return an error's name as words, so that a narrow terminal can break it."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
 
 
 def _lie(row: LieRow, causes: Iterable[str]) -> tuple[str, ...]:

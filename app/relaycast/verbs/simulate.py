@@ -72,7 +72,11 @@ def run(
     if engine == "local":
         refuse_spark_flags(flags)
         return _simulate(wanted, out, json)
-    return _told(run_on_spark(wanted, out, flags or SparkFlags()), json)
+    try:
+        return _told(run_on_spark(wanted, out, flags or SparkFlags()), json)
+    except KeyboardInterrupt:
+        print("relaycast: interrupted, the same command goes on from here", file=sys.stderr)
+        return ExitCode.INTERRUPTED
 
 
 def adjusted(scenario: Scenario, blocks: int | None, seed: int | None, genesis: str | None) -> Scenario:

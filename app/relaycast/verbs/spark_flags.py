@@ -26,9 +26,7 @@ class SparkFlags:
     spark_ui: Ui = False
     resume: Annotated[
         bool,
-        Parameter(
-            name="--resume", negative="--no-resume", help="go on with what an interrupted run left, or start over"
-        ),
+        Parameter(name="--resume", negative="--no-resume", help="go on where an interrupted run ended, or start over"),
     ] = True
     segment_blocks: Annotated[
         int | None, Parameter(name="--segment-blocks", help="blocks that a worker replays at a time")
