@@ -176,6 +176,8 @@ def main() -> None:
     options = parser.parse_args()
     bench = Bench(options)
     bench.run(options.warm_up)
+    gc.collect()
+    gc.freeze()
     profile = cProfile.Profile()
     if options.profile:
         profile.enable()

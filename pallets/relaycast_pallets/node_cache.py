@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from relaycast_pallets.publisher_walk import Placement, SubscribedPaths
+from relaycast_pallets.subscriber_plan import Bases
+from relaycast_pallets.subscription import SubscribedKey
 from relaycast_pallets.tracked_proof import decode_known
 from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_trie.node import Branch, Empty
@@ -82,3 +84,16 @@ def marked_placements(subscribed: SubscribedPaths, root: bytes, nodes: Mapping[b
                 break
             depth, reference = depth + 1, child
     return placements
+
+
+def marked_by_base(bases: Bases, nodes: Mapping[bytes, bytes]) -> set[bytes]:
+    """Return the hashes of all nodes on the path of each key in the trie of its own base, as far as ``nodes`` reach."""
+    keys_at: dict[bytes, list[SubscribedKey]] = {}
+    for key, base in bases.items():
+        if base is not None:
+            keys_at.setdefault(base, []).append(key)
+    return {
+        node_hash
+        for base, keys in keys_at.items()
+        for _, node_hash in marked_placements(SubscribedPaths.of(keys), base, nodes)
+    }

@@ -118,9 +118,7 @@ class ParachainSystem:
 
         The collator's half: raises what the block would panic with.
         """
-        proof = TrackedProof(
-            StorageProof(inherent.relay_chain_state), inherent.validation_data.relay_parent_storage_root
-        )
+        proof = TrackedProof(inherent.relay_chain_state, inherent.validation_data.relay_parent_storage_root)
         proof.read_static(self.static_keys())
         meter, _ = self._meter(inherent)
         result = self._process(ProcessingMode.PRUNE, proof, inherent, meter, seed)

@@ -12,12 +12,13 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from relaycast_pallets.node_cache import PublisherCache, marked_placements
+from relaycast_pallets.node_cache import PublisherCache, marked_by_base, marked_placements
 from relaycast_pallets.publisher_trie import derive_child_info
-from relaycast_pallets.publisher_walk import PublisherWalk, TrieDepthExceeded
-from relaycast_pallets.subscriber_plan import PublisherView, SubscriberPlan
+from relaycast_pallets.publisher_walk import Placement, PublisherWalk, TrieDepthExceeded
+from relaycast_pallets.subscriber_plan import Bases, PublisherView, SubscriberPlan
 from relaycast_pallets.subscription import SubscribedKey
 from relaycast_pallets.tracked_proof import TrackedProof, decode_known
 from relaycast_trie.exceptions import InvalidChildRoot
@@ -80,6 +81,14 @@ class PublisherChange:
     cache: PublisherCache = field(default_factory=PublisherCache)
     bases: dict[SubscribedKey, bytes | None] = field(default_factory=dict)
     """Of a publisher cut short: the root against which each key was last dealt with."""
+
+    keys_walked: int = 0
+    gained: set[Placement] = field(default_factory=set)
+    """Nodes met in the new trie alone; ``lost`` are those met in the old one."""
+
+    lost: set[Placement] = field(default_factory=set)
+    unseen: set[bytes] = field(default_factory=set)
+    """Prefixes where the old trie could not be looked into."""
 
 
 @dataclass(slots=True)
@@ -145,6 +154,7 @@ class _Pass:
         self._plan = subscriber.plan()
         self._seed = seed
         self._known: dict[bytes, bytes] = {}
+        self._top: dict[bytes, Node] = {}
         self._publishers: dict[ParaId, _PublisherPass] = {}
         self._db_weight = subscriber.config.db_weight
         self.policies = subscriber.policies
@@ -180,24 +190,28 @@ class _Pass:
 
     def child_root(self, para_id: ParaId) -> bytes | None:
         """Return the publisher's child root as the relay chain's top trie has it."""
-        key = derive_child_info(para_id).prefixed_storage_key()
-        path, depth, reference = to_nibbles(key), 0, self._proof.relay_root
+        path, depth, reference = _path_to(para_id), 0, self._proof.relay_root
         while True:
-            data = reference
-            if len(reference) == HASH_LENGTH:
-                data = self.read_relay(None, reference, ReadSource.RELAY_TOP)
-            node = decode_known(reference, data)
+            node = self._top.get(reference)
+            if node is None:
+                node = self._top[reference] = self._read_top(reference)
             if isinstance(node, Empty) or path[depth : depth + len(node.partial)] != node.partial:
                 return None
             depth += len(node.partial)
             if depth == len(path):
                 if node.value is not None and (isinstance(node.value, HashedValue) or len(node.value) != HASH_LENGTH):
-                    raise InvalidChildRoot(key)
+                    raise InvalidChildRoot(derive_child_info(para_id).prefixed_storage_key())
                 return node.value
             child = None if isinstance(node, Leaf) else node.children[path[depth]]
             if child is None:
                 return None
             depth, reference = depth + 1, child
+
+    def _read_top(self, reference: bytes) -> Node:
+        data = reference
+        if len(reference) == HASH_LENGTH:
+            data = self.read_relay(None, reference, ReadSource.RELAY_TOP)
+        return decode_known(reference, data)
 
     def read_relay(self, publisher: ParaId | None, node_hash: bytes, source: ReadSource) -> bytes:
         """Return a node or value of the proof, paid for once a block; raises ``_Stop``."""
@@ -226,6 +240,12 @@ class _Pass:
         self.reads.append(read)
 
 
+@cache
+def _path_to(para_id: ParaId) -> bytes:
+    """Return the nibbles of a publisher's child root in the top trie."""
+    return to_nibbles(derive_child_info(para_id).prefixed_storage_key())
+
+
 class _PublisherPass:
     """One publisher's part of a pass, in one range of keys, or in two when the cursor stood inside it."""
 
@@ -240,12 +260,13 @@ class _PublisherPass:
         self._cached: dict[bytes, bytes | None] = {}
         self._new: dict[bytes, bytes] = {}
         self._saw_all_of_old = True
+        self._began_at = 0
         self.stopped_at = 0
 
     def process(self, low: int, high: int) -> None:
         """Deal with keys ``[low, high)``; raises ``_Stop``, and ``stopped_at`` says where."""
         if not self._root_known:
-            self.stopped_at = low
+            self._began_at = self.stopped_at = low
             self._root = self._run.child_root(self._view.para_id)
             self._root_known = True
         if self._root is None or self._is_unchanged() or self._disabled is not None:
@@ -268,17 +289,19 @@ class _PublisherPass:
         """Return what there is to keep, ``None`` when nothing moved."""
         if not self._root_known or (self._root is not None and self._is_unchanged()):
             return None
-        change = PublisherChange(self._view.para_id, self._root, disabled_by=self._disabled)
+        walk, walked = self._walk, sum(stop - start for start, stop in self._done)
+        change = PublisherChange(self._view.para_id, self._root, disabled_by=self._disabled, keys_walked=walked)
+        change.gained, change.lost, change.unseen = walk.gained, walk.lost, walk.unseen
         if self._root is None or self._disabled is not None:
             change.finished = True
             return change
-        change.changed = self._walk.changed
-        change.finished = sum(stop - start for start, stop in self._done) == len(self._view.subscribed.keys)
+        change.changed = walk.changed
+        change.finished = walked == len(self._view.subscribed.keys)
         if change.finished:
             change.cache = self._swept_cache()
         else:
-            change.cache = PublisherCache(insert=self._kept(self._new))
             change.bases = self._new_bases()
+            change.cache = self._interrupted_cache(change.bases)
         return change
 
     def new_node(self, node_hash: bytes) -> Node:
@@ -333,6 +356,19 @@ class _PublisherPass:
     def _kept(self, nodes: dict[bytes, bytes]) -> dict[bytes, bytes]:
         keeps = self._run.policies.cache.keeps
         return {node_hash: data for node_hash, data in nodes.items() if keeps(data)}
+
+    def _interrupted_cache(self, bases: Bases) -> PublisherCache:
+        """Return what was read, to be added; once in a round of the keys, also drop what no key needs any more.
+
+        A publisher that changes faster than the budget follows is never done: its cache is swept on the way, down to
+        what was just read and what stands on the path of each key in the trie that it was last dealt with against.
+        """
+        cache = PublisherCache(insert=self._kept(self._new))
+        if self._view.bases is not None and not 0 < self._began_at < self.stopped_at:
+            stored = self._view.cached_nodes()
+            marked = marked_by_base(bases, stored | self._new)
+            cache.remove = stored.keys() - marked - self._new.keys()
+        return cache
 
     def _swept_cache(self) -> PublisherCache:
         """Return the changes that leave exactly the structure of the subscribed paths in the cache.

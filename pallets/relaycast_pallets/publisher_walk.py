@@ -15,7 +15,7 @@ from relaycast_pallets.subscription import SubscribedKey
 from relaycast_trie.exceptions import RelaycastError
 from relaycast_trie.hasher import HASH_LENGTH, blake2_256
 from relaycast_trie.nibbles import to_nibbles
-from relaycast_trie.node import Branch, Empty, HashedValue, Node, Value
+from relaycast_trie.node import Branch, Empty, HashedValue, Leaf, Node, Value
 from relaycast_trie.node_codec import decode_node
 
 Place = tuple[int, bytes, int]
@@ -74,10 +74,10 @@ class PublisherWalk:
     """Walks keys ``[low, high)`` of ``subscribed``; ``at`` is the key under work, all before it are dealt with.
 
     ``changed`` gathers key and entry; ``gained`` and ``lost`` the placements met in the new and in the old trie
-    alone; ``old_unknown`` tells that a part of the old trie could not be seen.
+    alone; ``unseen`` are the prefixes where a node of the old trie is not to be had.
     """
 
-    __slots__ = ("_max_depth", "_reads", "at", "changed", "gained", "lost", "old_unknown", "subscribed")
+    __slots__ = ("_max_depth", "_reads", "at", "changed", "gained", "lost", "subscribed", "unseen")
 
     def __init__(self, subscribed: SubscribedPaths, reads: NodeReads, *, max_depth: int) -> None:
         self.subscribed = subscribed
@@ -87,7 +87,12 @@ class PublisherWalk:
         self.changed: list[tuple[SubscribedKey, bytes]] = []
         self.gained: set[Placement] = set()
         self.lost: set[Placement] = set()
-        self.old_unknown = False
+        self.unseen: set[bytes] = set()
+
+    @property
+    def old_unknown(self) -> bool:
+        """Whether a part of the old trie could not be seen."""
+        return bool(self.unseen)
 
     def walk(self, low: int, high: int, *, new_root: bytes, old_root: bytes | None) -> None:
         """Deal with keys ``[low, high)``; raises ``TrieDepthExceeded`` and what the reads raise."""
@@ -114,6 +119,9 @@ class PublisherWalk:
     def _visit_both(self, low: int, high: int, new: Place, old: Place) -> None:
         new_node = self._read_new(low, new)
         old_node = self._read_old(low, old)
+        if isinstance(new_node, Leaf) and isinstance(old_node, Leaf) and new_node.partial == old_node.partial:
+            self._compare_leaves(low, high, new[0], new_node, old_node)
+            return
         if not (isinstance(new_node, Branch) and isinstance(old_node, Branch) and new_node.partial == old_node.partial):
             for start, stop, side in self._ways(low, high, new, new_node):
                 self._visit(start, stop, side, old)
@@ -173,10 +181,18 @@ class PublisherWalk:
         if len(reference) != HASH_LENGTH:
             return decode_node(reference)
         node = self._reads.old_node(reference)
+        prefix = self.subscribed.paths[low][:depth]
         if node is None:
-            self.old_unknown = True
-        self.lost.add((self.subscribed.paths[low][:depth], reference))
+            self.unseen.add(prefix)
+        self.lost.add((prefix, reference))
         return node
+
+    def _compare_leaves(self, low: int, high: int, depth: int, new: Leaf, old: Leaf) -> None:
+        path = self.subscribed.paths[low][:depth] + new.partial
+        start, stop = self._under(low, high, path)
+        if start < stop and self.subscribed.paths[start] == path:
+            self.at = start
+            self._compare(start, End(new.value), End(old.value))
 
     def _compare(self, index: int, new: Side, old: Side) -> None:
         """Both paths of one key have ended: note the entry if there is one and it differs."""

@@ -5,6 +5,8 @@ far an interrupted pass came, and which cached nodes stand at several places.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import lru_cache
 from itertools import groupby
 
 from relaycast_pallets.publisher_walk import SubscribedPaths
@@ -21,6 +23,7 @@ from relaycast_pallets.typed_storage import (
     StorageValue,
 )
 from relaycast_trie.exceptions import CodecError
+from relaycast_trie.hasher import blake2_128_concat
 from relaycast_trie.scale import ScaleReader, encode_bytes, encode_compact, encode_option, encode_vec
 from relaycast_xcm.primitives import ParaId
 
@@ -28,6 +31,9 @@ PALLET = "Subscriber"
 
 TRIE_DEPTH_EXCEEDED = b"\x00"
 """``DisableReason::TrieDepthExceeded``."""
+
+_OF_NODE_HASHES = replace(BLAKE2_128_CONCAT, digest=lru_cache(maxsize=1 << 15)(blake2_128_concat))
+"""The hasher for nodes: each is looked for in both modes, written, compared with later, and removed."""
 
 Range = tuple[bytes, bytes, bytes | None]
 """First key, last key, and the root that they were dealt with against."""
@@ -43,7 +49,7 @@ class SubscriberStorage:
             state, PALLET, "DisabledPublishers", (BLAKE2_128_CONCAT, PARA_ID), _DISABLE_REASON
         )
         self.cached_trie_nodes = StorageDoubleMap(
-            state, PALLET, "CachedTrieNodes", ((BLAKE2_128_CONCAT, PARA_ID), (BLAKE2_128_CONCAT, BYTES32)), _NODE
+            state, PALLET, "CachedTrieNodes", ((BLAKE2_128_CONCAT, PARA_ID), (_OF_NODE_HASHES, BYTES32)), _NODE
         )
         self.relay_proof_processing_cursor = StorageValue(state, PALLET, "RelayProofProcessingCursor", _CURSOR)
         self.subscribed_keys_digest = StorageMap(
@@ -109,8 +115,14 @@ def _encode_roots(roots: Mapping[ParaId, bytes]) -> bytes:
 
 
 def _decode_roots(data: bytes) -> dict[ParaId, bytes]:
+    return dict(_roots_in(data))
+
+
+@lru_cache(maxsize=64)
+def _roots_in(data: bytes) -> tuple[tuple[ParaId, bytes], ...]:
+    """Return publishers with their roots, decoded once for the three times that a block asks for them."""
     reader = ScaleReader(data)
-    roots = {ParaId(reader.u32()): reader.bytes_() for _ in range(reader.length(5))}
+    roots = tuple((ParaId(reader.u32()), reader.bytes_()) for _ in range(reader.length(5)))
     reader.done()
     return roots
 

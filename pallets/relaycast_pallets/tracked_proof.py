@@ -4,7 +4,6 @@ Sets are compared, never counts: a proof padded with as many foreign nodes as it
 """
 
 from collections.abc import Iterable
-from functools import lru_cache
 
 from relaycast_trie.exceptions import CodecError, InvalidNode, UnusedNodes
 from relaycast_trie.hasher import blake2_256
@@ -14,18 +13,34 @@ from relaycast_trie.storage_proof import StorageProof
 from relaycast_trie.trie_db import TrieDB
 
 HASHED_NODES = 1 << 15
-"""Nodes whose hashes are remembered: most of what a block is given was in the block before."""
+"""Nodes whose hashes are remembered, since most of what a block is given was in the block before; then none is."""
 
-_hash_of = lru_cache(maxsize=HASHED_NODES)(blake2_256)
+_hashes: dict[bytes, bytes] = {}
+
+
+def by_hash(nodes: Iterable[bytes]) -> dict[bytes, bytes]:
+    """Return nodes by their hash, each hashed once for all blocks that hold it."""
+    if len(_hashes) >= HASHED_NODES:
+        _hashes.clear()
+    found: dict[bytes, bytes] = {}
+    for node in nodes:
+        node_hash = _hashes.get(node)
+        if node_hash is None:
+            node_hash = _hashes[node] = blake2_256(node)
+        found[node_hash] = node
+    return found
 
 
 class TrackedProof:
-    """The nodes of a ``proof`` under ``relay_root``; ``accessed`` are the hashes of those read so far."""
+    """The nodes of a ``proof`` under ``relay_root``; ``accessed`` are the hashes of those read so far.
+
+    Nodes that are given as they come need not be each there once.
+    """
 
     __slots__ = ("accessed", "nodes", "relay_root")
 
-    def __init__(self, proof: StorageProof, relay_root: bytes) -> None:
-        self.nodes = {_hash_of(node): node for node in proof.nodes}
+    def __init__(self, proof: StorageProof | Iterable[bytes], relay_root: bytes) -> None:
+        self.nodes = by_hash(proof.nodes if isinstance(proof, StorageProof) else proof)
         self.relay_root = relay_root
         self.accessed: set[bytes] = set()
 

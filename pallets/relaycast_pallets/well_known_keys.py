@@ -1,5 +1,7 @@
 """Relay chain keys that every parachain block proves, pub-sub or not (cumulus ``get_static_relay_storage_keys``)."""
 
+from functools import cache
+
 from relaycast_trie.hasher import twox_64_concat, twox_128
 from relaycast_xcm.primitives import ParaId
 
@@ -58,6 +60,7 @@ def hrmp_channel(sender: ParaId, recipient: ParaId) -> bytes:
     return _item("Hrmp", "HrmpChannels") + twox_64_concat(sender.encode() + recipient.encode())
 
 
+@cache
 def static_relay_keys(para_id: ParaId) -> tuple[bytes, ...]:
     """Return the keys that the relay state proof of ``para_id`` always covers."""
     return (

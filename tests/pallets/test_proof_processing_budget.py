@@ -4,7 +4,14 @@ from itertools import groupby
 
 import pytest
 
-from pallets.subscriber_invariants import ChangesTold, all_hold, cache_is_exact, nothing_is_lost, one_pass_in_both_modes
+from pallets.subscriber_invariants import (
+    ChangesTold,
+    all_hold,
+    cache_is_exact,
+    hashed_paths,
+    nothing_is_lost,
+    one_pass_in_both_modes,
+)
 from pallets.subscriber_world import (
     ALPHA,
     BETA,
@@ -264,6 +271,25 @@ def test_a_root_that_moves_while_a_pass_is_cut_short_loses_nothing() -> None:
         all_hold(world, world.block(1_500), told)
     assert world.block().result.is_complete
     nothing_is_lost(world)
+
+
+@pytest.mark.parametrize(("pubsub_bytes", "others"), [(4_000, ()), (1_300, ()), (6_000, (BETA,))])
+def test_the_cache_of_a_publisher_that_is_never_done_stays_within_its_bound(
+    pubsub_bytes: int, others: tuple[ParaId, ...]
+) -> None:
+    """Everything is rewritten in every block, faster than the budget follows, even where no key is affordable."""
+    world = world_of(ALPHA, *others, count=16, policies=NUMERIC)
+    told = ChangesTold()
+    for number in range(60):
+        for publisher in (ALPHA, *others):
+            for each in keys(16, prefix=str(publisher)):
+                world.publish(publisher, [each], each + bytes([number]) * 300)
+        block = world.block(pubsub_bytes)
+        all_hold(world, block, told)
+        assert not block.result.is_complete
+        for publisher in (ALPHA, *others):
+            most = 2 * max(1, sum(map(len, hashed_paths(world, publisher))))
+            assert len(world.cached(publisher)) <= most
 
 
 def test_what_a_short_pass_told_is_told_back_when_it_is_undone() -> None:

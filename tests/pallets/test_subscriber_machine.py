@@ -3,7 +3,9 @@
 After every block all invariants hold; at the end the relay chain stands still and every value arrives in time.
 """
 
+import gc
 import os
+import sys
 from dataclasses import replace
 from random import Random
 
@@ -14,9 +16,19 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 
 from pallets.subscriber_invariants import ChangesTold, Settled, all_hold, nothing_is_lost
 from pallets.subscriber_world import ALPHA, BETA, MOCK, OTHER_PUBLIC, PUBLIC, World, keys, path_key
-from relaycast_pallets import BlockPanicked, Origin, ParachainInherentData, Policies, SubscribedKey, Subscriber
+from relaycast_pallets import (
+    BlockPanicked,
+    Origin,
+    ParachainInherentData,
+    Policies,
+    SubscribedKey,
+    Subscriber,
+    subscriber_storage,
+    tracked_proof,
+)
 from relaycast_pallets.policies import AfterFirstKey, ForgetUnchanged, SystemFirstNumeric
 from relaycast_pallets.subscriber_plan import SubscriptionChange
+from relaycast_trie import node_codec
 from relaycast_xcm.primitives import ParaId
 
 PUBLISHERS = [ALPHA, BETA, PUBLIC, OTHER_PUBLIC]
@@ -278,3 +290,27 @@ def test_a_change_between_two_tries_is_told_exactly(
     for _ in range(settled.passes):
         told += [key for _, key in world.block(settled.pubsub_bytes, seal=False).called]
     assert sorted(told) == sorted(changed)
+
+
+@pytest.mark.slow
+def test_ten_thousand_blocks_take_no_more_memory_than_a_thousand() -> None:
+    """Counted in allocations. Beside what is remembered of pure functions, within its bounds, nothing grows."""
+    world, chance = World(config=CONFIG), Random(1)
+    for publisher in PUBLISHERS[:2]:
+        world.subscribe(publisher, STOCK)
+        world.publish(publisher, STOCK, bytes(40))
+    sizes: list[int] = []
+    for number in range(10_000):
+        for publisher in PUBLISHERS[:2]:
+            world.publish(publisher, [chance.choice(STOCK)], chance.randbytes(40))
+        world.system.initialize(number)
+        assert world.block(seed=b"seed").result.is_complete
+        world.state.commit()
+        world.handler.calls.clear()
+        if number % 1_000 == 999:
+            tracked_proof._hashes.clear()
+            node_codec._decode_cached.cache_clear()
+            subscriber_storage._OF_NODE_HASHES.digest.cache_clear()  # type: ignore[attr-defined]
+            gc.collect()
+            sizes.append(sys.getallocatedblocks())
+    assert max(sizes[1:]) < sizes[0] + 1_000, sizes
