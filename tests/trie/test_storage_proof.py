@@ -1,5 +1,7 @@
 """Storage proofs: the node sets of sp-trie, the values they prove, and every way in which they can be wrong."""
 
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +12,7 @@ from relaycast_trie import (
     CodecError,
     CompactProof,
     DuplicateNode,
+    Engine,
     Hasher,
     InvalidNode,
     MemoryDB,
@@ -276,3 +279,24 @@ def test_a_database_of_the_proof_answers_like_the_database() -> None:
     proof = StorageProof.generate(db, root, [b"\x14", b"\x15"])
     trie = TrieDB(MemoryDB(proof.nodes), root)
     assert (trie.get(b"\x14"), trie.get(b"\x15")) == (bytes(20), None)
+
+
+@pytest.mark.parametrize("engine", ["auto", "plain", "array"])
+def test_many_proofs_give_the_same_results_with_every_engine(engine: Engine) -> None:
+    db, root = build_database({bytes([number]): bytes(40) for number in range(50)}, state_version=StateVersion.V1)
+    proof = StorageProof.generate(db, root, [b"\x01", b"\x99"])
+    short = StorageProof(list(proof)[1:])
+    held, failed = StorageProof.verify_many(
+        [root, root], [proof, short], [[b"\x01", b"\x99"], [b"\x01"]], engine=engine
+    )
+    assert isinstance(held, VerifiedProof)
+    assert dict(held.values) == {b"\x01": bytes(40), b"\x99": None}
+    assert dict(pickle.loads(pickle.dumps(held)).values) == dict(held.values)
+    assert isinstance(failed, ProofError)
+    with pytest.raises(type(failed)):
+        short.verify(root, [b"\x01"])
+
+
+def test_there_is_no_other_engine() -> None:
+    with pytest.raises(ValueError, match="engine is one of auto, plain, array, got 'fast'"):
+        StorageProof.verify_many([], [], [], engine="fast")  # type: ignore[arg-type]

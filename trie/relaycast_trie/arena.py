@@ -13,9 +13,8 @@ import numpy.typing as npt
 from relaycast_trie.columns import MAX_KEY_BYTES, longest, spread_out
 from relaycast_trie.kernels.build import UNSORTED, build_branches, order_by_height
 from relaycast_trie.kernels.encode import BRANCH_BYTES, refer_to_branches, refer_to_entries
-from relaycast_trie.kernels.get import list_entries
-from relaycast_trie.kernels.tables import FRESH, REF, ROW, STATE, Branches, Column, Entries
-from relaycast_trie.kernels.update import (
+from relaycast_trie.kernels.get import GROUP, list_entries
+from relaycast_trie.kernels.slots import (
     COUNTERS,
     FREE_BRANCHES,
     FREE_ENTRIES,
@@ -31,10 +30,9 @@ from relaycast_trie.kernels.update import (
     STALE_ENTRIES,
     VALUE_END,
     Slots,
-    list_stale,
-    put_entries,
-    remove_entries,
 )
+from relaycast_trie.kernels.tables import FRESH, REF, ROW, STATE, Branches, Column, Entries
+from relaycast_trie.kernels.update import list_stale, put_entries, remove_entries
 
 Slots32 = npt.NDArray[np.int32]
 NEVER_EXTERNAL = 1 << 62
@@ -196,7 +194,7 @@ class Arena:
         return order[:count]
 
     def _path(self, keys: Column, count: int) -> npt.NDArray[np.int64]:
-        return np.empty(2 * max(self.longest_key, longest(keys, count)) + 2, np.int64)
+        return np.empty(2 * max(self.longest_key, longest(keys, count)) + 2 + GROUP, np.int64)
 
     def _make_room_for(self, keys: Column, values: Column, count: int, external_from: int) -> None:
         longest_key, longest_value = longest(keys, count), longest(values, count)

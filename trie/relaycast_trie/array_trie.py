@@ -134,7 +134,7 @@ class ArrayTrie:
         arena, root = self._version(at)
         if not root:
             return ArrayProof.of_empty(count)
-        used, room = -1, 8 * count + 8
+        used, room = -1, 8 * count + 32
         while used < 0:
             room = 1 << room.bit_length()
             nodes = np.empty(room, np.int64)

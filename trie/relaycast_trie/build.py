@@ -52,7 +52,7 @@ def build_trie(pairs: Pairs, emit: Emit, *, state_version: StateVersion, hasher:
 class _Builder:
     def __init__(self, emit: Emit, state_version: StateVersion, hasher: Hasher) -> None:
         self._emit = emit
-        self._state_version = state_version
+        self._state_version = StateVersion(state_version)
         self._digest = hasher.digest
         self._open: list[_OpenBranch] = []
 

@@ -8,6 +8,7 @@ refuses those, and nodes that come twice.
 from collections.abc import Iterable, Iterator
 
 from relaycast_trie.child_info import ChildInfo
+from relaycast_trie.engine import ARRAY_FROM, Engine, takes_array
 from relaycast_trie.exceptions import DuplicateNode, ProofError
 from relaycast_trie.hasher import BLAKE2B_256, Hasher
 from relaycast_trie.memory_db import NodeSource
@@ -120,8 +121,18 @@ class StorageProof:
         keys: Iterable[Iterable[bytes]],
         *,
         strict: bool = False,
+        engine: Engine = "auto",
     ) -> list["VerifiedProof | ProofError"]:
-        """Check many proofs in one call: the result of each, or the error that it gives."""
+        """Check many proofs in one call: the result of each, or the error that it gives.
+
+        From many nodes on, ``auto`` lets the compiled batch verifier do it: the same results.
+        """
+        proofs = list(proofs)
+        in_arrays = any(type(proof) is not StorageProof for proof in proofs)
+        if takes_array(engine, ARRAY_FROM if in_arrays else sum(map(len, proofs))):
+            from relaycast_trie.array_proofs import verify_many  # noqa: PLC0415 - loads the compiler
+
+            return verify_many(roots, proofs, keys, strict=strict)
         results: list[VerifiedProof | ProofError] = []
         for root, proof, wanted in zip(roots, proofs, keys, strict=True):
             try:

@@ -58,7 +58,7 @@ class TrieDBMut:
         if root is not None and len(root) != HASH_LENGTH:
             raise ValueError(f"a root has {HASH_LENGTH} bytes, got {len(root)}")
         self.db = db
-        self.state_version = state_version
+        self.state_version = StateVersion(state_version)
         self.root = db.null_hash if root is None else root
         self.journal = PruningJournal()
         self._digest = db.hasher.digest

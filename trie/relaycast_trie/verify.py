@@ -23,6 +23,9 @@ class VerifiedProof:
         self.root = root
         self.values: Mapping[bytes, bytes | None] = MappingProxyType(values)
 
+    def __reduce__(self) -> tuple[type["VerifiedProof"], tuple[bytes, dict[bytes, bytes | None]]]:
+        return VerifiedProof, (self.root, dict(self.values))
+
     def __getitem__(self, key: bytes) -> bytes | None:
         return self.values[key]
 

@@ -20,12 +20,14 @@ from relaycast_trie.kernels.memory import (
     int64,
     kernel,
     lowest_bit,
+    prefetch,
 )
 from relaycast_trie.kernels.tables import (
     DEPTH,
     EXTERNAL,
     NO_START,
     REF,
+    ROW,
     SAMPLE,
     START,
     STATE,
@@ -39,6 +41,10 @@ from relaycast_trie.kernels.tables import (
 
 BATCH = 256
 """Nodes that are written before they are hashed: enough to keep the lanes busy, few enough to stay in the cache."""
+AHEAD = 6
+"""How many branches ahead the memory is asked for what they need."""
+MANY = 4_096
+"""So many nodes are not in the cache anyway."""
 BATCH_BYTES = 1 << 16
 BRANCH_BYTES = 16 * 33 + 64
 """What a branch takes beyond its partial key and its value; also room for copies of whole slots."""
@@ -200,6 +206,21 @@ def write_branch(entries: Entries, branches: Branches, branch: int, out: Bytes, 
 
 
 @kernel
+def ask_for_children(entries: Entries, branches: Branches, branch: int) -> None:
+    """Bring the references that a branch is made of into the cache."""
+    ways = int64(branches.row[branch, WAYS])
+    while ways:
+        node = int64(branches.row[branch, lowest_bit(ways)])
+        ways &= ways - 1
+        if node > 0:
+            prefetch(entries.ref, (node - 1) * REF)
+            prefetch(entries.ref, node * REF - 1)
+        else:
+            prefetch(branches.ref, (-node - 1) * REF)
+            prefetch(branches.ref, -node * REF - 1)
+
+
+@kernel
 def _hash_values(entries: Entries, chosen: Int32s, count: int, batch: Batch, lanes: Lanes) -> None:
     """Hash the external values among the entries."""
     _, starts, sizes, slots = batch
@@ -224,6 +245,8 @@ def _refer_to_leaves(entries: Entries, chosen: Int32s, count: int, longest: int,
     waiting, at = 0, 0
     for i in range(count):
         entry = int64(chosen[i]) if len(chosen) else i
+        if i + AHEAD < len(chosen):
+            prefetch(entries.ref, int64(chosen[i + AHEAD]) * REF)
         if entries.start[entry] == NO_START:
             continue
         end = write_leaf(entries, entry, buffer, at)
@@ -288,6 +311,10 @@ def _refer_to_level(
     buffer, starts, sizes, slots = batch
     waiting, at = 0, 0
     for i in range(first, last):
+        if len(order) > MANY and i + 2 * AHEAD < last:
+            prefetch(branches.row, int64(order[i + 2 * AHEAD]) * ROW)
+            prefetch(branches.row, int64(order[i + 2 * AHEAD]) * ROW + 16)
+            ask_for_children(entries, branches, int64(order[i + AHEAD]))
         branch = int64(order[i])
         end = write_branch(entries, branches, branch, buffer, at)
         if end - at < 32:

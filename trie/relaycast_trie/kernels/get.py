@@ -4,11 +4,12 @@ A search compares a key with one entry only: branches say at which nibbles to lo
 guess was right. A proof needs more, the last branch that still fits.
 """
 
-from relaycast_trie.kernels.encode import BRANCH_BYTES, write_branch, write_leaf
-from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy_loose, inlined, int64, kernel
+from relaycast_trie.kernels.encode import AHEAD, BRANCH_BYTES, ask_for_children, write_branch, write_leaf
+from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy_loose, inlined, int64, kernel, prefetch
 from relaycast_trie.kernels.tables import (
     DEPTH,
     EXTERNAL,
+    ROW,
     SAMPLE,
     SIZE,
     START,
@@ -22,6 +23,9 @@ from relaycast_trie.kernels.tables import (
     shared_nibbles,
 )
 
+GROUP = 16
+"""Keys that look for their places together."""
+
 VALUE = 1 << 40
 """Added to the number of an entry: its external value, as a node of a proof."""
 
@@ -34,6 +38,38 @@ def same_string(left: Column, left_index: int, right: Column, right_index: int) 
     if left_size != right_size:
         return False
     return shared_nibbles(left.data, left_at, left_size, right.data, right_at, right_size) == 2 * left_size
+
+
+@kernel
+def scout(entries: Entries, branches: Branches, root: int, keys: Column, first: int, last: int, nodes: Int64s) -> None:
+    """Bring what the keys ``first`` to ``last`` lead to into the cache: all of them one branch down, then all again.
+
+    Each would wait for memory at each branch; together they wait once. ``nodes`` has room for one number a key.
+    """
+    for i in range(last - first):
+        nodes[i] = root
+    moving = last - first
+    while moving > 0:
+        moving = 0
+        for i in range(last - first):
+            node = nodes[i]
+            if node >= 0:
+                continue
+            at, size = place(keys, first + i)
+            depth = int64(branches.row[-node - 1, DEPTH])
+            node = int64(branches.row[-node - 1, nibble(keys.data, at, depth)]) if depth < 2 * size else int64(0)
+            nodes[i] = node
+            if node < 0:
+                prefetch(branches.row, (-node - 1) * ROW)
+                prefetch(branches.row, (-node - 1) * ROW + 16)
+                moving += 1
+            elif node > 0:
+                prefetch(entries.state, node - 1)
+                prefetch(entries.start, node - 1)
+                if entries.key.width >= 0:
+                    prefetch(entries.key.data, (node - 1) * entries.key.width)
+                if entries.value.width >= 0:
+                    prefetch(entries.value.data, (node - 1) * entries.value.width)
 
 
 @kernel
@@ -100,11 +136,13 @@ def collect_proof(
     used = 0
     room = 0
     for i in range(count):
+        if i % GROUP == 0:
+            scout(entries, branches, root, keys, i, min(i + GROUP, count), nodes[len(nodes) - GROUP :])
         at, size = place(keys, i)
         node = int64(root)
         entry = int64(-1)
         while node != 0:
-            if used + 2 > len(nodes):
+            if used + 2 + GROUP > len(nodes):
                 return -1
             if node > 0:
                 hashed = entries.state[node - 1] & SIZE == 32 or node == root
@@ -145,6 +183,8 @@ def write_nodes(entries: Entries, branches: Branches, nodes: Int64s, count: int,
     at = int64(0)
     offsets[0] = at
     for i in range(count):
+        if i + AHEAD < count and nodes[i + AHEAD] < 0:
+            ask_for_children(entries, branches, -nodes[i + AHEAD] - 1)
         node = nodes[i]
         if node >= VALUE:
             value_at, size = place(entries.value, node - VALUE)

@@ -48,10 +48,11 @@ class Entries(NamedTuple):
     state: npt.NDArray[np.uint8]
 
 
-WAYS, START, DEPTH, SAMPLE, VALUED, STATE = range(16, 22)
+WAYS, START, DEPTH, SAMPLE, VALUED, STATE, STALE_WAYS = range(16, 23)
 ROW = 24
 """A row of a branch: 16 children; a bitmap of those that are there; from which nibble to which its partial key goes,
-and an entry below, any one, in whose key it stands; the entry whose key ends here, plus one; the state."""
+and an entry below, any one, in whose key it stands; the entry whose key ends here, plus one; the
+state; a bitmap of the children that may be stale."""
 
 REF = 33
 """A slot for a reference has the SCALE length before it, as a parent writes it."""

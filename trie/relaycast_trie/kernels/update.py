@@ -1,15 +1,32 @@
 """Changing a trie in its tables: puts and removals, one key after another, and what is to be hashed again after them.
 
-A node that is not fresh is read by an older version too: it is copied before it changes, with all that lead to it, and
-the old slot is *retired* until that version is forgotten. Changed nodes are stale until their references are computed.
-
-A kernel stops before the first key for which a table might be too small; the caller makes room and goes on from there.
+What leads to a change changes too: all of it is made fresh on the way down. Changed nodes are stale until their
+references are computed. A kernel stops before the first key for which a table might be too small; the caller makes room
+and goes on from there.
 """
 
-from typing import NamedTuple
+import numpy as np
 
-from relaycast_trie.kernels.get import same_string
-from relaycast_trie.kernels.memory import Int32s, Int64s, copy, copy32, inlined, int64, kernel, lowest_bit
+from relaycast_trie.kernels.get import GROUP, same_string, scout
+from relaycast_trie.kernels.memory import Int32s, Int64s, inlined, int64, kernel, lowest_bit
+from relaycast_trie.kernels.slots import (
+    FREE_BRANCHES,
+    FREE_ENTRIES,
+    KEY_END,
+    KEYS,
+    NEXT_BRANCH,
+    NEXT_ENTRY,
+    ROOT,
+    VALUE_END,
+    Slots,
+    drop_branch,
+    drop_entry,
+    fresh_branch,
+    fresh_entry,
+    new_branch,
+    new_entry,
+    store_string,
+)
 from relaycast_trie.kernels.tables import (
     DEPTH,
     EXTERNAL,
@@ -18,6 +35,7 @@ from relaycast_trie.kernels.tables import (
     SAMPLE,
     SIZE,
     STALE,
+    STALE_WAYS,
     START,
     STATE,
     VALUED,
@@ -29,129 +47,6 @@ from relaycast_trie.kernels.tables import (
     place,
     shared_nibbles,
 )
-
-ROOT, KEYS, NEXT_ENTRY, NEXT_BRANCH, FREE_ENTRIES, FREE_BRANCHES = range(6)
-RETIRED_ENTRIES, RETIRED_BRANCHES, STALE_ENTRIES, STALE_BRANCHES, KEY_END, VALUE_END = range(6, 12)
-PENDING_ENTRIES = 12
-COUNTERS = 13
-"""Numbers of an arena: its root node, its keys, the first slots never used, how many are in each list, and so on."""
-
-
-class Slots(NamedTuple):
-    """Counters, and the lists of slots that are free or retired; each list has room for its whole table."""
-
-    counters: Int64s
-    free_entries: Int32s
-    pending_entries: Int32s
-    """Dropped, and free once no sample names them any more: when all references are computed."""
-    free_branches: Int32s
-    retired_entries: Int32s
-    retired_branches: Int32s
-
-
-@inlined
-def _new_entry(slots: Slots) -> int:
-    counters = slots.counters
-    counters[STALE_ENTRIES] += 1
-    if counters[FREE_ENTRIES] > 0:
-        counters[FREE_ENTRIES] -= 1
-        return int64(slots.free_entries[counters[FREE_ENTRIES]])
-    counters[NEXT_ENTRY] += 1
-    return int64(counters[NEXT_ENTRY]) - 1
-
-
-@inlined
-def _new_branch(branches: Branches, slots: Slots) -> int:
-    counters = slots.counters
-    counters[STALE_BRANCHES] += 1
-    if counters[FREE_BRANCHES] > 0:
-        counters[FREE_BRANCHES] -= 1
-        branch = int64(slots.free_branches[counters[FREE_BRANCHES]])
-    else:
-        branch = counters[NEXT_BRANCH]
-        counters[NEXT_BRANCH] += 1
-    branches.row[branch, STATE] = STALE | FRESH
-    return branch
-
-
-@inlined
-def _drop_entry(entries: Entries, slots: Slots, entry: int) -> None:
-    counters = slots.counters
-    if entries.state[entry] & FRESH:
-        slots.pending_entries[counters[PENDING_ENTRIES]] = entry
-        counters[PENDING_ENTRIES] += 1
-    else:
-        slots.retired_entries[counters[RETIRED_ENTRIES]] = entry
-        counters[RETIRED_ENTRIES] += 1
-
-
-@inlined
-def _drop_branch(branches: Branches, slots: Slots, branch: int) -> None:
-    counters = slots.counters
-    if branches.row[branch, STATE] & FRESH:
-        slots.free_branches[counters[FREE_BRANCHES]] = branch
-        counters[FREE_BRANCHES] += 1
-    else:
-        slots.retired_branches[counters[RETIRED_BRANCHES]] = branch
-        counters[RETIRED_BRANCHES] += 1
-
-
-@kernel
-def _fresh_entry(entries: Entries, slots: Slots, entry: int) -> int:
-    """Return the entry, or its copy when older versions read it; stale."""
-    state = int64(entries.state[entry])
-    if state & FRESH:
-        if state & SIZE != STALE:
-            slots.counters[STALE_ENTRIES] += 1
-        entries.state[entry] = state | STALE
-        return entry
-    twin = _new_entry(slots)
-    _copy_string(entries.key, entry, twin)
-    _copy_string(entries.value, entry, twin)
-    if state & EXTERNAL:
-        copy32(entries.value_hash, twin * 32, entries.value_hash, entry * 32)
-    entries.start[twin] = entries.start[entry]
-    entries.state[twin] = state | STALE | FRESH
-    _drop_entry(entries, slots, entry)
-    return twin
-
-
-@inlined
-def _copy_string(column: Column, source: int, target: int) -> None:
-    if column.width >= 0:
-        copy(column.data, target * column.width, column.data, source * column.width, column.width)
-    else:
-        column.at[target] = column.at[source]
-        column.size[target] = column.size[source]
-
-
-@inlined
-def _store_string(column: Column, target: int, source: Column, index: int, counters: Int64s, end: int) -> None:
-    """Put a string into a column, at the end of its data unless all strings have one width."""
-    at, size = place(source, index)
-    if column.width >= 0:
-        copy(column.data, target * column.width, source.data, at, size)
-        return
-    column.at[target] = counters[end]
-    column.size[target] = size
-    copy(column.data, counters[end], source.data, at, size)
-    counters[end] += size
-
-
-@kernel
-def _fresh_branch(branches: Branches, slots: Slots, branch: int) -> int:
-    """Return the branch, or its copy when older versions read it; stale."""
-    state = int64(branches.row[branch, STATE])
-    if state & FRESH:
-        if state & SIZE != STALE:
-            slots.counters[STALE_BRANCHES] += 1
-        branches.row[branch, STATE] = STALE | FRESH
-        return branch
-    twin = _new_branch(branches, slots)
-    for item in range(STATE):
-        branches.row[twin, item] = branches.row[branch, item]
-    _drop_branch(branches, slots, branch)
-    return twin
 
 
 @inlined
@@ -165,16 +60,21 @@ def _hang(branches: Branches, slots: Slots, path: Int64s, level: int, keys: Colu
     branches.row[parent, way] = node
     bit = int64(1) << way
     ways = int64(branches.row[parent, WAYS])
+    stale = int64(branches.row[parent, STALE_WAYS])
     branches.row[parent, WAYS] = ways | bit if node != 0 else ways & ~bit
+    branches.row[parent, STALE_WAYS] = stale | bit if node != 0 else stale & ~bit
 
 
 @inlined
 def _freshen_path(branches: Branches, slots: Slots, path: Int64s, levels: int, keys: Column, at: int) -> None:
     for level in range(levels):
-        branch = _fresh_branch(branches, slots, path[level])
+        branch = fresh_branch(branches, slots, path[level])
         if branch != path[level]:
             path[level] = branch
             _hang(branches, slots, path, level - 1, keys, at, -(branch + 1))
+        elif level > 0:
+            way = nibble(keys.data, at, int64(branches.row[path[level - 1], DEPTH]))
+            branches.row[path[level - 1], STALE_WAYS] |= np.int32(1) << way
 
 
 @inlined
@@ -224,9 +124,9 @@ def _descend(
 def _add_entry(
     entries: Entries, slots: Slots, keys: Column, values: Column, index: int, start: int, external_from: int
 ) -> int:
-    entry = _new_entry(slots)
-    _store_string(entries.key, entry, keys, index, slots.counters, KEY_END)
-    _store_string(entries.value, entry, values, index, slots.counters, VALUE_END)
+    entry = new_entry(slots)
+    store_string(entries.key, entry, keys, index, slots.counters, KEY_END)
+    store_string(entries.value, entry, values, index, slots.counters, VALUE_END)
     entries.start[entry] = start
     external = EXTERNAL if place(values, index)[1] >= external_from else 0
     entries.state[entry] = STALE | FRESH | external
@@ -246,8 +146,8 @@ def _holds(entries: Entries, entry: int, values: Column, index: int, external_fr
 @kernel
 def _replace_value(entries: Entries, slots: Slots, entry: int, values: Column, index: int, external_from: int) -> int:
     """Give an entry another value; return it or its copy."""
-    entry = _fresh_entry(entries, slots, entry)
-    _store_string(entries.value, entry, values, index, slots.counters, VALUE_END)
+    entry = fresh_entry(entries, slots, entry)
+    store_string(entries.value, entry, values, index, slots.counters, VALUE_END)
     external = EXTERNAL if place(values, index)[1] >= external_from else 0
     entries.state[entry] = STALE | FRESH | external
     return entry
@@ -268,16 +168,16 @@ def _split(
     """Return a new branch over ``node`` and a new entry, which part after ``shared`` nibbles."""
     at, size = place(keys, index)
     if node > 0:
-        entry = _fresh_entry(entries, slots, node - 1)
+        entry = fresh_entry(entries, slots, node - 1)
         node = entry + 1
         other = entry
         start = int64(entries.start[entry])
     else:
-        lower = _fresh_branch(branches, slots, -node - 1)
+        lower = fresh_branch(branches, slots, -node - 1)
         node = -(lower + 1)
         other = int64(branches.row[lower, SAMPLE])
         start = int64(branches.row[lower, START])
-    branch = _new_branch(branches, slots)
+    branch = new_branch(branches, slots)
     for way in range(16):
         branches.row[branch, way] = 0
     branches.row[branch, START] = start
@@ -305,7 +205,7 @@ def _split(
         way = nibble(keys.data, at, shared)
         branches.row[branch, way] = entry + 1
         ways |= int64(1) << way
-    branches.row[branch, WAYS] = ways
+    branches.row[branch, WAYS] = branches.row[branch, STALE_WAYS] = ways
     return branch
 
 
@@ -323,6 +223,8 @@ def put_entries(
 ) -> int:
     """Put the keys ``first`` to ``count``; return the number of the first not put for lack of room, or ``count``."""
     for i in range(first, count):
+        if (i - first) % GROUP == 0:
+            scout(entries, branches, int64(slots.counters[ROOT]), keys, i, min(i + GROUP, count), path)
         at, size = place(keys, i)
         levels, node, shared = _descend(entries, branches, slots, keys, at, size, path)
         if not _has_room(entries, branches, slots, levels):
@@ -370,15 +272,15 @@ def _collapse(
     if ways:
         node = int64(branches.row[branch, lowest_bit(ways)])
     if node > 0:
-        entry = _fresh_entry(entries, slots, node - 1)
+        entry = fresh_entry(entries, slots, node - 1)
         entries.start[entry] = start
         node = entry + 1
     else:
-        lower = _fresh_branch(branches, slots, -node - 1)
+        lower = fresh_branch(branches, slots, -node - 1)
         branches.row[lower, START] = start
         node = -(lower + 1)
     _hang(branches, slots, path, level - 1, keys, at, node)
-    _drop_branch(branches, slots, branch)
+    drop_branch(branches, slots, branch)
 
 
 @kernel
@@ -394,12 +296,12 @@ def remove_entries(
         if node > 0 and same_string(entries.key, node - 1, keys, i):
             _freshen_path(branches, slots, path, levels, keys, at)
             _hang(branches, slots, path, levels - 1, keys, at, 0)
-            _drop_entry(entries, slots, node - 1)
+            drop_entry(entries, slots, node - 1)
         elif node < 0 and shared == branches.row[-node - 1, DEPTH] and branches.row[-node - 1, VALUED] > 0:
             path[levels] = -node - 1
             levels += 1
             _freshen_path(branches, slots, path, levels, keys, at)
-            _drop_entry(entries, slots, int64(branches.row[path[levels - 1], VALUED]) - 1)
+            drop_entry(entries, slots, int64(branches.row[path[levels - 1], VALUED]) - 1)
             branches.row[path[levels - 1], VALUED] = 0
         else:
             continue
@@ -444,10 +346,13 @@ def list_stale(
             if valued >= 0 and entries.state[valued] & SIZE == STALE:
                 stale_entries[found] = valued
                 found += 1
-            ways = int64(branches.row[branch, WAYS])
+            ways = int64(branches.row[branch, STALE_WAYS])
+            branches.row[branch, STALE_WAYS] = 0
             while ways:
                 node = int64(branches.row[branch, lowest_bit(ways)])
                 ways &= ways - 1
+                if node == 0:
+                    continue
                 if node > 0:
                     if entries.state[node - 1] & SIZE == STALE:
                         stale_entries[found] = node - 1
