@@ -3,6 +3,7 @@
 ``Network`` is the way in; it is loaded when it is first asked for, so that small commands start at once.
 """
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,7 +19,11 @@ def __getattr__(name: str) -> Any:
         from relaycast import network  # noqa: PLC0415 - loads every room
 
         return getattr(network, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__])
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 __all__ = ["Feed", "Network", "Publisher", "Reader", "Run", "__version__"]

@@ -14,8 +14,9 @@ from relaycast.tally import Tally
 from relaycast_collator import BlockRecord
 from relaycast_collator import Network as Chains
 from relaycast_collator.records import VIOLATIONS_KEPT
+from relaycast_spark.checkpoint import thaw_plainly
 from relaycast_spark.simulated import Advanced
-from relaycast_spark.tables import PublisherCount, Row, record_of, violation_of
+from relaycast_spark.tables import PublisherCount, Row, violation_of
 
 
 class _Silence(EventLog):
@@ -28,6 +29,11 @@ class _Silence(EventLog):
         """Forget what happened."""
 
 
+def silence() -> EventLog:
+    """Return a log that keeps nothing."""
+    return _Silence()
+
+
 @dataclass(slots=True)
 class Batch:
     """A simulation that forgets what it has told."""
@@ -37,7 +43,9 @@ class Batch:
     @classmethod
     def prepare(cls, scenario: Scenario) -> "Batch":
         """Build the chains; raises ``BadInput`` when the genesis cannot be read."""
-        return cls(Simulation.prepare(scenario))
+        simulation = Simulation.prepare(scenario)
+        simulation.network.chains.accounting = True
+        return cls(simulation)
 
     @property
     def chains(self) -> Chains:
@@ -54,14 +62,14 @@ class Batch:
 
     def pass_over(self, block: int, /) -> None:
         """Let relay block number ``block`` pass without keeping score."""
-        self._step(block, _Silence())
+        self._step(block, silence())
         self._take_counts()
 
     def add_rows(self, rows: Iterable[Row]) -> None:
         """Keep score of blocks that were replayed elsewhere."""
         for row in rows:
-            for subscriber in row["subscribers"]:
-                self.simulation.tally.add(record_of(subscriber, tick=row["block"]))
+            for record in thaw_plainly(row["records"]):
+                self.simulation.tally.add(record)
             for count in row["publishers"]:
                 it = self.simulation.published[count["para_id"]]
                 it.sent += count["sent"]

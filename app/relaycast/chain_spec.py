@@ -25,12 +25,16 @@ class ChainSpec:
 
     def state_root(self, *, state_version: StateVersion = StateVersion.V0) -> bytes:
         """Return the state root; relay chains began with ``V0``."""
+        return trie_root(self.top_with_child_roots(state_version=state_version), state_version=state_version)
+
+    def top_with_child_roots(self, *, state_version: StateVersion = StateVersion.V0) -> dict[bytes, bytes]:
+        """Return the whole top trie: the child tries' roots stand in it under their names."""
         top = dict(self.top)
         for storage_key, pairs in self.children.items():
             child_root = trie_root(pairs, state_version=state_version)
             if child_root != EMPTY_ROOT:
                 top[ChildInfo.new_default(storage_key).prefixed_storage_key()] = child_root
-        return trie_root(top, state_version=state_version)
+        return top
 
     def __repr__(self) -> str:
         return f"<ChainSpec {self.name!r}: {len(self.top)} entries, {len(self.children)} child tries>"

@@ -40,6 +40,32 @@ def line_chart(series: Sequence[Series], *, unit: str, x_name: str, label: str) 
     return _svg(parts, label)
 
 
+def stacked_chart(
+    layers: Sequence[Series], *, unit: str, x_name: str, label: str, colours: Sequence[str] = COLOURS
+) -> str:
+    """Return layers on top of one another over a common x, the first at the bottom, in steps: no value is made up.
+
+    Of the columns that share a place the one with the largest sum is kept, all of it.
+    """
+    sums = [sum(y for _, y in column) for column in zip(*(layer.points for layer in layers), strict=True)]
+    if not sums:
+        return ""
+    kept = [index for index, _ in thinned(list(enumerate(sums)))]
+    xs = [layers[0].points[index][0] for index in kept]
+    low, high, top = layers[0].points[0][0], layers[0].points[-1][0] + 1, nice_ceiling(max(sums))
+    edges = [_x(x, low, high) for x in [*xs, high]]
+    parts = [_frame(top, unit), _x_axis(low, high - 1, x_name)]
+    floor = [0] * len(kept)
+    for index, layer in enumerate(layers):
+        ceiling = [below + layer.points[column][1] for below, column in zip(floor, kept, strict=True)]
+        if ceiling != floor:
+            path = "M" + "L".join([*_steps(edges, ceiling, top), *reversed(_steps(edges, floor, top))]) + "Z"
+            title = f"<title>{escape(layer.name)}</title>"
+            parts.append(f'<path d="{path}" fill="{colours[index % len(colours)]}">{title}</path>')
+        floor = ceiling
+    return _svg(parts, label)
+
+
 def bar_chart(groups: Mapping[str, Mapping[int, int]], *, unit: str, x_name: str, label: str) -> str:
     """Return one bar for each value of each group, side by side."""
     values = sorted({value for counts in groups.values() for value in counts})
@@ -80,6 +106,18 @@ def nice_ceiling(value: int) -> int:
             if factor * power >= value:
                 return factor * power
         power *= 10
+
+
+def _steps(edges: Sequence[float], heights: Sequence[int], top: int) -> list[str]:
+    """Return the corners of a line that keeps its height from each edge to the next."""
+    corners: list[str] = []
+    for index, height in enumerate(heights):
+        y = f"{_y(height, top):.1f}"
+        if index and height == heights[index - 1]:
+            corners[-1] = f"{edges[index + 1]:.1f},{y}"
+        else:
+            corners += [f"{edges[index]:.1f},{y}", f"{edges[index + 1]:.1f},{y}"]
+    return corners
 
 
 def _svg(parts: Sequence[str], label: str) -> str:

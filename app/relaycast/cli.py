@@ -7,13 +7,13 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 
 from relaycast import __version__
 from relaycast.exit_code import ExitCode
 from relaycast.inputs import STDIN
-from relaycast.refusal import BadInput, one_line
-from relaycast_spark.exceptions import SparkUnavailable
+from relaycast.refusal import BadInput, one_line, shown
+from relaycast_spark.exceptions import InputColumns, SparkUnavailable
 from relaycast_trie.exceptions import RelaycastError
 
 VERBS = {
@@ -27,11 +27,15 @@ VERBS = {
         "Spam, crafted keys and lying collators: what they cost, what catches them.",
     ),
     "xcm": ("relaycast.verbs.xcm:app", "Messages from JSON to bytes, and bytes back to what they mean."),
+    "prove": ("relaycast.verbs.prove:prove", "Make proofs in bulk for a state, on Spark."),
+    "verify-proofs": ("relaycast.verbs.verify_proofs:verify_proofs", "Verify a table of proofs in bulk, on Spark."),
+    "sweep": ("relaycast.verbs.sweep:sweep", "Run a grid of scenarios, seeds and policies as one Spark job."),
+    "bench": ("relaycast.verbs.bench:app", "How fast the trie engines are on this machine."),
     "import": ("relaycast.verbs.import_:app", "Read real chain data and check it by its state root."),
 }
 """Where each verb stands, and its line on the help page; its module is loaded when it is called."""
 
-EPILOGUE = "Exit codes: 0 fine, 1 a check failed, 2 bad input, 3 an invariant was violated."
+EPILOGUE = "Exit codes: 0 fine, 1 a check failed, 2 bad input, 3 an invariant was violated, 130 interrupted."
 
 
 def build_app(*, called: str = "") -> App:
@@ -61,7 +65,7 @@ def execute(arguments: Sequence[str]) -> ExitCode:
         return ExitCode.PIPE_CLOSED
     except (CycloptsError, BadInput, RelaycastError, OSError, MemoryError) as error:
         line, code = refusal(error)
-        print(f"relaycast: {one_line(line)}", file=sys.stderr)
+        print(f"relaycast: {one_line(line).replace(STDIN, '-')}", file=sys.stderr)
         return code
     return result if isinstance(result, ExitCode) else ExitCode.FINE
 
@@ -72,8 +76,11 @@ def refusal(error: Exception) -> tuple[str, ExitCode]:
         case CycloptsError():
             verb = " ".join(error.command_chain or ())
             page = f"relaycast {verb}".strip()
-            return f"{verb or 'arguments'}: {error} (see {page} --help)", ExitCode.BAD_INPUT
-        case SparkUnavailable():
+            said = str(error)
+            if isinstance(error, UnusedCliTokensError):
+                said = f"got {shown(next(iter(error.unused_tokens or ()), ''))} too, expected no further argument"
+            return f"{verb or 'arguments'}: {said} (see {page} --help)", ExitCode.BAD_INPUT
+        case SparkUnavailable() | InputColumns():
             return str(error), ExitCode.BAD_INPUT
         case RelaycastError():
             return f"{type(error).__name__}: {error}", ExitCode.CHECK_FAILED

@@ -4,6 +4,7 @@ Law: nothing is guessed. What is not exactly what a verb reads raises ``BadInput
 """
 
 import json
+import re
 import sys
 import zlib
 from pathlib import Path
@@ -16,6 +17,9 @@ STDIN = "/dev/stdin"
 
 MAX_FILE_BYTES = 1 << 30
 """Larger files, and what unpacks to more, are refused: a hostile archive must not take the machine's memory."""
+
+MAX_NAME_CHARACTERS = 255
+"""Of a file's name; what is longer is no file."""
 
 GZIP_MAGIC = b"\x1f\x8b"
 
@@ -142,12 +146,18 @@ def read_proof_nodes(file: str) -> list[bytes]:
     """Return a proof's nodes as they stand in ``file``, repetitions included.
 
     A list of hex strings, an object with such a list under ``nodes`` or ``proof`` (``state_getReadProof``; also inside
-    a JSON-RPC ``result``), or one hex string of SCALE ``Vec<Vec<u8>>``, quoted or not.
+    a JSON-RPC ``result``), or one hex string of SCALE ``Vec<Vec<u8>>``, quoted or not; ``file`` may be that string.
     """
+    if file.startswith("0x") and not Path(file[:MAX_NAME_CHARACTERS]).exists():
+        return _scale_nodes(file, "the proof")
     place = place_of(file)
     data = read_bytes(file)
     text = data.strip()
+    if re.fullmatch(rb"(?:[0-9a-fA-F]{2}){2,}", text):
+        raise BadInput(place, shown(text.decode("ascii")), "0x before the hex digits, or JSON")
     content: Any = text.decode("ascii", "replace") if text.startswith(b"0x") else parse_json(data, place)
+    if isinstance(content, dict) and isinstance(content.get("error"), dict):
+        raise BadInput(f"{place} at .error", shown(content["error"].get("message")), "an answer with a result")
     if isinstance(content, dict) and "result" in content:
         content, place = content["result"], f"{place} at .result"
     if isinstance(content, dict):

@@ -2,20 +2,25 @@
 
 The objects here name things and keep score; what happens is the collator room's doing. ``chains`` is that network
 itself, for whoever needs more than publishing and reading.
+
+Law: what cannot be meant is a ``TypeError`` or ``ValueError`` of the very call, and leaves the network as it was.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import reprlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from os import PathLike, fspath
 from typing import Any
 
 import relaycast_collator as collator
 from relaycast.chain_spec import ChainSpec, read_chain_spec
+from relaycast.scenario import MAX_SEED
 from relaycast.tally import Delivery, Tally
 from relaycast_pallets.broadcaster_config import POLKADOT, BroadcasterConfig
-from relaycast_pallets.parachain_system import MAX_POV_BYTES
 from relaycast_pallets.policies import Policies
 from relaycast_pallets.published_entry import INFINITE
 from relaycast_pallets.relay_budget import BudgetPolicy
+from relaycast_pallets.subscriber import SubscriberConfig
 from relaycast_pallets.subscription import SubscribedKey
 from relaycast_trie import StateVersion
 from relaycast_xcm import ParaId
@@ -23,11 +28,20 @@ from relaycast_xcm import ParaId
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """A key of a publisher; ``name`` is what was hashed into ``key``, where there was a name."""
+    """A key of a publisher; ``name`` is what was hashed into ``key``, where there was a name.
+
+    Feeds with the same publisher and key are equal, named or not.
+    """
 
     publisher: int
     key: bytes
-    name: str = ""
+    name: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        _para_id(self.publisher)
+        if not isinstance(self.key, bytes):
+            raise TypeError(f"the key of a feed is 32 bytes, got {_described(self.key)}; publisher.feed() hashes names")
+        SubscribedKey(self.key)
 
     def __repr__(self) -> str:
         return f"<Feed {self.name or '0x' + self.key.hex()} of {self.publisher}>"
@@ -49,38 +63,79 @@ class Publisher:
         """Return the feed under ``key``, published or not."""
         if isinstance(key, str):
             return Feed(self.para_id, bytes(SubscribedKey.from_data(key.encode())), key)
+        if not isinstance(key, bytes):
+            raise TypeError(f"a key is a name or 32 bytes, got {_described(key)}")
         return Feed(self.para_id, bytes(SubscribedKey(key)))
 
     def publish(self, key: str | bytes, value: bytes, *, ttl: int = INFINITE) -> Feed:
-        """Send ``value`` with the parachain's next block, to expire ``ttl`` relay blocks after it is published."""
-        feed = self.feed(key)
-        self._chain.publish(feed.key, value, ttl=ttl, tick=self._network.chains.tick + 1)
-        return feed
+        """Send ``value`` with the parachain's next block, to expire ``ttl`` relay blocks after it is published.
+
+        A ``ttl`` of 0 is for ever. ``ValueError`` when the value is longer than a message can hold.
+        """
+        return self._publish({key: value}, ttl)[0]
 
     def publish_many(self, values: Mapping[str, bytes] | Mapping[bytes, bytes], *, ttl: int = INFINITE) -> list[Feed]:
-        """Send all ``values`` and return their feeds, in the same order."""
-        return [self.publish(key, value, ttl=ttl) for key, value in values.items()]
+        """Send all ``values``, or none when one is refused, and return their feeds, in the same order."""
+        if not isinstance(values, Mapping):
+            raise TypeError(f"values are a mapping of keys to bytes, got {_described(values)}")
+        return self._publish(dict[str | bytes, bytes](values.items()), ttl)
+
+    def _publish(self, values: dict[str | bytes, bytes], ttl: int) -> list[Feed]:
+        _whole_number(ttl, "a ttl")
+        feeds = [self.feed(key) for key in values]
+        for value in values.values():
+            if not isinstance(value, bytes):
+                raise TypeError(f"a value is bytes, got {_described(value)}")
+        outbox, tick = self._chain.outbox, self._network.chains.tick + 1
+        mark = outbox.mark()
+        try:
+            for feed, value in zip(feeds, values.values(), strict=True):
+                self._chain.publish(feed.key, value, ttl=ttl, tick=tick)
+        except ValueError:
+            outbox.roll_back(mark)
+            raise
+        return feeds
 
     def __repr__(self) -> str:
-        return f"<Publisher {self.para_id}, {len(self._chain.outbox)} values waiting>"
+        return f"<Publisher {self.para_id}, {_counted(len(self._chain.outbox), 'value')} waiting>"
 
 
 class Reader:
-    """A parachain that subscribes; ``reader[feed]`` is the last value that reached it."""
+    """A parachain that subscribes; ``reader[feed]`` is the last value that reached it, ``KeyError`` when none did.
 
-    def __init__(self, chain: collator.Parachain) -> None:
+    Iterating goes over the feeds of which a value is there.
+    """
+
+    def __init__(self, chain: collator.Parachain, feeds: Mapping[Feed, Feed]) -> None:
         self._chain = chain
+        self._feeds = feeds
 
     @property
     def para_id(self) -> int:
         """The parachain's id."""
         return int(self._chain.para_id)
 
+    def get(self, feed: Feed) -> bytes | None:
+        """Return the last value that reached the parachain, ``None`` when none did."""
+        if not isinstance(feed, Feed):
+            raise TypeError(f"a reader is asked for a feed, got {_described(feed)}; publisher.feed(name) makes one")
+        kept = self._chain.kept.values.get((ParaId(feed.publisher), SubscribedKey(feed.key)))
+        return None if kept is None else kept[0]
+
     def __getitem__(self, feed: Feed) -> bytes:
-        return self._chain.kept.values[ParaId(feed.publisher), SubscribedKey(feed.key)][0]
+        value = self.get(feed)
+        if value is None:
+            wanted = SubscribedKey(feed.key) in self._chain.kept.wanted.get(ParaId(feed.publisher), ())
+            why = "no value has reached" if wanted else "it is not subscribed by"
+            raise KeyError(f"{feed!r}: {why} parachain {self.para_id}")
+        return value
 
     def __contains__(self, feed: Feed) -> bool:
-        return (ParaId(feed.publisher), SubscribedKey(feed.key)) in self._chain.kept.values
+        return self.get(feed) is not None
+
+    def __iter__(self) -> Iterator[Feed]:
+        found = [Feed(int(publisher), bytes(key)) for publisher, key in self._chain.kept.values]
+        return iter([self._feeds.get(feed, feed) for feed in found])
 
     def __len__(self) -> int:
         return len(self._chain.kept.values)
@@ -104,16 +159,23 @@ class Run:
 
 
 class Network:
-    """A relay chain and parachains under one clock; ``genesis`` is a raw chain spec, or the file of one."""
+    """A relay chain and parachains under one clock: the same calls under the same ``seed`` give the same bytes.
+
+    ``genesis`` is a raw chain spec, or the file of one; without it the relay chain starts from a modelled state.
+    """
 
     def __init__(
         self,
         *,
         seed: int = 0,
-        genesis: str | ChainSpec | None = None,
+        genesis: str | PathLike[str] | ChainSpec | None = None,
         broadcaster: BroadcasterConfig = POLKADOT,
     ) -> None:
-        spec = read_chain_spec(genesis) if isinstance(genesis, str) else genesis
+        if not 0 <= _whole_number(seed, "a seed") <= MAX_SEED:
+            raise ValueError(f"a seed is a number from 0 to 2^63 - 1, got {seed}")
+        spec = read_chain_spec(fspath(genesis)) if isinstance(genesis, str | PathLike) else genesis
+        if not isinstance(spec, ChainSpec | None):
+            raise TypeError(f"a genesis is a ChainSpec or the file of one, got {_described(spec)}")
         if spec is None:
             start = collator.modelled_genesis(seed)
         else:
@@ -121,6 +183,7 @@ class Network:
         self.genesis_entries = len(start.top)
         self.chains = collator.Network(seed=seed, genesis=start, broadcaster=broadcaster)
         self._registered: set[int] = set()
+        self._feeds: dict[Feed, Feed] = {}
 
     def publisher(self, para_id: int) -> Publisher:
         """Return the parachain as a publisher; one that is no system parachain registers with the next relay block."""
@@ -137,20 +200,32 @@ class Network:
         keys: Iterable[Feed],
         policies: Policies | None = None,
         budget: BudgetPolicy | None = None,
-        max_pov_bytes: int = MAX_POV_BYTES,
+        max_pov_bytes: int | None = None,
     ) -> Reader:
-        """Let the parachain read ``keys``, of one publisher or several; the rest counts when the parachain is new."""
-        chain = self._chain(para_id, policies=policies, budget=budget, max_pov_size=max_pov_bytes)
-        wanted: dict[int, list[bytes]] = {}
-        for feed in keys:
-            wanted.setdefault(feed.publisher, []).append(feed.key)
-        for publisher, found in wanted.items():
-            self.chains.subscribe(para_id, publisher, found)
-        return Reader(chain)
+        """Let the parachain read ``keys``, of one publisher or several, beside those that it reads already.
+
+        A publisher may also come later. The rest is for a new parachain: what it does where public drafts disagree,
+        how much of a block its proofs may use, and the bytes of its largest proof of validity.
+        """
+        wanted = _feeds(keys)
+        options = _chain_options(policies, budget, max_pov_bytes)
+        known = self.chains.parachains.get(_para_id(para_id))
+        if options and known is not None:
+            raise ValueError(f"parachain {para_id} is there already; policies, budget, max_pov_bytes are for new ones")
+        already = {} if known is None else known.kept.wanted
+        limit = (SubscriberConfig() if known is None else known.subscriber.config).max_publishers
+        if len({feed.publisher for feed in wanted} | already.keys()) > limit:
+            raise ValueError(f"a parachain reads at most {limit} publishers")
+        chain = self._chain(para_id, **options)
+        for feed in wanted:
+            if feed.key not in chain.kept.wanted.get(ParaId(feed.publisher), ()):
+                self.chains.subscribe(para_id, feed.publisher, [feed.key])
+        self._feeds.update(zip(wanted, wanted, strict=True))
+        return Reader(chain, self._feeds)
 
     def run(self, *, blocks: int) -> Run:
-        """Let ``blocks`` relay blocks pass."""
-        if blocks < 1:
+        """Let ``blocks`` relay blocks pass and return what they came to; a later run goes on where this one ends."""
+        if _whole_number(blocks, "the number of blocks") < 1:
             raise ValueError(f"a run has at least one block, got {blocks}")
         tally = Tally()
         for _ in range(blocks):
@@ -159,8 +234,52 @@ class Network:
         return Run(tally, self.chains.invariants, blocks=blocks)
 
     def _chain(self, para_id: int, **options: Any) -> collator.Parachain:
-        known = self.chains.parachains.get(ParaId(para_id))
+        known = self.chains.parachains.get(_para_id(para_id))
         return known if known is not None else self.chains.add_parachain(para_id, **options)
 
     def __repr__(self) -> str:
-        return f"<relaycast.Network at block {self.chains.tick}, {len(self.chains.parachains)} parachains>"
+        return f"<relaycast.Network at block {self.chains.tick}, {_counted(len(self.chains.parachains), 'parachain')}>"
+
+
+def _feeds(keys: Iterable[Feed]) -> list[Feed]:
+    """Return the feeds, each once."""
+    if isinstance(keys, str | bytes | Feed | None):
+        raise TypeError(f"keys are a list of feeds, got {_described(keys)}; publisher.feed(name) makes a feed")
+    feeds = list(keys)
+    for feed in feeds:
+        if not isinstance(feed, Feed):
+            raise TypeError(f"keys are feeds, got {_described(feed)}; publisher.feed(name) makes one")
+    return list(dict.fromkeys(feeds))
+
+
+def _chain_options(
+    policies: Policies | None, budget: BudgetPolicy | None, max_pov_bytes: int | None
+) -> dict[str, object]:
+    """Return what is given of them, as a new parachain takes it."""
+    if not isinstance(policies, Policies | None):
+        raise TypeError(f"policies are Policies(..), got {_described(policies)}")
+    if budget is not None and not callable(getattr(budget, "share_out", None)):
+        raise TypeError(f"a budget shares out a block, as Remaining() does, got {_described(budget)}")
+    if max_pov_bytes is not None and _whole_number(max_pov_bytes, "max_pov_bytes") < 1:
+        raise ValueError(f"max_pov_bytes is at least 1, got {max_pov_bytes}")
+    given = {"policies": policies, "budget": budget, "max_pov_size": max_pov_bytes}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _para_id(number: int) -> ParaId:
+    return ParaId(_whole_number(number, "a parachain id"))
+
+
+def _whole_number(value: int, what: str) -> int:
+    if type(value) is bool or not isinstance(value, int):
+        raise TypeError(f"{what} is a whole number, got {_described(value)}")
+    return value
+
+
+def _described(value: object) -> str:
+    """Return ``value`` as a refusal names it: short, with its type."""
+    return f"{reprlib.repr(value)} of type {type(value).__name__}"
+
+
+def _counted(count: int, thing: str) -> str:
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"

@@ -9,6 +9,8 @@ from math import ceil
 
 from msgspec import Struct, field
 
+from relaycast_collator import NodeTotals
+
 SCHEMA_VERSION = 1
 
 
@@ -49,6 +51,40 @@ class PublisherOutcome(Struct, frozen=True, kw_only=True):
     value_bytes: int
 
 
+class PublisherCost(Struct, frozen=True, kw_only=True):
+    """What one publisher took of one subscriber's blocks, over the whole run."""
+
+    para_id: int
+    keys: int
+    keys_walked: int
+    """Keys that were dealt with, in all blocks together."""
+
+    keys_changed: int
+    callbacks: int
+    proof_bytes: int
+    by_cause: dict[str, NodeTotals]
+    """Of the proofs: top trie, new nodes, changed ones, those whose old trie cannot be seen, external values."""
+
+    sibling_bytes: int
+    """Of the nodes: child references that lead to no subscribed key."""
+
+    uncacheable: NodeTotals
+    """Of the nodes: those that the cache policy does not keep."""
+
+    cached: NodeTotals
+    """Beside the proofs: what was read from the node cache."""
+
+    pruned: dict[str, NodeTotals]
+    """Collected, and left out for this reason."""
+
+    ref_time: int
+    proof_size: int
+    """Both of the weight that its reads consumed."""
+
+    endings: dict[str, int]
+    """In how many blocks the pass left the publisher how."""
+
+
 class SubscriberOutcome(Struct, frozen=True, kw_only=True):
     """What a parachain read, and what that took of its blocks."""
 
@@ -73,6 +109,7 @@ class SubscriberOutcome(Struct, frozen=True, kw_only=True):
     latency_blocks: Latency
     incomplete_blocks: int
     disabled_publishers: list[int]
+    publishers: list[PublisherCost]
 
 
 class Invariants(Struct, frozen=True):
@@ -100,6 +137,8 @@ class Point(Struct, frozen=True):
     static_bytes: int
     own_bytes: int
     callbacks: int
+    by_cause: tuple[int, ...] = ()
+    """Bytes of the proof by the causes of ``PublisherCost``; empty where no account is kept."""
 
 
 class Outcome(Struct, frozen=True, kw_only=True):

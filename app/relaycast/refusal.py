@@ -30,8 +30,8 @@ def shown(value: object) -> str:
     if isinstance(value, str) and len(value) > SHOWN_CHARACTERS:
         return f"{value[:SHOWN_CHARACTERS]!a}... ({len(value)} characters)"
     if isinstance(value, list | dict):
-        kind, things = ("a list", "items") if isinstance(value, list) else ("an object", "members")
-        return f"{kind} of {len(value)} {things}"
+        kind, thing = ("a list", "item") if isinstance(value, list) else ("an object", "member")
+        return f"{kind} of {len(value)} {thing}{'' if len(value) == 1 else 's'}"
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     text = ascii(value)

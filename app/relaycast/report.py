@@ -6,9 +6,19 @@ import msgspec
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
-from relaycast.charts import COLOURS, Series, bar_chart, line_chart
-from relaycast.outcome import Outcome, SubscriberOutcome
+from relaycast.charts import COLOURS, Series, bar_chart, line_chart, stacked_chart
+from relaycast.outcome import Outcome, PublisherCost, SubscriberOutcome
 from relaycast.scenario import Scenario
+from relaycast_collator.account_records import IN_THE_PROOF
+
+CAUSES = ("static", *IN_THE_PROOF)
+"""What bytes of a proof are for, from the bottom of a chart to its top."""
+
+CAUSE_COLOURS = (COLOURS[-1], *COLOURS[:-1])
+"""What nobody can help is grey."""
+
+MAX_STACKS = 12
+"""Subscribers that get a chart of their own: the largest."""
 
 
 def render_report(run: Outcome, scenario: Scenario) -> str:
@@ -27,6 +37,10 @@ def render_report(run: Outcome, scenario: Scenario) -> str:
         legend=[(name, COLOURS[index % len(COLOURS)]) for index, name in enumerate(names.values())],
         proof_chart=Markup(proof_chart),  # noqa: S704 - our own SVG, its texts escaped
         latency_chart=Markup(latency_chart),  # noqa: S704
+        causes=list(zip(CAUSES, CAUSE_COLOURS, strict=True)),
+        stacks=[(names[it.para_id], Markup(_stack(run, it, names[it.para_id]))) for it in _largest(run)],  # noqa: S704
+        costs=[(names[it.para_id], cost) for it in run.subscribers for cost in it.publishers],
+        pruned=pruned_bytes,
         scenario=msgspec.json.format(msgspec.json.encode(scenario), indent=2).decode(),
         number=lambda value: f"{value:,}",
         percent=percent,
@@ -36,6 +50,11 @@ def render_report(run: Outcome, scenario: Scenario) -> str:
 def title(subscriber: SubscriberOutcome) -> str:
     """Return how a subscriber is called in charts."""
     return f"{subscriber.para_id} {subscriber.name}".strip()
+
+
+def pruned_bytes(cost: PublisherCost) -> int:
+    """Return the bytes that were collected for a publisher and left out, for whatever reason."""
+    return sum(totals.node_bytes for totals in cost.pruned.values())
 
 
 def percent(part: float) -> str:
@@ -59,6 +78,21 @@ def story(run: Outcome) -> str:
         f"that the node cache takes, that is {percent(worst.pov_share.p99)} of what a block may carry."
     )
     return f"{text} The relay chain refused {refused:,} messages." if refused else text
+
+
+def _largest(run: Outcome) -> list[SubscriberOutcome]:
+    """Return the subscribers with the largest proofs, in the order of the run."""
+    ranked = sorted(run.subscribers, key=lambda it: -it.proof_bytes.total)[:MAX_STACKS]
+    return [it for it in run.subscribers if it in ranked]
+
+
+def _stack(run: Outcome, subscriber: SubscriberOutcome, name: str) -> str:
+    points = [point for point in run.series[subscriber.para_id] if point.by_cause]
+    layers = [Series("static", [(point.block, point.static_bytes) for point in points])]
+    for index, cause in enumerate(IN_THE_PROOF):
+        layers.append(Series(cause, [(point.block, point.by_cause[index]) for point in points]))
+    label = f"Proof bytes of {name} over the relay blocks, by cause"
+    return stacked_chart(layers, unit="proof bytes", x_name="relay block", label=label, colours=CAUSE_COLOURS)
 
 
 def _parachains(count: int) -> str:

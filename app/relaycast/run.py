@@ -28,6 +28,7 @@ from relaycast.outcome import (
     share,
 )
 from relaycast.policy_choice import budget_of, policies_of
+from relaycast.pov_snapshot import render_snapshot
 from relaycast.run_folder import staged
 from relaycast.scenario import Parachain, Publish, Scenario, Subscription, key_name
 from relaycast.tally import SubscriberTally, Tally
@@ -87,7 +88,7 @@ class Simulation:
         )
         simulation = cls(scenario, Network(seed=scenario.seed, genesis=spec, broadcaster=config), spec=spec)
         for chain in scenario.subscribers():
-            simulation._add_subscriber(chain, [])
+            simulation._add_subscriber(chain)
         for para_id in scenario.publishers():
             simulation.network.publisher(para_id)
             simulation.published[para_id] = _PublisherTally()
@@ -150,16 +151,17 @@ class Simulation:
         )
 
     def _subscribe(self, chain: Parachain) -> None:
-        self._add_subscriber(chain, [feed for subscription in chain.subscribe for feed in self._feeds(subscription)])
+        feeds = [feed for subscription in chain.subscribe for feed in self._feeds(subscription)]
+        self.network.subscriber(chain.id, keys=feeds)
         if chain.used_pov_bytes:
             self.network.chains.traffic[ParaId(chain.id)] = partial(_one_message, bytes(chain.used_pov_bytes))
 
-    def _add_subscriber(self, chain: Parachain, feeds: list[Feed]) -> None:
-        """Let a parachain read ``feeds``; its policies and its budget count when it is new."""
+    def _add_subscriber(self, chain: Parachain) -> None:
+        """Add a parachain with its policies and its budget, before any publisher may add it without them."""
         relay, table = self.scenario.relaychain, self.scenario.policies
         self.network.subscriber(
             chain.id,
-            keys=feeds,
+            keys=[],
             policies=policies_of(table),
             budget=budget_of(table, pov_percent=relay.pov_percent),
             max_pov_bytes=relay.max_pov_bytes,
@@ -211,6 +213,7 @@ class Simulation:
             latency_blocks=it.latency_blocks,
             incomplete_blocks=it.incomplete_blocks,
             disabled_publishers=sorted(set(it.disabled)),
+            publishers=it.publishers,
         )
 
     def _tally(self, para_id: int) -> SubscriberTally:
@@ -223,11 +226,14 @@ def _one_message(message: bytes, _block: int) -> Messages:
 
 def simulate(scenario: Scenario, *, out: Path, progress: Progress | None = None) -> Finished:
     """Run ``scenario`` and write its files into ``out``; raises ``BadInput`` before anything is written."""
+    from relaycast.run_tables import RunTables  # noqa: PLC0415 - pyarrow is slow to load
+
     simulation = Simulation.prepare(scenario)
+    simulation.network.chains.accounting = True
     run_id = simulation.run_id
     with staged(out, run_id) as folder:
-        with (folder / "events.jsonl").open("wb") as stream:
-            events = EventLog(stream, run_id)
+        with (folder / "events.jsonl").open("wb") as stream, RunTables(folder, run_id) as tables:
+            events, simulation.tally = EventLog(stream, run_id), Tally(tables=tables)
             for block in range(1, scenario.blocks + 1):
                 simulation.step(block, events)
                 if progress is not None:
@@ -238,12 +244,13 @@ def simulate(scenario: Scenario, *, out: Path, progress: Progress | None = None)
 
 
 def write_files(folder: Path, outcome: Outcome, scenario: Scenario) -> None:
-    """Write ``run.json`` and ``report.html``."""
+    """Write ``run.json``, ``pov.snapshot.toml`` and ``report.html``."""
     from relaycast.report import render_report  # noqa: PLC0415 - the template engine is slow to load
 
     echoed = {**to_json(outcome), "scenario": msgspec.to_builtins(scenario)}
     text = msgspec.json.format(msgspec.json.encode(echoed), indent=2)
     (folder / "run.json").write_bytes(text + b"\n")
+    (folder / "pov.snapshot.toml").write_text(render_snapshot(outcome), encoding="utf-8", newline="\n")
     (folder / "report.html").write_text(render_report(outcome, scenario), encoding="utf-8")
 
 

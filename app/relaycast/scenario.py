@@ -18,6 +18,7 @@ Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 ValueBytes = Annotated[int, Meta(ge=0, le=1 << 20)]
 
 MAX_BLOCKS = 1_000_000
+MAX_SEED = 2**63 - 1
 
 
 class Publish(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -69,14 +70,16 @@ class RelayChain(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     genesis: str | None = None
     """A raw chain spec, its path relative to the scenario file; an almost empty state where it is not given."""
 
-    block_seconds: Annotated[float, Meta(gt=0, le=3600)] = 6
+    block_seconds: Annotated[float, Meta(gt=0, le=3600)] = 6.0
     max_pov_bytes: Annotated[int, Meta(ge=1, le=1 << 30)] = 5_242_880
     pov_percent: Annotated[int, Meta(ge=1, le=100)] = 85
     """Of the maximum that collators use."""
 
     max_publishers: Count = 1_000
     max_stored_keys: Count = 4_000
-    max_value_bytes: Count = 2_048
+    max_value_bytes: Annotated[int, Meta(ge=1, le=2_048)] = 2_048
+    """At most what a ``Publish`` instruction can carry."""
+
     max_total_bytes: Annotated[int, Meta(ge=1, le=2**32 - 1)] = 2_097_152
 
     @property
@@ -94,7 +97,7 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     extends: str | None = None
     """Where the rest came from; it is folded in already."""
 
-    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 0
+    seed: Annotated[int, Meta(ge=0, le=MAX_SEED)] = 0
     blocks: Annotated[int, Meta(ge=1, le=MAX_BLOCKS)] = 60
     relaychain: RelayChain = RelayChain()
     policies: PolicyTable = PolicyTable()

@@ -23,6 +23,14 @@ Table = dict[str, Any]
 _AT = re.compile(r" - at `\$\.?(?P<path>.*)`$")
 _UNKNOWN = re.compile(r"unknown field `(?P<name>.*)`")
 _MISSING = re.compile(r"missing required field `(?P<name>.*)`")
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+}
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
@@ -33,7 +41,10 @@ def presets() -> list[str]:
 
 
 def load_preset(name: str) -> Scenario:
-    """Return the preset ``name``."""
+    """Return the preset ``name``; one that others stand on has no parachains, and cannot run."""
+    if name not in presets() or "parachains" not in _preset(name, "the preset"):
+        running = [known for known in presets() if "parachains" in _preset(known, "the preset")]
+        raise BadInput("the preset", shown(name), "the name of a preset that can run", nearest(name, running))
     return _scenario(_fold(_preset(name, "the preset"), f"preset {name}", Path(), ()), f"preset {name}")
 
 
@@ -42,6 +53,15 @@ def load_scenario(file: str) -> Scenario:
     place = place_of(file)
     folder = Path() if file == STDIN else Path(file).parent
     return _scenario(_fold(_parse(file), place, folder, (str(Path(file).resolve()),)), place)
+
+
+def load_named(name: str, place: str) -> Scenario:
+    """Return the preset of this name, or the scenario in the file; ``place`` is where the name stands."""
+    if name in presets():
+        return load_preset(name)
+    if name != STDIN and not Path(name).suffix and not Path(name).exists():
+        raise BadInput(place, shown(name), "a scenario file, or the name of a preset", nearest(name, presets()))
+    return load_scenario(name)
 
 
 def _scenario(table: Table, place: str) -> Scenario:
@@ -108,7 +128,8 @@ def _fold(table: Table, place: str, folder: Path, above: tuple[str, ...]) -> Tab
         below, place_below, folder_below = partial(_preset, base, f"{place} at extends"), f"preset {base}", Path()
     if name in above:
         raise BadInput(f"{place} at extends", shown(base), "a scenario that does not lead back to this one")
-    return _merged(_fold(below(), place_below, folder_below, (*above, name)), table)
+    ground = _fold(below(), place_below, folder_below, (*above, name))
+    return _merged({member: value for member, value in ground.items() if member != "description"}, table)
 
 
 def _merged(base: Table, over: Table) -> Table:
@@ -154,7 +175,12 @@ def _refused(message: str, table: Table, place: str) -> BadInput:
     if missing := _MISSING.search(expectation):
         return BadInput(here, f"no {missing['name']}", f"{missing['name']} = ...")
     expected = one_line(expectation.removeprefix("Expected ").partition(", got ")[0].replace("`", ""))
-    return BadInput(here, shown(_value_at(table, path)), expected)
+    return BadInput(here, shown(_value_at(table, path)), _in_words(expected))
+
+
+def _in_words(expected: str) -> str:
+    """Return what msgspec expects, in the words of a scenario file."""
+    return re.sub(r"\b(int|float|str|bool|array|object)\b", lambda kind: _KINDS[kind[0]], expected)
 
 
 def _steps(path: str) -> Iterator[int | str]:

@@ -4,18 +4,20 @@ Law: what stands in ``out/<run-id>/`` is what the local engine writes, but for t
 everything is in ``out/.<run-id>.spark``, from where the next run of the same id goes on.
 """
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
 from msgspec.structs import replace
 
 from relaycast.batch import Batch
 from relaycast.event_log import EventLog
 from relaycast.run import Finished, write_files
 from relaycast.run_folder import staged
+from relaycast.run_tables import RunTables
 from relaycast.scenario import Scenario
+from relaycast.tally import Tally
 from relaycast_spark.progress import Progress, Unseen
 from relaycast_spark.session import SessionSettings, require_spark, spark_session
 from relaycast_spark.work_folder import WorkFolder
@@ -73,8 +75,9 @@ def _write(run: "BatchRun", batch: object, run_id: str, out: Path) -> Finished:
     assert isinstance(batch, Batch)
     with staged(out, run_id) as folder:
         run.progress.begin(ASSEMBLY, run.blocks)
-        with (folder / "events.jsonl").open("wb") as stream:
+        with (folder / "events.jsonl").open("wb") as stream, RunTables(folder, run_id) as tables:
             EventLog(stream, run_id)
+            batch.simulation.tally = Tally(tables=tables)
             for table in run.folder.tables():
                 for part in table.to_batches(max_chunksize=100):
                     rows = part.to_pylist()
@@ -83,8 +86,9 @@ def _write(run: "BatchRun", batch: object, run_id: str, out: Path) -> Finished:
                     run.progress.advance(ASSEMBLY, len(rows))
         if run.keep_proofs:
             (folder / REPLAYED).mkdir()
-            for file in run.folder.files():
-                shutil.copy2(file, folder / REPLAYED / file.name)
+            for number, table in enumerate(run.folder.tables()):
+                kept = table.drop_columns(["segment", "records", "events"])
+                pq.write_table(kept, folder / REPLAYED / f"part-{number:06}.parquet", compression="zstd")
         outcome = replace(batch.simulation.outcome(), engine=ENGINE)
         write_files(folder, outcome, batch.simulation.echo())
     return Finished(outcome, out / run_id)

@@ -1,7 +1,7 @@
 """What a run says on the terminal: a few lines that answer what it cost."""
 
-from relaycast.outcome import SubscriberOutcome
-from relaycast.report import percent, story, title
+from relaycast.outcome import PublisherCost, SubscriberOutcome
+from relaycast.report import percent, pruned_bytes, story, title
 from relaycast.run import Finished
 from relaycast.terminal import console, print_table
 
@@ -19,11 +19,28 @@ COLUMNS = (
 )
 """Sizes in bytes of one block, latencies in relay blocks; cut short: blocks whose budget ended before all was read."""
 
+CAUSE_COLUMNS = (
+    "reader",
+    "publisher",
+    "changed\nkeys",
+    "top",
+    "new",
+    "changed",
+    "unseen",
+    "value",
+    "of them\nsiblings",
+    "read from\ncache",
+    "pruned",
+)
+"""Bytes of all blocks together: of the proofs by cause, of them what leads to no subscribed key, and beside them."""
+
 MAX_VIOLATIONS = 10
+MAX_COSTS = 40
+"""Rows by publisher that a terminal is shown; all of them are in ``run.json``."""
 
 
-def print_summary(finished: Finished) -> None:
-    """Print the outcome and where its files are."""
+def print_summary(finished: Finished, *, verbose: bool = False) -> None:
+    """Print the outcome and where its files are; by publisher where a reader has several, or when ``verbose``."""
     run = finished.outcome
     out = console()
     head = f"{run.name}  {run.blocks:,} relay blocks, seed {run.seed}, genesis {run.relaychain.genesis}"
@@ -31,6 +48,13 @@ def print_summary(finished: Finished) -> None:
     out.print()
     print_table(out, COLUMNS, map(_row, run.subscribers), right=COLUMNS[1:])
     out.print()
+    if verbose or any(len(it.publishers) > 1 for it in run.subscribers):
+        costs = [(it, cost) for it in run.subscribers for cost in it.publishers]
+        rows = [_cost_row(it, cost) for it, cost in costs[:MAX_COSTS]]
+        print_table(out, CAUSE_COLUMNS, rows, right=CAUSE_COLUMNS[2:])
+        if len(costs) > MAX_COSTS:
+            out.print(f"... and {len(costs) - MAX_COSTS} more, all in run.json")
+        out.print()
     out.print(story(run), markup=False)
     out.print()
     if run.invariants.ok:
@@ -54,3 +78,9 @@ def _row(it: SubscriberOutcome) -> tuple[str, ...]:
         f"{it.latency_blocks.p50}/{it.latency_blocks.p99}",
         f"{it.incomplete_blocks:,}",
     )
+
+
+def _cost_row(it: SubscriberOutcome, cost: PublisherCost) -> tuple[str, ...]:
+    sizes = [totals.node_bytes for totals in cost.by_cause.values()]
+    sizes += [cost.sibling_bytes, cost.cached.node_bytes, pruned_bytes(cost)]
+    return title(it), str(cost.para_id), f"{cost.keys_changed:,}", *(f"{size:,}" for size in sizes)

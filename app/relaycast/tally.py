@@ -1,9 +1,15 @@
 """Keeping score: subscriber blocks come in one by one, figures come out."""
 
+from collections import Counter
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from relaycast.outcome import Latency, Point, Spread, latency, spread
-from relaycast_collator import BlockRecord
+from relaycast.outcome import Latency, Point, PublisherCost, Spread, latency, spread
+from relaycast_collator import BlockAccount, BlockRecord, PublisherAccount
+from relaycast_collator.account_records import IN_THE_PROOF, PRUNED
+
+if TYPE_CHECKING:
+    from relaycast.run_tables import RunTables
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +32,8 @@ class SubscriberTally:
     incomplete_blocks: int = 0
     panics: list[str] = field(default_factory=list)
     disabled: list[int] = field(default_factory=list)
+    accounts: dict[int, PublisherAccount] = field(default_factory=dict)
+    endings: dict[int, Counter[str]] = field(default_factory=dict)
 
     def add(self, record: BlockRecord) -> None:
         """Count one block in."""
@@ -36,6 +44,7 @@ class SubscriberTally:
                 static_bytes=record.static_bytes,
                 own_bytes=record.own_bytes,
                 callbacks=len(record.deliveries),
+                by_cause=() if record.account is None else _by_cause(record.account),
             )
         )
         self.latencies.extend(delivery.latency_blocks for delivery in record.deliveries)
@@ -44,6 +53,16 @@ class SubscriberTally:
         self.disabled.extend(map(int, record.disabled))
         if record.panic is not None:
             self.panics.append(f"block on relay block {record.relay_parent}: {record.panic}")
+        for account in () if record.account is None else record.account.publishers:
+            publisher = int(account.publisher)
+            before = self.accounts.get(publisher)
+            self.accounts[publisher] = account if before is None else before.and_then(account)
+            self.endings.setdefault(publisher, Counter())[account.ending.value] += 1
+
+    @property
+    def publishers(self) -> list[PublisherCost]:
+        """What each publisher took, where accounts are kept."""
+        return [_cost(self.accounts[para_id], self.endings[para_id]) for para_id in sorted(self.accounts)]
 
     @property
     def callbacks(self) -> int:
@@ -82,17 +101,43 @@ class SubscriberTally:
 
 
 class Tally:
-    """The blocks of all subscribers so far."""
+    """The blocks of all subscribers so far; ``tables`` get them too."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, tables: "RunTables | None" = None) -> None:
         self.subscribers: dict[int, SubscriberTally] = {}
+        self.tables = tables
 
     def add(self, record: BlockRecord) -> None:
         """Count one block in."""
         self.subscribers.setdefault(int(record.para_id), SubscriberTally()).add(record)
+        if self.tables is not None:
+            self.tables.add(record)
 
     def delivery(self) -> Delivery:
         """Return how values reached all subscribers together."""
         latencies = [value for subscriber in self.subscribers.values() for value in subscriber.latencies]
         blocks = latency(latencies)
         return Delivery(len(latencies), blocks.p50, blocks.p99, blocks.max)
+
+
+def _by_cause(account: BlockAccount) -> tuple[int, ...]:
+    return tuple(sum(getattr(it, cause).node_bytes for it in account.publishers) for cause in IN_THE_PROOF)
+
+
+def _cost(it: PublisherAccount, endings: Counter[str]) -> PublisherCost:
+    return PublisherCost(
+        para_id=int(it.publisher),
+        keys=it.keys,
+        keys_walked=it.keys_walked,
+        keys_changed=it.keys_changed,
+        callbacks=it.callbacks,
+        proof_bytes=it.proof.node_bytes,
+        by_cause={cause: getattr(it, cause) for cause in IN_THE_PROOF},
+        sibling_bytes=it.sibling_bytes,
+        uncacheable=it.uncacheable,
+        cached=it.cached,
+        pruned={name.removeprefix("pruned_"): getattr(it, name) for name in PRUNED},
+        ref_time=it.consumed.ref_time,
+        proof_size=it.consumed.proof_size,
+        endings=dict(sorted(endings.items())),
+    )

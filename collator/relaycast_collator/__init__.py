@@ -1,5 +1,6 @@
 """Off-chain actors: a relay chain that seals blocks, collators that prove and prune, and a network with one clock."""
 
+from relaycast_collator.account_records import BlockAccount, Ending, NodeTotals, PublisherAccount
 from relaycast_collator.collator import Collation, Collator, Tamper
 from relaycast_collator.header import DigestItem, Header, ordered_root
 from relaycast_collator.network import Network
@@ -10,20 +11,24 @@ from relaycast_collator.records import BlockRecord, Delivery, Invariants, ReadTo
 from relaycast_collator.relay_chain import Genesis, RelayBlock, RelayChain, modelled_genesis
 
 __all__ = [
+    "BlockAccount",
     "BlockRecord",
     "Collation",
     "Collator",
     "Delivery",
     "DigestItem",
+    "Ending",
     "Genesis",
     "Header",
     "Invariants",
     "KeptValues",
     "Network",
+    "NodeTotals",
     "Outbox",
     "Parachain",
     "ParachainBlock",
     "Publication",
+    "PublisherAccount",
     "ReadTotals",
     "RelayBlock",
     "RelayChain",

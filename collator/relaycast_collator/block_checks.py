@@ -9,9 +9,11 @@ from typing import NamedTuple
 from relaycast_collator.collator import Collation
 from relaycast_collator.deliveries import Place
 from relaycast_collator.parachain import ParachainBlock, Update
+from relaycast_collator.records import BlockRecord
 from relaycast_pallets.policies import MAX_NODE_BYTES
 from relaycast_pallets.subscriber import Subscriber
 from relaycast_trie import StorageProof
+from relaycast_xcm import Weight
 
 
 class Check(NamedTuple):
@@ -32,6 +34,23 @@ def agreement_checks(collation: Collation, block: ParachainBlock) -> Iterator[Ch
     nodes = StorageProof(block.inherent.relay_chain_state).nodes
     foreign = nodes - collation.collected.nodes
     yield Check("the pruned proof is a part of the collected one", not foreign, f"{len(foreign)} foreign nodes")
+
+
+def account_checks(record: BlockRecord, *, honest: bool) -> Iterator[Check]:
+    """Check that every byte of a block is accounted for; what a liar adds was never collected."""
+    account = record.account
+    if account is None:
+        return
+    proof, consumed = account.proof, sum((it.consumed for it in account.publishers), Weight.ZERO)
+    seen = f"{proof} of {record.proof_nodes} nodes and {record.proof_bytes} bytes"
+    told = (proof.nodes, proof.node_bytes) == (record.proof_nodes, record.proof_bytes)
+    yield Check("every byte of the proof has a cause", told, seen)
+    yield Check("every publisher's weight adds up", consumed == record.consumed, f"{consumed} of {record.consumed}")
+    if honest:
+        pruned = account.pruned.node_bytes
+        seen = f"{record.proof_bytes} and {pruned} of {record.collected_bytes} bytes"
+        told = record.proof_bytes + pruned == record.collected_bytes
+        yield Check("every collected byte is in the proof or was pruned for a reason", told, seen)
 
 
 def pass_checks(subscriber: Subscriber, block: ParachainBlock) -> Iterator[Check]:

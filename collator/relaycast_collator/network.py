@@ -6,10 +6,13 @@ at t + 1 and reaches subscribers at t + 2, unless queues or budgets hold it up. 
 room for stays in the parachain's outbox.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from relaycast_collator.block_checks import Check, agreement_checks, delivery_checks, pass_checks
+from relaycast_collator.account_records import BlockAccount
+from relaycast_collator.accounting import account_for
+from relaycast_collator.block_checks import Check, account_checks, agreement_checks, delivery_checks, pass_checks
 from relaycast_collator.collator import Collation, Collator, Tamper
 from relaycast_collator.deliveries import Deliveries
 from relaycast_collator.outbox import SentMessage
@@ -18,9 +21,9 @@ from relaycast_collator.records import BlockRecord, Invariants, ReadTotals
 from relaycast_collator.relay_chain import BLOCK_WEIGHT, Genesis, RelayBlock, RelayChain
 from relaycast_pallets.broadcaster_config import POLKADOT, BroadcasterConfig
 from relaycast_pallets.frame import Origin
-from relaycast_pallets.parachain_system import MAX_POV_BYTES, BlockPanicked
+from relaycast_pallets.parachain_system import MAX_POV_BYTES, BlockPanicked, ParachainInherentData
 from relaycast_pallets.policies import Policies
-from relaycast_pallets.proof_processing import NodeRead
+from relaycast_pallets.proof_processing import NodeRead, ProofProcessingResult
 from relaycast_pallets.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber import PublisherDisabled, SubscriberConfig
 from relaycast_pallets.subscription import SubscriptionHandler
@@ -36,6 +39,7 @@ class Network:
     """A relay chain from ``genesis``, and parachains; everything follows from ``seed`` and the calls made.
 
     ``window`` counts the relay blocks that can be proven from, two at least: parachains build on the last but one.
+    With ``accounting`` every record says what each byte of its proof is for.
     """
 
     def __init__(
@@ -47,10 +51,12 @@ class Network:
         block_weight: Weight = BLOCK_WEIGHT,
         upward_limits: UpwardLimits = POLKADOT_LIMITS,
         window: int = 64,
+        accounting: bool = False,
     ) -> None:
         if window < 2:
             raise ValueError(f"parachains build on the relay block before the newest: no window of {window} will do")
         self.seed = seed
+        self.accounting = accounting
         self.relay_chain = RelayChain(
             genesis,
             seed=seed,
@@ -79,11 +85,16 @@ class Network:
         max_pov_size: int = MAX_POV_BYTES,
         tamper: Tamper | None = None,
     ) -> Parachain:
-        """Add a parachain with its collator, to build from the next tick on; ``ValueError`` when this id is taken."""
+        """Add a parachain with its collator, to build from the next tick on; ``ValueError`` when this id is taken.
+
+        Without a ``config`` it reckons with the longest values that this relay chain lets anyone publish.
+        """
         known = ParaId(para_id)
         if known in self.parachains:
             raise ValueError(f"parachain {known} is there already")
         limits = self.relay_chain.upward.limits
+        if config is None:
+            config = SubscriberConfig(max_value_length=self.relay_chain.broadcaster.config.max_value_length)
         parachain = Parachain(
             known, handler=handler, config=config, policies=policies, budget=budget, upward_limits=limits
         )
@@ -171,6 +182,7 @@ class Network:
         else:
             repeated = self._deliveries.repeated(para_id, block.outcome.result, block.updates)
             record = self._record(para_id, parent, collation, block, None)
+            self._note(para_id, account_checks(record, honest=collator.tamper is None))
             self._check_block(collator, parent, collation, block, repeated)
             self._take_messages(parachain)
             if subscribes:
@@ -202,6 +214,27 @@ class Network:
             deliveries=tuple(self._deliveries.delivered(para_id, update, self.tick) for update in updates),
             disabled=tuple(event.publisher for event in events if isinstance(event, PublisherDisabled)),
             panic=panic,
+            cursor=result.cursor,
+            account=self._account(para_id, collation, inherent, result, updates),
+        )
+
+    def _account(
+        self,
+        para_id: ParaId,
+        collation: Collation,
+        inherent: ParachainInherentData,
+        result: ProofProcessingResult,
+        updates: tuple[Update, ...],
+    ) -> BlockAccount | None:
+        if not self.accounting or not result.plan.views:
+            return None
+        return account_for(
+            result,
+            relay_root=inherent.validation_data.relay_parent_storage_root,
+            proof=inherent.relay_chain_state,
+            collected=collation.collected,
+            subscriber=self.parachains[para_id].subscriber,
+            callbacks=Counter(publisher for publisher, _, _ in updates),
         )
 
     def _check_block(

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from relaycast_collator.account_records import BlockAccount
 from relaycast_pallets.published_entry import PublishedEntry
 from relaycast_pallets.subscription import SubscribedKey
 from relaycast_xcm import ParaId, Weight
@@ -64,6 +65,11 @@ class BlockRecord:
     deliveries: tuple[Delivery, ...]
     disabled: tuple[ParaId, ...] = ()
     panic: str | None = None
+    cursor: tuple[ParaId, SubscribedKey] | None = None
+    """The first key that was not dealt with; ``None`` when the pass is complete."""
+
+    account: BlockAccount | None = None
+    """Nodes and bytes by publisher and by cause, where the network keeps accounts."""
 
 
 @dataclass(frozen=True, slots=True)

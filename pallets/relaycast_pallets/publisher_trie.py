@@ -7,6 +7,6 @@ from relaycast_xcm.primitives import ParaId
 
 
 @cache
-def derive_child_info(publisher: ParaId) -> ChildInfo:
+def derive_child_info(publisher: int) -> ChildInfo:
     """Return the child trie of a publisher: ``(b"pubsub", para_id)`` in SCALE, ten bytes without a length."""
-    return ChildInfo.new_default(b"pubsub" + publisher.encode())
+    return ChildInfo.new_default(b"pubsub" + ParaId(publisher).encode())

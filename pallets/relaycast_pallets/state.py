@@ -58,7 +58,7 @@ class State:
     ) -> None:
         if window < 1:
             raise ValueError(f"at least the last state is kept, got a window of {window}")
-        self.state_version = state_version
+        self.state_version = StateVersion(state_version)
         self.window = window
         self.db = MemoryDB()
         self._journal = Journal()
@@ -143,7 +143,7 @@ class State:
 
     def migrate(self, state_version: StateVersion) -> None:
         """Write values in another state version from now on; those there stay as they are until written again."""
-        self.state_version = state_version
+        self.state_version = StateVersion(state_version)
         for trie in self._tries.values():
             trie.state_version = state_version
 

@@ -20,6 +20,7 @@ from relaycast_pallets.subscriber_storage import PALLET, TRIE_DEPTH_EXCEEDED, Su
 from relaycast_pallets.subscription import SubscribedKey, SubscriptionHandler, by_publisher, compute_ttl_state
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.hasher import blake2_256
+from relaycast_trie.scale import encode_compact
 from relaycast_xcm.primitives import ROCKS_DB, BlockNumber, DbWeight, ParaId, Weight
 
 
@@ -35,7 +36,7 @@ class SubscriberConfig:
     @property
     def max_entry_bytes(self) -> int:
         """The longest encoded entry: a value of ``max_value_length``, its compact length, and eight bytes more."""
-        return len(PublishedEntry(bytes(self.max_value_length), 0, 0).encode())
+        return len(encode_compact(self.max_value_length)) + self.max_value_length + 8
 
     @property
     def min_weight(self) -> Weight:

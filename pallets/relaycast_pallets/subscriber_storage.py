@@ -38,6 +38,9 @@ _OF_NODE_HASHES = replace(BLAKE2_128_CONCAT, digest=lru_cache(maxsize=1 << 15)(b
 Range = tuple[bytes, bytes, bytes | None]
 """First key, last key, and the root that they were dealt with against."""
 
+_NO_RANGE: Range = (b"\xff" * 33, b"\xff" * 33, None)
+"""Stands behind every key."""
+
 
 class SubscriberStorage:
     """Typed access to one parachain's subscriber storage."""
@@ -74,11 +77,19 @@ class SubscriberStorage:
         return self.shared_trie_nodes.get(para_id) or {}
 
     def bases(self, para_id: ParaId, keys: Iterable[SubscribedKey]) -> Bases | None:
-        """Return what is remembered of an interrupted pass over ``keys``, ``None`` when none was interrupted."""
+        """Return what is remembered of an interrupted pass over sorted ``keys``, ``None`` when none was interrupted."""
         ranges = self.unfinished_publishers.get(para_id)
         if ranges is None:
             return None
-        return {key: base for key in keys for first, last, base in ranges if first <= key <= last}
+        found: Bases = {}
+        ahead = iter(ranges)
+        first, last, base = next(ahead, _NO_RANGE)
+        for key in keys:
+            while key > last:
+                first, last, base = next(ahead, _NO_RANGE)
+            if first <= key:
+                found[key] = base
+        return found
 
     def put_bases(self, para_id: ParaId, subscribed: SubscribedPaths, bases: Bases, root: bytes | None) -> None:
         """Remember an interrupted pass: ``bases`` of all subscribed keys, as ranges, those at ``root`` left out."""

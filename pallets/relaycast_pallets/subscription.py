@@ -120,5 +120,5 @@ def by_publisher(subscriptions: Subscriptions) -> dict[ParaId, tuple[SubscribedK
     """Return the keys of each publisher sorted and each once; publishers without keys are left out."""
     combined: dict[ParaId, set[SubscribedKey]] = {}
     for publisher, keys in subscriptions:
-        combined.setdefault(publisher, set()).update(keys)
+        combined.setdefault(ParaId(publisher), set()).update(map(SubscribedKey, keys))
     return {publisher: tuple(sorted(keys)) for publisher, keys in sorted(combined.items()) if keys}

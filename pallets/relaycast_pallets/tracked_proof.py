@@ -13,7 +13,11 @@ from relaycast_trie.storage_proof import StorageProof
 from relaycast_trie.trie_db import TrieDB
 
 HASHED_NODES = 1 << 15
-"""Nodes whose hashes are remembered, since most of what a block is given was in the block before; then none is."""
+HASHED_NODE_BYTES = 1 << 12
+"""Nodes whose hashes are remembered, since most of what a block is given was in the block before; then none is.
+
+Longer ones are hashed each time: what a hostile proof holds must not stay in memory.
+"""
 
 _hashes: dict[bytes, bytes] = {}
 
@@ -26,7 +30,9 @@ def by_hash(nodes: Iterable[bytes]) -> dict[bytes, bytes]:
     for node in nodes:
         node_hash = _hashes.get(node)
         if node_hash is None:
-            node_hash = _hashes[node] = blake2_256(node)
+            node_hash = blake2_256(node)
+            if len(node) <= HASHED_NODE_BYTES:
+                _hashes[node] = node_hash
         found[node_hash] = node
     return found
 

@@ -188,7 +188,7 @@ def test_designs_that_are_none_are_refused(refused: Refused, arguments: tuple[st
     [
         ('cache = "nome"', "feeds.toml at policies.cache: got 'nome', expected the name of a policy for cache"),
         ('cach = "none"', "feeds.toml at policies: got the name 'cach', expected a known name (did you mean cache?)"),
-        ("cache = 1", "feeds.toml at policies.cache: got 1, expected str"),
+        ("cache = 1", "feeds.toml at policies.cache: got 1, expected a text"),
         ("max_cached_node = 751", "feeds.toml at policies.max_cached_node: got 751"),
     ],
 )

@@ -2,10 +2,15 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import relaycast as rc
+from relaycast_pallets.policies import Policies
+from relaycast_pallets.relay_budget import Remaining
 
 
 @pytest.fixture
@@ -73,6 +78,134 @@ def test_what_is_shown_can_be_read(net: rc.Network) -> None:
     assert repr(publisher) == "<Publisher 2000, 0 values waiting>"
     assert repr(reader) == "<Reader 3000, 1 of 1 values there>"
     assert repr(run).startswith("<Run of 3 blocks: Delivery(callbacks=1")
+
+
+def waiting(net: rc.Network) -> str:
+    """Return what the network of a test shows, with all that waits in it."""
+    chains = net.chains.parachains.values()
+    return repr((net, [(list(chain.outbox), dict(chain.kept.wanted)) for chain in chains]))
+
+
+@pytest.mark.parametrize(
+    ("publish", "slip", "line"),
+    [
+        (lambda it: it.publish("x", "text"), TypeError, "a value is bytes, got 'text' of type str"),
+        (lambda it: it.publish("x", None), TypeError, "a value is bytes, got None"),
+        (lambda it: it.publish_many({"good": b"1", "bad": "2"}), TypeError, "a value is bytes, got '2'"),
+        (lambda it: it.publish_many({"good": b"1", "bad": bytes(2_049)}), ValueError, "at most 2048 bytes, got 2049"),
+        (lambda it: it.publish_many([("x", b"1")]), TypeError, "values are a mapping of keys to bytes"),
+        (lambda it: it.publish(7, b"1"), TypeError, "a key is a name or 32 bytes, got 7 of type int"),
+        (lambda it: it.publish(bytes(31), b"1"), ValueError, "32 bytes, got 31"),
+        (lambda it: it.publish("x", b"1", ttl="3"), TypeError, "a ttl is a whole number, got '3'"),
+        (lambda it: it.publish("x", b"1", ttl=1.5), TypeError, "a ttl is a whole number, got 1.5"),
+        (lambda it: it.publish("x", b"1", ttl=-1), ValueError, "a ttl is a u32, got -1"),
+    ],
+)
+def test_a_publication_that_cannot_be_is_refused_at_once(
+    net: rc.Network, publish: Callable[[Any], object], slip: type[Exception], line: str
+) -> None:
+    publisher = net.publisher(2000)
+    publisher.publish("first", b"1")
+    before = waiting(net)
+    with pytest.raises(slip, match=line):
+        publish(publisher)
+    assert waiting(net) == before
+    assert net.run(blocks=3).invariants.ok
+
+
+@pytest.mark.parametrize(
+    ("subscribe", "slip", "line"),
+    [
+        (lambda net, _: net.subscriber(3000, keys=["price/1"]), TypeError, "keys are feeds, got 'price/1' of type str"),
+        (
+            lambda net, feed: net.subscriber(3000, keys=feed),
+            TypeError,
+            "keys are a list of feeds, got <Feed x of 2000>",
+        ),
+        (lambda net, _: net.subscriber(3000, keys=None), TypeError, "keys are a list of feeds, got None"),
+        (lambda net, feed: net.subscriber("3000", keys=[feed]), TypeError, "a parachain id is a whole number"),
+        (lambda net, feed: net.subscriber(-1, keys=[feed]), ValueError, "a parachain id is a u32, got -1"),
+        (lambda net, feed: net.subscriber(3000, keys=[feed], policies="x"), TypeError, "policies are Policies"),
+        (lambda net, feed: net.subscriber(3000, keys=[feed], budget=85), TypeError, "a budget shares out a block"),
+        (
+            lambda net, feed: net.subscriber(3000, keys=[feed], max_pov_bytes=0),
+            ValueError,
+            "max_pov_bytes is at least 1",
+        ),
+        (lambda net, feed: net.subscriber(2000, keys=[feed], policies=Policies()), ValueError, "2000 is there already"),
+        (lambda net, feed: net.subscriber(2000, keys=[feed], budget=Remaining()), ValueError, "2000 is there already"),
+        (
+            lambda net, _: net.subscriber(3000, keys=[rc.Feed(para_id, bytes(32)) for para_id in range(101)]),
+            ValueError,
+            "a parachain reads at most 100 publishers",
+        ),
+        (lambda net, _: net.publisher(True), TypeError, "a parachain id is a whole number, got True of type bool"),
+        (lambda net, _: net.run(blocks="3"), TypeError, "the number of blocks is a whole number, got '3'"),
+        (lambda net, _: net.run(blocks=2.0), TypeError, "the number of blocks is a whole number, got 2.0"),
+    ],
+)
+def test_a_call_that_cannot_be_meant_leaves_the_network_as_it_was(
+    net: rc.Network, subscribe: Callable[[Any, rc.Feed], object], slip: type[Exception], line: str
+) -> None:
+    feed = net.publisher(2000).publish("x", b"1")
+    before = waiting(net)
+    with pytest.raises(slip, match=line):
+        subscribe(net, feed)
+    assert waiting(net) == before
+
+
+@pytest.mark.parametrize(
+    ("make", "slip", "line"),
+    [
+        (lambda: rc.Network(seed=-1), ValueError, "a seed is a number from 0 to 2"),
+        (lambda: rc.Network(seed=2**63), ValueError, "a seed is a number from 0 to 2"),
+        (lambda: rc.Network(seed=0.5), TypeError, "a seed is a whole number, got 0.5 of type float"),  # type: ignore[arg-type]
+        (lambda: rc.Network(genesis=5), TypeError, "a genesis is a ChainSpec or the file of one"),  # type: ignore[arg-type]
+        (lambda: rc.Feed(2000, b"short"), ValueError, "32 bytes, got 5"),
+        (lambda: rc.Feed(2000, "price"), TypeError, "hashes names"),  # type: ignore[arg-type]
+        (lambda: rc.Feed(-1, bytes(32)), ValueError, "a parachain id is a u32"),
+    ],
+)
+def test_what_cannot_be_made_says_why(make: Callable[[], object], slip: type[Exception], line: str) -> None:
+    with pytest.raises(slip, match=line):
+        make()
+
+
+def test_a_genesis_may_be_a_path(tmp_path: Path) -> None:
+    spec = tmp_path / "spec.json"
+    spec.write_text('{"name": "x", "genesis": {"raw": {"top": {"0x01": "0x02"}, "childrenDefault": {}}}}')
+    assert rc.Network(genesis=spec).genesis_entries == 1
+
+
+def test_a_reader_says_what_it_does_not_have(net: rc.Network) -> None:
+    publisher = net.publisher(2000)
+    feed = publisher.publish("a", b"1")
+    reader = net.subscriber(3000, keys=[feed])
+    with pytest.raises(KeyError, match="<Feed a of 2000>: no value has reached parachain 3000"):
+        reader[feed]
+    with pytest.raises(KeyError, match="<Feed b of 2000>: it is not subscribed by parachain 3000"):
+        reader[publisher.feed("b")]
+    with pytest.raises(TypeError, match="a reader is asked for a feed, got 'a' of type str"):
+        reader["a"]  # type: ignore[index]
+    assert reader.get(feed) is None
+    assert list(reader) == []
+
+
+def test_a_reader_gives_its_feeds_and_a_feed_is_its_key(net: rc.Network) -> None:
+    publisher = net.publisher(2000)
+    feed = publisher.publish("a", b"1")
+    reader = net.subscriber(3000, keys=[feed, feed])
+    net.subscriber(3000, keys=[feed, rc.Feed(2000, feed.key)])
+    net.run(blocks=4)
+    assert repr(reader) == "<Reader 3000, 1 of 1 values there>"
+    assert [repr(found) for found in reader] == ["<Feed a of 2000>"]
+    assert reader[rc.Feed(2000, feed.key)] == reader.get(feed) == b"1"
+
+
+def test_the_package_names_what_it_offers() -> None:
+    assert {"Network", "Feed", "Publisher", "Reader", "Run"} <= set(dir(rc))
+    with pytest.raises(AttributeError, match="no attribute 'Netwrk'"):
+        rc.Netwrk  # noqa: B018
 
 
 def test_neither_the_compiler_nor_arrow_is_loaded_by_a_first_run() -> None:

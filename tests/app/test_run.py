@@ -69,7 +69,9 @@ def test_a_run_leaves_its_files_and_nothing_else(relaycast: Command, scenario: s
     run = relaycast("run", scenario, "--json").json
     folder = tmp_path / "out" / run["run_id"]
     assert [entry.name for entry in (tmp_path / "out").iterdir()] == [run["run_id"]]
-    assert {"run.json", "events.jsonl", "report.html"} <= {entry.name for entry in folder.iterdir()}
+    tables = {"blocks.parquet", "proofs.parquet", "deliveries.parquet"}
+    others = {"run.json", "events.jsonl", "report.html", "pov.snapshot.toml"}
+    assert {entry.name for entry in folder.iterdir()} == tables | others
     written = json.loads((folder / "run.json").read_text())
     assert written["scenario"]["parachains"][0]["publish"]["keys"] == 3
     assert written["subscribers"] == run["subscribers"]
@@ -100,7 +102,7 @@ def test_the_report_needs_no_network_and_no_script(relaycast: Command, scenario:
     page = report.read_text()
     assert "<script" not in page
     assert "http" not in page.replace("http-equiv", "")
-    assert page.count("<svg") == 2
+    assert page.count("<svg") == 3
     assert "3000 reader" in page
 
 

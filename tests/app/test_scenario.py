@@ -81,9 +81,13 @@ def test_a_scenario_extends_a_file_beside_it(loaded: Loaded, file: Written, tmp_
     ("text", "line"),
     [
         ("blcoks = 3", "scenario.toml: got the name 'blcoks', expected a known name (did you mean blocks?)"),
-        ("blocks = '3'", "scenario.toml at blocks: got '3', expected int"),
-        ("blocks = 0", "scenario.toml at blocks: got 0, expected int >= 1"),
-        ("blocks = true", "scenario.toml at blocks: got true, expected int"),
+        ("blocks = '3'", "scenario.toml at blocks: got '3', expected a whole number"),
+        ("blocks = 0", "scenario.toml at blocks: got 0, expected a whole number >= 1"),
+        (
+            "[relaychain]\nmax_value_bytes = 2049",
+            "scenario.toml at relaychain.max_value_bytes: got 2049, expected a whole number <= 2048",
+        ),
+        ("blocks = true", "scenario.toml at blocks: got true, expected a whole number"),
         ("[relaychain]\npov = 3", "scenario.toml at relaychain: got the name 'pov', expected a known name ("),
         (
             "[[parachains]]\nid = 2000\npublish = { kyes = 3 }",
@@ -128,7 +132,7 @@ def test_a_slip_is_named_with_its_place(refused: Refused, file: Written, text: s
         ("extends: &name oracle\nname: *name\n", "s.yaml line 2 column 7: got a reference to an anchor"),
         ("!!python/object:os.system x\n", "s.yaml line 1 column 1: got could not determine a constructor"),
         ("extends: oracle\n1: 2\n", "s.yaml line 2 column 1: got the name 1 that is no text"),
-        ("[1]", "s.yaml: got a list of 1 items, expected a scenario"),
+        ("[1]", "s.yaml: got a list of 1 item, expected a scenario"),
     ],
 )
 def test_yaml_is_strict(refused: Refused, file: Written, text: str, line: str) -> None:
@@ -158,3 +162,28 @@ def test_no_two_publications_are_alike_and_the_seed_decides() -> None:
     assert len(values) == 50
     assert {len(value) for value in values} == {100}
     assert value_of(1, 2000, 0, 0, 16) == value_of(1, 2000, 0, 0, 100)[:16]
+
+
+def test_a_scenario_describes_itself_and_not_what_it_stands_on(file: Written, tmp_path: Path) -> None:
+    chain = "id = 2000\npublish = { keys = 1 }\nsubscribe = [{ publisher = 2000 }]"
+    text = f"extends = 'polkadot-2026'\n[[parachains]]\n{chain}"
+    assert load_scenario(str(tmp_path / file(text, "own.toml"))).description == ""
+    assert "oracle" in load_preset("oracle").description
+
+
+def test_a_preset_runs_by_its_name(relaycast: Command) -> None:
+    assert relaycast("run", "config-sync", "--blocks", "3", "--json").json["name"] == "config-sync"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["demo", "polkadot-2026"], "the preset: got 'polkadot-2026', expected the name of a preset that can run"),
+        (["demo", "ring-root"], "the preset: got 'ring-root', expected the name of a preset that can"),
+        (["run", "oracel"], "run: got 'oracel', expected a scenario file, or the name of a preset (did you"),
+        (["run", "oracel.toml"], "oracel.toml: got no such file or directory"),
+        (["demo", "oracle", "twice"], "demo: got 'twice' too, expected no further argument (see relaycast"),
+    ],
+)  # fmt: skip
+def test_what_cannot_run_is_refused_by_name(refused: Refused, arguments: list[str], line: str) -> None:
+    assert refused(*arguments).startswith(line)

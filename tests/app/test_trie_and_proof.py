@@ -142,6 +142,38 @@ def test_an_xray_names_unused_nodes(relaycast: Command, file: Written, proof: Pr
     assert picture["totals"]["unreached_bytes"] == 2
 
 
+def test_one_root_need_not_be_named_for_an_xray_of_keys(
+    relaycast: Command, refused: Refused, file: Written, proof: Proof
+) -> None:
+    picture = relaycast("proof", "show", "--key", "0x99", "--json", file(proof)).json
+    assert len(picture["unused"]) == len(proof["nodes"]) - 1
+    two = file([*proof["nodes"], "0x00"], "two.json")
+    assert (
+        refused("proof", "show", "--key", "0x99", two)
+        == "two.json: got a proof with 2 roots, expected --root beside --key"
+    )
+
+
+def test_an_xray_counts_what_comes_twice(relaycast: Command, file: Written, proof: Proof) -> None:
+    name = file([*proof["nodes"], proof["nodes"][0], proof["nodes"][0]])
+    assert relaycast("proof", "show", "--json", name).json["repeated_nodes"] == 2
+    assert "repeated   2 of the nodes came before" in relaycast("proof", "show", name).out
+    assert "repeated" not in relaycast("proof", "show", file(proof)).out
+
+
+def test_a_proof_may_stand_on_the_command_line(relaycast: Command, proof: Proof) -> None:
+    data = StorageProof([bytes.fromhex(node[2:]) for node in proof["nodes"]]).encode()
+    text = f"0x{data.hex()}"
+    assert relaycast("proof", "show", "--json", text).json["roots"] == [ROOT]
+    assert relaycast("proof", "verify", "--root", ROOT, "--key", "0x99", text).json == {"values": {"0x99": None}}
+
+
+def test_what_always_prints_json_may_be_told_so(relaycast: Command, file: Written, proof: Proof) -> None:
+    assert relaycast("trie", "root", "--json", file(PAIRS)).json == {"root": ROOT}
+    assert relaycast("proof", "make", "--json", "--key", "0x1234", "--key", "0x99", file(PAIRS)).json == proof
+    assert relaycast("proof", "verify", "--json", "--root", ROOT, "--key", "0x99", file(proof)).code == 0
+
+
 def test_an_xray_of_a_proof_that_fails_shows_what_there_is(relaycast: Command, file: Written, proof: Proof) -> None:
     ended = relaycast("proof", "show", "--root", ROOT, "--key", "0x1234", file({"nodes": proof["nodes"][1:]}))
     assert ended.code == 1
@@ -184,7 +216,7 @@ def test_a_trie_is_shown_to_its_end_or_its_limit(relaycast: Command, file: Writt
         ("nope", "input.json line 1 column 1: got 'nope', expected JSON: expecting value"),
         ("", "input.json line 1 column 1: got the end of the text, expected JSON: expecting value"),
         ("{}", 'input.json: got an object of 0 members, expected a list of ["0xkey", "0xvalue"] pairs'),
-        ('[["0x01"]]', 'input.json at [0]: got a list of 1 items, expected a ["0xkey", "0xvalue"] pair'),
+        ('[["0x01"]]', 'input.json at [0]: got a list of 1 item, expected a ["0xkey", "0xvalue"] pair'),
         (
             '[["0x01", "0x02"], ["0xabc", "0x"]]',
             "input.json at [1][0]: got '0xabc' with an odd number of digits, "
@@ -211,6 +243,11 @@ def test_pairs_that_are_none_are_refused(refused: Refused, file: Written, conten
         ('{"nodes": ["0x0"]}', "input.json at .nodes[0]: got '0x0' with an odd number of digits"),
         ('{"knots": []}', "input.json: got an object without nodes ('knots'), expected"),
         ('{"nodes": [], "nodes": []}', "input.json: got 'nodes' twice in one object"),
+        ("08a08001", "input.json: got '08a08001', expected 0x before the hex digits, or JSON"),
+        (
+            '{"jsonrpc": "2.0", "error": {"code": -32000, "message": "UnknownBlock"}}',
+            "input.json at .error: got 'UnknownBlock', expected an answer with a result",
+        ),
         ('"0x08"', "input.json: got '0x08' (2 items announced, 0 bytes left at byte 0), expected a proof as SCALE"),
     ],
 )
@@ -223,6 +260,10 @@ def test_a_proof_file_that_is_none_is_refused(refused: Refused, file: Written, c
     [
         (["proof", "verify", "--root", "0x12", "--key", "0x01", "f"], "--root: got '0x12', expected 0x and 64 hex"),
         (["proof", "make", "--key", "01", "f"], "--key: got '01', expected 0x and an even number of hex digits"),
+        (["proof", "make", "--key", "-", "f"], "--key: got '-', expected 0x and an even number of hex digits"),
+        (["proof", "verify", "--root", ROOT, "--key", "0x", "0x08"], "the proof: got '0x08' (2 items announced"),
+        (["trie", "show", "--limit", "-1", "f"], 'trie show: Invalid value "-1" for --limit. Must be >= 0.'),
+        (["trie", "root", "f", "g"], "trie root: got 'g' too, expected no further argument"),
         (["trie", "root", "nowhere.json"], "nowhere.json: got no such file or directory, expected a file"),
         (["trie", "root", "."], ".: got a directory, expected a file"),
         (["trie", "rot", "f"], 'trie: Unknown command "rot". Did you mean "root"?'),

@@ -134,7 +134,10 @@ def test_wrong_bytes_in_json_say_where_and_still_end_with_two(relaycast: Command
 @pytest.mark.parametrize(
     ("content", "line"),
     [
-        ([{"Publsh": {}}], "input.json at V5[0]: got Instruction has no variant 'Publsh', did you mean 'Publish'?"),
+        (
+            [{"Publsh": {}}],
+            "at V5[0]: got 'Publsh', expected a variant of Instruction in XCM V5 (did you mean 'Publish'?)",
+        ),
         ([{"Publish": {"key": KEY, "value": "0x"}}], "at V5[0].Publish: got Publish lacks its field 'ttl'"),
         (
             [{"Publish": {"key": "0x01", "value": "0x", "ttl": 0}}],

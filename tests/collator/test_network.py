@@ -26,7 +26,7 @@ from collator.networks import (
     values,
 )
 from relaycast_collator import KeptValues, Network
-from relaycast_pallets import NotRegistered
+from relaycast_pallets import BroadcasterConfig, NotRegistered
 from relaycast_pallets.subscriber import SubscriberConfig
 from relaycast_pallets.well_known_keys import para_head
 from relaycast_xcm import ParaId, Weight
@@ -307,3 +307,23 @@ def test_a_record_adds_up() -> None:
             assert record.consumed.proof_size == read <= record.budget_bytes == 3_000
             assert record.complete == (record.proof_bytes == record.collected_bytes)
             assert record.own_bytes > 0
+
+
+def test_a_relay_chain_that_allows_longer_values_does_not_stall_its_subscribers() -> None:
+    """A value that does not fit is left out honestly: the slack that a block is given holds the longest value."""
+    net = Network(broadcaster=BroadcasterConfig(max_value_length=9_000))
+    net.add_parachain(SYSTEM_PUBLISHER)
+    subscriber = net.add_parachain(SUBSCRIBER, budget=EVERYTHING, max_pov_size=8_000)
+    net.subscribe(SUBSCRIBER, SYSTEM_PUBLISHER, keys(2))
+
+    def write() -> Weight:
+        for written, data in values(2, size=9_000).items():
+            net.relay_chain.broadcaster.handle_publish(SYSTEM_PUBLISHER, written, data)
+        return Weight.ZERO
+
+    net.call(write)
+    records = run(net, 6)
+    assert [record.panic for record in records if record.panic is not None] == []
+    assert {record.complete for record in records[-2:]} == {False}
+    assert net.invariants.ok
+    assert subscriber.subscriber.config == SubscriberConfig(max_value_length=9_000)

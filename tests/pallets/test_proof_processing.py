@@ -26,7 +26,9 @@ from relaycast_pallets import (
     ValidFor,
     derive_child_info,
     process_proof,
+    tracked_proof,
 )
+from relaycast_pallets.tracked_proof import by_hash
 from relaycast_trie import EMPTY_ROOT, MemoryDB, StorageProof, TrieDBMut, blake2_256
 from relaycast_trie.exceptions import InvalidChildRoot, InvalidNode
 from relaycast_xcm.primitives import ROCKS_DB, ParaId, Weight
@@ -374,3 +376,11 @@ def test_a_result_shows_how_it_ended() -> None:
     world = publishing()
     assert repr(world.block(0).result) == "<ProofProcessingResult incomplete at publisher 1000, 0 reads, (0 ps, 0 B)>"
     assert repr(world.block().result).startswith("<ProofProcessingResult complete, ")
+
+
+def test_what_a_hostile_proof_holds_does_not_stay_in_memory() -> None:
+    """Hashes are remembered of nodes that relay chains have, not of what somebody pads a proof with."""
+    padding, entry = bytes(1 << 16), PublishedEntry(bytes(2_048), 0, 0).encode()
+    assert by_hash([padding, entry]) == {blake2_256(padding): padding, blake2_256(entry): entry}
+    assert padding not in tracked_proof._hashes
+    assert entry in tracked_proof._hashes

@@ -3,6 +3,8 @@
 from itertools import groupby
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pallets.subscriber_invariants import (
     ChangesTold,
@@ -25,9 +27,10 @@ from pallets.subscriber_world import (
     keys,
     path_key,
 )
-from relaycast_pallets import Policies, ReadSource, SubscribedKey
+from relaycast_pallets import Policies, ReadSource, SubscribedKey, SubscriberConfig
 from relaycast_pallets.policies import SystemFirstNumeric
-from relaycast_xcm.primitives import ROCKS_DB, ParaId, Weight
+from relaycast_pallets.publisher_walk import SubscribedPaths
+from relaycast_xcm.primitives import ROCKS_DB, U32_MAX, ParaId, Weight
 
 K = keys(10)
 NUMERIC = Policies(order=SystemFirstNumeric())
@@ -290,6 +293,30 @@ def test_the_cache_of_a_publisher_that_is_never_done_stays_within_its_bound(
         for publisher in (ALPHA, *others):
             most = 2 * max(1, sum(map(len, hashed_paths(world, publisher))))
             assert len(world.cached(publisher)) <= most
+
+
+@given(st.lists(st.integers(-1, 3), max_size=12), st.integers(-1, 3))
+def test_what_is_remembered_of_each_key_is_read_back(of_keys: list[int], of_publisher: int) -> None:
+    """Keys with one base are one range; another subscription may have keys before, between and behind the ranges."""
+    roots = {-1: None} | {number: bytes([number]) * 32 for number in range(4)}
+    every = keys(2 * len(of_keys) + 1)
+    known, unknown, root = every[1::2], every[::2], roots[of_publisher]
+    bases = {each: roots[number] for each, number in zip(known, of_keys, strict=True)}
+    storage = World().storage
+    assert storage.bases(ALPHA, every) is None
+    storage.put_bases(ALPHA, SubscribedPaths.of(known), bases, root)
+    found = storage.bases(ALPHA, every)
+    assert found is not None
+    assert {each: found.get(each, root) for each in known} == bases
+    for before, each, after in zip([None, *known], unknown, [*known, None], strict=True):
+        around = {bases[next_to] if next_to is not None else root for next_to in (before, after)}
+        assert found.get(each, root) in {root, *around}
+
+
+def test_the_longest_entry_is_reckoned_without_being_made() -> None:
+    most = SubscriberConfig(max_value_length=U32_MAX)
+    assert most.max_entry_bytes == 5 + U32_MAX + 8
+    assert most.min_weight == Weight(ROCKS_DB.read, most.max_entry_bytes)
 
 
 def test_what_a_short_pass_told_is_told_back_when_it_is_undone() -> None:

@@ -1,5 +1,7 @@
 """What a subscriber declares and receives: keys, handlers, and how long a value has left."""
 
+from typing import cast
+
 import pytest
 
 from pallets.subscriber_world import ALPHA, BETA, MOCK, PUBLIC, Recorder, World, key, keys
@@ -11,9 +13,10 @@ from relaycast_pallets import (
     TtlState,
     ValidFor,
     compute_ttl_state,
+    derive_child_info,
     subscribed_key,
 )
-from relaycast_pallets.subscription import by_publisher
+from relaycast_pallets.subscription import Subscriptions, by_publisher
 from relaycast_trie import blake2_256
 from relaycast_xcm.primitives import U32_MAX, ParaId, Weight
 
@@ -128,6 +131,18 @@ def test_keys_of_a_publisher_are_combined_sorted_and_each_there_once() -> None:
     declared = [(PUBLIC, [C, A]), (ALPHA, [B]), (PUBLIC, [B, A, A])]
     assert by_publisher(declared) == {ALPHA: (B,), PUBLIC: (A, B, C)}
     assert list(by_publisher(declared)) == [ALPHA, PUBLIC]
+
+
+def test_plain_numbers_and_bytes_are_taken_for_publishers_and_keys() -> None:
+    """As a ``Network`` takes them: the names are the same however the number was written."""
+    declared = cast("Subscriptions", [(1_000, [bytes(B), bytes(A)]), (ALPHA, [A])])
+    wanted = by_publisher(declared)
+    assert wanted == {ALPHA: (A, B)}
+    assert {type(publisher) for publisher in wanted} == {ParaId}
+    assert {type(key) for keys in wanted.values() for key in keys} == {SubscribedKey}
+    assert derive_child_info(4_294_967_295).storage_key == b"pubsub\xff\xff\xff\xff"
+    with pytest.raises(ValueError, match="u32"):
+        derive_child_info(1 << 32)
 
 
 @pytest.mark.upstream("subscriptions_empty_returns_empty")

@@ -1,7 +1,6 @@
 """``relaycast compare``: the same trace under two designs, side by side."""
 
 import json as json_text
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -9,7 +8,7 @@ from cyclopts import Parameter
 
 from relaycast.exit_code import ExitCode
 from relaycast.outcome import SCHEMA_VERSION
-from relaycast.refusal import BadInput, nearest, shown
+from relaycast.refusal import BadInput
 from relaycast.verbs.options import Json
 from relaycast.verbs.simulate import Blocks, Seed, adjusted
 
@@ -55,27 +54,18 @@ def compare(
     Example: relaycast compare oracle --policy cache=none --policy root_commit=forget-unchanged
     """
     from relaycast.comparison import compare as compare_scenarios  # noqa: PLC0415
+    from relaycast.scenario_file import load_named  # noqa: PLC0415
 
-    ours = adjusted(_loaded(first), blocks, seed, None)
+    ours = adjusted(load_named(first, "compare"), blocks, seed, None)
     if second is None and not policy:
         raise BadInput("compare", "one scenario", "a second one, or --policy KIND=NAME")
-    theirs = ours if second is None else adjusted(_loaded(second), blocks, seed, None)
+    theirs = ours if second is None else adjusted(load_named(second, "compare"), blocks, seed, None)
     comparison = compare_scenarios(ours, _overridden(theirs, policy or []))
     if json:
         print(json_text.dumps({"schema": SCHEMA_VERSION, **msgspec.to_builtins(comparison, str_keys=True)}))
     else:
         _print(comparison)
     return ExitCode.INVARIANT_VIOLATED if comparison.first.broken else ExitCode.FINE
-
-
-def _loaded(name: str) -> "Scenario":
-    from relaycast.scenario_file import load_preset, load_scenario, presets  # noqa: PLC0415
-
-    if name in presets():
-        return load_preset(name)
-    if not Path(name).suffix and not Path(name).exists():
-        raise BadInput("compare", shown(name), "a scenario file, or the name of a preset", nearest(name, presets()))
-    return load_scenario(name)
 
 
 def _overridden(scenario: "Scenario", policy: list[str]) -> "Scenario":

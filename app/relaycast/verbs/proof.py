@@ -6,14 +6,15 @@ from typing import Any
 from cyclopts import App
 
 from relaycast.exit_code import ExitCode
-from relaycast.inputs import parse_keys, parse_root, read_pairs, read_proof_nodes
-from relaycast.verbs.options import File, Json, Keys, Limit, Root, Version
+from relaycast.inputs import parse_keys, parse_root, place_of, read_pairs, read_proof_nodes
+from relaycast.refusal import BadInput
+from relaycast.verbs.options import AlwaysJson, File, Json, Keys, Limit, ProofFile, Root, Version
 
 app = App(name="proof", help="Make, verify and look into storage proofs.")
 
 
 @app.command
-def make(file: File, /, *, key: Keys, state_version: Version = 1) -> ExitCode:
+def make(file: File, /, *, key: Keys, state_version: Version = 1, json: AlwaysJson = False) -> ExitCode:  # noqa: ARG001
     """Print the proof of the keys in the trie that holds the pairs of FILE, as JSON {"root": .., "nodes": [..]}.
 
     A key that the trie does not hold is proven absent.
@@ -30,7 +31,15 @@ def make(file: File, /, *, key: Keys, state_version: Version = 1) -> ExitCode:
 
 
 @app.command
-def verify(file: File, /, *, root: Root, key: Keys, strict: bool = False) -> ExitCode:
+def verify(
+    file: ProofFile,
+    /,
+    *,
+    root: Root,
+    key: Keys,
+    strict: bool = False,
+    json: AlwaysJson = False,  # noqa: ARG001
+) -> ExitCode:
     """Print the values that the proof in FILE proves, null for absence, as JSON {"values": {..}}.
 
     FILE is JSON: a list of nodes, {"nodes": [..]}, the answer of state_getReadProof, or one SCALE hex string.
@@ -57,11 +66,12 @@ def verify(file: File, /, *, root: Root, key: Keys, strict: bool = False) -> Exi
 
 @app.command
 def show(
-    file: File, /, *, root: Root | None = None, key: Keys | None = None, limit: Limit = 200, json: Json = False
+    file: ProofFile, /, *, root: Root | None = None, key: Keys | None = None, limit: Limit = 200, json: Json = False
 ) -> ExitCode:
     """Print a proof node by node, what its bytes are spent on, and what a compact proof would save.
 
-    FILE as in `proof verify`. With --root and --key it also names the nodes that reading the keys does not need.
+    FILE as in `proof verify`. With --key it also names the nodes that reading the keys does not need; --root may be
+    left out where the proof has one root.
 
     Example: relaycast proof make --key 0x01 pairs.json | relaycast proof show -
     """
@@ -71,17 +81,25 @@ def show(
 
     expected = None if root is None else parse_root(root)
     keys = parse_keys(key or [])
-    proof = StorageProof(read_proof_nodes(file))
+    nodes = read_proof_nodes(file)
+    proof = StorageProof(nodes)
     picture = xray(proof, root=expected)
+    if keys and expected is None:
+        if len(picture.roots) != 1:
+            raise BadInput(place_of(file), f"a proof with {len(picture.roots)} roots", "--root beside --key")
+        expected = bytes.fromhex(picture.roots[0][2:])
     verdict: dict[str, Any] = {}
     note = []
+    if len(nodes) > len(proof):
+        verdict["repeated_nodes"] = len(nodes) - len(proof)
+        note = [f"repeated   {verdict['repeated_nodes']:,} of the nodes came before, they are counted once"]
     if expected is not None and keys:
         try:
             verdict["unused"] = [f"0x{node_hash.hex()}" for node_hash in unused_nodes(proof, expected, keys)]
-            note = [f"unused     {', '.join(verdict['unused']) or 'none'}"]
+            note += [f"unused     {', '.join(verdict['unused']) or 'none'}"]
         except ProofError as error:
             verdict["error"] = _described(error)
-            note = [f"not proven {type(error).__name__}: {error}"]
+            note += [f"not proven {type(error).__name__}: {error}"]
     if json:
         print_json(picture, **verdict)
     else:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from relaycast.exit_code import ExitCode
 from relaycast.refusal import BadInput
-from relaycast.scenario import MAX_BLOCKS, Scenario
+from relaycast.scenario import MAX_BLOCKS, MAX_SEED, Scenario
 from relaycast.verbs.options import Json
 from relaycast.verbs.spark_flags import RunEngine, SparkFlags, refuse_spark_flags, run_on_spark
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Blocks = Annotated[int | None, Parameter(name="--blocks", help="relay blocks, instead of the scenario's")]
 Seed = Annotated[int | None, Parameter(name="--seed", help="seed, instead of the scenario's")]
+Verbose = Annotated[bool, Parameter(name="--verbose", help="say of every publisher what its proof bytes are for")]
 Out = Annotated[Path, Parameter(name="--out", help="folder for the files, one folder in it for each run")]
 GenesisFile = Annotated[str | None, Parameter(name="--genesis", help="a raw chain spec to start the relay chain from")]
 
@@ -36,8 +37,9 @@ def demo(
     genesis: GenesisFile = None,
     out: Out = OUT,
     json: Json = False,
+    verbose: Verbose = False,
 ) -> ExitCode:
-    """Run a preset end to end: a summary here, run.json, events.jsonl and report.html in out/.
+    """Run a preset end to end: a summary here, run.json, Parquet tables, events.jsonl and report.html in out/.
 
     Presets: oracle (50 feeds of 16 bytes a block), ring-roots (24 entries of 1,620 and 776 bytes), config-sync (few
     keys that rarely change).
@@ -46,11 +48,13 @@ def demo(
     """
     from relaycast.scenario_file import load_preset  # noqa: PLC0415
 
-    return _simulate(adjusted(load_preset(preset), blocks, seed, genesis), out, json)
+    return _simulate(adjusted(load_preset(preset), blocks, seed, genesis), out, json, verbose)
 
 
 def run(
-    scenario: Annotated[str, Parameter(help="a scenario in TOML, YAML or JSON, or - for TOML on standard input")],
+    scenario: Annotated[
+        str, Parameter(help="a scenario in TOML, YAML or JSON, the name of a preset, or - for TOML on standard input")
+    ],
     /,
     *,
     blocks: Blocks = None,
@@ -58,22 +62,24 @@ def run(
     genesis: GenesisFile = None,
     out: Out = OUT,
     json: Json = False,
+    verbose: Verbose = False,
     engine: RunEngine = "local",
     flags: Annotated[SparkFlags | None, Parameter(name="*")] = None,
 ) -> ExitCode:
-    """Simulate a scenario file: a summary here, run.json, events.jsonl and report.html in out/.
+    """Simulate a scenario file: a summary here, run.json, Parquet tables, events.jsonl and report.html in out/.
 
     Example: relaycast run scenario.toml --blocks 200 --seed 1
+
     Example: relaycast run scenario.toml --blocks 100000 --engine spark --master local[8]
     """
-    from relaycast.scenario_file import load_scenario  # noqa: PLC0415
+    from relaycast.scenario_file import load_named  # noqa: PLC0415
 
-    wanted = adjusted(load_scenario(scenario), blocks, seed, genesis)
+    wanted = adjusted(load_named(scenario, "run"), blocks, seed, genesis)
     if engine == "local":
         refuse_spark_flags(flags)
-        return _simulate(wanted, out, json)
+        return _simulate(wanted, out, json, verbose)
     try:
-        return _told(run_on_spark(wanted, out, flags or SparkFlags()), json)
+        return _told(run_on_spark(wanted, out, flags or SparkFlags()), json, verbose)
     except KeyboardInterrupt:
         print("relaycast: interrupted, the same command goes on from here", file=sys.stderr)
         return ExitCode.INTERRUPTED
@@ -86,7 +92,7 @@ def adjusted(scenario: Scenario, blocks: int | None, seed: int | None, genesis: 
             raise BadInput("--blocks", str(blocks), f"a number from 1 to {MAX_BLOCKS:,}")
         scenario = replace(scenario, blocks=blocks)
     if seed is not None:
-        if not 0 <= seed < 2**63:
+        if not 0 <= seed <= MAX_SEED:
             raise BadInput("--seed", str(seed), "a number from 0 to 2^63 - 1")
         scenario = replace(scenario, seed=seed)
     if genesis is not None:
@@ -94,15 +100,15 @@ def adjusted(scenario: Scenario, blocks: int | None, seed: int | None, genesis: 
     return scenario
 
 
-def _simulate(scenario: Scenario, out: Path, json: bool) -> ExitCode:
+def _simulate(scenario: Scenario, out: Path, json: bool, verbose: bool) -> ExitCode:
     from relaycast.run import simulate  # noqa: PLC0415
 
     with _progress_bar(scenario, shown=sys.stderr.isatty() and not json) as progress:
         finished = simulate(scenario, out=out, progress=progress)
-    return _told(finished, json)
+    return _told(finished, json, verbose)
 
 
-def _told(finished: "Finished", json: bool) -> ExitCode:
+def _told(finished: "Finished", json: bool, verbose: bool) -> ExitCode:
     from relaycast.run import to_json  # noqa: PLC0415
 
     if json:
@@ -110,7 +116,7 @@ def _told(finished: "Finished", json: bool) -> ExitCode:
     else:
         from relaycast.summary import print_summary  # noqa: PLC0415
 
-        print_summary(finished)
+        print_summary(finished, verbose=verbose)
     return ExitCode.FINE if finished.outcome.invariants.ok else ExitCode.INVARIANT_VIOLATED
 
 

@@ -1,5 +1,7 @@
 """The options of verbs that run on Spark, and what they are turned into."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -11,7 +13,8 @@ from relaycast.scenario import MAX_BLOCKS, Scenario
 
 if TYPE_CHECKING:
     from relaycast.run import Finished
-    from relaycast_spark.session import SessionSettings
+    from relaycast_spark.progress import Progress
+    from relaycast_spark.session import SessionSettings, Spark
 
 RunEngine = Annotated[Literal["local", "spark"], Parameter(name="--engine", help="this process, or Spark")]
 Master = Annotated[str | None, Parameter(name="--master", help="where Spark runs: local[4], spark://host:7077, ...")]
@@ -44,6 +47,39 @@ def session_settings(master: str | None, *, ui: bool) -> "SessionSettings":
     from relaycast_spark.session import SessionSettings  # noqa: PLC0415
 
     return SessionSettings(master=master, ui=ui)
+
+
+@contextmanager
+def bulk_session(
+    master: str | None, *, ui: bool, compiled: bool = False
+) -> Iterator[tuple["Spark", "Progress"]]:
+    """Give a Spark session and what shows its progress; raises ``SparkUnavailable``.
+
+    Work that is ``compiled`` finds the kernels in their cache: this process fills it before any worker looks.
+    """
+    from relaycast.bars import stage_progress  # noqa: PLC0415
+    from relaycast_spark.session import require_spark, spark_session  # noqa: PLC0415
+    from relaycast_trie import warm_up  # noqa: PLC0415
+
+    require_spark()
+    if compiled:
+        warm_up()
+    with spark_session(session_settings(master, ui=ui)) as spark, stage_progress() as progress:
+        yield spark, progress
+
+
+def parquet_input(path: Path, place: str) -> None:
+    """Raise ``BadInput`` unless ``path`` is a Parquet file, or a folder of them."""
+    if not path.exists():
+        raise BadInput(f"{place} {path}", "no such file", "a Parquet file or folder")
+    if path.is_dir():
+        if not any(path.glob("*.parquet")):
+            raise BadInput(f"{place} {path}", "a folder without Parquet files", "a Parquet file or folder")
+        return
+    with path.open("rb") as stream:
+        magic = stream.read(4)
+    if magic != b"PAR1":
+        raise BadInput(f"{place} {path}", f"a file that begins with 0x{magic.hex()}", "a Parquet file or folder")
 
 
 def refuse_spark_flags(flags: SparkFlags | None) -> None:

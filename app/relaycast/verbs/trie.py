@@ -1,5 +1,7 @@
 """``relaycast trie``: the root of key-value pairs, and the trie that they make."""
 
+import json as json_text
+
 from cyclopts import App
 
 from relaycast.exit_code import ExitCode
@@ -10,7 +12,7 @@ app = App(name="trie", help="The root of key-value pairs, and the trie that they
 
 
 @app.command
-def root(file: File, /, *, state_version: Version = 1, engine: EngineName = "auto") -> ExitCode:
+def root(file: File, /, *, state_version: Version = 1, engine: EngineName = "auto", json: Json = False) -> ExitCode:
     """Print the 0x root of the trie that holds the pairs of FILE: JSON [["0xkey", "0xvalue"], ...].
 
     Example: echo '[["0x01", "0x02"]]' | relaycast trie root -
@@ -18,7 +20,8 @@ def root(file: File, /, *, state_version: Version = 1, engine: EngineName = "aut
     from relaycast_trie import StateVersion, trie_root  # noqa: PLC0415
 
     pairs = read_pairs(file)
-    print(f"0x{trie_root(pairs, state_version=StateVersion(state_version), engine=engine).hex()}")
+    found = f"0x{trie_root(pairs, state_version=StateVersion(state_version), engine=engine).hex()}"
+    print(json_text.dumps({"root": found}) if json else found)
     return ExitCode.FINE
 
 

@@ -35,6 +35,7 @@ Publications = Annotated[
 PUBLICATION = "0xKEY=0xVALUE or 0xKEY=0xVALUE@TTL"
 
 _SLIP = re.compile(r"^(?P<path>\S+): (?:expected (?P<expected>.+), got (?P<got>.+)|(?P<slip>.+))$", re.DOTALL)
+_VARIANT = re.compile(r"^(?P<type>\w+) has no variant (?P<got>'.*?')(?:, (?P<hint>did you mean .+))?$")
 _REST = re.compile(r"^(?P<count>\d+) bytes left over$")
 _SHORT = re.compile(r"^(?P<wanted>\d+) (?P<what>bytes expected|items announced), (?P<left>\d+)(?: bytes)? left$")
 
@@ -145,6 +146,8 @@ def _refused(message: str, place: str) -> BadInput:
     here = f"{place} at {found['path']}"
     if found["got"] is not None:
         return BadInput(here, found["got"], found["expected"])
+    if variant := _VARIANT.match(found["slip"]):
+        return BadInput(here, variant["got"], f"a variant of {variant['type']} in XCM V5", variant["hint"] or "")
     return BadInput(here, one_line(found["slip"]), "the names and fields of XCM V5")
 
 

@@ -1,0 +1,190 @@
+"""A run's Parquet tables: a row for each block of a subscriber, for each publisher in it, and for each callback.
+
+Law: rows stand in the order of the run, in groups of a fixed number, so that the same records give the same bytes.
+The schema's version and the run's id stand in the metadata. Keys are bytes, parachains and bytes are 64-bit integers.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from relaycast.arrow_columns import column
+from relaycast.outcome import SCHEMA_VERSION
+from relaycast_collator import BlockRecord, Delivery, PublisherAccount
+from relaycast_collator.account_records import COUNTS, TOTALS
+
+ROWS_A_GROUP = 1 << 14
+
+NUMBER, BYTES, TEXT, FLAG = pa.int64(), pa.binary(), pa.string(), pa.bool_()
+
+BLOCKS = pa.schema(
+    [
+        ("block", NUMBER),
+        ("para_id", NUMBER),
+        ("number", NUMBER),
+        ("relay_parent", NUMBER),
+        ("collected_bytes", NUMBER),
+        ("proof_nodes", NUMBER),
+        ("proof_bytes", NUMBER),
+        ("static_nodes", NUMBER),
+        ("static_bytes", NUMBER),
+        ("pruned_unsubscribed_nodes", NUMBER),
+        ("pruned_unsubscribed_bytes", NUMBER),
+        ("own_bytes", NUMBER),
+        ("budget_bytes", NUMBER),
+        ("ref_time", NUMBER),
+        ("proof_size", NUMBER),
+        ("callbacks", NUMBER),
+        ("complete", FLAG),
+        ("cursor_publisher", NUMBER),
+        ("cursor_key", BYTES),
+        ("disabled", pa.list_(NUMBER)),
+        ("panic", TEXT),
+    ]
+)
+"""``block`` is the relay block of simulated time in which the parachain's block ``number`` was built."""
+
+PROOFS = pa.schema(
+    [
+        ("block", NUMBER),
+        ("para_id", NUMBER),
+        ("publisher", NUMBER),
+        ("reason", TEXT),
+        ("nodes", NUMBER),
+        ("node_bytes", NUMBER),
+        ("pruned_nodes", NUMBER),
+        ("pruned_bytes", NUMBER),
+        ("keys", NUMBER),
+        *((name, NUMBER) for name in (*COUNTS, "ref_time", "proof_size")),
+        *((f"{name}_{unit}", NUMBER) for name in TOTALS for unit in ("nodes", "bytes")),
+    ]
+)
+"""What a publisher took of the block: ``nodes`` are those in the proof but for external values (``value_*``).
+
+``reason`` says how the pass left the publisher, and with it why what is not there is not there.
+"""
+
+DELIVERIES = pa.schema(
+    [
+        ("para_id", NUMBER),
+        ("publisher", NUMBER),
+        ("key", BYTES),
+        ("value_bytes", NUMBER),
+        ("ttl", NUMBER),
+        ("when_inserted", NUMBER),
+        ("published_at", NUMBER),
+        ("delivered_at", NUMBER),
+        ("latency_blocks", NUMBER),
+        ("conflated", NUMBER),
+    ]
+)
+
+Row = dict[str, Any]
+
+
+class RunTables:
+    """Writes the tables of one run into ``folder``, to be closed at the end."""
+
+    def __init__(self, folder: Path, run_id: str) -> None:
+        self._blocks = _Table(folder / "blocks.parquet", BLOCKS, run_id)
+        self._proofs = _Table(folder / "proofs.parquet", PROOFS, run_id)
+        self._deliveries = _Table(folder / "deliveries.parquet", DELIVERIES, run_id)
+
+    def add(self, record: BlockRecord) -> None:
+        """Add the rows of one block."""
+        self._blocks.add(block_row(record))
+        for account in () if record.account is None else record.account.publishers:
+            self._proofs.add({"block": record.tick, "para_id": int(record.para_id), **proof_row(account)})
+        for delivery in record.deliveries:
+            self._deliveries.add({"para_id": int(record.para_id), **delivery_row(delivery)})
+
+    def close(self) -> None:
+        """Write what is left."""
+        for table in (self._blocks, self._proofs, self._deliveries):
+            table.close()
+
+    def __enter__(self) -> "RunTables":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Table:
+    def __init__(self, file: Path, schema: pa.Schema, run_id: str) -> None:
+        about = {"relaycast.schema": str(SCHEMA_VERSION), "relaycast.run_id": run_id}
+        self._schema = schema.with_metadata(about)
+        self._writer = pq.ParquetWriter(file, self._schema, compression="zstd")
+        self._rows: list[Row] = []
+
+    def add(self, row: Row) -> None:
+        self._rows.append(row)
+        if len(self._rows) == ROWS_A_GROUP:
+            self._flush()
+
+    def close(self) -> None:
+        if self._rows:
+            self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        columns = [column(field.type, [row.get(field.name) for row in self._rows]) for field in self._schema]
+        self._writer.write_table(pa.Table.from_arrays(columns, schema=self._schema))
+        self._rows.clear()
+
+
+def block_row(record: BlockRecord) -> Row:
+    """Return a block as a row of ``BLOCKS``."""
+    account, cursor = record.account, record.cursor
+    row: Row = {
+        "block": record.tick,
+        "para_id": int(record.para_id),
+        "number": record.number,
+        "relay_parent": record.relay_parent,
+        "collected_bytes": record.collected_bytes,
+        "proof_nodes": record.proof_nodes,
+        "proof_bytes": record.proof_bytes,
+        "static_bytes": record.static_bytes,
+        "own_bytes": record.own_bytes,
+        "budget_bytes": record.budget_bytes,
+        "ref_time": record.consumed.ref_time,
+        "proof_size": record.consumed.proof_size,
+        "callbacks": len(record.deliveries),
+        "complete": record.complete,
+        "cursor_publisher": None if cursor is None else int(cursor[0]),
+        "cursor_key": None if cursor is None else bytes(cursor[1]),
+        "disabled": [int(publisher) for publisher in record.disabled],
+        "panic": record.panic,
+    }
+    if account is not None:
+        row["static_nodes"] = account.static.nodes
+        row["pruned_unsubscribed_nodes"] = account.pruned_unsubscribed.nodes
+        row["pruned_unsubscribed_bytes"] = account.pruned_unsubscribed.node_bytes
+    return row
+
+
+def proof_row(account: PublisherAccount) -> Row:
+    """Return what a publisher took of a block as the rest of a row of ``PROOFS``."""
+    row: Row = account.columns()
+    row["reason"] = row.pop("ending")
+    structure, pruned = account.structure, account.pruned
+    row["nodes"], row["node_bytes"] = structure.nodes, structure.node_bytes
+    row["pruned_nodes"], row["pruned_bytes"] = pruned.nodes, pruned.node_bytes
+    return row
+
+
+def delivery_row(delivery: Delivery) -> Row:
+    """Return a callback as the rest of a row of ``DELIVERIES``."""
+    return {
+        "publisher": int(delivery.publisher),
+        "key": bytes(delivery.key),
+        "value_bytes": len(delivery.entry.value),
+        "ttl": delivery.entry.ttl,
+        "when_inserted": delivery.entry.when_inserted,
+        "published_at": delivery.published_at,
+        "delivered_at": delivery.delivered_at,
+        "latency_blocks": delivery.latency_blocks,
+        "conflated": delivery.conflated,
+    }

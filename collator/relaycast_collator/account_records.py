@@ -1,0 +1,153 @@
+"""The account of a block as a value: nodes and bytes by publisher and by cause.
+
+In tables each total is two columns, ``*_nodes`` and ``*_bytes``.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from relaycast_xcm import ParaId, Weight
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTotals:
+    """A number of nodes and external values, and their bytes."""
+
+    nodes: int = 0
+    node_bytes: int = 0
+
+    def plus(self, node_bytes: int) -> "NodeTotals":
+        """Return the totals with one node more."""
+        return NodeTotals(self.nodes + 1, self.node_bytes + node_bytes)
+
+    def __add__(self, other: "NodeTotals") -> "NodeTotals":
+        return NodeTotals(self.nodes + other.nodes, self.node_bytes + other.node_bytes)
+
+
+NONE = NodeTotals()
+
+
+class Ending(Enum):
+    """How a pass left a publisher."""
+
+    UNCHANGED = "unchanged"
+    """Its child root did not move: nothing below it was read."""
+
+    FINISHED = "finished"
+    CUT_SHORT = "cut short"
+    NOT_REACHED = "not reached"
+    """The budget ended before its turn, or before its child root was known."""
+
+    DISABLED = "disabled"
+    ABSENT = "absent"
+    """The relay chain has no child trie of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublisherAccount:
+    """What one publisher took of one block of a subscriber.
+
+    In the proof are ``top``, ``new``, ``changed``, ``unseen`` and ``value``; beside it ``cached``; and left out of it
+    what was pruned. ``uncacheable`` and ``sibling_bytes`` are parts of ``new``, ``changed`` and ``unseen``.
+    """
+
+    publisher: ParaId
+    ending: Ending = Ending.UNCHANGED
+    keys: int = 0
+    keys_walked: int = 0
+    """Keys that were dealt with in this block, changed or not."""
+
+    keys_changed: int = 0
+    callbacks: int = 0
+    top: NodeTotals = NONE
+    """The relay chain's top trie, on the way to the child root."""
+
+    new: NodeTotals = NONE
+    """Nodes where the old trie, as far as the pass compares with one, has none at that prefix."""
+
+    changed: NodeTotals = NONE
+    """Nodes that stand in for another one at the same prefix."""
+
+    unseen: NodeTotals = NONE
+    """Nodes where the old trie cannot be seen: what was there, or above, is not in the node cache."""
+
+    value: NodeTotals = NONE
+    """External values; a value of at most 32 bytes is inside its node."""
+
+    cached: NodeTotals = NONE
+    """Nodes of the new and of the old trie that were read from the node cache."""
+
+    pruned_unchanged: NodeTotals = NONE
+    pruned_cached: NodeTotals = NONE
+    """Collected and read from the node cache instead."""
+
+    pruned_beyond_budget: NodeTotals = NONE
+    pruned_disabled: NodeTotals = NONE
+    """Collected before it was known that a path is too deep."""
+
+    uncacheable: NodeTotals = NONE
+    """Nodes that the cache policy does not keep."""
+
+    sibling_bytes: int = 0
+    """Bytes of child references that lead to no subscribed key."""
+
+    consumed: Weight = Weight.ZERO
+
+    @property
+    def structure(self) -> NodeTotals:
+        """The nodes of the proof that this publisher took."""
+        return self.top + self.new + self.changed + self.unseen
+
+    @property
+    def proof(self) -> NodeTotals:
+        """What of the proof this publisher took, external values among it."""
+        return self.structure + self.value
+
+    @property
+    def pruned(self) -> NodeTotals:
+        """What was collected for it and left out."""
+        return self.pruned_unchanged + self.pruned_cached + self.pruned_beyond_budget + self.pruned_disabled
+
+    def and_then(self, later: "PublisherAccount") -> "PublisherAccount":
+        """Return the account of several blocks, with the keys and the ending of the last of them."""
+        figures: dict[str, Any] = {name: getattr(self, name) + getattr(later, name) for name in (*TOTALS, *COUNTS)}
+        consumed = self.consumed + later.consumed
+        return PublisherAccount(
+            publisher=self.publisher, ending=later.ending, keys=later.keys, consumed=consumed, **figures
+        )
+
+    def columns(self) -> dict[str, int | str]:
+        """Return the account as a flat row."""
+        row: dict[str, int | str] = {"publisher": int(self.publisher), "ending": self.ending.value, "keys": self.keys}
+        row.update({name: getattr(self, name) for name in COUNTS})
+        row.update(ref_time=self.consumed.ref_time, proof_size=self.consumed.proof_size)
+        for name in TOTALS:
+            totals: NodeTotals = getattr(self, name)
+            row[f"{name}_nodes"], row[f"{name}_bytes"] = totals.nodes, totals.node_bytes
+        return row
+
+
+COUNTS = ("keys_walked", "keys_changed", "callbacks", "sibling_bytes")
+IN_THE_PROOF = ("top", "new", "changed", "unseen", "value")
+PRUNED = ("pruned_unchanged", "pruned_cached", "pruned_beyond_budget", "pruned_disabled")
+TOTALS = (*IN_THE_PROOF, "cached", *PRUNED, "uncacheable")
+
+
+@dataclass(frozen=True, slots=True)
+class BlockAccount:
+    """A whole block: the static keys' nodes, each publisher, and what was collected on no path of a subscribed key."""
+
+    static: NodeTotals
+    publishers: tuple[PublisherAccount, ...]
+    pruned_unsubscribed: NodeTotals = NONE
+
+    @property
+    def proof(self) -> NodeTotals:
+        """The relay proof of the block."""
+        return sum((account.proof for account in self.publishers), self.static)
+
+    @property
+    def pruned(self) -> NodeTotals:
+        """What was collected beside it."""
+        return sum((account.pruned for account in self.publishers), self.pruned_unsubscribed)

@@ -1,0 +1,102 @@
+"""``relaycast bench engine``: a table and the same as JSON; a backend that is not there is left out with its reason."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from command_line import Command, Refused
+from relaycast.engine_bench import MODULES, SIZES, EngineBench, Sheet, peer, py_trie, sheet, yardstick
+from relaycast.engine_bench.peer import FIGURES, HASHLIB_NS, ratio
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time everything by a single call."""
+
+    def single(work: object, **_: object) -> float:
+        assert callable(work)
+        work()
+        return 1e-3
+
+    for name in ("array_engine", "plain_engine", "py_trie"):
+        monkeypatch.setattr(importlib.import_module(f"relaycast.engine_bench.{name}"), "timed", single)
+    monkeypatch.setattr(yardstick, "timed", single)
+
+
+def test_a_table_is_printed_and_the_same_is_written(relaycast: Command, tmp_path: Path) -> None:
+    ended = relaycast(
+        *("bench", "engine", "--sizes", "20", "50", "--values", "40", "--backends", "array", "plain"),
+        *("--json", "engine.json"),
+    )
+    assert (ended.code, ended.err) == (0, "")
+    written = json.loads((tmp_path / "engine.json").read_text())
+    assert {(row["backend"], row["keys"], row["value_bytes"]) for row in written["rows"]} == {
+        (backend, keys, 40) for backend in ("array", "plain") for keys in (20, 50)
+    }
+    for row in written["rows"]:
+        assert f"{row['backend']:11}{row['workload']:40}{row['keys']:>9}" in ended.out
+
+
+def test_what_the_peer_was_measured_with_is_measured_here() -> None:
+    bench = EngineBench(["array"])
+    (one,) = bench.sheets_of([1_000], [32])
+    found = {row.workload: row.peer_ratio for row in one.rows() if row.peer_ratio is not None}
+    assert found.keys() == FIGURES.keys()
+
+
+def test_a_ratio_moves_with_the_speed_of_the_machine() -> None:
+    slow, fast = (ratio("get, ns", 1_000, 32, 100.0, ns) for ns in (2 * HASHLIB_NS, HASHLIB_NS))
+    assert fast == pytest.approx(5.47)
+    assert slow == pytest.approx(10.94)
+    assert ratio("get, ns", 1_001, 32, 100.0, HASHLIB_NS) is None
+    assert {keys for known in peer.FIGURES.values() for keys, _ in known} == set(SIZES)
+
+
+def test_a_folder_called_trie_is_not_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(ROOT)])
+    monkeypatch.delitem(sys.modules, "trie", raising=False)
+    assert "relaycast[bench]" in py_trie.missing()
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_backend_runs_or_says_in_one_line_why_it_cannot(name: str) -> None:
+    reason = importlib.import_module(MODULES[name]).missing()  # type: ignore[index]
+    assert "\n" not in reason
+    if reason:
+        pytest.skip(reason)
+    importlib.import_module(MODULES[name]).run(small := Sheet(40, 33, yardstick.Yardstick(), seed=1))  # type: ignore[index]
+    assert small.rows()
+    assert {row.backend for row in small.rows()} == {name}
+
+
+def test_without_the_oracle_that_backend_is_left_out_and_nothing_checked_is_no_success(
+    relaycast: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("RELAYCAST_ORACLE", str(tmp_path))
+    ended = relaycast("bench", "engine", "--sizes", "20", "--backends", "chopsticks", "--json", "out.json")
+    assert ended.code == 1
+    assert ended.err.startswith("relaycast: bench: chopsticks is left out: ")
+    assert ended.err.count("\n") == 1
+    assert list(json.loads((tmp_path / "out.json").read_text())["left_out"]) == ["chopsticks"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--json", "no/such/folder.json"], "--json"),  # found before the first of many minutes
+        (["--sizes", "3"], "--sizes"),
+        (["--backends", "rust"], "--backends"),
+        (["--values", "0"], "--values"),
+    ],
+)
+def test_bad_options_are_refused_before_anything_runs(refused: Refused, arguments: list[str], named: str) -> None:
+    assert named in refused("bench", "engine", *arguments)
+
+
+def test_blocks_of_a_node_are_counted_up() -> None:
+    assert [sheet.blocks_of([bytes(size)]) for size in (0, 1, 128, 129, 256)] == [1, 1, 1, 2, 2]
