@@ -39,7 +39,7 @@ def test_the_scenario_is_one(tmp_path: Path) -> None:
     assert execute(["run", str(file), "--blocks", "10", "--out", str(tmp_path), "--json"]) == 0
 
 
-@pytest.mark.parametrize("command", re.findall(r"^\$ \./relaycast (\S+(?: [a-z-]+)?)", README, re.MULTILINE))
+@pytest.mark.parametrize("command", re.findall(r"^\$ \./relaycast (\S+(?: [a-z-]+(?=\s))?)", README, re.MULTILINE))
 def test_a_command_that_is_shown_has_a_help_page(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert execute([*command.split(), "--help"]) == 0
     assert f"relaycast {command}".strip() in capsys.readouterr().out

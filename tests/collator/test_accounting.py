@@ -2,8 +2,9 @@
 
 import pickle
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ from relaycast_collator.account_records import IN_THE_PROOF
 from relaycast_collator.accounting import sibling_bytes
 from relaycast_collator.block_checks import account_checks
 from relaycast_pallets import derive_child_info
-from relaycast_pallets.policies import NoCache, Policies, StructureNodes
+from relaycast_pallets.policies import CachePolicy, NoCache, Policies, StructureNodes
 from relaycast_pallets.publisher_walk import SubscribedPaths
 from relaycast_pallets.relay_budget import Remaining
 from relaycast_pallets.subscriber import SubscriberConfig
@@ -41,13 +42,13 @@ OUTSIDE = 400
 """Bytes of a value that stands outside of its node."""
 
 
-def accounted(wanted: dict[int, list[bytes]], **subscriber: object) -> Network:
+def accounted(wanted: Mapping[ParaId, Sequence[bytes]], **subscriber: Any) -> Network:
     """Return a network that keeps accounts; its subscriber wants these keys."""
     net = network(publishers=wanted, subscribers=())
     net.accounting = True
-    net.add_parachain(SUBSCRIBER, **subscriber)  # type: ignore[arg-type]
+    net.add_parachain(SUBSCRIBER, **subscriber)
     for publisher, names in wanted.items():
-        net.subscribe(SUBSCRIBER, publisher, names)
+        net.subscribe(SUBSCRIBER, publisher, list(names))
     return net
 
 
@@ -273,7 +274,8 @@ def sum_of(nodes: Iterable[bytes]) -> NodeTotals:
 @pytest.mark.parametrize("seed", range(6))
 def test_accounts_add_up_over_random_networks(seed: int) -> None:
     lots = random.Random(seed)
-    policies = Policies(cache=lots.choice([StructureNodes(), StructureNodes(200), NoCache()]))
+    caches: list[CachePolicy] = [StructureNodes(), StructureNodes(200), NoCache()]
+    policies = Policies(cache=lots.choice(caches))
     budget = lots.choice([3_000, 6_000, 1 << 20])
     wanted = {PUBLISHER: keys(25), OTHER_PUBLISHER: keys(9, start=20)}
     net = accounted(wanted, policies=policies, budget=EVERYTHING, max_pov_size=budget)

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -106,6 +107,29 @@ def test_of_a_key_that_comes_twice_the_last_value_counts() -> None:
 def test_pairs_come_as_a_mapping_or_in_any_order() -> None:
     held = {bytes([n]): bytes([n]) * n for n in range(40)}
     assert trie_root(held) == trie_root(reversed(held.items())) == trie_root(iter(held.items()))
+
+
+@pytest.mark.parametrize("version", StateVersion)
+def test_a_state_version_may_be_a_plain_number(version: StateVersion) -> None:
+    held = {b"\x01" * 32: bytes(33), b"\x02" * 32: bytes(32)}
+    number = cast("StateVersion", int(version))
+    roots = {trie_root(held, state_version=each, engine="plain") for each in (version, number)}
+    trie = TrieDBMut(MemoryDB(), state_version=number)
+    for key, value in held.items():
+        trie[key] = value
+    assert roots == {trie.commit()}
+
+
+def test_an_unknown_state_version_is_a_slip_of_the_caller() -> None:
+    for held in ({}, {b"key": b"value"}):
+        with pytest.raises(ValueError, match="StateVersion"):
+            trie_root(held, state_version=cast("StateVersion", 2))
+
+
+@pytest.mark.parametrize("held", [{"key": b"value"}, {b"key": "value"}, {7: b"value"}])
+def test_what_is_not_bytes_has_no_root(held: dict[bytes, bytes]) -> None:
+    with pytest.raises(TypeError):
+        trie_root(held, engine="plain")
 
 
 def test_an_unknown_engine_is_a_slip_of_the_caller() -> None:

@@ -234,6 +234,22 @@ def test_nothing_needs_to_be_proven_about_the_empty_trie() -> None:
     assert StorageProof([b"\x00"]).verify(EMPTY_ROOT, [b"key"], strict=True)[b"key"] is None
 
 
+@pytest.mark.parametrize("nodes", [b"bytes are numbers one by one", [7], ["0x00"], [None]])
+def test_a_node_that_is_not_bytes_is_a_slip_of_the_caller(nodes: list[bytes]) -> None:
+    with pytest.raises(TypeError, match="bytes"):
+        StorageProof(nodes)
+
+
+@pytest.mark.parametrize("keys", [b"key", ["key"], [7]])
+def test_keys_that_are_not_bytes_are_a_slip_of_the_caller(keys: list[bytes]) -> None:
+    db, root = build_database({b"key": b"value"}, state_version=StateVersion.V1)
+    proof = StorageProof.generate(db, root, [b"key"])
+    with pytest.raises(TypeError, match="a key is bytes, got"):
+        proof.verify(root, keys)
+    with pytest.raises(TypeError, match="a key is bytes, got"):
+        StorageProof.generate(db, root, keys)
+
+
 def test_only_keys_that_were_asked_for_can_be_read() -> None:
     db, root = build_database({b"key": b"value"}, state_version=StateVersion.V1)
     verified = StorageProof.generate(db, root, [b"key"]).verify(root, [b"key"])

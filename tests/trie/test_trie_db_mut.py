@@ -260,6 +260,25 @@ def test_a_root_of_another_length_is_a_slip_of_the_caller() -> None:
         TrieDBMut(MemoryDB(), b"short")
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "line"),
+    [
+        ("key", b"value", "a key is bytes, got str"),
+        (b"key", "value", "a value is bytes, got str"),
+        (b"key", None, "a value is bytes, got NoneType"),
+    ],
+)
+def test_what_is_not_bytes_is_refused_before_it_is_written(key: bytes, value: bytes, line: str) -> None:
+    trie = TrieDBMut(MemoryDB())
+    trie[b"key"] = b"before"
+    with pytest.raises(TypeError, match=line):
+        trie[key] = value
+    assert trie[b"key"] == b"before"
+    untroubled = TrieDBMut(MemoryDB())
+    untroubled[b"key"] = b"before"
+    assert trie.commit() == untroubled.commit()
+
+
 def test_a_root_that_the_database_lacks_is_refused_at_the_first_read() -> None:
     trie = TrieDBMut(MemoryDB(), bytes(32))
     with pytest.raises(RootMismatch):

@@ -13,8 +13,11 @@ Prefix = tuple[bytes, int | None]
 
 
 def to_nibbles(key: bytes) -> bytes:
-    """Return the path of ``key``: two nibbles a byte, high half first."""
-    return key.hex().encode().translate(_VALUES)
+    """Return the path of ``key``: two nibbles a byte, high half first; ``TypeError`` when it is not bytes."""
+    try:
+        return key.hex().encode().translate(_VALUES)
+    except AttributeError:
+        raise TypeError(f"a key is bytes, got {type(key).__name__}") from None
 
 
 def from_nibbles(path: bytes) -> bytes:

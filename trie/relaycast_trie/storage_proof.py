@@ -28,7 +28,7 @@ class StorageProof:
     __slots__ = ("_repeated", "nodes")
 
     def __init__(self, nodes: Iterable[bytes] = ()) -> None:
-        given = [bytes(node) for node in nodes]
+        given = [node if type(node) is bytes else bytes(memoryview(node)) for node in nodes]
         self.nodes = frozenset(given)
         self._repeated = _first_repeated(given) if len(given) != len(self.nodes) else None
 

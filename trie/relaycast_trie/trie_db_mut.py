@@ -98,6 +98,8 @@ class TrieDBMut:
     def insert(self, key: bytes, value: bytes) -> None:
         """Write ``value`` under ``key``; the same value again changes nothing but, under V1, an inline large value."""
         path = to_nibbles(key)
+        if not isinstance(value, bytes):
+            raise TypeError(f"a value is bytes, got {type(value).__name__}")
         stored: bytes | _NewValue = _NewValue(value) if self.state_version.is_external(value) else value
         if self._top is None:
             self._top = _MutableNode(path, stored)

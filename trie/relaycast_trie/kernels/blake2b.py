@@ -12,7 +12,7 @@ import hashlib
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import binding, ir
+from llvmlite import ir
 from numba import types
 
 from relaycast_trie.kernels.memory import (
@@ -23,6 +23,7 @@ from relaycast_trie.kernels.memory import (
     _address,
     allocating_kernel,
     cgutils,
+    compiled_for,
     copy128,
     copy_padded,
     inlined,
@@ -31,7 +32,7 @@ from relaycast_trie.kernels.memory import (
     store64,
 )
 
-LANES = 8 if binding.get_host_cpu_features().get("avx512f", False) else 4
+LANES = 8 if compiled_for("avx512f") else 4
 BLOCK = 128
 
 IV = (

@@ -50,7 +50,18 @@ JIT = not config.DISABLE_JIT
 CHECKED = bool(config.DISABLE_JIT or config.BOUNDSCHECK)
 """Whether bytes are moved one by one with their indices looked at."""
 
-MASKED = bool(binding.get_host_cpu_features().get("avx512bw", False))
+
+def compiled_for(feature: str) -> bool:
+    """Return whether the CPU that kernels are compiled for has ``feature``.
+
+    That is this machine's, or the one that ``NUMBA_CPU_NAME`` and ``NUMBA_CPU_FEATURES`` describe to numba.
+    """
+    if config.CPU_FEATURES is not None:
+        return f"+{feature}" in config.CPU_FEATURES.split(",")
+    return bool(binding.get_host_cpu_features().get(feature, False))
+
+
+MASKED = compiled_for("avx512bw")
 """Whether the CPU can read up to 64 bytes and no more in one instruction."""
 
 SOURCES = hashlib.blake2b(
