@@ -71,8 +71,8 @@ class RelayChain(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A raw chain spec, its path relative to the scenario file; an almost empty state where it is not given."""
 
     block_seconds: Annotated[float, Meta(gt=0, le=3600)] = 6.0
-    max_pov_bytes: Annotated[int, Meta(ge=1 << 16, le=1 << 30)] = 5_242_880
-    """At least what every block brings along, pub-sub or not, with room to spare."""
+    max_pov_bytes: Annotated[int, Meta(ge=4_096, le=1 << 30)] = 5_242_880
+    """At least about what every block brings along, pub-sub or not."""
 
     pov_percent: Annotated[int, Meta(ge=1, le=100)] = 85
     """Of the maximum that collators use."""
