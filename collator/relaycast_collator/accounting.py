@@ -121,6 +121,7 @@ class _Book:
         if self.child_root is None or not pruned:
             return
         ending, done_before = self.ending, self._done_before()
+        sizes: dict[str, list[int]] = {}
         for node_hash, low, high in spans(self.view.subscribed, self.child_root, nodes):
             node_bytes = pruned.pop(node_hash, None)
             if node_bytes is None:
@@ -133,7 +134,9 @@ class _Book:
                 name = "pruned_beyond_budget"
             else:
                 name = "pruned_unchanged"
-            self.enter(name, node_bytes)
+            sizes.setdefault(name, []).append(node_bytes)
+        for name, found in sizes.items():
+            self.sums[name] = self.sums.get(name, NodeTotals()) + _total(found)
 
     def close(self, callbacks: int) -> PublisherAccount:
         """Return the account."""

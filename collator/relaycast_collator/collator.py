@@ -51,7 +51,7 @@ class Collator:
     ) -> Collation:
         """Prepare a block on ``relay_parent``: collect, then prune within the budget that messages leave."""
         system = self.parachain.parachain_system
-        request = system.subscriber.relay_keys()
+        request = system.relay_keys_to_prove()
         collected = collect_relay_storage_proof(self.relay_chain, relay_parent, system.static_keys(), request)
         data = PersistedValidationData(
             self.parachain.head.encode(), relay_parent.number, relay_parent.state_root, self.max_pov_size
