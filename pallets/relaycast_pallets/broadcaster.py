@@ -32,6 +32,7 @@ from relaycast_pallets.frame import AccountId, Origin, System, ensure_parachain,
 from relaycast_pallets.published_entry import INFINITE, PublishedEntry, value_bytes
 from relaycast_pallets.published_keys import KEY_BYTES
 from relaycast_pallets.publisher_trie import derive_child_info
+from relaycast_pallets.state import State
 from relaycast_pallets.ttl_expiration import expire_keys
 from relaycast_xcm.primitives import LOWEST_PUBLIC_ID, U32_MAX, BlockCount, ParaId, Weight
 
@@ -42,11 +43,15 @@ PUBLISHER_DEPOSIT = HoldReason("Broadcaster", "PublisherDeposit", pallet_index=2
 
 
 class Broadcaster:
-    """The pallet over one chain's ``system`` and ``balances``."""
+    """The pallet over one chain's ``system`` and ``balances``; a chain of its own, at block 0, where none is given."""
 
-    def __init__(self, system: System, balances: Balances, *, config: BroadcasterConfig = POLKADOT) -> None:
+    def __init__(
+        self, system: System | None = None, balances: Balances | None = None, *, config: BroadcasterConfig = POLKADOT
+    ) -> None:
+        if system is None:
+            system = System(State()) if balances is None else balances.system
         self.system = system
-        self.balances = balances
+        self.balances = Balances(system) if balances is None else balances
         self.config = config
         self.storage = BroadcasterStorage(system.state, ttl_key_hasher=config.ttl_key_hasher)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from relaycast_pallets.frame import System
 from relaycast_pallets.proof_processing import Demand, ProcessingMode, ProofProcessingResult, process_proof
 from relaycast_pallets.relay_budget import Abridged, BudgetPolicy, PovUsage, Remaining
+from relaycast_pallets.relay_proof_request import RelayProofRequest
 from relaycast_pallets.subscriber import Subscriber
 from relaycast_pallets.tracked_proof import TrackedProof
 from relaycast_pallets.well_known_keys import static_relay_keys
@@ -112,6 +113,10 @@ class ParachainSystem:
     def static_keys(self) -> tuple[bytes, ...]:
         """Return the relay chain keys that every proof covers."""
         return static_relay_keys(self.para_id)
+
+    def relay_keys_to_prove(self) -> RelayProofRequest:
+        """Return what a proof covers besides: the subscribed keys of every publisher that is not disabled."""
+        return self.subscriber.relay_keys()
 
     def prune(self, inherent: ParachainInherentData, seed: bytes) -> tuple[StorageProof, ProofProcessingResult]:
         """Return what of the inherent's proof the block will read within its budget; writes nothing.

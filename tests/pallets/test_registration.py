@@ -7,6 +7,7 @@ from relaycast_pallets import (
     DRAFT_MOCK,
     AlreadyRegistered,
     BadOrigin,
+    Broadcaster,
     DataPublished,
     InsufficientBalance,
     NotRegistered,
@@ -158,3 +159,15 @@ def test_one_account_may_manage_many_publishers(relay: Relay) -> None:
     relay.broadcaster.deregister_publisher(Origin.signed(ALICE), PARA)
     assert relay.held() == 100
     assert OTHER_PARA in relay.storage.registered_publishers
+
+
+def test_without_a_chain_the_pallet_stands_on_one_of_its_own() -> None:
+    alone, other = Broadcaster(config=DRAFT_MOCK), Broadcaster(config=DRAFT_MOCK)
+    alone.balances.mint(ALICE, 150)
+    alone.register_publisher(Origin.signed(ALICE), PARA)
+    alone.handle_publish(PARA, A, b"value")
+    assert alone.balances.free(ALICE) == 50
+    assert (len(alone.storage.child(PARA)), len(other.storage.child(PARA))) == (1, 0)
+    beside = Broadcaster(balances=alone.balances)
+    assert beside.system is alone.system
+    assert PARA in beside.storage.registered_publishers

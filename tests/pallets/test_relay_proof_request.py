@@ -83,6 +83,7 @@ def test_a_disabled_publisher_is_not_asked_for() -> None:
         world.publish(publisher, [A], value)
     world.storage.disabled_publishers.insert(ALPHA, b"\x00")
     assert list(world.subscriber.relay_keys().by_child_trie()) == [derive_child_info(BETA).storage_key]
+    assert world.parachain.relay_keys_to_prove() == world.subscriber.relay_keys()
     block = world.block()
     assert block.called == [(BETA, A)]
     assert world.root_of(ALPHA) not in block.nodes
