@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from relaycast_collator.account_records import BlockAccount, Ending, NodeTotals, PublisherAccount
 from relaycast_pallets.policies import Policies
-from relaycast_pallets.proof_processing import NodeRead, ProofProcessingResult, PublisherChange, ReadSource
+from relaycast_pallets.processing_result import NodeRead, ProofProcessingResult, PublisherChange, ReadSource
 from relaycast_pallets.publisher_trie import derive_child_info
 from relaycast_pallets.publisher_walk import SubscribedPaths
 from relaycast_pallets.subscriber import Subscriber

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from relaycast_collator.outbox import SentMessage
 from relaycast_collator.parachain import Update
 from relaycast_collator.records import Delivery
-from relaycast_pallets.proof_processing import ProofProcessingResult
+from relaycast_pallets.processing_result import ProofProcessingResult
 from relaycast_pallets.published_entry import PublishedEntry
 from relaycast_pallets.subscriber_plan import PublisherView, SubscriptionChange
 from relaycast_pallets.subscription import SubscribedKey

@@ -23,7 +23,7 @@ from relaycast_pallets.broadcaster_config import POLKADOT, BroadcasterConfig
 from relaycast_pallets.frame import Origin
 from relaycast_pallets.parachain_system import MAX_POV_BYTES, BlockPanicked, ParachainInherentData
 from relaycast_pallets.policies import Policies
-from relaycast_pallets.proof_processing import NodeRead, ProofProcessingResult
+from relaycast_pallets.processing_result import NodeRead, ProofProcessingResult
 from relaycast_pallets.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber import PublisherDisabled, SubscriberConfig
 from relaycast_pallets.subscription import SubscriptionHandler

@@ -47,13 +47,8 @@ from relaycast_pallets.parachain_system import (
     ValidationOutcome,
 )
 from relaycast_pallets.policies import MAX_NODE_BYTES, Policies
-from relaycast_pallets.proof_processing import (
-    NodeRead,
-    ProcessingMode,
-    ProofProcessingResult,
-    ReadSource,
-    process_proof,
-)
+from relaycast_pallets.processing_result import NodeRead, ProofProcessingResult, ReadSource
+from relaycast_pallets.proof_processing import ProcessingMode, process_proof
 from relaycast_pallets.published_entry import INFINITE, PublishedEntry
 from relaycast_pallets.publisher_walk import TrieDepthExceeded
 from relaycast_pallets.relay_budget import CumulusSixths, Floor, PovUsage, Remaining, into_abridged

@@ -8,7 +8,8 @@ written or handed on.
 from dataclasses import dataclass
 
 from relaycast_pallets.frame import System
-from relaycast_pallets.proof_processing import Demand, ProcessingMode, ProofProcessingResult, process_proof
+from relaycast_pallets.processing_result import ProofProcessingResult
+from relaycast_pallets.proof_processing import Demand, ProcessingMode, process_proof
 from relaycast_pallets.relay_budget import Abridged, BudgetPolicy, PovUsage, Remaining
 from relaycast_pallets.relay_proof_request import RelayProofRequest
 from relaycast_pallets.subscriber import Subscriber

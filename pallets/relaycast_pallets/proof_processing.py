@@ -10,15 +10,15 @@ against which root, is remembered, so that no change is told twice and none is l
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
 
 from relaycast_pallets.node_cache import PublisherCache, marked_by_base, marked_placements
+from relaycast_pallets.processing_result import Cursor, NodeRead, ProofProcessingResult, PublisherChange, ReadSource
 from relaycast_pallets.publisher_trie import derive_child_info
-from relaycast_pallets.publisher_walk import Placement, PublisherWalk, TrieDepthExceeded
-from relaycast_pallets.subscriber_plan import Bases, PublisherView, SubscriberPlan
+from relaycast_pallets.publisher_walk import PublisherWalk, TrieDepthExceeded
+from relaycast_pallets.subscriber import Subscriber
+from relaycast_pallets.subscriber_plan import Bases, PublisherView
 from relaycast_pallets.subscription import SubscribedKey
 from relaycast_pallets.tracked_proof import TrackedProof, decode_known
 from relaycast_trie.exceptions import InvalidChildRoot
@@ -28,86 +28,12 @@ from relaycast_trie.node import Empty, HashedValue, Leaf, Node
 from relaycast_trie.storage_proof import StorageProof
 from relaycast_xcm.primitives import BlockNumber, ParaId, Weight, WeightMeter
 
-if TYPE_CHECKING:
-    from relaycast_pallets.subscriber import Subscriber
-
-Cursor = tuple[ParaId, SubscribedKey]
-"""The first key that was not dealt with."""
-
 
 class ProcessingMode(Enum):
     """Whether what is found is kept: ``PRUNE`` in the collator, ``VERIFY`` on chain."""
 
     PRUNE = "prune"
     VERIFY = "verify"
-
-
-class ReadSource(Enum):
-    """Where a node came from, and as what."""
-
-    RELAY_TOP = "relay_top"
-    RELAY_NODE = "relay_node"
-    RELAY_VALUE = "relay_value"
-    CACHED_NODE = "cached_node"
-
-    @property
-    def is_relay(self) -> bool:
-        """Whether the bytes come out of the relay state proof."""
-        return self is not ReadSource.CACHED_NODE
-
-
-class NodeRead(NamedTuple):
-    """One read that was paid for; ``publisher`` is ``None`` in the relay chain's top trie."""
-
-    publisher: ParaId | None
-    node_hash: bytes
-    size: int
-    source: ReadSource
-
-
-@dataclass(slots=True)
-class PublisherChange:
-    """What a pass found of one publisher whose root moved, or whose last pass was cut short."""
-
-    para_id: ParaId
-    root: bytes | None
-    """The child root, ``None`` where the relay chain has no such child trie."""
-
-    finished: bool = False
-    disabled_by: TrieDepthExceeded | None = None
-    changed: list[tuple[SubscribedKey, bytes]] = field(default_factory=list)
-    """Keys with their new entries, in the order in which they were read."""
-
-    cache: PublisherCache = field(default_factory=PublisherCache)
-    bases: dict[SubscribedKey, bytes | None] = field(default_factory=dict)
-    """Of a publisher cut short: the root against which each key was last dealt with."""
-
-    keys_walked: int = 0
-    gained: set[Placement] = field(default_factory=set)
-    """Nodes met in the new trie alone; ``lost`` are those met in the old one."""
-
-    lost: set[Placement] = field(default_factory=set)
-    unseen: set[bytes] = field(default_factory=set)
-    """Prefixes where the old trie could not be looked into."""
-
-
-@dataclass(slots=True)
-class ProofProcessingResult:
-    """How a pass ended: ``cursor`` is ``None`` when it is complete."""
-
-    plan: SubscriberPlan
-    cursor: Cursor | None
-    changes: list[PublisherChange]
-    reads: list[NodeRead]
-    consumed: Weight
-
-    @property
-    def is_complete(self) -> bool:
-        return self.cursor is None
-
-    def __repr__(self) -> str:
-        end = "complete" if self.cursor is None else f"incomplete at publisher {self.cursor[0]}"
-        return f"<ProofProcessingResult {end}, {len(self.reads)} reads, {self.consumed}>"
 
 
 Demand = Callable[[ProofProcessingResult], None]
@@ -123,7 +49,7 @@ def process_proof(
     proof: StorageProof | TrackedProof,
     relay_root: bytes,
     meter: WeightMeter,
-    subscriber: "Subscriber",
+    subscriber: Subscriber,
     *,
     seed: bytes = b"",
     relay_parent_number: BlockNumber = 0,
@@ -148,7 +74,7 @@ def process_proof(
 class _Pass:
     """One pass: the work in its order, and every read that it pays for."""
 
-    def __init__(self, proof: TrackedProof, meter: WeightMeter, subscriber: "Subscriber", seed: bytes) -> None:
+    def __init__(self, proof: TrackedProof, meter: WeightMeter, subscriber: Subscriber, seed: bytes) -> None:
         self._proof = proof
         self._meter = meter
         self._plan = subscriber.plan()

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from relaycast_pallets.frame import DispatchError, Event, Origin, System, ensure_root
 from relaycast_pallets.policies import MAX_NODE_BYTES, Policies
-from relaycast_pallets.proof_processing import ProofProcessingResult, PublisherChange
+from relaycast_pallets.processing_result import ProofProcessingResult, PublisherChange
 from relaycast_pallets.published_entry import PublishedEntry
 from relaycast_pallets.publisher_trie import derive_child_info
 from relaycast_pallets.publisher_walk import SubscribedPaths

@@ -1,0 +1,82 @@
+"""What one pass over a relay state proof found: where it ended, what it read, and what moved of each publisher."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from relaycast_pallets.node_cache import PublisherCache
+from relaycast_pallets.publisher_walk import Placement, TrieDepthExceeded
+from relaycast_pallets.subscriber_plan import SubscriberPlan
+from relaycast_pallets.subscription import SubscribedKey
+from relaycast_xcm.primitives import ParaId, Weight
+
+Cursor = tuple[ParaId, SubscribedKey]
+"""The first key that was not dealt with."""
+
+
+class ReadSource(Enum):
+    """Where a node came from, and as what."""
+
+    RELAY_TOP = "relay_top"
+    RELAY_NODE = "relay_node"
+    RELAY_VALUE = "relay_value"
+    CACHED_NODE = "cached_node"
+
+    @property
+    def is_relay(self) -> bool:
+        """Whether the bytes come out of the relay state proof."""
+        return self is not ReadSource.CACHED_NODE
+
+
+class NodeRead(NamedTuple):
+    """One read that was paid for; ``publisher`` is ``None`` in the relay chain's top trie."""
+
+    publisher: ParaId | None
+    node_hash: bytes
+    size: int
+    source: ReadSource
+
+
+@dataclass(slots=True)
+class PublisherChange:
+    """What a pass found of one publisher whose root moved, or whose last pass was cut short."""
+
+    para_id: ParaId
+    root: bytes | None
+    """The child root, ``None`` where the relay chain has no such child trie."""
+
+    finished: bool = False
+    disabled_by: TrieDepthExceeded | None = None
+    changed: list[tuple[SubscribedKey, bytes]] = field(default_factory=list)
+    """Keys with their new entries, in the order in which they were read."""
+
+    cache: PublisherCache = field(default_factory=PublisherCache)
+    bases: dict[SubscribedKey, bytes | None] = field(default_factory=dict)
+    """Of a publisher cut short: the root against which each key was last dealt with."""
+
+    keys_walked: int = 0
+    gained: set[Placement] = field(default_factory=set)
+    """Nodes met in the new trie alone; ``lost`` are those met in the old one."""
+
+    lost: set[Placement] = field(default_factory=set)
+    unseen: set[bytes] = field(default_factory=set)
+    """Prefixes where the old trie could not be looked into."""
+
+
+@dataclass(slots=True)
+class ProofProcessingResult:
+    """How a pass ended: ``cursor`` is ``None`` when it is complete."""
+
+    plan: SubscriberPlan
+    cursor: Cursor | None
+    changes: list[PublisherChange]
+    reads: list[NodeRead]
+    consumed: Weight
+
+    @property
+    def is_complete(self) -> bool:
+        return self.cursor is None
+
+    def __repr__(self) -> str:
+        end = "complete" if self.cursor is None else f"incomplete at publisher {self.cursor[0]}"
+        return f"<ProofProcessingResult {end}, {len(self.reads)} reads, {self.consumed}>"
