@@ -23,7 +23,8 @@ def batch() -> Batch:
 
 
 def frozen(data: bytes) -> bytes:
-    return len(data).to_bytes(8, "little") + pa.compress(data, codec="zstd", asbytes=True)
+    compressed: bytes = pa.compress(data, codec="zstd", asbytes=True)
+    return len(data).to_bytes(8, "little") + compressed
 
 
 def test_a_simulation_goes_on_from_its_checkpoint_as_if_nothing_had_been(batch: Batch) -> None:

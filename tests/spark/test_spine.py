@@ -7,8 +7,10 @@ import pytest
 
 from relaycast.batch import Batch
 from relaycast.scenario import Scenario
+from relaycast_spark.checkpoint import thaw_plainly
+from relaycast_spark.simulated import Advanced
 from relaycast_spark.spine import Segment, spine
-from relaycast_spark.tables import REPLAYED, record_of
+from relaycast_spark.tables import REPLAYED
 from spark.scenarios import MARKET, SCARCE, replayed_apart, replayed_at_once, segments_of
 
 
@@ -22,7 +24,8 @@ def test_segments_replayed_apart_equal_one_run(scenario: Scenario, length: int) 
 
 
 def _as_table(rows: list[dict[str, object]]) -> list[dict[str, object]]:
-    return pa.Table.from_pylist(rows, REPLAYED).to_pylist()
+    table: list[dict[str, object]] = pa.Table.from_pylist(rows, REPLAYED).to_pylist()
+    return table
 
 
 def test_a_scarce_budget_leaves_blocks_incomplete() -> None:
@@ -62,7 +65,7 @@ def test_a_replay_that_ends_elsewhere_says_so() -> None:
 def test_a_block_that_fails_names_itself_and_spares_other_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     segments = segments_of(MARKET, length=4)
 
-    def fails(self: Batch, block: int) -> None:
+    def fails(self: Batch, block: int) -> Advanced:
         if block == 7:
             raise OverflowError("too much")
         return advance(self, block)
@@ -87,7 +90,8 @@ def test_records_come_back_from_their_rows() -> None:
     table = pa.Table.from_pylist(rows, REPLAYED).to_pylist()
     for row in table:
         records = batch.advance(row["block"]).records
-        assert [record_of(subscriber, tick=row["block"]) for subscriber in row["subscribers"]] == records
+        assert thaw_plainly(row["records"]) == records
+        assert [subscriber["para_id"] for subscriber in row["subscribers"]] == [it.para_id for it in records]
     again.add_rows(table)
     assert sum(it.sent for it in again.simulation.published.values()) == 24 * 6
 

@@ -108,6 +108,26 @@ def test_proofs_and_reads_equal_those_of_the_plain_engine(
     assert [trie.get(key) for key in questions] == [held.get(key) for key in questions]
 
 
+@pytest.mark.parametrize(
+    ("held", "gone", "put"),
+    [
+        ({}, [b"gone"], {b"a": b"1", b"bc": b"22"}),  # no strings have no width: the tables grew before any came
+        ({b"a": b"", b"b": b""}, [b"c"], {b"d": b"1"}),  # strings of no bytes say nothing about how many there are
+        ({b"": b"1"}, [b"c"], {b"": b"2", b"d": b"3"}),  # the same among keys
+    ],
+)
+def test_tables_that_grew_take_strings_of_another_width(held: Pairs, gone: list[bytes], put: Pairs) -> None:
+    trie = ArrayTrie.from_pairs(held)
+    trie._mixed = True
+    trie.remove(gone)
+    for key, value in put.items():
+        trie.update([key], [value])
+    for column in (trie._arena.entries.key, trie._arena.entries.value):
+        assert column.width >= 0 or len(column.at) == len(column.size) == len(trie._arena.entries.state)
+    assert dict(trie.items()) == {**held, **put}
+    assert trie.root == plain_root({**held, **put}, StateVersion.V1)
+
+
 @settings(max_examples=150)
 @given(pairs, st.lists(st.tuples(changes, st.booleans()), max_size=6), state_versions, st.integers(0, 3), st.booleans())
 def test_any_sequence_of_changes_keeps_every_version(

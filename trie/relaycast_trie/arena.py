@@ -208,8 +208,9 @@ class Arena:
             hashes = np.zeros(32 * len(self.entries.state), np.uint8)
             self.entries = self.entries._replace(value_hash=hashes)
         counters = self.slots.counters
-        key = _with_room_for(self.entries.key, keys, count, counters, KEY_END)
-        value = _with_room_for(self.entries.value, values, count, counters, VALUE_END)
+        slots = len(self.entries.state)
+        key = _with_room_for(self.entries.key, slots, keys, count, counters, KEY_END)
+        value = _with_room_for(self.entries.value, slots, values, count, counters, VALUE_END)
         self.entries = self.entries._replace(key=key, value=value)
 
     def _own(self) -> None:
@@ -302,13 +303,17 @@ def _lengthened(column: Column, count: int) -> Column:
     return column._replace(at=resized(column.at, count), size=resized(column.size, count))
 
 
-def _with_room_for(column: Column, more: Column, count: int, counters: npt.NDArray[np.int64], end: int) -> Column:
-    """Return a table's column as one that can take the strings of another one too."""
+def _with_room_for(
+    column: Column, slots: int, more: Column, count: int, counters: npt.NDArray[np.int64], end: int
+) -> Column:
+    """Return a column of a table with so many ``slots`` as one that can take the strings of another one too.
+
+    Its data does not tell the number of slots: strings of no bytes have none.
+    """
     if column.width >= 0 and column.width == more.width:
         return column
     if column.width >= 0:
-        slots = len(column.data) // column.width if column.width else len(column.at)
-        column = spread_out(column, max(slots, int(counters[NEXT_ENTRY])))
+        column = spread_out(column, slots)
         counters[end] = len(column.data)
     added = count * more.width if more.width >= 0 else int(more.size[:count].sum())
     if counters[end] + added > len(column.data):

@@ -50,9 +50,7 @@ def session_settings(master: str | None, *, ui: bool) -> "SessionSettings":
 
 
 @contextmanager
-def bulk_session(
-    master: str | None, *, ui: bool, compiled: bool = False
-) -> Iterator[tuple["Spark", "Progress"]]:
+def bulk_session(master: str | None, *, ui: bool, compiled: bool = False) -> Iterator[tuple["Spark", "Progress"]]:
     """Give a Spark session and what shows its progress; raises ``SparkUnavailable``.
 
     Work that is ``compiled`` finds the kernels in their cache: this process fills it before any worker looks.

@@ -1,0 +1,26 @@
+"""Many blocks at once: the emulator as a batch engine on Spark. Importing this starts and needs no Spark.
+
+``session`` and ``stages``, ``schemas`` and ``pipeline`` need PySpark; what workers run needs none.
+"""
+
+from relaycast_spark.exceptions import (
+    CheckpointRefused,
+    InputColumns,
+    JobFailed,
+    SegmentFailed,
+    SparkRefusal,
+    SparkUnavailable,
+    SpineDiverged,
+    WorkFolderInUse,
+)
+
+__all__ = [
+    "CheckpointRefused",
+    "InputColumns",
+    "JobFailed",
+    "SegmentFailed",
+    "SparkRefusal",
+    "SparkUnavailable",
+    "SpineDiverged",
+    "WorkFolderInUse",
+]

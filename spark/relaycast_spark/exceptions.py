@@ -1,0 +1,106 @@
+"""What can keep a batch run from its end: one class for each way.
+
+::
+
+    RelaycastError
+    └── SparkRefusal
+        ├── SparkUnavailable       no PySpark, no Java, or not the right one
+        ├── CheckpointRefused      a checkpoint that is not what its name says, or holds what no checkpoint holds
+        ├── SegmentFailed          a block could not be replayed; the other segments are kept
+        ├── SpineDiverged          a replayed segment does not end where the relay chain's own pass did
+        ├── JobFailed              Spark gave a job up
+        ├── WorkFolderInUse        another process works on the same run
+        └── InputColumns           a table without the columns that a stage reads
+
+Every argument goes to ``super().__init__``, so that errors pickle.
+"""
+
+from relaycast_trie.exceptions import RelaycastError
+
+
+class SparkRefusal(RelaycastError):
+    """Something that keeps a batch run from its end."""
+
+
+class SparkUnavailable(SparkRefusal):
+    """Spark cannot start here: ``lacking`` is what is not there, ``remedy`` is what to do about it."""
+
+    def __init__(self, lacking: str, remedy: str) -> None:
+        super().__init__(lacking, remedy)
+        self.lacking = lacking
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.lacking}: {self.remedy}"
+
+
+class CheckpointRefused(SparkRefusal):
+    """A checkpoint that is not to be loaded, for this ``reason``."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"not a checkpoint of a simulation: {self.reason}"
+
+
+class SegmentFailed(SparkRefusal):
+    """``block`` could not be replayed, for this ``reason``; ``others`` failed beside it."""
+
+    def __init__(self, block: int, reason: str, others: int = 0) -> None:
+        super().__init__(block, reason, others)
+        self.block = block
+        self.reason = reason
+        self.others = others
+
+    def __str__(self) -> str:
+        more = f", and {self.others} more segments failed" if self.others else ""
+        return f"block {self.block:,}: {self.reason}{more}; run again to complete what is missing"
+
+
+class SpineDiverged(SparkRefusal):
+    """The segment up to block ``last`` ends in another state than the pass over the relay chain: a defect of ours."""
+
+    def __init__(self, last: int) -> None:
+        super().__init__(last)
+        self.last = last
+
+    def __str__(self) -> str:
+        return f"the replay up to block {self.last:,} ends in another state than the relay chain did"
+
+
+class JobFailed(SparkRefusal):
+    """Spark gave a job up, for this ``reason``."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class WorkFolderInUse(SparkRefusal):
+    """Another process, ``pid``, works in ``folder``."""
+
+    def __init__(self, folder: str, pid: str) -> None:
+        super().__init__(folder, pid)
+        self.folder = folder
+        self.pid = pid
+
+    def __str__(self) -> str:
+        return f"{self.folder}: process {self.pid} works on the same run"
+
+
+class InputColumns(SparkRefusal):
+    """``place`` has the columns ``found`` where ``expected`` is read."""
+
+    def __init__(self, place: str, found: str, expected: str) -> None:
+        super().__init__(place, found, expected)
+        self.place = place
+        self.found = found
+        self.expected = expected
+
+    def __str__(self) -> str:
+        return f"{self.place}: got the columns {self.found or 'none'}, expected {self.expected}"

@@ -1,0 +1,143 @@
+"""A batch run: the spine goes ahead in this process, and Spark replays the segments behind it, side by side.
+
+Every segment is a job of its own, handed in as soon as the spine has passed it, so that no worker waits for a wave to
+fill. What comes back goes to the work folder; memory holds as many segments as there are workers, and few more.
+"""
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from relaycast_spark import tables
+from relaycast_spark.checkpoint import thaw
+from relaycast_spark.exceptions import SegmentFailed, SpineDiverged
+from relaycast_spark.progress import Progress, Unseen
+from relaycast_spark.replay import Replay, rows_to_batch
+from relaycast_spark.session import reason_of
+from relaycast_spark.simulated import Simulated
+from relaycast_spark.spine import Segment, spine
+from relaycast_spark.stages import replayed
+from relaycast_spark.work_folder import WorkFolder
+
+SPINE, REPLAY = "relay chain", "replayed"
+AHEAD = 2
+"""Segments that wait for a free worker; further the spine does not run ahead."""
+
+MOST_SEGMENT_BLOCKS = 250
+
+
+@dataclass(slots=True)
+class BatchRun:
+    """``blocks`` blocks of ``simulation``, in segments; ``fail_fast`` gives up at the first block that fails."""
+
+    spark: SparkSession
+    folder: WorkFolder
+    blocks: int
+    segment_blocks: int
+    keep_proofs: bool = False
+    fail_fast: bool = False
+    progress: Progress = field(default_factory=Unseen)
+    _failed: list[SegmentFailed] = field(default_factory=list)
+
+    def run(self, simulation: Simulated) -> Simulated:
+        """Complete the run and return the simulation at its end; ``simulation`` stands before block 1.
+
+        Raises ``SegmentFailed`` when a block could not be replayed, after all the others were, and ``SpineDiverged``.
+        """
+        self.progress.begin(SPINE, self.blocks)
+        self.progress.begin(REPLAY, self.blocks, done=self.folder.done_blocks)
+        group = f"relaycast-{os.getpid()}"
+        workers = max(1, self.spark.sparkContext.defaultParallelism)
+        with ThreadPoolExecutor(max_workers=workers, thread_name_prefix="segment") as pool:
+            under_way: dict[Future[pa.Table], Segment] = {}
+            try:
+                simulation, segments = self._begin(simulation)
+                for segment in segments:
+                    while len(under_way) >= workers + AHEAD:
+                        self._collect(under_way)
+                    under_way[pool.submit(self._replay, segment, group)] = segment
+                while under_way:
+                    self._collect(under_way)
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                with suppress(Exception):
+                    self.spark.sparkContext.cancelJobGroup(group)
+                raise
+        if self._failed:
+            first = min(self._failed, key=lambda failure: failure.block)
+            raise SegmentFailed(first.block, first.reason, len(self._failed) - 1)
+        return simulation
+
+    def _begin(self, simulation: Simulated) -> tuple[Simulated, Iterator[Segment]]:
+        """Return the simulation where the spine goes on, and the segments that are to be replayed."""
+        folder, newest = self.folder, self.folder.newest
+        if 0 not in folder.entries:
+            newest = None
+        if newest is not None:
+            entry = folder.segment(newest)
+            simulation, done = thaw(entry.checkpoint), entry.first - 1
+        else:
+            row = Replay(simulation, segment=0, keep_proofs=self.keep_proofs).block(1)
+            if 0 not in folder.entries:
+                folder.keep(0, pa.Table.from_batches([rows_to_batch([row])]))
+                self.progress.advance(REPLAY, 1)
+            done = 1
+        self.progress.advance(SPINE, done)
+        return simulation, self._segments(simulation, done, newest)
+
+    def _segments(self, simulation: Simulated, done: int, newest: int | None) -> Iterator[Segment]:
+        for number in self.folder.waiting():
+            if number != newest:
+                yield self.folder.segment(number)
+        for segment in spine(simulation, done=done, blocks=self.blocks, segment_blocks=self.segment_blocks):
+            self.progress.advance(SPINE, segment.last - segment.first + 1)
+            known = self.folder.entries.get(segment.number)
+            if known is not None and known.closing not in {"", segment.closing.hex()}:
+                raise SpineDiverged(segment.last)
+            self.folder.note(segment)
+            if known is None or not known.file:
+                yield segment
+
+    def _replay(self, segment: Segment, group: str) -> pa.Table:
+        """Replay one segment on a worker: a job with one task."""
+        self.spark.sparkContext.setJobGroup(group, f"blocks {segment.first}-{segment.last}", interruptOnCancel=True)
+        row = {
+            "segment": segment.number,
+            "first": segment.first,
+            "last": segment.last,
+            "checkpoint": segment.checkpoint,
+            "closing": segment.closing,
+        }
+        frame = self.spark.createDataFrame(pa.Table.from_pylist([row], tables.SEGMENTS))
+        table: pa.Table = replayed(frame, keep_proofs=self.keep_proofs).toArrow()
+        return table.cast(tables.REPLAYED)
+
+    def _collect(self, under_way: dict[Future[pa.Table], Segment]) -> None:
+        """Wait for a segment and keep it; one in which a block failed is noted."""
+        finished, _ = wait(under_way, return_when=FIRST_COMPLETED)
+        for future in finished:
+            segment = under_way.pop(future)
+            try:
+                table = future.result()
+            except Exception as error:
+                failure = SegmentFailed(segment.first, reason_of(error))
+            else:
+                errors = table.column("error").drop_null()
+                if not len(errors):
+                    self.folder.keep(segment.number, table)
+                    self.progress.advance(REPLAY, segment.last - segment.first + 1)
+                    continue
+                failure = SegmentFailed(table.column("block")[-1].as_py(), errors[0].as_py())
+            if self.fail_fast:
+                raise failure
+            self._failed.append(failure)
+
+
+def segment_length(blocks: int, workers: int) -> int:
+    """Return how many blocks make a segment: four segments a worker, none too long to be lost in a kill."""
+    return max(1, min(MOST_SEGMENT_BLOCKS, -(-(blocks - 1) // (4 * workers))))

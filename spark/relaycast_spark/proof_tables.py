@@ -1,0 +1,252 @@
+"""The worker's half of the proof stages: tables of proofs made and verified by the compiled engine. No Spark.
+
+A table of proofs has the columns ``root``, ``keys`` and ``nodes``, or ``proof`` as SCALE in place of ``nodes``; what
+else is in it stays. Work is done a batch at a time: no row is looked at alone unless something is wrong with it.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from relaycast_spark.exceptions import InputColumns
+from relaycast_trie import ArrayTrie, CodecError, StateVersion, StorageProof, warm_up
+from relaycast_trie.columns import MAX_KEY_BYTES
+from relaycast_trie.proof_columns import verify_columns
+
+Batches = Iterator[pa.RecordBatch]
+Ints = npt.NDArray[np.int64]
+
+ROOT, KEYS, NODES, PROOF = "root", "keys", "nodes", "proof"
+LIST = pa.list_(pa.binary())
+
+VALID = "valid"
+UNREADABLE = "UnreadableRow"
+"""The verdict on a row in which something is missing or has no fitting size."""
+
+VERDICTS = pa.schema(
+    [
+        ("verdict", pa.string()),
+        ("message", pa.string()),
+        ("proof_bytes", pa.int64()),
+        ("node_count", pa.int64()),
+        ("key_count", pa.int64()),
+        ("present", pa.int64()),
+    ]
+)
+"""What is added: ``valid`` or the kind of failure, and what there is to say of it; ``present`` counts keys found."""
+
+PROOFS = pa.schema([("id", pa.int64()), (ROOT, pa.binary()), (KEYS, LIST), (NODES, LIST)])
+
+
+@dataclass(frozen=True, slots=True)
+class TrieTable:
+    """The keys and values of a trie in columns, to be sent to workers."""
+
+    keys: tuple[npt.NDArray[np.uint8], Ints]
+    values: tuple[npt.NDArray[np.uint8], Ints]
+    state_version: StateVersion = StateVersion.V1
+
+    @classmethod
+    def of(cls, keys: pa.Array, values: pa.Array, *, state_version: StateVersion = StateVersion.V1) -> "TrieTable":
+        """Return the table of two binary columns."""
+        return cls(_strings(keys), _strings(values), state_version)
+
+    def build(self) -> ArrayTrie:
+        """Return the trie."""
+        return ArrayTrie.from_arrays(self.keys, self.values, state_version=self.state_version)
+
+    def key(self, number: int) -> bytes:
+        data, offsets = self.keys
+        return data[offsets[number] : offsets[number + 1]].tobytes()
+
+    def __len__(self) -> int:
+        return len(self.keys[1]) - 1
+
+
+def verified_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the columns of the verdicts on a table of proofs; raises ``InputColumns`` when it is none."""
+    names = set(schema.names)
+    if not {ROOT, KEYS} <= names or not names & {NODES, PROOF}:
+        raise InputColumns("the proofs", ", ".join(schema.names), f"{ROOT}, {KEYS} and {NODES} (or {PROOF})")
+    kinds = {ROOT: pa.binary(), KEYS: LIST, NODES: LIST, PROOF: pa.binary()}
+    for name, kind in kinds.items():
+        if name in names and not _fits(schema.field(name).type, kind):
+            raise InputColumns("the proofs", f"{name} as {schema.field(name).type}", f"{name} as {kind}")
+    taken = names & set(VERDICTS.names)
+    if taken:
+        raise InputColumns("the proofs", ", ".join(sorted(taken)), "other names than those of the verdicts")
+    return pa.schema([field for field in schema if field.name not in {KEYS, NODES, PROOF}] + list(VERDICTS))
+
+
+def verify_batches(batches: Batches, *, strict: bool = False) -> Batches:
+    """Verify tables of proofs and give them back with verdicts, without keys and nodes."""
+    warm_up()
+    for batch in batches:
+        yield verify_batch(batch, strict=strict)
+
+
+def verify_batch(batch: pa.RecordBatch, *, strict: bool = False) -> pa.RecordBatch:
+    """Return the verdicts on one batch of proofs."""
+    schema = verified_schema(batch.schema)
+    count = batch.num_rows
+    nodes, spoiled = _nodes_of(batch)
+    keys, roots = batch.column(KEYS).cast(LIST), batch.column(ROOT).cast(pa.binary())
+    readable = _readable(roots, keys, nodes) & ~spoiled
+    proofs = pa.RecordBatch.from_arrays([roots, keys, nodes], [ROOT, KEYS, NODES]).filter(pa.array(readable))
+    node_strings, node_ends = _lists(proofs.column(NODES))
+    key_strings, key_ends = _lists(proofs.column(KEYS))
+    root_data, root_offsets = _strings(proofs.column(ROOT))
+    matrix = root_data[root_offsets[0] : root_offsets[-1]].reshape(-1, 32)
+    verdicts = verify_columns(matrix, node_strings, node_ends, key_strings, key_ends, strict=strict)
+    verdict = np.where(readable, VALID, UNREADABLE).astype(object)
+    message = np.where(readable, "", "a root of 32 bytes, keys and a proof, none of them null").astype(object)
+    rows = np.flatnonzero(readable)
+    for number, error in verdicts.errors.items():
+        verdict[rows[number]], message[rows[number]] = type(error).__name__, str(error)
+    bytes_before = node_strings[1][node_ends]
+    figures = {
+        "proof_bytes": bytes_before[1:] - bytes_before[:-1],
+        "node_count": node_ends[1:] - node_ends[:-1],
+        "key_count": key_ends[1:] - key_ends[:-1],
+        "present": verdicts.present,
+    }
+    columns: dict[str, pa.Array] = {name: batch.column(name) for name in schema.names if name in batch.schema.names}
+    columns |= {"verdict": pa.array(verdict, pa.string()), "message": pa.array(message, pa.string())}
+    for name, values in figures.items():
+        column = np.zeros(count, np.int64)
+        column[rows] = values
+        columns[name] = pa.array(column)
+    return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def prove_random(
+    batches: Batches, load: Callable[[], TrieTable], *, keys_a_proof: int, seed: int, absent_percent: int = 0
+) -> Batches:
+    """Prove keys drawn for each ``id``: the same for an id whatever batch it comes in.
+
+    ``absent_percent`` of the keys are altered, so that most likely the trie does not hold them.
+    """
+    table, trie = load_trie(load)
+    for batch in batches:
+        ids = np.asarray(batch.column("id").to_numpy(zero_copy_only=False), np.int64)
+        draws = mixed(ids[:, None] * keys_a_proof + np.arange(keys_a_proof), seed)
+        chosen = (draws % np.uint64(len(table))).astype(np.int64)
+        altered = (mixed(draws.astype(np.int64), seed + 1) % np.uint64(100)) < absent_percent
+        keys = [
+            [
+                _altered(table.key(number)) if changed else table.key(number)
+                for number, changed in zip(*row, strict=True)
+            ]
+            for row in zip(chosen.tolist(), altered.tolist(), strict=True)
+        ]
+        yield proved_batch(trie, batch.column("id"), keys)
+
+
+def prove_requests(batches: Batches, load: Callable[[], TrieTable]) -> Batches:
+    """Prove the ``keys`` of each row; ``id`` says which row a proof answers."""
+    _, trie = load_trie(load)
+    for batch in batches:
+        yield proved_batch(trie, batch.column("id"), batch.column(KEYS).to_pylist())
+
+
+def proved_batch(trie: ArrayTrie, ids: pa.Array, keys: list[list[bytes]]) -> pa.RecordBatch:
+    """Return a batch of ``PROOFS`` of these lists of keys."""
+    proofs = [cast(Any, trie.prove(some)).arrays for some in keys]
+    data = np.concatenate([part for part, _ in proofs]) if proofs else np.empty(0, np.uint8)
+    shifts = np.cumsum([0, *(len(part) for part, _ in proofs)])
+    starts = [offsets[:-1] + shift for (_, offsets), shift in zip(proofs, shifts, strict=False)]
+    offsets = np.append(np.concatenate(starts) if starts else np.empty(0, np.int64), len(data)).astype(np.int32)
+    ends = np.cumsum([0, *(len(part) - 1 for _, part in proofs)]).astype(np.int32)
+    values = pa.BinaryArray.from_buffers(
+        pa.binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
+    )
+    nodes = pa.ListArray.from_arrays(pa.array(ends), values)
+    roots = pa.array([trie.root] * len(keys), pa.binary())
+    return pa.RecordBatch.from_arrays([ids.cast(pa.int64()), roots, pa.array(keys, LIST), nodes], schema=PROOFS)
+
+
+def load_trie(load: Callable[[], TrieTable]) -> tuple[TrieTable, ArrayTrie]:
+    """Return a table with its trie, built once a process and kept for the tasks that come after."""
+    warm_up()
+    table = load()
+    known = _TRIES.get(id(table))
+    if known is None or known[0] is not table:
+        _TRIES.clear()
+        known = _TRIES[id(table)] = (table, table.build())
+    return known
+
+
+_TRIES: dict[int, tuple[TrieTable, ArrayTrie]] = {}
+
+
+GOLDEN = 0x9E3779B97F4A7C15
+"""2^64 over the golden ratio."""
+
+
+def mixed(numbers: Ints, seed: int) -> npt.NDArray[np.uint64]:
+    """Return numbers that look random, from numbers that do not (splitmix64)."""
+    state = numbers.astype(np.uint64) + np.uint64((seed + 1) * GOLDEN % 2**64)
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return state ^ (state >> np.uint64(31))
+
+
+def _altered(key: bytes) -> bytes:
+    return key[:-1] + bytes([key[-1] ^ 0xFF]) if key else b"\xff"
+
+
+def _fits(kind: pa.DataType, wanted: pa.DataType) -> bool:
+    if pa.types.is_list(wanted):
+        return (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _fits(kind.value_type, pa.binary())
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
+
+
+def _nodes_of(batch: pa.RecordBatch) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+    """Return the nodes of all proofs, decoded where they are encoded, and in which rows they do not decode."""
+    spoiled = np.zeros(batch.num_rows, np.bool_)
+    if NODES in batch.schema.names:
+        return batch.column(NODES).cast(LIST), spoiled
+    decoded: list[list[bytes] | None] = []
+    for row, proof in enumerate(batch.column(PROOF).to_pylist()):
+        try:
+            decoded.append(None if proof is None else list(StorageProof.decode(proof)))
+        except CodecError:
+            decoded.append(None)
+            spoiled[row] = True
+    return pa.array(decoded, LIST), spoiled
+
+
+def _readable(roots: pa.Array, keys: pa.Array, nodes: pa.Array) -> npt.NDArray[np.bool_]:
+    """Return which rows have a root of 32 bytes, keys that are not too long, and nothing that is null."""
+    sizes = pc.fill_null(pc.equal(pc.binary_length(roots), 32), fill_value=False)
+    readable = sizes.to_numpy(zero_copy_only=False) & keys.is_valid().to_numpy(zero_copy_only=False)
+    readable &= nodes.is_valid().to_numpy(zero_copy_only=False)
+    for lists, longest in ((keys, MAX_KEY_BYTES), (nodes, 2**31 - 1)):
+        lengths = pc.fill_null(pc.binary_length(lists.flatten()), -1).to_numpy(zero_copy_only=False)
+        wrong = (lengths < 0) | (lengths > longest)
+        if wrong.any():
+            readable[pc.list_parent_indices(lists).to_numpy()[wrong]] = False
+    return cast(npt.NDArray[np.bool_], readable)
+
+
+def _lists(column: pa.Array) -> tuple[tuple[npt.NDArray[np.uint8], Ints], Ints]:
+    """Return the strings in a column of lists, and where those of each list start and end."""
+    offsets = column.offsets.to_numpy().astype(np.int64)
+    return _strings(column.flatten()), offsets - offsets[0]
+
+
+def _strings(column: pa.Array) -> tuple[npt.NDArray[np.uint8], Ints]:
+    """Return the bytes of a binary column without nulls, one after another, and where each string starts and ends."""
+    plain = column.cast(pa.large_binary())
+    _, offsets, data = plain.buffers()
+    ends = np.frombuffer(offsets, np.int64)[plain.offset : plain.offset + len(plain) + 1] if offsets else _NONE
+    content = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+    return content, ends
+
+
+_NONE = np.zeros(1, np.int64)

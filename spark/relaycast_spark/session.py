@@ -1,0 +1,195 @@
+"""The Spark session, made in one place: what must be set before Spark starts is set here, or it is said that it is not.
+
+Without PySpark or a Java that fits, ``SparkUnavailable`` says in one line what to install.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from relaycast_spark.exceptions import JobFailed, SparkUnavailable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    Spark = SparkSession
+
+OLDEST_JAVA = 17
+"""Spark 4 runs on Java 17 and later."""
+
+INSTALL_JAVA = "install Java 17 (Debian: apt install openjdk-17-jre-headless), or let JAVA_HOME point to it"
+INSTALL_SPARK = "pip install 'relaycast[spark]'"
+
+LOCAL_ADDRESS = "127.0.0.1"
+
+SETTINGS = {
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.adaptive.coalescePartitions.enabled": "false",  # it folds much work in few rows into one task
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.maxResultSize": "0",
+    "spark.rpc.message.maxSize": "512",
+    "spark.executorEnv.NUMBA_NUM_THREADS": "1",
+    "spark.executorEnv.OMP_NUM_THREADS": "1",
+    "spark.executorEnv.PYTHONHASHSEED": "0",
+}
+
+LOCAL_SETTINGS = {
+    "spark.driver.bindAddress": LOCAL_ADDRESS,
+    "spark.driver.host": LOCAL_ADDRESS,
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # short jobs: half the start time
+}
+"""For a Spark inside this process's machine alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """Where Spark runs: ``master`` as spark-submit takes it, ``None`` for what was submitted with, or this machine."""
+
+    master: str | None = None
+    app_name: str = "relaycast"
+    ui: bool = False
+    extra: tuple[tuple[str, str], ...] = ()
+
+
+def require_spark() -> None:
+    """Raise ``SparkUnavailable`` unless PySpark and a fitting Java are here."""
+    try:
+        import pyspark  # noqa: F401, PLC0415
+    except ImportError:
+        raise SparkUnavailable("PySpark is not installed", INSTALL_SPARK) from None
+    if "SPARK_REMOTE" not in os.environ:
+        require_java()
+
+
+def require_java() -> int:
+    """Return the version of the Java that Spark will use; raises ``SparkUnavailable``."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
+    if java is None:
+        where = f"there is no Java in JAVA_HOME={home}" if home else "there is no Java on the PATH"
+        raise SparkUnavailable(where, INSTALL_JAVA)
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        raise SparkUnavailable(f"{java} does not run", INSTALL_JAVA) from None
+    found = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
+    version = int(found[1]) if found else 0
+    if version < OLDEST_JAVA:
+        got = f"Java {version}" if version else "no Java that says its version"
+        raise SparkUnavailable(f"{java} is {got}, Spark 4 needs {OLDEST_JAVA} or later", INSTALL_JAVA)
+    return version
+
+
+@contextmanager
+def spark_session(settings: SessionSettings | None = None) -> Iterator["SparkSession"]:
+    """Give a session, and stop it at the end unless it was there before.
+
+    Raises ``SparkUnavailable``, and ``JobFailed`` for whatever PySpark raises meanwhile.
+    """
+    require_spark()
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    given = SparkSession.getActiveSession()
+    session = build_session(settings or SessionSettings()) if given is None else given
+    try:
+        yield session
+    except (PySparkException, Py4JError) as error:
+        raise JobFailed(reason_of(error)) from error
+    finally:
+        if given is None:
+            session.stop()
+
+
+def build_session(settings: SessionSettings) -> "SparkSession":
+    """Start Spark; raises ``SparkUnavailable`` when it does not."""
+    from py4j.protocol import Py4JError  # noqa: PLC0415
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    submitted = is_submitted() and settings.master is None
+    master = "that of spark-submit" if submitted else retrying(settings.master or "local[*]")
+    builder = SparkSession.builder.appName(settings.app_name)
+    if not submitted:
+        builder = builder.master(master)
+        for name, value in environment(master).items():
+            os.environ.setdefault(name, value)
+    chosen = SETTINGS | (LOCAL_SETTINGS if is_local(master) else {}) | {"spark.ui.enabled": str(settings.ui).lower()}
+    for name, value in (chosen | dict(settings.extra)).items():
+        builder = builder.config(name, value)
+    with tempfile.TemporaryFile() as said:
+        try:
+            with _stderr_into(said.fileno()):
+                session: SparkSession = builder.getOrCreate()
+        except (PySparkException, Py4JError, RuntimeError, OSError) as error:
+            raise SparkUnavailable(f"Spark does not start with --master {master}", _reason(error, said)) from None
+    return session
+
+
+@contextmanager
+def _stderr_into(descriptor: int) -> Iterator[None]:
+    """Let the JVM that is started meanwhile inherit another standard error: it greets everybody at length."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    os.dup2(descriptor, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def reason_of(error: Exception) -> str:
+    """Return what a failed job says in one line, without the traceback of the machine that it ran on."""
+    lines = [line.strip().removeprefix("Caused by: ") for line in str(error).splitlines() if line.strip()]
+    told = [line for line in lines if "Error: " in line or "Exception: " in line]
+    return (told or lines or [type(error).__name__])[-1 if told else 0]
+
+
+def _reason(error: Exception, said: IO[bytes]) -> str:
+    """Return one line of why Spark did not start: the last that names an error, of what was raised or said."""
+    said.seek(0)
+    lines = [*said.read().decode("utf-8", "replace").splitlines(), *str(error).splitlines()]
+    told = [line.strip() for line in lines if "Exception: " in line or "Error: " in line]
+    return told[-1] if told else type(error).__name__
+
+
+def is_submitted() -> bool:
+    """Whether spark-submit started this process, and its JVM with it: master and environment are its own."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def is_local(master: str) -> bool:
+    """Whether Spark runs inside this process's machine."""
+    return master.startswith("local")
+
+
+def retrying(master: str) -> str:
+    """Return a local master that tries a failed task again, as clusters do: ``local[2]`` alone never would."""
+    plain = re.fullmatch(r"local\[(\d+|\*)\]", master)
+    if master == "local":
+        return "local[1,4]"
+    return f"local[{plain[1]},4]" if plain else master
+
+
+def environment(master: str) -> dict[str, str]:
+    """Return what Spark reads from the environment, as far as nobody has set it."""
+    wanted = {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_CONF_DIR": str(Path(__file__).parent / "conf"),
+    }
+    if is_local(master):
+        wanted["SPARK_LOCAL_IP"] = LOCAL_ADDRESS
+    return wanted

@@ -1,0 +1,36 @@
+"""What a batch run asks of a simulation: that it goes on block by block, and can be put away and taken up again."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from relaycast_collator import BlockRecord, Network
+from relaycast_spark.tables import PublisherCount
+
+
+@dataclass(frozen=True, slots=True)
+class Advanced:
+    """What one relay block brought: subscriber blocks, what was taken of publishers, and the log's lines."""
+
+    records: list[BlockRecord]
+    publishers: list[PublisherCount]
+    events: bytes
+
+
+class Simulated(Protocol):
+    """A network with a workload; everything that follows is decided by its state.
+
+    It must pickle between blocks, but need not before block 1.
+    """
+
+    @property
+    def chains(self) -> Network:
+        """The chains themselves."""
+        ...
+
+    def advance(self, block: int, /) -> Advanced:
+        """Let relay block number ``block`` pass and say what it brought."""
+        ...
+
+    def pass_over(self, block: int, /) -> None:
+        """Let relay block number ``block`` pass without keeping score."""
+        ...

@@ -1,0 +1,130 @@
+"""The pass that goes first: every chain's state, block after block, without a proof being made or checked.
+
+A relay block holds the heads of parachains, and these follow from what they read of the relay chain: no block can be
+built before the one before it. What costs most, collecting, pruning and verifying proofs, leaves no trace in any
+state. The spine leaves it out, reads the relay chain's trie itself, and puts a checkpoint at every segment's begin; the
+segments are then replayed in full, side by side, and each must end where the spine did.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from relaycast_collator import Collation, Collator, Header, Invariants, ParachainBlock, RelayBlock, RelayChain
+from relaycast_pallets.parachain_system import (
+    BlockPanicked,
+    IncompleteBelowLimit,
+    ParachainInherentData,
+    PersistedValidationData,
+    ValidationOutcome,
+)
+from relaycast_pallets.proof_processing import ProcessingMode, process_proof
+from relaycast_pallets.tracked_proof import TrackedProof
+from relaycast_spark.checkpoint import closing_digest, freeze
+from relaycast_spark.garbage import uncollected
+from relaycast_spark.simulated import Simulated
+from relaycast_trie import MemoryDB, StorageProof
+from relaycast_xcm import ParaId, Weight, WeightMeter
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Blocks ``first`` to ``last``, to be replayed from ``checkpoint`` up to the state with the digest ``closing``."""
+
+    number: int
+    first: int
+    last: int
+    checkpoint: bytes
+    closing: bytes
+
+
+class WholeTrie(TrackedProof):
+    """The relay chain's own database in the place of a proof: nothing in it needs to be hashed to be believed."""
+
+    __slots__ = ()
+
+    def __init__(self, db: MemoryDB, relay_root: bytes) -> None:
+        self.nodes = db  # type: ignore[assignment]
+        self.relay_root = relay_root
+        self.accessed = set()
+
+
+class SpineCollator(Collator):
+    """Builds blocks that leave the same state as those of the collator it stands for, with empty proofs."""
+
+    def __init__(self, collator: Collator, relay_chain: RelayChain) -> None:
+        super().__init__(collator.parachain, relay_chain, max_pov_size=collator.max_pov_size)
+        self._db = relay_chain.state.db
+        self._outcome: ValidationOutcome | None = None
+
+    def collate(
+        self,
+        relay_parent: RelayBlock,
+        *,
+        downward_messages: tuple[bytes, ...] = (),
+        horizontal_messages: tuple[bytes, ...] = (),
+    ) -> Collation:
+        """Run the pass of PRUNE over the whole trie."""
+        system, head = self.parachain.parachain_system, self.parachain.head
+        data = PersistedValidationData(head.encode(), relay_parent.number, relay_parent.state_root, self.max_pov_size)
+        inherent = ParachainInherentData(data, (), downward_messages, horizontal_messages)
+        trie = WholeTrie(self._db, relay_parent.state_root)
+        trie.read_static(system.static_keys())
+        abridged = system.budget.share_out(inherent.usage())
+        meter = WeightMeter(Weight(system.ref_time_limit, abridged.pubsub_bytes))
+        result = process_proof(ProcessingMode.PRUNE, trie, trie.relay_root, meter, system.subscriber, seed=head.hash)
+        self._outcome = ValidationOutcome(result, meter, abridged)
+        return Collation(StorageProof(), inherent, result)
+
+    def build(self, collation: Collation) -> ParachainBlock:
+        """Take over what the pass found; raises ``BlockPanicked`` where the block would."""
+        outcome, parachain = self._outcome, self.parachain
+        assert outcome is not None
+        parent, subscriber, result = parachain.head, parachain.subscriber, outcome.result
+        parachain.system.events.take()
+        if result.cursor is not None and outcome.meter.can_consume(subscriber.config.min_weight):
+            raise BlockPanicked(IncompleteBelowLimit(*result.cursor, outcome.meter.remaining()))
+        with parachain.state.transaction():
+            parachain.system.initialize(parent.number + 1, parent_hash=parent.hash)
+            subscriber.apply(result, relay_parent_number=collation.inherent.validation_data.relay_parent_number)
+        parachain.head = Header(parent.hash, parent.number + 1, parachain.state.commit())
+        parachain.kept.settle()
+        updates, events = tuple(subscriber.delivered.updates), tuple(parachain.system.events)
+        return ParachainBlock(parachain.head, collation.inherent, outcome, updates, events, StorageProof())
+
+
+def spine(simulation: Simulated, *, done: int, blocks: int, segment_blocks: int) -> Iterator[Segment]:
+    """Go from block ``done``, at a segment's end, to ``blocks``; the simulation ends where the last segment does.
+
+    Segment 0 is block 1, which whoever prepared the simulation lets pass: what is set up for it need not pickle.
+    """
+    if not done:
+        raise ValueError("the spine begins after block 1")
+    while done < blocks:
+        first, last = done + 1, min(done + segment_blocks, blocks)
+        simulation.chains.invariants = Invariants()
+        checkpoint = freeze(simulation)
+        with _unburdened(simulation), uncollected():
+            for block in range(first, last + 1):
+                simulation.pass_over(block)
+        simulation.chains.invariants = Invariants()
+        yield Segment((first - 2) // segment_blocks + 1, first, last, checkpoint, closing_digest(simulation))
+        done = last
+
+
+@contextmanager
+def _unburdened(simulation: Simulated) -> Iterator[None]:
+    """Let the spine's collators work for a while; those that lie go on themselves."""
+    chains = simulation.chains
+    honest: dict[ParaId, Collator] = {
+        para_id: collator for para_id, collator in chains.collators.items() if collator.tamper is None
+    }
+    chains.collators.update(
+        {para_id: SpineCollator(collator, chains.relay_chain) for para_id, collator in honest.items()}
+    )
+    accounting, chains.accounting = chains.accounting, False
+    try:
+        yield
+    finally:
+        chains.collators.update(honest)
+        chains.accounting = accounting

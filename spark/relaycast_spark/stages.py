@@ -1,0 +1,96 @@
+"""What a replayed run holds, stage by stage: DataFrame to DataFrame, each named by what it adds.
+
+They compose with ``.transform``: ``replayed.transform(verified).transform(summary)``. The first replays segments; the
+others read its rows, here or from the Parquet files that a run keeps.
+"""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from relaycast_spark import schemas
+from relaycast_spark.replay import replay_segments
+
+
+def replayed(segments: DataFrame, *, keep_proofs: bool = False) -> DataFrame:
+    """Replay segments (``tables.SEGMENTS``): one row for each relay block, ``tables.REPLAYED``."""
+
+    def replay(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return replay_segments(batches, keep_proofs=keep_proofs)
+
+    return segments.mapInArrow(replay, schemas.REPLAYED)
+
+
+def publisher_roots(blocks: DataFrame) -> DataFrame:
+    """Return the child root of every publisher whose trie a block changed: para_id, block, child_root."""
+    return blocks.select("block", F.inline("child_roots")).select("para_id", "block", "child_root")
+
+
+def relay_blocks(blocks: DataFrame) -> DataFrame:
+    """Return the relay chain's blocks: block, state_root, header_hash."""
+    return blocks.select("block", "state_root", "header_hash")
+
+
+def proved(blocks: DataFrame) -> DataFrame:
+    """Return what collators collected: a row for each subscriber's block, with the proof where it was kept."""
+    columns = ("relay_parent", "collected_bytes", "collected_hash", "collected")
+    return blocks.transform(_subscribers).select("block", "subscriber", *columns)
+
+
+def pruned(blocks: DataFrame) -> DataFrame:
+    """Return what they handed over of it, after pruning."""
+    columns = ("relay_parent", "proof_bytes", "proof_nodes", "static_bytes", "pruned_hash", "pruned")
+    return blocks.transform(_subscribers).select("block", "subscriber", *columns)
+
+
+def verified(blocks: DataFrame) -> DataFrame:
+    """Return what the subscriber's chain made of it: verdict, weight, callbacks, bytes by where they came from."""
+    rows = blocks.transform(_subscribers)
+    return rows.select(
+        "block",
+        "subscriber",
+        F.when(F.col("panic").isNull(), F.lit("valid")).otherwise(F.col("panic")).alias("verdict"),
+        "complete",
+        "proof_bytes",
+        "static_bytes",
+        "own_bytes",
+        "budget_bytes",
+        "ref_time",
+        "proof_size",
+        F.size("deliveries").alias("callbacks"),
+        F.map_from_entries(F.transform("reads", _source_and_bytes)).alias("read_bytes"),
+        "disabled",
+        "head_hash",
+    )
+
+
+def deliveries(blocks: DataFrame) -> DataFrame:
+    """Return every callback: which value reached whom, when it was published and when it arrived."""
+    rows = blocks.transform(_subscribers).select("block", "subscriber", F.inline("deliveries"))
+    return rows.withColumn("latency_blocks", F.col("delivered_at") - F.col("published_at"))
+
+
+def summary(blocks: DataFrame) -> DataFrame:
+    """Return one row for each subscriber of ``verified`` blocks: how many, how large, how complete."""
+    return (
+        blocks.groupBy("subscriber")
+        .agg(
+            F.count("*").alias("blocks"),
+            F.sum("callbacks").alias("callbacks"),
+            F.sum("proof_bytes").alias("proof_bytes"),
+            F.max("proof_bytes").alias("proof_bytes_max"),
+            F.sum(F.when(F.col("complete"), 0).otherwise(1)).alias("incomplete_blocks"),
+            F.sum(F.when(F.col("verdict") == "valid", 0).otherwise(1)).alias("panics"),
+        )
+        .orderBy("subscriber")
+    )
+
+
+def _subscribers(blocks: DataFrame) -> DataFrame:
+    return blocks.select("block", F.inline("subscribers")).withColumnRenamed("para_id", "subscriber")
+
+
+def _source_and_bytes(read: Column) -> Column:
+    return F.struct(read["source"], read["proof_bytes"])

@@ -1,0 +1,171 @@
+"""The tables of a batch run, as Arrow schemas, and the way from the collator's records to rows.
+
+One row is one relay block with all that was built on the block before it. Beside the columns that anyone can query it
+holds the records themselves, from which the run's own files are written. Numbers are signed 64-bit, for Spark knows no
+others.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from relaycast_collator import BlockRecord, Collation, Delivery, Violation
+from relaycast_trie import StorageProof, blake2_256
+from relaycast_xcm import ParaId
+
+Row = dict[str, Any]
+
+
+def _list_of(**fields: pa.DataType) -> pa.DataType:
+    return pa.list_(pa.struct([pa.field(name, kind) for name, kind in fields.items()]))
+
+
+NUMBER, BYTES, TEXT, FLAG = pa.int64(), pa.binary(), pa.string(), pa.bool_()
+
+DELIVERIES = _list_of(
+    publisher=NUMBER,
+    key=BYTES,
+    value=BYTES,
+    ttl=NUMBER,
+    when_inserted=NUMBER,
+    published_at=NUMBER,
+    delivered_at=NUMBER,
+    conflated=NUMBER,
+)
+
+READS = _list_of(source=TEXT, nodes=NUMBER, proof_bytes=NUMBER)
+
+SUBSCRIBERS = _list_of(
+    para_id=NUMBER,
+    number=NUMBER,
+    relay_parent=NUMBER,
+    collected_bytes=NUMBER,
+    collected_hash=BYTES,
+    collected=BYTES,
+    proof_bytes=NUMBER,
+    proof_nodes=NUMBER,
+    pruned_hash=BYTES,
+    pruned=BYTES,
+    static_bytes=NUMBER,
+    own_bytes=NUMBER,
+    reads=READS,
+    budget_bytes=NUMBER,
+    ref_time=NUMBER,
+    proof_size=NUMBER,
+    complete=FLAG,
+    cursor_publisher=NUMBER,
+    cursor_key=BYTES,
+    deliveries=DELIVERIES,
+    disabled=pa.list_(NUMBER),
+    panic=TEXT,
+    head_hash=BYTES,
+)
+"""One block of a subscriber; ``collected`` and ``pruned`` are the proofs as SCALE where they are asked for."""
+
+PUBLISHERS = _list_of(para_id=NUMBER, sent=NUMBER, published=NUMBER, refused=NUMBER, value_bytes=NUMBER)
+"""What the relay block took of each publisher."""
+
+CHILD_ROOTS = _list_of(para_id=NUMBER, child_root=BYTES)
+"""Of publishers whose trie changed: its root, or null where nothing is left in it."""
+
+VIOLATIONS = _list_of(invariant=TEXT, tick=NUMBER, para_id=NUMBER, seen=TEXT)
+
+REPLAYED = pa.schema(
+    [
+        ("segment", NUMBER),
+        ("block", NUMBER),
+        ("state_root", BYTES),
+        ("header_hash", BYTES),
+        ("child_roots", CHILD_ROOTS),
+        ("publishers", PUBLISHERS),
+        ("subscribers", SUBSCRIBERS),
+        ("records", BYTES),
+        ("events", BYTES),
+        ("checked", NUMBER),
+        ("violated", NUMBER),
+        ("violations", VIOLATIONS),
+        ("error", TEXT),
+    ]
+)
+"""One relay block; ``error`` says why it could not be replayed, and then the rest is null.
+
+``records`` are the ``BlockRecord`` of its subscribers, frozen; ``events`` lines of the event log.
+"""
+
+SEGMENTS = pa.schema(
+    [("segment", NUMBER), ("first", NUMBER), ("last", NUMBER), ("checkpoint", BYTES), ("closing", BYTES)]
+)
+"""What a worker starts from: blocks ``first`` to ``last``, the state before them, and a digest of that after them."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublisherCount:
+    """What one relay block took of one publisher."""
+
+    para_id: int
+    sent: int
+    published: int
+    refused: int
+    value_bytes: int
+
+
+def row_of(record: BlockRecord, collation: Collation, head_hash: bytes, *, keep_proofs: bool) -> Row:
+    """Return a subscriber's block as a row, with the proofs themselves where ``keep_proofs``."""
+    collected, pruned = collation.collected.encode(), StorageProof(collation.inherent.relay_chain_state).encode()
+    return {
+        "para_id": int(record.para_id),
+        "number": record.number,
+        "relay_parent": record.relay_parent,
+        "collected_bytes": record.collected_bytes,
+        "collected_hash": blake2_256(collected),
+        "collected": collected if keep_proofs else None,
+        "proof_bytes": record.proof_bytes,
+        "proof_nodes": record.proof_nodes,
+        "pruned_hash": blake2_256(pruned),
+        "pruned": pruned if keep_proofs else None,
+        "static_bytes": record.static_bytes,
+        "own_bytes": record.own_bytes,
+        "reads": [
+            {"source": source, "nodes": totals.nodes, "proof_bytes": totals.proof_bytes}
+            for source, totals in record.reads.items()
+        ],
+        "budget_bytes": record.budget_bytes,
+        "ref_time": record.consumed.ref_time,
+        "proof_size": record.consumed.proof_size,
+        "complete": record.complete,
+        "cursor_publisher": None if record.cursor is None else int(record.cursor[0]),
+        "cursor_key": None if record.cursor is None else bytes(record.cursor[1]),
+        "deliveries": [_delivery_row(delivery) for delivery in record.deliveries],
+        "disabled": [int(publisher) for publisher in record.disabled],
+        "panic": record.panic,
+        "head_hash": head_hash,
+    }
+
+
+def violation_row(violation: Violation) -> Row:
+    """Return a violated invariant as a row."""
+    return {
+        "invariant": violation.invariant,
+        "tick": violation.tick,
+        "para_id": int(violation.para_id),
+        "seen": violation.seen,
+    }
+
+
+def violation_of(row: Row) -> Violation:
+    """Return the violation that ``violation_row`` made a row of."""
+    return Violation(row["invariant"], row["tick"], ParaId(row["para_id"]), row["seen"])
+
+
+def _delivery_row(delivery: Delivery) -> Row:
+    return {
+        "publisher": int(delivery.publisher),
+        "key": bytes(delivery.key),
+        "value": delivery.entry.value,
+        "ttl": delivery.entry.ttl,
+        "when_inserted": delivery.entry.when_inserted,
+        "published_at": delivery.published_at,
+        "delivered_at": delivery.delivered_at,
+        "conflated": delivery.conflated,
+    }

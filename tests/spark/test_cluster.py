@@ -1,0 +1,140 @@
+"""A standalone master with two workers on loopback, an executor killed in mid-run, and the folder of a local run.
+
+They are started from the classes that PySpark itself brings; nothing else is installed.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from relaycast.run import simulate
+from relaycast.scenario_file import load_scenario
+from relaycast_spark.exceptions import SparkUnavailable
+from relaycast_spark.session import require_spark
+from spark.scenarios import contents
+
+pytestmark = pytest.mark.slow
+
+SCENARIO = 'extends = "oracle"\nblocks = 200\n'
+
+PATIENCE = 240
+"""Seconds until something must have come about."""
+
+
+@contextmanager
+def daemon(name: str, log: Path, *arguments: str) -> Iterator[None]:
+    """Run one of Spark's daemons for a while; it and what it started end with the ``with`` block."""
+    import pyspark  # noqa: PLC0415
+
+    spark_class = Path(pyspark.__file__).parent / "bin" / "spark-class"
+    own = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1", "PYSPARK_PYTHON": sys.executable}
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            [str(spark_class), f"org.apache.spark.deploy.{name}", *arguments],
+            stdout=stream,
+            stderr=stream,
+            env={**os.environ, **own},
+            start_new_session=True,
+        )
+    try:
+        yield
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(30)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def until(holds: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.1)
+
+
+def says(log: Path, text: str) -> bool:
+    return text in log.read_text()
+
+
+@pytest.fixture
+def master(tmp_path: Path) -> Iterator[str]:
+    try:
+        require_spark()
+    except SparkUnavailable as lacking:
+        pytest.skip(str(lacking))
+    port = free_port()
+    url = f"spark://127.0.0.1:{port}"
+    logs = [tmp_path / name for name in ("master.log", "worker-1.log", "worker-2.log")]
+    common = ("--host", "127.0.0.1", "--webui-port", "0")
+    sizes = ("--cores", "1", "--memory", "1g")
+    with daemon("master.Master", logs[0], *common, "--port", str(port)):
+        until(partial(says, logs[0], "Starting Spark master"), "no master")
+        works = [("--work-dir", str(tmp_path / f"work-{number}")) for number in (1, 2)]
+        with (
+            daemon("worker.Worker", logs[1], *common, *sizes, *works[0], url),
+            daemon("worker.Worker", logs[2], *common, *sizes, *works[1], url),
+        ):
+            for log in logs[1:]:
+                until(partial(says, log, "Successfully registered with master"), f"no {log.stem}")
+            yield url
+
+
+def executors(folder: Path) -> list[int]:
+    """Return the processes of the executors that work below ``folder``."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            line, place = (process / "cmdline").read_bytes(), (process / "cwd").readlink()
+        except OSError:
+            continue
+        if b"CoarseGrainedExecutorBackend" in line and place.is_relative_to(folder):
+            found.append(int(process.name))
+    return found
+
+
+def test_a_killed_executor_changes_nothing(tmp_path: Path, master: str) -> None:
+    if not Path("/proc/self/cmdline").exists():
+        pytest.skip("executors are found through /proc")
+    file, out = tmp_path / "scenario.toml", tmp_path / "out"
+    file.write_text(SCENARIO)
+    arguments = ["run", str(file), "--engine", "spark", "--master", master, "--segment-blocks", "10"]
+    run = subprocess.Popen(
+        [sys.executable, "-m", "relaycast", *arguments, "--out", str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+    )
+    try:
+        until(lambda: run.poll() is not None or len(list(out.glob(".*.spark/segment-*"))) > 4, "no segments")
+        assert run.poll() is None, run.communicate()
+        victims = executors(tmp_path)
+        assert victims, "no executor to kill"
+        os.kill(victims[0], signal.SIGKILL)
+        until(lambda: run.poll() is not None or victims[0] not in executors(tmp_path), "the executor lives")
+        _, said = run.communicate(timeout=PATIENCE)
+    finally:
+        if run.poll() is None:
+            run.kill()
+            run.communicate()
+    assert run.returncode == 0, said
+    local = simulate(load_scenario(str(file)), out=tmp_path / "local").folder
+    assert contents(out / local.name) == contents(local)
+    assert [path.name for path in out.iterdir()] == [local.name]

@@ -1,0 +1,87 @@
+"""The driver is killed in the middle of a run: what the next one leaves is what one run would have left."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from relaycast.run import simulate
+from relaycast.scenario_file import load_scenario
+from relaycast_spark.exceptions import SparkUnavailable
+from relaycast_spark.session import require_spark
+from spark.scenarios import contents
+
+pytestmark = pytest.mark.slow
+
+SCENARIO = 'extends = "oracle"\nblocks = 240\n'
+
+PATIENCE = 240
+"""Seconds until a child process must have come somewhere."""
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> list[str]:
+    try:
+        require_spark()
+    except SparkUnavailable as lacking:
+        pytest.skip(str(lacking))
+    file = tmp_path / "scenario.toml"
+    file.write_text(SCENARIO)
+    arguments = ["run", str(file), "--engine", "spark", "--master", "local[2]", "--segment-blocks", "10"]
+    return [sys.executable, "-m", "relaycast", *arguments, "--out", str(tmp_path / "out")]
+
+
+def started(command: list[str], out: Path, *, segments: int) -> "subprocess.Popen[bytes]":
+    """Start a run and wait until it has kept some segments."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    deadline = time.monotonic() + PATIENCE
+    while len(list(out.glob(".*.spark/segment-*.parquet"))) < segments:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return process
+
+
+def committed(work: Path) -> dict[str, int]:
+    """Return the segments that the manifest names, with the time of their files."""
+    manifest = json.loads((work / "manifest.json").read_bytes())
+    files = [entry["file"] for entry in manifest["segments"].values() if entry["file"]]
+    return {file: (work / file).stat().st_mtime_ns for file in files}
+
+
+def test_a_killed_run_is_resumed_to_the_same_bytes(tmp_path: Path, command: list[str]) -> None:
+    out = tmp_path / "out"
+    first = started(command, out, segments=4)
+    first.send_signal(signal.SIGKILL)
+    first.communicate(timeout=PATIENCE)
+    (work,) = out.glob(".*.spark")
+    kept = committed(work)
+    assert 3 <= len(kept) < 25
+
+    second = started(command, out, segments=len(kept) + 4)
+    second.send_signal(signal.SIGKILL)
+    second.communicate(timeout=PATIENCE)
+    assert kept.items() <= committed(work).items(), "what was there was not done again"
+
+    finished = subprocess.run([*command, "--resume"], capture_output=True, timeout=PATIENCE, check=False)
+    assert finished.returncode == 0, finished.stderr
+    assert b"goes on after" in finished.stderr
+    local = simulate(load_scenario(command[4]), out=tmp_path / "local").folder
+    assert contents(out / local.name) == contents(local)
+    assert [path.name for path in out.iterdir()] == [local.name]
+
+
+def test_an_interrupt_stops_cleanly_and_keeps_what_is_done(tmp_path: Path, command: list[str]) -> None:
+    out = tmp_path / "out"
+    process = started(command, out, segments=3)
+    os.kill(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+    assert b"Traceback" not in said
+    (work,) = out.iterdir()
+    assert len(list(work.glob("segment-*.parquet"))) >= 3
