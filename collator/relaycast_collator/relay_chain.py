@@ -13,6 +13,7 @@ from relaycast_pallets.balances import Balances
 from relaycast_pallets.broadcaster import Broadcaster
 from relaycast_pallets.broadcaster_config import POLKADOT, BroadcasterConfig
 from relaycast_pallets.frame import DispatchResult, Event, System
+from relaycast_pallets.message_queue import event_of
 from relaycast_pallets.state import State
 from relaycast_pallets.well_known_keys import (
     ACTIVE_CONFIG,
@@ -114,7 +115,7 @@ class RelayChain:
         self.system.initialize(parent.number + 1, parent_hash=parent.hash)
         self._write_consensus(parent.number + 1)
         dispatched = tuple(self.dispatch(call) for call in calls)
-        messages = self.upward.service_with(self.system.meter)
+        messages = self.upward.service_with(self.system.meter, tell=self._deposit_outcome)
         self.system.meter.consume(self.broadcaster.on_idle(self.system.meter.remaining()))
         state_root = self.state.commit()
         extrinsics = ordered_root([message.id for message in messages])
@@ -145,6 +146,9 @@ class RelayChain:
     def prove_child_read(self, block: RelayBlock, storage_key: bytes, keys: list[bytes]) -> StorageProof:
         """Prove keys of a child trie as ``block`` left it, with the way there in the top trie."""
         return self.state.prove_child_read(block.state_root, ChildInfo.new_default(storage_key), keys)
+
+    def _deposit_outcome(self, processing: Processing) -> None:
+        self.system.deposit_event(event_of(processing))
 
     def _write_consensus(self, number: int) -> None:
         self.state.put(CURRENT_SLOT, encode_u64(number))

@@ -6,7 +6,7 @@ weight limit, one after another, beginning one further each block; what does not
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from relaycast_trie.exceptions import CodecError, RelaycastError
@@ -167,8 +167,10 @@ class UpwardMessageQueue:
         """
         return self.service_with(WeightMeter(self.service_weight if weight_limit is None else weight_limit))
 
-    def service_with(self, meter: WeightMeter) -> tuple[Processing, ...]:
-        """Serve the queues with what ``meter`` has left."""
+    def service_with(
+        self, meter: WeightMeter, *, tell: Callable[[Processing], None] | None = None
+    ) -> tuple[Processing, ...]:
+        """Serve the queues with what ``meter`` has left; ``tell`` hears of each message when it is done with."""
         results: list[Processing] = []
         for para in tuple(self._ring):
             queue = self._queues[para]
@@ -178,6 +180,8 @@ class UpwardMessageQueue:
                     break
                 self._bytes[para] -= len(queue.popleft().data)
                 results.append(result)
+                if tell is not None:
+                    tell(result)
         self._turn_ring()
         return tuple(results)
 
