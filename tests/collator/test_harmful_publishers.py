@@ -30,7 +30,7 @@ def churn(net: Network, tick: int) -> None:
     """Keys that come and go: half of them are written in turn, to expire two blocks later."""
     half = HARMFUL_KEYS // 2
     start = half * (tick % 2)
-    chosen = {key(number): b"here" for number in range(start, start + half)}
+    chosen: dict[bytes, bytes] = {key(number): b"here" for number in range(start, start + half)}
     publish(net, OTHER_PUBLISHER, chosen, ttl=2)
 
 
