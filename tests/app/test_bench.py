@@ -10,8 +10,15 @@ import pytest
 from command_line import Command, Refused
 from relaycast.engine_bench import MODULES, SIZES, EngineBench, Sheet, peer, py_trie, sheet, yardstick
 from relaycast.engine_bench.peer import FIGURES, HASHLIB_NS, ratio
+from relaycast_trie import warm_up
 
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compiled() -> None:
+    """The kernels announce a first compilation on standard error: let that be over before anything is looked at."""
+    warm_up()
 
 
 @pytest.fixture(autouse=True)
