@@ -72,6 +72,8 @@ class ProofProcessingResult:
     changes: list[PublisherChange]
     reads: list[NodeRead]
     consumed: Weight
+    seed: bytes = b""
+    """What the publishers were shuffled with."""
 
     @property
     def is_complete(self) -> bool:

@@ -57,7 +57,9 @@ def process_proof(
 ) -> ProofProcessingResult:
     """Process a relay state proof for everything that ``subscriber`` subscribes to, within what ``meter`` allows.
 
-    ``seed`` shuffles the publishers; both modes must be given the same one. A ``TrackedProof`` learns what was read.
+    ``seed`` shuffles the publishers; both modes must be given the same one. A pass that goes on where the last one was
+    cut short keeps that one's order, so that nobody is drawn to the end again and again. A ``TrackedProof`` learns what
+    was read.
     With ``VERIFY`` the result must first meet the ``demand``; then the subscriber's storage is written and its handler
     called, with times to live counted from ``relay_parent_number``. Raises ``InvalidNode`` and ``InvalidChildRoot``
     where the relay chain's state is broken.
@@ -78,7 +80,7 @@ class _Pass:
         self._proof = proof
         self._meter = meter
         self._plan = subscriber.plan()
-        self._seed = seed
+        self._seed = seed if self._plan.seed is None else self._plan.seed
         self._known: dict[bytes, bytes] = {}
         self._top: dict[bytes, Node] = {}
         self._publishers: dict[ParaId, _PublisherPass] = {}
@@ -98,7 +100,7 @@ class _Pass:
                 cursor = view.para_id, view.subscribed.keys[publisher.stopped_at]
                 break
         changes = [change for publisher in self._publishers.values() if (change := publisher.change()) is not None]
-        return ProofProcessingResult(self._plan, cursor, changes, self.reads, self._meter.consumed - before)
+        return ProofProcessingResult(self._plan, cursor, changes, self.reads, self._meter.consumed - before, self._seed)
 
     def _work(self) -> list[tuple[PublisherView, int, int]]:
         """Return publishers with ranges of their keys, rotated so that the cursor's key comes first."""

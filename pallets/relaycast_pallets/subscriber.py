@@ -156,7 +156,9 @@ class Subscriber:
         """Return what the next pass starts from, with a changed subscription taken into account; writes nothing."""
         roots = self.storage.previous_roots()
         views = {para_id: self._view(para_id, paths, roots.get(para_id)) for para_id, paths in self._wanted().items()}
-        return SubscriberPlan(views, self.storage.relay_proof_processing_cursor.get())
+        cursor = self.storage.relay_proof_processing_cursor.get()
+        seed = None if cursor is None else self.storage.publisher_order_seed.get()
+        return SubscriberPlan(views, cursor, seed)
 
     def apply(self, result: ProofProcessingResult, *, relay_parent_number: BlockNumber) -> None:
         """Take over what a pass found: storage first, then the handler is called."""
@@ -171,8 +173,10 @@ class Subscriber:
         self.storage.put_roots(self.policies.root_commit.when_complete(roots, changed))
         if result.cursor is None:
             self.storage.relay_proof_processing_cursor.kill()
+            self.storage.publisher_order_seed.kill()
         else:
             self.storage.relay_proof_processing_cursor.put(result.cursor)
+            self.storage.publisher_order_seed.put(result.seed)
         for change in result.changes:
             self._deliver(change, relay_parent_number)
 

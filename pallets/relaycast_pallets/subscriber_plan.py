@@ -65,3 +65,5 @@ class SubscriberPlan:
 
     views: dict[ParaId, PublisherView]
     cursor: tuple[ParaId, SubscribedKey] | None
+    seed: bytes | None = None
+    """What shuffled the publishers when the last pass was cut short: their order stays until a pass is complete."""

@@ -55,6 +55,7 @@ class SubscriberStorage:
             state, PALLET, "CachedTrieNodes", ((BLAKE2_128_CONCAT, PARA_ID), (_OF_NODE_HASHES, BYTES32)), _NODE
         )
         self.relay_proof_processing_cursor = StorageValue(state, PALLET, "RelayProofProcessingCursor", _CURSOR)
+        self.publisher_order_seed = StorageValue(state, PALLET, "PublisherOrderSeed", _NODE)
         self.subscribed_keys_digest = StorageMap(
             state, PALLET, "SubscribedKeysDigest", (BLAKE2_128_CONCAT, PARA_ID), BYTES32
         )
