@@ -18,7 +18,7 @@ from relaycast_collator.deliveries import Deliveries
 from relaycast_collator.outbox import SentMessage
 from relaycast_collator.parachain import Parachain, ParachainBlock, Update
 from relaycast_collator.records import BlockRecord, Invariants, ReadTotals
-from relaycast_collator.relay_chain import BLOCK_WEIGHT, Genesis, RelayBlock, RelayChain
+from relaycast_collator.relay_chain import BLOCK_WEIGHT, Call, Genesis, RelayBlock, RelayChain
 from relaycast_pallets.broadcaster_config import POLKADOT, BroadcasterConfig
 from relaycast_pallets.frame import Origin
 from relaycast_pallets.parachain_system import MAX_POV_BYTES, BlockPanicked, ParachainInherentData
@@ -70,7 +70,7 @@ class Network:
         self.invariants = Invariants()
         self.traffic: dict[ParaId, Callable[[int], Messages]] = {}
         self.tick = 0
-        self._calls: list[Callable[[], Weight]] = []
+        self._calls: list[Call] = []
         self._sent: dict[ParaId, list[SentMessage]] = {}
         self._deliveries = Deliveries()
 
@@ -121,11 +121,14 @@ class Network:
             self.relay_chain.balances.mint(manager, 2 * broadcaster.config.publisher_deposit)
             return broadcaster.register_publisher(Origin.signed(manager), publisher)
 
-        self.call(register)
+        self.call(register, declared=broadcaster.config.weight("register_publisher"))
 
-    def call(self, call: Callable[[], Weight]) -> None:
-        """Make a call in the next relay block, whose ``calls`` say how it ended."""
-        self._calls.append(call)
+    def call(self, call: Callable[[], Weight], *, declared: Weight = Weight.ZERO) -> None:
+        """Make a call in the next relay block, whose ``calls`` say how it ended.
+
+        A call that is refused weighs what it ``declared``; one that declares more than the block has left is not made.
+        """
+        self._calls.append(Call(call, declared))
 
     def subscribe(self, para_id: int, publisher: int, keys: list[bytes]) -> None:
         """Let a parachain that keeps values want more ``keys`` of a publisher; ``ValueError`` when it cannot."""

@@ -47,6 +47,14 @@ class Genesis:
 
 
 @dataclass(frozen=True, slots=True)
+class Call:
+    """A call for a block: ``run`` makes it and returns what it used of the weight it ``declared``."""
+
+    run: Callable[[], Weight]
+    declared: Weight = Weight.ZERO
+
+
+@dataclass(frozen=True, slots=True)
 class RelayBlock:
     """A sealed block, with what happened in it; ``calls`` says of each call how it ended, in their order."""
 
@@ -109,7 +117,7 @@ class RelayChain:
         """The last sealed block."""
         return self.blocks[-1]
 
-    def build_block(self, calls: tuple[Callable[[], Weight], ...] = ()) -> RelayBlock:
+    def build_block(self, calls: tuple[Call, ...] = ()) -> RelayBlock:
         """Build and seal the next block: included heads, ``calls``, upward messages, then expiry with what is left."""
         parent = self.head
         self.system.initialize(parent.number + 1, parent_hash=parent.hash)
@@ -125,9 +133,9 @@ class RelayChain:
         self.blocks.append(block)
         return block
 
-    def dispatch(self, call: Callable[[], Weight]) -> DispatchResult:
-        """Make a call in the current block; what it weighs is what it says."""
-        return self.system.apply(call, declared=Weight.ZERO)
+    def dispatch(self, call: Call) -> DispatchResult:
+        """Make a call in the current block; one that is refused weighs what it declared."""
+        return self.system.apply(call.run, declared=call.declared)
 
     def include(self, para_id: ParaId, head: bytes) -> None:
         """Let the next block hold ``head`` as the parachain's."""

@@ -16,9 +16,6 @@ TWO_EPOCHS_AGO_RANDOMNESS = _item("Babe", "Randomness")
 CURRENT_SLOT = _item("Babe", "CurrentSlot")
 ACTIVE_CONFIG = _item("Configuration", "ActiveConfig")
 
-EMPTY_MQC_HEAD = bytes(32)
-"""The head of a message queue chain to which nothing was ever sent."""
-
 
 def dmq_mqc_head(para_id: ParaId) -> bytes:
     """Return the key of the head of the parachain's downward message queue."""

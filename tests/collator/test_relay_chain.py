@@ -10,7 +10,8 @@ import pytest
 from collator.networks import PUBLISHER, SUBSCRIBER, key, keys, network, publish, run, value
 from relaycast_collator import Genesis, Network, RelayChain, collect_relay_storage_proof, modelled_genesis
 from relaycast_collator.header import PRE_RUNTIME
-from relaycast_pallets import AlreadyRegistered, derive_child_info
+from relaycast_collator.relay_chain import Call
+from relaycast_pallets import AlreadyRegistered, ExhaustsResources, derive_child_info
 from relaycast_pallets.frame import Origin
 from relaycast_pallets.relay_proof_request import RelayProofRequest
 from relaycast_pallets.state import Snapshot, StateDiscarded
@@ -242,3 +243,18 @@ def test_the_kusama_genesis_gives_a_network_whose_proofs_have_its_depth() -> Non
     assert (modelled_path, modelled_top) == (4, 1), "what is above is proven by the static keys already"
     assert (kusama_path, kusama_top) == (5, 2), "names with a common start part far down: one more node each"
     assert modelled_nodes == kusama_nodes, "the publisher's own trie does not depend on the genesis"
+
+
+def test_a_refused_call_weighs_what_it_declared_and_one_too_heavy_is_not_made() -> None:
+    net = network(subscribers=())
+    net.step()
+    chain = net.relay_chain
+    declared = chain.broadcaster.config.weight("register_publisher")
+    manager = Origin.signed(bytes(32))
+    again = Call(lambda: chain.broadcaster.register_publisher(manager, PUBLISHER), declared)
+    heavy = Call(lambda: pytest.fail("it must not be made"), chain.system.max_block + Weight(1, 1))
+    refused, unmade = chain.build_block((again, heavy)).calls
+    assert isinstance(refused.error, AlreadyRegistered)
+    assert refused.weight == declared
+    assert isinstance(unmade.error, ExhaustsResources)
+    assert unmade.weight == Weight.ZERO

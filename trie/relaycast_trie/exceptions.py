@@ -25,6 +25,8 @@
 Every argument goes to ``super().__init__``, so that errors pickle.
 """
 
+from relaycast_trie.nibbles import digits
+
 
 class RelaycastError(Exception):
     """Something that a chain can meet; never a slip of the caller."""
@@ -69,7 +71,7 @@ class MissingNode(ProofError):
         self.path = path
 
     def __str__(self) -> str:
-        return f"node 0x{self.node_hash.hex()} is missing at nibble path '{_digits(self.path)}'"
+        return f"node 0x{self.node_hash.hex()} is missing at nibble path '{digits(self.path)}'"
 
 
 class UnusedNodes(ProofError):
@@ -169,7 +171,3 @@ class InvalidChild(StatementError):
 
 class ValueMismatch(StatementError):
     """The statement gives a value, or an absence, that the trie does not hold."""
-
-
-def _digits(path: bytes) -> str:
-    return "".join(f"{nibble:x}" for nibble in path)

@@ -3,8 +3,6 @@ r"""Paths through a trie: half bytes, one to a byte, so that slicing and compari
 ``b"\x01\x0f"`` is the path ``1f``. Packed, an odd path has its first nibble alone in the low half of the first byte.
 """
 
-from itertools import pairwise
-
 _VALUES = bytes(int(chr(code), 16) if chr(code) in "0123456789abcdef" else 0 for code in range(256))
 _DIGITS = bytes(ord("0123456789abcdef"[value & 15]) for value in range(256))
 
@@ -66,11 +64,6 @@ def shared_key_nibbles(left: bytes, right: bytes) -> int:
     size = min(len(left), len(right))
     difference = int.from_bytes(left[:size], "big") ^ int.from_bytes(right[:size], "big")
     return (8 * size - difference.bit_length()) // 4
-
-
-def sorted_and_unique(keys: list[bytes]) -> bool:
-    """Return whether every key is greater than the one before it."""
-    return all(left < right for left, right in pairwise(keys))
 
 
 def prefix_of(path: bytes) -> Prefix:
