@@ -41,10 +41,10 @@ class Batch:
     simulation: Simulation
 
     @classmethod
-    def prepare(cls, scenario: Scenario) -> "Batch":
-        """Build the chains; raises ``BadInput`` when the genesis cannot be read."""
+    def prepare(cls, scenario: Scenario, *, per_key: bool | None = None) -> "Batch":
+        """Build the chains, with accounts as ``simulate`` has them; ``BadInput`` when the genesis cannot be read."""
         simulation = Simulation.prepare(scenario)
-        simulation.network.chains.accounting = True
+        simulation.keep_accounts(per_key=per_key)
         return cls(simulation)
 
     @property

@@ -43,6 +43,12 @@ from relaycast_xcm.ump import Processed
 ENGINE = "local"
 MODELLED_GENESIS = "modelled"
 
+MOST_KEY_ROWS = 200_000
+"""Rows of ``keys.parquet``, one for each subscribed key in each block, up to which a run writes it unasked.
+
+They take about 20 us each to make, which a short run does not notice and a long one does.
+"""
+
 Progress = Callable[[int], None]
 """Told the number of each block that is done."""
 
@@ -101,6 +107,15 @@ class Simulation:
         """The digest of everything that the outcome depends on."""
         parts = (msgspec.json.encode(self.echo()), self.network.chains.relay_chain.genesis_root, __version__.encode())
         return blake2b(b"\x00".join(parts), digest_size=8).hexdigest()
+
+    def keep_accounts(self, *, per_key: bool | None = None) -> bool:
+        """Let the chains say what each byte is for; return whether they do so by key, see ``simulate``."""
+        if per_key is None:
+            subscribed = sum(len(self._feeds(it)) for chain in self.scenario.subscribers() for it in chain.subscribe)
+            per_key = subscribed * self.scenario.blocks <= MOST_KEY_ROWS
+        chains = self.network.chains
+        chains.accounting, chains.accounting_by_key = True, per_key
+        return per_key
 
     def echo(self) -> Scenario:
         """Return the scenario without where its files lie on this machine."""
@@ -224,15 +239,20 @@ def _one_message(message: bytes, _block: int) -> Messages:
     return (), (message,)
 
 
-def simulate(scenario: Scenario, *, out: Path, progress: Progress | None = None) -> Finished:
-    """Run ``scenario`` and write its files into ``out``; raises ``BadInput`` before anything is written."""
+def simulate(
+    scenario: Scenario, *, out: Path, progress: Progress | None = None, per_key: bool | None = None
+) -> Finished:
+    """Run ``scenario`` and write its files into ``out``; raises ``BadInput`` before anything is written.
+
+    ``per_key`` says whether ``keys.parquet`` is among them; unless it does, the number of its rows decides.
+    """
     from relaycast.run_tables import RunTables  # noqa: PLC0415 - pyarrow is slow to load
 
     simulation = Simulation.prepare(scenario)
-    simulation.network.chains.accounting = True
+    by_key = simulation.keep_accounts(per_key=per_key)
     run_id = simulation.run_id
     with staged(out, run_id) as folder:
-        with (folder / "events.jsonl").open("wb") as stream, RunTables(folder, run_id) as tables:
+        with (folder / "events.jsonl").open("wb") as stream, RunTables(folder, run_id, by_key=by_key) as tables:
             events, simulation.tally = EventLog(stream, run_id), Tally(tables=tables)
             for block in range(1, scenario.blocks + 1):
                 simulation.step(block, events)

@@ -1,4 +1,4 @@
-"""A run's Parquet tables: a row for each block of a subscriber, for each publisher in it, and for each callback.
+"""A run's Parquet tables: rows for blocks of subscribers, for publishers in them, for their keys, and for callbacks.
 
 Law: rows stand in the order of the run, in groups of a fixed number, so that the same records give the same bytes.
 The schema's version and the run's id stand in the metadata. Keys are bytes, parachains and bytes are 64-bit integers.
@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from relaycast.arrow_columns import column
 from relaycast.outcome import SCHEMA_VERSION
-from relaycast_collator import BlockRecord, Delivery, PublisherAccount
+from relaycast_collator import BlockRecord, Delivery, KeyAccount, PublisherAccount
 from relaycast_collator.account_records import COUNTS, TOTALS
 
 ROWS_A_GROUP = 1 << 14
@@ -66,6 +66,30 @@ PROOFS = pa.schema(
 ``reason`` says how the pass left the publisher, and with it why what is not there is not there.
 """
 
+KEYS = pa.schema(
+    [
+        ("block", NUMBER),
+        ("para_id", NUMBER),
+        ("publisher", NUMBER),
+        ("key", BYTES),
+        ("reason", TEXT),
+        ("nodes", NUMBER),
+        ("node_bytes", NUMBER),
+        ("top_bytes", NUMBER),
+        ("value_nodes", NUMBER),
+        ("value_bytes", NUMBER),
+        ("cached_nodes", NUMBER),
+        ("cached_bytes", NUMBER),
+        ("pruned_nodes", NUMBER),
+        ("pruned_bytes", NUMBER),
+    ]
+)
+"""What each subscribed key of a publisher took of the block; together they are the publisher's row in ``PROOFS``.
+
+A node counts with the first key, in the order of the keys, whose path leads through it: a row says what its key adds to
+those before it. ``top_bytes`` are a part of ``node_bytes``: the way to the publisher, which counts with its first key.
+"""
+
 DELIVERIES = pa.schema(
     [
         ("para_id", NUMBER),
@@ -85,11 +109,12 @@ Row = dict[str, Any]
 
 
 class RunTables:
-    """Writes the tables of one run into ``folder``, to be closed at the end."""
+    """Writes the tables of one run into ``folder``, to be closed at the end; that of keys where it is asked for."""
 
-    def __init__(self, folder: Path, run_id: str) -> None:
+    def __init__(self, folder: Path, run_id: str, *, by_key: bool = False) -> None:
         self._blocks = _Table(folder / "blocks.parquet", BLOCKS, run_id)
         self._proofs = _Table(folder / "proofs.parquet", PROOFS, run_id)
+        self._keys = _Table(folder / "keys.parquet", KEYS, run_id) if by_key else None
         self._deliveries = _Table(folder / "deliveries.parquet", DELIVERIES, run_id)
 
     def add(self, record: BlockRecord) -> None:
@@ -97,13 +122,17 @@ class RunTables:
         self._blocks.add(block_row(record))
         for account in () if record.account is None else record.account.publishers:
             self._proofs.add({"block": record.tick, "para_id": int(record.para_id), **proof_row(account)})
+        if self._keys is not None and record.account is not None:
+            for it in record.account.keys:
+                self._keys.add({"block": record.tick, "para_id": int(record.para_id), **key_row(it)})
         for delivery in record.deliveries:
             self._deliveries.add({"para_id": int(record.para_id), **delivery_row(delivery)})
 
     def close(self) -> None:
         """Write what is left."""
-        for table in (self._blocks, self._proofs, self._deliveries):
-            table.close()
+        for table in (self._blocks, self._proofs, self._keys, self._deliveries):
+            if table is not None:
+                table.close()
 
     def __enter__(self) -> "RunTables":
         return self
@@ -173,6 +202,24 @@ def proof_row(account: PublisherAccount) -> Row:
     row["nodes"], row["node_bytes"] = structure.nodes, structure.node_bytes
     row["pruned_nodes"], row["pruned_bytes"] = pruned.nodes, pruned.node_bytes
     return row
+
+
+def key_row(account: KeyAccount) -> Row:
+    """Return what a key took of a block as the rest of a row of ``KEYS``."""
+    return {
+        "publisher": int(account.publisher),
+        "key": bytes(account.key),
+        "reason": account.ending.value,
+        "nodes": account.structure.nodes,
+        "node_bytes": account.structure.node_bytes,
+        "top_bytes": account.top.node_bytes,
+        "value_nodes": account.value.nodes,
+        "value_bytes": account.value.node_bytes,
+        "cached_nodes": account.cached.nodes,
+        "cached_bytes": account.cached.node_bytes,
+        "pruned_nodes": account.pruned.nodes,
+        "pruned_bytes": account.pruned.node_bytes,
+    }
 
 
 def delivery_row(delivery: Delivery) -> Row:

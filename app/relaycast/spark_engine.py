@@ -42,6 +42,7 @@ class SparkOptions:
     resume: bool = True
     keep_proofs: bool = False
     fail_fast: bool = False
+    per_key: bool | None = None
 
 
 def simulate_with_spark(
@@ -55,9 +56,10 @@ def simulate_with_spark(
     require_spark()
     from relaycast_spark.pipeline import BatchRun, segment_length  # noqa: PLC0415 - needs PySpark
 
-    batch = Batch.prepare(scenario)
-    run_id = batch.simulation.run_id
+    batch = Batch.prepare(scenario, per_key=options.per_key)
+    run_id, per_key = batch.simulation.run_id, batch.chains.accounting_by_key
     terms: dict[str, object] = {"run_id": run_id, "blocks": scenario.blocks, "keep_proofs": options.keep_proofs}
+    terms["per_key"] = per_key
     with spark_session(options.session) as spark, WorkFolder(out / f".{run_id}.spark", terms) as folder:
         if not options.resume:
             folder.clear()
@@ -75,7 +77,8 @@ def _write(run: "BatchRun", batch: object, run_id: str, out: Path) -> Finished:
     assert isinstance(batch, Batch)
     with staged(out, run_id) as folder:
         run.progress.begin(ASSEMBLY, run.blocks)
-        with (folder / "events.jsonl").open("wb") as stream, RunTables(folder, run_id) as tables:
+        by_key = batch.chains.accounting_by_key
+        with (folder / "events.jsonl").open("wb") as stream, RunTables(folder, run_id, by_key=by_key) as tables:
             EventLog(stream, run_id)
             batch.simulation.tally = Tally(tables=tables)
             for table in run.folder.tables():

@@ -1,6 +1,14 @@
 """Off-chain actors: a relay chain that seals blocks, collators that prove and prune, and a network with one clock."""
 
-from relaycast_collator.account_records import BlockAccount, Ending, NodeTotals, PublisherAccount
+from relaycast_collator.account_records import (
+    BlockAccount,
+    Ending,
+    KeyAccount,
+    KeyEnding,
+    NodeTotals,
+    NodeUse,
+    PublisherAccount,
+)
 from relaycast_collator.collator import Collation, Collator, Tamper
 from relaycast_collator.header import DigestItem, Header, ordered_root
 from relaycast_collator.network import Network
@@ -22,8 +30,11 @@ __all__ = [
     "Header",
     "Invariants",
     "KeptValues",
+    "KeyAccount",
+    "KeyEnding",
     "Network",
     "NodeTotals",
+    "NodeUse",
     "Outbox",
     "Parachain",
     "ParachainBlock",

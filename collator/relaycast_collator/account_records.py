@@ -1,12 +1,13 @@
-"""The account of a block as a value: nodes and bytes by publisher and by cause.
+"""The account of a block as a value: nodes and bytes by publisher and by cause, and where asked for by key.
 
 In tables each total is two columns, ``*_nodes`` and ``*_bytes``.
 """
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
+from relaycast_pallets.subscription import SubscribedKey
 from relaycast_xcm import ParaId, Weight
 
 
@@ -134,13 +135,66 @@ PRUNED = ("pruned_unchanged", "pruned_cached", "pruned_beyond_budget", "pruned_d
 TOTALS = (*IN_THE_PROOF, "cached", *PRUNED, "uncacheable")
 
 
+class KeyEnding(Enum):
+    """What became of one subscribed key in one block."""
+
+    CHANGED = "changed"
+    """Its new value was read, and told unless the block panicked."""
+
+    UNCHANGED = "unchanged"
+    """It is as it was when it was last dealt with, in this block or in an earlier one of the same round."""
+
+    NOT_REACHED = "not reached"
+    DISABLED = "disabled"
+    ABSENT = "absent"
+    """The relay chain has no child trie of its publisher."""
+
+
+class NodeUse(NamedTuple):
+    """One node or external value of a publisher, and what it was for: the total of ``PublisherAccount`` it counts in.
+
+    It counts with the first subscribed key, in the order of the keys, whose path leads through it; the way through the
+    top trie, which all of them need, with the first key there is. ``prefix`` are the nibbles at which it stands; a
+    value stands at its whole path.
+    """
+
+    publisher: ParaId
+    key: SubscribedKey
+    prefix: bytes
+    node_hash: bytes
+    node_bytes: int
+    cause: str
+    in_top_trie: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyAccount:
+    """What one subscribed key took of one block: of each publisher, its keys' accounts add up to its own."""
+
+    publisher: ParaId
+    key: SubscribedKey
+    ending: KeyEnding
+    top: NodeTotals = NONE
+    structure: NodeTotals = NONE
+    """Nodes in the proof, the ``top`` ones among them."""
+
+    value: NodeTotals = NONE
+    cached: NodeTotals = NONE
+    pruned: NodeTotals = NONE
+
+
 @dataclass(frozen=True, slots=True)
 class BlockAccount:
-    """A whole block: the static keys' nodes, each publisher, and what was collected on no path of a subscribed key."""
+    """A whole block: the static keys' nodes, each publisher, and what was collected on no path of a subscribed key.
+
+    ``keys`` and ``nodes`` are empty unless accounts are kept by key.
+    """
 
     static: NodeTotals
     publishers: tuple[PublisherAccount, ...]
     pruned_unsubscribed: NodeTotals = NONE
+    keys: tuple[KeyAccount, ...] = ()
+    nodes: tuple[NodeUse, ...] = ()
 
     @property
     def proof(self) -> NodeTotals:

@@ -39,7 +39,7 @@ class Network:
     """A relay chain from ``genesis``, and parachains; everything follows from ``seed`` and the calls made.
 
     ``window`` counts the relay blocks that can be proven from, two at least: parachains build on the last but one.
-    With ``accounting`` every record says what each byte of its proof is for.
+    With ``accounting`` every record says what each byte of its proof is for, and with ``accounting_by_key`` for whom.
     """
 
     def __init__(
@@ -52,11 +52,13 @@ class Network:
         upward_limits: UpwardLimits = POLKADOT_LIMITS,
         window: int = 64,
         accounting: bool = False,
+        accounting_by_key: bool = False,
     ) -> None:
         if window < 2:
             raise ValueError(f"parachains build on the relay block before the newest: no window of {window} will do")
         self.seed = seed
         self.accounting = accounting
+        self.accounting_by_key = accounting_by_key
         self.relay_chain = RelayChain(
             genesis,
             seed=seed,
@@ -238,6 +240,7 @@ class Network:
             collected=collation.collected,
             subscriber=self.parachains[para_id].subscriber,
             callbacks=Counter(publisher for publisher, _, _ in updates),
+            by_key=self.accounting_by_key,
         )
 
     def _check_block(

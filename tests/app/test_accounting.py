@@ -22,7 +22,7 @@ from relaycast.run_tables import ROWS_A_GROUP, RunTables
 from relaycast.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
 from relaycast_collator.account_records import IN_THE_PROOF, PRUNED
 
-TABLES = ("blocks", "proofs", "deliveries")
+TABLES = ("blocks", "proofs", "keys", "deliveries")
 
 MARKET = Scenario(
     name="market",

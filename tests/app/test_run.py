@@ -69,7 +69,7 @@ def test_a_run_leaves_its_files_and_nothing_else(relaycast: Command, scenario: s
     run = relaycast("run", scenario, "--json").json
     folder = tmp_path / "out" / run["run_id"]
     assert [entry.name for entry in (tmp_path / "out").iterdir()] == [run["run_id"]]
-    tables = {"blocks.parquet", "proofs.parquet", "deliveries.parquet"}
+    tables = {"blocks.parquet", "proofs.parquet", "keys.parquet", "deliveries.parquet"}
     others = {"run.json", "events.jsonl", "report.html", "pov.snapshot.toml"}
     assert {entry.name for entry in folder.iterdir()} == tables | others
     written = json.loads((folder / "run.json").read_text())

@@ -24,8 +24,8 @@ from collator.networks import (
 )
 from relaycast_collator import BlockRecord, Ending, Network, NodeTotals, PublisherAccount
 from relaycast_collator.account_records import IN_THE_PROOF
-from relaycast_collator.accounting import sibling_bytes
 from relaycast_collator.block_checks import account_checks
+from relaycast_collator.publisher_book import sibling_bytes
 from relaycast_pallets import derive_child_info
 from relaycast_pallets.policies import CachePolicy, NoCache, Policies, StructureNodes
 from relaycast_pallets.publisher_walk import SubscribedPaths

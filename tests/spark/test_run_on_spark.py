@@ -52,8 +52,16 @@ def test_both_engines_leave_the_same_folder(tmp_path: Path, scenario: Scenario) 
     batch = on_spark(scenario, tmp_path / "spark", segment_blocks=5)
     assert batch.name == local.name
     assert contents(batch) == contents(local)
+    assert (batch / "keys.parquet").exists()
     assert json.loads((batch / "run.json").read_bytes())["engine"] == "spark"
     assert [path.name for path in (tmp_path / "spark").iterdir()] == [local.name]
+
+
+def test_both_engines_leave_keys_out_alike(tmp_path: Path) -> None:
+    local = simulate(MARKET, out=tmp_path / "local", per_key=False).folder
+    batch = on_spark(MARKET, tmp_path / "spark", per_key=False)
+    assert contents(batch) == contents(local)
+    assert not (batch / "keys.parquet").exists()
 
 
 def test_one_block_is_a_run_as_well(tmp_path: Path) -> None:

@@ -23,6 +23,14 @@ Blocks = Annotated[int | None, Parameter(name="--blocks", help="relay blocks, in
 Seed = Annotated[int | None, Parameter(name="--seed", help="seed, instead of the scenario's")]
 Verbose = Annotated[bool, Parameter(name="--verbose", help="say of every publisher what its proof bytes are for")]
 Out = Annotated[Path, Parameter(name="--out", help="folder for the files, one folder in it for each run")]
+PerKey = Annotated[
+    bool | None,
+    Parameter(
+        name="--per-key",
+        negative="--no-per-key",
+        help="write keys.parquet, what each key took of each block; by itself a run does up to 200,000 rows",
+    ),
+]
 GenesisFile = Annotated[str | None, Parameter(name="--genesis", help="a raw chain spec to start the relay chain from")]
 
 OUT = Path("out")
@@ -38,6 +46,7 @@ def demo(
     out: Out = OUT,
     json: Json = False,
     verbose: Verbose = False,
+    per_key: PerKey = None,
 ) -> ExitCode:
     """Run a preset end to end: a summary here, run.json, Parquet tables, events.jsonl and report.html in out/.
 
@@ -48,7 +57,7 @@ def demo(
     """
     from relaycast.scenario_file import load_preset  # noqa: PLC0415
 
-    return _simulate(adjusted(load_preset(preset), blocks, seed, genesis), out, json, verbose)
+    return _simulate(adjusted(load_preset(preset), blocks, seed, genesis), out, json, verbose, per_key)
 
 
 def run(
@@ -63,6 +72,7 @@ def run(
     out: Out = OUT,
     json: Json = False,
     verbose: Verbose = False,
+    per_key: PerKey = None,
     engine: RunEngine = "local",
     flags: Annotated[SparkFlags | None, Parameter(name="*")] = None,
 ) -> ExitCode:
@@ -77,9 +87,9 @@ def run(
     wanted = adjusted(load_named(scenario, "run"), blocks, seed, genesis)
     if engine == "local":
         refuse_spark_flags(flags)
-        return _simulate(wanted, out, json, verbose)
+        return _simulate(wanted, out, json, verbose, per_key)
     try:
-        return _told(run_on_spark(wanted, out, flags or SparkFlags()), json, verbose)
+        return _told(run_on_spark(wanted, out, flags or SparkFlags(), per_key=per_key), json, verbose)
     except KeyboardInterrupt:
         print("relaycast: interrupted, the same command goes on from here", file=sys.stderr)
         return ExitCode.INTERRUPTED
@@ -100,11 +110,11 @@ def adjusted(scenario: Scenario, blocks: int | None, seed: int | None, genesis: 
     return scenario
 
 
-def _simulate(scenario: Scenario, out: Path, json: bool, verbose: bool) -> ExitCode:
+def _simulate(scenario: Scenario, out: Path, json: bool, verbose: bool, per_key: bool | None) -> ExitCode:
     from relaycast.run import simulate  # noqa: PLC0415
 
     with _progress_bar(scenario, shown=sys.stderr.isatty() and not json) as progress:
-        finished = simulate(scenario, out=out, progress=progress)
+        finished = simulate(scenario, out=out, progress=progress, per_key=per_key)
     return _told(finished, json, verbose)
 
 

@@ -89,7 +89,7 @@ def refuse_spark_flags(flags: SparkFlags | None) -> None:
             raise BadInput(name, f"{value} with --engine local", "--engine spark beside it")
 
 
-def run_on_spark(scenario: Scenario, out: Path, flags: SparkFlags) -> "Finished":
+def run_on_spark(scenario: Scenario, out: Path, flags: SparkFlags, *, per_key: bool | None = None) -> "Finished":
     """Run ``scenario`` on Spark; raises ``BadInput`` where Spark cannot start."""
     from relaycast.bars import stage_progress  # noqa: PLC0415
     from relaycast.spark_engine import SparkOptions, simulate_with_spark  # noqa: PLC0415
@@ -102,6 +102,7 @@ def run_on_spark(scenario: Scenario, out: Path, flags: SparkFlags) -> "Finished"
         flags.resume,
         flags.keep_proofs,
         flags.fail_fast,
+        per_key,
     )
     with stage_progress() as progress:
         return simulate_with_spark(scenario, out=out, options=options, progress=progress)
