@@ -6,6 +6,7 @@ What is told of a block is what the local engine tells, by the same code.
 import io
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Self
 
 from relaycast.event_log import EventLog
 from relaycast.run import Simulation
@@ -64,6 +65,16 @@ class Batch:
         """Let relay block number ``block`` pass without keeping score."""
         self._step(block, silence())
         self._take_counts()
+
+    def look_ahead(self, last: int, /) -> None:
+        """Have recorded publications up to block ``last`` at hand."""
+        if self.simulation.playback is not None:
+            self.simulation.playback.look_ahead(last)
+
+    def go_on_from(self, prepared: Self, /) -> None:
+        """Read recorded publications from where ``prepared`` does."""
+        if self.simulation.playback is not None and prepared.simulation.playback is not None:
+            self.simulation.playback.go_on(prepared.simulation.playback.recording)
 
     def add_rows(self, rows: Iterable[Row]) -> None:
         """Keep score of blocks that were replayed elsewhere."""

@@ -14,7 +14,6 @@ from relaycast.outcome import Latency, Spread, latency, spread
 from relaycast.policy_choice import described
 from relaycast.run import Simulation
 from relaycast.scenario import Scenario
-from relaycast.workload import publications
 from relaycast_collator import BlockRecord, Violation
 from relaycast_pallets.broadcaster_events import DataPublished, KeyExpired
 from relaycast_pallets.published_entry import PublishedEntry
@@ -104,8 +103,8 @@ def measure(scenario: Scenario) -> Design:
     simulation = Simulation.prepare(scenario)
     watch = _Watch(simulation)
     for block in range(1, scenario.blocks + 1):
-        for para_id, name, value, ttl in publications(scenario, block):
-            simulation.network.publisher(para_id).publish(name, value, ttl=ttl)
+        for para_id, key, value, ttl in simulation.due(block):
+            simulation.network.publisher(para_id).publish(key, value, ttl=ttl)
         watch.step(counted=True)
     for _ in range(MAX_SETTLING_BLOCKS):
         if watch.at_rest:
@@ -135,7 +134,8 @@ def _broken(violations: Iterable[Violation]) -> list[BrokenInvariant]:
 
 
 def _trace(scenario: Scenario) -> tuple[object, ...]:
-    return scenario.seed, scenario.blocks, scenario.publishers()
+    recorded = scenario.recording()
+    return scenario.seed, scenario.blocks, scenario.publishers(), None if recorded is None else recorded.digest
 
 
 @dataclass(slots=True)

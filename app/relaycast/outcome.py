@@ -129,6 +129,15 @@ class RelayOutcome(Struct, frozen=True, kw_only=True):
     allowed_pov_bytes: int
 
 
+class RecordedOutcome(Struct, frozen=True, kw_only=True):
+    """Recorded publications that a run replayed, as far as it went; ``digest`` is of all their rows."""
+
+    file: str
+    rows: int
+    last_block: int
+    digest: str
+
+
 class Point(Struct, frozen=True):
     """One block of a subscriber, for charts."""
 
@@ -156,6 +165,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     publishers: list[PublisherOutcome]
     subscribers: list[SubscriberOutcome]
     invariants: Invariants
+    recorded: RecordedOutcome | None = None
     schema: int = SCHEMA_VERSION
     series: dict[int, list[Point]] = field(default_factory=dict)
     latencies: dict[int, dict[int, int]] = field(default_factory=dict)

@@ -5,11 +5,12 @@ bytes.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import asdict, replace
@@ -22,6 +23,7 @@ from relaycast.outcome import (
     Invariants,
     Outcome,
     PublisherOutcome,
+    RecordedOutcome,
     RelayOutcome,
     SubscriberOutcome,
     histogram,
@@ -30,7 +32,7 @@ from relaycast.outcome import (
 from relaycast.policy_choice import budget_of, policies_of
 from relaycast.pov_snapshot import render_snapshot
 from relaycast.run_folder import staged
-from relaycast.scenario import Parachain, Publish, Scenario, Subscription, key_name
+from relaycast.scenario import Parachain, Scenario, Subscription, key_name
 from relaycast.tally import SubscriberTally, Tally
 from relaycast.workload import publications
 from relaycast_collator import BlockRecord
@@ -39,6 +41,9 @@ from relaycast_pallets.broadcaster_config import BroadcasterConfig
 from relaycast_pallets.broadcaster_events import DataPublished
 from relaycast_xcm import ParaId
 from relaycast_xcm.ump import Processed
+
+if TYPE_CHECKING:
+    from relaycast.recording import Playback
 
 ENGINE = "local"
 MODELLED_GENESIS = "modelled"
@@ -78,6 +83,8 @@ class Simulation:
     tally: Tally = field(default_factory=Tally)
     published: dict[int, _PublisherTally] = field(default_factory=dict)
     spec: ChainSpec | None = None
+    playback: "Playback | None" = None
+    """Recorded publications, where the scenario has some."""
 
     @classmethod
     def prepare(cls, scenario: Scenario) -> "Simulation":
@@ -95,9 +102,15 @@ class Simulation:
         simulation = cls(scenario, Network(seed=scenario.seed, genesis=spec, broadcaster=config), spec=spec)
         for chain in scenario.subscribers():
             simulation._add_subscriber(chain)
-        for para_id in scenario.publishers():
-            simulation.network.publisher(para_id)
-            simulation.published[para_id] = _PublisherTally()
+        recorded = scenario.recording()
+        if recorded is not None:
+            from relaycast.recording import Playback  # noqa: PLC0415 - pyarrow is slow to load
+
+            simulation.playback = Playback(recorded)
+        for chain in scenario.parachains:
+            if chain.publish is not None or (recorded is not None and chain.id in recorded.keys):
+                simulation.network.publisher(chain.id)
+                simulation.published[chain.id] = _PublisherTally()
         for chain in scenario.subscribers():
             simulation._subscribe(chain)
         return simulation
@@ -105,7 +118,9 @@ class Simulation:
     @property
     def run_id(self) -> str:
         """The digest of everything that the outcome depends on."""
-        parts = (msgspec.json.encode(self.echo()), self.network.chains.relay_chain.genesis_root, __version__.encode())
+        parts = [msgspec.json.encode(self.echo()), self.network.chains.relay_chain.genesis_root, __version__.encode()]
+        if self.playback is not None:
+            parts.append(self.playback.recording.digest)
         return blake2b(b"\x00".join(parts), digest_size=8).hexdigest()
 
     def keep_accounts(self, *, per_key: bool | None = None) -> bool:
@@ -119,14 +134,21 @@ class Simulation:
 
     def echo(self) -> Scenario:
         """Return the scenario without where its files lie on this machine."""
-        relay = self.scenario.relaychain
+        relay, trace = self.scenario.relaychain, self.scenario.publications
         name = None if relay.genesis is None else Path(relay.genesis).name
-        return replace(self.scenario, relaychain=replace(relay, genesis=name))
+        played = None if trace is None else Path(trace).name
+        return replace(self.scenario, relaychain=replace(relay, genesis=name), publications=played)
+
+    def due(self, block: int) -> Iterator[tuple[int, str | bytes, bytes, int]]:
+        """Yield ``(para_id, name or key, value, ttl)`` for all that is given away in relay block ``block``."""
+        yield from publications(self.scenario, block)
+        if self.playback is not None:
+            yield from self.playback.take(block)
 
     def step(self, block: int, events: EventLog) -> list[BlockRecord]:
         """Let relay block number ``block`` pass and return the subscriber blocks built in it."""
-        for para_id, name, value, ttl in publications(self.scenario, block):
-            self.network.publisher(para_id).publish(name, value, ttl=ttl)
+        for para_id, key, value, ttl in self.due(block):
+            self.network.publisher(para_id).publish(key, value, ttl=ttl)
             self.published[para_id].sent += 1
             self.published[para_id].value_bytes += len(value)
         records = list(self.network.chains.step())
@@ -158,9 +180,10 @@ class Simulation:
                 state_root=f"0x{chains.relay_chain.head.state_root.hex()}",
                 allowed_pov_bytes=relay.allowed_pov_bytes,
             ),
-            publishers=[self._publisher(chain, chain.publish) for chain in scenario.parachains if chain.publish],
+            publishers=[self._publisher(chain) for chain in scenario.parachains if chain.id in self.published],
             subscribers=[self._subscriber(chain) for chain in scenario.subscribers()],
             invariants=Invariants(not violations, violations),
+            recorded=self._recorded(),
             series={chain.id: self._tally(chain.id).points for chain in scenario.subscribers()},
             latencies={chain.id: histogram(self._tally(chain.id).latencies) for chain in scenario.subscribers()},
         )
@@ -183,9 +206,13 @@ class Simulation:
         )
 
     def _feeds(self, subscription: Subscription) -> list[Feed]:
-        publish = self.scenario.publishers()[subscription.publisher]
         publisher = self.network.publisher(subscription.publisher)
+        publish = self.scenario.publishers().get(subscription.publisher)
         names = subscription.keys
+        if publish is None:
+            assert self.playback is not None
+            recorded = self.playback.recording
+            return [publisher.feed(key) for key in recorded.subscribed(subscription.publisher, names, "subscribe")]
         if not isinstance(names, list):
             count = publish.keys if names == "all" else int(names)
             names = [key_name(publish, index) for index in range(count)]
@@ -200,17 +227,31 @@ class Simulation:
             if not isinstance(message, Processed) or not message.success:
                 self.published[int(message.origin)].refused += 1
 
-    def _publisher(self, chain: Parachain, publish: Publish) -> PublisherOutcome:
+    def _publisher(self, chain: Parachain) -> PublisherOutcome:
         it = self.published[chain.id]
         return PublisherOutcome(
             para_id=chain.id,
             name=chain.name,
-            keys=publish.keys,
+            keys=self._key_count(chain),
             sent=it.sent,
             published=it.published,
             refused_messages=it.refused,
             value_bytes=it.value_bytes,
         )
+
+    def _recorded(self) -> RecordedOutcome | None:
+        if self.playback is None:
+            return None
+        it = self.playback.recording
+        return RecordedOutcome(
+            file=Path(it.path).name, rows=it.rows, last_block=it.last_block, digest=f"0x{it.digest.hex()}"
+        )
+
+    def _key_count(self, chain: Parachain) -> int:
+        if chain.publish is not None:
+            return chain.publish.keys
+        assert self.playback is not None
+        return len(self.playback.recording.keys[chain.id])
 
     def _subscriber(self, chain: Parachain) -> SubscriberOutcome:
         it = self._tally(chain.id)
@@ -278,4 +319,6 @@ def to_json(outcome: Outcome) -> dict[str, object]:
     """Return what ``run.json`` and ``--json`` say of a run."""
     figures = asdict(replace(outcome, series={}, latencies={}))
     del figures["series"], figures["latencies"]
+    if outcome.recorded is None:
+        del figures["recorded"]
     return {"schema": figures.pop("schema"), **msgspec.to_builtins(figures)}

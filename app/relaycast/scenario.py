@@ -6,12 +6,15 @@ the run.
 """
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from relaycast.policy_choice import PolicyTable, check_policies
 from relaycast.refusal import BadInput, shown
+
+if TYPE_CHECKING:
+    from relaycast.recording import Recording
 
 U32 = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 Count = Annotated[int, Meta(ge=1, le=1_000_000)]
@@ -101,12 +104,30 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     seed: Annotated[int, Meta(ge=0, le=MAX_SEED)] = 0
     blocks: Annotated[int, Meta(ge=1, le=MAX_BLOCKS)] = 60
+    """With recorded ``publications``, unless given, as many as they have and two more, in which the last arrive."""
+
+    publications: str | None = None
+    """Recorded publications in CSV or Parquet, the path relative to the scenario file: block, para_id, key, value, ttl.
+
+    A parachain that is in there needs no ``publish``.
+    """
+
     relaychain: RelayChain = RelayChain()
     policies: PolicyTable = PolicyTable()
 
     def publishers(self) -> dict[int, Publish]:
         """Return what is published, by parachain."""
         return {chain.id: chain.publish for chain in self.parachains if chain.publish is not None}
+
+    def recording(self) -> "Recording | None":
+        """Return what is recorded in ``publications``, all of it checked; raises ``BadInput``."""
+        if self.publications is None:
+            return None
+        from relaycast.recording import Terms, recording  # noqa: PLC0415 - pyarrow is slow to load
+
+        by_rule = frozenset(self.publishers())
+        others = frozenset(chain.id for chain in self.parachains) - by_rule
+        return recording(self.publications, Terms(others, by_rule, self.relaychain.max_value_bytes))
 
     def subscribers(self) -> list[Parachain]:
         """Return the parachains that read."""
@@ -121,18 +142,19 @@ def key_name(publish: Publish, index: int) -> str:
 def check_references(scenario: Scenario, place: str) -> None:
     """Raise ``BadInput`` where the parts of a scenario, each fine in itself, do not fit together."""
     check_policies(scenario.policies, f"{place} at policies")
+    recorded = scenario.recording()
     seen: dict[int, int] = {}
     for index, chain in enumerate(scenario.parachains):
         here = f"{place} at parachains[{index}]"
         if chain.id in seen:
             raise BadInput(f"{here}.id", f"{chain.id}, the id of parachains[{seen[chain.id]}]", "an id of its own")
         seen[chain.id] = index
-        if chain.publish is None and not chain.subscribe:
+        if chain.publish is None and not chain.subscribe and (recorded is None or chain.id not in recorded.keys):
             raise BadInput(here, f"parachain {chain.id} with nothing to do", "publish, subscribe, or both")
         if chain.publish is not None:
             _check_publish(chain.publish, scenario.relaychain, f"{here}.publish")
     for place_and_subscription in _subscriptions(scenario, place):
-        _check_subscription(scenario, *place_and_subscription)
+        _check_subscription(scenario, recorded, *place_and_subscription)
     if not scenario.subscribers():
         raise BadInput(place, "a scenario in which nobody subscribes", "at least one parachain with subscribe")
 
@@ -166,10 +188,16 @@ def _subscriptions(scenario: Scenario, place: str) -> Iterator[tuple[Subscriptio
             yield subscription, here
 
 
-def _check_subscription(scenario: Scenario, subscription: Subscription, place: str) -> None:
+def _check_subscription(
+    scenario: Scenario, recorded: "Recording | None", subscription: Subscription, place: str
+) -> None:
+    if recorded is not None and subscription.publisher in recorded.keys:
+        recorded.subscribed(subscription.publisher, subscription.keys, f"{place}.keys")
+        return
     publish = scenario.publishers().get(subscription.publisher)
     if publish is None:
-        known = ", ".join(map(str, scenario.publishers())) or "none"
+        publishers = [*scenario.publishers(), *(() if recorded is None else recorded.keys)]
+        known = ", ".join(map(str, publishers)) or "none"
         raise BadInput(
             f"{place}.publisher", str(subscription.publisher), f"the id of a parachain that publishes ({known})"
         )

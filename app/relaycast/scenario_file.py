@@ -16,9 +16,12 @@ import msgspec
 
 from relaycast.inputs import STDIN, parse_json, place_of, read_bytes
 from relaycast.refusal import BadInput, nearest, one_line, shown
-from relaycast.scenario import Scenario, check_references
+from relaycast.scenario import MAX_BLOCKS, Scenario, check_references
 
 Table = dict[str, Any]
+
+BLOCKS_TO_ARRIVE = 2
+"""From the block that sends a value to the one that receives it."""
 
 _AT = re.compile(r" - at `\$\.?(?P<path>.*)`$")
 _UNKNOWN = re.compile(r"unknown field `(?P<name>.*)`")
@@ -70,6 +73,9 @@ def _scenario(table: Table, place: str) -> Scenario:
     except msgspec.ValidationError as error:
         raise _refused(str(error), table, place) from None
     check_references(scenario, place)
+    recorded = scenario.recording()
+    if recorded is not None and "blocks" not in table:
+        return msgspec.structs.replace(scenario, blocks=min(recorded.last_block + BLOCKS_TO_ARRIVE, MAX_BLOCKS))
     return scenario
 
 
@@ -116,6 +122,8 @@ def _fold(table: Table, place: str, folder: Path, above: tuple[str, ...]) -> Tab
     relay = table.get("relaychain")
     if isinstance(relay, dict) and isinstance(relay.get("genesis"), str):
         table = {**table, "relaychain": {**relay, "genesis": str(folder / relay["genesis"])}}
+    if isinstance(table.get("publications"), str):
+        table = {**table, "publications": str(folder / table["publications"])}
     base = table.get("extends")
     if not isinstance(base, str):
         return table

@@ -10,7 +10,8 @@
         ├── SpineDiverged          a replayed segment does not end where the relay chain's own pass did
         ├── JobFailed              Spark gave a job up
         ├── WorkFolderInUse        another process works on the same run
-        └── InputColumns           a table without the columns that a stage reads
+        ├── InputColumns           a table without the columns that a stage reads
+        └── RowRefused             a row of recorded publications that is none
 
 Every argument goes to ``super().__init__``, so that errors pickle.
 """
@@ -104,3 +105,17 @@ class InputColumns(SparkRefusal):
 
     def __str__(self) -> str:
         return f"{self.place}: got the columns {self.found or 'none'}, expected {self.expected}"
+
+
+class RowRefused(SparkRefusal):
+    """Row number ``row`` of a table, counted from 0, holds ``got`` in ``column``; ``expected`` says what would do."""
+
+    def __init__(self, row: int, column: str, got: str, expected: str) -> None:
+        super().__init__(row, column, got, expected)
+        self.row = row
+        self.column = column
+        self.got = got
+        self.expected = expected
+
+    def __str__(self) -> str:
+        return f"row {self.row + 1:,}, column {self.column}: got {self.got}, expected {self.expected}"

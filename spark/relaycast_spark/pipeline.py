@@ -80,7 +80,8 @@ class BatchRun:
             newest = None
         if newest is not None:
             entry = folder.segment(newest)
-            simulation, done = thaw(entry.checkpoint), entry.first - 1
+            prepared, simulation, done = simulation, thaw(entry.checkpoint), entry.first - 1
+            simulation.go_on_from(prepared)
         else:
             row = Replay(simulation, segment=0, keep_proofs=self.keep_proofs).block(1)
             if 0 not in folder.entries:

@@ -1,7 +1,7 @@
 """What a batch run asks of a simulation: that it goes on block by block, and can be put away and taken up again."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 from relaycast_collator import BlockRecord, Network
 from relaycast_spark.tables import PublisherCount
@@ -33,4 +33,12 @@ class Simulated(Protocol):
 
     def pass_over(self, block: int, /) -> None:
         """Let relay block number ``block`` pass without keeping score."""
+        ...
+
+    def look_ahead(self, last: int, /) -> None:
+        """Have at hand, and pickle, whatever comes from outside up to block ``last``."""
+        ...
+
+    def go_on_from(self, prepared: Self, /) -> None:
+        """Take from ``prepared``, which stands before block 1, what does not pickle: where outside things come from."""
         ...

@@ -103,6 +103,7 @@ def spine(simulation: Simulated, *, done: int, blocks: int, segment_blocks: int)
     while done < blocks:
         first, last = done + 1, min(done + segment_blocks, blocks)
         simulation.chains.invariants = Invariants()
+        simulation.look_ahead(last)
         checkpoint = freeze(simulation)
         with _unburdened(simulation), uncollected():
             for block in range(first, last + 1):

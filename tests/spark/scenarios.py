@@ -41,6 +41,27 @@ SCARCE = Scenario(
 """A budget that no pass gets by with: cursors, and nodes that count."""
 
 
+def recorded(file: Path) -> Scenario:
+    """Write recorded publications and return a scenario that replays them beside a publisher with a rule."""
+    rows = [
+        f"{block},{2000 + number % 3},feed/{(block * number) % 5},0x{bytes([block]).hex() * (number * 7)},{number % 4}"
+        for block in (1, 2, 3, 6, 7, 11, 12, 15)
+        for number in range(block % 5 + 1)
+    ]
+    file.write_text("block,para_id,key,value,ttl\n" + "\n".join(rows) + "\n")
+    reads = [Subscription(publisher=para_id) for para_id in (2000, 2001, 2002, 2005)]
+    return Scenario(
+        name="recorded",
+        blocks=BLOCKS,
+        publications=str(file),
+        parachains=[
+            *(Parachain(id=para_id) for para_id in (2000, 2001, 2002)),
+            Parachain(id=2005, publish=Publish(keys=3, every=2)),
+            Parachain(id=3000, subscribe=reads),
+        ],
+    )
+
+
 def replayed_at_once(scenario: Scenario, *, keep_proofs: bool = False) -> list[Row]:
     """Return the rows of a run in one go: the local engine, watched."""
     replay = Replay(Batch.prepare(scenario), segment=0, keep_proofs=keep_proofs)

@@ -15,7 +15,7 @@ from relaycast.scenario_file import load_preset
 from relaycast.spark_engine import REPLAYED, SparkOptions, simulate_with_spark
 from relaycast_spark.exceptions import SegmentFailed
 from relaycast_spark.work_folder import WorkFolder
-from spark.scenarios import MARKET, SCARCE, contents, replayed_at_once
+from spark.scenarios import MARKET, SCARCE, contents, recorded, replayed_at_once
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -62,6 +62,16 @@ def test_both_engines_leave_keys_out_alike(tmp_path: Path) -> None:
     batch = on_spark(MARKET, tmp_path / "spark", per_key=False)
     assert contents(batch) == contents(local)
     assert not (batch / "keys.parquet").exists()
+
+
+def test_recorded_publications_replay_the_same_on_both_engines(tmp_path: Path) -> None:
+    scenario = recorded(tmp_path / "feed.csv")
+    local = simulate(scenario, out=tmp_path / "local").folder
+    with pytest.raises(KeyboardInterrupt):
+        on_spark(scenario, tmp_path / "spark", Watched(stop_at=6), segment_blocks=2)
+    resumed = on_spark(scenario, tmp_path / "spark", segment_blocks=2)
+    assert contents(resumed) == contents(local)
+    assert json.loads((resumed / "run.json").read_bytes())["recorded"]["last_block"] == 15
 
 
 def test_one_block_is_a_run_as_well(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The spine and the segments behind it: what is replayed apart is what runs at once, to the byte."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -11,7 +12,7 @@ from relaycast_spark.checkpoint import thaw_plainly
 from relaycast_spark.simulated import Advanced
 from relaycast_spark.spine import Segment, spine
 from relaycast_spark.tables import REPLAYED
-from spark.scenarios import MARKET, SCARCE, replayed_apart, replayed_at_once, segments_of
+from spark.scenarios import MARKET, SCARCE, recorded, replayed_apart, replayed_at_once, segments_of
 
 
 @pytest.mark.parametrize("scenario", [MARKET, SCARCE], ids=lambda scenario: scenario.name)
@@ -26,6 +27,15 @@ def test_segments_replayed_apart_equal_one_run(scenario: Scenario, length: int) 
 def _as_table(rows: list[dict[str, object]]) -> list[dict[str, object]]:
     table: list[dict[str, object]] = pa.Table.from_pylist(rows, REPLAYED).to_pylist()
     return table
+
+
+def test_segments_carry_the_recorded_publications_that_they_replay(tmp_path: Path) -> None:
+    scenario = recorded(tmp_path / "feed.csv")
+    at_once, segments = replayed_at_once(scenario), segments_of(scenario, length=4)
+    (tmp_path / "feed.csv").unlink()
+    apart = replayed_apart(segments)
+    assert not [row["error"] for row in apart if row["error"]]
+    assert _as_table(apart) == _as_table(at_once[1:])
 
 
 def test_a_scarce_budget_leaves_blocks_incomplete() -> None:
