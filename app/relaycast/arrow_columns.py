@@ -15,19 +15,24 @@ Buffers = list[pa.Buffer | None]
 
 
 def column(kind: pa.DataType, values: Sequence[Any]) -> pa.Array:
-    """Return ``values``, ``None`` for null, as an array of int64, bool, binary, string, or lists of int64.
+    """Return ``values``, ``None`` for null, as an array of int64, double, bool, binary, string, or lists of int64.
 
     Raises ``TypeError`` for another type, and ``OverflowError`` for a number beyond 64 bits.
     """
     made = _MAKERS.get(str(kind)) if not pa.types.is_list(kind) else _lists
     if made is None:
-        raise TypeError(f"columns are made of int64, bool, binary, string and lists of int64, got {kind}")
+        raise TypeError(f"columns are made of int64, double, bool, binary, string and lists of int64, got {kind}")
     present = [value is not None for value in values]
     return made(kind, values, None if all(present) else _bits(present))
 
 
 def _numbers(kind: pa.DataType, values: Sequence[int | None], nulls: pa.Buffer | None) -> pa.Array:
     data = array("q", [0 if value is None else value for value in values])
+    return pa.Array.from_buffers(kind, len(values), [nulls, pa.py_buffer(data.tobytes())])
+
+
+def _reals(kind: pa.DataType, values: Sequence[float | None], nulls: pa.Buffer | None) -> pa.Array:
+    data = array("d", [0.0 if value is None else value for value in values])
     return pa.Array.from_buffers(kind, len(values), [nulls, pa.py_buffer(data.tobytes())])
 
 
@@ -65,6 +70,7 @@ def _bits(flags: Sequence[object]) -> pa.Buffer:
 
 _MAKERS: dict[str, Callable[..., pa.Array]] = {
     "int64": _numbers,
+    "double": _reals,
     "bool": _flags,
     "binary": _bytes,
     "string": _texts,

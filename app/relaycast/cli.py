@@ -30,7 +30,10 @@ VERBS = {
     "prove": ("relaycast.verbs.prove:prove", "Make proofs in bulk for a state, on Spark."),
     "verify-proofs": ("relaycast.verbs.verify_proofs:verify_proofs", "Verify a table of proofs in bulk, on Spark."),
     "sweep": ("relaycast.verbs.sweep:sweep", "Run a grid of scenarios, seeds and policies as one Spark job."),
-    "bench": ("relaycast.verbs.bench:app", "How fast the trie engines are on this machine."),
+    "bench": (
+        "relaycast.verbs.bench:app",
+        "Run the headline experiments E1 to E17, or time the engines here.",
+    ),
     "import": ("relaycast.verbs.import_:app", "Read real chain data and check it by its state root."),
 }
 """Where each verb stands, and its line on the help page; its module is loaded when it is called."""

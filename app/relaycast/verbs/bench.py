@@ -1,19 +1,26 @@
-"""``relaycast bench``: how fast this machine is at what the project does."""
+"""``relaycast bench``: the headline experiments, and how fast this machine is at what the project does."""
 
 import json as json_text
+import os
 import sys
+from contextlib import contextmanager
+from errno import EACCES
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter, validators
 
 from relaycast.exit_code import ExitCode
-from relaycast.refusal import BadInput
+from relaycast.outcome import SCHEMA_VERSION
+from relaycast.refusal import BadInput, nearest, shown
+from relaycast.verbs.options import Json
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from relaycast.engine_bench import Row
 
-app = App(name="bench", help="How fast the trie engines are on this machine.")
+app = App(name="bench", help="Run the headline experiments E1 to E17, or time the engines here.")
 
 HEADS = ("backend", "workload", "keys", "value", "measured", "hashlib", "floor", "peer")
 COLUMNS = (11, 40, 9, 6, 13, 11, 8, 8)
@@ -47,6 +54,41 @@ Seed = Annotated[
     int, Parameter(name="--seed", help="keys and values follow from it", validator=validators.Number(gte=0))
 ]
 JsonFile = Annotated[Path | None, Parameter(name="--json", help="a file to write the same to, for programs")]
+Names = Annotated[list[str] | None, Parameter(help="experiments, such as E1 E4, or all; none lists what there is")]
+ExperimentSeed = Annotated[
+    int, Parameter(name="--seed", help="everything follows from it", validator=validators.Number(gte=0, lt=2**63))
+]
+Out = Annotated[Path, Parameter(name="--out", help="folder for tables, charts and sentences")]
+Quick = Annotated[bool, Parameter(name="--quick", help="smaller, a few seconds each")]
+
+ALL = "all"
+
+
+@app.default
+def experiments(
+    names: Names = None,
+    /,
+    *,
+    out: Out = Path("out/experiments"),
+    seed: ExperimentSeed = 1,
+    quick: Quick = False,
+    json: Json = False,
+) -> ExitCode:
+    """Run experiments: each writes a Parquet table, a chart as SVG and HTML, and one sentence with its conditions.
+
+    The same seed gives the same bytes; docs/experiments.md has the answers. Charts need the extra 'experiments'.
+
+    Example: relaycast bench E1 E4 --quick
+    """
+    from relaycast.experiments import REGISTRY  # noqa: PLC0415
+
+    if not names:
+        _list_experiments({name: question for name, (_, question) in REGISTRY.items()}, json)
+        return ExitCode.FINE
+    wanted = _wanted(names, list(REGISTRY))
+    with _writable(out):
+        _run_experiments(wanted, out, seed=seed, quick=quick, json=json)
+    return ExitCode.FINE
 
 
 @app.command
@@ -85,6 +127,63 @@ def engine(
     if json is not None:
         json.write_text(json_text.dumps(bench.report(), indent=1) + "\n")
     return ExitCode.CHECK_FAILED if not bench.modules else ExitCode.FINE
+
+
+def _wanted(names: "Sequence[str]", known: list[str]) -> list[str]:
+    """Return the experiments that are named, each once, in their order; raises ``BadInput``."""
+    given = [name.upper() for name in names]
+    for name, wanted in zip(names, given, strict=True):
+        if wanted not in known and name.lower() != ALL:
+            raise BadInput("bench", shown(name), "the name of an experiment, or all", nearest(wanted, known))
+    return known if ALL.upper() in given else [name for name in known if name in given]
+
+
+@contextmanager
+def _writable(out: Path) -> "Iterator[None]":
+    """Make the folder, or raise ``BadInput``; what was made for nothing is removed again."""
+    made = [folder for folder in (out, *out.parents) if not folder.exists()]
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if not os.access(out, os.W_OK):
+            raise PermissionError(EACCES, os.strerror(EACCES))
+    except OSError as error:
+        raise BadInput(f"--out {out}", (error.strerror or str(error)).lower(), "a folder that can be written") from None
+    try:
+        yield
+    finally:
+        for folder in made:
+            if any(folder.iterdir()):
+                break
+            folder.rmdir()
+
+
+def _run_experiments(names: list[str], out: Path, *, seed: int, quick: bool, json: bool) -> None:
+    from relaycast.experiments import load  # noqa: PLC0415
+    from relaycast.experiments.chart_files import MISSING, can_draw  # noqa: PLC0415
+    from relaycast.experiments.experiment import Scale  # noqa: PLC0415
+    from relaycast.experiments.result_files import as_json, write  # noqa: PLC0415
+
+    if not can_draw():
+        print(f"relaycast: bench: no charts: {MISSING}", file=sys.stderr)
+    told = []
+    for name in names:
+        if sys.stderr.isatty():
+            print(f"{name} ...", end="\r", file=sys.stderr, flush=True)
+        result = load(name).run(Scale(seed, quick=quick))
+        files = write(result, out)
+        told.append(as_json(result, files))
+        if not json:
+            print(f"{name}  {result.answer}\n    {', '.join(files)} in {out}\n", flush=True)
+    if json:
+        print(json_text.dumps({"schema": SCHEMA_VERSION, "experiments": told}))
+
+
+def _list_experiments(questions: dict[str, str], json: bool) -> None:
+    if json:
+        print(json_text.dumps({"schema": SCHEMA_VERSION, "experiments": questions}))
+        return
+    print("\n".join(f"{name:4} {question}" for name, question in questions.items()))
+    print("\nrelaycast bench E1 E4, or all, runs them; --help has the options, and what else can be measured")
 
 
 def _shown(row: "Row") -> str:

@@ -1,0 +1,139 @@
+"""Charts as files: SVG for pages, HTML that shows values under the pointer, both in one file without a network.
+
+Law: the same chart gives the same bytes, whatever was drawn before it in this process.
+"""
+
+import re
+from math import ceil, floor, log10
+from typing import TYPE_CHECKING, Any
+
+from relaycast.charts import COLOURS
+from relaycast.experiments.chart import Axis, Chart
+
+if TYPE_CHECKING:
+    import altair as alt
+
+MISSING = "charts need altair and vl-convert-python: pip install 'relaycast[experiments]'"
+
+_NUMBERED = re.compile(r"clip\d+")
+
+
+def can_draw() -> bool:
+    """Return whether the libraries are there."""
+    from importlib.util import find_spec  # noqa: PLC0415
+
+    return find_spec("altair") is not None and find_spec("vl_convert") is not None
+
+
+def specification(chart: Chart) -> dict[str, Any]:
+    """Return the chart as Vega-Lite."""
+    import altair as alt  # noqa: PLC0415 - slow to load, and an extra
+
+    data = alt.InlineData(values=list(chart.points))
+    base = alt.Chart() if chart.panel is not None else alt.Chart(data)
+    drawn: Any = _marked(base, chart).encode(**_encodings(chart))
+    if chart.mark == "cells":
+        text = base.mark_text(fontSize=10).encode(
+            **{name: it for name, it in _encodings(chart).items() if name in {"x", "y"}}, text=f"{_value(chart)}:Q"
+        )
+        drawn = alt.layer(drawn, text)
+    if chart.rules:
+        lines = alt.InlineData(values=[{"height": height, "label": label} for height, label in chart.rules])
+        rule = alt.Chart(lines).mark_rule(strokeDash=[2, 3], color="#4a5568").encode(y="height:Q")
+        label = (
+            alt.Chart(lines)
+            .mark_text(align="left", dx=4, dy=-5, color="#4a5568")
+            .encode(x=alt.value(0), y="height:Q", text="label:N")
+        )
+        drawn = alt.layer(drawn, rule, label)
+    drawn = drawn.properties(width=chart.width, height=chart.height)
+    if chart.panel is not None:
+        panel = alt.Column(f"{chart.panel.field}:N", title=chart.panel.title, sort=list(chart.panel.order) or None)
+        drawn = drawn.facet(data=data, column=panel)
+    drawn = drawn.properties(title=alt.TitleParams(chart.title, anchor="start"))
+    drawn = drawn.configure(aria=False, font="sans-serif").configure_view(stroke=None).configure_legend(labelLimit=320)
+    found: dict[str, Any] = drawn.to_dict()
+    return found
+
+
+def svg_of(specification: dict[str, Any], *, label: str) -> str:
+    """Return the chart as SVG; ``label`` says in words what it shows, for those who cannot see it."""
+    import vl_convert  # noqa: PLC0415
+
+    drawn = vl_convert.vegalite_to_svg(specification)
+    seen: dict[str, str] = {}
+    same = _NUMBERED.sub(lambda found: seen.setdefault(found[0], f"clip{len(seen)}"), drawn)
+    words = label.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+    return same.replace("<svg ", f'<svg role="img" aria-label="{words}" ', 1) + "\n"
+
+
+def html_of(specification: dict[str, Any]) -> str:
+    """Return a page with the chart and all scripts that it needs."""
+    import vl_convert  # noqa: PLC0415
+
+    page: str = vl_convert.vegalite_to_html(specification, bundle=True)
+    return page
+
+
+def _marked(base: "alt.Chart", chart: Chart) -> Any:
+    if chart.mark == "line":
+        return base.mark_line(point={"size": 28}, strokeWidth=1.8)
+    return base.mark_bar() if chart.mark == "bar" else base.mark_rect()
+
+
+def _encodings(chart: Chart) -> dict[str, Any]:
+    import altair as alt  # noqa: PLC0415
+
+    found: dict[str, Any] = {"x": alt.X(**_channel(chart.x, chart)), "y": alt.Y(**_channel(chart.y, chart))}
+    shown = [chart.x, chart.y, chart.colour, chart.dash, chart.panel]
+    found["tooltip"] = [_tip(axis) for axis in shown if axis is not None]
+    colour = chart.colour
+    if chart.mark == "cells":
+        assert colour is not None, "cells are coloured by a value"
+        scale = alt.Scale(scheme="lightgreyteal", type="symlog")
+        found["color"] = alt.Color(f"{colour.field}:Q", title=colour.title, scale=scale)
+    elif colour is not None:
+        scale = alt.Scale(range=[*COLOURS, "#0e9aa7", "#a0522d"])
+        sort = list(colour.order) or None
+        found["color"] = alt.Color(f"{colour.field}:N", title=colour.title, scale=scale, sort=sort)
+        if chart.mark == "bar":
+            found["xOffset"] = alt.XOffset(f"{colour.field}:N", sort=sort)
+    if chart.dash is not None:
+        sort = list(chart.dash.order) or None
+        found["strokeDash"] = alt.StrokeDash(f"{chart.dash.field}:N", title=chart.dash.title, sort=sort)
+    return found
+
+
+def _channel(axis: Axis, chart: Chart) -> dict[str, Any]:
+    import altair as alt  # noqa: PLC0415
+
+    if axis.names:
+        turned = alt.Axis(labelAngle=axis.angle, labelLimit=220)
+        order = list(axis.order) or None
+        return {"field": axis.field, "type": "nominal", "title": axis.title, "sort": order, "axis": turned}
+    form = "~%" if axis.percent else "~s" if axis.log else ",~r"
+    ticks = alt.Axis(format=form, labelOverlap="greedy", tickCount=6)
+    scale = alt.Scale(zero=axis.zero)
+    if axis.log:
+        marks = _log_ticks([point[axis.field] for point in chart.points])
+        scale = alt.Scale(type="log", domain=[marks[0], marks[-1]])
+        ticks = alt.Axis(format=form, values=marks)
+    return {"field": axis.field, "type": "quantitative", "title": axis.title, "scale": scale, "axis": ticks}
+
+
+def _log_ticks(values: "list[float]") -> list[float]:
+    """Return powers of ten around ``values``, with 2 and 5 of each where there are few."""
+    low, high = floor(log10(min(values)) + 1e-9), ceil(log10(max(values)) - 1e-9)
+    factors = (1, 2, 5) if high - low < 3 else (1,)
+    return [*(factor * 10.0**power for power in range(low, high) for factor in factors), 10.0**high]
+
+
+def _tip(axis: Axis) -> "alt.Tooltip":
+    import altair as alt  # noqa: PLC0415
+
+    return alt.Tooltip(field=axis.field, type="nominal" if axis.names else "quantitative", title=axis.title)
+
+
+def _value(chart: Chart) -> str:
+    assert chart.colour is not None
+    return chart.colour.field

@@ -1,0 +1,126 @@
+"""E1: proof bytes against the keys of a publisher, the keys that are read, and the length of values.
+
+Exact child tries up to a million keys. What comes on top in a block is named in the notes.
+"""
+
+from collections.abc import Sequence
+from random import Random
+from statistics import fmean
+
+from relaycast.experiments.chart import Axis, Chart
+from relaycast.experiments.exact_tries import ExactTrie, entry_bytes, hashed_keys
+from relaycast.experiments.experiment import Experiment, Row, Scale
+
+KEYS = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
+VALUE_BYTES = (16, 384, 2_048)
+"""An oracle's price, a ring root, and the longest value there may be."""
+
+TRIALS = {1: 400, 10: 60, 100: 20, 1_000: 5}
+"""Draws of so many keys; the mean of them counts. All keys of a trie can be drawn in one way only."""
+
+
+class ProofBytes(Row, frozen=True, kw_only=True):
+    """One trie and a number of keys read from it; bytes are means over ``trials`` draws."""
+
+    keys: int
+    value_bytes: int
+    read: int
+    trials: int
+    nodes: float
+    node_bytes: float
+    external_value_bytes: int
+    proof_bytes: float
+    least_bytes: int
+    most_bytes: int
+    bytes_per_read_key: float
+
+
+def measure(scale: Scale) -> list[ProofBytes]:
+    """Build a trie of each size, inline and external, and prove draws from it."""
+    rows: list[ProofBytes] = []
+    for count in scale.pick(KEYS, KEYS[:4]):
+        keys = hashed_keys(count, seed=scale.seed)
+        for value_bytes in VALUE_BYTES:
+            trie = ExactTrie(keys, entry_bytes=entry_bytes(value_bytes))
+            draw = Random(f"{scale.seed} {count}")  # noqa: S311 - to be drawn again
+            reads = [10**power for power in range(7) if 10**power <= count]
+            rows += [_row(trie, value_bytes, read, draw, scale) for read in reads]
+    return rows
+
+
+def _row(trie: ExactTrie, value_bytes: int, read: int, draw: Random, scale: Scale) -> ProofBytes:
+    trials = 1 if read == len(trie.keys) else scale.pick(TRIALS, {1: 50, 10: 10}).get(read, 1)
+    sizes = [trie.proof_size(trie.draw(read, draw)) for _ in range(trials)]
+    mean = fmean(size.proof_bytes for size in sizes)
+    return ProofBytes(
+        keys=len(trie.keys),
+        value_bytes=value_bytes,
+        read=read,
+        trials=trials,
+        nodes=round(fmean(size.nodes for size in sizes), 2),
+        node_bytes=round(fmean(size.node_bytes for size in sizes), 1),
+        external_value_bytes=sizes[0].value_bytes,
+        proof_bytes=round(mean, 1),
+        least_bytes=min(size.proof_bytes for size in sizes),
+        most_bytes=max(size.proof_bytes for size in sizes),
+        bytes_per_read_key=round(mean / read, 1),
+    )
+
+
+def answer(rows: Sequence[ProofBytes]) -> str:
+    """Say what one key costs, and what all cost."""
+    small = {row.keys: row for row in rows if row.value_bytes == VALUE_BYTES[0] and row.read == 1}
+    costs = ", ".join(f"{row.proof_bytes / 1_000:.2f} kB of {count:,}" for count, row in small.items())
+    largest = max(small)
+    whole = next(row for row in rows if row.value_bytes == VALUE_BYTES[0] and row.read == row.keys == largest)
+    long = next(row for row in rows if row.value_bytes != VALUE_BYTES[0] and row.read == 1 and row.keys == largest)
+    outside = long.node_bytes - small[largest].node_bytes
+    tenfold = [
+        (small[count * 10].proof_bytes - small[count].proof_bytes) for count in (100, 1_000) if count * 10 in small
+    ]
+    return (
+        f"One key of {VALUE_BYTES[0]} bytes takes {costs} keys, about {round(fmean(tenfold), -1):.0f} bytes more "
+        f"with every tenfold; read all together, each of {largest:,} keys takes {whole.bytes_per_read_key:.0f} bytes "
+        "(mean over draws; child trie alone, uncompressed, hashed keys, state version 1, nothing cached; a value of 24 "
+        f"bytes or more stands outside of its node and adds its entry and {outside:.0f} bytes)."
+    )
+
+
+def chart(rows: Sequence[ProofBytes]) -> Chart:
+    """Draw bytes per key read against the keys of the trie."""
+    return Chart(
+        title="Proof bytes per key read",
+        mark="line",
+        x=Axis(field="keys", title="keys of the publisher", log=True),
+        y=Axis(field="bytes_per_read_key", title="proof bytes per key read", log=True),
+        colour=Axis(field="read_keys", title="keys read", names=True, order=tuple(f"{10**n:,}" for n in range(7))),
+        panel=Axis(field="value", title="bytes of a value", names=True, order=tuple(f"{it:,}" for it in VALUE_BYTES)),
+        points=[
+            {
+                "keys": row.keys,
+                "bytes_per_read_key": row.bytes_per_read_key,
+                "read_keys": f"{row.read:,}",
+                "value": f"{row.value_bytes:,}",
+            }
+            for row in rows
+        ],
+        width=230,
+    )
+
+
+FIRST_CUT = "Expected: 0.8, 1.3 and 1.75 kB for one key of 100, 1,000 and 10,000. Confirmed within 3 %."
+
+EXPERIMENT = Experiment(
+    name="E1",
+    slug="proof-bytes",
+    row=ProofBytes,
+    measure=measure,
+    answer=answer,
+    chart=chart,
+    first_cut=FIRST_CUT,
+    notes=(
+        "The way to the publisher in the relay chain's top trie comes on top: once per publisher and block.",
+        "Bytes are those of nodes and external values, without the length that SCALE puts before each of them.",
+        "A relay chain that limits publishers to 4,000 keys and 2 MiB, as the draft's plan does, has no larger tries.",
+    ),
+)

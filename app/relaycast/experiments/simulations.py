@@ -1,0 +1,66 @@
+"""Scenarios run for their records alone: the network that ``relaycast run`` builds, without its files."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+from relaycast.network import Network
+from relaycast.outcome import rank
+from relaycast.run import Simulation
+from relaycast.scenario import Scenario
+from relaycast.workload import publications
+from relaycast_collator import BlockRecord
+from relaycast_xcm import ParaId
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The blocks of all subscribers, and the network as they leave it."""
+
+    records: list[BlockRecord]
+    network: Network
+
+    def of(self, para_id: int, *, after: int = 0) -> list[BlockRecord]:
+        """Return the blocks of one subscriber, those after block ``after``."""
+        wanted = ParaId(para_id)
+        return [record for record in self.records if record.para_id == wanted and record.tick > after]
+
+
+def simulated(scenario: Scenario, *, accounting: bool = False) -> Run:
+    """Run ``scenario``; an ``AssertionError`` when an invariant did not hold."""
+    simulation = Simulation.prepare(scenario)
+    simulation.network.chains.accounting = accounting
+    records: list[BlockRecord] = []
+    for block in range(1, scenario.blocks + 1):
+        for para_id, name, value, ttl in publications(scenario, block):
+            simulation.network.publisher(para_id).publish(name, value, ttl=ttl)
+        records.extend(simulation.network.chains.step())
+    check(simulation.network)
+    return Run(records, simulation.network)
+
+
+def check(network: Network) -> None:
+    """Raise ``AssertionError`` when an invariant did not hold: no figure comes from a broken run."""
+    invariants = network.chains.invariants
+    assert invariants.ok, invariants.violations[0]
+
+
+def mean(values: Iterable[int]) -> float:
+    """Return the mean with one digit, 0 of nothing."""
+    given = list(values)
+    return round(float(Fraction(sum(given), len(given))), 1) if given else 0.0
+
+
+def percentile(values: Iterable[int], percent: int) -> int | None:
+    """Return the value that ``percent`` of all do not exceed, by nearest rank; ``None`` of nothing."""
+    ordered = sorted(values)
+    return rank(ordered, percent) if ordered else None
+
+
+def crossing(points: Sequence[tuple[float, float]]) -> float | None:
+    """Return the first x, between points by a straight line, at which y comes down to 0; ``None`` where it stays up."""
+    for (x0, y0), (x1, y1) in pairwise(points):
+        if y0 > 0 >= y1:
+            return x0 + (x1 - x0) * y0 / (y0 - y1)
+    return None

@@ -1,0 +1,155 @@
+"""The experiments: sentences come from rows, rows from a seed, and the page from the last full runs."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import experiments_page
+from command_line import Command, Refused
+from relaycast.experiments import REGISTRY, chart_files, load
+from relaycast.experiments.experiment import Result, Scale, digest_of
+from relaycast.experiments.result_files import write
+from relaycast_trie import warm_up
+
+_RESULTS: dict[str, Result] = {}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compiled() -> None:
+    """The kernels announce a first compilation on standard error: let that be over before anything is looked at."""
+    warm_up()
+
+
+def quick(name: str) -> Result:
+    """Run an experiment once for all tests."""
+    if name not in _RESULTS:
+        _RESULTS[name] = load(name).run(Scale(quick=True))
+    return _RESULTS[name]
+
+
+def held(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_a_quick_run_gives_what_is_on_record(name: str) -> None:
+    assert experiments_page.recorded(quick(name)) == experiments_page.on_record()[name]["quick"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REGISTRY)
+def test_a_full_run_gives_what_is_on_record(name: str) -> None:
+    assert experiments_page.recorded(load(name).run(Scale())) == experiments_page.on_record()[name]["full"]
+
+
+def test_the_page_is_fresh_and_shows_every_chart() -> None:
+    assert experiments_page.PAGE.read_text() == experiments_page.page()
+    charts = {f"{load(name).stem}.svg" for name in REGISTRY}
+    assert {file.name for file in experiments_page.CHARTS.iterdir()} == charts | {"results.json"}
+    assert all(f"(experiments/{chart})" in experiments_page.page() for chart in charts)
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_an_answer_is_one_sentence_that_names_its_conditions(name: str) -> None:
+    answer = quick(name).answer
+    assert answer.endswith(".")
+    assert "\n" not in answer
+    assert ". " not in answer
+    assert "(" in answer
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_a_chart_draws_fields_that_its_points_have(name: str) -> None:
+    chart = quick(name).chart
+    axes = [axis for axis in (chart.x, chart.y, chart.colour, chart.dash, chart.panel) if axis is not None]
+    assert chart.points
+    for point in chart.points:
+        assert {axis.field for axis in axes} <= point.keys()
+    for axis in axes:
+        assert not axis.order or {point[axis.field] for point in chart.points} <= set(axis.order)
+
+
+@pytest.mark.parametrize("name", ["E1", "E16"])  # a line chart in panels, cells
+def test_files_hold_the_rows_and_are_the_same_bytes_whatever_was_drawn_before(name: str, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    names = write(quick(name), first)
+    write(quick("E4"), tmp_path)
+    assert write(quick(name), second) == names
+    assert held(first) == held(second)
+    assert {Path(file).suffix for file in names} == {".parquet", ".txt", ".svg", ".html"}
+    table = pq.read_table(first / names[0])
+    assert table.to_pylist() == quick(name).rows
+    assert table.schema.metadata[b"relaycast.command"].decode() == f"relaycast bench {name} --seed 1 --quick"
+
+
+def test_a_chart_is_one_file_without_a_network(tmp_path: Path) -> None:
+    _, _, svg, html = write(quick("E16"), tmp_path)
+    assert "http" not in (tmp_path / svg).read_text().replace("http://www.w3.org/", "")
+    assert "<script src=" not in (tmp_path / html).read_text()
+
+
+def test_another_seed_gives_other_rows_and_the_digest_tells_them_apart() -> None:
+    other = load("E1").run(Scale(2, quick=True))
+    assert other.digest != quick("E1").digest
+    rows = [dict(row) for row in quick("E1").rows]
+    rows[0]["nodes"] += 1
+    assert digest_of(rows) != digest_of(quick("E1").rows)
+
+
+def test_without_the_charting_libraries_table_and_sentence_are_written(
+    relaycast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chart_files, "can_draw", lambda: False)
+    monkeypatch.setattr("relaycast.experiments.result_files.can_draw", lambda: False)
+    ended = relaycast("bench", "E1", "--quick", "--out", "here")
+    assert ended.code == 0
+    assert ended.err.startswith("relaycast: bench: no charts: ")
+    assert "pip install" in ended.err
+    assert sorted(held(tmp_path / "here")) == ["e01-proof-bytes.parquet", "e01-proof-bytes.txt"]
+
+
+def test_names_in_any_case_and_order_run_once_each(relaycast: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+
+    def run(self: object, scale: Scale) -> Result:
+        ran.append(self.name)  # type: ignore[attr-defined]
+        return quick("E1")
+
+    monkeypatch.setattr("relaycast.experiments.experiment.Experiment.run", run)
+    ended = relaycast("bench", "e16", "E1", "E1", "--json")
+    assert ran == ["E1", "E16"]
+    assert [told["answer"] for told in ended.json["experiments"]] == [quick("E1").answer] * 2
+    assert ended.json["experiments"][0]["rows"] == quick("E1").rows
+    ran.clear()
+    assert relaycast("bench", "ALL", "--quick").code == 0
+    assert ran == list(REGISTRY)
+
+
+def test_without_names_the_questions_are_listed(relaycast: Command) -> None:
+    listed = relaycast("bench")
+    assert listed.code == 0
+    for name, (_, question) in REGISTRY.items():
+        assert f"{name:4} {question}" in listed.out
+    assert list(relaycast("bench", "--json").json["experiments"]) == list(REGISTRY)
+
+
+def test_a_name_that_is_none_and_a_folder_that_cannot_be(refused: Refused, tmp_path: Path) -> None:
+    assert "'E99'" in refused("bench", "E1", "E99")
+    (tmp_path / "file").write_text("")
+    assert "--out file" in refused("bench", "E1", "--out", "file")
+    assert "--out file" in refused("bench", "E1", "--out", "file/below")
+    assert "--seed" in refused("bench", "E1", "--seed", "-1")
+
+
+def test_neither_listing_nor_help_loads_what_is_slow() -> None:
+    program = (
+        "import sys; from relaycast.cli import execute; execute(['bench']);"
+        "print([name for name in ('altair', 'numba', 'pyarrow', 'numpy') if name in sys.modules], file=sys.stderr)"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stderr.strip() == "[]"

@@ -1,0 +1,98 @@
+"""The answers of the experiments: ``docs/experiments.md``, with charts and digests in ``docs/experiments/``.
+
+Run as a program it runs the experiments that are named, or all, at both scales, and writes the page from what is on
+record. A test runs the quick ones again and keeps page and record fresh; the slow suite runs the full ones.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from relaycast.experiments import REGISTRY, load
+from relaycast.experiments.chart_files import specification, svg_of
+from relaycast.experiments.experiment import SEED, Result, Scale
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "experiments.md"
+CHARTS = ROOT / "docs" / "experiments"
+RECORD = CHARTS / "results.json"
+
+Record = dict[str, Any]
+
+HEAD = """\
+# Experiments
+
+Each answer comes from a table that one command makes again, to the same bytes: `relaycast bench E1 E4` runs two,
+`relaycast bench all` all of them, `--quick` smaller ones in seconds. A command writes a Parquet table, the chart as SVG
+and HTML (which takes `pip install 'relaycast[experiments]'`), and the sentence. Bytes are exact, those of the very
+nodes; what is modelled or assumed is said with each.
+
+Made by `.venv/bin/python tests/experiments_page.py`; tests run the experiments again and hold them against the digests
+in `docs/experiments/results.json`.
+"""
+
+
+def on_record() -> Record:
+    """Return what the last full runs came to, by experiment."""
+    found: Record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    return found
+
+
+def recorded(result: Result) -> Record:
+    """Return what is kept of a result."""
+    kept = {"digest": result.digest, "rows": len(result.rows)}
+    return kept if result.experiment.measured else {**kept, "answer": result.answer}
+
+
+def page() -> str:
+    """Return the page, from the record."""
+    record = on_record()
+    lines = [HEAD, "| | question |", "|---|---|"]
+    lines += [f"| [{name}](#{_anchor(name, question)}) | {question} |" for name, (_, question) in REGISTRY.items()]
+    for name, (_, question) in REGISTRY.items():
+        lines += _section(name, question, record[name])
+    return "\n".join(lines) + "\n"
+
+
+def _section(name: str, question: str, record: Record) -> list[str]:
+    experiment, full = load(name), record["full"]
+    lines = ["", f"## {name}: {question}", "", full.get("answer") or record["answer"], ""]
+    lines += [f"![{record['title']}](experiments/{experiment.stem}.svg)", ""]
+    if experiment.first_cut:
+        lines += [experiment.first_cut, ""]
+    lines += [f"- {note}" for note in experiment.notes]
+    columns = ", ".join(f"`{column}`" for column in experiment.row.__struct_fields__)
+    lines += [
+        f"- `relaycast bench {name} --seed {SEED}`: {full['rows']:,} rows of {columns}; digest `{full['digest']}`.",
+    ]
+    return lines
+
+
+def _anchor(name: str, question: str) -> str:
+    """Return what a Markdown renderer makes of the heading."""
+    words = f"{name} {question}".lower()
+    return "-".join("".join(sign for sign in words if sign.isalnum() or sign in " -").split())
+
+
+def main(names: list[str]) -> None:
+    """Run experiments and write what they came to."""
+    CHARTS.mkdir(exist_ok=True)
+    for name in names or REGISTRY:
+        experiment = load(name)
+        full = experiment.run(Scale())
+        quick = full if experiment.measured else experiment.run(Scale(quick=True))
+        drawn = svg_of(specification(full.chart), label=full.chart.title)
+        (CHARTS / f"{experiment.stem}.svg").write_text(drawn)
+        entry = {"title": full.chart.title, "full": recorded(full), "quick": recorded(quick)}
+        if experiment.measured:
+            entry["answer"] = full.answer
+        record = {**on_record(), name: entry}
+        record = {known: record[known] for known in REGISTRY if known in record}
+        RECORD.write_text(json.dumps(record, indent=1) + "\n")
+        print(f"{name}: {full.answer}", flush=True)
+    PAGE.write_text(page())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
