@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 MISSING = "charts need altair and vl-convert-python: pip install 'relaycast[experiments]'"
 
-_NUMBERED = re.compile(r"clip\d+")
+_NUMBERED = re.compile(r"\b(clip|gradient_)\d+\b")
+"""Ids that count up with everything drawn in a process."""
 
 
 def can_draw() -> bool:
@@ -62,7 +63,7 @@ def svg_of(specification: dict[str, Any], *, label: str) -> str:
 
     drawn = vl_convert.vegalite_to_svg(specification)
     seen: dict[str, str] = {}
-    same = _NUMBERED.sub(lambda found: seen.setdefault(found[0], f"clip{len(seen)}"), drawn)
+    same = _NUMBERED.sub(lambda found: seen.setdefault(found[0], f"{found[1]}{len(seen)}"), drawn)
     words = label.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
     return same.replace("<svg ", f'<svg role="img" aria-label="{words}" ', 1) + "\n"
 
