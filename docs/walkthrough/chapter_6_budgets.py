@@ -1,0 +1,255 @@
+"""Walkthrough, chapter 6: budgets and cursors."""
+
+import marimo
+
+__generated_with = "0.25.2"
+app = marimo.App(app_title="6. Budgets and cursors", width="medium")
+
+with app.setup:
+    from itertools import pairwise
+
+    import marimo as mo
+
+    import relaycast as rc
+    import relaycast_collator as rn
+    import relaycast_pallets as rp
+
+    from lesson import Table, Verdict
+    from trie_pictures import Picture, framed
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(r"""
+    # 6. Budgets and cursors
+
+    A parachain block travels with its *proof of validity*, **PoV**: everything that somebody needs who checks the block
+    and has no state of the parachain. It may have at most 10 MiB, and collators use 85 percent of that, to be safe.
+    Pub-sub is the last in the queue. Messages from the relay chain and from other parachains come first; pub-sub
+    gets what they leave. Its **budget** is different in every block:
+    """)
+    return
+
+
+@app.cell
+def _():
+    mib = 1 << 20
+    traffic = {
+        "no messages": (),
+        "one message of 3 MiB": (bytes(3 * mib),),
+        "eight messages of 1 MiB": (bytes(mib),) * 8,
+        "nine messages of 1 MiB": (bytes(mib),) * 9,
+    }
+    shares = []
+    for what, messages in traffic.items():
+        share = rp.Remaining(85).share_out(rp.PovUsage(max_pov_bytes=10 * mib, downward_messages=messages))
+        shares.append((what, share.downward_count, share.pubsub_bytes))
+    Table(("the block gets", "messages in full", "bytes left for pub-sub"), shares)
+    return
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(r"""
+    (A message that does not fit is not lost: its hash comes in its place, and it waits for a later block.)
+
+    What if the budget does not suffice? To see that without megabytes, let us make a very small world. Parachain 2000
+    publishes twelve values of 300 bytes each, and 3000 wants them all. Its blocks have room for 2,500 bytes of
+    pub-sub, and that is not enough for twelve times 300:
+    """)
+    return
+
+
+@app.cell
+def _():
+    def tight_network(budget_bytes: int, *, values: int, value_bytes: int) -> tuple[rc.Network, list[rc.Feed]]:
+        """Return a network in which 3000 reads everything of 2000, with this budget in every block."""
+        net = rc.Network(seed=6)
+        news = {f"news/{index}": bytes([index]) * value_bytes for index in range(values)}
+        feeds = net.publisher(2000).publish_many(news)
+        net.subscriber(3000, keys=feeds, budget=rp.Remaining(percent=100), max_pov_bytes=budget_bytes)
+        return net, feeds
+
+    def subscriber_blocks(net: rc.Network, count: int) -> list[rn.BlockRecord]:
+        """Let blocks pass and return what became of each block of 3000."""
+        return [record for _ in range(count) for record in net.chains.step()]
+
+    return subscriber_blocks, tight_network
+
+
+@app.cell
+def _(subscriber_blocks, tight_network):
+    small, feeds = tight_network(2_500, values=12, value_bytes=300)
+    records = subscriber_blocks(small, 6)
+    Table(
+        ("block", "budget", "bytes used", "values delivered", "the pass", "cursor"),
+        [
+            (
+                record.tick,
+                record.budget_bytes,
+                record.consumed.proof_size,
+                len(record.deliveries),
+                "complete" if record.complete else "cut short",
+                "" if record.cursor is None else f"key 0x{record.cursor[1].hex()[:6]}…",
+            )
+            for record in records
+        ],
+    )
+    return feeds, records
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(r"""
+    The subscriber goes through its keys in their order. Each node and each value that it reads is paid for with its
+    bytes. In block 3 the budget ends in the middle: the next read would not fit. That is no error. The block keeps what
+    it has, and writes down the first key that it did not reach: the **cursor**. The next block begins there. (In
+    block 6 nothing is new. The 67 bytes are the leaf in which the relay chain says so: it holds the child's root.)
+
+    One row for each key, in the order of the keys, one column for each block; green is a delivery:
+    """)
+    return
+
+
+@app.cell
+def _(feeds, records):
+    def draw_progress(records: list[rn.BlockRecord], feeds: list[rc.Feed]) -> Picture:
+        rows = sorted(feeds, key=lambda feed: feed.key)
+        drawn = [
+            f'<text x="{150 + 50 * column}" y="16" text-anchor="middle">block {record.tick}</text>'
+            for column, record in enumerate(records)
+        ]
+        for row, feed in enumerate(rows):
+            top = 26 + 20 * row
+            drawn.append(f'<text x="4" y="{top + 14}">{feed.name:8} {feed.key.hex()[:4]}…</text>')
+            for column, record in enumerate(records):
+                arrived = any(delivery.key == feed.key for delivery in record.deliveries)
+                stopped = record.cursor is not None and record.cursor[1] == feed.key
+                fill = "#81c784" if arrived else "#fff3cd" if stopped else "#eceff1"
+                drawn.append(f'<rect x="{128 + 50 * column}" y="{top}" width="44" height="16" fill="{fill}"/>')
+                if stopped:
+                    drawn.append(f'<text x="{150 + 50 * column}" y="{top + 12}" text-anchor="middle">cursor</text>')
+        return framed("".join(drawn), 134 + 50 * len(records), 30 + 20 * len(rows))
+
+    draw_progress(records, feeds)
+    return
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(r"""
+    The collator cannot cheat here, either. Remember the third demand of chapter 5: *nothing may be missing that would
+    have fitted*. The block computes the same budget from the same messages, runs the same algorithm, and where the
+    data ends, its own meter must be so low that one more read of the largest possible node might not have fitted:
+    with values of at most 2,048 bytes, that is when fewer than 2,058 bytes are left. Leaving something out earlier is a
+    panic, `IncompleteBelowLimit`.
+
+    ## When news comes faster than the budget allows
+
+    Now all twelve values change in every block, for forty blocks. What arrives is never old: a proof is always of the
+    newest state. But between two deliveries of a key, values are overwritten that the subscriber never sees: they
+    are *conflated*. The cursor sees to it that every key gets its turn, however small the budget is.
+    """)
+    return
+
+
+@app.cell
+def _(tight_network):
+    results = []
+    for budget_bytes in (1_250, 2_500, 5_000, 10_000):
+        busy, busy_feeds = tight_network(budget_bytes, values=12, value_bytes=300)
+        conflated = 0
+        times: dict[bytes, list[int]] = {feed.key: [] for feed in busy_feeds}
+        for block in range(40):
+            busy.publisher(2000).publish_many({f"news/{index}": bytes([index, block]) * 150 for index in range(12)})
+            for record in busy.chains.step():
+                conflated += sum(delivery.conflated for delivery in record.deliveries)
+                for delivery in record.deliveries:
+                    times[delivery.key].append(record.tick)
+        waits = [later - earlier for ticks in times.values() for earlier, later in pairwise(ticks)]
+        results.append(
+            (budget_bytes, sum(map(len, times.values())), conflated, max(waits), sum(map(bool, times.values())))
+        )
+    Table(("budget", "deliveries", "conflated", "longest wait of a key, in blocks", "keys served, of 12"), results)
+    return
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(r"""
+    ## Exercise: the smallest budget
+
+    A smaller world yet: four values of 100 bytes. With budget to spare, the first block that sees them reads what the
+    table shows: `relay_top` is the leaf of the top trie that holds the child's root, `relay_node` a node of the child
+    trie, `relay_value` a value that stands outside of its node, as in chapter 2. (The rest of the way through the top
+    trie costs nothing here: what is always proven has read those nodes already, and a node is paid for once.)
+    """)
+    return
+
+
+@app.cell
+def _(subscriber_blocks, tight_network):
+    ample, _ = tight_network(1_000_000, values=4, value_bytes=100)
+    subscriber_blocks(ample, 2)
+    pass_of_3 = ample.chains.collators[ample.chains.parachains[3000].para_id].collate(ample.chains.relay_chain.head)
+    Table(
+        ("read", "what", "hash", "bytes"),
+        [
+            (number, read.source.value, f"0x{read.node_hash.hex()[:8]}…", read.size)
+            for number, read in enumerate(pass_of_3.pruning.reads, start=1)
+        ],
+    )
+    return
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(r"""
+    What is the smallest budget, in bytes, with which all four values arrive in that one block? Put the number in place
+    of `None`; the check runs the network with it.
+    """)
+    return
+
+
+@app.cell
+def _():
+    answer = None
+    return (answer,)
+
+
+@app.cell(hide_code=True)
+def _(answer, subscriber_blocks, tight_network):
+    def arrived(budget_bytes: int) -> int:
+        net, _ = tight_network(budget_bytes, values=4, value_bytes=100)
+        return len(subscriber_blocks(net, 3)[-1].deliveries)
+
+    def check(budget_bytes: object) -> Verdict:
+        if type(budget_bytes) is not int or not 0 < budget_bytes <= 1_000_000:
+            return Verdict(False, "The answer is a number of bytes, at most a million.")
+        there = arrived(budget_bytes)
+        if there < 4:
+            return Verdict(
+                False,
+                f"With {budget_bytes:,} bytes, {there} of 4 values arrive in that block. "
+                "Is everything counted that has to be read on the way to a value?",
+            )
+        if budget_bytes > 1 and arrived(budget_bytes - 1) == 4:
+            return Verdict(False, f"With {budget_bytes:,} bytes all four arrive. But a smaller budget would do.")
+        return Verdict(True, "With one byte less, the last value would have come a block later.")
+
+    verdict = check(answer)
+    verdict
+    return check, verdict
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(r"""
+    That is all there is: tries that prove, a message that publishes, blocks that believe nothing but a root, and a
+    budget with a cursor. The guides show how to measure your own design with relaycast.
+    """)
+    return
+
+
+if __name__ == "__main__":
+    app.run()

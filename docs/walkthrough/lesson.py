@@ -1,0 +1,62 @@
+"""What the chapters share besides pictures: bytes with their meaning, small tables, and verdicts on answers."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+_CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:top;border:0"
+_MONO = "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:13px"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a check says of an answer: whether it is ``right``, and what is right or wrong about it."""
+
+    right: bool
+    said: str
+
+    def _repr_html_(self) -> str:
+        colour, sign, head = ("#2e7d32", "✔", "Right.") if self.right else ("#b26a00", "✘", "Not yet.")
+        return (
+            f'<div style="border-left:4px solid {colour};padding:6px 12px;margin:6px 0">'
+            f'<b style="color:{colour}">{sign} {head}</b> {escape(self.said)}</div>'
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under their ``head``; everything is shown as text."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+    def _repr_html_(self) -> str:
+        head = "".join(f'<th style="{_CELL};border-bottom:1px solid #90a4ae">{escape(name)}</th>' for name in self.head)
+        rows = "".join(
+            "<tr>" + "".join(f'<td style="{_CELL};{_MONO}">{escape(_shown(cell))}</td>' for cell in row) + "</tr>"
+            for row in self.rows
+        )
+        return f'<table style="border-collapse:collapse"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+
+
+def bytes_with_meaning(parts: Iterable[tuple[bytes, str]]) -> Table:
+    """Return a line for each part of some bytes: where it begins, the bytes, what they mean."""
+    rows: list[tuple[str, str, str]] = []
+    offset = 0
+    for data, meaning in parts:
+        rows.append((str(offset), data.hex(" "), meaning))
+        offset += len(data)
+    return Table(("at", "bytes", "meaning"), rows)
+
+
+def nibbles(key: bytes) -> str:
+    """Return the path of a key as digits, one for each half byte."""
+    return " ".join(key.hex())
+
+
+def _shown(cell: object) -> str:
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    return cell.hex(" ") if isinstance(cell, bytes) else str(cell)

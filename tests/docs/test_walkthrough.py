@@ -1,0 +1,127 @@
+"""The chapters run, and each exercise tells a right answer from wrong ones without giving it away."""
+
+import ast
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+WALKTHROUGH = Path(__file__).parents[2] / "docs" / "walkthrough"
+CHAPTERS = sorted(file.stem for file in WALKTHROUGH.glob("chapter_*.py"))
+
+CHILD = b":child_storage:default:"
+
+SOLUTIONS: dict[str, tuple[object, list[object]]] = {
+    "chapter_1_hex_tries": (
+        "42 77 0c 6d 6f 6f",
+        [
+            "43 0f 77 0c 6d 6f 6f",  # the nibble that chose the child repeated
+            "42 77 03 6d 6f 6f",  # the length as it is, not times four
+            "02 77 0c 6d 6f 6f",  # a header that no node has
+            "42 77 0c 6d 6f 6f 00",  # something after the end
+            "c2 77 00 00 0c 6d 6f 6f",  # a branch
+            "42 77 08 6d 6f 6f",  # a value cut short
+            "not hexadecimal",
+        ],
+    ),
+    "chapter_2_v1_values": (23, [32, 24, 22, 0, -1, "23", True]),
+    "chapter_3_proofs": (
+        {3, 5, 7, 8},
+        [
+            {3, 5, 8},  # without the value, which stands outside of its leaf
+            {1, 2, 3, 4, 5, 6, 7, 8},  # everything
+            {3, 5, 7},  # without the root
+            {3, 7, 8},  # without the branch between
+            {9},
+            [3, 5, 7, 8],
+        ],
+    ),
+    "chapter_4_child_tries": (
+        CHILD + b"pubsub\xd1\x07\x00\x00",
+        [
+            CHILD + b"pubsub\x00\x00\x07\xd1",  # the highest byte first
+            b"pubsub\xd1\x07\x00\x00",  # a child trie's name without what all have in front
+            CHILD + b"\xd1\x07\x00\x00",
+            CHILD + b"pubsub2001",
+            CHILD + b"pubsub\xd1\x07",
+            "text",
+        ],
+    ),
+    "chapter_5_subscribing": (
+        {"stale": "RootMismatch", "forge": "UnusedNodes", "stutter": "DuplicateNode"},
+        [
+            {"stale": "RootMismatch", "forge": "IncompleteBelowLimit", "stutter": "DuplicateNode"},
+            {"stale": "MissingNode", "forge": "MissingNode", "stutter": "UnusedNodes"},
+            {"stale": "RootMismatch"},
+            {"stale": "Lie", "forge": "UnusedNodes", "stutter": "DuplicateNode"},
+        ],
+    ),
+    "chapter_6_budgets": (906, [839, 440, 5_000, 907, 905, 0, "906"]),
+}
+
+
+@pytest.fixture(autouse=True)
+def chapters_find_their_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a chapter import what lies beside it, as it can where it is opened."""
+    monkeypatch.syspath_prepend(str(WALKTHROUGH))
+
+
+@cache
+def defined(chapter: str) -> Mapping[str, Any]:
+    """Run a chapter as it is and return what its cells define."""
+    definitions: Mapping[str, Any] = import_module(chapter).app.run()[1]
+    return definitions
+
+
+def test_every_chapter_has_an_exercise_with_a_solution() -> None:
+    assert list(SOLUTIONS) == CHAPTERS
+    assert len(CHAPTERS) == 6
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_chapter_runs_and_its_placeholder_is_no_answer(chapter: str) -> None:
+    verdict = defined(chapter)["verdict"]
+    assert not verdict.right
+    assert len(verdict.said) > 20
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_the_solution_is_right(chapter: str) -> None:
+    verdict = import_module(chapter).app.run(defs={"answer": SOLUTIONS[chapter][0]})[1]["verdict"]
+    assert verdict.right, verdict.said
+
+
+@pytest.mark.parametrize(
+    ("chapter", "answer"), [(chapter, wrong) for chapter, (_, answers) in SOLUTIONS.items() for wrong in answers]
+)
+def test_a_wrong_answer_is_told_what_is_wrong_with_it_and_not_the_solution(chapter: str, answer: object) -> None:
+    verdict = defined(chapter)["check"](answer)
+    assert not verdict.right
+    assert len(verdict.said) > 20
+    solution = SOLUTIONS[chapter][0]
+    if isinstance(solution, int | str):
+        assert answer == str(solution) or not re.search(rf"\b{solution}\b", verdict.said)
+
+
+def test_the_tries_made_by_hand_are_those_of_the_engine() -> None:
+    definitions = defined("chapter_1_hex_tries")
+    assert definitions["by_hand"] == definitions["by_relaycast"]
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_chapter_uses_public_names_only(chapter: str) -> None:
+    tree = ast.parse((WALKTHROUGH / f"{chapter}.py").read_text())
+    modules = {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
+    modules |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert not [name for name in modules if name.startswith("relaycast") and "." in name]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            assert node.attr == "__name__" or not node.attr.startswith("_"), f"line {node.lineno}"
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            package = {"rt": "trie", "rx": "xcm", "rp": "pallets", "rn": "collator"}.get(node.value.id)
+            if package:
+                assert node.attr in import_module(f"relaycast_{package}").__all__, f"line {node.lineno}"
