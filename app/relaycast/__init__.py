@@ -4,9 +4,11 @@
 """
 
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from relaycast import predict
     from relaycast.network import Feed, Network, Publisher, Reader, Run
 
 __version__ = "0.1.0"
@@ -19,6 +21,8 @@ def __getattr__(name: str) -> Any:
         from relaycast import network  # noqa: PLC0415 - loads every room
 
         return getattr(network, name)
+    if name == "predict":
+        return import_module("relaycast.predict")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__])
 
 
@@ -26,4 +30,4 @@ def __dir__() -> list[str]:
     return __all__
 
 
-__all__ = ["Feed", "Network", "Publisher", "Reader", "Run", "__version__"]
+__all__ = ["Feed", "Network", "Publisher", "Reader", "Run", "__version__", "predict"]

@@ -1,0 +1,41 @@
+"""What a block carries whatever is published in it: the part of a prediction that is measured, not derived.
+
+It depends on the relay chain's whole state, so no closed form of a few numbers has it. ``GROUNDS`` holds what the
+presets measure (``relaycast demo config-sync``, with and without ``--genesis``); a test holds them to it.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """The constants of one relay chain state; sizes in bytes of one parachain block."""
+
+    name: str
+    source: str
+    static_bytes: int
+    """Of the relay proof: the keys that every parachain block proves, subscriptions or none."""
+
+    top_bytes: int
+    """Of the relay proof: the way to one publisher's child root, beside the nodes of the static keys."""
+
+    own_bytes: int = 504
+    """Of the parachain's own state: what a block reads to see that no publisher changed."""
+
+    own_changed_bytes: int = 540
+    """The same when one did, without its node cache."""
+
+    @property
+    def proof_bytes(self) -> int:
+        """The relay proof of a block in which nothing changed."""
+        return self.static_bytes + self.top_bytes
+
+
+MODELLED = Ground("modelled", "the modelled genesis: 512 entries evenly spread", static_bytes=4_973, top_bytes=67)
+KUSAMA = Ground("kusama", "Kusama's genesis: shallow where parachains read it", static_bytes=1_593, top_bytes=134)
+BARE = Ground(
+    "bare", "nothing: the publisher's part alone", static_bytes=0, top_bytes=0, own_bytes=0, own_changed_bytes=0
+)
+
+GROUNDS = {ground.name: ground for ground in (MODELLED, KUSAMA, BARE)}
+"""Every ground by its name."""
