@@ -1,7 +1,8 @@
 """Charts as SVG text: they need no script, and scale with the page.
 
-Law: a chart is drawn from at most a few hundred points however long the run: of the values that share a column the
-largest is kept, so that peaks stay.
+Law: a chart is drawn from at most a few hundred columns however long the run, and nothing is smoothed. Of the points
+that share a column a line shows the median, with a band from the lowest to the highest; a stack shows the one with the
+largest sum, all of it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,11 +10,11 @@ from dataclasses import dataclass
 from html import escape
 
 WIDTH, HEIGHT = 860, 260
-LEFT, RIGHT, TOP, BOTTOM = 80, 16, 12, 34
+LEFT, RIGHT, TOP, BOTTOM = 80, 16, 12, 36
 MAX_COLUMNS = 400
 
-COLOURS = ("#e6007a", "#2f6fed", "#1b9e77", "#d98200", "#7b4fd0", "#4a5568")
-"""The first is Polkadot's own; all of them can be told apart on white and on near-black."""
+COLOURS = ("var(--r0)", "var(--r1)", "var(--r2)", "var(--r3)", "var(--r4)", "var(--r5)")
+"""Of readers; the page gives them their values, for light and for dark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,19 +25,42 @@ class Series:
     points: Sequence[tuple[int, int]]
 
 
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A named line with its surroundings: points ``(x, lowest, middle, highest)`` in the order of x."""
+
+    name: str
+    points: Sequence[tuple[int, int, int, int]]
+
+
 def line_chart(series: Sequence[Series], *, unit: str, x_name: str, label: str) -> str:
     """Return lines over a common scale from zero; ``label`` says in words what is to be seen."""
-    xs = [x for line in series for x, _ in line.points]
-    ys = [y for line in series for _, y in line.points]
+    return band_chart([banded(line) for line in series], unit=unit, x_name=x_name, label=label)
+
+
+def band_chart(bands: Sequence[Band], *, unit: str, x_name: str, label: str) -> str:
+    """Return a line for each middle, over a pale band from the lowest to the highest where they differ."""
+    xs = [point[0] for band in bands for point in band.points]
     if not xs:
         return ""
-    low, high, top = min(xs), max(xs), nice_ceiling(max(ys))
+    low, high = min(xs), max(xs)
+    top = nice_ceiling(max(point[3] for band in bands for point in band.points))
     parts = [_frame(top, unit), _x_axis(low, high, x_name)]
-    for index, line in enumerate(series):
-        path = " ".join(f"{_x(x, low, high):.1f},{_y(y, top):.1f}" for x, y in thinned(line.points))
+    for index, band in enumerate(bands):
         colour = COLOURS[index % len(COLOURS)]
-        title = f"<title>{escape(line.name)}</title>"
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.8">{title}</polyline>')
+        title = f"<title>{escape(band.name)}</title>"
+        if any(lowest < highest for _, lowest, _, highest in band.points):
+            over = [_point(x, highest, low, high, top) for x, _, _, highest in band.points]
+            under = [_point(x, lowest, low, high, top) for x, lowest, _, _ in reversed(band.points)]
+            area = " ".join([*over, *under])
+            parts.append(f'<polygon points="{area}" style="fill:{colour}" fill-opacity=".22">{title}</polygon>')
+        path = [_point(x, middle, low, high, top) for x, _, middle, _ in band.points]
+        if len(path) == 1:
+            x, y = path[0].split(",")
+            parts.append(f'<circle cx="{x}" cy="{y}" r="3" style="fill:{colour}">{title}</circle>')
+        line = f'points="{" ".join(path)}" fill="none" style="stroke:{colour}" stroke-width="1.8"'
+        dashes = ' stroke-dasharray="7 4"' if index % 2 else ""
+        parts.append(f"<polyline {line}{dashes}>{title}</polyline>")
     return _svg(parts, label)
 
 
@@ -54,20 +78,20 @@ def stacked_chart(
     xs = [layers[0].points[index][0] for index in kept]
     low, high, top = layers[0].points[0][0], layers[0].points[-1][0] + 1, nice_ceiling(max(sums))
     edges = [_x(x, low, high) for x in [*xs, high]]
-    parts = [_frame(top, unit), _x_axis(low, high - 1, x_name)]
+    parts = [_frame(top, unit), _x_axis(low, high - 1, x_name, last=high)]
     floor = [0] * len(kept)
     for index, layer in enumerate(layers):
         ceiling = [below + layer.points[column][1] for below, column in zip(floor, kept, strict=True)]
         if ceiling != floor:
             path = "M" + "L".join([*_steps(edges, ceiling, top), *reversed(_steps(edges, floor, top))]) + "Z"
             title = f"<title>{escape(layer.name)}</title>"
-            parts.append(f'<path d="{path}" fill="{colours[index % len(colours)]}">{title}</path>')
+            parts.append(f'<path d="{path}" style="fill:{colours[index % len(colours)]}">{title}</path>')
         floor = ceiling
     return _svg(parts, label)
 
 
-def bar_chart(groups: Mapping[str, Mapping[int, int]], *, unit: str, x_name: str, label: str) -> str:
-    """Return one bar for each value of each group, side by side."""
+def bar_chart(groups: Mapping[str, Mapping[int, int]], *, unit: str, x_name: str, label: str, step: int = 1) -> str:
+    """Return one bar for each value of each group, side by side; with a ``step`` a value is the first of so many."""
     values = sorted({value for counts in groups.values() for value in counts})
     if not values:
         return ""
@@ -77,14 +101,15 @@ def bar_chart(groups: Mapping[str, Mapping[int, int]], *, unit: str, x_name: str
     parts = [_frame(top, unit)]
     for position, value in enumerate(values):
         middle = LEFT + slot * (position + 0.5)
-        if position % max(1, len(values) // 12) == 0:
-            parts.append(_text(middle, HEIGHT - BOTTOM + 16, str(value), "middle"))
+        named = f"{value:,}" if step == 1 else f"{value:,}-{value + step - 1:,}"
+        if position % max(1, len(values) // 10) == 0:
+            parts.append(_text(middle, HEIGHT - BOTTOM + 16, named, "middle"))
         for index, (name, counts) in enumerate(groups.items()):
             y = _y(counts.get(value, 0), top)
             x = middle + bar * (index - len(groups) / 2)
-            title = f"<title>{escape(name)}: {counts.get(value, 0):,} at {value}</title>"
+            title = f"<title>{escape(name)}: {counts.get(value, 0):,} at {named}</title>"
             shape = f'x="{x:.1f}" y="{y:.1f}" width="{bar * 0.92:.1f}" height="{HEIGHT - BOTTOM - y:.1f}"'
-            parts.append(f'<rect {shape} fill="{COLOURS[index % len(COLOURS)]}" rx="2">{title}</rect>')
+            parts.append(f'<rect {shape} style="fill:{COLOURS[index % len(COLOURS)]}" rx="2">{title}</rect>')
     parts.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 4, x_name, "middle"))
     return _svg(parts, label)
 
@@ -93,9 +118,32 @@ def thinned(points: Sequence[tuple[int, int]], *, columns: int = MAX_COLUMNS) ->
     """Return at most ``columns`` points: of those that share a column the one with the largest y."""
     if len(points) <= columns:
         return list(points)
-    step = len(points) / columns
-    slices = (points[int(index * step) : int((index + 1) * step)] for index in range(columns))
-    return [max(part, key=lambda point: point[1]) for part in slices]
+    return [max(part, key=lambda point: point[1]) for part in _slices(points, columns)]
+
+
+def banded(line: Series, *, columns: int = MAX_COLUMNS) -> Band:
+    """Return ``line`` with at most ``columns`` points, each with the lowest, median and highest y of its column."""
+    if len(line.points) <= columns:
+        return Band(line.name, [(x, y, y, y) for x, y in line.points])
+    points = []
+    for part in _slices(line.points, columns):
+        ys = sorted(y for _, y in part)
+        points.append((part[0][0], ys[0], ys[(len(ys) - 1) // 2], ys[-1]))
+    return Band(line.name, points)
+
+
+def across(name: str, series: Sequence[Series], *, columns: int = MAX_COLUMNS) -> Band:
+    """Return all of ``series`` as one band: in each column the lowest, the median and the highest of all points."""
+    found: dict[int, list[int]] = {}
+    for line in series:
+        for x, y in line.points:
+            found.setdefault(x, []).append(y)
+    places = sorted(found)
+    points = []
+    for part in _slices([(x, 0) for x in places], min(columns, len(places))):
+        ys = sorted(y for x, _ in part for y in found[x])
+        points.append((part[0][0], ys[0], ys[(len(ys) - 1) // 2], ys[-1]))
+    return Band(name, points)
 
 
 def nice_ceiling(value: int) -> int:
@@ -108,6 +156,12 @@ def nice_ceiling(value: int) -> int:
         power *= 10
 
 
+def _slices(points: Sequence[tuple[int, int]], columns: int) -> list[Sequence[tuple[int, int]]]:
+    """Return the points in ``columns`` parts, no part empty."""
+    step = len(points) / max(1, columns)
+    return [points[int(index * step) : int((index + 1) * step)] for index in range(columns)]
+
+
 def _steps(edges: Sequence[float], heights: Sequence[int], top: int) -> list[str]:
     """Return the corners of a line that keeps its height from each edge to the next."""
     corners: list[str] = []
@@ -118,6 +172,10 @@ def _steps(edges: Sequence[float], heights: Sequence[int], top: int) -> list[str
         else:
             corners += [f"{edges[index]:.1f},{y}", f"{edges[index + 1]:.1f},{y}"]
     return corners
+
+
+def _point(x: int, y: int, low: int, high: int, top: int) -> str:
+    return f"{_x(x, low, high):.1f},{_y(y, top):.1f}"
 
 
 def _svg(parts: Sequence[str], label: str) -> str:
@@ -138,9 +196,11 @@ def _frame(top: int, unit: str) -> str:
     return "".join(parts)
 
 
-def _x_axis(low: int, high: int, name: str) -> str:
+def _x_axis(low: int, high: int, name: str, *, last: int | None = None) -> str:
+    """Return the numbers below; ``last`` is where the scale ends, if not with the last number."""
+    end = high if last is None else last
     ticks = sorted({low + round((high - low) * part / 6) for part in range(7)})
-    marks = [_text(_x(tick, low, high), HEIGHT - BOTTOM + 16, f"{tick:,}", "middle") for tick in ticks]
+    marks = [_text(_x(tick, low, end), HEIGHT - BOTTOM + 16, f"{tick:,}", "middle") for tick in ticks]
     return "".join(marks) + _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 4, name, "middle")
 
 

@@ -233,6 +233,10 @@ class Network:
                 tally.add(record)
         return Run(tally, self.chains.invariants, blocks=blocks)
 
+    def key_names(self) -> dict[tuple[int, bytes], str]:
+        """Return the names of subscribed keys, by publisher and key, of those that have one."""
+        return {(feed.publisher, feed.key): feed.name for feed in self._feeds if feed.name}
+
     def _chain(self, para_id: int, **options: Any) -> collator.Parachain:
         known = self.chains.parachains.get(_para_id(para_id))
         return known if known is not None else self.chains.add_parachain(para_id, **options)

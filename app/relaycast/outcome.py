@@ -10,6 +10,7 @@ from math import ceil
 from msgspec import Struct, field
 
 from relaycast_collator import NodeTotals
+from relaycast_collator.proof_picture import ProofPicture
 
 SCHEMA_VERSION = 1
 
@@ -146,12 +147,17 @@ class Point(Struct, frozen=True):
     static_bytes: int
     own_bytes: int
     callbacks: int
+    budget_bytes: int = 0
+    metered_bytes: int = 0
+    """What the pass was charged of the budget; own nodes and the policy's rounding count as well."""
+
+    complete: bool = True
     by_cause: tuple[int, ...] = ()
     """Bytes of the proof by the causes of ``PublisherCost``; empty where no account is kept."""
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """A whole run; ``series`` and ``latencies`` by parachain are for the report, and not in ``run.json``."""
+    """A whole run; what has a default but ``schema`` is for the report, by parachain, and not in ``run.json``."""
 
     run_id: str
     name: str
@@ -169,6 +175,11 @@ class Outcome(Struct, frozen=True, kw_only=True):
     schema: int = SCHEMA_VERSION
     series: dict[int, list[Point]] = field(default_factory=dict)
     latencies: dict[int, dict[int, int]] = field(default_factory=dict)
+    pictures: dict[int, list[ProofPicture]] = field(default_factory=dict)
+    """One or two blocks of a subscriber, path by path."""
+
+    key_names: dict[tuple[int, bytes], str] = field(default_factory=dict)
+    """By publisher and key."""
 
 
 def spread(values: Sequence[int]) -> Spread:

@@ -1,83 +1,172 @@
-"""``report.html``: one file that a person reads, without a network and without a script."""
+"""``report.html``: one file that a person reads, without a network; all of it can be read without a script."""
 
-from importlib import resources
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import msgspec
-from jinja2 import Environment, StrictUndefined, Template
-from markupsafe import Markup
 
-from relaycast.charts import COLOURS, Series, bar_chart, line_chart, stacked_chart
-from relaycast.outcome import Outcome, PublisherCost, SubscriberOutcome
+from relaycast.charts import COLOURS, Series, across, band_chart, banded, bar_chart, stacked_chart
+from relaycast.outcome import Outcome, Point, SubscriberOutcome, rank
+from relaycast.report_pictures import block_views
+from relaycast.report_story import largest, pruned_bytes, story, title, why
 from relaycast.scenario import Scenario
+from relaycast.templates import own_markup, percent, render
+from relaycast.trie_view import CAUSES
 from relaycast_collator.account_records import IN_THE_PROOF
 
-CAUSES = ("static", *IN_THE_PROOF)
+STACKED = ("static", *IN_THE_PROOF)
 """What bytes of a proof are for, from the bottom of a chart to its top."""
 
-CAUSE_COLOURS = (COLOURS[-1], *COLOURS[:-1])
-"""What nobody can help is grey."""
+STACK_COLOURS = tuple(f"var(--{cause})" for cause in STACKED)
 
-MAX_STACKS = 12
-"""Subscribers that get a chart of their own: the largest."""
+MAX_LINES = 6
+"""Readers that get a line of their own; more are one band."""
+
+MAX_STACKS = 6
+"""Readers that get a chart of their own: the largest."""
+
+MAX_BARS = 10
+MAX_TABLE_ROWS = 300
+MAX_LATENCIES = 40
+"""Bars of latencies; more are put together."""
+
+X_NAME = "relay block"
+
+
+@dataclass(frozen=True, slots=True)
+class CostBar:
+    """What a reader's median block carries: bytes by cause, in percent of the longest bar."""
+
+    name: str
+    parts: tuple[tuple[str, int, float], ...]
+    total: int
+    block: int
 
 
 def render_report(run: Outcome, scenario: Scenario) -> str:
     """Return the page for ``run``."""
-    names = {it.para_id: title(it) for it in run.subscribers}
-    lines = [Series(names[para], [(point.block, point.proof_bytes) for point in run.series[para]]) for para in names]
-    bars = {names[para]: run.latencies[para] for para in names}
-    proof_chart = line_chart(
-        lines, unit="proof bytes", x_name="relay block", label="Proof bytes of each subscriber over the relay blocks"
-    )
-    latency_chart = bar_chart(bars, unit="deliveries", x_name="relay blocks", label="How many blocks deliveries took")
-    return _template().render(
+    costs = [(title(it), cost) for it in run.subscribers for cost in it.publishers]
+    views = block_views(run)
+    return render(
+        "report.html.j2",
         run=run,
         story=story(run),
+        why=why(run),
         cards=_cards(run),
-        legend=[(name, COLOURS[index % len(COLOURS)]) for index, name in enumerate(names.values())],
-        proof_chart=Markup(proof_chart),  # noqa: S704 - our own SVG, its texts escaped
-        latency_chart=Markup(latency_chart),  # noqa: S704
-        causes=list(zip(CAUSES, CAUSE_COLOURS, strict=True)),
-        stacks=[(names[it.para_id], Markup(_stack(run, it, names[it.para_id]))) for it in _largest(run)],  # noqa: S704
-        costs=[(names[it.para_id], cost) for it in run.subscribers for cost in it.publishers],
+        bars=cost_bars(run),
+        legend=reader_legend(run),
+        proof_chart=own_markup(proof_chart(run)),
+        budget_chart=own_markup(budget_chart(run)),
+        latency_chart=own_markup(latency_chart(run)),
+        stack_legend=[(cause, CAUSES[cause]) for cause in STACKED],
+        stacks=[(title(it), own_markup(stack(run, it))) for it in _largest(run)],
+        budgets=[(title(it), _budget_use(run.series[it.para_id])) for it in run.subscribers[:MAX_TABLE_ROWS]],
+        costs=costs[:MAX_TABLE_ROWS],
+        more_costs=max(0, len(costs) - MAX_TABLE_ROWS),
+        most=MAX_TABLE_ROWS,
+        in_the_proof=IN_THE_PROOF,
+        views=views,
         pruned=pruned_bytes,
+        longest=max((len(points) for points in run.series.values()), default=0),
         scenario=msgspec.json.format(msgspec.json.encode(scenario), indent=2).decode(),
-        number=lambda value: f"{value:,}",
-        percent=percent,
     )
 
 
-def title(subscriber: SubscriberOutcome) -> str:
-    """Return how a subscriber is called in charts."""
-    return f"{subscriber.para_id} {subscriber.name}".strip()
+def reader_legend(run: Outcome) -> list[tuple[str, str]]:
+    """Return the names and colours of the lines in ``proof_chart``."""
+    if len(run.subscribers) > MAX_LINES:
+        return [(f"all {len(run.subscribers)} readers: lowest, median and highest", COLOURS[0])]
+    return [(title(it), COLOURS[index]) for index, it in enumerate(run.subscribers)]
 
 
-def pruned_bytes(cost: PublisherCost) -> int:
-    """Return the bytes that were collected for a publisher and left out, for whatever reason."""
-    return sum(totals.node_bytes for totals in cost.pruned.values())
+def proof_chart(run: Outcome) -> str:
+    """Return the proof of each reader over the blocks."""
+    lines = {title(it): [(it.block, it.proof_bytes) for it in run.series[it.para_id]] for it in run.subscribers}
+    return _lines(lines, unit="proof bytes", label="Proof bytes of each subscriber over the relay blocks")
 
 
-def percent(part: float) -> str:
-    """Return a share of the PoV: with the digits that it takes to tell it from nothing."""
-    return f"{part:.2%}" if part >= 0.0005 or part == 0 else f"{part:.4%}"
+def budget_chart(run: Outcome) -> str:
+    """Return what each reader's passes were charged of their budget over the blocks."""
+    lines = {title(it): [(it.block, it.metered_bytes) for it in run.series[it.para_id]] for it in run.subscribers}
+    return _lines(lines, unit="bytes charged", label="Bytes that each pass was charged over the relay blocks")
 
 
-def story(run: Outcome) -> str:
-    """Return what happened, in one paragraph."""
-    minutes = run.blocks * run.block_seconds / 60
-    published = sum(it.published for it in run.publishers)
-    refused = sum(it.refused_messages for it in run.publishers)
-    callbacks = sum(it.callbacks for it in run.subscribers)
-    worst = max(run.subscribers, key=lambda it: it.proof_bytes.p99)
-    text = (
-        f"Over {run.blocks:,} relay blocks ({minutes:,.1f} minutes) {_parachains(len(run.publishers))} published "
-        f"{published:,} values, and {_parachains(len(run.subscribers))} subscribed: {callbacks:,} callbacks. "
-        f"The largest reader, {title(worst)}, brought {worst.proof_bytes.p50:,} bytes of relay proof along in its "
-        f"median block, {worst.static_bytes.p50:,} of them for the keys that every parachain block proves, and "
-        f"{worst.proof_bytes.p99:,} at the 99th percentile; with the {worst.own_bytes.p50:,} bytes of its own state "
-        f"that the node cache takes, that is {percent(worst.pov_share.p99)} of what a block may carry."
-    )
-    return f"{text} The relay chain refused {refused:,} messages." if refused else text
+def latency_chart(run: Outcome) -> str:
+    """Return how many blocks deliveries took, by reader where they are few."""
+    groups: Mapping[str, Mapping[int, int]] = {title(it): run.latencies[it.para_id] for it in run.subscribers}
+    if len(groups) > MAX_LINES:
+        together: dict[int, int] = {}
+        for counts in groups.values():
+            for value, count in counts.items():
+                together[value] = together.get(value, 0) + count
+        groups = {"all readers": together}
+    highest = max((value for counts in groups.values() for value in counts), default=0)
+    step = -(-(highest + 1) // MAX_LATENCIES)
+    if step > 1:
+        groups = {name: _bucketed(counts, step) for name, counts in groups.items()}
+    label = "How many relay blocks deliveries took"
+    return bar_chart(groups, unit="deliveries", x_name="relay blocks", label=label, step=step)
+
+
+def stack(run: Outcome, subscriber: SubscriberOutcome) -> str:
+    """Return a reader's proof over the blocks by cause."""
+    points = [point for point in run.series[subscriber.para_id] if point.by_cause]
+    layers = [Series("static", [(point.block, point.static_bytes) for point in points])]
+    for index, cause in enumerate(IN_THE_PROOF):
+        layers.append(Series(cause, [(point.block, point.by_cause[index]) for point in points]))
+    label = f"Proof bytes of {title(subscriber)} over the relay blocks, by cause"
+    return stacked_chart(layers, unit="proof bytes", x_name=X_NAME, label=label, colours=STACK_COLOURS)
+
+
+def cost_bars(run: Outcome, *, most: int = MAX_BARS) -> list[CostBar]:
+    """Return what a median block carries, of the readers whose blocks carry most."""
+    found = [(it, _median_block(run.series[it.para_id])) for it in run.subscribers]
+    known = [(it, point) for it, point in found if point is not None]
+    known.sort(key=lambda item: -(item[1].proof_bytes + item[1].own_bytes))
+    longest = max((point.proof_bytes + point.own_bytes for _, point in known), default=0) or 1
+    bars = []
+    for it, point in known[:most]:
+        sizes = [("static", point.static_bytes), *zip(IN_THE_PROOF, point.by_cause or (), strict=False)]
+        if not point.by_cause:
+            sizes.append(("given", point.proof_bytes - point.static_bytes))
+        sizes.append(("own", point.own_bytes))
+        parts = tuple((style, size, round(100 * size / longest, 2)) for style, size in sizes if size)
+        bars.append(CostBar(title(it), parts, point.proof_bytes + point.own_bytes, point.block))
+    return bars
+
+
+def _median_block(points: list[Point]) -> Point | None:
+    """Return the first block with the median of what blocks carry."""
+    ordered = sorted(point.proof_bytes + point.own_bytes for point in points)
+    return next((it for it in points if it.proof_bytes + it.own_bytes == rank(ordered, 50)), None)
+
+
+def _lines(lines: Mapping[str, list[tuple[int, int]]], *, unit: str, label: str) -> str:
+    series = [Series(name, points) for name, points in lines.items()]
+    bands = [across("all readers", series)] if len(series) > MAX_LINES else [banded(line) for line in series]
+    return band_chart(bands, unit=unit, x_name=X_NAME, label=label)
+
+
+def _bucketed(counts: Mapping[int, int], step: int) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for value, count in counts.items():
+        first = value // step * step
+        found[first] = found.get(first, 0) + count
+    return found
+
+
+def _budget_use(points: list[Point]) -> dict[str, int | float]:
+    """Return the budget of a reader's blocks, and how much of it passes were charged."""
+    charged = sorted(point.metered_bytes for point in points)
+    parts = sorted(point.metered_bytes / point.budget_bytes for point in points if point.budget_bytes)
+    return {
+        "least": min((point.budget_bytes for point in points), default=0),
+        "p50": rank(charged, 50),
+        "p99": rank(charged, 99),
+        "max": rank(charged, 100),
+        "part": parts[-1] if parts else 0.0,
+        "cut_short": sum(not point.complete for point in points),
+    }
 
 
 def _largest(run: Outcome) -> list[SubscriberOutcome]:
@@ -86,30 +175,15 @@ def _largest(run: Outcome) -> list[SubscriberOutcome]:
     return [it for it in run.subscribers if it in ranked]
 
 
-def _stack(run: Outcome, subscriber: SubscriberOutcome, name: str) -> str:
-    points = [point for point in run.series[subscriber.para_id] if point.by_cause]
-    layers = [Series("static", [(point.block, point.static_bytes) for point in points])]
-    for index, cause in enumerate(IN_THE_PROOF):
-        layers.append(Series(cause, [(point.block, point.by_cause[index]) for point in points]))
-    label = f"Proof bytes of {name} over the relay blocks, by cause"
-    return stacked_chart(layers, unit="proof bytes", x_name="relay block", label=label, colours=CAUSE_COLOURS)
-
-
-def _parachains(count: int) -> str:
-    return f"{count} parachain{'' if count == 1 else 's'}"
-
-
 def _cards(run: Outcome) -> list[dict[str, str]]:
-    worst = max(run.subscribers, key=lambda it: it.proof_bytes.p99)
+    worst = largest(run)
     slowest = max(it.latency_blocks.p99 for it in run.subscribers)
+    cut = sum(it.incomplete_blocks for it in run.subscribers)
+    pubsub = max(0, worst.proof_bytes.p50 - worst.static_bytes.p50)
     return [
-        {"figure": f"{worst.proof_bytes.p50:,} B", "meaning": "proof in a median block of the largest reader"},
-        {"figure": f"{worst.proof_bytes.p99:,} B", "meaning": "at the 99th percentile"},
-        {"figure": percent(worst.pov_share.p99), "meaning": "of the PoV that a block may carry, p99"},
-        {"figure": f"{slowest} blocks", "meaning": "from publication to delivery, p99"},
+        {"figure": f"{pubsub:,} B", "meaning": f"of relay proof for pub-sub, in a median block of {title(worst)}"},
+        {"figure": f"{worst.own_bytes.p50:,} B", "meaning": "of its own state on top, to keep the node cache"},
+        {"figure": percent(worst.pov_share.p99), "meaning": "of what a block may carry, static keys included, p99"},
+        {"figure": f"{slowest} blocks", "meaning": "from publication to delivery, p99 of the slowest reader"},
+        {"figure": f"{cut:,} blocks", "meaning": "cut short: the budget ended before all was read"},
     ]
-
-
-def _template() -> Template:
-    source = (resources.files("relaycast") / "templates" / "report.html.j2").read_text("utf-8")
-    return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=False).from_string(source)

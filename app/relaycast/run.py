@@ -45,6 +45,10 @@ from relaycast_xcm.ump import Processed
 if TYPE_CHECKING:
     from relaycast.recording import Playback
 
+PICTURED_SUBSCRIBERS = 8
+PICTURED_BLOCKS = 6
+"""Blocks of a subscriber that the report may choose from: the first ones with callbacks."""
+
 ENGINE = "local"
 MODELLED_GENESIS = "modelled"
 
@@ -124,12 +128,17 @@ class Simulation:
         return blake2b(b"\x00".join(parts), digest_size=8).hexdigest()
 
     def keep_accounts(self, *, per_key: bool | None = None) -> bool:
-        """Let the chains say what each byte is for; return whether they do so by key, see ``simulate``."""
+        """Let the chains say what each byte is for; return whether they do so by key, see ``simulate``.
+
+        A few blocks of those that read most come with a picture.
+        """
+        subscribed = {chain.id: self._keys(chain) for chain in self.scenario.subscribers()}
         if per_key is None:
-            subscribed = sum(len(self._feeds(it)) for chain in self.scenario.subscribers() for it in chain.subscribe)
-            per_key = subscribed * self.scenario.blocks <= MOST_KEY_ROWS
+            per_key = sum(subscribed.values()) * self.scenario.blocks <= MOST_KEY_ROWS
         chains = self.network.chains
         chains.accounting, chains.accounting_by_key = True, per_key
+        for para_id in sorted(subscribed, key=lambda para_id: -subscribed[para_id])[:PICTURED_SUBSCRIBERS]:
+            chains.pictured[ParaId(para_id)] = PICTURED_BLOCKS
         return per_key
 
     def echo(self) -> Scenario:
@@ -186,6 +195,8 @@ class Simulation:
             recorded=self._recorded(),
             series={chain.id: self._tally(chain.id).points for chain in scenario.subscribers()},
             latencies={chain.id: histogram(self._tally(chain.id).latencies) for chain in scenario.subscribers()},
+            pictures={chain.id: self._tally(chain.id).chosen_pictures for chain in scenario.subscribers()},
+            key_names=self.network.key_names(),
         )
 
     def _subscribe(self, chain: Parachain) -> None:
@@ -217,6 +228,9 @@ class Simulation:
             count = publish.keys if names == "all" else int(names)
             names = [key_name(publish, index) for index in range(count)]
         return [publisher.feed(name) for name in names]
+
+    def _keys(self, chain: Parachain) -> int:
+        return sum(len(self._feeds(subscription)) for subscription in chain.subscribe)
 
     def _count_published(self) -> None:
         block = self.network.chains.relay_chain.head
@@ -258,7 +272,7 @@ class Simulation:
         return SubscriberOutcome(
             para_id=chain.id,
             name=chain.name,
-            keys=sum(len(self._feeds(subscription)) for subscription in chain.subscribe),
+            keys=self._keys(chain),
             blocks=len(it.points),
             deliveries=it.callbacks + it.conflated,
             callbacks=it.callbacks,
@@ -317,8 +331,9 @@ def write_files(folder: Path, outcome: Outcome, scenario: Scenario) -> None:
 
 def to_json(outcome: Outcome) -> dict[str, object]:
     """Return what ``run.json`` and ``--json`` say of a run."""
-    figures = asdict(replace(outcome, series={}, latencies={}))
-    del figures["series"], figures["latencies"]
+    figures = asdict(outcome)
+    for for_the_report in ("series", "latencies", "pictures", "key_names"):
+        del figures[for_the_report]
     if outcome.recorded is None:
         del figures["recorded"]
     return {"schema": figures.pop("schema"), **msgspec.to_builtins(figures)}

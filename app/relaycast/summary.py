@@ -1,8 +1,9 @@
 """What a run says on the terminal: a few lines that answer what it cost."""
 
 from relaycast.outcome import PublisherCost, SubscriberOutcome
-from relaycast.report import percent, pruned_bytes, story, title
+from relaycast.report_story import pruned_bytes, story, title
 from relaycast.run import Finished
+from relaycast.templates import percent
 from relaycast.terminal import console, print_table
 
 COLUMNS = (

@@ -4,9 +4,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from relaycast.outcome import Latency, Point, PublisherCost, Spread, latency, spread
+from relaycast.outcome import Latency, Point, PublisherCost, Spread, latency, rank, spread
 from relaycast_collator import BlockAccount, BlockRecord, PublisherAccount
 from relaycast_collator.account_records import IN_THE_PROOF, PRUNED
+from relaycast_collator.proof_picture import ProofPicture
 
 if TYPE_CHECKING:
     from relaycast.run_tables import RunTables
@@ -34,6 +35,7 @@ class SubscriberTally:
     disabled: list[int] = field(default_factory=list)
     accounts: dict[int, PublisherAccount] = field(default_factory=dict)
     endings: dict[int, Counter[str]] = field(default_factory=dict)
+    pictures: list[ProofPicture] = field(default_factory=list)
 
     def add(self, record: BlockRecord) -> None:
         """Count one block in."""
@@ -44,6 +46,9 @@ class SubscriberTally:
                 static_bytes=record.static_bytes,
                 own_bytes=record.own_bytes,
                 callbacks=len(record.deliveries),
+                budget_bytes=record.budget_bytes,
+                metered_bytes=record.consumed.proof_size,
+                complete=record.complete,
                 by_cause=() if record.account is None else _by_cause(record.account),
             )
         )
@@ -51,6 +56,8 @@ class SubscriberTally:
         self.conflated += sum(delivery.conflated for delivery in record.deliveries)
         self.incomplete_blocks += not record.complete
         self.disabled.extend(map(int, record.disabled))
+        if record.picture is not None:
+            self.pictures.append(record.picture)
         if record.panic is not None:
             self.panics.append(f"block on relay block {record.relay_parent}: {record.panic}")
         for account in () if record.account is None else record.account.publishers:
@@ -93,6 +100,20 @@ class SubscriberTally:
     def latency_blocks(self) -> Latency:
         """Relay blocks from publication to callback."""
         return latency(self.latencies)
+
+    @property
+    def chosen_pictures(self) -> list[ProofPicture]:
+        """The first picture of a complete pass, and of those after it the one nearest to the median block with news.
+
+        Without a complete one it is the first picture that there is.
+        """
+        pictures = self.pictures
+        if not pictures:
+            return []
+        start = next((index for index, picture in enumerate(pictures) if picture.complete), 0)
+        news = sorted(point.proof_bytes - point.static_bytes for point in self.points if point.callbacks)
+        later = sorted(pictures[start + 1 :], key=lambda picture: abs(picture.pubsub_bytes - rank(news, 50)))
+        return [pictures[start], *later[:1]]
 
     def __repr__(self) -> str:
         sizes = self.proof_bytes

@@ -32,10 +32,11 @@ def account_for(
     subscriber: Subscriber,
     callbacks: Mapping[ParaId, int],
     by_key: bool = False,
+    causes: dict[bytes, str] | None = None,
 ) -> BlockAccount:
     """Return the account of one pass over ``proof``, which was pruned from what was ``collected``.
 
-    With ``by_key`` it also says of each node with which key it counts.
+    With ``by_key`` it also says of each node with which key it counts; ``causes`` learns, by hash, as what.
     """
     given, nodes = by_hash(proof), by_hash(collected.nodes)
     books = {para_id: PublisherBook(view, subscriber) for para_id, view in result.plan.views.items()}
@@ -54,6 +55,9 @@ def account_for(
             books[owner].enter_top(entry, depth)
     for book in books.values():
         book.enter_collected(nodes, pruned)
+    if causes is not None:
+        causes.update((node_hash, "static") for node_hash in given if node_hash not in read)
+        causes.update((entry.node_hash, entry.cause) for book in books.values() for entry in book.entries)
     static = _total(len(data) for node_hash, data in given.items() if node_hash not in read)
     publishers = tuple(book.close(callbacks.get(para_id, 0)) for para_id, book in books.items())
     account = BlockAccount(static, publishers, _total(pruned.values()))

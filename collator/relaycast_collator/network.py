@@ -17,6 +17,7 @@ from relaycast_collator.collator import Collation, Collator, Tamper
 from relaycast_collator.deliveries import Deliveries
 from relaycast_collator.outbox import SentMessage
 from relaycast_collator.parachain import Parachain, ParachainBlock, Update
+from relaycast_collator.proof_picture import ProofPicture, picture_tries
 from relaycast_collator.records import BlockRecord, Invariants, ReadTotals
 from relaycast_collator.relay_chain import BLOCK_WEIGHT, Call, Genesis, RelayBlock, RelayChain
 from relaycast_pallets.broadcaster_config import POLKADOT, BroadcasterConfig
@@ -40,6 +41,7 @@ class Network:
 
     ``window`` counts the relay blocks that can be proven from, two at least: parachains build on the last but one.
     With ``accounting`` every record says what each byte of its proof is for, and with ``accounting_by_key`` for whom.
+    ``pictured`` counts, by subscriber, how many more of its blocks with callbacks come with a picture.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Network:
         self.seed = seed
         self.accounting = accounting
         self.accounting_by_key = accounting_by_key
+        self.pictured: Counter[ParaId] = Counter()
         self.relay_chain = RelayChain(
             genesis,
             seed=seed,
@@ -202,6 +205,7 @@ class Network:
         budget = self.collators[para_id].parachain.parachain_system.budget.share_out(inherent.usage())
         relay_bytes = sum(read.size for read in result.reads if read.source.is_relay)
         updates, events = ((), ()) if block is None else (block.updates, block.events)
+        account, picture = self._account(para_id, parent, collation, inherent, result, updates)
         return BlockRecord(
             tick=self.tick,
             para_id=para_id,
@@ -220,20 +224,25 @@ class Network:
             disabled=tuple(event.publisher for event in events if isinstance(event, PublisherDisabled)),
             panic=panic,
             cursor=result.cursor,
-            account=self._account(para_id, collation, inherent, result, updates),
+            account=account,
+            picture=picture,
         )
 
     def _account(
         self,
         para_id: ParaId,
+        parent: RelayBlock,
         collation: Collation,
         inherent: ParachainInherentData,
         result: ProofProcessingResult,
         updates: tuple[Update, ...],
-    ) -> BlockAccount | None:
+    ) -> tuple[BlockAccount | None, ProofPicture | None]:
+        is_pictured = bool(updates) and self.pictured[para_id] > 0
+        self.pictured[para_id] -= is_pictured
         if not self.accounting or not result.plan.views:
-            return None
-        return account_for(
+            return None, None
+        causes: dict[bytes, str] = {}
+        account = account_for(
             result,
             relay_root=inherent.validation_data.relay_parent_storage_root,
             proof=inherent.relay_chain_state,
@@ -241,7 +250,17 @@ class Network:
             subscriber=self.parachains[para_id].subscriber,
             callbacks=Counter(publisher for publisher, _, _ in updates),
             by_key=self.accounting_by_key,
+            causes=causes if is_pictured else None,
         )
+        if not is_pictured:
+            return account, None
+        static_keys = self.parachains[para_id].parachain_system.static_keys()
+        tries = picture_tries(result, account, causes, parent.state_root, static_keys, collation.collected)
+        static_bytes = account.static.node_bytes
+        picture = ProofPicture(
+            self.tick, para_id, parent.number, result.is_complete, inherent.proof_bytes, static_bytes, tries
+        )
+        return account, picture
 
     def _check_block(
         self,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from relaycast_collator.account_records import BlockAccount
+from relaycast_collator.proof_picture import ProofPicture
 from relaycast_pallets.published_entry import PublishedEntry
 from relaycast_pallets.subscription import SubscribedKey
 from relaycast_xcm import ParaId, Weight
@@ -70,6 +71,9 @@ class BlockRecord:
 
     account: BlockAccount | None = None
     """Nodes and bytes by publisher and by cause, where the network keeps accounts."""
+
+    picture: ProofPicture | None = None
+    """Every node path by path, of a few blocks that the network is asked to picture."""
 
 
 @dataclass(frozen=True, slots=True)

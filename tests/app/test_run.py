@@ -96,13 +96,15 @@ def test_the_summary_names_what_people_ask_for(relaycast: Command) -> None:
     assert ended.err == ""
 
 
-def test_the_report_needs_no_network_and_no_script(relaycast: Command, scenario: str, tmp_path: Path) -> None:
+def test_the_report_needs_no_network_and_one_script_to_search(
+    relaycast: Command, scenario: str, tmp_path: Path
+) -> None:
     relaycast("run", scenario)
     (report,) = (tmp_path / "out").glob("*/report.html")
     page = report.read_text()
-    assert "<script" not in page
+    assert page.count("<script") == page.count("<script>") == 1
     assert "http" not in page.replace("http-equiv", "")
-    assert page.count("<svg") == 3
+    assert page.count("<svg") == 4
     assert "3000 reader" in page
 
 

@@ -1,0 +1,97 @@
+"""The trie views of a run's report: one or two blocks of the largest readers, within what a page can hold."""
+
+from dataclasses import dataclass
+
+from relaycast.outcome import Outcome
+from relaycast.report_story import title as reader_title
+from relaycast.trie_view import TrieView, picture_view
+from relaycast_collator.proof_picture import PicturedTrie, ProofPicture
+from relaycast_pallets.publisher_trie import derive_child_info
+from relaycast_pallets.well_known_keys import static_relay_keys
+from relaycast_xcm import ParaId
+
+MAX_ROWS = 900
+MAX_NODES = 1_200
+"""Of all views of a page together."""
+
+MAX_TRIES = 9
+"""Of one block: the relay chain's own, and the publishers with most bytes."""
+
+STATIC_NAMES = (
+    "Babe.AuthorVrfRandomness",
+    "Babe.NextRandomness",
+    "Babe.Randomness",
+    "Babe.CurrentSlot",
+    "Configuration.ActiveConfig",
+    "Dmp.DownwardMessageQueueHeads",
+    "Ump.RelayDispatchQueueSize",
+    ":relay_dispatch_queue_remaining_capacity",
+    "Hrmp.HrmpIngressChannelsIndex",
+    "Hrmp.HrmpEgressChannelsIndex",
+    "Paras.UpgradeGoAheadSignal",
+    "Paras.UpgradeRestrictionSignal",
+    "Paras.Heads",
+)
+"""Of ``static_relay_keys``, in the same order."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockView:
+    """One block of a reader: its heading, and the tries that its proof has paths of."""
+
+    reader: str
+    heading: str
+    which: str
+    tries: tuple[TrieView, ...]
+    more_tries: int
+
+
+def block_views(run: Outcome) -> list[BlockView]:
+    """Return the views of all pictured blocks, by reader."""
+    pictures = [(it, picture) for it in run.subscribers for picture in run.pictures.get(it.para_id, [])]
+    shown = sum(min(MAX_TRIES, len(picture.tries)) for _, picture in pictures)
+    rows, nodes = MAX_ROWS // max(1, shown), MAX_NODES // max(1, shown)
+    views, seen = [], set()
+    for reader, picture in pictures:
+        which = "a later block" if reader.para_id in seen else "the first whole block"
+        if not picture.complete:
+            which = which.replace("whole ", "") + ", cut short"
+        seen.add(reader.para_id)
+        views.append(_block_view(run, reader_title(reader), picture, which, max(rows, 4), max(nodes, 4)))
+    return views
+
+
+def _block_view(run: Outcome, reader: str, picture: ProofPicture, which: str, rows: int, nodes: int) -> BlockView:
+    top, *children = picture.tries
+    children.sort(key=_proof_bytes, reverse=True)
+    shown = [top, *children[: MAX_TRIES - 1]]
+    heading = (
+        f"relay block {picture.tick:,}: {picture.proof_bytes:,} bytes of relay proof, {picture.pubsub_bytes:,} of them "
+        f"for pub-sub"
+    )
+    tries = tuple(_trie_view(run, picture, trie, rows, nodes) for trie in shown)
+    return BlockView(reader, heading, which, tries, len(picture.tries) - len(shown))
+
+
+def _trie_view(run: Outcome, picture: ProofPicture, trie: PicturedTrie, rows: int, nodes: int) -> TrieView:
+    if trie.publisher is None:
+        names = dict(zip(static_relay_keys(picture.para_id), STATIC_NAMES, strict=True))
+        for other in picture.tries[1:]:
+            assert other.publisher is not None
+            names[derive_child_info(other.publisher).prefixed_storage_key()] = f"child trie of {other.publisher}"
+        return picture_view(
+            trie, title="Relay chain's top trie", names=names, most_rows=max(rows, 16), most_nodes=nodes
+        )
+    names = {key: name for (publisher, key), name in run.key_names.items() if publisher == trie.publisher}
+    note = f"{len(trie.changed):,} of {len(trie.keys):,} subscribed keys have a new value; {trie.reason}."
+    called = _publisher_title(run, trie.publisher)
+    return picture_view(trie, title=called, names=names, most_rows=rows, most_nodes=nodes, note=note)
+
+
+def _publisher_title(run: Outcome, publisher: ParaId) -> str:
+    name = next((it.name for it in run.publishers if it.para_id == publisher), "")
+    return f"Child trie of publisher {publisher} {name}".rstrip()
+
+
+def _proof_bytes(trie: PicturedTrie) -> int:
+    return sum(node.node_bytes for node in trie.nodes if node.is_in_proof and node.node_hash and not node.is_again)

@@ -1,0 +1,47 @@
+"""A headless Chromium for pages, where there is one."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+OFF = '<meta http-equiv="Content-Security-Policy" content="script-src \'none\'">'
+"""What forbids scripts to a page."""
+
+OPTIONS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--enable-logging=stderr",
+)
+
+
+def dumped(page: Path, folder: Path, *, fragment: str = "") -> tuple[str, list[str]]:
+    """Return what ``page`` is once it has loaded, and what it told the console; skips without a browser."""
+    name = next(
+        (found for it in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(it))), None
+    )
+    if name is None:
+        pytest.skip("no Chromium here")
+    command = [name, *OPTIONS, f"--user-data-dir={folder / 'profile'}", "--dump-dom", f"{page.as_uri()}{fragment}"]
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    except subprocess.TimeoutExpired:
+        pytest.skip("Chromium does not answer here")
+    if not ended.stdout:
+        pytest.skip(f"Chromium does not start here: {ended.stderr[-200:]}")
+    return ended.stdout, re.findall(r"CONSOLE.*", ended.stderr)
+
+
+def without_scripts(page: Path) -> Path:
+    """Return a copy of ``page`` in which no script may run."""
+    copy = page.with_name("without-scripts.html")
+    copy.write_text(page.read_text().replace("<head>", f"<head>{OFF}", 1))
+    return copy
