@@ -15,15 +15,15 @@ from relaycast.policy_choice import described
 from relaycast.run import Simulation
 from relaycast.scenario import Scenario
 from relaycast_collator import BlockRecord, Violation
-from relaycast_pallets.broadcaster_events import DataPublished, KeyExpired
+from relaycast_pallets.broadcaster_events import DataPublished, KeyExpired, PublisherDeregistered
 from relaycast_pallets.published_entry import PublishedEntry
 from relaycast_xcm import ParaId
 
 MAX_SETTLING_BLOCKS = 200
-"""Blocks after the last publication; a subscriber that has not caught up by then never will."""
+"""Blocks after the scenario's; a subscriber that has not caught up by then never will."""
 
-QUIET_BLOCKS = 3
-"""Complete blocks in a row without a new value after which a subscriber has caught up: a value is two on its way."""
+WAY_BLOCKS = 2
+"""Relay blocks that a value is on its way, beside what the paces of parachains add."""
 
 Address = tuple[ParaId, bytes]
 """A publisher and a key."""
@@ -103,8 +103,7 @@ def measure(scenario: Scenario) -> Design:
     simulation = Simulation.prepare(scenario)
     watch = _Watch(simulation)
     for block in range(1, scenario.blocks + 1):
-        for para_id, key, value, ttl in simulation.due(block):
-            simulation.network.publisher(para_id).publish(key, value, ttl=ttl)
+        simulation.begin(block)
         watch.step(counted=True)
     for _ in range(MAX_SETTLING_BLOCKS):
         if watch.at_rest:
@@ -143,7 +142,7 @@ class _Reader:
     """A subscriber: its blocks, and which of its values it has not been told."""
 
     para_id: ParaId
-    wanted: frozenset[Address]
+    wanted: frozenset[Address] = frozenset()
     records: list[BlockRecord] = field(default_factory=list)
     told: dict[Address, PublishedEntry] = field(default_factory=dict)
     untold: dict[Address, PublishedEntry] = field(default_factory=dict)
@@ -151,7 +150,8 @@ class _Reader:
     disabled: set[ParaId] = field(default_factory=set)
     latencies: list[int] = field(default_factory=list)
     redeliveries: int = 0
-    quiet_blocks: int = 0
+    restless_at: int = 0
+    """The relay block of the last news, or of the last block that was cut short."""
 
     def add(self, record: BlockRecord, *, counted: bool) -> None:
         """Take a block in; ``untold`` is of its relay parent."""
@@ -171,9 +171,14 @@ class _Reader:
             if self.untold.get(address) == delivery.entry:
                 del self.untold[address]
         passed = record.complete and record.panic is None
-        self.quiet_blocks = self.quiet_blocks + 1 if passed and not news else 0
+        if news or not passed:
+            self.restless_at = record.tick
         if passed:
-            self.lost.update((it, entry) for it, entry in self.untold.items() if it[0] not in self.disabled)
+            self.lost.update(
+                (it, entry)
+                for it, entry in self.untold.items()
+                if it[0] not in self.disabled and entry.when_inserted <= record.relay_parent
+            )
 
     def changed(self, address: Address, entry: PublishedEntry | None) -> None:
         """Note what the relay chain holds from now on."""
@@ -209,33 +214,48 @@ class _Watch:
 
     def __init__(self, simulation: Simulation) -> None:
         self._chains = simulation.network.chains
-        self.readers = {
-            ParaId(chain.id): _Reader(ParaId(chain.id), self._wanted(ParaId(chain.id)))
-            for chain in simulation.scenario.subscribers()
-        }
+        self._storage = self._chains.relay_chain.broadcaster.storage
+        self._acted_at = 0
+        self.readers = {ParaId(chain.id): _Reader(ParaId(chain.id)) for chain in simulation.scenario.subscribers()}
 
     @property
     def at_rest(self) -> bool:
         """Whether nothing is under way and every subscriber has caught up."""
         sending = self._chains.relay_chain.upward.waiting or any(it.outbox for it in self._chains.parachains.values())
-        return not sending and all(reader.quiet_blocks >= QUIET_BLOCKS for reader in self.readers.values())
+        paces = self._chains.paces.values()
+        way_blocks = WAY_BLOCKS + max(it.relay_parent_offset + it.relay_blocks for it in paces)
+        restless_at = max(self._acted_at, *(reader.restless_at for reader in self.readers.values()))
+        return not sending and self._chains.tick - restless_at >= way_blocks
 
     def step(self, *, counted: bool) -> None:
-        """Let a block pass; subscribers build on the relay block before, whose entries are known already."""
+        """Let a block pass; what its relay block holds is known when subscribers come to build on it."""
+        for reader in self.readers.values():
+            self._ask(reader)
         for record in self._chains.step():
             self.readers[record.para_id].add(record, counted=counted)
-        storage = self._chains.relay_chain.broadcaster.storage
+        if counted:
+            self._acted_at = self._chains.tick
         for publisher, key in self._touched():
-            entry = storage.entry(publisher, key)
+            entry = self._storage.entry(publisher, key)
             for reader in self.readers.values():
                 reader.changed((publisher, key), entry)
+
+    def _ask(self, reader: _Reader) -> None:
+        """Let a reader know what it wants; of keys that are new to it, what the relay chain holds already."""
+        kept = self._chains.parachains[reader.para_id].kept.wanted
+        wanted = frozenset((publisher, bytes(key)) for publisher, keys in kept.items() for key in keys)
+        if wanted == reader.wanted:
+            return
+        added, reader.wanted = wanted - reader.wanted, wanted
+        reader.untold = {address: entry for address, entry in reader.untold.items() if address in wanted}
+        for address in added:
+            reader.changed(address, self._storage.entry(ParaId(address[0]), address[1]))
 
     def _touched(self) -> Iterable[Address]:
         """Return what the last relay block published or removed."""
         for event in self._chains.relay_chain.head.events:
             if isinstance(event, DataPublished | KeyExpired):
                 yield event.publisher, event.key
-
-    def _wanted(self, para_id: ParaId) -> frozenset[Address]:
-        wanted = self._chains.parachains[para_id].kept.wanted
-        return frozenset((publisher, bytes(key)) for publisher, keys in wanted.items() for key in keys)
+            elif isinstance(event, PublisherDeregistered):
+                wanted = {address for reader in self.readers.values() for address in reader.wanted}
+                yield from sorted(address for address in wanted if address[0] == event.para_id)

@@ -109,6 +109,12 @@ class SubscriberOutcome(Struct, frozen=True, kw_only=True):
 
     latency_blocks: Latency
     incomplete_blocks: int
+    message_bytes: Spread
+    """Messages that went before pub-sub in each block."""
+
+    waiting_bytes_max: int
+    """Messages that found no room, at the worst moment."""
+
     disabled_publishers: list[int]
     publishers: list[PublisherCost]
 

@@ -7,7 +7,6 @@ bytes.
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from msgspec.structs import asdict, replace
 from relaycast import __version__
 from relaycast.chain_spec import ChainSpec, read_chain_spec
 from relaycast.event_log import EventLog
+from relaycast.message_load import Arrivals, without_folders
 from relaycast.network import Feed, Network
 from relaycast.outcome import (
     Invariants,
@@ -32,13 +32,13 @@ from relaycast.outcome import (
 from relaycast.policy_choice import budget_of, policies_of
 from relaycast.pov_snapshot import render_snapshot
 from relaycast.run_folder import staged
-from relaycast.scenario import Parachain, Scenario, Subscription, key_name
+from relaycast.scenario import Parachain, Scenario, Subscription
 from relaycast.tally import SubscriberTally, Tally
-from relaycast.workload import publications
-from relaycast_collator import BlockRecord
-from relaycast_collator.network import Messages
+from relaycast.workload import Publication, names_of, publications, recorded_keys_of, slides, wanted, wants_change
+from relaycast_collator import BlockRecord, Pace
 from relaycast_pallets.broadcaster_config import BroadcasterConfig
 from relaycast_pallets.broadcaster_events import DataPublished
+from relaycast_pallets.subscriber import SubscriberConfig
 from relaycast_xcm import ParaId
 from relaycast_xcm.ump import Processed
 
@@ -90,10 +90,13 @@ class Simulation:
     playback: "Playback | None" = None
     """Recorded publications, where the scenario has some."""
 
+    recorded_keys: dict[int, list[bytes]] = field(default_factory=dict)
+    """Their keys, by publisher, as far as somebody reads them."""
+
     @classmethod
     def prepare(cls, scenario: Scenario) -> "Simulation":
-        """Build the chains; raises ``BadInput`` when the genesis cannot be read."""
-        relay = scenario.relaychain
+        """Build the chains; raises ``BadInput`` when the genesis or a trace cannot be read."""
+        scenario, relay = scenario.with_copies(), scenario.relaychain
         spec = None if relay.genesis is None else read_chain_spec(relay.genesis)
         config = BroadcasterConfig(
             name=scenario.name,
@@ -104,19 +107,20 @@ class Simulation:
             max_total_storage_size=relay.max_total_bytes,
         )
         simulation = cls(scenario, Network(seed=scenario.seed, genesis=spec, broadcaster=config), spec=spec)
-        for chain in scenario.subscribers():
-            simulation._add_subscriber(chain)
+        readers = scenario.subscribers()
+        for chain in [*readers, *(chain for chain in scenario.parachains if not chain.subscribe)]:
+            simulation._add_parachain(chain)
         recorded = scenario.recording()
         if recorded is not None:
             from relaycast.recording import Playback  # noqa: PLC0415 - pyarrow is slow to load
 
             simulation.playback = Playback(recorded)
+            read = {it.publisher for chain in readers for it in chain.subscribe}
+            simulation.recorded_keys = {para_id: keys for para_id, keys in recorded.keys.items() if para_id in read}
         for chain in scenario.parachains:
             if chain.publish is not None or (recorded is not None and chain.id in recorded.keys):
                 simulation.network.publisher(chain.id)
                 simulation.published[chain.id] = _PublisherTally()
-        for chain in scenario.subscribers():
-            simulation._subscribe(chain)
         return simulation
 
     @property
@@ -125,6 +129,8 @@ class Simulation:
         parts = [msgspec.json.encode(self.echo()), self.network.chains.relay_chain.genesis_root, __version__.encode()]
         if self.playback is not None:
             parts.append(self.playback.recording.digest)
+        loads = [load for load in self.network.chains.traffic.values() if isinstance(load, Arrivals)]
+        parts.extend(digest for load in loads for digest in load.digests)
         return blake2b(b"\x00".join(parts), digest_size=8).hexdigest()
 
     def keep_accounts(self, *, per_key: bool | None = None) -> bool:
@@ -146,26 +152,38 @@ class Simulation:
         relay, trace = self.scenario.relaychain, self.scenario.publications
         name = None if relay.genesis is None else Path(relay.genesis).name
         played = None if trace is None else Path(trace).name
-        return replace(self.scenario, relaychain=replace(relay, genesis=name), publications=played)
-
-    def due(self, block: int) -> Iterator[tuple[int, str | bytes, bytes, int]]:
-        """Yield ``(para_id, name or key, value, ttl)`` for all that is given away in relay block ``block``."""
-        yield from publications(self.scenario, block)
-        if self.playback is not None:
-            yield from self.playback.take(block)
+        chains = [replace(it, messages=without_folders(it.messages)) for it in self.scenario.parachains]
+        relay = replace(relay, genesis=name)
+        return replace(self.scenario, relaychain=relay, publications=played, parachains=chains)
 
     def step(self, block: int, events: EventLog) -> list[BlockRecord]:
         """Let relay block number ``block`` pass and return the subscriber blocks built in it."""
-        for para_id, key, value, ttl in self.due(block):
-            self.network.publisher(para_id).publish(key, value, ttl=ttl)
-            self.published[para_id].sent += 1
-            self.published[para_id].value_bytes += len(value)
+        self.begin(block)
         records = list(self.network.chains.step())
         for record in records:
             self.tally.add(record)
         self._count_published()
         events.add(self.network.chains, records)
         return records
+
+    def begin(self, block: int) -> None:
+        """Let parachains want and send what they do in relay block number ``block``, which is still to pass."""
+        for chain in self.scenario.subscribers():
+            if wants_change(chain, block):
+                self._change_subscriptions(chain, block)
+        for para_id, publish in self.scenario.publishers().items():
+            if publish.deregisters_at == block:
+                self.network.chains.deregister_publisher(para_id)
+        for para_id, key, value, ttl in self.due(block):
+            self.network.publisher(para_id).publish(key, value, ttl=ttl)
+            self.published[para_id].sent += 1
+            self.published[para_id].value_bytes += len(value)
+
+    def due(self, block: int) -> Iterator[Publication]:
+        """Yield all that is given away in relay block ``block``."""
+        yield from publications(self.scenario, block)
+        if self.playback is not None:
+            yield from self.playback.take(block)
 
     def outcome(self) -> Outcome:
         """Return what the run came to."""
@@ -199,38 +217,47 @@ class Simulation:
             key_names=self.network.key_names(),
         )
 
-    def _subscribe(self, chain: Parachain) -> None:
-        feeds = [feed for subscription in chain.subscribe for feed in self._feeds(subscription)]
-        self.network.subscriber(chain.id, keys=feeds)
-        if chain.used_pov_bytes:
-            self.network.chains.traffic[ParaId(chain.id)] = partial(_one_message, bytes(chain.used_pov_bytes))
-
-    def _add_subscriber(self, chain: Parachain) -> None:
-        """Add a parachain with its policies and its budget, before any publisher may add it without them."""
-        relay, table = self.scenario.relaychain, self.scenario.policies
-        self.network.subscriber(
+    def _add_parachain(self, chain: Parachain) -> None:
+        """Add a parachain with its policies, its budget and its pace."""
+        relay, table, chains = self.scenario.relaychain, self.scenario.policies, self.network.chains
+        chains.add_parachain(
             chain.id,
-            keys=[],
+            config=SubscriberConfig(max_trie_depth=chain.max_trie_depth, max_value_length=relay.max_value_bytes),
             policies=policies_of(table),
             budget=budget_of(table, pov_percent=relay.pov_percent),
-            max_pov_bytes=relay.max_pov_bytes,
+            max_pov_size=relay.max_pov_bytes,
+            pace=Pace(chain.relay_blocks_per_block, chain.cores, chain.relay_parent_offset),
         )
+        if chain.messages is not None:
+            load = Arrivals.of(chain.messages, seed=self.scenario.seed, para_id=chain.id)
+            chains.traffic[ParaId(chain.id)] = load
 
-    def _feeds(self, subscription: Subscription) -> list[Feed]:
-        publisher = self.network.publisher(subscription.publisher)
-        publish = self.scenario.publishers().get(subscription.publisher)
-        names = subscription.keys
-        if publish is None:
-            assert self.playback is not None
-            recorded = self.playback.recording
-            return [publisher.feed(key) for key in recorded.subscribed(subscription.publisher, names, "subscribe")]
-        if not isinstance(names, list):
-            count = publish.keys if names == "all" else int(names)
-            names = [key_name(publish, index) for index in range(count)]
-        return [publisher.feed(name) for name in names]
+    def _change_subscriptions(self, chain: Parachain, block: int) -> None:
+        before, after = self._wanted(chain, block - 1), self._wanted(chain, block)
+        for publisher, feeds in before.items():
+            kept = set(after.get(publisher, ()))
+            gone = [feed.key for feed in feeds if feed not in kept]
+            if gone:
+                self.network.chains.unsubscribe(chain.id, publisher, gone)
+        self.network.subscriber(chain.id, keys=[feed for feeds in after.values() for feed in feeds])
+
+    def _wanted(self, chain: Parachain, block: int) -> dict[int, list[Feed]]:
+        return {it.publisher: self._feeds(it, slid) for it, slid in wanted(chain, block)}
 
     def _keys(self, chain: Parachain) -> int:
-        return sum(len(self._feeds(subscription)) for subscription in chain.subscribe)
+        """Return how many different keys a parachain subscribes to in the whole run."""
+        published = {para_id: publish.keys for para_id, publish in self.scenario.publishers().items()}
+        published |= {para_id: len(keys) for para_id, keys in self.recorded_keys.items()}
+        turns = ((it, slides(it, self.scenario.blocks, published[it.publisher])) for it in chain.subscribe)
+        return len({feed for it, turn in turns for slid in turn for feed in self._feeds(it, slid)})
+
+    def _feeds(self, subscription: Subscription, slid: int) -> list[Feed]:
+        publisher = self.network.publisher(subscription.publisher)
+        publish = self.scenario.publishers().get(subscription.publisher)
+        if publish is not None:
+            return [publisher.feed(name) for name in names_of(subscription, publish, slid)]
+        recorded = self.recorded_keys[subscription.publisher]
+        return [publisher.feed(key) for key in recorded_keys_of(subscription, recorded, slid)]
 
     def _count_published(self) -> None:
         block = self.network.chains.relay_chain.head
@@ -282,16 +309,14 @@ class Simulation:
             pov_share=share(it.pov_bytes, self.scenario.relaychain.allowed_pov_bytes),
             latency_blocks=it.latency_blocks,
             incomplete_blocks=it.incomplete_blocks,
+            message_bytes=it.message_bytes,
+            waiting_bytes_max=it.waiting_bytes_max,
             disabled_publishers=sorted(set(it.disabled)),
             publishers=it.publishers,
         )
 
     def _tally(self, para_id: int) -> SubscriberTally:
         return self.tally.subscribers.get(para_id) or SubscriberTally()
-
-
-def _one_message(message: bytes, _block: int) -> Messages:
-    return (), (message,)
 
 
 def simulate(

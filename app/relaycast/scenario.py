@@ -2,16 +2,16 @@
 
 Law: a scenario is strict. A name that is not known, a number out of range or a reference to nobody raises ``BadInput``
 with the path inside the file, before anything runs. Presets are folded in once it is read, so that its digest names
-the run.
+the run. Blocks are those of the relay chain, counted from 1, unless they are said to be a parachain's.
 """
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
-from relaycast.policy_choice import PolicyTable, check_policies
-from relaycast.refusal import BadInput, shown
+from relaycast.message_load import MessageLoad
+from relaycast.policy_choice import PolicyTable
 
 if TYPE_CHECKING:
     from relaycast.recording import Recording
@@ -20,8 +20,23 @@ U32 = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 ValueBytes = Annotated[int, Meta(ge=0, le=1 << 20)]
 
+Block = Annotated[int, Meta(ge=1, le=1_000_000)]
+
 MAX_BLOCKS = 1_000_000
 MAX_SEED = 2**63 - 1
+LOWEST_PUBLIC_ID = 2_000
+"""Parachains below this id publish without registering."""
+
+MAX_PUBLISHERS_READ = 100
+"""Of one parachain at a time (``SubscriberConfig.max_publishers``)."""
+
+
+class Grief(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Keys that somebody crafts so that the way to a publisher's first key gets longer, a node for each of them."""
+
+    keys: Annotated[int, Meta(ge=1, le=64)]
+    at: Block
+    """The relay block in which the first one is sent; the others follow, one in each block."""
 
 
 class Publish(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -41,6 +56,19 @@ class Publish(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Relay blocks until an entry expires; 0 is never."""
 
     prefix: str = "key"
+    new_value_every: Count = 1
+    """Publications from one new value to the next; those between repeat it, as heartbeats."""
+
+    starts_at: Block = 1
+    """The relay block of the first publication."""
+
+    stops_at: Block | None = None
+    """The first relay block in which nothing is sent any more."""
+
+    deregisters_at: Block | None = None
+    """The relay block in which the publisher's manager deregisters it, and all that it published goes."""
+
+    grief: Grief | None = None
 
     def size_of(self, index: int) -> int:
         """Return the bytes of the value of the key numbered ``index``."""
@@ -54,6 +82,14 @@ class Subscription(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     publisher: U32
     keys: Count | Annotated[list[str], Meta(min_length=1)] | Literal["all"] = "all"
+    starts_at: Block = 1
+    """The relay block from which on the keys are wanted."""
+
+    stops_at: Block | None = None
+    """The first relay block in which they are not wanted any more."""
+
+    slides_every: Count | None = None
+    """Relay blocks after which the first of so many ``keys`` is dropped and the next one wanted instead."""
 
 
 class Parachain(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,8 +99,23 @@ class Parachain(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: str = ""
     publish: Publish | None = None
     subscribe: list[Subscription] = []
-    used_pov_bytes: Annotated[int, Meta(ge=0)] = 0
-    """Bytes of every block's PoV that its messages take before the relay proof is considered."""
+    copies: Annotated[int, Meta(ge=1, le=1_000)] = 1
+    """How many parachains like this one there are, with ``id`` and those that follow it."""
+
+    relay_blocks_per_block: Annotated[int, Meta(ge=1, le=1_000)] = 1
+    """Relay blocks from one of its blocks to the next: 1 with asynchronous backing, 2 without."""
+
+    cores: Annotated[int, Meta(ge=1, le=16)] = 1
+    """Blocks that it builds at a time on one relay parent: elastic scaling."""
+
+    relay_parent_offset: Annotated[int, Meta(ge=0, le=32)] = 0
+    """How many relay blocks older than the newest one its relay parents are."""
+
+    max_trie_depth: Annotated[int, Meta(ge=1, le=64)] = 16
+    """Nodes on the way to a key beyond which a publisher is disabled."""
+
+    messages: MessageLoad | None = None
+    """What arrives beside pub-sub; it goes first in every block."""
 
 
 class RelayChain(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -133,79 +184,17 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Return the parachains that read."""
         return [chain for chain in self.parachains if chain.subscribe]
 
+    def with_copies(self) -> "Scenario":
+        """Return the same scenario with every parachain for itself."""
+        chains = [_copy(chain, number) for chain in self.parachains for number in range(chain.copies)]
+        return replace(self, parachains=chains)
+
 
 def key_name(publish: Publish, index: int) -> str:
     """Return the name that is hashed into the key numbered ``index``."""
     return f"{publish.prefix}/{index}"
 
 
-def check_references(scenario: Scenario, place: str) -> None:
-    """Raise ``BadInput`` where the parts of a scenario, each fine in itself, do not fit together."""
-    check_policies(scenario.policies, f"{place} at policies")
-    recorded = scenario.recording()
-    seen: dict[int, int] = {}
-    for index, chain in enumerate(scenario.parachains):
-        here = f"{place} at parachains[{index}]"
-        if chain.id in seen:
-            raise BadInput(f"{here}.id", f"{chain.id}, the id of parachains[{seen[chain.id]}]", "an id of its own")
-        seen[chain.id] = index
-        if chain.publish is None and not chain.subscribe and (recorded is None or chain.id not in recorded.keys):
-            raise BadInput(here, f"parachain {chain.id} with nothing to do", "publish, subscribe, or both")
-        if chain.publish is not None:
-            _check_publish(chain.publish, scenario.relaychain, f"{here}.publish")
-    for place_and_subscription in _subscriptions(scenario, place):
-        _check_subscription(scenario, recorded, *place_and_subscription)
-    if not scenario.subscribers():
-        raise BadInput(place, "a scenario in which nobody subscribes", "at least one parachain with subscribe")
-
-
-def _check_publish(publish: Publish, relay: RelayChain, place: str) -> None:
-    if publish.keys > relay.max_stored_keys:
-        raise BadInput(
-            f"{place}.keys", str(publish.keys), f"at most relaychain.max_stored_keys = {relay.max_stored_keys}"
-        )
-    largest = max(publish.size_of(index) for index in range(publish.keys))
-    if largest > relay.max_value_bytes:
-        raise BadInput(
-            f"{place}.value_bytes", str(largest), f"at most relaychain.max_value_bytes = {relay.max_value_bytes}"
-        )
-    total = sum(32 + publish.size_of(index) for index in range(publish.keys))
-    if total > relay.max_total_bytes:
-        got = f"{total:,} bytes in all keys and values"
-        raise BadInput(place, got, f"at most relaychain.max_total_bytes = {relay.max_total_bytes:,}")
-    if publish.changed is not None and publish.changed > publish.keys:
-        raise BadInput(f"{place}.changed", str(publish.changed), f"at most keys = {publish.keys}")
-
-
-def _subscriptions(scenario: Scenario, place: str) -> Iterator[tuple[Subscription, str]]:
-    for index, chain in enumerate(scenario.parachains):
-        read: set[int] = set()
-        for number, subscription in enumerate(chain.subscribe):
-            here = f"{place} at parachains[{index}].subscribe[{number}]"
-            if subscription.publisher in read:
-                raise BadInput(f"{here}.publisher", f"{subscription.publisher} again", "every publisher once")
-            read.add(subscription.publisher)
-            yield subscription, here
-
-
-def _check_subscription(
-    scenario: Scenario, recorded: "Recording | None", subscription: Subscription, place: str
-) -> None:
-    if recorded is not None and subscription.publisher in recorded.keys:
-        recorded.subscribed(subscription.publisher, subscription.keys, f"{place}.keys")
-        return
-    publish = scenario.publishers().get(subscription.publisher)
-    if publish is None:
-        publishers = [*scenario.publishers(), *(() if recorded is None else recorded.keys)]
-        known = ", ".join(map(str, publishers)) or "none"
-        raise BadInput(
-            f"{place}.publisher", str(subscription.publisher), f"the id of a parachain that publishes ({known})"
-        )
-    if isinstance(subscription.keys, int) and subscription.keys > publish.keys:
-        raise BadInput(f"{place}.keys", str(subscription.keys), f"at most the {publish.keys} keys that are published")
-    if isinstance(subscription.keys, list):
-        names = {key_name(publish, index) for index in range(publish.keys)}
-        for name in subscription.keys:
-            if name not in names:
-                last = key_name(publish, publish.keys - 1)
-                raise BadInput(f"{place}.keys", shown(name), f"a published name, {key_name(publish, 0)} to {last}")
+def _copy(chain: Parachain, number: int) -> Parachain:
+    name = f"{chain.name}-{number + 1}" if chain.name and chain.copies > 1 else chain.name
+    return replace(chain, id=chain.id + number, name=name, copies=1)

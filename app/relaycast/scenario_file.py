@@ -10,13 +10,14 @@ from functools import partial, reduce
 from importlib import resources
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
 from relaycast.inputs import STDIN, parse_json, place_of, read_bytes
 from relaycast.refusal import BadInput, nearest, one_line, shown
-from relaycast.scenario import MAX_BLOCKS, Scenario, check_references
+from relaycast.scenario import MAX_BLOCKS, Scenario
+from relaycast.scenario_checks import check_references
 
 Table = dict[str, Any]
 
@@ -34,6 +35,14 @@ _KINDS = {
     "array": "a list",
     "object": "a table",
 }
+FILES = (
+    ("relaychain", "genesis"),
+    ("publications",),
+    ("parachains", "messages", "downward", "file"),
+    ("parachains", "messages", "horizontal", "file"),
+)
+"""Where a scenario names files, relative to its own."""
+
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
@@ -75,8 +84,8 @@ def _scenario(table: Table, place: str) -> Scenario:
     check_references(scenario, place)
     recorded = scenario.recording()
     if recorded is not None and "blocks" not in table:
-        return msgspec.structs.replace(scenario, blocks=min(recorded.last_block + BLOCKS_TO_ARRIVE, MAX_BLOCKS))
-    return scenario
+        scenario = msgspec.structs.replace(scenario, blocks=min(recorded.last_block + BLOCKS_TO_ARRIVE, MAX_BLOCKS))
+    return scenario.with_copies()
 
 
 def _preset(name: str, place: str) -> Table:
@@ -119,11 +128,8 @@ def _parse_yaml(data: bytes, place: str) -> Any:
 
 def _fold(table: Table, place: str, folder: Path, above: tuple[str, ...]) -> Table:
     """Return ``table`` over what it extends, and so on to the ground; paths become relative to the working folder."""
-    relay = table.get("relaychain")
-    if isinstance(relay, dict) and isinstance(relay.get("genesis"), str):
-        table = {**table, "relaychain": {**relay, "genesis": str(folder / relay["genesis"])}}
-    if isinstance(table.get("publications"), str):
-        table = {**table, "publications": str(folder / table["publications"])}
+    for path in FILES:
+        table = _relative(table, path, folder)
     base = table.get("extends")
     if not isinstance(base, str):
         return table
@@ -138,6 +144,17 @@ def _fold(table: Table, place: str, folder: Path, above: tuple[str, ...]) -> Tab
         raise BadInput(f"{place} at extends", shown(base), "a scenario that does not lead back to this one")
     ground = _fold(below(), place_below, folder_below, (*above, name))
     return _merged({member: value for member, value in ground.items() if member != "description"}, table)
+
+
+def _relative(inside: Any, path: tuple[str, ...], folder: Path) -> Any:
+    """Return what is ``inside`` with the file at ``path`` named from the working folder; lists are gone through."""
+    if not path:
+        return str(folder / inside) if isinstance(inside, str) else inside
+    if isinstance(inside, list):
+        return [_relative(entry, path, folder) for entry in inside]
+    if not isinstance(inside, dict) or path[0] not in inside:
+        return inside
+    return {**inside, path[0]: _relative(inside[path[0]], path[1:], folder)}
 
 
 def _merged(base: Table, over: Table) -> Table:
@@ -181,14 +198,20 @@ def _refused(message: str, table: Table, place: str) -> BadInput:
         names = _field_names(path)
         return BadInput(here, f"the name {shown(unknown['name'])}", "a known name", nearest(unknown["name"], names))
     if missing := _MISSING.search(expectation):
-        return BadInput(here, f"no {missing['name']}", f"{missing['name']} = ...")
+        tags = _tags(path, missing["name"])
+        return BadInput(here, f"no {missing['name']}", f"{missing['name']} = {', '.join(tags) or '...'}")
+    if expectation.startswith(("Invalid value", "Invalid enum value")):
+        got = _value_at(table, path)
+        names = _names_at(path)
+        return BadInput(here, shown(got), "one of the known names", nearest(str(got), names))
     expected = one_line(expectation.removeprefix("Expected ").partition(", got ")[0].replace("`", ""))
     return BadInput(here, shown(_value_at(table, path)), _in_words(expected))
 
 
 def _in_words(expected: str) -> str:
     """Return what msgspec expects, in the words of a scenario file."""
-    return re.sub(r"\b(int|float|str|bool|array|object)\b", lambda kind: _KINDS[kind[0]], expected)
+    words = re.sub(r"\b(int|float|str|bool|array|object)\b", lambda kind: _KINDS[kind[0]], expected)
+    return words.replace(" | ", " or ")
 
 
 def _steps(path: str) -> Iterator[int | str]:
@@ -204,16 +227,34 @@ def _value_at(table: Any, path: str) -> Any:
 
 def _field_names(path: str) -> list[str]:
     """Return the names that the struct at ``path`` of a scenario knows."""
-    kind: Any = reduce(_type_below, _steps(path), Scenario)
-    return [field.encode_name for struct in _structs(kind) for field in msgspec.structs.fields(struct)]
+    structs = _structs(_type_at(path))
+    tagged = [str(struct.__struct_config__.tag_field) for struct in structs if struct.__struct_config__.tag_field]
+    return [*tagged, *(field.encode_name for struct in structs for field in msgspec.structs.fields(struct))]
+
+
+def _names_at(path: str) -> list[str]:
+    """Return the texts that may stand at ``path``: those of a choice, or the tags of tables."""
+    above, _, last = path.rpartition(".")
+    if tags := _tags(above, last):
+        return tags
+    return [text for option in _options(_type_at(path)) if get_origin(option) is Literal for text in get_args(option)]
+
+
+def _tags(path: str, name: str) -> list[str]:
+    """Return what the structs at ``path`` are told apart by, where that is the field ``name``."""
+    configs = [struct.__struct_config__ for struct in _structs(_type_at(path))]
+    return [str(config.tag) for config in configs if config.tag_field == name]
+
+
+def _type_at(path: str) -> Any:
+    return reduce(_type_below, _steps(path), Scenario)
 
 
 def _type_below(kind: Any, step: int | str) -> Any:
     if isinstance(step, int):
         return next(get_args(option)[0] for option in _options(kind) if get_origin(option) is list)
-    return next(
-        field.type for struct in _structs(kind) for field in msgspec.structs.fields(struct) if field.encode_name == step
-    )
+    fields = (field for struct in _structs(kind) for field in msgspec.structs.fields(struct))
+    return next((field.type for field in fields if field.encode_name == step), str)
 
 
 def _structs(kind: Any) -> list[type[msgspec.Struct]]:

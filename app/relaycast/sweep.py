@@ -18,7 +18,8 @@ from relaycast.inputs import place_of, read_bytes
 from relaycast.policy_choice import described, with_overrides
 from relaycast.refusal import BadInput, nearest, one_line, shown
 from relaycast.run import Simulation
-from relaycast.scenario import MAX_BLOCKS, Scenario, check_references
+from relaycast.scenario import MAX_BLOCKS, Scenario
+from relaycast.scenario_checks import check_references
 from relaycast.scenario_file import load_preset, load_scenario, presets
 
 MAX_CELLS = 100_000

@@ -31,6 +31,8 @@ class SubscriberTally:
     latencies: list[int] = field(default_factory=list)
     conflated: int = 0
     incomplete_blocks: int = 0
+    taken_bytes: list[int] = field(default_factory=list)
+    waiting_bytes_max: int = 0
     panics: list[str] = field(default_factory=list)
     disabled: list[int] = field(default_factory=list)
     accounts: dict[int, PublisherAccount] = field(default_factory=dict)
@@ -55,6 +57,8 @@ class SubscriberTally:
         self.latencies.extend(delivery.latency_blocks for delivery in record.deliveries)
         self.conflated += sum(delivery.conflated for delivery in record.deliveries)
         self.incomplete_blocks += not record.complete
+        self.taken_bytes.append(record.message_bytes)
+        self.waiting_bytes_max = max(self.waiting_bytes_max, record.waiting_bytes)
         self.disabled.extend(map(int, record.disabled))
         if record.picture is not None:
             self.pictures.append(record.picture)
@@ -90,6 +94,11 @@ class SubscriberTally:
     def own_bytes(self) -> Spread:
         """Bytes of the parachain's own state in each block."""
         return spread([point.own_bytes for point in self.points])
+
+    @property
+    def message_bytes(self) -> Spread:
+        """Bytes of the messages that each block took in full."""
+        return spread(self.taken_bytes)
 
     @property
     def pov_bytes(self) -> Spread:

@@ -9,8 +9,9 @@ from relaycast_collator.account_records import (
     NodeUse,
     PublisherAccount,
 )
-from relaycast_collator.collator import Collation, Collator, Tamper
+from relaycast_collator.collator import Collation, Collator, Pace, Tamper
 from relaycast_collator.header import DigestItem, Header, ordered_root
+from relaycast_collator.inbound import InboundQueue
 from relaycast_collator.network import Network
 from relaycast_collator.outbox import Outbox, Publication, SentMessage
 from relaycast_collator.parachain import KeptValues, Parachain, ParachainBlock
@@ -28,6 +29,7 @@ __all__ = [
     "Ending",
     "Genesis",
     "Header",
+    "InboundQueue",
     "Invariants",
     "KeptValues",
     "KeyAccount",
@@ -36,6 +38,7 @@ __all__ = [
     "NodeTotals",
     "NodeUse",
     "Outbox",
+    "Pace",
     "Parachain",
     "ParachainBlock",
     "Publication",

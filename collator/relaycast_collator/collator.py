@@ -18,6 +18,27 @@ Tamper = Callable[[ParachainInherentData], ParachainInherentData]
 
 
 @dataclass(frozen=True, slots=True)
+class Pace:
+    """When a parachain builds: ``cores`` blocks in every ``relay_blocks``-th relay block, all on one relay parent.
+
+    One in each relay block is what asynchronous backing gives, one in two what was before it, several at once are
+    elastic scaling. The relay parent is the newest relay block, or one that is older by ``relay_parent_offset``.
+    """
+
+    relay_blocks: int = 1
+    cores: int = 1
+    relay_parent_offset: int = 0
+
+    def __post_init__(self) -> None:
+        if self.relay_blocks < 1 or self.cores < 1 or self.relay_parent_offset < 0:
+            raise ValueError(f"a parachain builds at least now and then, on a relay block that is there, got {self}")
+
+    def blocks_in(self, tick: int, para_id: int) -> int:
+        """Return how many blocks the parachain builds in this relay block; by their ids parachains take turns."""
+        return self.cores if (tick - para_id) % self.relay_blocks == 0 else 0
+
+
+@dataclass(frozen=True, slots=True)
 class Collation:
     """What a collator prepared: the proof as collected, the inherent with what of it is needed, and how it pruned."""
 

@@ -2,8 +2,8 @@
 
 In every tick each parachain builds a block on the relay block of the tick before, and the relay chain builds the next
 block with the messages that parachains sent in the tick before. So a value published at tick t is in the relay chain
-at t + 1 and reaches subscribers at t + 2, unless queues or budgets hold it up. What the relay chain's queue has no
-room for stays in the parachain's outbox.
+at t + 1 and reaches subscribers at t + 2, unless queues, budgets or the pace of a parachain hold it up. What the relay
+chain's queue has no room for stays in the parachain's outbox, and messages that a block has no room for in its queue.
 """
 
 from collections import Counter
@@ -13,8 +13,9 @@ from dataclasses import replace
 from relaycast_collator.account_records import BlockAccount
 from relaycast_collator.accounting import account_for
 from relaycast_collator.block_checks import Check, account_checks, agreement_checks, delivery_checks, pass_checks
-from relaycast_collator.collator import Collation, Collator, Tamper
+from relaycast_collator.collator import Collation, Collator, Pace, Tamper
 from relaycast_collator.deliveries import Deliveries
+from relaycast_collator.inbound import InboundQueue, Messages
 from relaycast_collator.outbox import SentMessage
 from relaycast_collator.parachain import Parachain, ParachainBlock, Update
 from relaycast_collator.proof_picture import ProofPicture, picture_tries
@@ -31,9 +32,6 @@ from relaycast_pallets.subscription import SubscriptionHandler
 from relaycast_trie import blake2_256
 from relaycast_xcm import ParaId, Weight
 from relaycast_xcm.ump import POLKADOT_LIMITS, UpwardLimits
-
-Messages = tuple[tuple[bytes, ...], tuple[bytes, ...]]
-"""Downward and horizontal messages of one block."""
 
 
 class Network:
@@ -59,6 +57,7 @@ class Network:
         if window < 2:
             raise ValueError(f"parachains build on the relay block before the newest: no window of {window} will do")
         self.seed = seed
+        self.window = window
         self.accounting = accounting
         self.accounting_by_key = accounting_by_key
         self.pictured: Counter[ParaId] = Counter()
@@ -74,9 +73,13 @@ class Network:
         self.collators: dict[ParaId, Collator] = {}
         self.invariants = Invariants()
         self.traffic: dict[ParaId, Callable[[int], Messages]] = {}
+        """What arrives for a parachain in a relay block, by its number."""
+
+        self.inbound: dict[ParaId, InboundQueue] = {}
+        self.paces: dict[ParaId, Pace] = {}
         self.tick = 0
         self._calls: list[Call] = []
-        self._sent: dict[ParaId, list[SentMessage]] = {}
+        self._sent: dict[ParaId, list[list[SentMessage]]] = {}
         self._deliveries = Deliveries()
 
     def add_parachain(
@@ -89,14 +92,20 @@ class Network:
         budget: BudgetPolicy | None = None,
         max_pov_size: int = MAX_POV_BYTES,
         tamper: Tamper | None = None,
+        pace: Pace | None = None,
     ) -> Parachain:
-        """Add a parachain with its collator, to build from the next tick on; ``ValueError`` when this id is taken.
+        """Add a parachain with its collator, to build from the next tick on, a block in each unless ``pace`` differs.
 
         Without a ``config`` it reckons with the longest values that this relay chain lets anyone publish.
+        ``ValueError`` when this id is taken, or the relay parents would be older than what can be proven from.
         """
-        known = ParaId(para_id)
+        known, pace = ParaId(para_id), pace or Pace()
         if known in self.parachains:
             raise ValueError(f"parachain {known} is there already")
+        if pace.relay_parent_offset > self.window - 2:
+            raise ValueError(
+                f"only {self.window} relay blocks can be proven from, no offset of {pace.relay_parent_offset}"
+            )
         limits = self.relay_chain.upward.limits
         if config is None:
             config = SubscriberConfig(max_value_length=self.relay_chain.broadcaster.config.max_value_length)
@@ -105,13 +114,15 @@ class Network:
         )
         parachain.tick = self.tick + 1
         self.parachains[known] = parachain
+        self.inbound[known], self.paces[known] = InboundQueue(), pace
         self.collators[known] = Collator(parachain, self.relay_chain, max_pov_size=max_pov_size, tamper=tamper)
         return parachain
 
     def offboard(self, para_id: int) -> None:
         """Let a parachain go: it builds no block any more; the next relay block removes all that it published."""
         leaving = self._known(para_id).para_id
-        del self.parachains[leaving], self.collators[leaving]
+        for kept in (self.parachains, self.collators, self.inbound, self.paces):
+            del kept[leaving]
         self.traffic.pop(leaving, None)
         self._sent.pop(leaving, None)
         self._deliveries.forget(leaving)
@@ -135,17 +146,36 @@ class Network:
         """
         self._calls.append(Call(call, declared))
 
+    def deregister_publisher(self, para_id: int) -> None:
+        """Let the manager whom ``register_publisher`` made deregister, with the next relay block: all entries go."""
+        publisher, broadcaster = ParaId(para_id), self.relay_chain.broadcaster
+        origin = Origin.signed(manager_of(publisher))
+        declared = broadcaster.config.weight("deregister_publisher", k=len(broadcaster.storage.keys_of(publisher)))
+        self.call(lambda: broadcaster.deregister_publisher(origin, publisher), declared=declared)
+
     def subscribe(self, para_id: int, publisher: int, keys: list[bytes]) -> None:
         """Let a parachain that keeps values want more ``keys`` of a publisher; ``ValueError`` when it cannot."""
         self._known(para_id).subscribe(ParaId(publisher), keys)
 
+    def unsubscribe(self, para_id: int, publisher: int, keys: list[bytes]) -> None:
+        """Let a parachain that keeps values want these keys no more; those that it did not want are passed over."""
+        self._known(para_id).unsubscribe(ParaId(publisher), keys)
+
     def step(self) -> list[BlockRecord]:
         """Let one tick pass and return the records of its subscriber blocks, and of those that panicked."""
         self.tick += 1
-        parent = self.relay_chain.head
+        parents = tuple(self.relay_chain.blocks)
         self._deliver_messages()
         self._build_relay_block()
-        return [record for para_id in self.parachains for record in self._build_parachain_block(para_id, parent)]
+        records: list[BlockRecord] = []
+        for para_id, parachain in self.parachains.items():
+            self._receive(para_id)
+            pace = self.paces[para_id]
+            parent = parents[max(0, len(parents) - 1 - pace.relay_parent_offset)]
+            for _ in range(pace.blocks_in(self.tick, para_id)):
+                records.extend(self._build_parachain_block(para_id, parent))
+            parachain.tick = self.tick + 1
+        return records
 
     def _known(self, para_id: int) -> Parachain:
         parachain = self.parachains.get(ParaId(para_id))
@@ -163,23 +193,34 @@ class Network:
             self._deliveries.processed(message, block.number)
 
     def _deliver_messages(self) -> None:
-        for para_id, messages in self._sent.items():
-            self.relay_chain.upward.receive(para_id, [message.data for message in messages])
-            self._deliveries.sent(para_id, messages)
+        for para_id, blocks in self._sent.items():
+            for messages in blocks:
+                self.relay_chain.upward.receive(para_id, [message.data for message in messages])
+                self._deliveries.sent(para_id, messages)
         self._sent.clear()
 
     def _take_messages(self, parachain: Parachain) -> None:
         upward, para_id = self.relay_chain.upward, parachain.para_id
-        messages = parachain.take_messages(queued_count=upward.count(para_id), queued_bytes=upward.size_bytes(para_id))
+        on_their_way = [message for messages in self._sent.get(para_id, ()) for message in messages]
+        messages = parachain.take_messages(
+            queued_count=upward.count(para_id) + len(on_their_way),
+            queued_bytes=upward.size_bytes(para_id) + sum(len(message.data) for message in on_their_way),
+        )
         if messages:
-            self._sent[para_id] = messages
+            self._sent.setdefault(para_id, []).append(messages)
+
+    def _receive(self, para_id: ParaId) -> None:
+        arriving = self.traffic.get(para_id)
+        if arriving is not None:
+            self.inbound[para_id].arrive(arriving(self.tick))
 
     def _build_parachain_block(self, para_id: ParaId, parent: RelayBlock) -> Iterator[BlockRecord]:
         collator = self.collators[para_id]
         parachain = collator.parachain
         parachain.tick = self.tick
         subscribes = parachain.subscriber.subscribes
-        downward, horizontal = self.traffic.get(para_id, _no_traffic)(self.tick)
+        inbound = self.inbound[para_id]
+        downward, horizontal = inbound.offered(collator.max_pov_size)
         collation = collator.collate(parent, downward_messages=downward, horizontal_messages=horizontal)
         try:
             block = collator.build(collation)
@@ -189,16 +230,23 @@ class Network:
             yield self._record(para_id, parent, collation, None, str(panic))
         else:
             repeated = self._deliveries.repeated(para_id, block.outcome.result, block.updates)
-            record = self._record(para_id, parent, collation, block, None)
+            message_bytes = inbound.take(block.outcome.abridged)
+            record = self._record(para_id, parent, collation, block, None, message_bytes=message_bytes)
             self._note(para_id, account_checks(record, honest=collator.tamper is None))
             self._check_block(collator, parent, collation, block, repeated)
             self._take_messages(parachain)
             if subscribes:
                 yield record
-        parachain.tick = self.tick + 1
 
     def _record(
-        self, para_id: ParaId, parent: RelayBlock, collation: Collation, block: ParachainBlock | None, panic: str | None
+        self,
+        para_id: ParaId,
+        parent: RelayBlock,
+        collation: Collation,
+        block: ParachainBlock | None,
+        panic: str | None,
+        *,
+        message_bytes: int = 0,
     ) -> BlockRecord:
         result = collation.pruning if block is None else block.outcome.result
         inherent = collation.inherent if block is None else block.inherent
@@ -218,6 +266,8 @@ class Network:
             own_bytes=0 if block is None else block.own_proof.proof_bytes,
             reads=_totals(result.reads),
             budget_bytes=budget.pubsub_bytes,
+            message_bytes=message_bytes,
+            waiting_bytes=self.inbound[para_id].waiting_bytes,
             consumed=result.consumed,
             complete=result.is_complete,
             deliveries=tuple(self._deliveries.delivered(para_id, update, self.tick) for update in updates),
@@ -290,10 +340,6 @@ class Network:
 def manager_of(publisher: ParaId) -> bytes:
     """Return the account that manages a publisher which the network registers."""
     return blake2_256(b"manager" + publisher.encode())
-
-
-def _no_traffic(_tick: int) -> Messages:
-    return (), ()
 
 
 def _totals(reads: list[NodeRead]) -> dict[str, ReadTotals]:

@@ -123,6 +123,13 @@ class Parachain:
             raise ValueError(f"parachain {self.para_id} subscribes to {limit} publishers at most")
         self.kept.wanted.setdefault(publisher, []).extend(added)
 
+    def unsubscribe(self, publisher: ParaId, keys: list[bytes]) -> None:
+        """Want these keys of a publisher no more from the next block on; what was kept of them stays."""
+        dropped = set(keys)
+        left = [key for key in self.kept.wanted.pop(publisher, []) if key not in dropped]
+        if left:
+            self.kept.wanted[publisher] = left
+
     def build_block(self, inherent: ParachainInherentData) -> ParachainBlock:
         """Build the next block on the inherent's relay parent; raises ``BlockPanicked`` and stays as it was."""
         parent, storage = self.head, self.state.top

@@ -69,6 +69,12 @@ class BlockRecord:
     cursor: tuple[ParaId, SubscribedKey] | None = None
     """The first key that was not dealt with; ``None`` when the pass is complete."""
 
+    message_bytes: int = 0
+    """Of the messages that the block took in full, before pub-sub was considered."""
+
+    waiting_bytes: int = 0
+    """Of the messages that are left for the next block."""
+
     account: BlockAccount | None = None
     """Nodes and bytes by publisher and by cause, where the network keeps accounts."""
 

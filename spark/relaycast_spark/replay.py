@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from relaycast_collator import Collation, Collator, Invariants, RelayBlock
+from relaycast_collator import Collation, Collator, Invariants, ParachainBlock
 from relaycast_spark.checkpoint import closing_digest, freeze_plainly, thaw
 from relaycast_spark.exceptions import SpineDiverged
 from relaycast_spark.garbage import uncollected
@@ -27,26 +27,24 @@ Batches = Iterator[pa.RecordBatch]
 
 
 class WatchedCollator(Collator):
-    """A collator whose last ``collation`` can be looked at."""
+    """A collator whose ``built`` blocks can be looked at, with the head after them: by number, and panicked or not."""
 
     def __init__(self, collator: Collator) -> None:
         super().__init__(
             collator.parachain, collator.relay_chain, max_pov_size=collator.max_pov_size, tamper=collator.tamper
         )
-        self.collation: Collation | None = None
+        self.built: dict[tuple[int, bool], tuple[Collation, bytes]] = {}
 
-    def collate(
-        self,
-        relay_parent: RelayBlock,
-        *,
-        downward_messages: tuple[bytes, ...] = (),
-        horizontal_messages: tuple[bytes, ...] = (),
-    ) -> Collation:
-        """Prepare a block as the collator does."""
-        self.collation = super().collate(
-            relay_parent, downward_messages=downward_messages, horizontal_messages=horizontal_messages
-        )
-        return self.collation
+    def build(self, collation: Collation) -> ParachainBlock:
+        """Build as the collator does."""
+        panicked = True
+        try:
+            block = super().build(collation)
+            panicked = False
+        finally:
+            head = self.parachain.head
+            self.built[head.number, panicked] = collation, head.hash
+        return block
 
 
 class Replay:
@@ -66,6 +64,8 @@ class Replay:
         chains = self.simulation.chains
         chains.invariants = Invariants()
         chains.collators.update(self._watched)
+        for watched in self._watched.values():
+            watched.built.clear()
         try:
             advanced = self.simulation.advance(number)
         finally:
@@ -94,10 +94,8 @@ class Replay:
     def _subscriber_rows(self, advanced: Advanced) -> list[Row]:
         rows = []
         for record in advanced.records:
-            collation = self._watched[record.para_id].collation
-            assert collation is not None
-            head = self.simulation.chains.parachains[record.para_id].head
-            rows.append(row_of(record, collation, head.hash, keep_proofs=self.keep_proofs))
+            collation, head_hash = self._watched[record.para_id].built[record.number, record.panic is not None]
+            rows.append(row_of(record, collation, head_hash, keep_proofs=self.keep_proofs))
         return rows
 
     def _changed_child_roots(self) -> list[Row]:

@@ -7,6 +7,7 @@ from msgspec.structs import asdict
 
 from command_line import Command, Refused, Written
 from relaycast.comparison import compare, measure
+from relaycast.message_load import MessageLoad
 from relaycast.policy_choice import (
     KINDS,
     PolicyTable,
@@ -107,7 +108,7 @@ def test_a_table_in_the_scenario_says_what_the_option_says(relaycast: Command, f
 
 
 def test_a_budget_with_a_floor_delivers_under_heavy_messages() -> None:
-    busy = Parachain(id=3_000, subscribe=[Subscription(publisher=2_000)], used_pov_bytes=80_000)
+    busy = Parachain(id=3_000, subscribe=[Subscription(publisher=2_000)], messages=MessageLoad(horizontal=80_000))
     publisher = Parachain(id=2_000, publish=Publish(keys=12, changed=2))
     base = Scenario(
         parachains=[publisher, busy], blocks=8, relaychain=RelayChain(max_pov_bytes=100_000, pov_percent=80)

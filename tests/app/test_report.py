@@ -18,6 +18,7 @@ from relaycast.outcome import (
     PublisherOutcome,
     RelayOutcome,
     Share,
+    Spread,
     SubscriberOutcome,
     latency,
     spread,
@@ -250,6 +251,8 @@ def synthetic(*, blocks: int, readers: int) -> Outcome:
             pov_share=Share(0.01, 0.02, 0.03),
             latency_blocks=latency([2, 3, 200]),
             incomplete_blocks=0,
+            message_bytes=Spread(0, 0, 0, 0),
+            waiting_bytes_max=0,
             disabled_publishers=[],
             publishers=[cost] * 20,
         )

@@ -105,7 +105,7 @@ def test_a_recorded_rule_comes_to_the_same_figures(relaycast: Command, file: Wri
         ],
     )
     rows = [
-        f"{block},{para_id},{name},0x{value.hex()},{ttl}"
+        f"{block},{para_id},{name!s},0x{value.hex()},{ttl}"
         for block in range(1, 10)
         for para_id, name, value, ttl in publications(rule, block)
     ]
@@ -315,10 +315,10 @@ def test_what_only_looks_like_parquet_is_refused(refusal: Callable[..., str]) ->
 
 
 def test_a_trace_lies_beside_the_scenario_that_names_it(file: Written, relaycast: Command, tmp_path: Path) -> None:
-    (tmp_path / "below").mkdir()
-    file(FEED, "below/feed.csv")
-    file(SCENARIO, "below/scenario.toml")
-    assert relaycast("run", "below/scenario.toml", "--out", "a").code == 0
+    (tmp_path / "farfolder").mkdir()
+    file(FEED, "farfolder/feed.csv")
+    file(SCENARIO, "farfolder/scenario.toml")
+    assert relaycast("run", "farfolder/scenario.toml", "--out", "a").code == 0
     (folder,) = (tmp_path / "a").iterdir()
-    assert not [name for name, data in contents(folder).items() if b"below" in (data or b"")]
+    assert not [name for name, data in contents(folder).items() if b"farfolder" in (data or b"")]
     assert json.loads((folder / "run.json").read_bytes())["scenario"]["publications"] == "feed.csv"

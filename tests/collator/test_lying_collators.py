@@ -217,7 +217,7 @@ def test_what_a_handler_kept_and_published_before_it_panicked_is_taken_back() ->
     handler.left = 1_000
     net.step()
     assert kept(net, SUBSCRIBER) == values(6, 1)
-    assert [len(message.publications) for message in net._sent[SUBSCRIBER]] == [7]
+    assert [len(message.publications) for (messages,) in [net._sent[SUBSCRIBER]] for message in messages] == [7]
 
 
 @pytest.mark.upstream("collator_wrong_cursor")

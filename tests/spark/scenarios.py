@@ -5,6 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from relaycast.batch import Batch
+from relaycast.message_load import MessageLoad, Poisson
 from relaycast.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
 from relaycast_spark.replay import Replay, replay_segments
 from relaycast_spark.spine import Segment, spine
@@ -23,11 +24,22 @@ MARKET = Scenario(
             id=3001,
             publish=Publish(keys=1, every=3),
             subscribe=[Subscription(publisher=1000)],
-            used_pov_bytes=2_000,
+            messages=MessageLoad(horizontal=2_000),
+        ),
+        Parachain(
+            id=3002,
+            subscribe=[
+                Subscription(publisher=2000, keys=4, starts_at=4, slides_every=3, stops_at=11),
+                Subscription(publisher=2000, keys=2, starts_at=13),
+            ],
+            relay_blocks_per_block=2,
+            cores=2,
+            relay_parent_offset=1,
+            messages=MessageLoad(downward=Poisson(mean_messages=3), message_bytes=64),
         ),
     ],
 )
-"""Publishers of all kinds, entries that expire, and a subscriber that publishes."""
+"""Publishers of all kinds, entries that expire, a subscriber that publishes, and one that changes its mind."""
 
 SCARCE = Scenario(
     name="scarce",

@@ -5,9 +5,10 @@ collators that lie about the relay chain's state. Each returns a report that pri
 """
 
 from relaycast.attacks.bystander import Bystander, Carried, Service
-from relaycast.attacks.deep_paths import DepthReport, crafted_keys, depth
+from relaycast.attacks.deep_paths import DepthReport, depth
 from relaycast.attacks.lying_collator import LieReport, LieRow, extra, omit
 from relaycast.attacks.message_flood import FloodBlock, SpamReport, spam
+from relaycast.workload import crafted_keys
 
 __all__ = [
     "Bystander",

@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from relaycast.attacks.bystander import Bystander, Carried, Feed, add_bystanders, bystander, carried
-from relaycast.workload import value_of
+from relaycast.workload import crafted_keys, value_of
 from relaycast_collator import BlockRecord, Network
 from relaycast_pallets.publisher_trie import derive_child_info
 from relaycast_pallets.subscriber import SubscriberConfig
 from relaycast_pallets.subscription import SubscribedKey
 from relaycast_trie import StorageProof
-from relaycast_trie.nibbles import to_nibbles
 from relaycast_xcm import ParaId
 
 ATTACKER, SUBSCRIBER = ParaId(2_001), 3_000
@@ -82,22 +81,6 @@ class DepthReport(Struct, frozen=True, kw_only=True):
         when = "never" if self.disabled_at is None else f"at block {self.disabled_at}"
         harm = "others were harmed" if self.harmed else "nobody else was harmed"
         return f"<DepthReport attacker disabled {when} by {self.crafted_keys} keys, {harm}>"
-
-
-def crafted_keys(target: SubscribedKey, count: int) -> list[SubscribedKey]:
-    """Return keys of which each shares one nibble more with ``target`` than the one before it, from none on.
-
-    Together with ``target`` they make a path of ``count`` branches and a leaf.
-    """
-    if not 0 <= count <= HIGHEST_LIMIT:
-        raise ValueError(f"a key of 32 bytes parts from another at one of 64 nibbles, got {count}")
-    return [_parting_at(target, depth) for depth in range(count)]
-
-
-def _parting_at(target: SubscribedKey, depth: int) -> SubscribedKey:
-    nibbles = bytearray(to_nibbles(target))
-    nibbles[depth] ^= 8
-    return SubscribedKey(bytes(high << 4 | low for high, low in zip(nibbles[::2], nibbles[1::2], strict=True)))
 
 
 def depth(*, limit: int = 16, blocks: int = 20, seed: int = 0) -> DepthReport:
