@@ -85,6 +85,9 @@ class PublisherCost(Struct, frozen=True, kw_only=True):
     endings: dict[str, int]
     """In how many blocks the pass left the publisher how."""
 
+    formula_bytes: int | None = None
+    """What ``relaycast.predict`` gives for ``proof_bytes`` without ``top``; ``None`` where no formula holds."""
+
 
 class SubscriberOutcome(Struct, frozen=True, kw_only=True):
     """What a parachain read, and what that took of its blocks."""

@@ -147,6 +147,20 @@ def delta_proof(keys: int, subscribed: int, updated: int, value_bytes: ValueByte
     return _proof(branches, keys, updated, value_bytes)
 
 
+def delta_bytes_on_average(
+    keys: int, subscribed: int, updated: float, elsewhere: float, value_bytes: ValueBytes
+) -> float:
+    """Return the bytes of what changed in a block in which so many keys are new on average, whichever they are.
+
+    Values count with the mean over all keys.
+    """
+    _check_keys(keys, subscribed)
+    updated, elsewhere = min(updated, subscribed), min(elsewhere, keys - subscribed)
+    each = [sum(leaf_bytes(keys, size)) for size in value_sizes(value_bytes)]
+    branches = branches_on_changed_paths(keys, subscribed, updated, elsewhere)
+    return branches.node_bytes + updated * sum(each) / len(each)
+
+
 def node_cache(keys: int, subscribed: int, value_bytes: ValueBytes) -> CacheSize:
     """Return what a reader keeps: the branches and leaves of its full proof, no external values."""
     proof = full_proof(keys, subscribed, value_bytes)

@@ -48,7 +48,7 @@ def branches_on_paths(keys: int, subscribed: int) -> Branches:
 
 
 @lru_cache(maxsize=1 << 14)
-def branches_on_changed_paths(keys: int, subscribed: int, updated: int, elsewhere: int) -> Branches:
+def branches_on_changed_paths(keys: int, subscribed: int, updated: float, elsewhere: float) -> Branches:
     """Return the branches that lead to a subscribed key and to a changed one.
 
     ``updated`` subscribed keys changed, and ``elsewhere`` others: without the branches that have none of the

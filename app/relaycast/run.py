@@ -31,6 +31,7 @@ from relaycast.outcome import (
 )
 from relaycast.policy_choice import budget_of, policies_of
 from relaycast.pov_snapshot import render_snapshot
+from relaycast.predict_run import with_formulas
 from relaycast.run_folder import staged
 from relaycast.scenario import Parachain, Scenario, Subscription
 from relaycast.tally import SubscriberTally, Tally
@@ -190,6 +191,7 @@ class Simulation:
         scenario, chains = self.scenario, self.network.chains
         relay = scenario.relaychain
         panics = [f"{para_id}: {panic}" for para_id, it in self.tally.subscribers.items() for panic in it.panics]
+        publishers = [self._publisher(chain) for chain in scenario.parachains if chain.id in self.published]
         violations = [*map(str, chains.invariants.violations), *panics]
         return Outcome(
             run_id=self.run_id,
@@ -207,8 +209,8 @@ class Simulation:
                 state_root=f"0x{chains.relay_chain.head.state_root.hex()}",
                 allowed_pov_bytes=relay.allowed_pov_bytes,
             ),
-            publishers=[self._publisher(chain) for chain in scenario.parachains if chain.id in self.published],
-            subscribers=[self._subscriber(chain) for chain in scenario.subscribers()],
+            publishers=publishers,
+            subscribers=[self._subscriber(chain, publishers) for chain in scenario.subscribers()],
             invariants=Invariants(not violations, violations),
             recorded=self._recorded(),
             series={chain.id: self._tally(chain.id).points for chain in scenario.subscribers()},
@@ -294,8 +296,9 @@ class Simulation:
         assert self.playback is not None
         return len(self.playback.recording.keys[chain.id])
 
-    def _subscriber(self, chain: Parachain) -> SubscriberOutcome:
+    def _subscriber(self, chain: Parachain, publishers: list[PublisherOutcome]) -> SubscriberOutcome:
         it = self._tally(chain.id)
+        sizes = {para_id: publish.value_bytes for para_id, publish in self.scenario.publishers().items()}
         return SubscriberOutcome(
             para_id=chain.id,
             name=chain.name,
@@ -312,7 +315,7 @@ class Simulation:
             message_bytes=it.message_bytes,
             waiting_bytes_max=it.waiting_bytes_max,
             disabled_publishers=sorted(set(it.disabled)),
-            publishers=it.publishers,
+            publishers=with_formulas(it.publishers, publishers, sizes, self.scenario.policies),
         )
 
     def _tally(self, para_id: int) -> SubscriberTally:

@@ -1,6 +1,7 @@
 """What a run says on the terminal: a few lines that answer what it cost."""
 
 from relaycast.outcome import PublisherCost, SubscriberOutcome
+from relaycast.predict_run import passes
 from relaycast.report_story import pruned_bytes, story, title
 from relaycast.run import Finished
 from relaycast.templates import percent
@@ -35,6 +36,9 @@ CAUSE_COLUMNS = (
 )
 """Bytes of all blocks together: of the proofs by cause, of them what leads to no subscribed key, and beside them."""
 
+FORMULA_COLUMNS = ("reader", "publisher", "keys", "blocks\nwith news", "measured\na block", "by\nformula", "off")
+"""Mean bytes of the publisher's part of the proofs, without the way to it: measured, and what ``predict`` gives."""
+
 MAX_VIOLATIONS = 10
 MAX_COSTS = 40
 """Rows by publisher that a terminal is shown; all of them are in ``run.json``."""
@@ -55,6 +59,10 @@ def print_summary(finished: Finished, *, verbose: bool = False) -> None:
         print_table(out, CAUSE_COLUMNS, rows, right=CAUSE_COLUMNS[2:])
         if len(costs) > MAX_COSTS:
             out.print(f"... and {len(costs) - MAX_COSTS} more, all in run.json")
+        out.print()
+    if verbose:
+        rows = [row for it in run.subscribers for cost in it.publishers if (row := _formula_row(it, cost))]
+        print_table(out, FORMULA_COLUMNS, rows[:MAX_COSTS], right=FORMULA_COLUMNS[2:])
         out.print()
     out.print(story(run), markup=False)
     out.print()
@@ -85,3 +93,14 @@ def _cost_row(it: SubscriberOutcome, cost: PublisherCost) -> tuple[str, ...]:
     sizes = [totals.node_bytes for totals in cost.by_cause.values()]
     sizes += [cost.sibling_bytes, cost.cached.node_bytes, pruned_bytes(cost)]
     return title(it), str(cost.para_id), f"{cost.keys_changed:,}", *(f"{size:,}" for size in sizes)
+
+
+def _formula_row(it: SubscriberOutcome, cost: PublisherCost) -> tuple[str, ...]:
+    """Return what was measured beside the closed form; nothing where there is none."""
+    blocks, formula = passes(cost), cost.formula_bytes
+    if formula is None or not blocks:
+        return ()
+    measured = cost.proof_bytes - cost.by_cause["top"].node_bytes
+    off = f"{formula / measured - 1:+.1%}" if measured else ""
+    sizes = (cost.keys, blocks, round(measured / blocks), round(formula / blocks))
+    return title(it), str(cost.para_id), *(f"{size:,}" for size in sizes), off

@@ -1,0 +1,73 @@
+"""A run says what the closed forms give beside what it measured."""
+
+import json
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from command_line import Command, Written
+from relaycast.outcome import PublisherCost
+from relaycast.policy_choice import PolicyTable
+from relaycast.predict_run import passes
+from relaycast.run import simulate
+from relaycast.scenario import Parachain, Publish, Scenario, Subscription
+from relaycast.scenario_file import load_preset
+
+FEW_OF_MANY = Scenario(
+    parachains=[
+        Parachain(id=2000, publish=Publish(keys=150, value_bytes=[40, 10], changed=12, every=2, prefix="few")),
+        Parachain(id=2001, publish=Publish(keys=80, value_bytes=200, changed=3)),
+        Parachain(id=3000, subscribe=[Subscription(publisher=2000, keys=60), Subscription(publisher=2001, keys="all")]),
+    ],
+    blocks=60,
+)
+"""Some keys of a large publisher, which is news elsewhere most of the time, and all of a smaller one."""
+
+
+def costs(scenario: Scenario, out: Path) -> list[PublisherCost]:
+    return [cost for reader in simulate(scenario, out=out).outcome.subscribers for cost in reader.publishers]
+
+
+def structure_and_values(cost: PublisherCost) -> int:
+    return cost.proof_bytes - cost.by_cause["top"].node_bytes
+
+
+@pytest.mark.parametrize("name", ["oracle", "ring-roots", "config-sync"])
+def test_formulas_of_the_presets_are_close_to_what_they_measure(name: str, tmp_path: Path) -> None:
+    for cost in costs(load_preset(name), tmp_path):
+        assert cost.formula_bytes == pytest.approx(structure_and_values(cost), rel=0.05)
+
+
+@pytest.mark.parametrize("policies", [PolicyTable(), PolicyTable(cache="none", order="numeric")])
+def test_formulas_know_what_is_new_elsewhere_and_what_a_policy_proves_again(
+    policies: PolicyTable, tmp_path: Path
+) -> None:
+    found = costs(replace(FEW_OF_MANY, policies=policies), tmp_path)
+    assert [passes(cost) for cost in found] == [29, 58]
+    for cost in found:
+        assert cost.formula_bytes == pytest.approx(structure_and_values(cost), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        replace(FEW_OF_MANY, policies=PolicyTable(max_cached_node=512)),
+        replace(FEW_OF_MANY, policies=PolicyTable(callback="all-keys")),
+        replace(FEW_OF_MANY, blocks=2),
+    ],
+    ids=["the cache refuses full branches", "which keys changed is not told", "nothing was read"],
+)
+def test_where_no_formula_holds_none_is_given(scenario: Scenario, tmp_path: Path) -> None:
+    assert [cost.formula_bytes for cost in costs(scenario, tmp_path)] == [None, None]
+
+
+def test_both_sides_are_printed_when_asked_and_always_written(
+    relaycast: Command, file: Written, tmp_path: Path
+) -> None:
+    shown = relaycast("demo", "oracle", "--blocks", "12", "--verbose").out
+    assert "3001 lender    2000         10         10     2,096    2,068  -1.3%" in shown
+    assert "formula" not in relaycast("demo", "oracle", "--blocks", "12").out
+    (written,) = tmp_path.glob("out/*/run.json")
+    for reader in json.loads(written.read_text())["subscribers"]:
+        assert [cost["formula_bytes"] > 0 for cost in reader["publishers"]] == [True]
