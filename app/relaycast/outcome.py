@@ -3,8 +3,9 @@
 Law: the same scenario, seed and version give the same outcome, byte for byte. Nothing here knows a clock or a machine.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from math import ceil
 
 from msgspec import Struct, field
@@ -182,7 +183,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     invariants: Invariants
     recorded: RecordedOutcome | None = None
     schema: int = SCHEMA_VERSION
-    series: dict[int, list[Point]] = field(default_factory=dict)
+    series: Mapping[int, Sequence[Point]] = field(default_factory=dict)
     latencies: dict[int, dict[int, int]] = field(default_factory=dict)
     pictures: dict[int, list[ProofPicture]] = field(default_factory=dict)
     """One or two blocks of a subscriber, path by path."""
@@ -203,6 +204,17 @@ def latency(values: Iterable[int]) -> Latency:
     return Latency(rank(ordered, 50), rank(ordered, 99), rank(ordered, 100))
 
 
+def counted_latency(counts: Mapping[int, int]) -> Latency:
+    """Return the spread of latencies in blocks, of which it is counted how often each comes."""
+    ordered = sorted(counts)
+    ends = list(accumulate(counts[value] for value in ordered))
+
+    def at(percent: int) -> int:
+        return ordered[bisect_left(ends, max(1, ceil(ends[-1] * percent / 100)))] if ends else 0
+
+    return Latency(at(50), at(99), at(100))
+
+
 def share(sizes: Spread, allowed: int) -> Share:
     """Return sizes as parts of what is ``allowed``, to six places."""
     return Share(*(round(size / allowed, 6) for size in (sizes.p50, sizes.p99, sizes.max)))
@@ -213,8 +225,3 @@ def rank(ordered: Sequence[int], percent: int) -> int:
     if not ordered:
         return 0
     return ordered[max(0, ceil(len(ordered) * percent / 100) - 1)]
-
-
-def histogram(values: Iterable[int]) -> dict[int, int]:
-    """Return how often each value comes, in the order of the values."""
-    return dict(sorted(Counter(values).items()))

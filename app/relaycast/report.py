@@ -1,6 +1,6 @@
 """``report.html``: one file that a person reads, without a network; all of it can be read without a script."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -135,7 +135,7 @@ def cost_bars(run: Outcome, *, most: int = MAX_BARS) -> list[CostBar]:
     return bars
 
 
-def _median_block(points: list[Point]) -> Point | None:
+def _median_block(points: Sequence[Point]) -> Point | None:
     """Return the first block with the median of what blocks carry."""
     ordered = sorted(point.proof_bytes + point.own_bytes for point in points)
     return next((it for it in points if it.proof_bytes + it.own_bytes == rank(ordered, 50)), None)
@@ -155,7 +155,7 @@ def _bucketed(counts: Mapping[int, int], step: int) -> dict[int, int]:
     return found
 
 
-def _budget_use(points: list[Point]) -> dict[str, int | float]:
+def _budget_use(points: Sequence[Point]) -> dict[str, int | float]:
     """Return the budget of a reader's blocks, and how much of it passes were charged."""
     charged = sorted(point.metered_bytes for point in points)
     parts = sorted(point.metered_bytes / point.budget_bytes for point in points if point.budget_bytes)

@@ -26,7 +26,6 @@ from relaycast.outcome import (
     RecordedOutcome,
     RelayOutcome,
     SubscriberOutcome,
-    histogram,
     share,
 )
 from relaycast.policy_choice import budget_of, policies_of
@@ -214,7 +213,9 @@ class Simulation:
             invariants=Invariants(not violations, violations),
             recorded=self._recorded(),
             series={chain.id: self._tally(chain.id).points for chain in scenario.subscribers()},
-            latencies={chain.id: histogram(self._tally(chain.id).latencies) for chain in scenario.subscribers()},
+            latencies={
+                chain.id: dict(sorted(self._tally(chain.id).latencies.items())) for chain in scenario.subscribers()
+            },
             pictures={chain.id: self._tally(chain.id).chosen_pictures for chain in scenario.subscribers()},
             key_names=self.network.key_names(),
         )

@@ -4,7 +4,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from relaycast.outcome import Latency, Point, PublisherCost, Spread, latency, rank, spread
+from relaycast.outcome import Latency, Point, PublisherCost, Spread, counted_latency, rank, spread
+from relaycast.points import Points
 from relaycast_collator import BlockAccount, BlockRecord, PublisherAccount
 from relaycast_collator.account_records import IN_THE_PROOF, PRUNED
 from relaycast_collator.proof_picture import ProofPicture
@@ -27,8 +28,10 @@ class Delivery:
 class SubscriberTally:
     """The blocks of one subscriber so far."""
 
-    points: list[Point] = field(default_factory=list)
-    latencies: list[int] = field(default_factory=list)
+    points: Points = field(default_factory=Points)
+    latencies: Counter[int] = field(default_factory=Counter)
+    """How many callbacks came so many relay blocks after their publication."""
+
     conflated: int = 0
     incomplete_blocks: int = 0
     taken_bytes: list[int] = field(default_factory=list)
@@ -54,7 +57,7 @@ class SubscriberTally:
                 by_cause=() if record.account is None else _by_cause(record.account),
             )
         )
-        self.latencies.extend(delivery.latency_blocks for delivery in record.deliveries)
+        self.latencies.update(delivery.latency_blocks for delivery in record.deliveries)
         self.conflated += sum(delivery.conflated for delivery in record.deliveries)
         self.incomplete_blocks += not record.complete
         self.taken_bytes.append(record.message_bytes)
@@ -78,22 +81,22 @@ class SubscriberTally:
     @property
     def callbacks(self) -> int:
         """Values that were handed on."""
-        return len(self.latencies)
+        return self.latencies.total()
 
     @property
     def proof_bytes(self) -> Spread:
         """Bytes of the relay proof in each block."""
-        return spread([point.proof_bytes for point in self.points])
+        return spread(self.points.column("proof_bytes"))
 
     @property
     def static_bytes(self) -> Spread:
         """Of them, what every block proves whether it subscribes or not."""
-        return spread([point.static_bytes for point in self.points])
+        return spread(self.points.column("static_bytes"))
 
     @property
     def own_bytes(self) -> Spread:
         """Bytes of the parachain's own state in each block."""
-        return spread([point.own_bytes for point in self.points])
+        return spread(self.points.column("own_bytes"))
 
     @property
     def message_bytes(self) -> Spread:
@@ -103,12 +106,13 @@ class SubscriberTally:
     @property
     def pov_bytes(self) -> Spread:
         """Bytes of both together."""
-        return spread([point.proof_bytes + point.own_bytes for point in self.points])
+        both = zip(self.points.column("proof_bytes"), self.points.column("own_bytes"), strict=True)
+        return spread(list(map(sum, both)))
 
     @property
     def latency_blocks(self) -> Latency:
         """Relay blocks from publication to callback."""
-        return latency(self.latencies)
+        return counted_latency(self.latencies)
 
     @property
     def chosen_pictures(self) -> list[ProofPicture]:
@@ -145,9 +149,9 @@ class Tally:
 
     def delivery(self) -> Delivery:
         """Return how values reached all subscribers together."""
-        latencies = [value for subscriber in self.subscribers.values() for value in subscriber.latencies]
-        blocks = latency(latencies)
-        return Delivery(len(latencies), blocks.p50, blocks.p99, blocks.max)
+        latencies: Counter[int] = sum((it.latencies for it in self.subscribers.values()), Counter())
+        blocks = counted_latency(latencies)
+        return Delivery(latencies.total(), blocks.p50, blocks.p99, blocks.max)
 
 
 def _by_cause(account: BlockAccount) -> tuple[int, ...]:

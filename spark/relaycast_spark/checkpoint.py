@@ -7,6 +7,7 @@ container: a checkpoint is data, even one from a folder that somebody else wrote
 import io
 import pickle
 import sys
+from functools import lru_cache
 from typing import Any, cast
 
 import pyarrow as pa
@@ -83,10 +84,11 @@ def _is_ours(module: str) -> bool:
 class _Pickler(pickle.Pickler):
     def __init__(self, stream: io.BytesIO) -> None:
         super().__init__(stream, protocol=5)
-        self._constants = _constants()
+        self._constants = _constants(len(sys.modules))
 
     def persistent_id(self, thing: Any) -> Name | None:
-        return self._constants.get(id(thing))
+        known = self._constants.get(id(thing))
+        return None if known is None else known[0]
 
 
 class _Unpickler(pickle.Unpickler):
@@ -102,11 +104,15 @@ class _Unpickler(pickle.Unpickler):
         raise CheckpointRefused(f"{module}.{name}")
 
 
-def _constants() -> dict[int, Name]:
-    """Return the instances of our classes that our modules name, by identity."""
-    found: dict[int, Name] = {}
+@lru_cache(maxsize=1)
+def _constants(_modules: int) -> dict[int, tuple[Name, object]]:
+    """Return the instances of our classes that our modules name, by identity; so many modules are loaded.
+
+    They are held, so that nothing else takes on the identity of one that a module lets go.
+    """
+    found: dict[int, tuple[Name, object]] = {}
     for module in sorted(name for name in sys.modules if _is_ours(name)):
         for attribute, value in vars(sys.modules[module]).items():
             if not isinstance(value, type) and _is_ours(type(value).__module__):
-                found.setdefault(id(value), (module, attribute))
+                found.setdefault(id(value), ((module, attribute), value))
     return found

@@ -1,7 +1,8 @@
 """The worker's half of a batch run: segments in, one row for each relay block out. Plain Python, no Spark.
 
 What is replayed is the local engine itself, from a checkpoint on; all that is added is a look at what the collators
-hand over. A block that fails names itself in its row and ends its segment.
+hand over. A chain that reads nothing leaves no trace but its head, and goes as the spine lets it. A block that fails
+names itself in its row and ends its segment.
 """
 
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from relaycast_spark.checkpoint import closing_digest, freeze_plainly, thaw
 from relaycast_spark.exceptions import SpineDiverged
 from relaycast_spark.garbage import uncollected
 from relaycast_spark.simulated import Advanced, Simulated
+from relaycast_spark.spine import FrugalCollator, StaticReads
 from relaycast_spark.tables import REPLAYED, Row, row_of, violation_row
 from relaycast_trie.child_info import ChildInfo
 from relaycast_xcm import ParaId
@@ -56,6 +58,10 @@ class Replay:
         self.keep_proofs = keep_proofs
         chains = simulation.chains
         self._watched = {para_id: WatchedCollator(collator) for para_id, collator in chains.collators.items()}
+        static = StaticReads(chains.relay_chain.state.db)
+        self._working = {
+            para_id: FrugalCollator(watched, static, chains.relay_chain) for para_id, watched in self._watched.items()
+        }
         self._plain = dict(chains.collators)
         self._child_roots = self._read_child_roots()
 
@@ -63,7 +69,7 @@ class Replay:
         """Let relay block ``number`` pass and return its row."""
         chains = self.simulation.chains
         chains.invariants = Invariants()
-        chains.collators.update(self._watched)
+        chains.collators.update(self._working)
         for watched in self._watched.values():
             watched.built.clear()
         try:

@@ -6,7 +6,7 @@ state. The spine leaves it out, reads the relay chain's trie itself, and puts a 
 segments are then replayed in full, side by side, and each must end where the spine did.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -25,6 +25,9 @@ from relaycast_spark.garbage import uncollected
 from relaycast_spark.simulated import Simulated
 from relaycast_trie import MemoryDB, StorageProof
 from relaycast_xcm import ParaId, Weight, WeightMeter
+
+ROOTS_KEPT = 8
+"""Relay blocks whose static keys are remembered at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +52,35 @@ class WholeTrie(TrackedProof):
         self.accessed = set()
 
 
+class StaticReads:
+    """The nodes on the way to the static keys of one relay block, which every parachain reads: looked up once."""
+
+    def __init__(self, db: MemoryDB) -> None:
+        self.db = db
+        self._nodes: dict[bytes, dict[bytes, frozenset[bytes]]] = {}
+
+    def trie(self, relay_root: bytes, keys: Iterable[bytes]) -> WholeTrie:
+        """Return the trie under ``relay_root`` as one who has read ``keys`` finds it."""
+        if relay_root not in self._nodes and len(self._nodes) >= ROOTS_KEPT:
+            self._nodes.clear()
+        nodes = self._nodes.setdefault(relay_root, {})
+        trie = WholeTrie(self.db, relay_root)
+        for key in keys:
+            known = nodes.get(key)
+            if known is None:
+                alone = WholeTrie(self.db, relay_root)
+                alone.read_static((key,))
+                known = nodes[key] = frozenset(alone.accessed)
+            trie.accessed |= known
+        return trie
+
+
 class SpineCollator(Collator):
     """Builds blocks that leave the same state as those of the collator it stands for, with empty proofs."""
 
-    def __init__(self, collator: Collator, relay_chain: RelayChain) -> None:
+    def __init__(self, collator: Collator, relay_chain: RelayChain, static: StaticReads) -> None:
         super().__init__(collator.parachain, relay_chain, max_pov_size=collator.max_pov_size)
-        self._db = relay_chain.state.db
+        self._static = static
         self._outcome: ValidationOutcome | None = None
 
     def collate(
@@ -68,8 +94,7 @@ class SpineCollator(Collator):
         system, head = self.parachain.parachain_system, self.parachain.head
         data = PersistedValidationData(head.encode(), relay_parent.number, relay_parent.state_root, self.max_pov_size)
         inherent = ParachainInherentData(data, (), downward_messages, horizontal_messages)
-        trie = WholeTrie(self._db, relay_parent.state_root)
-        trie.read_static(system.static_keys())
+        trie = self._static.trie(relay_parent.state_root, system.static_keys())
         abridged = system.budget.share_out(inherent.usage())
         meter = WeightMeter(Weight(system.ref_time_limit, abridged.pubsub_bytes))
         result = process_proof(ProcessingMode.PRUNE, trie, trie.relay_root, meter, system.subscriber, seed=head.hash)
@@ -91,6 +116,34 @@ class SpineCollator(Collator):
         parachain.kept.settle()
         updates, events = tuple(subscriber.delivered.updates), tuple(parachain.system.events)
         return ParachainBlock(parachain.head, collation.inherent, outcome, updates, events, StorageProof())
+
+
+class FrugalCollator(Collator):
+    """Works as ``collator`` does where its chain reads something, and as the spine does where it reads nothing."""
+
+    def __init__(self, collator: Collator, static: StaticReads, relay_chain: RelayChain) -> None:
+        super().__init__(collator.parachain, relay_chain, max_pov_size=collator.max_pov_size, tamper=collator.tamper)
+        self._full = collator
+        self._bare = SpineCollator(collator, relay_chain, static)
+        self._chosen: Collator = collator
+
+    def collate(
+        self,
+        relay_parent: RelayBlock,
+        *,
+        downward_messages: tuple[bytes, ...] = (),
+        horizontal_messages: tuple[bytes, ...] = (),
+    ) -> Collation:
+        """Prepare a block as whoever is due does."""
+        idle = self.tamper is None and not self.parachain.subscriber.subscribes
+        self._chosen = self._bare if idle else self._full
+        return self._chosen.collate(
+            relay_parent, downward_messages=downward_messages, horizontal_messages=horizontal_messages
+        )
+
+    def build(self, collation: Collation) -> ParachainBlock:
+        """Build what the same one prepared; raises ``BlockPanicked``."""
+        return self._chosen.build(collation)
 
 
 def spine(simulation: Simulated, *, done: int, blocks: int, segment_blocks: int) -> Iterator[Segment]:
@@ -120,8 +173,9 @@ def _unburdened(simulation: Simulated) -> Iterator[None]:
     honest: dict[ParaId, Collator] = {
         para_id: collator for para_id, collator in chains.collators.items() if collator.tamper is None
     }
+    static = StaticReads(chains.relay_chain.state.db)
     chains.collators.update(
-        {para_id: SpineCollator(collator, chains.relay_chain) for para_id, collator in honest.items()}
+        {para_id: SpineCollator(collator, chains.relay_chain, static) for para_id, collator in honest.items()}
     )
     accounting, chains.accounting = chains.accounting, False
     try:

@@ -1,0 +1,65 @@
+"""The points of a subscriber's charts, one for each of its blocks, kept as plain numbers.
+
+A point as an object takes half a kilobyte, and a long run has a million: here it takes eight bytes a number, and is put
+together when somebody looks at it.
+"""
+
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import Any, overload
+
+from relaycast.outcome import Point
+
+NAMES = tuple(name for name in Point.__struct_fields__ if name != "by_cause")
+FLAGS = frozenset(name for name in NAMES if Point.__annotations__[name] is bool)
+
+
+class Points(Sequence[Point]):
+    """A sequence of points that only grows."""
+
+    def __init__(self) -> None:
+        self._numbers = array("q")
+        self._causes = array("q")
+        self._ends = array("q", [0])
+
+    def append(self, point: Point) -> None:
+        """Add a point at the end."""
+        self._numbers.extend(int(getattr(point, name)) for name in NAMES)
+        self._causes.extend(point.by_cause)
+        self._ends.append(len(self._causes))
+
+    def column(self, name: str) -> Sequence[int]:
+        """Return one number of every point."""
+        return self._numbers[NAMES.index(name) :: len(NAMES)]
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> Point: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Point]: ...
+
+    def __getitem__(self, index: int | slice) -> Point | list[Point]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        number = index + len(self) if index < 0 else index
+        if not 0 <= number < len(self):
+            raise IndexError(index)
+        row = self._numbers[number * len(NAMES) : (number + 1) * len(NAMES)]
+        values: dict[str, Any] = {
+            name: bool(value) if name in FLAGS else value for name, value in zip(NAMES, row, strict=True)
+        }
+        return Point(**values, by_cause=tuple(self._causes[self._ends[number] : self._ends[number + 1]]))
+
+    def __iter__(self) -> Iterator[Point]:
+        return (self[number] for number in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<Points of {len(self)} blocks>"
