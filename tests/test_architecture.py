@@ -20,6 +20,7 @@ IN_THE_ROOT = {
     "benches",
     "tests",
     "docs",
+    "mkdocs.yml",
     "pyproject.toml",
     "README.md",
     "LICENSE",

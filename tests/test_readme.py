@@ -1,4 +1,4 @@
-"""What the README shows is what happens."""
+"""What the README says besides its code blocks, which are tested with those of all pages."""
 
 import re
 from pathlib import Path
@@ -6,48 +6,27 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from docs.code_blocks import ROOT, blocks_of
 from relaycast.cli import execute
 from relaycast.run import simulate
 from relaycast.scenario_file import load_preset, load_scenario
 from shared_vectors import shared
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-
-
-def test_the_python_example_runs() -> None:
-    (example,) = blocks("python")
-    exec(compile(example, "README.md", "exec"), {"__name__": "readme"})
-
-
-def test_the_demo_prints_what_is_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    (shown,) = blocks("text")
-    assert execute(["demo", "--out", str(tmp_path)]) == 0
-    printed = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
-    assert printed.startswith(shown.rstrip("\n"))
+README = (ROOT / "README.md").read_text()
 
 
 def test_the_scenario_is_one(tmp_path: Path) -> None:
-    (example,) = blocks("toml")
+    (example,) = (block for block in blocks_of(ROOT / "README.md") if block.title == "weather.toml")
     file = tmp_path / "weather.toml"
-    file.write_text(example)
+    file.write_text(example.text)
     scenario = load_scenario(str(file))
     assert scenario.publishers()[2000].size_of(1) == 200
     assert execute(["run", str(file), "--blocks", "10", "--out", str(tmp_path), "--json"]) == 0
 
 
-@pytest.mark.parametrize("command", re.findall(r"^\$ \./relaycast (\S+(?: [a-z-]+(?=\s))?)", README, re.MULTILINE))
-def test_a_command_that_is_shown_has_a_help_page(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert execute([*command.split(), "--help"]) == 0
-    assert f"relaycast {command}".strip() in capsys.readouterr().out
-
-
 def test_what_is_linked_is_there() -> None:
     targets = re.findall(r"\]\(([^)#:]+)\)", README)
-    missing = [target for target in targets if not (Path(__file__).parents[1] / target).exists()]
+    missing = [target for target in targets if not (ROOT / target).exists()]
     assert targets
     assert not missing
 

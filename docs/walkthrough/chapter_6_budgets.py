@@ -115,8 +115,8 @@ def _():
 def _(feeds, records):
     def draw_progress(records: list[rn.BlockRecord], feeds: list[rc.Feed]) -> Picture:
         rows = sorted(feeds, key=lambda feed: feed.key)
-        drawn = [
-            f'<text x="{150 + 50 * column}" y="16" text-anchor="middle">block {record.tick}</text>'
+        drawn = ['<text x="80" y="16">block</text>'] + [
+            f'<text x="{150 + 50 * column}" y="16" text-anchor="middle">{record.tick}</text>'
             for column, record in enumerate(records)
         ]
         for row, feed in enumerate(rows):
