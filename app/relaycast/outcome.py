@@ -10,6 +10,7 @@ from math import ceil
 
 from msgspec import Struct, field
 
+from relaycast.key_tally import KeyCost
 from relaycast_collator import NodeTotals
 from relaycast_collator.proof_picture import ProofPicture
 
@@ -187,6 +188,9 @@ class Outcome(Struct, frozen=True, kw_only=True):
     latencies: dict[int, dict[int, int]] = field(default_factory=dict)
     pictures: dict[int, list[ProofPicture]] = field(default_factory=dict)
     """One or two blocks of a subscriber, path by path."""
+
+    keys: dict[int, list[KeyCost]] = field(default_factory=dict)
+    """What each key took; no bytes where accounts were not kept by key."""
 
     key_names: dict[tuple[int, bytes], str] = field(default_factory=dict)
     """By publisher and key."""

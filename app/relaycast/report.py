@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from relaycast.charts import COLOURS, Series, across, band_chart, banded, bar_chart, stacked_chart
+from relaycast.key_tally import KeyCost
 from relaycast.outcome import Outcome, Point, SubscriberOutcome, rank
 from relaycast.report_pictures import block_views
 from relaycast.report_story import largest, pruned_bytes, story, title, why
@@ -27,6 +28,7 @@ MAX_STACKS = 6
 
 MAX_BARS = 10
 MAX_TABLE_ROWS = 300
+MAX_KEYS = 250
 MAX_LATENCIES = 40
 """Bars of latencies; more are put together."""
 
@@ -66,6 +68,9 @@ def render_report(run: Outcome, scenario: Scenario) -> str:
         most=MAX_TABLE_ROWS,
         in_the_proof=IN_THE_PROOF,
         views=views,
+        keys=_keys(run)[:MAX_KEYS],
+        more_keys=max(0, sum(map(len, run.keys.values())) - MAX_KEYS),
+        has_key_bytes=any(it.proof_bytes for costs in run.keys.values() for it in costs),
         pruned=pruned_bytes,
         longest=max((len(points) for points in run.series.values()), default=0),
         scenario=msgspec.json.format(msgspec.json.encode(scenario), indent=2).decode(),
@@ -173,6 +178,16 @@ def _largest(run: Outcome) -> list[SubscriberOutcome]:
     """Return the subscribers with the largest proofs, in the order of the run."""
     ranked = sorted(run.subscribers, key=lambda it: -it.proof_bytes.total)[:MAX_STACKS]
     return [it for it in run.subscribers if it in ranked]
+
+
+def _keys(run: Outcome) -> list[tuple[str, str, KeyCost]]:
+    """Return every key with its reader and its name, the one with most bytes first."""
+    found = [
+        (title(it), run.key_names.get((cost.publisher, cost.key), ""), cost)
+        for it in run.subscribers
+        for cost in run.keys.get(it.para_id, [])
+    ]
+    return sorted(found, key=lambda item: (-item[2].proof_bytes, -item[2].callbacks))
 
 
 def _cards(run: Outcome) -> list[dict[str, str]]:

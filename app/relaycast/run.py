@@ -217,6 +217,7 @@ class Simulation:
                 chain.id: dict(sorted(self._tally(chain.id).latencies.items())) for chain in scenario.subscribers()
             },
             pictures={chain.id: self._tally(chain.id).chosen_pictures for chain in scenario.subscribers()},
+            keys={chain.id: self._tally(chain.id).keys.costs for chain in scenario.subscribers()},
             key_names=self.network.key_names(),
         )
 
@@ -361,7 +362,7 @@ def write_files(folder: Path, outcome: Outcome, scenario: Scenario) -> None:
 def to_json(outcome: Outcome) -> dict[str, object]:
     """Return what ``run.json`` and ``--json`` say of a run."""
     figures = asdict(outcome)
-    for for_the_report in ("series", "latencies", "pictures", "key_names"):
+    for for_the_report in ("series", "latencies", "pictures", "keys", "key_names"):
         del figures[for_the_report]
     if outcome.recorded is None:
         del figures["recorded"]

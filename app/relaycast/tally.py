@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from relaycast.key_tally import KeyTally
 from relaycast.outcome import Latency, Point, PublisherCost, Spread, counted_latency, rank, spread
 from relaycast.points import Points
 from relaycast_collator import BlockAccount, BlockRecord, PublisherAccount
@@ -41,6 +42,7 @@ class SubscriberTally:
     accounts: dict[int, PublisherAccount] = field(default_factory=dict)
     endings: dict[int, Counter[str]] = field(default_factory=dict)
     pictures: list[ProofPicture] = field(default_factory=list)
+    keys: KeyTally = field(default_factory=KeyTally)
 
     def add(self, record: BlockRecord) -> None:
         """Count one block in."""
@@ -63,6 +65,7 @@ class SubscriberTally:
         self.taken_bytes.append(record.message_bytes)
         self.waiting_bytes_max = max(self.waiting_bytes_max, record.waiting_bytes)
         self.disabled.extend(map(int, record.disabled))
+        self.keys.add(record)
         if record.picture is not None:
             self.pictures.append(record.picture)
         if record.panic is not None:

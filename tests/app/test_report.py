@@ -23,7 +23,7 @@ from relaycast.outcome import (
     latency,
     spread,
 )
-from relaycast.report import render_report
+from relaycast.report import MAX_KEYS, render_report
 from relaycast.report_pictures import MAX_NODES, MAX_ROWS
 from relaycast.run import Simulation
 from relaycast.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
@@ -104,7 +104,7 @@ def test_every_subscribed_key_has_a_row_with_its_name_and_hash(run: Outcome, tex
     rows = [it.attributes["data-key"] for it in parsed(text).named("tr") if "data-key" in it.attributes]
     assert len(run.key_names) == 5
     for (_, key), name in run.key_names.items():
-        assert rows.count(f"{name} 0x{key.hex()}") == len(run.pictures[3_000]) == 2
+        assert rows.count(f"{name} 0x{key.hex()}") == len(run.pictures[3_000]) + 1 == 3
     assert sum("Configuration.ActiveConfig" in row for row in rows) == 2
     assert sum("child trie of 2000" in row for row in rows) == 2
 
@@ -117,6 +117,17 @@ def test_what_rows_add_is_the_proof(run: Outcome, text: str) -> None:
         view = text[text.index(heading) :].split('class="view"', 1)[0]
         cells = re.findall(r"<td>([\d,]+)</td><td>([\d,]+)</td><td>([\d,]+)</td><td>([\d,]+)</td></tr>", view)
         assert sum(int(added.replace(",", "")) for _, _, added, _ in cells) == point.proof_bytes
+
+
+def test_keys_share_out_what_their_publishers_took(run: Outcome, text: str) -> None:
+    (reader,) = run.subscribers
+    taken = sum(it.by_cause[cause].node_bytes for it in reader.publishers for cause in IN_THE_PROOF if cause != "top")
+    assert sum(it.proof_bytes for it in run.keys[3_000]) == taken
+    assert sum(it.callbacks for it in run.keys[3_000]) == reader.callbacks
+    table = text[text.index('id="keys"') :]
+    assert [row.split()[0] for row in re.findall(r'data-key="([^"]+)"', table)] == [
+        run.key_names[it.publisher, it.key] for it in run.keys[3_000]
+    ]
 
 
 def test_nodes_are_drawn_by_their_cause_with_their_bytes(text: str) -> None:
@@ -158,10 +169,10 @@ def test_a_browser_shows_it_without_complaint(tmp_path: Path, text: str, fragmen
     assert len(rows) > 20
     assert '<div class="find">' in shown
     if fragment == "#find=PRICE/7":
-        assert len(found) == 2
+        assert len(found) == 3
         assert all(key.startswith("price/7 ") for key in found)
-        assert len(hidden) == len(rows) - 2
-        assert "2 of " in shown
+        assert len(hidden) == len(rows) - 3
+        assert "3 of " in shown
         assert shown.count('<details class="view" open') == 2
     elif fragment:
         assert len(found) == len(rows)
@@ -206,7 +217,7 @@ def test_four_thousand_keys_are_shown_as_far_as_there_is_room() -> None:
     scenario = Scenario(parachains=chains, blocks=6, relaychain=RelayChain(max_publishers=10))
     page = render_report(ran(scenario), scenario)
     assert len(page.encode()) < 5_000_000
-    assert page.count("<tr data-key") <= MAX_ROWS + 32
+    assert page.count("<tr data-key") <= MAX_ROWS + 32 + MAX_KEYS
     assert page.count('<td class="l"><code title="0x') <= 2 * MAX_NODES
     assert re.search(r"… and 3,\d\d\d keys more", page)
 
