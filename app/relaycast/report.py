@@ -140,8 +140,13 @@ def cost_bars(run: Outcome, *, most: int = MAX_BARS) -> list[CostBar]:
     return bars
 
 
+def _median(sizes: list[int]) -> int:
+    return rank(sorted(sizes), 50)
+
+
 def _median_block(points: Sequence[Point]) -> Point | None:
-    """Return the first block with the median of what blocks carry."""
+    """Return the first block with the median of what blocks carry that bring something new; of all if none does."""
+    points = [point for point in points if point.callbacks] or points
     ordered = sorted(point.proof_bytes + point.own_bytes for point in points)
     return next((it for it in points if it.proof_bytes + it.own_bytes == rank(ordered, 50)), None)
 
@@ -194,10 +199,17 @@ def _cards(run: Outcome) -> list[dict[str, str]]:
     worst = largest(run)
     slowest = max(it.latency_blocks.p99 for it in run.subscribers)
     cut = sum(it.incomplete_blocks for it in run.subscribers)
-    pubsub = max(0, worst.proof_bytes.p50 - worst.static_bytes.p50)
+    points = run.series[worst.para_id]
+    news = [point for point in points if point.callbacks]
+    quiet = _median([it.proof_bytes - it.static_bytes for it in points if not it.callbacks])
+    pubsub = _median([it.proof_bytes - it.static_bytes for it in news])
+    rest = f"; {quiet:,} B in the {len(points) - len(news):,} blocks without" if len(news) < len(points) else ""
     return [
-        {"figure": f"{pubsub:,} B", "meaning": f"of relay proof for pub-sub, in a median block of {title(worst)}"},
-        {"figure": f"{worst.own_bytes.p50:,} B", "meaning": "of its own state on top, to keep the node cache"},
+        {"figure": f"{pubsub:,} B", "meaning": f"of relay proof when {title(worst)} is told something new{rest}"},
+        {
+            "figure": f"{_median([it.own_bytes for it in news]):,} B",
+            "meaning": "of its own state then, to keep the node cache",
+        },
         {"figure": percent(worst.pov_share.p99), "meaning": "of what a block may carry, static keys included, p99"},
         {"figure": f"{slowest} blocks", "meaning": "from publication to delivery, p99 of the slowest reader"},
         {"figure": f"{cut:,} blocks", "meaning": "cut short: the budget ended before all was read"},

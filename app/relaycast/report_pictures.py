@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 from relaycast.outcome import Outcome
 from relaycast.report_story import title as reader_title
+from relaycast.storage_names import storage_name
 from relaycast.trie_view import TrieView, picture_view
 from relaycast_collator.proof_picture import PicturedTrie, ProofPicture
-from relaycast_pallets.publisher_trie import derive_child_info
-from relaycast_pallets.well_known_keys import static_relay_keys
 from relaycast_xcm import ParaId
 
 MAX_ROWS = 900
@@ -16,23 +15,6 @@ MAX_NODES = 1_200
 
 MAX_TRIES = 9
 """Of one block: the relay chain's own, and the publishers with most bytes."""
-
-STATIC_NAMES = (
-    "Babe.AuthorVrfRandomness",
-    "Babe.NextRandomness",
-    "Babe.Randomness",
-    "Babe.CurrentSlot",
-    "Configuration.ActiveConfig",
-    "Dmp.DownwardMessageQueueHeads",
-    "Ump.RelayDispatchQueueSize",
-    ":relay_dispatch_queue_remaining_capacity",
-    "Hrmp.HrmpIngressChannelsIndex",
-    "Hrmp.HrmpEgressChannelsIndex",
-    "Paras.UpgradeGoAheadSignal",
-    "Paras.UpgradeRestrictionSignal",
-    "Paras.Heads",
-)
-"""Of ``static_relay_keys``, in the same order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +51,13 @@ def _block_view(run: Outcome, reader: str, picture: ProofPicture, which: str, ro
         f"relay block {picture.tick:,}: {picture.proof_bytes:,} bytes of relay proof, {picture.pubsub_bytes:,} of them "
         f"for pub-sub"
     )
-    tries = tuple(_trie_view(run, picture, trie, rows, nodes) for trie in shown)
+    tries = tuple(_trie_view(run, trie, rows, nodes) for trie in shown)
     return BlockView(reader, heading, which, tries, len(picture.tries) - len(shown))
 
 
-def _trie_view(run: Outcome, picture: ProofPicture, trie: PicturedTrie, rows: int, nodes: int) -> TrieView:
+def _trie_view(run: Outcome, trie: PicturedTrie, rows: int, nodes: int) -> TrieView:
     if trie.publisher is None:
-        names = dict(zip(static_relay_keys(picture.para_id), STATIC_NAMES, strict=True))
-        for other in picture.tries[1:]:
-            assert other.publisher is not None
-            names[derive_child_info(other.publisher).prefixed_storage_key()] = f"child trie of {other.publisher}"
+        names = {key: storage_name(key) for key in trie.keys}
         return picture_view(
             trie, title="Relay chain's top trie", names=names, most_rows=max(rows, 16), most_nodes=nodes
         )

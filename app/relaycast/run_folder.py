@@ -34,6 +34,18 @@ def staged(out: Path, run_id: str) -> Iterator[Path]:
         raise
 
 
+def write_page(file: Path, text: str, option: str) -> None:
+    """Write ``text`` to ``file``, all of it or nothing; raises ``BadInput`` that names the ``option``."""
+    staging = file.with_name(f".{file.name}.part")
+    try:
+        staging.write_text(text, encoding="utf-8", newline="\n")
+        staging.replace(file)
+    except OSError as error:
+        staging.unlink(missing_ok=True)
+        got = (error.strerror or str(error)).lower()
+        raise BadInput(f"{option} {file}", got, "a file that can be written") from None
+
+
 def _replace(target: Path, staging: Path) -> None:
     """Move ``staging`` to ``target``; what stood there goes when the new files are in place."""
     old = staging.with_name(f"{staging.name}.old")

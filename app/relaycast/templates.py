@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 LABELS = {
     **{cause: cause for cause in CAUSES},
-    "given": "of nodes",
+    "given": "needed",
+    "unused": "not needed",
     "pruned_unchanged": "left out as unchanged",
     "cached": "left out as cached",
     "pruned_cached": "left out as cached",
@@ -26,9 +27,9 @@ LABELS = {
 _made: dict[str, "Environment"] = {}
 
 
-def render(name: str, **figures: Any) -> str:
-    """Return the page that the template ``name`` makes of ``figures``."""
-    return _environment().get_template(name).render(css=own_markup(_read("page.css")), **figures)
+def render(template: str, /, **figures: Any) -> str:
+    """Return the page that the ``template`` makes of ``figures``."""
+    return _environment().get_template(template).render(css=own_markup(_read("page.css")), **figures)
 
 
 def own_markup(text: str) -> "Markup":

@@ -19,6 +19,9 @@ from relaycast_trie.node_codec import decode_known_node
 GIVEN = "given"
 """The cause of a node of which nothing is known but that it is there."""
 
+UNUSED = "unused"
+"""The cause of a node that what is asked for does not need."""
+
 CAUSES = {
     STATIC: "the keys that every parachain block proves",
     "top": "the relay chain's top trie, on the way to a publisher",
@@ -27,6 +30,7 @@ CAUSES = {
     "unseen": "nodes read again: what was there is not in the node cache",
     "value": "values of more than 32 bytes, which stand outside of their nodes",
     GIVEN: "nodes of the proof",
+    UNUSED: "nodes that what is asked for does not need",
 }
 """What bytes of a proof are for, from the bottom of a chart to its top."""
 
@@ -53,6 +57,8 @@ class Trail:
     key: str
     name: str = ""
     is_changed: bool = False
+    is_key: bool = True
+    """Whether something is looked for; otherwise the path is there because the proof has a node at its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +168,7 @@ def view_of(
         tuple(map(drawn.node_row, listed)),
         len(nodes) - len(listed),
         drawn.sums(),
-        sum(drawn.siblings[id(node)] for node in drawn.counted() if node.is_in_proof or node.cause == GIVEN),
+        sum(drawn.siblings[id(node)] for node in drawn.counted() if node.cause in CAUSES),
         note,
     )
 
@@ -262,21 +268,22 @@ class _Drawn:
                 return "value" if node.is_value else "does not decode"
 
     def _ending(self, trail: Trail, path: list[PicturedNode]) -> str:
+        if not trail.is_key:
+            return "no value"
         if not path:
             return "not collected"
-        last = path[-1]
-        if last.is_value:
-            return ""
-        node = self._decoded[id(last)]
-        if not isinstance(node, Leaf | Branch):
-            return "absent" if isinstance(node, Empty) else ""
-        full = last.prefix + node.partial
-        if full == trail.path:
-            if node.value is None:
-                return "absent"
-            return "value not in the proof" if isinstance(node.value, HashedValue) else ""
-        goes_on = isinstance(node, Branch) and trail.path.startswith(full) and node.children[trail.path[len(full)]]
-        return "ends here" if goes_on else "absent"
+        last, node = path[-1], self._decoded[id(path[-1])]
+        if isinstance(node, Leaf | Branch):
+            return _leads_to(trail.path, last.prefix + node.partial, node)
+        return "absent" if isinstance(node, Empty) else ""
+
+
+def _leads_to(path: bytes, end: bytes, node: Leaf | Branch) -> str:
+    """Return what a ``node`` whose own path is ``end``, the last that is there, says of a longer ``path`` or of it."""
+    if end == path and node.value is not None:
+        return "value not in the proof" if isinstance(node.value, HashedValue) else ""
+    goes_on = isinstance(node, Branch) and path != end and path.startswith(end) and node.children[path[len(end)]]
+    return "ends here" if goes_on else "absent"
 
 
 def _decoded(node: PicturedNode) -> Node | None:
@@ -290,13 +297,15 @@ def _decoded(node: PicturedNode) -> Node | None:
 
 def _style(node: PicturedNode) -> str:
     """Return the cause as templates name it: what is in the proof by its cause, the rest by its reason."""
-    return node.cause if node.cause == GIVEN or node.is_in_proof else node.cause or "pruned_unchanged"
+    return node.cause if node.cause in CAUSES else node.cause or "pruned_unchanged"
 
 
 def _label(node: PicturedNode) -> str:
     if node.is_in_proof:
         return "inside its parent" if node.node_hash is None else node.cause
-    return "in the proof" if node.cause == GIVEN else LEFT_OUT[node.cause]
+    if node.cause in {GIVEN, UNUSED}:
+        return "in the proof" if node.cause == GIVEN else "in the proof, not needed"
+    return LEFT_OUT[node.cause]
 
 
 def _hex(data: bytes, length: int, most: int) -> str:

@@ -5,7 +5,7 @@ the end. Nothing is verified here: a node is what its bytes say.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from relaycast_trie import (
     CHILD_STORAGE_PREFIX,
@@ -76,10 +76,18 @@ def xray(proof: StorageProof, *, root: bytes | None = None) -> Xray:
     reached: set[bytes] = set()
     views: list[NodeView] = []
     for start in roots:
-        views.extend(_walk(blobs, start, reached))
+        views.extend(_view(place) for place in _walk(blobs, start, reached))
     unreached = sorted(blobs.keys() - reached)
     views.extend(_unreached(blobs[node_hash], node_hash) for node_hash in unreached)
     return Xray(tuple(map(_hex, roots)), tuple(views), _totals(proof, roots, views))
+
+
+def places(proof: StorageProof, picture: Xray) -> Iterator["Place"]:
+    """Yield every node and external value that the roots of ``picture`` lead to, at its place."""
+    blobs = proof.by_hash()
+    reached: set[bytes] = set()
+    for root in picture.roots:
+        yield from _walk(blobs, bytes.fromhex(root[2:]), reached)
 
 
 def unused_nodes(proof: StorageProof, root: bytes, keys: Iterable[bytes]) -> tuple[bytes, ...]:
@@ -122,59 +130,61 @@ def _references(node: Node) -> Iterator[bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Where the walk goes on: ``path`` in nibbles, ``label`` before it in a child trie."""
+class Place:
+    """Where a node stands: ``path`` in nibbles, ``label`` before it in a child trie; ``root`` is its own trie's."""
 
+    root: bytes
     path: bytes
     data: bytes
     node_hash: bytes | None
     is_value: bool = False
     label: str = ""
+    is_again: bool = False
+    """Whether the same node came before; what is below it is not walked again."""
 
 
-def _walk(blobs: dict[bytes, bytes], root: bytes, reached: set[bytes]) -> Iterator[NodeView]:
+def _walk(blobs: dict[bytes, bytes], root: bytes, reached: set[bytes]) -> Iterator[Place]:
     if root not in blobs:
         return
     # INVARIANT: what is below a hash is walked once, however many places it stands at: shared nodes do not multiply.
-    stack = [_Place(b"", blobs[root], root)]
+    stack = [Place(root, b"", blobs[root], root)]
     while stack:
         place = stack.pop()
         again = place.node_hash in reached
         if place.node_hash is not None:
             reached.add(place.node_hash)
-        if place.is_value:
-            size = len(place.data)
-            node_hash = _hash_of(place)
-            yield NodeView(place.label + digits(place.path), "value", size, node_hash, value_bytes=size)
-            continue
-        node = _decoded(place.data)
-        yield _view(place, node)
+        yield replace(place, is_again=again)
+        node = None if place.is_value else _decoded(place.data)
         if node is not None and not again:
             stack.extend(reversed(list(_next_places(blobs, place, node))))
 
 
-def _next_places(blobs: dict[bytes, bytes], place: _Place, node: Node) -> Iterator[_Place]:
+def _next_places(blobs: dict[bytes, bytes], place: Place, node: Node) -> Iterator[Place]:
     if not isinstance(node, Leaf | Branch):
         return
     path = place.path + node.partial
     if isinstance(node.value, HashedValue):
         if node.value.hash in blobs:
-            yield _Place(path, blobs[node.value.hash], node.value.hash, is_value=True, label=place.label)
+            value = node.value.hash
+            yield replace(place, path=path, data=blobs[value], node_hash=value, is_value=True)
     elif node.value is not None and node.value in blobs and not place.label and path.startswith(_CHILD_PATH):
-        yield _Place(b"", blobs[node.value], node.value, label=f"{digits(path)}:")
+        yield Place(node.value, b"", blobs[node.value], node.value, label=f"{digits(path)}:")
     if isinstance(node, Branch):
         for nibble, child in enumerate(node.children):
             if child is None:
                 continue
             below = path + bytes([nibble])
             if len(child) < 32:
-                yield _Place(below, child, None, label=place.label)
+                yield replace(place, path=below, data=child, node_hash=None)
             elif child in blobs:
-                yield _Place(below, blobs[child], child, label=place.label)
+                yield replace(place, path=below, data=blobs[child], node_hash=child)
 
 
-def _view(place: _Place, node: Node | None) -> NodeView:
+def _view(place: Place) -> NodeView:
     path, node_hash = place.label + digits(place.path), _hash_of(place)
+    if place.is_value:
+        return NodeView(path, "value", len(place.data), node_hash, value_bytes=len(place.data))
+    node = _decoded(place.data)
     if node is None:
         return NodeView(path, "does not decode", len(place.data), node_hash)
     if not isinstance(node, Leaf | Branch):
@@ -191,7 +201,7 @@ def _view(place: _Place, node: Node | None) -> NodeView:
     return NodeView(path, kind, len(place.data), node_hash, digits(node.partial), children, shown, size)
 
 
-def _hash_of(place: _Place) -> str | None:
+def _hash_of(place: Place) -> str | None:
     return None if place.node_hash is None else _hex(place.node_hash)
 
 

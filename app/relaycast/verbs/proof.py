@@ -1,14 +1,18 @@
 """``relaycast proof``: make, verify and look into storage proofs."""
 
 import json as json_text
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 from relaycast.exit_code import ExitCode
 from relaycast.inputs import parse_keys, parse_root, place_of, read_pairs, read_proof_nodes
 from relaycast.refusal import BadInput
+from relaycast.run_folder import write_page
 from relaycast.verbs.options import AlwaysJson, File, Json, Keys, Limit, ProofFile, Root, Version
+
+Html = Annotated[Path | None, Parameter(name="--html", help="a page to write: the trie view, path by path")]
 
 app = App(name="proof", help="Make, verify and look into storage proofs.")
 
@@ -66,14 +70,21 @@ def verify(
 
 @app.command
 def show(
-    file: ProofFile, /, *, root: Root | None = None, key: Keys | None = None, limit: Limit = 200, json: Json = False
+    file: ProofFile,
+    /,
+    *,
+    root: Root | None = None,
+    key: Keys | None = None,
+    limit: Limit = 200,
+    html: Html = None,
+    json: Json = False,
 ) -> ExitCode:
     """Print a proof node by node, what its bytes are spent on, and what a compact proof would save.
 
     FILE as in `proof verify`. With --key it also names the nodes that reading the keys does not need; --root may be
     left out where the proof has one root.
 
-    Example: relaycast proof make --key 0x01 pairs.json | relaycast proof show -
+    Example: relaycast proof make --key 0x01 pairs.json | relaycast proof show - --html proof.html
     """
     from relaycast.verbs.xray_table import print_json, print_text  # noqa: PLC0415
     from relaycast.xray import unused_nodes, xray  # noqa: PLC0415
@@ -100,6 +111,13 @@ def show(
         except ProofError as error:
             verdict["error"] = _described(error)
             note += [f"not proven {type(error).__name__}: {error}"]
+    if html is not None:
+        from relaycast.xray_page import render_xray  # noqa: PLC0415 - the template engine is slow to load
+
+        unused = [bytes.fromhex(it[2:]) for it in verdict.get("unused", [])]
+        failure = verdict["error"]["message"] if "error" in verdict else ""
+        page = render_xray(place_of(file), proof, picture, keys=keys, unused=unused, error=failure)
+        write_page(html, page, "--html")
     if json:
         print_json(picture, **verdict)
     else:
