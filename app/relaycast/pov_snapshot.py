@@ -1,50 +1,211 @@
-"""``pov.snapshot.toml``: what a run's proofs weigh, for people to keep under version control and to compare with.
+"""``pov.snapshot.toml``: what proofs weigh, for people to keep under version control and to compare with.
 
-Law: figures alone, in a fixed order; nothing in it depends on who ran it or when.
+A run leaves one of itself; a kept one has a table for each scenario. Law: figures alone, in a fixed order; nothing in
+it depends on who ran it or when, and what is written is read back as the same figures.
 """
 
 import json
-from collections.abc import Iterator
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from tempfile import mkstemp
+from typing import Protocol
 
-from relaycast.outcome import Outcome, PublisherCost, Spread, SubscriberOutcome
+import msgspec
+from msgspec import Struct, field
+
+from relaycast.inputs import read_bytes
+from relaycast.outcome import SCHEMA_VERSION, Outcome, PublisherCost, Spread
+from relaycast.refusal import BadInput, one_line, shown
+
+KEPT_FILE = "pov.snapshot.toml"
+
+CAUSES = ("top", "new", "changed", "unseen", "value")
+SPREADS = ("proof_bytes", "static_bytes", "own_bytes")
+
+_AT = re.compile(r" - at `\$\.?(?P<path>.*)`$")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+class PublisherSizes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Bytes that one publisher took of one subscriber's proofs, all blocks together, by cause; and beside them."""
+
+    top: int
+    new: int
+    changed: int
+    unseen: int
+    value: int
+    cached: int
+    pruned: int
+    sibling_bytes: int
+
+
+class SubscriberSizes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Bytes of one subscriber's blocks."""
+
+    proof_bytes: Spread
+    static_bytes: Spread
+    own_bytes: Spread
+    callbacks: int
+    incomplete_blocks: int
+    publishers: dict[int, PublisherSizes] = field(default_factory=dict)
+
+
+class ScenarioSizes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One run; ``source`` is the preset or the file that it was made from, relative to the snapshot."""
+
+    blocks: int
+    seed: int
+    source: str = ""
+    subscribers: dict[int, SubscriberSizes] = field(default_factory=dict)
+
+
+class Snapshot(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A kept file: scenarios by name."""
+
+    scenarios: dict[str, ScenarioSizes] = field(default_factory=dict)
+    schema: int = SCHEMA_VERSION
+
+    def with_scenarios(self, others: Mapping[str, ScenarioSizes]) -> "Snapshot":
+        """Return the snapshot with ``others`` in the place of those of the same name, in the order of the names."""
+        return Snapshot(scenarios=dict(sorted({**self.scenarios, **others}.items())))
+
+
+class _OneRun(ScenarioSizes, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The file that a run leaves of itself."""
+
+    name: str
+    schema: int
+    run_id: str = ""
+
+
+class Measured(Protocol):
+    """What a snapshot takes of a subscriber: outcomes have it, and tallies."""
+
+    @property
+    def proof_bytes(self) -> Spread: ...
+    @property
+    def static_bytes(self) -> Spread: ...
+    @property
+    def own_bytes(self) -> Spread: ...
+    @property
+    def callbacks(self) -> int: ...
+    @property
+    def incomplete_blocks(self) -> int: ...
+    @property
+    def publishers(self) -> list[PublisherCost]: ...
+
+
+def sizes_of_run(run: Outcome, *, source: str = "") -> ScenarioSizes:
+    """Return the figures of a whole run; not its id, which moves with every version."""
+    subscribers = {it.para_id: sizes_of(it) for it in run.subscribers}
+    return ScenarioSizes(source=source, blocks=run.blocks, seed=run.seed, subscribers=subscribers)
+
+
+def sizes_of(it: Measured) -> SubscriberSizes:
+    """Return the figures of one subscriber."""
+    return SubscriberSizes(
+        proof_bytes=it.proof_bytes,
+        static_bytes=it.static_bytes,
+        own_bytes=it.own_bytes,
+        callbacks=it.callbacks,
+        incomplete_blocks=it.incomplete_blocks,
+        publishers={cost.para_id: _publisher_sizes(cost) for cost in it.publishers},
+    )
 
 
 def render_snapshot(run: Outcome) -> str:
-    """Return the snapshot of ``run`` as TOML; all sizes in bytes."""
-    lines = [
-        f"schema = {run.schema}",
-        f'run_id = "{run.run_id}"',
-        f"name = {_text(run.name)}",
-        f"blocks = {run.blocks}",
-        f"seed = {run.seed}",
-    ]
-    for subscriber in run.subscribers:
-        lines += _subscriber(subscriber)
+    """Return the snapshot that a run leaves of itself, as TOML; all sizes in bytes."""
+    sizes = sizes_of_run(run)
+    head = [f"schema = {run.schema}", f'run_id = "{run.run_id}"', f"name = {_text(run.name)}"]
+    return _joined([*head, *_terms(sizes), *_subscribers(sizes, "")])
+
+
+def render_kept(snapshot: Snapshot) -> str:
+    """Return a kept snapshot as TOML: a table for each scenario, in the order of their names."""
+    lines = [f"schema = {snapshot.schema}"]
+    for name, sizes in sorted(snapshot.scenarios.items()):
+        table = f"scenarios.{name if _BARE_KEY.fullmatch(name) else _text(name)}"
+        lines += ["", f"[{table}]"]
+        lines += [f"source = {_text(sizes.source)}"] if sizes.source else []
+        lines += [*_terms(sizes), *_subscribers(sizes, f"{table}.")]
+    return _joined(lines)
+
+
+def read_snapshot(file: str | Path) -> Snapshot:
+    """Return what a kept file holds, or the file that a run left of itself; raises ``BadInput``."""
+    place = str(file)
+    try:
+        table = tomllib.loads(read_bytes(place).decode())
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BadInput(place, f"text that is not TOML ({one_line(str(error))})", "a snapshot in TOML") from None
+    if table.get("schema") != SCHEMA_VERSION:
+        got = shown(table["schema"]) if "schema" in table else "nothing"
+        raise BadInput(f"{place} at schema", got, f"{SCHEMA_VERSION}, as relaycast pov snapshot writes it")
+    try:
+        if "scenarios" in table:
+            return msgspec.convert(table, Snapshot, str_keys=True)
+        one = msgspec.convert(table, _OneRun, str_keys=True)
+    except msgspec.ValidationError as error:
+        raise _refused(str(error), place) from None
+    fields = {name: getattr(one, name) for name in ScenarioSizes.__struct_fields__}
+    return Snapshot(scenarios={one.name: ScenarioSizes(**fields)})
+
+
+def write_kept(file: Path, snapshot: Snapshot) -> None:
+    """Write a kept snapshot: whole, or not at all; raises ``OSError``."""
+    handle, name = mkstemp(prefix=f".{file.name}-", dir=file.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
+            stream.write(render_kept(snapshot))
+        Path(name).chmod(0o644)
+        Path(name).replace(file)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _publisher_sizes(it: PublisherCost) -> PublisherSizes:
+    return PublisherSizes(
+        **{cause: it.by_cause[cause].node_bytes for cause in CAUSES},
+        cached=it.cached.node_bytes,
+        pruned=sum(totals.node_bytes for totals in it.pruned.values()),
+        sibling_bytes=it.sibling_bytes,
+    )
+
+
+def _terms(sizes: ScenarioSizes) -> Iterator[str]:
+    yield f"blocks = {sizes.blocks}"
+    yield f"seed = {sizes.seed}"
+
+
+def _subscribers(sizes: ScenarioSizes, above: str) -> Iterator[str]:
+    for para_id, it in sizes.subscribers.items():
+        table = f"{above}subscribers.{para_id}"
+        yield from ("", f"[{table}]")
+        for name in SPREADS:
+            spread: Spread = getattr(it, name)
+            yield f"{name} = {{ p50 = {spread.p50}, p99 = {spread.p99}, max = {spread.max}, total = {spread.total} }}"
+        yield f"callbacks = {it.callbacks}"
+        yield f"incomplete_blocks = {it.incomplete_blocks}"
+        for publisher, causes in it.publishers.items():
+            yield from ("", f"[{table}.publishers.{publisher}]")
+            yield from (f"{name} = {getattr(causes, name)}" for name in PublisherSizes.__struct_fields__)
+
+
+def _joined(lines: list[str]) -> str:
     return "\n".join(lines) + "\n"
-
-
-def _subscriber(it: SubscriberOutcome) -> Iterator[str]:
-    yield ""
-    yield f"[subscribers.{it.para_id}]"
-    for name in ("proof_bytes", "static_bytes", "own_bytes"):
-        sizes: Spread = getattr(it, name)
-        yield f"{name} = {{ p50 = {sizes.p50}, p99 = {sizes.p99}, max = {sizes.max}, total = {sizes.total} }}"
-    yield f"callbacks = {it.callbacks}"
-    yield f"incomplete_blocks = {it.incomplete_blocks}"
-    for publisher in it.publishers:
-        yield from _publisher(it.para_id, publisher)
-
-
-def _publisher(para_id: int, it: PublisherCost) -> Iterator[str]:
-    yield ""
-    yield f"[subscribers.{para_id}.publishers.{it.para_id}]"
-    for cause, totals in it.by_cause.items():
-        yield f"{cause} = {totals.node_bytes}"
-    yield f"cached = {it.cached.node_bytes}"
-    yield f"pruned = {sum(totals.node_bytes for totals in it.pruned.values())}"
-    yield f"sibling_bytes = {it.sibling_bytes}"
 
 
 def _text(value: str) -> str:
     """Return a TOML basic string: what JSON writes, but that DEL must be escaped too."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _refused(message: str, place: str) -> BadInput:
+    found = _AT.search(message)
+    said = one_line(message[: found.start()] if found else message)
+    here = f"{place} at {found['path']}" if found else place
+    return BadInput(here, f"a snapshot that does not fit ({said})", "one as relaycast pov snapshot writes it")

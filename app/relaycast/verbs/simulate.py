@@ -113,7 +113,7 @@ def adjusted(scenario: Scenario, blocks: int | None, seed: int | None, genesis: 
 def _simulate(scenario: Scenario, out: Path, json: bool, verbose: bool, per_key: bool | None) -> ExitCode:
     from relaycast.run import simulate  # noqa: PLC0415
 
-    with _progress_bar(scenario, shown=sys.stderr.isatty() and not json) as progress:
+    with progress_bar(scenario, shown=sys.stderr.isatty() and not json) as progress:
         finished = simulate(scenario, out=out, progress=progress, per_key=per_key)
     return _told(finished, json, verbose)
 
@@ -131,7 +131,7 @@ def _told(finished: "Finished", json: bool, verbose: bool) -> ExitCode:
 
 
 @contextmanager
-def _progress_bar(scenario: Scenario, *, shown: bool) -> Iterator["Progress | None"]:
+def progress_bar(scenario: Scenario, *, shown: bool) -> Iterator["Progress | None"]:
     if not shown:
         yield None
         return

@@ -1,0 +1,260 @@
+"""Proof sizes under version control: what is kept is read back, what grew is named with its causes."""
+
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from command_line import Command, Refused, Written
+from file_contents import contents
+from relaycast.pov_gate import judge, tolerance_of
+from relaycast.pov_snapshot import ScenarioSizes, Snapshot, read_snapshot, render_kept, write_kept
+from relaycast.refusal import BadInput
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+WEATHER = """
+name = "weather"
+blocks = 10
+seed = 3
+[[parachains]]
+id = 2000
+publish = { keys = 12, value_bytes = VALUE, changed = CHANGED }
+[[parachains]]
+id = 3000
+subscribe = [{ publisher = 2000 }]
+"""
+
+
+def weather(*, value: int = 16, changed: int = 2) -> str:
+    return WEATHER.replace("VALUE", str(value)).replace("CHANGED", str(changed))
+
+
+@pytest.fixture
+def kept(relaycast: Command, file: Written) -> str:
+    """Keep the sizes of two scenarios."""
+    file(weather(), "weather.toml")
+    ended = relaycast("pov", "snapshot", "weather.toml", "config-sync")
+    assert (ended.code, ended.out) == (0, "pov.snapshot.toml: kept weather (new), config-sync (new)\n")
+    return "pov.snapshot.toml"
+
+
+def test_the_same_scenarios_leave_the_same_bytes_and_pass(relaycast: Command, kept: str, tmp_path: Path) -> None:
+    before = contents(tmp_path)
+    ended = relaycast("pov", "snapshot", "--check")
+    assert (ended.code, ended.err) == (0, "")
+    assert "18 sizes of config-sync, weather compared with pov.snapshot.toml: none grew beyond 0%" in ended.out
+    assert contents(tmp_path) == before
+    assert relaycast("pov", "snapshot").code == 0
+    assert contents(tmp_path) == before
+
+
+def test_what_is_kept_is_what_a_run_leaves_of_itself(relaycast: Command, kept: str, tmp_path: Path) -> None:
+    run = relaycast("run", "weather.toml", "--json").json
+    left = read_snapshot(tmp_path / "out" / run["run_id"] / "pov.snapshot.toml").scenarios["weather"]
+    held = read_snapshot(kept).scenarios["weather"]
+    assert held == msgspec.structs.replace(left, source="weather.toml")
+    assert relaycast("pov", "snapshot", "weather.toml", "--check", "--out", f"out/{run['run_id']}/{kept}").code == 0
+
+
+def test_growth_is_named_with_its_causes_and_nothing_is_written(
+    relaycast: Command, kept: str, file: Written, tmp_path: Path
+) -> None:
+    file(weather(value=60), "weather.toml")
+    before = contents(tmp_path)
+    ended = relaycast("pov", "snapshot", "--check", "--tolerance", "2%")
+    assert ended.code == 1
+    lines = ended.out.splitlines()
+    assert lines[0] == "grew: weather, subscriber 3000"
+    assert any(line.startswith("  proof_bytes total ") and line.endswith("%)") for line in lines)
+    (why,) = [line for line in lines if line.startswith("  proofs of all blocks: ")]
+    causes = why.removeprefix("  proofs of all blocks: ").split(", +")
+    assert causes[0].endswith(" values of publisher 2000")
+    assert "config-sync, subscriber" not in ended.out
+    assert contents(tmp_path) == before
+
+    grown = read_snapshot(kept).scenarios["weather"].subscribers[3000]
+    verdict = relaycast("pov", "snapshot", "weather.toml", "--check", "--json").json
+    assert not verdict["ok"]
+    (total,) = [it for it in verdict["grown"] if it["figure"] == "proof_bytes total"]
+    assert total["kept"] == grown.proof_bytes.total
+    by_cause = [it for it in verdict["because"] if it["sizes"] == "proof_bytes"]
+    assert sum(cause["more_bytes"] for cause in by_cause[0]["causes"]) == total["measured"] - total["kept"]
+
+
+def test_a_tolerance_lets_small_growth_pass_and_no_more(relaycast: Command, kept: str, file: Written) -> None:
+    file(weather(value=17), "weather.toml")
+    check = ("pov", "snapshot", "weather.toml", "--check", "--json")
+    grown = relaycast(*check).json["grown"]
+    largest = max(it["measured"] / it["kept"] - 1 for it in grown)
+    assert relaycast(*check, "--tolerance", f"{100 * largest + 0.01:.3f}%").code == 0
+    assert relaycast(*check, "--tolerance", f"{100 * largest - 0.01:.3f}%").code == 1
+
+
+def test_what_shrank_is_told_and_fails_nothing(relaycast: Command, kept: str, file: Written) -> None:
+    file(weather(value=8, changed=1), "weather.toml")
+    ended = relaycast("pov", "snapshot", "--check")
+    assert ended.code == 0
+    assert ended.out.startswith("shrank: weather, subscriber 3000\n")
+    assert "weather: subscriber 3000 got 26 -> 19 callbacks" in ended.out
+    assert "keep the smaller ones: the same command without --check" in ended.out
+
+
+def test_a_rewrite_keeps_what_it_was_not_asked_about(relaycast: Command, kept: str, file: Written) -> None:
+    before = read_snapshot(kept)
+    file(weather(value=60), "weather.toml")
+    assert "kept weather (again)" in relaycast("pov", "snapshot", "weather.toml").out
+    after = read_snapshot(kept)
+    assert after.scenarios["config-sync"] == before.scenarios["config-sync"]
+    assert after.scenarios["weather"] != before.scenarios["weather"]
+    assert relaycast("pov", "snapshot", "--check").code == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (lambda text: text.replace("blocks = 10", "blocks = 11"), "weather: kept are 10 blocks with seed 3, measured"),
+        (lambda text: text.replace('name = "weather"', 'name = "climate"'), "climate: not in the kept snapshot"),
+        (
+            lambda text: text + "[[parachains]]\nid = 3001\nsubscribe = [{ publisher = 2000 }]\n",
+            "weather: subscriber 3001 is not in the kept snapshot",
+        ),
+        (
+            lambda text: text.replace("id = 3000", "id = 3002"),
+            "weather: subscriber 3000 is in the kept snapshot, but not measured",
+        ),
+    ],
+)
+def test_what_only_one_side_has_fails(
+    relaycast: Command, kept: str, file: Written, change: Callable[[str], str], line: str
+) -> None:
+    file(change(weather()), "weather.toml")
+    ended = relaycast("pov", "snapshot", "weather.toml", "--check")
+    assert ended.code == 1
+    assert f"cannot be compared: {line}" in ended.out
+
+
+def test_a_scenario_is_found_from_where_the_kept_file_is(
+    relaycast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "scenarios").mkdir()
+    (tmp_path / "sizes").mkdir()
+    (tmp_path / "scenarios" / "weather.toml").write_text(weather())
+    assert relaycast("pov", "snapshot", "scenarios/weather.toml", "--out", "sizes/kept.toml").code == 0
+    assert read_snapshot("sizes/kept.toml").scenarios["weather"].source == "../scenarios/weather.toml"
+    monkeypatch.chdir(tmp_path / "sizes")
+    assert relaycast("pov", "snapshot", "--check", "--out", "kept.toml").code == 0
+    (tmp_path / "scenarios" / "weather.toml").unlink()
+    ended = relaycast("pov", "snapshot", "--check", "--out", "kept.toml")
+    assert ended.code == 2
+    assert ended.err.startswith("relaycast: kept.toml at source: got '../scenarios/weather.toml', expected a scenario")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ("", "pov snapshot: got no scenario, expected a scenario file or the name of a preset"),
+        (
+            "orcle",
+            "pov snapshot: got 'orcle', expected a scenario file, or the name of a preset (did you mean oracle?)",
+        ),
+        ("oracle oracle", "oracle: got the name 'oracle' again, expected scenarios with names of their own"),
+        ("--check", "pov.snapshot.toml: got no such file, expected a kept snapshot"),
+        ("oracle --out nowhere/kept.toml", "--out nowhere/kept.toml: got a folder that is not there"),
+        ("oracle --out weather.toml", "weather.toml at schema: got nothing, expected 1"),
+        ("oracle --out kept.txt", "kept.txt: got text that is not TOML"),
+        ("oracle --out wrong.toml", "wrong.toml at scenarios[...].blocks: got a snapshot that does not fit (Expected"),
+        ("oracle --out newer.toml", "newer.toml at schema: got 2, expected 1"),
+        ("oracle --tolerance two", "--tolerance: got 'two', expected a percentage from 0% to 1000%, such as 2%"),
+        ("oracle --tolerance=-1%", "--tolerance: got '-1%', expected a percentage"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_runs(
+    refused: Refused, file: Written, arguments: str, line: str
+) -> None:
+    file(weather(), "weather.toml")
+    file("not = = toml", "kept.txt")
+    file("schema = 2\n", "newer.toml")
+    file('schema = 1\n[scenarios.a]\nblocks = "ten"\nseed = 1\n', "wrong.toml")
+    assert refused("pov", "snapshot", *arguments.split()).startswith(line)
+
+
+@pytest.mark.parametrize("name", ["plain", "two words", 'quo"ted', "dot.ted", "tab\t", "ünï🦊", ""])
+def test_any_name_of_a_scenario_is_kept(name: str, tmp_path: Path) -> None:
+    sizes = ScenarioSizes(blocks=1, seed=2, source="a b.toml")
+    written = Snapshot(scenarios={name: sizes, "other": sizes})
+    write_kept(tmp_path / "kept.toml", written)
+    assert read_snapshot(tmp_path / "kept.toml") == written
+    assert tomllib.loads(render_kept(written))["scenarios"].keys() == {name, "other"}
+    assert [entry.name for entry in tmp_path.iterdir()] == ["kept.toml"]
+
+
+@pytest.mark.parametrize(("text", "part"), [("2%", 0.02), ("0.5 %", 0.005), ("10", 0.1), ("0", 0.0)])
+def test_a_tolerance_is_a_percentage(text: str, part: float) -> None:
+    assert tolerance_of(text, "here") == pytest.approx(part)
+
+
+@pytest.mark.parametrize("text", ["", "nan", "1001", "-0.1", "2 percent"])
+def test_what_is_no_percentage_is_refused(text: str) -> None:
+    with pytest.raises(BadInput, match="a percentage from 0% to 1000%"):
+        tolerance_of(text, "here")
+
+
+def test_growth_from_nothing_is_growth() -> None:
+    def sizes(incomplete: int) -> ScenarioSizes:
+        spread = {"p50": 1, "p99": 1, "max": 1, "total": 1}
+        table: dict[str, Any] = dict.fromkeys(("proof_bytes", "static_bytes", "own_bytes"), spread)
+        subscriber = {**table, "callbacks": 0, "incomplete_blocks": incomplete}
+        return msgspec.convert({"blocks": 1, "seed": 1, "subscribers": {1: subscriber}}, ScenarioSizes)
+
+    verdict = judge(Snapshot(scenarios={"a": sizes(0)}), {"a": sizes(1)}, tolerance=10)
+    assert [str(figure) for figure in verdict.grown] == ["incomplete_blocks 0 -> 1 (from nothing)"]
+    assert repr(verdict) == "<Verdict FAILED: 1 of 9 figures grew>"
+    assert judge(Snapshot(scenarios={"a": sizes(1)}), {"a": sizes(0)}, tolerance=0).ok
+
+
+def run_lines(step_names: list[str]) -> list[str]:
+    """Return the commands of the workflow's steps of these names, as the runner would hand them to a shell."""
+    workflow = yaml.safe_load((DOCS / "ci" / "pov.yml").read_text())
+    (job,) = workflow["jobs"].values()
+    assert job["defaults"]["run"]["shell"] == "bash"
+    by_name = {step.get("name"): step.get("run") for step in job["steps"]}
+    return [by_name[name] for name in step_names]
+
+
+def test_the_workflow_passes_fails_and_shows_as_it_says(kept: str, file: Written, tmp_path: Path) -> None:
+    assert run_lines(["Install"]) == ["pip install relaycast"]
+    check, show = run_lines(["Hold proof sizes against pov.snapshot.toml", "Show what the snapshot would become"])
+    summary = tmp_path / "summary.md"
+    (tmp_path / "bin").mkdir()
+    command = tmp_path / "bin" / "relaycast"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m relaycast "$@"\n')
+    command.chmod(0o755)
+    environment = {
+        "PATH": f"{command.parent}:{os.environ['PATH']}",
+        "PYTHONPATH": ":".join(filter(None, sys.path)),
+        "GITHUB_STEP_SUMMARY": str(summary),
+        "HOME": str(tmp_path),
+    }
+
+    def shell(line: str) -> subprocess.CompletedProcess[str]:
+        asked = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", line]
+        return subprocess.run(asked, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+
+    assert shell("git init -q && git add pov.snapshot.toml").returncode == 0
+    assert shell(check).returncode == 0
+    assert "none grew beyond 2%" in summary.read_text()
+    file(weather(value=60), "weather.toml")
+    assert shell(check).returncode == 1
+    assert "grew: weather, subscriber 3000" in summary.read_text()
+    shown = shell(show)
+    assert shown.returncode == 0
+    assert "-proof_bytes = {" in shown.stdout
+    assert "+proof_bytes = {" in shown.stdout
