@@ -63,6 +63,8 @@ Quick = Annotated[bool, Parameter(name="--quick", help="smaller, a few seconds e
 
 ALL = "all"
 
+app.command("relaycast.verbs.bench_spark:spark", name="spark")
+
 
 @app.default
 def experiments(
