@@ -38,13 +38,16 @@ def line_chart(series: Sequence[Series], *, unit: str, x_name: str, label: str) 
     return band_chart([banded(line) for line in series], unit=unit, x_name=x_name, label=label)
 
 
-def band_chart(bands: Sequence[Band], *, unit: str, x_name: str, label: str) -> str:
-    """Return a line for each middle, over a pale band from the lowest to the highest where they differ."""
+def band_chart(bands: Sequence[Band], *, unit: str, x_name: str, label: str, top: int | None = None) -> str:
+    """Return a line for each middle, over a pale band from the lowest to the highest where they differ.
+
+    The scale ends at ``top`` where it is given, which is no smaller than any value.
+    """
     xs = [point[0] for band in bands for point in band.points]
     if not xs:
         return ""
     low, high = min(xs), max(xs)
-    top = nice_ceiling(max(point[3] for band in bands for point in band.points))
+    top = top or nice_ceiling(max(point[3] for band in bands for point in band.points))
     parts = [_frame(top, unit), _x_axis(low, high, x_name)]
     for index, band in enumerate(bands):
         colour = COLOURS[index % len(COLOURS)]
@@ -65,7 +68,13 @@ def band_chart(bands: Sequence[Band], *, unit: str, x_name: str, label: str) -> 
 
 
 def stacked_chart(
-    layers: Sequence[Series], *, unit: str, x_name: str, label: str, colours: Sequence[str] = COLOURS
+    layers: Sequence[Series],
+    *,
+    unit: str,
+    x_name: str,
+    label: str,
+    colours: Sequence[str] = COLOURS,
+    top: int | None = None,
 ) -> str:
     """Return layers on top of one another over a common x, the first at the bottom, in steps: no value is made up.
 
@@ -76,7 +85,7 @@ def stacked_chart(
         return ""
     kept = [index for index, _ in thinned(list(enumerate(sums)))]
     xs = [layers[0].points[index][0] for index in kept]
-    low, high, top = layers[0].points[0][0], layers[0].points[-1][0] + 1, nice_ceiling(max(sums))
+    low, high, top = layers[0].points[0][0], layers[0].points[-1][0] + 1, top or nice_ceiling(max(sums))
     edges = [_x(x, low, high) for x in [*xs, high]]
     parts = [_frame(top, unit), _x_axis(low, high - 1, x_name, last=high)]
     floor = [0] * len(kept)

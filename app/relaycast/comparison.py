@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
-from relaycast.outcome import Latency, Spread, latency, spread
+from relaycast.outcome import Latency, Outcome, Spread, latency, spread
 from relaycast.policy_choice import described
 from relaycast.run import Simulation
 from relaycast.scenario import Scenario
@@ -90,31 +90,55 @@ class Comparison(Struct, frozen=True, kw_only=True):
         return f"<Comparison of {first.name} ({first.policies}) with {second.name} ({second.policies})>"
 
 
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two designs with all that a page shows of them; the runs end where the last of their blocks does."""
+
+    comparison: Comparison
+    scenarios: tuple[Scenario, Scenario]
+    runs: tuple[Outcome, Outcome]
+
+
 def compare(first: Scenario, second: Scenario) -> Comparison:
     """Simulate both and set their figures side by side; raises ``BadInput`` as ``Simulation.prepare`` does."""
+    return compare_runs(first, second).comparison
+
+
+def compare_runs(first: Scenario, second: Scenario) -> Compared:
+    """Simulate both, with what came of every block; raises ``BadInput`` as ``Simulation.prepare`` does."""
     names = {chain.id: chain.name for scenario in (second, first) for chain in scenario.subscribers()}
-    return Comparison(
-        first=measure(first), second=measure(second), names=names, same_trace=_trace(first) == _trace(second)
-    )
+    (ours, our_run), (theirs, their_run) = _measured(first), _measured(second)
+    same_trace = _trace(first) == _trace(second)
+    comparison = Comparison(first=ours, second=theirs, names=names, same_trace=same_trace)
+    return Compared(comparison, (first, second), (our_run, their_run))
 
 
 def measure(scenario: Scenario) -> Design:
     """Simulate ``scenario`` and return what it came to."""
+    return _measured(scenario)[0]
+
+
+def _measured(scenario: Scenario) -> tuple[Design, Outcome]:
     simulation = Simulation.prepare(scenario)
+    simulation.keep_accounts(per_key=False)
     watch = _Watch(simulation)
     for block in range(1, scenario.blocks + 1):
         simulation.begin(block)
-        watch.step(counted=True)
+        for record in watch.step(counted=True):
+            simulation.tally.add(record)
+        simulation.count_published()
+    outcome = simulation.outcome()
     for _ in range(MAX_SETTLING_BLOCKS):
         if watch.at_rest:
             break
         watch.step(counted=False)
-    return Design(
+    design = Design(
         name=scenario.name,
         policies=described(scenario.policies),
         subscribers={int(reader.para_id): reader.figures() for reader in watch.readers.values()},
         broken=_broken(simulation.network.chains.invariants.violations),
     )
+    return design, outcome
 
 
 def _broken(violations: Iterable[Violation]) -> list[BrokenInvariant]:
@@ -227,11 +251,15 @@ class _Watch:
         restless_at = max(self._acted_at, *(reader.restless_at for reader in self.readers.values()))
         return not sending and self._chains.tick - restless_at >= way_blocks
 
-    def step(self, *, counted: bool) -> None:
-        """Let a block pass; what its relay block holds is known when subscribers come to build on it."""
+    def step(self, *, counted: bool) -> list[BlockRecord]:
+        """Let a block pass and return the blocks of its subscribers.
+
+        What its relay block holds is known when subscribers come to build on it.
+        """
         for reader in self.readers.values():
             self._ask(reader)
-        for record in self._chains.step():
+        records = list(self._chains.step())
+        for record in records:
             self.readers[record.para_id].add(record, counted=counted)
         if counted:
             self._acted_at = self._chains.tick
@@ -239,6 +267,7 @@ class _Watch:
             entry = self._storage.entry(publisher, key)
             for reader in self.readers.values():
                 reader.changed((publisher, key), entry)
+        return records
 
     def _ask(self, reader: _Reader) -> None:
         """Let a reader know what it wants; of keys that are new to it, what the relay chain holds already."""

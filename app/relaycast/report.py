@@ -44,6 +44,11 @@ class CostBar:
     total: int
     block: int
 
+    def scaled(self, longest: int) -> "CostBar":
+        """Return the bar in percent of another one that carries ``longest`` bytes."""
+        parts = tuple((style, size, round(100 * size / longest, 2)) for style, size, _ in self.parts)
+        return CostBar(self.name, parts, self.total, self.block)
+
 
 def render_report(run: Outcome, scenario: Scenario) -> str:
     """Return the page for ``run``."""
@@ -84,10 +89,10 @@ def reader_legend(run: Outcome) -> list[tuple[str, str]]:
     return [(title(it), COLOURS[index]) for index, it in enumerate(run.subscribers)]
 
 
-def proof_chart(run: Outcome) -> str:
+def proof_chart(run: Outcome, *, top: int | None = None) -> str:
     """Return the proof of each reader over the blocks."""
     lines = {title(it): [(it.block, it.proof_bytes) for it in run.series[it.para_id]] for it in run.subscribers}
-    return _lines(lines, unit="proof bytes", label="Proof bytes of each subscriber over the relay blocks")
+    return _lines(lines, unit="proof bytes", label="Proof bytes of each subscriber over the relay blocks", top=top)
 
 
 def budget_chart(run: Outcome) -> str:
@@ -113,14 +118,14 @@ def latency_chart(run: Outcome) -> str:
     return bar_chart(groups, unit="deliveries", x_name="relay blocks", label=label, step=step)
 
 
-def stack(run: Outcome, subscriber: SubscriberOutcome) -> str:
+def stack(run: Outcome, subscriber: SubscriberOutcome, *, top: int | None = None) -> str:
     """Return a reader's proof over the blocks by cause."""
     points = [point for point in run.series[subscriber.para_id] if point.by_cause]
     layers = [Series("static", [(point.block, point.static_bytes) for point in points])]
     for index, cause in enumerate(IN_THE_PROOF):
         layers.append(Series(cause, [(point.block, point.by_cause[index]) for point in points]))
     label = f"Proof bytes of {title(subscriber)} over the relay blocks, by cause"
-    return stacked_chart(layers, unit="proof bytes", x_name=X_NAME, label=label, colours=STACK_COLOURS)
+    return stacked_chart(layers, unit="proof bytes", x_name=X_NAME, label=label, colours=STACK_COLOURS, top=top)
 
 
 def cost_bars(run: Outcome, *, most: int = MAX_BARS) -> list[CostBar]:
@@ -151,10 +156,10 @@ def _median_block(points: Sequence[Point]) -> Point | None:
     return next((it for it in points if it.proof_bytes + it.own_bytes == rank(ordered, 50)), None)
 
 
-def _lines(lines: Mapping[str, list[tuple[int, int]]], *, unit: str, label: str) -> str:
+def _lines(lines: Mapping[str, list[tuple[int, int]]], *, unit: str, label: str, top: int | None = None) -> str:
     series = [Series(name, points) for name, points in lines.items()]
     bands = [across("all readers", series)] if len(series) > MAX_LINES else [banded(line) for line in series]
-    return band_chart(bands, unit=unit, x_name=X_NAME, label=label)
+    return band_chart(bands, unit=unit, x_name=X_NAME, label=label, top=top)
 
 
 def _bucketed(counts: Mapping[int, int], step: int) -> dict[int, int]:

@@ -162,7 +162,7 @@ class Simulation:
         records = list(self.network.chains.step())
         for record in records:
             self.tally.add(record)
-        self._count_published()
+        self.count_published()
         events.add(self.network.chains, records)
         return records
 
@@ -263,7 +263,8 @@ class Simulation:
         recorded = self.recorded_keys[subscription.publisher]
         return [publisher.feed(key) for key in recorded_keys_of(subscription, recorded, slid)]
 
-    def _count_published(self) -> None:
+    def count_published(self) -> None:
+        """Count what the last relay block took of every publisher."""
         block = self.network.chains.relay_chain.head
         published = Counter(int(event.publisher) for event in block.events if isinstance(event, DataPublished))
         for para_id, count in published.items():

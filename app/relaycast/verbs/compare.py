@@ -1,6 +1,8 @@
 """``relaycast compare``: the same trace under two designs, side by side."""
 
 import json as json_text
+from hashlib import blake2b
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -10,13 +12,10 @@ from relaycast.exit_code import ExitCode
 from relaycast.outcome import SCHEMA_VERSION
 from relaycast.refusal import BadInput
 from relaycast.verbs.options import Json
-from relaycast.verbs.simulate import Blocks, Seed, adjusted
+from relaycast.verbs.simulate import OUT, Blocks, Out, Seed, adjusted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from relaycast.comparison import Comparison, DesignFigures
-    from relaycast.outcome import Spread
+    from relaycast.comparison import Compared, Comparison
     from relaycast.scenario import Scenario
 
 Overrides = Annotated[
@@ -24,9 +23,6 @@ Overrides = Annotated[
     Parameter(name="--policy", help="KIND=NAME for the second design, such as cache=none; may be given several times"),
 ]
 ScenarioFile = Annotated[str, Parameter(help="a scenario file, the name of a preset, or - for TOML on standard input")]
-
-COLUMNS = ("figure", "first", "second", "difference", "")
-NUMBERS = COLUMNS[1:]
 
 
 def compare(
@@ -39,9 +35,12 @@ def compare(
     policy: Overrides = None,
     blocks: Blocks = None,
     seed: Seed = None,
+    out: Out = OUT,
     json: Json = False,
 ) -> ExitCode:
     """Simulate two scenarios, or one under other policies, and print what each costs and breaks.
+
+    The page with both side by side, report.html, goes to a folder of its own in out/, with comparison.json.
 
     Policies: root_commit (when-done, after-first-key, forget-unchanged), callback (changed-keys, all-keys), cache
     (structure, none), order (shuffled, numeric), metering (every-read, values-only), budget (remaining[:PERCENT],
@@ -53,18 +52,21 @@ def compare(
 
     Example: relaycast compare oracle --policy cache=none --policy root_commit=forget-unchanged
     """
-    from relaycast.comparison import compare as compare_scenarios  # noqa: PLC0415
+    from relaycast.comparison import compare_runs  # noqa: PLC0415
     from relaycast.scenario_file import load_named  # noqa: PLC0415
 
     ours = adjusted(load_named(first, "compare"), blocks, seed, None)
     if second is None and not policy:
         raise BadInput("compare", "one scenario", "a second one, or --policy KIND=NAME")
     theirs = ours if second is None else adjusted(load_named(second, "compare"), blocks, seed, None)
-    comparison = compare_scenarios(ours, _overridden(theirs, policy or []))
+    compared = compare_runs(ours, _overridden(theirs, policy or []))
+    comparison = compared.comparison
+    told = {"schema": SCHEMA_VERSION, **msgspec.to_builtins(comparison, str_keys=True)}
+    folder = _write(compared, told, out)
     if json:
-        print(json_text.dumps({"schema": SCHEMA_VERSION, **msgspec.to_builtins(comparison, str_keys=True)}))
+        print(json_text.dumps(told))
     else:
-        _print(comparison)
+        _print(comparison, folder)
     return ExitCode.INVARIANT_VIOLATED if comparison.first.broken else ExitCode.FINE
 
 
@@ -74,7 +76,22 @@ def _overridden(scenario: "Scenario", policy: list[str]) -> "Scenario":
     return msgspec.structs.replace(scenario, policies=with_overrides(scenario.policies, policy))
 
 
-def _print(comparison: "Comparison") -> None:
+def _write(compared: "Compared", told: dict[str, object], out: Path) -> Path:
+    """Write the comparison's folder and return it; its name follows from the two runs."""
+    from relaycast.comparison_page import render_comparison  # noqa: PLC0415 - the template engine is slow to load
+    from relaycast.run_folder import staged  # noqa: PLC0415
+
+    runs = "\n".join(run.run_id for run in compared.runs)
+    name = f"compare-{blake2b(runs.encode(), digest_size=8).hexdigest()}"
+    with staged(out, name) as folder:
+        text = msgspec.json.format(msgspec.json.encode(told), indent=2)
+        (folder / "comparison.json").write_bytes(text + b"\n")
+        (folder / "report.html").write_text(render_comparison(compared), encoding="utf-8", newline="\n")
+    return out / name
+
+
+def _print(comparison: "Comparison", folder: Path) -> None:
+    from relaycast.comparison_rows import COLUMNS, broken_lines, figure_rows  # noqa: PLC0415
     from relaycast.terminal import console, print_table  # noqa: PLC0415
 
     out = console()
@@ -85,55 +102,12 @@ def _print(comparison: "Comparison") -> None:
         out.print("the two publish different things: figures compare scenarios, not designs alone", style="yellow")
     for para_id, name in comparison.names.items():
         out.print()
-        rows = _rows(first.subscribers.get(para_id), second.subscribers.get(para_id))
-        print_table(out, COLUMNS, rows, right=NUMBERS, title=f"subscriber {para_id} {name}".rstrip())
+        rows = figure_rows(first.subscribers.get(para_id), second.subscribers.get(para_id))
+        print_table(out, COLUMNS, rows, right=COLUMNS[1:], title=f"subscriber {para_id} {name}".rstrip())
     out.print()
     for which, design in (("first", first), ("second", second)):
         if not design.broken:
             out.print(f"[green]{which}: every invariant held[/green]")
-        for it in design.broken:
-            where = f"from block {it.first_block} on, in {', '.join(map(str, it.subscribers))}"
-            times = "once" if it.times == 1 else f"{it.times} times"
-            out.print(f"{which}: violated {times}: {it.invariant} ({where})", style="red", markup=False)
-
-
-def _rows(first: "DesignFigures | None", second: "DesignFigures | None") -> "Iterator[tuple[str, ...]]":
-    ours, theirs = _figures(first), _figures(second)
-    for figure in ours or theirs:
-        yield _row(figure, ours.get(figure), theirs.get(figure))
-
-
-def _figures(it: "DesignFigures | None") -> dict[str, int]:
-    if it is None:
-        return {}
-    return {
-        **_spread("relay proof", it.proof_bytes),
-        **_spread("own state proof", it.own_bytes),
-        **_spread("both", it.pov_bytes),
-        "callbacks": it.callbacks,
-        "  told again": it.redeliveries,
-        "  overtaken values": it.conflated,
-        "latency p50, blocks": it.latency_blocks.p50,
-        "latency p99, blocks": it.latency_blocks.p99,
-        "incomplete blocks": it.incomplete_blocks,
-        "lost updates": it.lost_updates,
-        "undelivered at rest": it.undelivered,
-        "disabled publishers": len(it.disabled_publishers),
-        "panics": it.panics,
-    }
-
-
-def _spread(name: str, sizes: "Spread") -> dict[str, int]:
-    return {
-        f"{name} p50, bytes": sizes.p50,
-        f"{name} p99, bytes": sizes.p99,
-        f"{name} max, bytes": sizes.max,
-        f"{name} total, bytes": sizes.total,
-    }
-
-
-def _row(figure: str, first: int | None, second: int | None) -> tuple[str, ...]:
-    cells = [figure, *("-" if value is None else f"{value:,}" for value in (first, second))]
-    if first is None or second is None or first == second:
-        return (*cells, "", "")
-    return (*cells, f"{second - first:+,}", f"{second / first - 1:+.1%}" if first else "new")
+        for line in broken_lines(which, design):
+            out.print(line, style="red", markup=False)
+    out.print(f"report: {folder / 'report.html'}", markup=False, soft_wrap=True)
