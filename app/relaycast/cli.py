@@ -20,6 +20,8 @@ VERBS = {
     "demo": ("relaycast.verbs.simulate:demo", "Run a preset end to end: a summary here, a report in out/."),
     "run": ("relaycast.verbs.simulate:run", "Simulate a scenario file."),
     "predict": ("relaycast.verbs.predict:predict", "What a subscription costs, by closed forms, at once."),
+    "new": ("relaycast.verbs.scenario_files:new", "Write a commented scenario file to begin with."),
+    "schema": ("relaycast.verbs.scenario_files:schema", "Print the JSON Schema of scenario files, for editors."),
     "pov": ("relaycast.verbs.pov:app", "Keep proof sizes under version control, and fail when they grow."),
     "trie": ("relaycast.verbs.trie:app", "The root of key-value pairs, and the trie that they make."),
     "proof": ("relaycast.verbs.proof:app", "Make, verify and look into storage proofs."),

@@ -43,6 +43,8 @@ class Publish(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a parachain publishes: ``keys`` named ``prefix/0``, ``prefix/1``, ..., ``changed`` of them at a time."""
 
     keys: Count
+    """How many keys there are, of different names."""
+
     value_bytes: ValueBytes | Annotated[list[ValueBytes], Meta(min_length=1)] = 16
     """One size for all keys, or sizes that take turns."""
 
@@ -56,6 +58,8 @@ class Publish(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Relay blocks until an entry expires; 0 is never."""
 
     prefix: str = "key"
+    """What the names of the keys begin with; a name is hashed into its key."""
+
     new_value_every: Count = 1
     """Publications from one new value to the next; those between repeat it, as heartbeats."""
 
@@ -69,6 +73,7 @@ class Publish(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The relay block in which the publisher's manager deregisters it, and all that it published goes."""
 
     grief: Grief | None = None
+    """Keys of somebody else that lengthen the way to the first key."""
 
     def size_of(self, index: int) -> int:
         """Return the bytes of the value of the key numbered ``index``."""
@@ -82,6 +87,8 @@ class Subscription(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     publisher: U32
     keys: Count | Annotated[list[str], Meta(min_length=1)] | Literal["all"] = "all"
+    """The first so many, a list of names, or all."""
+
     starts_at: Block = 1
     """The relay block from which on the keys are wanted."""
 
@@ -98,7 +105,11 @@ class Parachain(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     id: U32
     name: str = ""
     publish: Publish | None = None
+    """What it publishes; it registers with the first relay block where its id asks for that."""
+
     subscribe: list[Subscription] = []
+    """What it reads."""
+
     copies: Annotated[int, Meta(ge=1, le=1_000)] = 1
     """How many parachains like this one there are, with ``id`` and those that follow it."""
 
@@ -125,6 +136,8 @@ class RelayChain(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A raw chain spec, its path relative to the scenario file; an almost empty state where it is not given."""
 
     block_seconds: Annotated[float, Meta(gt=0, le=3600)] = 6.0
+    """Seconds from one relay block to the next: 6, or 2 as proposed."""
+
     max_pov_bytes: Annotated[int, Meta(ge=4_096, le=1 << 30)] = 5_242_880
     """At least about what every block brings along, pub-sub or not."""
 
@@ -148,12 +161,18 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A relay chain, parachains, and how long they run."""
 
     parachains: Annotated[list[Parachain], Meta(min_length=1)]
+    """One table for each; over those of the scenario that is extended by their ids."""
+
     name: str = "scenario"
     description: str = ""
+    """What the scenario shows, for summaries and reports."""
+
     extends: str | None = None
-    """Where the rest came from; it is folded in already."""
+    """A preset, or a scenario file relative to this one: it says what is not said here."""
 
     seed: Annotated[int, Meta(ge=0, le=MAX_SEED)] = 0
+    """Everything follows from it."""
+
     blocks: Annotated[int, Meta(ge=1, le=MAX_BLOCKS)] = 60
     """With recorded ``publications``, unless given, as many as they have and two more, in which the last arrive."""
 
@@ -164,7 +183,10 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """
 
     relaychain: RelayChain = RelayChain()
+    """Where it starts from, and its limits."""
+
     policies: PolicyTable = PolicyTable()
+    """What parachains do where public drafts disagree."""
 
     def publishers(self) -> dict[int, Publish]:
         """Return what is published, by parachain."""

@@ -35,6 +35,9 @@ _KINDS = {
     "array": "a list",
     "object": "a table",
 }
+EDITORS_SCHEMA = "$schema"
+"""A member by which JSON files tell an editor what they are; it says nothing of the scenario."""
+
 FILES = (
     ("relaychain", "genesis"),
     ("publications",),
@@ -52,11 +55,21 @@ def presets() -> list[str]:
     return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
 
 
+def runnable_presets() -> list[str]:
+    """Return the names of those that can run by themselves; the others are ground to stand on."""
+    return [name for name in presets() if "parachains" in _preset(name, "the preset")]
+
+
+def preset_text(name: str) -> str:
+    """Return the file of the preset ``name``."""
+    return (resources.files("relaycast") / "presets" / f"{name}.toml").read_text("utf-8")
+
+
 def load_preset(name: str) -> Scenario:
     """Return the preset ``name``; one that others stand on has no parachains, and cannot run."""
-    if name not in presets() or "parachains" not in _preset(name, "the preset"):
-        running = [known for known in presets() if "parachains" in _preset(known, "the preset")]
-        raise BadInput("the preset", shown(name), "the name of a preset that can run", nearest(name, running))
+    if name not in runnable_presets():
+        hint = nearest(name, runnable_presets())
+        raise BadInput("the preset", shown(name), "the name of a preset that can run", hint)
     return _scenario(_fold(_preset(name, "the preset"), f"preset {name}", Path(), ()), f"preset {name}")
 
 
@@ -91,7 +104,7 @@ def _scenario(table: Table, place: str) -> Scenario:
 def _preset(name: str, place: str) -> Table:
     if name not in presets():
         raise BadInput(place, shown(name), "the name of a preset", nearest(name, presets()))
-    return tomllib.loads((resources.files("relaycast") / "presets" / f"{name}.toml").read_text("utf-8"))
+    return tomllib.loads(preset_text(name))
 
 
 def _parse(file: str) -> Table:
@@ -101,7 +114,7 @@ def _parse(file: str) -> Table:
     table = readers.get(suffix, _parse_toml)(data, place)
     if not isinstance(table, dict):
         raise BadInput(place, shown(table), "a scenario: names with their values")
-    return table
+    return {name: value for name, value in table.items() if name != EDITORS_SCHEMA}
 
 
 def _text(data: bytes, place: str) -> str:

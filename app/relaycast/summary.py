@@ -40,6 +40,9 @@ FORMULA_COLUMNS = ("reader", "publisher", "keys", "blocks\nwith news", "measured
 """Mean bytes of the publisher's part of the proofs, without the way to it: measured, and what ``predict`` gives."""
 
 MAX_VIOLATIONS = 10
+MAX_READERS = 40
+"""Readers that a terminal is shown."""
+
 MAX_COSTS = 40
 """Rows by publisher that a terminal is shown; all of them are in ``run.json``."""
 
@@ -51,7 +54,9 @@ def print_summary(finished: Finished, *, verbose: bool = False) -> None:
     head = f"{run.name}  {run.blocks:,} relay blocks, seed {run.seed}, genesis {run.relaychain.genesis}"
     out.print(head, style="bold", markup=False)
     out.print()
-    print_table(out, COLUMNS, map(_row, run.subscribers), right=COLUMNS[1:])
+    print_table(out, COLUMNS, map(_row, run.subscribers[:MAX_READERS]), right=COLUMNS[1:])
+    if len(run.subscribers) > MAX_READERS:
+        out.print(f"... and {len(run.subscribers) - MAX_READERS} more, all in run.json")
     out.print()
     if verbose or any(len(it.publishers) > 1 for it in run.subscribers):
         costs = [(it, cost) for it in run.subscribers for cost in it.publishers]
@@ -63,6 +68,9 @@ def print_summary(finished: Finished, *, verbose: bool = False) -> None:
     if verbose:
         rows = [row for it in run.subscribers for cost in it.publishers if (row := _formula_row(it, cost))]
         print_table(out, FORMULA_COLUMNS, rows[:MAX_COSTS], right=FORMULA_COLUMNS[2:])
+        out.print()
+    if run.description:
+        out.print(run.description, markup=False)
         out.print()
     out.print(story(run), markup=False)
     out.print()

@@ -1,0 +1,156 @@
+"""``relaycast new`` and ``relaycast schema``: files to begin with, and a schema that knows what the command knows."""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+
+from command_line import Command, Refused, Written
+from relaycast.policy_choice import KINDS
+from relaycast.scenario import Scenario
+from relaycast.scenario_file import load_preset, load_scenario, preset_text, runnable_presets
+from relaycast.scenario_schema import scenario_schema, structs_below, told_of
+
+SCHEMA = scenario_schema()
+READER = 'extends = "oracle"\n[[parachains]]\nid = 3000\n'
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+
+
+def slips(text: str) -> list[str]:
+    return [error.message for error in VALIDATOR.iter_errors(tomllib.loads(text))]
+
+
+def test_the_schema_is_one_and_is_what_the_verb_prints(relaycast: Command) -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    assert relaycast("schema").json == json.loads(json.dumps(SCHEMA))
+
+
+@pytest.mark.parametrize("name", runnable_presets())
+def test_every_preset_is_valid(name: str) -> None:
+    assert slips(preset_text(name)) == []
+
+
+def test_the_ground_is_valid_with_something_on_it() -> None:
+    assert slips(preset_text("polkadot-2026"))
+    assert slips('extends = "oracle"\n' + preset_text("polkadot-2026")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'extends = "oracle"\n[[parachains]]\nid = 2000\npublish = { changed = 2 }',
+        'extends = "mine.toml"\n[relaychain]\nblock_seconds = 2',
+        'extends = "oracle"\n[policies]\nbudget = "floor:65536"\norder = "numeric"',
+        READER + 'messages = { downward = { shape = "poisson", mean_messages = 3 } }',
+        'extends = "oracle"\n[[parachains]]\nid = 3000\nsubscribe = [{ publisher = 2000, keys = ["price/1"] }]',
+        '"$schema" = "./scenario.schema.json"\nextends = "oracle"',
+    ],
+)
+def test_what_loads_is_valid(text: str, file: Written, relaycast: Command) -> None:
+    assert slips(text) == []
+    if "mine.toml" in text:
+        file('extends = "oracle"', "mine.toml")
+    assert relaycast("run", file(text, "a.toml"), "--blocks", "1", "--json").code == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "blocks = 3",
+        'extends = "orcale"',
+        'extends = "oracle"\nblcoks = 3',
+        'extends = "oracle"\nblocks = 0',
+        'extends = "oracle"\n[relaychain]\npov = 3',
+        'extends = "oracle"\n[policies]\ncache = "nome"',
+        'extends = "oracle"\n[policies]\nbudget = "cumulus:3"',
+        'extends = "oracle"\n[[parachains]]\nname = "x"',
+        'extends = "oracle"\n[[parachains]]\nid = 2000\npublish = { kyes = 3 }',
+        'extends = "oracle"\n[[parachains]]\nid = 3000\nsubscribe = [{ keys = 3 }]',
+        READER + 'messages = { downward = { shape = "poison", mean_messages = 3 } }',
+        READER + 'messages = { downward = { shape = "poisson", men_messages = 3 } }',
+        READER + 'messages = { downward = "much" }',
+    ],
+)
+def test_what_is_refused_is_not_valid(text: str, file: Written, refused: Refused) -> None:
+    assert slips(text)
+    refused("run", file(text, "a.toml"))
+
+
+def test_every_name_is_explained_or_explains_itself() -> None:
+    plain = {"name", "max_publishers", "max_stored_keys", "max_total_bytes", "pov_percent", *KINDS, "id", "publisher"}
+    sizes = {"low_bytes", "high_bytes", "median_bytes", "mean_messages", "bytes", "every", "length", "otherwise_bytes"}
+    for struct in structs_below(Scenario):
+        unsaid = {field.encode_name for field in msgspec.structs.fields(struct)} - told_of(struct).keys()
+        assert unsaid <= plain | sizes | ({"keys"} if struct.__name__ == "Grief" else set()), struct
+    assert "``" not in json.dumps(SCHEMA)
+
+
+def test_defaults_and_ranges_are_in_the_schema() -> None:
+    blocks = SCHEMA["$defs"]["Scenario"]["properties"]["blocks"]
+    assert (blocks["default"], blocks["minimum"], blocks["maximum"]) == (60, 1, 1_000_000)
+    assert "null" not in json.dumps(SCHEMA)
+
+
+def test_a_new_scenario_runs_as_it_is(relaycast: Command, tmp_path: Path) -> None:
+    ended = relaycast("new", "weather", "--from", "late-subscriber")
+    assert (ended.code, ended.out) == (0, "weather.toml is written. Run it: relaycast run weather.toml\n")
+    written, preset = load_scenario(str(tmp_path / "weather.toml")), load_preset("late-subscriber")
+    assert written == msgspec.structs.replace(preset, name="weather")
+    assert relaycast("run", "weather.toml", "--blocks", "2", "--json").json["name"] == "weather"
+
+
+@pytest.mark.parametrize("name", runnable_presets())
+def test_what_is_written_is_valid_and_says_everything_that_can_be_said(
+    name: str, relaycast: Command, tmp_path: Path
+) -> None:
+    assert relaycast("new", "mine", "--from", name, "--quiet").out == ""
+    text = (tmp_path / "mine.toml").read_text()
+    assert slips(text) == []
+    assert all(line.isascii() and len(line) <= 140 for line in text.splitlines())
+    for struct in structs_below(Scenario):
+        for field in msgspec.structs.fields(struct):
+            assert f"#   {field.encode_name}" in text
+
+
+def test_the_reference_names_defaults_as_a_file_would(relaycast: Command, tmp_path: Path) -> None:
+    relaycast("new", "mine")
+    text = (tmp_path / "mine.toml").read_text()
+    uncommented: dict[str, Any] = {}
+    for line in text.splitlines():
+        name, equals, value = line.removeprefix("#").strip().partition(" = ")
+        if line.startswith("#   ") and equals and name.isidentifier() and not line.startswith("#      "):
+            uncommented |= tomllib.loads(f"{name} = {value}")
+    assert uncommented["max_pov_bytes"] == 5_242_880
+    assert uncommented["budget"] == "remaining"
+    assert uncommented["repeats"] is False
+
+
+def test_a_file_that_is_there_is_left_alone(refused: Refused, file: Written) -> None:
+    file("mine", "mine.toml")
+    for name in ("mine", "mine.toml"):
+        assert refused("new", name) == "mine.toml: got a file that is there already, expected a new name"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("../mine",), "new: got '../mine', expected a name of letters"),
+        (("",), "new: got '', expected a name of letters"),
+        (("a" * 101,), "new: got 'aaaa"),
+        (
+            ("mine", "--from", "heatbeats"),
+            "--from: got 'heatbeats', expected the name of a preset",
+        ),
+        (
+            ("mine", "--from", "polkadot-2026"),
+            "--from: got 'polkadot-2026', expected the name of a preset",
+        ),
+        (("missing/mine",), "new: got 'missing/mine', expected a name of letters"),
+    ],
+)
+def test_a_name_that_is_none_is_refused(refused: Refused, arguments: tuple[str, ...], line: str) -> None:
+    assert refused("new", *arguments).startswith(line)
