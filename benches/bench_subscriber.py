@@ -97,11 +97,11 @@ class Bench:
             names = {derive_child_info(para_id).storage_key: derive_child_info(para_id) for para_id in self.keys}
             for name, keys in request.by_child_trie().items():
                 proofs.append(self.relay.prove_child_read(root, names[name], keys))
-            collected = tuple(StorageProof.merge(proofs).nodes)
+            collected = StorageProof.merge(proofs)
         data = PersistedValidationData(b"", self.number, root)
         seed = self.number.to_bytes(4, "little")
         with self._timed("prune"):
-            pruned, _ = self.parachain.prune(ParachainInherentData(data, collected), seed)
+            pruned, _ = self.parachain.prune(ParachainInherentData(data, ()), seed, collected=collected)
         inherent = ParachainInherentData(data, tuple(pruned))
         with self._timed("verify"):
             outcome = self.parachain.set_validation_data(inherent, seed)

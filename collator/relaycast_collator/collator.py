@@ -77,8 +77,8 @@ class Collator:
         data = PersistedValidationData(
             self.parachain.head.encode(), relay_parent.number, relay_parent.state_root, self.max_pov_size
         )
-        full = ParachainInherentData(data, tuple(collected), downward_messages, horizontal_messages)
-        pruned, pruning = system.prune(full, seed=self.parachain.head.hash)
+        bare = ParachainInherentData(data, (), downward_messages, horizontal_messages)
+        pruned, pruning = system.prune(bare, seed=self.parachain.head.hash, collected=collected)
         inherent = ParachainInherentData(data, tuple(pruned), downward_messages, horizontal_messages)
         return Collation(collected, inherent, pruning)
 

@@ -62,6 +62,16 @@ class PublisherCache:
         )
 
 
+def net_moves(gained: Iterable[Placement], lost: Iterable[Placement]) -> dict[bytes, int]:
+    """Return how many places of each node came, less those that went."""
+    moved: dict[bytes, int] = {}
+    for _, node_hash in gained:
+        moved[node_hash] = moved.get(node_hash, 0) + 1
+    for _, node_hash in lost:
+        moved[node_hash] = moved.get(node_hash, 0) - 1
+    return moved
+
+
 def marked_placements(subscribed: SubscribedPaths, root: bytes, nodes: Mapping[bytes, bytes]) -> set[Placement]:
     """Return every place of a node with a hash on the paths of the subscribed keys, as far as ``nodes`` reach."""
     placements: set[Placement] = set()

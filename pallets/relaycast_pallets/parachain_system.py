@@ -119,12 +119,19 @@ class ParachainSystem:
         """Return what a proof covers besides: the subscribed keys of every publisher that is not disabled."""
         return self.subscriber.relay_keys()
 
-    def prune(self, inherent: ParachainInherentData, seed: bytes) -> tuple[StorageProof, ProofProcessingResult]:
+    def prune(
+        self, inherent: ParachainInherentData, seed: bytes, *, collected: StorageProof | None = None
+    ) -> tuple[StorageProof, ProofProcessingResult]:
         """Return what of the inherent's proof the block will read within its budget; writes nothing.
 
-        The collator's half: raises what the block would panic with.
+        The collator's half: raises what the block would panic with. What it has ``collected`` may stand in for the
+        inherent's own nodes; a proof that was read from a database is not hashed again.
         """
-        proof = TrackedProof(inherent.relay_chain_state, inherent.validation_data.relay_parent_storage_root)
+        relay_root = inherent.validation_data.relay_parent_storage_root
+        if collected is None:
+            proof = TrackedProof(inherent.relay_chain_state, relay_root)
+        else:
+            proof = TrackedProof.collected(collected, relay_root)
         proof.read_static(self.static_keys())
         meter, _ = self._meter(inherent)
         result = self._process(ProcessingMode.PRUNE, proof, inherent, meter, seed)
@@ -139,10 +146,8 @@ class ParachainSystem:
             raise BlockPanicked(error) from error
 
     def _verify(self, inherent: ParachainInherentData, seed: bytes) -> ValidationOutcome:
-        proof = TrackedProof(
-            StorageProof.without_duplicates(inherent.relay_chain_state),
-            inherent.validation_data.relay_parent_storage_root,
-        )
+        relay_root = inherent.validation_data.relay_parent_storage_root
+        proof = TrackedProof.without_duplicates(inherent.relay_chain_state, relay_root)
         proof.read_static(self.static_keys())
         meter, abridged = self._meter(inherent)
 

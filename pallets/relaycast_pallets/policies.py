@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from relaycast_trie.hasher import blake2_256
-from relaycast_xcm.primitives import DbWeight, ParaId, Weight
+from relaycast_xcm.primitives import LOWEST_PUBLIC_ID, DbWeight, ParaId, Weight
 
 Root = bytes
 
@@ -28,7 +28,7 @@ class SystemFirstShuffled:
 
     def arrange(self, publishers: Iterable[ParaId], seed: bytes) -> list[ParaId]:
         return sorted(
-            publishers, key=lambda para: (0, para.encode()[::-1]) if para.is_system else (1, self._lot(para, seed))
+            publishers, key=lambda para: (0, para, b"") if para < LOWEST_PUBLIC_ID else (1, 0, self._lot(para, seed))
         )
 
     @staticmethod

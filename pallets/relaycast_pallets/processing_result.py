@@ -1,5 +1,6 @@
 """What one pass over a relay state proof found: where it ended, what it read, and what moved of each publisher."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
@@ -50,7 +51,6 @@ class PublisherChange:
     changed: list[tuple[SubscribedKey, bytes]] = field(default_factory=list)
     """Keys with their new entries, in the order in which they were read."""
 
-    cache: PublisherCache = field(default_factory=PublisherCache)
     bases: dict[SubscribedKey, bytes | None] = field(default_factory=dict)
     """Of a publisher cut short: the root against which each key was last dealt with."""
 
@@ -61,6 +61,22 @@ class PublisherChange:
     lost: set[Placement] = field(default_factory=set)
     unseen: set[bytes] = field(default_factory=set)
     """Prefixes where the old trie could not be looked into."""
+
+    sweep: Callable[[], PublisherCache] = PublisherCache
+    """Works out what becomes of the node cache, from storage as the pass found it."""
+
+    _cache: PublisherCache | None = None
+
+    @property
+    def cache(self) -> PublisherCache:
+        """What becomes of the node cache, once that is settled."""
+        assert self._cache is not None, "a pass that is not taken over leaves its caches unsettled"
+        return self._cache
+
+    def settle(self) -> None:
+        """Work out what becomes of the node cache, before anything of the pass is written."""
+        self._cache = self.sweep()
+        self.sweep = PublisherCache
 
 
 @dataclass(slots=True)

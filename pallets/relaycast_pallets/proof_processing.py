@@ -8,12 +8,11 @@ A pass may take several blocks. Until a publisher is done its old root stays; wh
 against which root, is remembered, so that no change is told twice and none is lost, even one that is taken back.
 """
 
-from collections import Counter
 from collections.abc import Callable
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 
-from relaycast_pallets.node_cache import PublisherCache, marked_by_base, marked_placements
+from relaycast_pallets.node_cache import PublisherCache, marked_by_base, marked_placements, net_moves
 from relaycast_pallets.processing_result import Cursor, NodeRead, ProofProcessingResult, PublisherChange, ReadSource
 from relaycast_pallets.publisher_trie import derive_child_info
 from relaycast_pallets.publisher_walk import PublisherWalk, TrieDepthExceeded
@@ -24,8 +23,9 @@ from relaycast_pallets.tracked_proof import TrackedProof, decode_known
 from relaycast_trie.exceptions import InvalidChildRoot
 from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_trie.nibbles import to_nibbles
-from relaycast_trie.node import Empty, HashedValue, Leaf, Node
+from relaycast_trie.node import HashedValue, Node
 from relaycast_trie.storage_proof import StorageProof
+from relaycast_trie.trie_db import TrieDB
 from relaycast_xcm.primitives import BlockNumber, ParaId, Weight, WeightMeter
 
 
@@ -78,13 +78,12 @@ class _Pass:
 
     def __init__(self, proof: TrackedProof, meter: WeightMeter, subscriber: Subscriber, seed: bytes) -> None:
         self._proof = proof
+        self._nodes, self._accessed = proof.nodes, proof.accessed
         self._meter = meter
         self._plan = subscriber.plan()
         self._seed = seed if self._plan.seed is None else self._plan.seed
-        self._known: dict[bytes, bytes] = {}
-        self._top: dict[bytes, Node] = {}
-        self._publishers: dict[ParaId, _PublisherPass] = {}
-        self._db_weight = subscriber.config.db_weight
+        self._top_nodes: dict[bytes, Node] = {}
+        self._charges = subscriber.charges
         self.policies = subscriber.policies
         self.max_trie_depth = subscriber.config.max_trie_depth
         self.reads: list[NodeRead] = []
@@ -92,14 +91,17 @@ class _Pass:
     def run(self) -> ProofProcessingResult:
         before = self._meter.consumed
         cursor: Cursor | None = None
+        publishers: dict[ParaId, _PublisherPass] = {}
         for view, low, high in self._work():
-            publisher = self._publishers.setdefault(view.para_id, _PublisherPass(self, view))
+            publisher = publishers.get(view.para_id)
+            if publisher is None:
+                publisher = publishers[view.para_id] = _PublisherPass(self, view)
             try:
                 publisher.process(low, high)
             except _Stop:
                 cursor = view.para_id, view.subscribed.keys[publisher.stopped_at]
                 break
-        changes = [change for publisher in self._publishers.values() if (change := publisher.change()) is not None]
+        changes = [change for publisher in publishers.values() if (change := publisher.change()) is not None]
         return ProofProcessingResult(self._plan, cursor, changes, self.reads, self._meter.consumed - before, self._seed)
 
     def _work(self) -> list[tuple[PublisherView, int, int]]:
@@ -118,54 +120,62 @@ class _Pass:
 
     def child_root(self, para_id: ParaId) -> bytes | None:
         """Return the publisher's child root as the relay chain's top trie has it."""
-        path, depth, reference = _path_to(para_id), 0, self._proof.relay_root
-        while True:
-            node = self._top.get(reference)
-            if node is None:
-                node = self._top[reference] = self._read_top(reference)
-            if isinstance(node, Empty) or path[depth : depth + len(node.partial)] != node.partial:
-                return None
-            depth += len(node.partial)
-            if depth == len(path):
-                if node.value is not None and (isinstance(node.value, HashedValue) or len(node.value) != HASH_LENGTH):
-                    raise InvalidChildRoot(derive_child_info(para_id).prefixed_storage_key())
-                return node.value
-            child = None if isinstance(node, Leaf) else node.children[path[depth]]
-            if child is None:
-                return None
-            depth, reference = depth + 1, child
-
-    def _read_top(self, reference: bytes) -> Node:
-        data = reference
-        if len(reference) == HASH_LENGTH:
-            data = self.read_relay(None, reference, ReadSource.RELAY_TOP)
-        return decode_known(reference, data)
+        value = _TopTrie(self, self._proof.relay_root, self._top_nodes).lookup(_path_to(para_id))
+        if value is not None and (isinstance(value, HashedValue) or len(value) != HASH_LENGTH):
+            raise InvalidChildRoot(derive_child_info(para_id).prefixed_storage_key())
+        return value
 
     def read_relay(self, publisher: ParaId | None, node_hash: bytes, source: ReadSource) -> bytes:
         """Return a node or value of the proof, paid for once a block; raises ``_Stop``."""
-        data = self._known.get(node_hash)
-        if data is not None:
-            return data
-        data = self._proof.nodes.get(node_hash)
+        data = self._nodes.get(node_hash)
         if data is None:
             raise _Stop
-        if node_hash not in self._proof.accessed:
-            metering = self.policies.metering
-            charge = metering.relay_value if source is ReadSource.RELAY_VALUE else metering.relay_node
-            self._pay(charge(self._db_weight, len(data)), NodeRead(publisher, node_hash, len(data), source))
-            self._proof.accessed.add(node_hash)
-        self._known[node_hash] = data
+        if node_hash not in self._accessed:
+            size = len(data)
+            charges = self._charges.value if source is ReadSource.RELAY_VALUE else self._charges.node
+            self._pay(charges[size], NodeRead(publisher, node_hash, size, source))
+            self._accessed.add(node_hash)
         return data
 
     def pay_for_cached(self, publisher: ParaId, node_hash: bytes, data: bytes) -> None:
         """Pay for a read of the parachain's own storage; raises ``_Stop``."""
-        weight = self.policies.metering.cached_node(self._db_weight, len(data))
-        self._pay(weight, NodeRead(publisher, node_hash, len(data), ReadSource.CACHED_NODE))
+        size = len(data)
+        self._pay(self._charges.cached[size], NodeRead(publisher, node_hash, size, ReadSource.CACHED_NODE))
 
     def _pay(self, weight: Weight, read: NodeRead) -> None:
         if not self._meter.try_consume(weight):
             raise _Stop
         self.reads.append(read)
+
+
+class _TopNodes:
+    """Nodes of the relay chain's top trie, as a pass pays for them."""
+
+    __slots__ = ("_run",)
+
+    def __init__(self, run: _Pass) -> None:
+        self._run = run
+
+    def get(self, node_hash: bytes, /) -> bytes:
+        """Return a node that is paid for; raises ``_Stop``."""
+        return self._run.read_relay(None, node_hash, ReadSource.RELAY_TOP)
+
+
+class _TopTrie(TrieDB):
+    """The relay chain's top trie: each node is read, paid for and decoded once."""
+
+    __slots__ = ("_nodes",)
+
+    def __init__(self, run: _Pass, relay_root: bytes, nodes: dict[bytes, Node]) -> None:
+        super().__init__(_TopNodes(run), relay_root)
+        self._nodes = nodes
+
+    def load(self, reference: bytes, path: bytes) -> Node:
+        """Return a node as ``TrieDB`` does; raises ``_Stop``."""
+        node = self._nodes.get(reference)
+        if node is None:
+            node = self._nodes[reference] = super().load(reference, path)
+        return node
 
 
 @cache
@@ -174,19 +184,59 @@ def _path_to(para_id: ParaId) -> bytes:
     return to_nibbles(derive_child_info(para_id).prefixed_storage_key())
 
 
+class _PublisherReads:
+    """How one publisher's walk gets at nodes: out of its node cache, or out of the proof, and paid for (``NodeReads``).
+
+    ``new`` are the nodes that the proof gave.
+    """
+
+    __slots__ = ("_cached", "_run", "_view", "new")
+
+    def __init__(self, run: _Pass, view: PublisherView) -> None:
+        self._run = run
+        self._view = view
+        self._cached: dict[bytes, bytes | None] = {}
+        self.new: dict[bytes, bytes] = {}
+
+    def new_node(self, node_hash: bytes) -> Node:
+        cached = self._cached_node(node_hash)
+        if cached is not None:
+            return decode_known(node_hash, cached)
+        data = self._run.read_relay(self._view.para_id, node_hash, ReadSource.RELAY_NODE)
+        self.new[node_hash] = data
+        return decode_known(node_hash, data)
+
+    def new_value(self, value_hash: bytes) -> bytes:
+        return self._run.read_relay(self._view.para_id, value_hash, ReadSource.RELAY_VALUE)
+
+    def old_node(self, node_hash: bytes) -> Node | None:
+        cached = self._cached_node(node_hash)
+        return None if cached is None else decode_known(node_hash, cached)
+
+    def _cached_node(self, node_hash: bytes) -> bytes | None:
+        try:
+            return self._cached[node_hash]
+        except KeyError:
+            data = self._view.cache.get(node_hash)
+        if data is not None:
+            self._run.pay_for_cached(self._view.para_id, node_hash, data)
+        self._cached[node_hash] = data
+        return data
+
+
 class _PublisherPass:
     """One publisher's part of a pass, in one range of keys, or in two when the cursor stood inside it."""
 
     def __init__(self, run: _Pass, view: PublisherView) -> None:
         self._run = run
         self._view = view
-        self._walk = PublisherWalk(view.subscribed, self, max_depth=run.max_trie_depth)
+        self._reads = _PublisherReads(run, view)
+        self._walk = PublisherWalk(view.subscribed, self._reads, max_depth=run.max_trie_depth)
         self._root: bytes | None = None
         self._root_known = False
         self._done: list[tuple[int, int]] = []
         self._disabled: TrieDepthExceeded | None = None
-        self._cached: dict[bytes, bytes | None] = {}
-        self._new: dict[bytes, bytes] = {}
+        self._new = self._reads.new
         self._saw_all_of_old = True
         self._began_at = 0
         self.stopped_at = 0
@@ -226,34 +276,11 @@ class _PublisherPass:
         change.changed = walk.changed
         change.finished = walked == len(self._view.subscribed.keys)
         if change.finished:
-            change.cache = self._swept_cache()
+            change.sweep = self._swept_cache
         else:
             change.bases = self._new_bases()
-            change.cache = self._interrupted_cache(change.bases)
+            change.sweep = partial(self._interrupted_cache, change.bases)
         return change
-
-    def new_node(self, node_hash: bytes) -> Node:
-        cached = self._cached_node(node_hash)
-        if cached is not None:
-            return decode_known(node_hash, cached)
-        data = self._run.read_relay(self._view.para_id, node_hash, ReadSource.RELAY_NODE)
-        self._new[node_hash] = data
-        return decode_known(node_hash, data)
-
-    def new_value(self, value_hash: bytes) -> bytes:
-        return self._run.read_relay(self._view.para_id, value_hash, ReadSource.RELAY_VALUE)
-
-    def old_node(self, node_hash: bytes) -> Node | None:
-        cached = self._cached_node(node_hash)
-        return None if cached is None else decode_known(node_hash, cached)
-
-    def _cached_node(self, node_hash: bytes) -> bytes | None:
-        if node_hash not in self._cached:
-            data = self._view.cached_node(node_hash)
-            if data is not None:
-                self._run.pay_for_cached(self._view.para_id, node_hash, data)
-            self._cached[node_hash] = data
-        return self._cached[node_hash]
 
     def _is_unchanged(self) -> bool:
         return self._root == self._view.root and self._view.bases is None
@@ -307,9 +334,7 @@ class _PublisherPass:
         kept, view, walk = self._kept(self._new), self._view, self._walk
         settled = view.root is not None and view.bases is None and self._saw_all_of_old
         if settled and not walk.old_unknown and len(kept) == len(self._new):
-            moved = Counter(node_hash for _, node_hash in walk.gained)
-            moved.subtract(node_hash for _, node_hash in walk.lost)
-            return PublisherCache.moved(moved, view.shared_nodes(), kept)
+            return PublisherCache.moved(net_moves(walk.gained, walk.lost), view.shared_nodes(), kept)
         assert self._root is not None
         stored = view.cached_nodes()
         known = stored | self._new

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from relaycast_trie.exceptions import CodecError
-from relaycast_trie.scale import ScaleReader, encode_bytes
+from relaycast_trie.scale import ScaleReader, encode_bytes, length_prefix
 from relaycast_xcm.primitives import U32_MAX, BlockCount, BlockNumber
 
 INFINITE = 0
@@ -28,6 +28,10 @@ class PublishedEntry:
     @classmethod
     def decode(cls, data: bytes) -> "PublishedEntry":
         """Return the entry that all of ``data`` encodes; raises ``CodecError``."""
+        prefix = length_prefix(len(data) - 8)
+        if prefix is not None and data.startswith(prefix):
+            numbers = int.from_bytes(data[-8:], "little")
+            return cls(data[len(prefix) : -8], numbers & U32_MAX, numbers >> 32)
         reader = ScaleReader(data)
         entry = cls(reader.bytes_(), reader.u32(), reader.u32())
         reader.done()

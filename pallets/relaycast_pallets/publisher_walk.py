@@ -9,6 +9,8 @@ moves the others up or down) and not by mere presence in the cache (two keys may
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
+from operator import ne
 from typing import Protocol
 
 from relaycast_pallets.subscription import SubscribedKey
@@ -17,6 +19,9 @@ from relaycast_trie.hasher import HASH_LENGTH, blake2_256
 from relaycast_trie.nibbles import to_nibbles
 from relaycast_trie.node import Branch, Empty, HashedValue, Leaf, Node, Value
 from relaycast_trie.node_codec import decode_node
+
+NIBBLES = range(16)
+NIBBLE_BYTES = tuple(bytes([nibble]) for nibble in NIBBLES)
 
 Place = tuple[int, bytes, int]
 """A node to come: its depth in nibbles, how its parent names it, and how many nodes with a hash are above it."""
@@ -128,13 +133,15 @@ class PublisherWalk:
             return
         path = self.subscribed.paths[low][: new[0]] + new_node.partial
         below, new_above, old_above = len(path) + 1, _nodes_to(new), _nodes_to(old)
-        for nibble, (new_child, old_child) in enumerate(zip(new_node.children, old_node.children, strict=True)):
-            if new_child != old_child or new_above > old_above:
-                start, stop = self._under(low, high, path + bytes([nibble]))
-                if start < stop:
-                    new_side = None if new_child is None else (below, new_child, new_above)
-                    old_side = None if old_child is None else (below, old_child, old_above)
-                    self._visit(start, stop, new_side, old_side)
+        deeper = new_above > old_above
+        ways = NIBBLES if deeper else compress(NIBBLES, map(ne, new_node.children, old_node.children))
+        for nibble in ways:
+            start, stop = self._under(low, high, path + NIBBLE_BYTES[nibble])
+            if start < stop:
+                new_child, old_child = new_node.children[nibble], old_node.children[nibble]
+                new_side = None if new_child is None else (below, new_child, new_above)
+                old_side = None if old_child is None else (below, old_child, old_above)
+                self._visit(start, stop, new_side, old_side)
 
     def _ways(self, low: int, high: int, place: Place, node: Node | None) -> list[tuple[int, int, Side]]:
         """Split the keys by where the ``node`` at ``place`` leads them: all of them, in their order."""
@@ -154,7 +161,7 @@ class PublisherWalk:
         ways: list[tuple[int, int, Side]] = []
         while first < last:
             nibble = paths[first][depth]
-            _, stop = self._under(first, last, path + bytes([nibble]))
+            _, stop = self._under(first, last, path + NIBBLE_BYTES[nibble])
             child = node.children[nibble] if isinstance(node, Branch) else None
             ways.append((first, stop, None if child is None else (depth + 1, child, above)))
             first = stop
@@ -196,7 +203,7 @@ class PublisherWalk:
 
     def _compare(self, index: int, new: Side, old: Side) -> None:
         """Both paths of one key have ended: note the entry if there is one and it differs."""
-        if not isinstance(new, End) or (isinstance(old, End) and _digest(new.value) == _digest(old.value)):
+        if not isinstance(new, End) or (isinstance(old, End) and _is_same(new.value, old.value)):
             return
         value = new.value
         entry = self._reads.new_value(value.hash) if isinstance(value, HashedValue) else value
@@ -206,6 +213,11 @@ class PublisherWalk:
 def _nodes_to(place: Place) -> int:
     """Return how many nodes with a hash there are down to the one at ``place``, it among them."""
     return place[2] + (len(place[1]) == HASH_LENGTH)
+
+
+def _is_same(new: Value, old: Value) -> bool:
+    """Return whether two values are equal, be they inside their nodes or outside (a key changes its state version)."""
+    return new == old or (type(new) is not type(old) and _digest(new) == _digest(old))
 
 
 def _digest(value: Value) -> bytes:

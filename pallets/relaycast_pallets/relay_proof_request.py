@@ -1,7 +1,7 @@
 """What a parachain asks its collator to prove of the relay chain's state (cumulus ``RelayProofRequest``)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.scale import ScaleReader, encode_bytes, encode_vec
@@ -36,6 +36,7 @@ class RelayProofRequest:
     """All keys that the next relay state proof is to cover."""
 
     keys: tuple[RelayStorageKey, ...] = ()
+    _by_child_trie: dict[bytes, list[bytes]] | None = field(default=None, init=False, compare=False, repr=False)
 
     def encode(self) -> bytes:
         return encode_vec(key.encode() for key in self.keys)
@@ -50,11 +51,15 @@ class RelayProofRequest:
 
     def by_child_trie(self) -> dict[bytes, list[bytes]]:
         """Return the keys wanted of each child trie, each once, in the order of the request."""
-        groups: dict[bytes, dict[bytes, None]] = {}
-        for key in self.keys:
-            if isinstance(key, Child):
-                groups.setdefault(key.storage_key, {})[key.key] = None
-        return {storage_key: list(keys) for storage_key, keys in groups.items()}
+        if self._by_child_trie is None:
+            groups: dict[bytes, dict[bytes, None]] = {}
+            for key in self.keys:
+                if isinstance(key, Child):
+                    groups.setdefault(key.storage_key, {})[key.key] = None
+            grouped = {storage_key: list(keys) for storage_key, keys in groups.items()}
+            object.__setattr__(self, "_by_child_trie", grouped)
+        assert self._by_child_trie is not None
+        return {storage_key: list(keys) for storage_key, keys in self._by_child_trie.items()}
 
     def top_keys(self) -> list[bytes]:
         """Return the keys wanted of the top trie, each once."""

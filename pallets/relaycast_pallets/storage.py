@@ -1,7 +1,7 @@
 """The keys and values of one trie, flat: every read is one dictionary lookup, every change is remembered.
 
 What changed since the last seal is a set of keys; what changed inside a transaction is a journal that can be undone.
-The order of the keys is built when it is first asked for and kept from then on.
+The order of the keys is built when it is first asked for, and from then on put right whenever it is asked for.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,12 +27,13 @@ class Storage:
     ``reads`` gathers the keys that are read, while somebody puts a set there.
     """
 
-    __slots__ = ("_journal", "_order", "_values", "reads", "unsealed")
+    __slots__ = ("_journal", "_moved", "_order", "_values", "reads", "unsealed")
 
     def __init__(self, journal: Journal, values: Mapping[bytes, bytes] | None = None) -> None:
         self._journal = journal
         self._values: dict[bytes, bytes] = dict(values or {})
         self._order: SortedList | None = None
+        self._moved: set[bytes] = set()
         self.unsealed: set[bytes] = set()
         self.reads: set[bytes] | None = None
 
@@ -52,7 +53,7 @@ class Storage:
         self._remember(key, old)
         self._values[key] = value
         if old is None and self._order is not None:
-            self._order.add(key)
+            self._disorder(key)
 
     def kill(self, key: bytes) -> None:
         """Remove ``key``; one that is not there is no error."""
@@ -62,7 +63,7 @@ class Storage:
         self._remember(key, old)
         del self._values[key]
         if self._order is not None:
-            self._order.remove(key)
+            self._disorder(key)
 
     def next_key(self, key: bytes) -> bytes | None:
         """Return the first key after ``key``, which need not exist; ``None`` at the end."""
@@ -109,7 +110,7 @@ class Storage:
         else:
             self._values[key] = old
         if self._order is not None and present != (old is not None):
-            (self._order.remove if present else self._order.add)(key)
+            self._disorder(key)
         if not was_unsealed:
             self.unsealed.discard(key)
 
@@ -119,10 +120,21 @@ class Storage:
             frame[self, key] = (old, key in self.unsealed)
         self.unsealed.add(key)
 
+    def _disorder(self, key: bytes) -> None:
+        """Note that ``key`` came or went: the order is put right when it is next asked for, or built anew."""
+        self._moved.add(key)
+        if len(self._moved) > 64 + len(self._values):
+            self._order = None
+
     def _ordered(self) -> SortedList:
-        if self._order is None:
-            self._order = SortedList(self._values)
-        return self._order
+        order = self._order
+        if order is None or 4 * len(self._moved) > len(order):
+            order = self._order = SortedList(self._values)
+        else:
+            for key in self._moved:
+                (order.add if key in self._values else order.discard)(key)
+        self._moved.clear()
+        return order
 
     def _first(self, prefix: bytes) -> bytes | None:
         order = self._ordered()

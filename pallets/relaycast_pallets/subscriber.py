@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from relaycast_pallets.charges import Charges
 from relaycast_pallets.frame import DispatchError, Event, Origin, System, ensure_root
 from relaycast_pallets.policies import MAX_NODE_BYTES, Policies
 from relaycast_pallets.processing_result import ProofProcessingResult, PublisherChange
@@ -15,7 +16,7 @@ from relaycast_pallets.published_entry import PublishedEntry
 from relaycast_pallets.publisher_trie import derive_child_info
 from relaycast_pallets.publisher_walk import SubscribedPaths
 from relaycast_pallets.relay_proof_request import Child, RelayProofRequest
-from relaycast_pallets.subscriber_plan import Bases, PublisherView, SubscriberPlan, SubscriptionChange
+from relaycast_pallets.subscriber_plan import NO_CACHED_NODES, Bases, PublisherView, SubscriberPlan, SubscriptionChange
 from relaycast_pallets.subscriber_storage import PALLET, TRIE_DEPTH_EXCEEDED, SubscriberStorage
 from relaycast_pallets.subscription import SubscribedKey, SubscriptionHandler, by_publisher, compute_ttl_state
 from relaycast_trie.exceptions import CodecError
@@ -133,9 +134,19 @@ class Subscriber:
         self.storage = SubscriberStorage(system.state)
         self.delivered = Delivered()
         self._clear_cache_origin = clear_cache_origin
+        self._charges = Charges(self.policies.metering, self.config.db_weight)
         self._declared: list[tuple[ParaId, tuple[SubscribedKey, ...]]] | None = None
         self._paths: dict[ParaId, SubscribedPaths] = {}
+        self._request: tuple[set[ParaId], RelayProofRequest] | None = None
         self._digests: dict[ParaId, bytes] = {}
+
+    @property
+    def charges(self) -> Charges:
+        """What reads weigh, by size."""
+        known = self._charges
+        if known.metering is not self.policies.metering or known.db_weight is not self.config.db_weight:
+            self._charges = known = Charges(self.policies.metering, self.config.db_weight)
+        return known
 
     @property
     def subscribes(self) -> bool:
@@ -144,13 +155,12 @@ class Subscriber:
 
     def relay_keys(self) -> RelayProofRequest:
         """Return one child trie key for every subscribed key of every publisher that is not disabled."""
-        return RelayProofRequest(
-            tuple(
-                Child(derive_child_info(para_id).storage_key, key)
-                for para_id, paths in self._wanted().items()
-                for key in paths.keys
-            )
-        )
+        wanted = self._wanted()
+        if self._request is None or self._request[0] != wanted.keys():
+            children = ((derive_child_info(para_id).storage_key, paths.keys) for para_id, paths in wanted.items())
+            request = RelayProofRequest(tuple(Child(name, key) for name, keys in children for key in keys))
+            self._request = set(wanted), request
+        return self._request[1]
 
     def plan(self) -> SubscriberPlan:
         """Return what the next pass starts from, with a changed subscription taken into account; writes nothing."""
@@ -163,6 +173,8 @@ class Subscriber:
     def apply(self, result: ProofProcessingResult, *, relay_parent_number: BlockNumber) -> None:
         """Take over what a pass found: storage first, then the handler is called."""
         self.delivered = Delivered()
+        for change in result.changes:
+            change.settle()
         for view in result.plan.views.values():
             if view.change is not SubscriptionChange.NONE:
                 self._note_subscription(view)
@@ -224,7 +236,7 @@ class Subscriber:
                 raise ValueError(
                     f"at most {self.config.max_publishers} publishers, got {len(wanted)} in subscriptions()"
                 )
-            self._declared = declared
+            self._declared, self._request = declared, None
             self._paths = {para_id: SubscribedPaths.of(keys) for para_id, keys in wanted.items()}
             self._digests = {para_id: blake2_256(b"".join(keys)) for para_id, keys in wanted.items()}
         disabled = self.storage.disabled_publishers
@@ -242,7 +254,8 @@ class Subscriber:
                 bases = {**(bases or {}), **{key: None for key in subscribed.keys if key not in before}}
             else:
                 change, root, bases = SubscriptionChange.REMOVED, None, None
-        return PublisherView(para_id, subscribed, root, bases, change, self.storage)
+        cache = NO_CACHED_NODES if change is SubscriptionChange.REMOVED else self.storage.cache_of(para_id)
+        return PublisherView(para_id, subscribed, root, bases, change, cache)
 
     def _note_subscription(self, view: PublisherView) -> None:
         self.storage.subscribed_keys_digest.insert(view.para_id, self._digests[view.para_id])
@@ -282,11 +295,11 @@ class Subscriber:
             self.storage.unfinished_publishers.remove(para_id)
 
     def _apply_cache(self, change: PublisherChange) -> None:
-        nodes, cache = self.storage.cached_trie_nodes, change.cache
+        nodes, cache = self.storage.cache_of(change.para_id), change.cache
         for node_hash in sorted(cache.remove):
-            nodes.remove(change.para_id, node_hash)
+            nodes.remove(node_hash)
         for node_hash, data in cache.insert.items():
-            nodes.insert(change.para_id, node_hash, data)
+            nodes.insert(node_hash, data)
         if cache.shared:
             self.storage.shared_trie_nodes.insert(change.para_id, cache.shared)
         elif cache.shared is not None:

@@ -26,14 +26,30 @@ class SubscriptionChange(Enum):
     REMOVED = "removed"
 
 
-class CacheReader(Protocol):
-    """The stored cache of publishers."""
+class CachedNodes(Protocol):
+    """The stored node cache of one publisher."""
 
-    def cached_node(self, para_id: ParaId, node_hash: bytes, /) -> bytes | None: ...
+    def get(self, node_hash: bytes, /) -> bytes | None: ...
 
-    def cached_nodes(self, para_id: ParaId, /) -> dict[bytes, bytes]: ...
+    def all(self) -> dict[bytes, bytes]: ...
 
-    def shared_nodes(self, para_id: ParaId, /) -> Mapping[bytes, int]: ...
+    def shared(self) -> Mapping[bytes, int]: ...
+
+
+class _Nothing:
+    """A cache that no longer counts."""
+
+    def get(self, _node_hash: bytes, /) -> bytes | None:
+        return None
+
+    def all(self) -> dict[bytes, bytes]:
+        return {}
+
+    def shared(self) -> Mapping[bytes, int]:
+        return {}
+
+
+NO_CACHED_NODES: CachedNodes = _Nothing()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +61,16 @@ class PublisherView:
     root: bytes | None
     bases: Bases | None
     change: SubscriptionChange
-    cache: CacheReader
+    cache: CachedNodes
 
     def cached_node(self, node_hash: bytes) -> bytes | None:
-        if self.change is SubscriptionChange.REMOVED:
-            return None
-        return self.cache.cached_node(self.para_id, node_hash)
+        return self.cache.get(node_hash)
 
     def cached_nodes(self) -> dict[bytes, bytes]:
-        return {} if self.change is SubscriptionChange.REMOVED else self.cache.cached_nodes(self.para_id)
+        return self.cache.all()
 
     def shared_nodes(self) -> Mapping[bytes, int]:
-        return {} if self.change is SubscriptionChange.REMOVED else self.cache.shared_nodes(self.para_id)
+        return self.cache.shared()
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from relaycast_pallets.typed_storage import (
 )
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.hasher import blake2_128_concat
-from relaycast_trie.scale import ScaleReader, encode_bytes, encode_compact, encode_option, encode_vec
+from relaycast_trie.scale import ScaleReader, encode_bytes, encode_compact, encode_option, encode_vec, length_prefix
 from relaycast_xcm.primitives import ParaId
 
 PALLET = "Subscriber"
@@ -32,8 +32,20 @@ PALLET = "Subscriber"
 TRIE_DEPTH_EXCEEDED = b"\x00"
 """``DisableReason::TrieDepthExceeded``."""
 
-_OF_NODE_HASHES = replace(BLAKE2_128_CONCAT, digest=lru_cache(maxsize=1 << 15)(blake2_128_concat))
+
+@lru_cache(maxsize=1 << 15)
+def _of_node_hash(node_hash: bytes) -> bytes:
+    return blake2_128_concat(BYTES32.encode(node_hash))
+
+
+_OF_NODE_HASHES = replace(BLAKE2_128_CONCAT, digest=_of_node_hash)
 """The hasher for nodes: each is looked for in both modes, written, compared with later, and removed."""
+
+_NODE_HASH = Codec("H256", bytes, BYTES32.decode, 32)
+"""Its length is looked at when it is hashed."""
+
+CACHES_KEPT = 1 << 10
+"""Publishers whose part of the node cache is remembered, as a place; then all are forgotten."""
 
 Range = tuple[bytes, bytes, bytes | None]
 """First key, last key, and the root that they were dealt with against."""
@@ -52,7 +64,7 @@ class SubscriberStorage:
             state, PALLET, "DisabledPublishers", (BLAKE2_128_CONCAT, PARA_ID), _DISABLE_REASON
         )
         self.cached_trie_nodes = StorageDoubleMap(
-            state, PALLET, "CachedTrieNodes", ((BLAKE2_128_CONCAT, PARA_ID), (_OF_NODE_HASHES, BYTES32)), _NODE
+            state, PALLET, "CachedTrieNodes", ((BLAKE2_128_CONCAT, PARA_ID), (_OF_NODE_HASHES, _NODE_HASH)), _NODE
         )
         self.relay_proof_processing_cursor = StorageValue(state, PALLET, "RelayProofProcessingCursor", _CURSOR)
         self.publisher_order_seed = StorageValue(state, PALLET, "PublisherOrderSeed", _NODE)
@@ -64,6 +76,16 @@ class SubscriberStorage:
             state, PALLET, "UnfinishedPublishers", (BLAKE2_128_CONCAT, PARA_ID), _RANGES
         )
         self.shared_trie_nodes = StorageMap(state, PALLET, "SharedTrieNodes", (BLAKE2_128_CONCAT, PARA_ID), _COUNTS)
+        self._caches: dict[ParaId, PublisherNodes] = {}
+
+    def cache_of(self, para_id: ParaId) -> "PublisherNodes":
+        """Return the cached nodes of a publisher."""
+        known = self._caches.get(para_id)
+        if known is None:
+            if len(self._caches) >= CACHES_KEPT:
+                self._caches.clear()
+            known = self._caches[para_id] = PublisherNodes(self, para_id)
+        return known
 
     def previous_roots(self) -> dict[ParaId, bytes]:
         return self.previous_published_data_roots.get() or {}
@@ -122,6 +144,23 @@ class SubscriberStorage:
             self.previous_published_data_roots.kill()
 
 
+class PublisherNodes:
+    """The cached nodes of one publisher (``CachedNodes``), read and written by hash."""
+
+    __slots__ = ("_para_id", "_storage", "_under", "get", "insert", "remove")
+
+    def __init__(self, storage: SubscriberStorage, para_id: ParaId) -> None:
+        self._storage, self._para_id = storage, para_id
+        under = storage.cached_trie_nodes.under(para_id)
+        self.get, self.insert, self.remove = under.get, under.insert, under.remove
+
+    def all(self) -> dict[bytes, bytes]:
+        return self._storage.cached_nodes(self._para_id)
+
+    def shared(self) -> Mapping[bytes, int]:
+        return self._storage.shared_nodes(self._para_id)
+
+
 def _encode_roots(roots: Mapping[ParaId, bytes]) -> bytes:
     return encode_vec(para_id.encode() + encode_bytes(root) for para_id, root in sorted(roots.items()))
 
@@ -154,10 +193,10 @@ def _decode_reason(data: bytes) -> bytes:
 
 def _decode_bytes(data: bytes) -> bytes:
     """Return what stands behind the one canonical compact length that these many bytes can start with."""
-    start = 1 if len(data) <= 64 else 2 if len(data) <= 1 << 14 else 4
-    if not data or data[:start] != encode_compact(len(data) - start):
+    prefix = length_prefix(len(data))
+    if prefix is None or not data.startswith(prefix):
         raise CodecError(f"{len(data)} bytes do not start with their compact length")
-    return data[start:]
+    return data[len(prefix) :]
 
 
 def _decode_keys(data: bytes) -> tuple[SubscribedKey, ...]:

@@ -3,7 +3,7 @@
 Sets are compared, never counts: a proof padded with as many foreign nodes as it lacks must not pass.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from relaycast_trie.exceptions import CodecError, InvalidNode, UnusedNodes
 from relaycast_trie.hasher import blake2_256
@@ -40,15 +40,33 @@ def by_hash(nodes: Iterable[bytes]) -> dict[bytes, bytes]:
 class TrackedProof:
     """The nodes of a ``proof`` under ``relay_root``; ``accessed`` are the hashes of those read so far.
 
-    Nodes that are given as they come need not be each there once.
+    Nodes that are given as they come need not be each there once. They are hashed here, whoever says that they have
+    been; ``collected`` alone takes that on trust.
     """
 
     __slots__ = ("accessed", "nodes", "relay_root")
 
     def __init__(self, proof: StorageProof | Iterable[bytes], relay_root: bytes) -> None:
-        self.nodes = by_hash(proof.nodes if isinstance(proof, StorageProof) else proof)
+        self.nodes: Mapping[bytes, bytes] = by_hash(proof.nodes if isinstance(proof, StorageProof) else proof)
         self.relay_root = relay_root
         self.accessed: set[bytes] = set()
+
+    @classmethod
+    def collected(cls, proof: StorageProof, relay_root: bytes) -> "TrackedProof":
+        """Return a proof to be pruned by who collected it, under the hashes that its nodes came with if they did."""
+        if proof.recorded is None:
+            return cls(proof, relay_root)
+        tracked = cls((), relay_root)
+        tracked.nodes = proof.recorded
+        return tracked
+
+    @classmethod
+    def without_duplicates(cls, nodes: Sequence[bytes], relay_root: bytes) -> "TrackedProof":
+        """Return a proof as a block is given it; raises ``DuplicateNode`` when a node is there twice."""
+        tracked = cls(nodes, relay_root)
+        if len(tracked.nodes) != len(nodes):
+            StorageProof(nodes).refuse_duplicates()
+        return tracked
 
     def record(self, node_hash: bytes, _data: bytes, /) -> None:
         """Count a node as read."""
@@ -59,12 +77,12 @@ class TrackedProof:
 
         Raises ``RootMismatch``, ``MissingNode`` and ``InvalidNode``.
         """
-        trie = TrieDB(self.nodes, self.relay_root, recorder=self)
-        return {key: trie.get(key) for key in keys}
+        return TrieDB(self.nodes, self.relay_root, recorder=self).get_many(keys)
 
     def read_nodes(self) -> StorageProof:
         """Return the proof with the nodes that were read, and no others."""
-        return StorageProof(self.nodes[node_hash] for node_hash in self.accessed if node_hash in self.nodes)
+        nodes = self.nodes
+        return StorageProof([nodes[node_hash] for node_hash in self.accessed if node_hash in nodes])
 
     def ensure_no_unused_nodes(self) -> None:
         """Raise ``UnusedNodes`` unless every node of the proof was read (cumulus ``AccessedNodesTracker``)."""

@@ -153,7 +153,7 @@ class StorageMap(Generic[K, V]):
         return hashed
 
     def get(self, key: K) -> V | None:
-        data = self.state.top.get(self.storage_key(key))
+        data = self.state.top.get(self._hashed.get(key) or self.storage_key(key))
         return None if data is None else self.codec.decode(data)
 
     def insert(self, key: K, value: V) -> None:
@@ -166,7 +166,7 @@ class StorageMap(Generic[K, V]):
         return self.state.top.count_prefix(self.prefix)
 
     def __contains__(self, key: K) -> bool:
-        return self.state.top.exists(self.storage_key(key))
+        return self.state.top.exists(self._hashed.get(key) or self.storage_key(key))
 
     def items(self) -> Iterator[tuple[K, V]]:
         """Iterate over keys and values in the order of the raw keys; entries may come and go meanwhile."""
@@ -227,6 +227,10 @@ class StorageDoubleMap(Generic[K, K2, V]):
     def count(self) -> int:
         return self.state.top.count_prefix(self.prefix)
 
+    def under(self, first: K) -> "StorageUnder[K2, V]":
+        """Return the entries under ``first``, whose place is worked out once."""
+        return StorageUnder(self.state, self.prefix_of(first), self.second_hasher, self.second_codec, self.codec)
+
     def clear_prefix(self, first: K) -> int:
         """Remove all entries under ``first`` and return how many there were."""
         return self.state.top.clear_prefix(self.prefix_of(first))
@@ -241,3 +245,27 @@ class StorageDoubleMap(Generic[K, K2, V]):
         """Iterate over the entries under ``first`` in the order of the raw keys."""
         for raw, data in self.state.top.iter_prefix(self.prefix_of(first)):
             yield self.keys_in(raw)[1], self.codec.decode(data)
+
+
+class StorageUnder(Generic[K2, V]):
+    """The entries of a double map under one first key, with the raw keys that the double map gives them."""
+
+    __slots__ = ("_decode", "_digest", "_encode", "_encode_key", "_prefix", "_top")
+
+    def __init__(
+        self, state: State, prefix: bytes, hasher: StorageHasher, key_codec: Codec[K2], codec: Codec[V]
+    ) -> None:
+        self._top = state.top
+        self._prefix = prefix
+        self._digest, self._encode_key = hasher.digest, key_codec.encode
+        self._encode, self._decode = codec.encode, codec.decode
+
+    def get(self, key: K2) -> V | None:
+        data = self._top.get(self._prefix + self._digest(self._encode_key(key)))
+        return None if data is None else self._decode(data)
+
+    def insert(self, key: K2, value: V) -> None:
+        self._top.put(self._prefix + self._digest(self._encode_key(key)), self._encode(value))
+
+    def remove(self, key: K2) -> None:
+        self._top.kill(self._prefix + self._digest(self._encode_key(key)))

@@ -29,23 +29,21 @@ _NO_TRAILS = np.empty(0, np.int64)
 class ArrayProof(StorageProof):
     """A storage proof that keeps its nodes one after another; equal to any proof with the same nodes."""
 
-    __slots__ = ("_set", "arrays")
+    __slots__ = ("arrays",)
 
     def __init__(self, nodes: Iterable[bytes] = ()) -> None:
         given = list(nodes)
         column, count = column_of_list(given)
         spread = spread_out(column, count)
         self.arrays = column.data, np.append(spread.at, len(column.data))
-        self._set: frozenset[bytes] | None = None
-        self._repeated = None
+        self._set = self._recorded = self._repeated = None
 
     @classmethod
     def of_arrays(cls, data: Bytes, offsets: Offsets) -> "ArrayProof":
         """Return the proof whose nodes are the bytes between consecutive offsets."""
         proof = cls.__new__(cls)
         proof.arrays = data, offsets
-        proof._set = None
-        proof._repeated = None
+        proof._set = proof._recorded = proof._repeated = None
         return proof
 
     @classmethod
@@ -54,7 +52,7 @@ class ArrayProof(StorageProof):
         return cls([EMPTY_NODE] if count else [])
 
     @property
-    def nodes(self) -> frozenset[bytes]:  # type: ignore[override]
+    def nodes(self) -> frozenset[bytes]:
         """The nodes as a set."""
         if self._set is None:
             self._set = frozenset(strings_in(*self.arrays))

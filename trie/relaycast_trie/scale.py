@@ -5,6 +5,7 @@ integer in more bytes than it needs is refused, as parity-scale-codec does.
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from relaycast_trie.exceptions import CodecError
 
@@ -45,9 +46,12 @@ def encode_compact(number: int) -> bytes:
     return encode_u8(size - 4 << 2 | 3) + number.to_bytes(size, "little")
 
 
+_compact_length = lru_cache(maxsize=1 << 12)(encode_compact)
+
+
 def encode_bytes(data: bytes) -> bytes:
     """``Vec<u8>``."""
-    return encode_compact(len(data)) + data
+    return _compact_length(len(data)) + data
 
 
 def encode_vec(items: Iterable[bytes]) -> bytes:
@@ -59,6 +63,15 @@ def encode_vec(items: Iterable[bytes]) -> bytes:
 def encode_option(encoded: bytes | None) -> bytes:
     """``Option<T>`` of an item that is encoded already."""
     return b"\x00" if encoded is None else b"\x01" + encoded
+
+
+@lru_cache(maxsize=1 << 12)
+def length_prefix(size: int) -> bytes | None:
+    """Return the compact length with which ``size`` bytes start that are a ``Vec<u8>``; ``None`` when none can."""
+    for prefix_bytes in (1, 2, 4, 5):
+        if size >= prefix_bytes and len(prefix := encode_compact(size - prefix_bytes)) == prefix_bytes:
+            return prefix
+    return None
 
 
 class ScaleReader:

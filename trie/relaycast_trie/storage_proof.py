@@ -5,7 +5,8 @@ Only a verified proof can be read. ``verify`` checks the path of every key from 
 refuses those, and nodes that come twice.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.engine import ARRAY_FROM, Engine, takes_array
@@ -25,12 +26,28 @@ class StorageProof:
     remembers that there were repetitions.
     """
 
-    __slots__ = ("_repeated", "nodes")
+    __slots__ = ("_recorded", "_repeated", "_set")
 
     def __init__(self, nodes: Iterable[bytes] = ()) -> None:
         given = [node if type(node) is bytes else bytes(memoryview(node)) for node in nodes]
-        self.nodes = frozenset(given)
-        self._repeated = _first_repeated(given) if len(given) != len(self.nodes) else None
+        unique = frozenset(given)
+        self._set: frozenset[bytes] | None = unique
+        self._recorded: dict[bytes, bytes] | None = None
+        self._repeated = _first_repeated(given) if len(given) != len(unique) else None
+
+    @classmethod
+    def _of_recorded(cls, nodes: dict[bytes, bytes]) -> "StorageProof":
+        proof = StorageProof.__new__(StorageProof)
+        proof._set, proof._recorded, proof._repeated = None, nodes, None
+        return proof
+
+    @property
+    def nodes(self) -> frozenset[bytes]:
+        """The nodes as a set."""
+        if self._set is None:
+            assert self._recorded is not None
+            self._set = frozenset(self._recorded.values())
+        return self._set
 
     @classmethod
     def without_duplicates(cls, nodes: Iterable[bytes]) -> "StorageProof":
@@ -48,10 +65,8 @@ class StorageProof:
     ) -> "StorageProof":
         """Return what reading ``keys`` from the trie with this ``root`` touches; absent keys are proven absent."""
         recorder = Recorder()
-        trie = TrieDB(db, root, hasher=hasher, recorder=recorder)
-        for key in keys:
-            trie.get(key)
-        return cls(recorder.nodes.values())
+        TrieDB(db, root, hasher=hasher, recorder=recorder).get_many(keys)
+        return cls._of_recorded(recorder.nodes)
 
     @classmethod
     def generate_child(
@@ -64,14 +79,19 @@ class StorageProof:
         recorder = Recorder()
         child = child_trie(TrieDB(db, root, hasher=hasher, recorder=recorder), child_info)
         if child is not None:
-            for key in keys:
-                child.get(key)
-        return cls(recorder.nodes.values())
+            child.get_many(keys)
+        return cls._of_recorded(recorder.nodes)
 
     @classmethod
     def merge(cls, proofs: Iterable["StorageProof"]) -> "StorageProof":
         """Return all nodes of all ``proofs``, each once."""
-        return cls(frozenset().union(*(proof.nodes for proof in proofs)))
+        given = list(proofs)
+        merged: dict[bytes, bytes] = {}
+        for proof in given:
+            if proof._recorded is None:
+                return cls(frozenset().union(*(proof.nodes for proof in given)))
+            merged.update(proof._recorded)
+        return cls._of_recorded(merged)
 
     @classmethod
     def decode(cls, data: bytes) -> "StorageProof":
@@ -145,6 +165,11 @@ class StorageProof:
         """Return the nodes by their hash."""
         return {hasher.digest(node): node for node in self.nodes}
 
+    @property
+    def recorded(self) -> Mapping[bytes, bytes] | None:
+        """The nodes under the hashes that the database has them by, if they come from one: to be read, not believed."""
+        return self._recorded
+
     def refuse_duplicates(self, *, hasher: Hasher = BLAKE2B_256) -> None:
         """Raise ``DuplicateNode`` when a node was given twice."""
         if self._repeated is not None:
@@ -153,16 +178,19 @@ class StorageProof:
     @property
     def proof_bytes(self) -> int:
         """Bytes of all nodes, without the lengths that SCALE puts before them."""
-        return sum(map(len, self.nodes))
+        return sum(map(len, self.nodes if self._recorded is None else self._recorded.values()))
 
     def __iter__(self) -> Iterator[bytes]:
         return iter(sorted(self.nodes))
 
+    def __contains__(self, node: object) -> bool:
+        return node in self.nodes
+
     def __len__(self) -> int:
-        return len(self.nodes)
+        return len(self.nodes if self._recorded is None else self._recorded)
 
     def __bool__(self) -> bool:
-        return bool(self.nodes)
+        return len(self) > 0
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, StorageProof) and self.nodes == other.nodes
@@ -170,8 +198,17 @@ class StorageProof:
     def __hash__(self) -> int:
         return hash(self.nodes)
 
+    def __reduce__(self) -> Any:
+        return _unpickled, (tuple(self), self._repeated)
+
     def __repr__(self) -> str:
         return f"<StorageProof {len(self)} nodes, {self.proof_bytes} bytes>"
+
+
+def _unpickled(nodes: tuple[bytes, ...], repeated: bytes | None) -> StorageProof:
+    proof = StorageProof(nodes)
+    proof._repeated = repeated
+    return proof
 
 
 def _first_repeated(nodes: list[bytes]) -> bytes:

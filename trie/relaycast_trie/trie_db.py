@@ -4,13 +4,14 @@ A read follows one path from the root. A node it needs and does not find is a ``
 sense an ``InvalidNode``: a wrong value is never returned, as long as the database finds only what has the hash.
 """
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from relaycast_trie.exceptions import CodecError, InvalidNode, MissingNode, RootMismatch
 from relaycast_trie.hasher import BLAKE2B_256, HASH_LENGTH, Hasher
 from relaycast_trie.memory_db import NodeSource
-from relaycast_trie.nibbles import from_nibbles, to_nibbles
+from relaycast_trie.nibbles import all_to_nibbles, from_nibbles, to_nibbles, under
 from relaycast_trie.node import Branch, Empty, HashedValue, Leaf, Node, Value
 from relaycast_trie.node_codec import EMPTY_NODE, decode_known_node
 
@@ -24,7 +25,7 @@ class NodeRecorder(Protocol):
 class TrieDB:
     """A trie with this 32-byte ``root`` in ``db``, read only (trie-db ``TrieDB``)."""
 
-    __slots__ = ("_null_hash", "db", "hasher", "recorder", "root")
+    __slots__ = ("db", "hasher", "recorder", "root")
 
     def __init__(
         self, db: NodeSource, root: bytes, *, hasher: Hasher = BLAKE2B_256, recorder: NodeRecorder | None = None
@@ -35,15 +36,45 @@ class TrieDB:
         self.root = root
         self.hasher = hasher
         self.recorder = recorder
-        self._null_hash = hasher.digest(EMPTY_NODE)
 
     def get(self, key: bytes) -> bytes | None:
         """Return the value of ``key``, ``None`` when the trie holds none.
 
         Raises ``RootMismatch`` when the database lacks the root, ``MissingNode`` and ``InvalidNode`` further down.
         """
-        value = self._find(to_nibbles(key))
-        return None if value is None else self.fetch_value(value, to_nibbles(key))
+        path = to_nibbles(key)
+        value = self._find(path)
+        return None if value is None else self.fetch_value(value, path)
+
+    def lookup(self, path: bytes) -> Value | None:
+        """Return what the node at the end of ``path`` (nibbles) holds, an external value as its hash."""
+        return self._find(path)
+
+    def get_many(self, keys: Iterable[bytes]) -> dict[bytes, bytes | None]:
+        """Return the values of ``keys`` in their order; what ``get`` reads for them is read once.
+
+        Raises what ``get`` raises.
+        """
+        given = list(keys)
+        wanted = sorted(set(given))
+        paths = all_to_nibbles(wanted)
+        values: dict[bytes, bytes | None] = dict.fromkeys(given)
+        work: list[tuple[bytes, int, int, int]] = [(self.root, 0, 0, len(paths))] if paths else []
+        while work:
+            reference, depth, low, high = work.pop()
+            node = self.load(reference, paths[low][:depth])
+            if isinstance(node, Empty):
+                continue
+            if node.partial:
+                low, high = under(paths, paths[low][:depth] + node.partial, low, high)
+                depth += len(node.partial)
+            if low < high and len(paths[low]) == depth:
+                if node.value is not None:
+                    values[wanted[low]] = self.fetch_value(node.value, paths[low])
+                low += 1
+            if low < high and isinstance(node, Branch):
+                work += _ways(paths, node, depth, low, high)
+        return values
 
     def get_hash(self, key: bytes) -> bytes | None:
         """Return the hash of the value of ``key``, without reading a value that is stored outside of its node."""
@@ -142,7 +173,7 @@ class TrieDB:
         return data
 
     def _absent(self, node_hash: bytes, path: bytes) -> bytes:
-        if node_hash == self._null_hash:
+        if node_hash == self.hasher.digest(EMPTY_NODE):
             return EMPTY_NODE
         raise MissingNode(node_hash, path) if path else RootMismatch(self.root)
 
@@ -166,3 +197,26 @@ class TrieDB:
 
     def __repr__(self) -> str:
         return f"<TrieDB 0x{self.root.hex()}>"
+
+
+def _ways(paths: Sequence[bytes], node: Branch, depth: int, low: int, high: int) -> list[tuple[bytes, int, int, int]]:
+    """Split sorted ``paths`` in ``[low, high)`` by the child of ``node`` that they go on to, the last way first.
+
+    None of them ends at ``depth``.
+    """
+    ways: list[tuple[bytes, int, int, int]] = []
+    children = node.children
+    while low < high:
+        path = paths[high - 1]
+        nibble = path[depth]
+        if high - low == 1 or paths[low][depth] == nibble:
+            start = low
+        elif paths[high - 2][depth] != nibble:
+            start = high - 1
+        else:
+            start = bisect_left(paths, path[: depth + 1], low, high)
+        child = children[nibble]
+        if child is not None:
+            ways.append((child, depth + 1, start, high))
+        high = start
+    return ways

@@ -135,19 +135,14 @@ class WeightMeter:
 
     def can_consume(self, weight: Weight) -> bool:
         ref_time, proof_size = self._ref_time + weight.ref_time, self._proof_size + weight.proof_size
-        return (
-            ref_time <= self._limit.ref_time
-            and proof_size <= self._limit.proof_size
-            and ref_time <= U64_MAX
-            and proof_size <= U64_MAX
-        )
+        return ref_time <= self._limit.ref_time and proof_size <= self._limit.proof_size
 
     def try_consume(self, weight: Weight) -> bool:
         """Consume ``weight`` if it fits; return whether it did."""
-        if not self.can_consume(weight):
+        ref_time, proof_size = self._ref_time + weight.ref_time, self._proof_size + weight.proof_size
+        if ref_time > self._limit.ref_time or proof_size > self._limit.proof_size:
             return False
-        self._ref_time += weight.ref_time
-        self._proof_size += weight.proof_size
+        self._ref_time, self._proof_size = ref_time, proof_size
         return True
 
     def consume(self, weight: Weight) -> None:
