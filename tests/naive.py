@@ -43,6 +43,36 @@ def shared_nibbles_of(left: bytes, right: bytes) -> int:
     return next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
 
 
+def byte_lists(encoded: bytes) -> list[bytes] | None:
+    """Return the strings of a SCALE ``Vec<Vec<u8>>``, ``None`` for anything else, from the definition of compact."""
+    found = _with_length(encoded)
+    if found is None:
+        return None
+    count, rest = found
+    strings: list[bytes] = []
+    while len(strings) < count:
+        found = _with_length(rest)
+        if found is None:
+            return None
+        size, rest = found
+        strings.append(rest[:size])
+        rest = rest[size:]
+    return None if rest else strings
+
+
+def _with_length(data: bytes) -> tuple[int, bytes] | None:
+    """Return the length at the start, in the fewest bytes that hold it, and what follows, at least as long."""
+    for size, shape in ((1, 0), (2, 1), (4, 2), (5, 3)):
+        number = int.from_bytes(data[:size], "little")
+        if len(data) < size or number & 3 != shape:
+            continue
+        length = number >> 8 if shape == 3 else number >> 2
+        fewest = 1 if length < 2**6 else 2 if length < 2**14 else 4 if length < 2**30 else 5
+        if fewest == size and (shape != 3 or data[0] == 3) and length <= len(data) - size:
+            return length, data[size:]
+    return None
+
+
 def packed(path: list[int]) -> bytes:
     """Return nibbles two to a byte, an odd first one alone."""
     padded = [0] * (len(path) % 2) + path

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from relaycast_spark.exceptions import InputColumns
-from relaycast_trie import ArrayTrie, CodecError, StateVersion, StorageProof, warm_up
+from relaycast_trie import ArrayTrie, StateVersion, warm_up
 from relaycast_trie.columns import MAX_KEY_BYTES
-from relaycast_trie.proof_columns import verify_columns
+from relaycast_trie.proof_columns import decode_proofs, verify_columns
 
 Batches = Iterator[pa.RecordBatch]
 Ints = npt.NDArray[np.int64]
@@ -211,14 +211,14 @@ def _nodes_of(batch: pa.RecordBatch) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
     spoiled = np.zeros(batch.num_rows, np.bool_)
     if NODES in batch.schema.names:
         return batch.column(NODES).cast(LIST), spoiled
-    decoded: list[list[bytes] | None] = []
-    for row, proof in enumerate(batch.column(PROOF).to_pylist()):
-        try:
-            decoded.append(None if proof is None else list(StorageProof.decode(proof)))
-        except CodecError:
-            decoded.append(None)
-            spoiled[row] = True
-    return pa.array(decoded, LIST), spoiled
+    column = batch.column(PROOF)
+    data, ends = _strings(column)
+    found = decode_proofs(data, ends)
+    strings, offsets = found.nodes
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(strings)]
+    values = pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
+    nodes = pa.LargeListArray.from_arrays(pa.array(found.node_ends), values)
+    return nodes, found.spoiled | ~column.is_valid().to_numpy(zero_copy_only=False)
 
 
 def _readable(roots: pa.Array, keys: pa.Array, nodes: pa.Array) -> npt.NDArray[np.bool_]:

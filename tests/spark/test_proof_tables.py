@@ -25,6 +25,7 @@ from relaycast_spark.proof_tables import (
     verify_batches,
 )
 from relaycast_trie import EMPTY_ROOT, MemoryDB, ProofError, StateVersion, StorageProof, TrieDBMut
+from relaycast_trie.scale import encode_bytes, encode_vec
 
 KEYS = [bytes([number, number * 7 % 256]) * (1 + number % 3) for number in range(60)]
 PAIRS = {key: key * (1 + 9 * (number % 3)) for number, key in enumerate(KEYS)}
@@ -166,6 +167,23 @@ def test_a_row_that_cannot_be_read_says_so_and_spares_the_others(
     told = verdicts(batch_of([good, row, good]), strict=False)
     assert [verdict for verdict, _, _ in told] == [VALID, UNREADABLE, VALID]
     assert [present for _, _, present in told] == [1, 0, 1]
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_encoded_proofs_get_the_verdicts_of_their_nodes(trie: TrieDBMut, strict: bool) -> None:
+    nodes = sorted(StorageProof.generate(trie.db, trie.root, [KEYS[5]]).nodes)
+    tables = [nodes, [*nodes, nodes[0]], [*nodes, b"junk"], nodes[1:], [], nodes[:1]]
+    about = {
+        "root": pa.array([trie.root] * len(tables), pa.binary()),
+        "keys": pa.array([[KEYS[5]]] * len(tables), LIST),
+    }
+    listed = pa.RecordBatch.from_pydict({**about, "nodes": pa.array(tables, LIST)})
+    proofs = [encode_vec(map(encode_bytes, some)) for some in tables]
+    for kind in (pa.binary(), pa.large_binary()):
+        encoded = pa.RecordBatch.from_pydict({**about, "proof": pa.array(proofs, kind)})
+        assert verify_batch(encoded, strict=strict) == verify_batch(listed, strict=strict)
+        sliced = encoded.slice(2, 3)
+        assert verify_batch(sliced, strict=strict) == verify_batch(listed, strict=strict).slice(2, 3)
 
 
 def test_encoded_proofs_are_verified_as_well(trie: TrieDBMut) -> None:

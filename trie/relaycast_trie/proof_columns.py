@@ -14,6 +14,7 @@ from relaycast_trie.columns import MAX_KEY_BYTES, column_of, spread_out
 from relaycast_trie.exceptions import ProofError
 from relaycast_trie.kernels.decode import PLAN
 from relaycast_trie.kernels.tables import Column
+from relaycast_trie.kernels.vectors import NOT_A_LIST, measure_lists, take_lists
 from relaycast_trie.kernels.verify import ABSENT, HOLDS, TWIN, UNUSED, hash_strings, verify_proofs
 from relaycast_trie.storage_proof import StorageProof
 
@@ -29,6 +30,31 @@ class Verdicts:
 
     present: Offsets
     errors: dict[int, ProofError]
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedProofs:
+    """The nodes of many proofs as ``verify_columns`` takes them; those that are ``spoiled`` do not decode: no nodes."""
+
+    nodes: Strings
+    node_ends: Offsets
+    spoiled: npt.NDArray[np.bool_]
+
+
+def decode_proofs(data: Bytes, ends: npt.NDArray[Any]) -> DecodedProofs:
+    """Decode proof ``p``, SCALE ``Vec<Vec<u8>>`` from ``ends[p]`` to ``ends[p + 1]``, for each ``p``.
+
+    Nodes stay in their order, and come as often as they do. What ``StorageProof.decode`` refuses is spoiled.
+    """
+    column, count = column_of((data, ends), "proofs")
+    places = np.append(column.at[:count], ends[-1:]).astype(np.int64)
+    counts, sizes = np.empty(count, np.int64), np.empty(count, np.int64)
+    measure_lists(column.data, places, counts, sizes)
+    spoiled = counts == NOT_A_LIST
+    node_ends = np.concatenate(([0], np.cumsum(np.maximum(counts, 0))))
+    strings, offsets = np.empty(int(sizes.sum()), np.uint8), np.empty(int(node_ends[-1]) + 1, np.int64)
+    take_lists(column.data, places, counts, strings, offsets)
+    return DecodedProofs((strings, offsets), node_ends, spoiled)
 
 
 def verify_columns(

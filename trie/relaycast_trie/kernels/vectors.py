@@ -1,0 +1,49 @@
+"""Many encoded lists of byte strings (SCALE ``Vec<Vec<u8>>``), for bytes that nobody vouches for.
+
+List ``i`` lies from ``ends[i]`` to ``ends[i + 1]``. A length that says more than there is ends the list it is in: no
+loop turns more often than there are bytes.
+"""
+
+from relaycast_trie.kernels.decode import read_length
+from relaycast_trie.kernels.memory import Bytes, Int64s, copy, int64, kernel
+
+NOT_A_LIST = -1
+
+
+@kernel
+def measure_lists(data: Bytes, ends: Int64s, counts: Int64s, sizes: Int64s) -> None:
+    """Write how many strings each list holds and how many bytes they have, ``NOT_A_LIST`` for what is none."""
+    for row in range(len(counts)):
+        end = ends[row + 1]
+        count, at = read_length(data, ends[row], end)
+        taken, size = int64(0), int64(0)
+        while 0 <= taken < count:
+            length, at = read_length(data, at, end)
+            if length < 0:
+                taken = int64(-2)
+            else:
+                at += length
+                size += length
+            taken += 1
+        whole = count >= 0 and taken == count and at == end
+        counts[row] = count if whole else int64(NOT_A_LIST)
+        sizes[row] = size if whole else int64(0)
+
+
+@kernel
+def take_lists(data: Bytes, ends: Int64s, counts: Int64s, strings: Bytes, offsets: Int64s) -> None:
+    """Copy the strings of all lists behind one another, and write where each starts and the last one ends."""
+    written, number = int64(0), int64(0)
+    for row in range(len(counts)):
+        if counts[row] < 0:
+            continue
+        end = ends[row + 1]
+        count, at = read_length(data, ends[row], end)
+        for _ in range(count):
+            length, at = read_length(data, at, end)
+            offsets[number] = written
+            copy(strings, written, data, at, length)
+            at += length
+            written += length
+            number += 1
+    offsets[number] = written
