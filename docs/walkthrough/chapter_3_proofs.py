@@ -7,12 +7,14 @@ app = marimo.App(app_title="3. Proofs", width="medium")
 
 with app.setup:
     from collections.abc import Iterable
+    from inspect import getsource
 
     import marimo as mo
 
     import relaycast_trie as rt
+    from relaycast_trie import reference
 
-    from lesson import Table, Verdict
+    from lesson import Listing, Table, Verdict
     from trie_pictures import draw_trie
 
     V1 = rt.StateVersion.V1
@@ -264,8 +266,25 @@ def _(answer, pieces, shelf, shelf_root):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    A whole page of Python is enough to make roots and proofs: the module `relaycast_trie.reference` is exactly that,
-    and fast engines are tested against it. Chapter 4 builds tries inside a trie, and lets parachains write into them.
+    ## All of it on one page
+
+    You have now met everything that a trie consists of. Written down as Python, without any care for speed, it is
+    short: this is how relaycast's `reference` module encodes a node, and finds the nodes that a proof needs. The fast
+    engines are tested against it.
+    """)
+    return
+
+
+@app.cell
+def _():
+    Listing("\n".join(getsource(part) for part in (reference.encode, reference.touched)))
+    return
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(r"""
+    Chapter 4 builds tries inside a trie, and lets parachains write into them.
     """)
     return
 

@@ -39,6 +39,16 @@ class Table:
         return f'<table style="border-collapse:collapse"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
 
 
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Some lines of code, to be read."""
+
+    code: str
+
+    def _repr_html_(self) -> str:
+        return f'<pre style="{_MONO};line-height:1.35;margin:0;white-space:pre-wrap">{escape(self.code)}</pre>'
+
+
 def bytes_with_meaning(parts: Iterable[tuple[bytes, str]]) -> Table:
     """Return a line for each part of some bytes: where it begins, the bytes, what they mean."""
     rows: list[tuple[str, str, str]] = []
