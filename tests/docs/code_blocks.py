@@ -37,7 +37,7 @@ FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>[\w-]*)(?P<info>[^\n]*)\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
 )
 NOTE = re.compile(r"<!-- (?P<kind>slow|help only|printed by|not run)(?:: (?P<said>(?:(?!-->).)+?))? -->\n\Z", re.DOTALL)
-EXIT_CODE = re.compile(r"#.*\bexit code (\d+)")
+EXIT_CODE = re.compile(r"# exit code (\d+)$")
 VERB = re.compile(r"^(?:\./)?relaycast ((?:[a-z][a-z-]*)(?: [a-z][a-z-]*(?=\s|$))?)")
 
 SECONDS = 300
