@@ -13,6 +13,7 @@ from os import PathLike, fspath
 from typing import Any
 
 import relaycast_collator as collator
+from relaycast.cards import network_card, reader_card, run_card
 from relaycast.chain_spec import ChainSpec, read_chain_spec
 from relaycast.scenario import MAX_SEED
 from relaycast.tally import Delivery, Tally
@@ -144,6 +145,9 @@ class Reader:
         wanted = sum(map(len, self._chain.kept.wanted.values()))
         return f"<Reader {self.para_id}, {len(self)} of {wanted} values there>"
 
+    def _repr_html_(self) -> str:
+        return reader_card(self)
+
 
 class Run:
     """What some blocks came to: ``delivery`` over all subscribers, ``subscribers`` by parachain, ``invariants``."""
@@ -156,6 +160,9 @@ class Run:
 
     def __repr__(self) -> str:
         return f"<Run of {self.blocks} blocks: {self.delivery!r}, {self.invariants!r}>"
+
+    def _repr_html_(self) -> str:
+        return run_card(self)
 
 
 class Network:
@@ -243,6 +250,9 @@ class Network:
 
     def __repr__(self) -> str:
         return f"<relaycast.Network at block {self.chains.tick}, {_counted(len(self.chains.parachains), 'parachain')}>"
+
+    def _repr_html_(self) -> str:
+        return network_card(self)
 
 
 def _feeds(keys: Iterable[Feed]) -> list[Feed]:

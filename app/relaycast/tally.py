@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from relaycast.cards import delivery_card, tally_card
 from relaycast.key_tally import KeyTally
 from relaycast.outcome import Latency, Point, PublisherCost, Spread, counted_latency, rank, spread
 from relaycast.points import Points
@@ -23,6 +24,9 @@ class Delivery:
     p50_blocks: int
     p99_blocks: int
     max_blocks: int
+
+    def _repr_html_(self) -> str:
+        return delivery_card(self)
 
 
 @dataclass(slots=True)
@@ -135,6 +139,9 @@ class SubscriberTally:
         sizes = self.proof_bytes
         blocks = f"{len(self.points)} blocks, {self.callbacks} callbacks"
         return f"<SubscriberTally {blocks}, proof p50 {sizes.p50} p99 {sizes.p99} bytes>"
+
+    def _repr_html_(self) -> str:
+        return tally_card(self)
 
 
 class Tally:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from relaycast_collator.account_records import BlockAccount
 from relaycast_collator.accounting import account_for
 from relaycast_collator.block_checks import Check, account_checks, agreement_checks, delivery_checks, pass_checks
+from relaycast_collator.cards import network_card
 from relaycast_collator.collator import Collation, Collator, Pace, Tamper
 from relaycast_collator.deliveries import Deliveries
 from relaycast_collator.inbound import InboundQueue, Messages
@@ -335,6 +336,9 @@ class Network:
 
     def __repr__(self) -> str:
         return f"<Network at tick {self.tick}: {self.relay_chain!r}, {len(self.parachains)} parachains>"
+
+    def _repr_html_(self) -> str:
+        return network_card(self)
 
 
 def manager_of(publisher: ParaId) -> bytes:

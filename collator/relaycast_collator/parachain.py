@@ -6,6 +6,7 @@ and what was done in it is undone.
 
 from dataclasses import dataclass
 
+from relaycast_collator.cards import parachain_block_card
 from relaycast_collator.header import Header
 from relaycast_collator.outbox import Outbox, Publication, SentMessage
 from relaycast_pallets.frame import Event, System
@@ -38,6 +39,9 @@ class ParachainBlock:
 
     def __repr__(self) -> str:
         return f"<ParachainBlock #{self.header.number}, {len(self.updates)} updates>"
+
+    def _repr_html_(self) -> str:
+        return parachain_block_card(self)
 
 
 class KeptValues:

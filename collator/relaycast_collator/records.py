@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from relaycast_collator.account_records import BlockAccount
+from relaycast_collator.cards import delivery_card, record_card
 from relaycast_collator.proof_picture import ProofPicture
 from relaycast_pallets.published_entry import PublishedEntry
 from relaycast_pallets.subscription import SubscribedKey
@@ -31,6 +32,9 @@ class Delivery:
     def latency_blocks(self) -> int:
         """Relay chain blocks from publication to callback."""
         return self.delivered_at - self.published_at
+
+    def _repr_html_(self) -> str:
+        return delivery_card(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,9 @@ class BlockRecord:
 
     picture: ProofPicture | None = None
     """Every node path by path, of a few blocks that the network is asked to picture."""
+
+    def _repr_html_(self) -> str:
+        return record_card(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
+from relaycast_trie.cards import trie_card
 from relaycast_trie.exceptions import CodecError, InvalidNode, MissingNode, RootMismatch
 from relaycast_trie.hasher import BLAKE2B_256, HASH_LENGTH, Hasher
 from relaycast_trie.memory_db import NodeSource
@@ -197,6 +198,9 @@ class TrieDB:
 
     def __repr__(self) -> str:
         return f"<TrieDB 0x{self.root.hex()}>"
+
+    def _repr_html_(self) -> str:
+        return trie_card("Trie", self.root, self.db.get(self.root), {})
 
 
 def _ways(paths: Sequence[bytes], node: Branch, depth: int, low: int, high: int) -> list[tuple[bytes, int, int, int]]:

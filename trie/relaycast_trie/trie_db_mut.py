@@ -7,6 +7,7 @@ it any more.
 
 from collections import Counter
 
+from relaycast_trie.cards import trie_card
 from relaycast_trie.exceptions import CodecError, InvalidNode, MissingNode, RootMismatch
 from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_trie.memory_db import MemoryDB, PruningJournal
@@ -340,6 +341,11 @@ class TrieDBMut:
 
     def __repr__(self) -> str:
         return f"<TrieDBMut 0x{self.root.hex()}{'' if self._is_committed() else ', changed'}>"
+
+    def _repr_html_(self) -> str:
+        return trie_card(
+            "Trie", self.root, self.db.get(self.root), {} if self._is_committed() else {"since then": "changed"}
+        )
 
     def _is_committed(self) -> bool:
         if isinstance(self._top, _MutableNode):

@@ -1,0 +1,115 @@
+"""How notebooks show blocks, deliveries and networks of chains."""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from relaycast_collator.account_records import IN_THE_PROOF
+from relaycast_trie.cards import Cell, Part, bar, card
+
+if TYPE_CHECKING:
+    from relaycast_collator.network import Network
+    from relaycast_collator.parachain import ParachainBlock
+    from relaycast_collator.records import BlockRecord, Delivery
+    from relaycast_collator.relay_chain import RelayBlock
+
+COLOURS = {
+    "static": "#858c99",
+    "top": "#b0417f",
+    "new": "#0b6bb5",
+    "changed": "#d07a00",
+    "unseen": "#8f1d14",
+    "value": "#0c8a6a",
+    "pub-sub": "#0b6bb5",
+    "own": "#6a5acd",
+}
+"""Of causes, as reports have them on light ground."""
+
+DELIVERY_COLUMNS = ("publisher", "key", "value", "published at", "delivered at", "blocks", "overtaken")
+
+
+def relay_block_card(block: "RelayBlock") -> str:
+    """Return a block of the relay chain, with what happened in it."""
+    events = Counter(f"{event.pallet}.{type(event).__name__}" for event in block.events)
+    facts: dict[str, Cell] = {"state root": block.state_root, "hash": block.hash, "messages": len(block.messages)}
+    columns = ("event", "times") if events else ()
+    return card(f"Relay block {block.number:,}", facts, columns=columns, rows=sorted(events.items()))
+
+
+def parachain_block_card(block: "ParachainBlock") -> str:
+    """Return a parachain's block, with what it was given and what its subscriber was told."""
+    proof, own = block.inherent.proof_bytes, block.own_proof.proof_bytes
+    facts: dict[str, Cell] = {
+        "hash": block.header.hash,
+        "relay proof": f"{proof:,} bytes",
+        "own state": f"{own:,} bytes",
+    }
+    rows = [(str(publisher), bytes(key), entry.value) for publisher, key, entry in block.updates]
+    columns = ("publisher", "key", "value") if rows else ()
+    return card(f"Parachain block {block.header.number:,}", facts, columns=columns, rows=rows)
+
+
+def record_card(record: "BlockRecord") -> str:
+    """Return what a subscriber's block took, by cause, and what it brought."""
+    facts: dict[str, Cell] = {
+        "relay parent": record.relay_parent,
+        "proof": f"{record.proof_bytes:,} of {record.collected_bytes:,} bytes collected",
+        "pass": "complete" if record.complete else "cut short",
+        "callbacks": len(record.deliveries),
+    }
+    if record.panic is not None:
+        facts["panic"] = record.panic
+    rows = [_delivery_row(delivery) for delivery in record.deliveries]
+    title = f"Block {record.number:,} of parachain {record.para_id}"
+    return card(title, facts, columns=DELIVERY_COLUMNS if rows else (), rows=rows, figure=bar(_parts(record)))
+
+
+def delivery_card(delivery: "Delivery") -> str:
+    """Return one callback."""
+    return card("Delivery", {}, columns=DELIVERY_COLUMNS, rows=[_delivery_row(delivery)])
+
+
+def network_card(network: "Network") -> str:
+    """Return all chains as they stand."""
+    head = network.relay_chain.head
+    rows = [
+        (
+            str(para_id),
+            chain.head.number,
+            len(chain.outbox),
+            sum(map(len, chain.kept.wanted.values())),
+            len(chain.kept.values),
+        )
+        for para_id, chain in network.parachains.items()
+    ]
+    facts: dict[str, Cell] = {"relay block": head.number, "state root": head.state_root, "invariants": _held(network)}
+    columns = ("parachain", "block", "values waiting", "keys subscribed", "values there")
+    return card(f"Network at tick {network.tick:,}", facts, columns=columns, rows=rows)
+
+
+def _held(network: "Network") -> str:
+    checks = network.invariants
+    return f"{checks.checked:,} checks held" if checks.ok else f"{checks.violated:,} violated"
+
+
+def _parts(record: "BlockRecord") -> list[Part]:
+    """Return the proof by cause, as far as it is known, and the own state beside it."""
+    sizes = {"static": record.static_bytes}
+    if record.account is None:
+        sizes["pub-sub"] = record.proof_bytes - record.static_bytes
+    else:
+        for cause in IN_THE_PROOF:
+            sizes[cause] = sum(getattr(it, cause).node_bytes for it in record.account.publishers)
+    sizes["own"] = record.own_bytes
+    return [(name, size, COLOURS[name]) for name, size in sizes.items()]
+
+
+def _delivery_row(delivery: "Delivery") -> tuple[Cell, ...]:
+    return (
+        str(delivery.publisher),
+        bytes(delivery.key),
+        delivery.entry.value,
+        delivery.published_at,
+        delivery.delivered_at,
+        delivery.latency_blocks,
+        delivery.conflated,
+    )
