@@ -132,7 +132,9 @@ class Storage:
             order = self._order = SortedList(self._values)
         else:
             for key in self._moved:
-                (order.add if key in self._values else order.discard)(key)
+                order.discard(key)
+                if key in self._values:
+                    order.add(key)
         self._moved.clear()
         return order
 

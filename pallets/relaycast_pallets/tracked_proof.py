@@ -64,9 +64,7 @@ class TrackedProof:
     def without_duplicates(cls, nodes: Sequence[bytes], relay_root: bytes) -> "TrackedProof":
         """Return a proof as a block is given it; raises ``DuplicateNode`` when a node is there twice."""
         tracked = cls(nodes, relay_root)
-        if len(tracked.nodes) != len(nodes):
-            StorageProof(nodes).refuse_duplicates()
-        return tracked
+        return tracked if len(tracked.nodes) == len(nodes) else cls(StorageProof.without_duplicates(nodes), relay_root)
 
     def record(self, node_hash: bytes, _data: bytes, /) -> None:
         """Count a node as read."""

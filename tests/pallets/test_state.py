@@ -261,3 +261,47 @@ def test_slips_of_the_caller_are_told() -> None:
     state = State()
     with pytest.raises(ValueError, match="inside a transaction"), state.transaction():
         state.commit()
+
+
+STEPS = ["put", "kill", "look", "fail", "clear"]
+
+
+def go_and_come(state: State, key: bytes) -> None:
+    """Remove and write keys in a transaction that fails."""
+    with state.transaction():
+        state.kill(key)
+        state.put(key, b"w")
+        state.kill(key[:1])
+        raise Undone
+
+
+@given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 99).map(lambda number: bytes([number]))), max_size=60))
+def test_the_order_of_keys_follows_every_change_whenever_it_is_looked_at(steps: list[tuple[str, bytes]]) -> None:
+    twin = {bytes([number]): b"v" for number in range(64)}
+    state = State(twin)
+    for step, key in steps:
+        if step == "put":
+            state.put(key, b"v")
+            twin[key] = b"v"
+        elif step == "kill":
+            state.kill(key)
+            twin.pop(key, None)
+        elif step == "fail":
+            with pytest.raises(Undone):
+                go_and_come(state, key)
+        elif step == "clear":
+            assert state.clear_prefix(key) == (twin.pop(key, None) is not None)
+        else:
+            assert [found for found, _ in state.iter_prefix(b"")] == sorted(twin)
+    assert state.count_prefix(b"") == len(twin)
+    assert [key for key, _ in state.iter_prefix(b"")] == sorted(twin)
+
+
+def test_a_key_that_goes_and_comes_again_is_in_order_once() -> None:
+    state = State({bytes([number]): b"v" for number in range(20)})
+    assert state.count_prefix(b"") == 20
+    state.kill(b"\x03")
+    state.put(b"\x03", b"w")
+    assert state.count_prefix(b"") == 20
+    state.kill(b"\x03")
+    assert len(list(state.iter_prefix(b""))) == 19
