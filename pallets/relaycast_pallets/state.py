@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Protocol
 
+from relaycast_pallets.state_tries import Name, Tries
 from relaycast_pallets.storage import Journal, Storage
-from relaycast_trie.build import build_trie
 from relaycast_trie.child_info import CHILD_STORAGE_PREFIX, ChildInfo
+from relaycast_trie.engine import Engine
 from relaycast_trie.exceptions import RelaycastError
-from relaycast_trie.memory_db import MemoryDB, PruningJournal
+from relaycast_trie.memory_db import MemoryDB
 from relaycast_trie.node_codec import StateVersion
 from relaycast_trie.storage_proof import StorageProof
-from relaycast_trie.trie_db_mut import TrieDBMut
 
 Snapshot = tuple[dict[bytes, bytes], dict[bytes, dict[bytes, bytes]]]
 """Everything a state holds: the top trie, and the child tries that are not empty by their name."""
@@ -45,7 +45,8 @@ class RollsBack(Protocol):
 class State:
     """A chain's state; the methods of the top trie's storage are its own, ``child`` gives those of a child trie.
 
-    ``top`` and ``children`` (by name, without prefix) are the genesis, sealed as they are.
+    ``top`` and ``children`` (by name, without prefix) are the genesis, sealed as they are. ``engine`` says what works
+    on the tries; nothing but time follows from it.
     """
 
     def __init__(
@@ -55,18 +56,17 @@ class State:
         *,
         state_version: StateVersion = StateVersion.V1,
         window: int = 256,
+        engine: Engine = "auto",
     ) -> None:
         if window < 1:
             raise ValueError(f"at least the last state is kept, got a window of {window}")
-        self.state_version = StateVersion(state_version)
         self.window = window
-        self.db = MemoryDB()
+        self._tries = Tries(state_version=StateVersion(state_version), window=window, engine=engine)
         self._journal = Journal()
         self._companions: list[RollsBack] = []
         self._children: dict[ChildInfo, Storage] = {}
-        self._tries: dict[ChildInfo | None, TrieDBMut] = {}
         self._load(dict(top or {}), children or {})
-        self._sealed: deque[tuple[bytes, list[PruningJournal]]] = deque([(self.root, [])])
+        self._sealed: deque[bytes] = deque([self.root])
         self._kept = Counter([self.root])
 
     def get(self, key: bytes) -> bytes | None:
@@ -125,37 +125,49 @@ class State:
     @property
     def root(self) -> bytes:
         """The state root of the last seal."""
-        return self._trie(None).root
+        return self._tries.root(None)
+
+    @property
+    def db(self) -> MemoryDB:
+        """The nodes and external values of all sealed states that are kept, by their hash; the same object always.
+
+        Array tries begin to fill it when it is first asked for.
+        """
+        return self._tries.db
+
+    @property
+    def state_version(self) -> StateVersion:
+        """How values are written from now on, see ``migrate``."""
+        return self._tries.state_version
 
     def commit(self) -> bytes:
         """Seal what changed since the last seal and return the new state root; not inside a transaction."""
         if self._journal.frame is not None:
             raise ValueError("a state cannot be sealed inside a transaction")
-        journals = []
-        for info, storage in self._children.items():
-            if storage.unsealed:
-                journals.append(self._seal(info, storage))
-                self._write_child_root(info, storage)
+        changed = {info: storage for info, storage in self._children.items() if storage.unsealed}
+        if changed:
+            self._tries.seal({info: storage.take_changes() for info, storage in changed.items()})
+        for info, storage in changed.items():
+            self._write_child_root(info, storage)
         if self.top.unsealed:
-            journals.append(self._seal(None, self.top))
-        self._keep(journals)
+            self._tries.seal({None: self.top.take_changes()})
+        self._tries.close(self._contents)
+        self._keep(self.root)
         return self.root
 
     def migrate(self, state_version: StateVersion) -> None:
         """Write values in another state version from now on; those there stay as they are until written again."""
-        self.state_version = StateVersion(state_version)
-        for trie in self._tries.values():
-            trie.state_version = state_version
+        self._tries.state_version = StateVersion(state_version)
 
     def prove_read(self, root: bytes, keys: Iterable[bytes]) -> StorageProof:
         """Prove ``keys`` of the top trie of the sealed state with this ``root``; raises ``StateDiscarded``."""
         self._require(root)
-        return StorageProof.generate(self.db, root, keys)
+        return self._tries.prove(root, list(keys))
 
     def prove_child_read(self, root: bytes, child_info: ChildInfo, keys: Iterable[bytes]) -> StorageProof:
         """Prove ``keys`` of a child trie and the way to its root in the top trie; raises ``StateDiscarded``."""
         self._require(root)
-        return StorageProof.generate_child(self.db, root, child_info, keys)
+        return self._tries.prove_child(root, child_info, list(keys))
 
     def snapshot(self) -> Snapshot:
         """Return a copy of everything held now, sealed or not: two states are equal when their snapshots are."""
@@ -166,52 +178,34 @@ class State:
         for key in top:
             if key.startswith(CHILD_STORAGE_PREFIX):
                 raise ValueError(f"0x{key.hex()} names a child trie: give its entries instead of its root")
+        held: dict[Name, Mapping[bytes, bytes]] = {info: values for info, values in children.items() if values}
+        self._tries.load(held)
         for info, values in children.items():
             if values:
                 self._children[info] = Storage(self._journal, values)
-                root = build_trie(values, self.db.emplace, state_version=self.state_version)
-                self._tries[info] = TrieDBMut(self.db, root, state_version=self.state_version)
-                top[info.prefixed_storage_key()] = root
+                top[info.prefixed_storage_key()] = self._tries.root(info)
+        self._tries.load({None: top})
         self.top = Storage(self._journal, top)
-        root = build_trie(top, self.db.emplace, state_version=self.state_version)
-        self._tries[None] = TrieDBMut(self.db, root, state_version=self.state_version)
 
-    def _trie(self, info: ChildInfo | None) -> TrieDBMut:
-        trie = self._tries.get(info)
-        if trie is None:
-            trie = self._tries[info] = TrieDBMut(self.db, state_version=self.state_version)
-        return trie
-
-    def _seal(self, info: ChildInfo | None, storage: Storage) -> PruningJournal:
-        trie = self._trie(info)
-        for key in storage.unsealed:
-            value = storage.get(key)
-            if value is None:
-                trie.remove(key)
-            else:
-                trie.insert(key, value)
-        storage.unsealed.clear()
-        trie.commit(prune=False)
-        return trie.journal
+    def _contents(self) -> dict[Name, Storage]:
+        contents = dict[Name, Storage](self._children.items())
+        return contents | {None: self.top}
 
     def _write_child_root(self, info: ChildInfo, storage: Storage) -> None:
         key = info.prefixed_storage_key()
         if len(storage):
-            self.top.put(key, self._trie(info).root)
+            self.top.put(key, self._tries.root(info))
         else:
             self.top.kill(key)
 
-    def _keep(self, journals: list[PruningJournal]) -> None:
-        self._sealed.append((self.root, journals))
-        self._kept[self.root] += 1
+    def _keep(self, root: bytes) -> None:
+        self._sealed.append(root)
+        self._kept[root] += 1
         while len(self._sealed) > self.window:
-            old_root, _ = self._sealed.popleft()
+            old_root = self._sealed.popleft()
             self._kept[old_root] -= 1
             if not self._kept[old_root]:
                 del self._kept[old_root]
-            for journal in self._sealed[0][1]:
-                self.db.prune(journal)
-            self._sealed[0] = (self._sealed[0][0], [])
 
     def _require(self, root: bytes) -> None:
         if root not in self._kept:

@@ -102,6 +102,13 @@ class Storage:
         """Iterate over all keys and values, in no order."""
         return iter(self._values.items())
 
+    def take_changes(self) -> dict[bytes, bytes | None]:
+        """Return what changed since the last seal, ``None`` where a key went: what is to be sealed now."""
+        get = self._values.get
+        changes = {key: get(key) for key in self.unsealed}
+        self.unsealed.clear()
+        return changes
+
     def restore(self, key: bytes, old: bytes | None, *, was_unsealed: bool) -> None:
         """Undo a change of ``key``: part of a transaction that rolls back."""
         present = key in self._values

@@ -138,7 +138,7 @@ def test_a_rolled_back_write_is_not_written_at_the_seal() -> None:
     """Rewriting a large value migrates it from version 0 to 1; a write that was taken back does not."""
     old = State({b"key": bytes(40)}, state_version=StateVersion.V0)
     state = State({b"key": bytes(40)}, state_version=StateVersion.V0)
-    state.state_version = state._trie(None).state_version = StateVersion.V1
+    state.migrate(StateVersion.V1)
     with pytest.raises(Undone):
         undo(state, [(b"key", bytes(40))])
     assert state.commit() == old.root

@@ -14,6 +14,7 @@ from relaycast_trie.columns import MAX_KEY_BYTES, longest, spread_out
 from relaycast_trie.kernels.build import UNSORTED, build_branches, order_by_height
 from relaycast_trie.kernels.encode import BRANCH_BYTES, refer_to_branches, refer_to_entries
 from relaycast_trie.kernels.get import GROUP, list_entries
+from relaycast_trie.kernels.seal import settle, slots_in_use, take_retired
 from relaycast_trie.kernels.slots import (
     COUNTERS,
     FREE_BRANCHES,
@@ -22,19 +23,21 @@ from relaycast_trie.kernels.slots import (
     KEYS,
     NEXT_BRANCH,
     NEXT_ENTRY,
-    PENDING_ENTRIES,
-    RETIRED_BRANCHES,
-    RETIRED_ENTRIES,
     ROOT,
     STALE_BRANCHES,
     STALE_ENTRIES,
     VALUE_END,
     Slots,
 )
-from relaycast_trie.kernels.tables import FRESH, REF, ROW, STATE, Branches, Column, Entries
-from relaycast_trie.kernels.update import list_stale, put_entries, remove_entries
+from relaycast_trie.kernels.sort import take_strings
+from relaycast_trie.kernels.tables import FRESH, REF, ROW, STATE, Branches, Column, Entries, Tables, flat
+from relaycast_trie.kernels.update import put_entries, remove_entries
 
 Slots32 = npt.NDArray[np.int32]
+Roots = npt.NDArray[np.int64]
+Changed = tuple[Slots32, Slots32]
+"""Entries and branches."""
+
 NEVER_EXTERNAL = 1 << 62
 NONE = np.empty(0, np.int32)
 
@@ -67,6 +70,10 @@ class Arena:
     longest_value: int
     external: bool
     """Whether there is room for the hashes of external values."""
+    tables: Tables
+    """All tables as kernels take them."""
+    settled_fresh: bool = True
+    """Whether there may be nodes that are settled and can still change in place."""
     owned: bool = False
     """Whether keys and values are our own arrays: those that a trie was built from are not written to."""
 
@@ -97,13 +104,20 @@ class Arena:
         slots.counters[ROOT] = result[0]
         slots.counters[KEYS] = slots.counters[NEXT_ENTRY] = count
         slots.counters[NEXT_BRANCH] = used
-        arena = cls(entries, branches, slots, longest_key, longest_value, longest_value >= external_from)
+        external = longest_value >= external_from
+        tables = (*flat(entries, branches), *slots)
+        arena = cls(entries, branches, slots, longest_key, longest_value, external, tables)
         order = np.empty(used, np.int32)
         levels = np.zeros(nibbles + 2, np.int64)
         steps = order_by_height(heights, used, order, levels)
         refer_to_entries(entries, NONE, count, external_from, arena.longest_node, FRESH)
         refer_to_branches(entries, branches, order, levels[: steps + 1], arena.longest_node, FRESH)
         return arena
+
+    @property
+    def roots(self) -> Roots:
+        """The root of the only trie, where the kernels write it."""
+        return self.slots.counters[ROOT : ROOT + 1]
 
     @property
     def root(self) -> int:
@@ -115,67 +129,48 @@ class Arena:
         """Keys of the newest version."""
         return int(self.slots.counters[KEYS])
 
-    def put(self, keys: Column, values: Column, count: int, *, external_from: int) -> None:
-        """Give ``count`` keys their values; references are stale until ``settle``."""
+    def put(self, roots: Roots, keys: Column, values: Column, ends: Roots, *, external_from: int) -> None:
+        """Give keys their values, those up to ``ends[t]`` in the trie ``roots[t]``; references wait for ``settle``."""
+        count = int(ends[-1])
         self._make_room_for(keys, values, count, external_from)
+        path, given, new = self._path(keys, count), tuple(keys), tuple(values)
         done = 0
         while done < count:
-            done = put_entries(
-                self.entries,
-                self.branches,
-                self.slots,
-                keys,
-                values,
-                done,
-                count,
-                external_from,
-                self._path(keys, count),
-            )
+            done = put_entries(self.tables, roots, given, new, done, ends, external_from, path)
             if done < count:
                 self._grow(count - done)
 
-    def remove(self, keys: Column, count: int) -> None:
-        """Remove those of ``count`` keys that are there; references are stale until ``settle``."""
+    def remove(self, roots: Roots, keys: Column, ends: Roots) -> None:
+        """Remove those keys that are there, shared out as in ``put``; references wait for ``settle``."""
         self._own()
+        count = int(ends[-1])
+        path, given = self._path(keys, count), tuple(keys)
         done = 0
         while done < count:
-            done = remove_entries(self.entries, self.branches, self.slots, keys, done, count, self._path(keys, count))
+            done = remove_entries(self.tables, roots, given, done, ends, path)
             if done < count:
                 self._grow(64)
 
-    def settle(self) -> None:
-        """Compute the references of all that has changed."""
+    def settle(self, roots: Roots, *, for_good: bool = False) -> Changed:
+        """Compute the references of all that has changed below ``roots`` and return it.
+
+        ``for_good``: it shall not change in place any more.
+        """
         counters = self.slots.counters
         if not counters[STALE_ENTRIES] and not counters[STALE_BRANCHES]:
-            return
-        entries = np.empty(counters[STALE_ENTRIES], np.int32)
-        branches = np.empty(counters[STALE_BRANCHES], np.int32)
-        levels = np.zeros(2 * self.longest_key + 3, np.int64)
-        found = np.zeros(3, np.int64)
-        list_stale(self.entries, self.branches, self.root, entries, branches, levels, found)
-        if found[0]:
-            refer_to_entries(self.entries, entries, found[0], -1, self.longest_node, FRESH)
-        upwards = np.ascontiguousarray(branches[: found[1]][::-1])
-        levels = np.ascontiguousarray(found[1] - levels[: found[2] + 1][::-1])
-        refer_to_branches(self.entries, self.branches, upwards, levels, self.longest_node, FRESH)
-        counters[STALE_ENTRIES] = counters[STALE_BRANCHES] = 0
-        pending = self.slots.pending_entries[: counters[PENDING_ENTRIES]]
-        counters[PENDING_ENTRIES] = 0
-        self.release(pending, NONE)
+            return NONE, NONE
+        self.settled_fresh |= not for_good
+        return settle(self.tables, roots, self.longest_key, self.longest_node, 0 if for_good else FRESH)
 
-    def freeze(self) -> Retired:
-        """Let nothing of the newest version change from now on; return the slots that it made superfluous."""
-        self.settle()
-        np.bitwise_and(self.entries.state, 0xFF ^ FRESH, out=self.entries.state)
-        self.branches.row[:, STATE] &= 0xFF ^ FRESH
-        counters = self.slots.counters
-        retired = Retired(
-            self,
-            self.slots.retired_entries[: counters[RETIRED_ENTRIES]].copy(),
-            self.slots.retired_branches[: counters[RETIRED_BRANCHES]].copy(),
-        )
-        counters[RETIRED_ENTRIES] = counters[RETIRED_BRANCHES] = 0
-        return retired
+    def freeze(self, roots: Roots) -> tuple[Changed, "Retired"]:
+        """Let nothing change in place from now on; return what was settled, and the slots that are superfluous."""
+        changed = self.settle(roots, for_good=True)
+        if self.settled_fresh:
+            np.bitwise_and(self.entries.state, 0xFF ^ FRESH, out=self.entries.state)
+            self.branches.row[:, STATE] &= 0xFF ^ FRESH
+            self.settled_fresh = False
+        slots = self.slots
+        return changed, Retired(self, *take_retired(slots.counters, slots.retired_entries, slots.retired_branches))
 
     def release(self, entries: Slots32, branches: Slots32) -> None:
         """Make slots free again."""
@@ -186,6 +181,14 @@ class Arena:
         ):
             table[counters[count] : counters[count] + len(freed)] = freed
             counters[count] += len(freed)
+
+    def used(self) -> Changed:
+        """Return the entries and the branches that any version reads; all is settled."""
+        counters = self.slots.counters
+        return (
+            slots_in_use(int(counters[NEXT_ENTRY]), self.slots.free_entries[: counters[FREE_ENTRIES]]),
+            slots_in_use(int(counters[NEXT_BRANCH]), self.slots.free_branches[: counters[FREE_BRANCHES]]),
+        )
 
     def listed(self, root: int) -> Slots32:
         """Return the entries of the version that starts with ``root``, in the order of their keys."""
@@ -205,13 +208,45 @@ class Arena:
         self._own()
         if longest_value >= external_from and not self.external:
             self.external = True
-            hashes = np.zeros(32 * len(self.entries.state), np.uint8)
-            self.entries = self.entries._replace(value_hash=hashes)
+            self.entries = self.entries._replace(value_hash=np.zeros(32 * len(self.entries.state), np.uint8))
+        key = self._with_room_for(self.entries.key, keys, count, KEY_END)
+        value = self._with_room_for(self.entries.value, values, count, VALUE_END)
+        if key is not self.entries.key or value is not self.entries.value or self.external != bool(len(self.tables[8])):
+            self.entries = self.entries._replace(key=key, value=value)
+            self._hand_over()
+
+    def _with_room_for(self, column: Column, more: Column, count: int, end: int) -> Column:
+        """Return a column of a table as one that can take the strings of another one too.
+
+        Its data does not tell the number of slots: strings of no bytes have none.
+        """
+        if column.width >= 0 and column.width == more.width:
+            return column
         counters = self.slots.counters
-        slots = len(self.entries.state)
-        key = _with_room_for(self.entries.key, slots, keys, count, counters, KEY_END)
-        value = _with_room_for(self.entries.value, slots, values, count, counters, VALUE_END)
-        self.entries = self.entries._replace(key=key, value=value)
+        if column.width >= 0:
+            column = spread_out(column, len(self.entries.state))
+            counters[end] = len(column.data)
+        added = count * more.width if more.width >= 0 else int(more.size[:count].sum())
+        if counters[end] + added <= len(column.data):
+            return column
+        column, counters[end] = self._packed(column, int(counters[end]))
+        return column._replace(data=resized(column.data, int(counters[end] + added) * 9 // 8 + 64))
+
+    def _packed(self, column: Column, end: int) -> tuple[Column, int]:
+        """Return a column without what no slot names any more, if that is half of it, and where its data ends."""
+        counters, free = self.slots.counters, self.slots.free_entries
+        used = int(counters[NEXT_ENTRY])
+        column.size[free[: counters[FREE_ENTRIES]]] = 0
+        ends = np.append(0, np.cumsum(column.size[:used], dtype=np.int64))
+        if 2 * ends[-1] > end:
+            return column, end
+        data = np.empty(int(ends[-1]), np.uint8)
+        take_strings(column, np.arange(used, dtype=np.int32), data, ends)
+        column.at[:used] = ends[:-1]
+        return column._replace(data=data), int(ends[-1])
+
+    def _hand_over(self) -> None:
+        self.tables = (*flat(self.entries, self.branches), *self.slots)
 
     def _own(self) -> None:
         """Copy keys and values that came from outside, before anything is written."""
@@ -225,6 +260,7 @@ class Arena:
             value=Column(value.data.copy(), value.at.copy(), value.size.copy(), value.width),
         )
         self.owned = True
+        self._hand_over()
 
     def _grow(self, more: int) -> None:
         """Lengthen the tables by at least so many slots, and by an eighth."""
@@ -250,6 +286,7 @@ class Arena:
             resized(slots.retired_entries, wanted),
             resized(slots.retired_branches, more_rows),
         )
+        self._hand_over()
 
     @property
     def longest_node(self) -> int:
@@ -301,21 +338,3 @@ def _lengthened(column: Column, count: int) -> Column:
     if column.width >= 0:
         return column._replace(data=resized(column.data, count * column.width))
     return column._replace(at=resized(column.at, count), size=resized(column.size, count))
-
-
-def _with_room_for(
-    column: Column, slots: int, more: Column, count: int, counters: npt.NDArray[np.int64], end: int
-) -> Column:
-    """Return a column of a table with so many ``slots`` as one that can take the strings of another one too.
-
-    Its data does not tell the number of slots: strings of no bytes have none.
-    """
-    if column.width >= 0 and column.width == more.width:
-        return column
-    if column.width >= 0:
-        column = spread_out(column, slots)
-        counters[end] = len(column.data)
-    added = count * more.width if more.width >= 0 else int(more.size[:count].sum())
-    if counters[end] + added > len(column.data):
-        column = column._replace(data=resized(column.data, int(counters[end] + added) * 9 // 8 + 64))
-    return column

@@ -17,7 +17,6 @@ from relaycast_trie.exceptions import ProofError
 from relaycast_trie.kernels.decode import PLAN
 from relaycast_trie.kernels.tables import Column
 from relaycast_trie.kernels.verify import ABSENT, HOLDS, UNUSED, hash_strings, verify_proofs
-from relaycast_trie.node_codec import EMPTY_NODE
 from relaycast_trie.storage_proof import StorageProof
 from relaycast_trie.verify import VerifiedProof
 
@@ -45,11 +44,6 @@ class ArrayProof(StorageProof):
         proof.arrays = data, offsets
         proof._set = proof._recorded = proof._repeated = None
         return proof
-
-    @classmethod
-    def of_empty(cls, count: int) -> "ArrayProof":
-        """Return the proof that reading ``count`` keys of the empty trie gives."""
-        return cls([EMPTY_NODE] if count else [])
 
     @property
     def nodes(self) -> frozenset[bytes]:

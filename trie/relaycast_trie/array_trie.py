@@ -8,16 +8,19 @@ import time
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from relaycast_trie.arena import NEVER_EXTERNAL, Arena, Retired, UnsortedError
 from relaycast_trie.array_compact import decode_compact, encode_compact
+from relaycast_trie.array_forest import ArrayForest
 from relaycast_trie.array_proofs import ArrayProof, trace_paths, verify_many
+from relaycast_trie.array_prove import ProofColumns, prove_columns
 from relaycast_trie.columns import Strings, ascending, column_of, column_of_list, joined, strings_of, take
 from relaycast_trie.kernels.announce import ANNOUNCER
-from relaycast_trie.kernels.get import collect_proof, find_entries, write_nodes
+from relaycast_trie.kernels.get import find_entries
 from relaycast_trie.kernels.sort import measure_strings, take_strings
 from relaycast_trie.kernels.tables import Column
 from relaycast_trie.node_codec import StateVersion
@@ -86,7 +89,7 @@ class ArrayTrie:
     @property
     def root(self) -> bytes:
         """The root of the trie as it is now."""
-        self._arena.settle()
+        self._arena.settle(self._arena.roots)
         return self._arena.root_hash(self._arena.root)
 
     @property
@@ -120,7 +123,7 @@ class ArrayTrie:
         wanted, count = column_of(keys, "keys")
         arena, root = self._version(at)
         entries = np.empty(count, np.int32)
-        find_entries(arena.entries, arena.branches, root, wanted, count, entries)
+        find_entries(arena.tables, root, tuple(wanted), count, entries)
         offsets = np.empty(count + 1, np.int64)
         measure_strings(arena.entries.value, entries, offsets)
         data = np.empty(int(offsets[-1]), np.uint8)
@@ -130,21 +133,19 @@ class ArrayTrie:
     def prove(self, keys: Strings, *, at: bytes | None = None) -> StorageProof:
         """Return the nodes that reading ``keys`` touches: what trie-db's recorder keeps; ``at`` is a committed root."""
         wanted, count = column_of(keys, "keys")
-        self._arena.settle()
-        arena, root = self._version(at)
-        if not root:
-            return ArrayProof.of_empty(count)
-        used, room = -1, 8 * count + 32
-        while used < 0:
-            room = 1 << room.bit_length()
-            nodes = np.empty(room, np.int64)
-            bound = np.zeros(1, np.int64)
-            table = np.zeros(2 * room, np.int64)
-            used = collect_proof(arena.entries, arena.branches, root, wanted, count, table, nodes, bound)
-        data = np.empty(int(bound[0]) + arena.longest_node, np.uint8)
-        offsets = np.empty(used + 1, np.int64)
-        write_nodes(arena.entries, arena.branches, nodes, used, data, offsets)
-        return ArrayProof.of_arrays(data[: int(offsets[-1])], offsets)
+        data, offsets, _ = self._prove(wanted, np.array([0, count]), at)
+        return ArrayProof.of_arrays(data, offsets)
+
+    def prove_many(self, keys: Strings, ends: npt.NDArray[np.integer[Any]], *, at: bytes | None = None) -> ProofColumns:
+        """Make many proofs in one call: number ``p`` is of the keys from ``ends[p]`` to ``ends[p + 1]``.
+
+        ``.proofs()`` of what is returned are the proofs one by one.
+        """
+        wanted, count = column_of(keys, "keys")
+        limits = np.ascontiguousarray(ends, np.int64)
+        if limits.ndim != 1 or not len(limits) or limits[0] != 0 or limits[-1] != count or (np.diff(limits) < 0).any():
+            raise ValueError(f"the ends of keys ascend from 0 to {count}, one more than there are proofs")
+        return self._prove(wanted, limits, at)
 
     def update(self, keys: Strings, values: Strings) -> None:
         """Put many keys; of a key that comes twice the last value counts. The new root shows on the next ``root``."""
@@ -155,27 +156,29 @@ class ArrayTrie:
         if self._is_much(key_column, count):
             self._merge(key_column, value_column, count)
         else:
-            self._arena.put(key_column, value_column, count, external_from=self._external_from)
+            arena = self._arena
+            arena.put(arena.roots, key_column, value_column, np.array([count]), external_from=self._external_from)
 
     def remove(self, keys: Strings) -> None:
         """Remove many keys; those that are not there do not matter. The new root shows on the next ``root``."""
         column, count = column_of(keys, "keys")
-        self._arena.remove(column, count)
+        self._arena.remove(self._arena.roots, column, np.array([count]))
 
     def commit(self) -> bytes:
         """Return the root, and keep this version readable ``at`` it until ``window`` more are committed."""
         arena = self._arena
-        arena.settle()
-        root = arena.root_hash(arena.root)
         if self.window > 0:
-            retired = arena.freeze()
+            _, retired = arena.freeze(arena.roots)
+            root = arena.root_hash(arena.root)
             if self._versions:
                 self._versions[-1].retired.append(retired)
             self._versions.append(_Version(root, arena, arena.root, []))
             while len(self._versions) > self.window:
                 for slots in self._versions.popleft().retired:
                     slots.release()
-        return root
+            return root
+        arena.settle(arena.roots)
+        return arena.root_hash(arena.root)
 
     def items(self, *, at: bytes | None = None) -> list[tuple[bytes, bytes]]:
         """Return all keys and values, in the order of the keys."""
@@ -189,6 +192,11 @@ class ArrayTrie:
 
     def __contains__(self, key: bytes) -> bool:
         return bool(self.get_many([key])[2][0])
+
+    def _prove(self, keys: Column, ends: npt.NDArray[np.int64], at: bytes | None) -> ProofColumns:
+        self._arena.settle(self._arena.roots)
+        arena, root = self._version(at)
+        return prove_columns(arena, np.full(len(ends) - 1, root), keys, ends)
 
     @property
     def _external_from(self) -> int:
@@ -215,7 +223,7 @@ class ArrayTrie:
         if self._mixed or 8 * count < arena.keys:
             return False
         entries = np.empty(count, np.int32)
-        find_entries(arena.entries, arena.branches, arena.root, keys, count, entries)
+        find_entries(arena.tables, arena.root, tuple(keys), count, entries)
         return bool(8 * np.count_nonzero(entries < 0) >= arena.keys)
 
     def _merge(self, keys: Column, values: Column, count: int) -> None:
@@ -245,5 +253,10 @@ def warm_up() -> float:
     trie.update([key + b"+" for key in keys], keys)
     trie.items()
     trie.get(keys[0])
+    forest = ArrayForest()
+    forest.seal({forest.add(): dict.fromkeys(keys, bytes(40))}, told=True)
+    forest.close(told=True)
+    forest.get(forest.root(0), keys[0])
+    forest.hashed()
     ANNOUNCER.report()
     return time.perf_counter() - started

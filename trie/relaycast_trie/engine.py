@@ -17,12 +17,22 @@ ARRAY_FROM_ONCE_LOADED = 500
 """The same when the kernels are in memory already."""
 
 
-def takes_array(engine: Engine, size: int) -> bool:
-    """Return whether ``engine`` means the array engine for so many keys or nodes; ``ValueError`` for no engine."""
+def check_engine(engine: Engine) -> None:
+    """Raise ``ValueError`` for what is no engine."""
     if engine not in ENGINES:
         raise ValueError(f"engine is one of {', '.join(ENGINES)}, got {engine!r}")
-    loaded = "relaycast_trie.array_proofs" in sys.modules
-    return engine == "array" or (engine == "auto" and size >= (ARRAY_FROM_ONCE_LOADED if loaded else ARRAY_FROM))
+
+
+def kernels_are_loaded() -> bool:
+    """Return whether this process has loaded the kernels already."""
+    return "relaycast_trie.array_proofs" in sys.modules
+
+
+def takes_array(engine: Engine, size: int) -> bool:
+    """Return whether ``engine`` means the array engine for so many keys or nodes; ``ValueError`` for no engine."""
+    check_engine(engine)
+    least = ARRAY_FROM_ONCE_LOADED if kernels_are_loaded() else ARRAY_FROM
+    return engine == "array" or (engine == "auto" and size >= least)
 
 
 def trie_root(pairs: Pairs, *, state_version: StateVersion = StateVersion.V1, engine: Engine = "auto") -> bytes:

@@ -4,7 +4,7 @@ Equal subtries share their nodes: what is inserted twice must be removed twice b
 always there and is never counted.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -51,20 +51,22 @@ class PruningJournal:
 class MemoryDB:
     """Hash to data, reference counted (memory-db ``MemoryDB``)."""
 
-    __slots__ = ("_entries", "hasher", "null_hash")
+    __slots__ = ("_counts", "_nodes", "hasher", "null_hash")
 
     def __init__(self, nodes: Iterable[bytes] = (), *, hasher: Hasher = BLAKE2B_256) -> None:
         self.hasher = hasher
         self.null_hash = hasher.digest(EMPTY_NODE)
-        self._entries: dict[bytes, tuple[bytes, int]] = {}
+        self._nodes: dict[bytes, bytes] = {}
+        self._counts: dict[bytes, int] = {}
+        """Of what is used more than once."""
         for node in nodes:
             self.insert(node)
 
     def get(self, node_hash: bytes, /) -> bytes | None:
-        entry = self._entries.get(node_hash)
-        if entry is not None:
-            return entry[0]
-        return EMPTY_NODE if node_hash == self.null_hash else None
+        data = self._nodes.get(node_hash)
+        if data is None and node_hash == self.null_hash:
+            return EMPTY_NODE
+        return data
 
     def insert(self, data: bytes) -> bytes:
         """Count ``data`` once more and return its hash."""
@@ -74,20 +76,48 @@ class MemoryDB:
 
     def emplace(self, node_hash: bytes, data: bytes) -> None:
         """Count ``data`` once more under a hash that is known to be its own."""
-        if node_hash == self.null_hash:
+        if node_hash in self._nodes:
+            self._counts[node_hash] = self._counts.get(node_hash, 1) + 1
+        elif node_hash != self.null_hash:
+            self._nodes[node_hash] = data
+
+    def emplace_all(self, hashes: list[bytes], nodes: list[bytes]) -> None:
+        """Do what ``emplace`` does with each hash and its data."""
+        known = self._nodes
+        if known.keys().isdisjoint(hashes) and self.null_hash not in hashes:
+            before = len(known)
+            known.update(zip(hashes, nodes, strict=True))
+            if len(known) - before == len(hashes):
+                return
+            self._counts.update((node_hash, count) for node_hash, count in Counter(hashes).items() if count > 1)
             return
-        entry = self._entries.get(node_hash)
-        self._entries[node_hash] = (data, 1) if entry is None else (entry[0], entry[1] + 1)
+        for node_hash, data in zip(hashes, nodes, strict=True):
+            self.emplace(node_hash, data)
 
     def remove(self, node_hash: bytes) -> None:
         """Count it once less; the last one takes the data away. Raises ``KeyError`` when it is not there."""
-        if node_hash == self.null_hash:
+        count = self._counts.get(node_hash, 1)
+        if count > 2:
+            self._counts[node_hash] = count - 1
+        elif count == 2:
+            del self._counts[node_hash]
+        elif node_hash != self.null_hash:
+            del self._nodes[node_hash]
+
+    def remove_all(self, hashes: bytes) -> None:
+        """Do what ``remove`` does with hashes that stand one after another."""
+        size = len(self.null_hash)
+        each = [hashes[at : at + size] for at in range(0, len(hashes), size)]
+        if self._counts.keys().isdisjoint(each) and self.null_hash not in each:
+            deque(map(self._nodes.__delitem__, each), maxlen=0)
             return
-        data, count = self._entries[node_hash]
-        if count == 1:
-            del self._entries[node_hash]
-        else:
-            self._entries[node_hash] = (data, count - 1)
+        for node_hash in each:
+            self.remove(node_hash)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._nodes.clear()
+        self._counts.clear()
 
     def insert_all(self, journal: PruningJournal) -> None:
         """Insert what a commit inserted; the trie before it stays readable."""
@@ -101,17 +131,16 @@ class MemoryDB:
 
     def references(self) -> dict[bytes, int]:
         """Return how often each hash is used."""
-        return {node_hash: count for node_hash, (_, count) in self._entries.items()}
+        return dict.fromkeys(self._nodes, 1) | self._counts
 
     def __contains__(self, node_hash: bytes) -> bool:
         return self.get(node_hash) is not None
 
     def __iter__(self) -> Iterator[bytes]:
-        return iter(self._entries)
+        return iter(self._nodes)
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._nodes)
 
     def __repr__(self) -> str:
-        size = sum(len(data) for data, _ in self._entries.values())
-        return f"<MemoryDB {len(self)} nodes, {size} bytes>"
+        return f"<MemoryDB {len(self)} nodes, {sum(map(len, self._nodes.values()))} bytes>"

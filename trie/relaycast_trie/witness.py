@@ -36,12 +36,11 @@ def witness(
             changed.remove(key)
         else:
             changed.insert(key, value)
-    changed.commit(prune=False)
     return StorageProof(recorder.nodes.values())
 
 
 class _Overlay(MemoryDB):
-    """Keeps what is written to itself, and records what is read from ``below``."""
+    """Records what is read from ``below``. Nothing is ever written: to hash a trie reads no more of it."""
 
     __slots__ = ("_below", "_recorder")
 
@@ -51,9 +50,6 @@ class _Overlay(MemoryDB):
         self._recorder = recorder
 
     def get(self, node_hash: bytes, /) -> bytes | None:
-        known = super().get(node_hash)
-        if known is not None:
-            return known
         found = self._below.get(node_hash)
         if found is not None:
             self._recorder.record(node_hash, found)

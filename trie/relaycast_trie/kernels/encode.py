@@ -280,6 +280,23 @@ def _mark_external(entries: Entries, chosen: Int32s, count: int, external_from: 
     return external
 
 
+@kernel
+def refer_to_some(
+    entries: Entries,
+    chosen: Int32s,
+    count: int,
+    external_from: int,
+    longest: int,
+    flags: int,
+    batch: Batch,
+    lanes: Lanes,
+) -> None:
+    """Do what ``refer_to_entries`` does, in room that is there."""
+    if _mark_external(entries, chosen, count, external_from, flags):
+        _hash_values(entries, chosen, count, batch, lanes)
+    _refer_to_leaves(entries, chosen, count, longest, batch, lanes)
+
+
 @allocating_kernel
 def refer_to_entries(
     entries: Entries, chosen: Int32s, count: int, external_from: int, longest: int, flags: int
@@ -289,15 +306,13 @@ def refer_to_entries(
     Values of ``external_from`` bytes and more become external; a negative number leaves that as it is. ``longest``
     bounds the bytes of a leaf; ``flags`` are added to the states.
     """
-    batch = new_batch(max(BATCH_BYTES, longest))
-    lanes = new_lanes()
-    if _mark_external(entries, chosen, count, external_from, flags):
-        _hash_values(entries, chosen, count, batch, lanes)
-    _refer_to_leaves(entries, chosen, count, longest, batch, lanes)
+    refer_to_some(
+        entries, chosen, count, external_from, longest, flags, new_batch(max(BATCH_BYTES, longest)), new_lanes()
+    )
 
 
 @kernel
-def _refer_to_level(
+def refer_to_level(
     entries: Entries,
     branches: Branches,
     order: Int32s,
@@ -308,6 +323,7 @@ def _refer_to_level(
     batch: Batch,
     lanes: Lanes,
 ) -> None:
+    """Compute the references of the branches ``order[first:last]``, none of which is below another one."""
     buffer, starts, sizes, slots = batch
     waiting, at = 0, 0
     for i in range(first, last):
@@ -342,4 +358,4 @@ def refer_to_branches(
     batch = new_batch(max(BATCH_BYTES, longest))
     lanes = new_lanes()
     for level in range(len(levels) - 1):
-        _refer_to_level(entries, branches, order, levels[level], levels[level + 1], longest, flags, batch, lanes)
+        refer_to_level(entries, branches, order, levels[level], levels[level + 1], longest, flags, batch, lanes)

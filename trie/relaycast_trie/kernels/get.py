@@ -18,6 +18,10 @@ from relaycast_trie.kernels.tables import (
     Branches,
     Column,
     Entries,
+    Tables,
+    branches_in,
+    column_in,
+    entries_in,
     nibble,
     place,
     shared_nibbles,
@@ -73,8 +77,9 @@ def scout(entries: Entries, branches: Branches, root: int, keys: Column, first: 
 
 
 @kernel
-def find_entries(entries: Entries, branches: Branches, root: int, keys: Column, count: int, found: Int32s) -> None:
+def find_entries(tables: Tables, root: int, wanted: Tables, count: int, found: Int32s) -> None:
     """Write the entry of each key, or -1."""
+    entries, branches, keys = entries_in(tables), branches_in(tables), column_in(wanted)
     for i in range(count):
         at, size = place(keys, i)
         node = int64(root)
@@ -118,25 +123,24 @@ def _mark(table: Int64s, code: int) -> bool:
 
 
 @kernel
-def collect_proof(
+def _collect_proof(
     entries: Entries,
     branches: Branches,
     root: int,
     keys: Column,
+    first: int,
     count: int,
     table: Int64s,
     nodes: Int64s,
     result: Int64s,
 ) -> int:
-    """List the nodes that reading ``keys`` touches, each once; return how many, or -1 when they do not fit.
-
-    ``nodes`` has half the size of the hash set ``table``, a power of two and all zero. ``result[0]`` becomes a bound
-    for the bytes of all nodes. Inline nodes come with their parents; the root comes however short it is.
-    """
+    """List the nodes of one proof; ``nodes`` has half the size of the hash set ``table``, a power of two."""
     used = 0
     room = 0
-    for i in range(count):
-        if i % GROUP == 0:
+    for slot in range(len(table)):
+        table[slot] = 0
+    for i in range(first, count):
+        if (i - first) % GROUP == 0:
             scout(entries, branches, root, keys, i, min(i + GROUP, count), nodes[len(nodes) - GROUP :])
         at, size = place(keys, i)
         node = int64(root)
@@ -173,13 +177,57 @@ def collect_proof(
             nodes[used] = VALUE + entry
             used += 1
             room += place(entries.value, entry)[1]
-    result[0] = room
+    result[0] += room
     return used
 
 
 @kernel
-def write_nodes(entries: Entries, branches: Branches, nodes: Int64s, count: int, out: Bytes, offsets: Int64s) -> None:
-    """Write the nodes that ``collect_proof`` listed one after another."""
+def collect_proofs(
+    tables: Tables,
+    roots: Int64s,
+    wanted: Tables,
+    ends: Int64s,
+    rooms: Int64s,
+    table: Int64s,
+    nodes: Int64s,
+    node_ends: Int64s,
+) -> int:
+    """List the nodes that reading keys touches, each once for each root; return a bound for their bytes.
+
+    The keys up to ``ends[p + 1]`` are read below ``roots[p]``; ``nodes[node_ends[p] : node_ends[p + 1]]`` become what
+    that touches, of which ``rooms[p]``, a power of two, can be held; where more would be, the answer is -1. Inline
+    nodes come with their parents; a root comes however short it is. ``table`` has twice the largest room.
+    """
+    entries, branches, keys = entries_in(tables), branches_in(tables), column_in(wanted)
+    bound = node_ends[:1]
+    bound[0] = 0
+    used = int64(0)
+    for proof in range(len(roots)):
+        room = rooms[proof]
+        found = _collect_proof(
+            entries,
+            branches,
+            roots[proof],
+            keys,
+            ends[proof],
+            ends[proof + 1],
+            table[: 2 * room],
+            nodes[used : used + room],
+            bound,
+        )
+        if found < 0:
+            return -1
+        used += found
+        node_ends[proof + 1] = used
+    total = int64(bound[0])
+    node_ends[0] = 0
+    return total
+
+
+@kernel
+def write_nodes(tables: Tables, nodes: Int64s, count: int, out: Bytes, offsets: Int64s) -> None:
+    """Write listed nodes one after another."""
+    entries, branches = entries_in(tables), branches_in(tables)
     at = int64(0)
     offsets[0] = at
     for i in range(count):

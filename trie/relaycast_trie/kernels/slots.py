@@ -17,6 +17,7 @@ from relaycast_trie.kernels.tables import (
     Branches,
     Column,
     Entries,
+    Tables,
     place,
 )
 
@@ -37,6 +38,16 @@ class Slots(NamedTuple):
     free_branches: Int32s
     retired_entries: Int32s
     retired_branches: Int32s
+
+
+SLOTS = 14
+"""Where slots begin in tables that are handed over: behind the entries and the branches."""
+
+
+@inlined
+def slots_in(tables: Tables) -> Slots:
+    """Return the slots that were handed over."""
+    return Slots(tables[14], tables[15], tables[16], tables[17], tables[18], tables[19])
 
 
 @inlined

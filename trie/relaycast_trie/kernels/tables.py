@@ -7,7 +7,7 @@ in a slot of its own: its hash, or its encoding when that is shorter than 32 byt
 INVARIANT: a slot that a reachable node names is never changed, unless its state says that it is fresh.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +63,39 @@ class Branches(NamedTuple):
 
     row: npt.NDArray[np.int32]
     ref: Bytes
+
+
+Tables = tuple[Any, ...]
+"""Entries and branches and what else belongs to them, without names: whoever calls a kernel from Python hands tuples
+over, since numba looks at named ones with Python code, 8 us a call."""
+
+
+def flat(entries: Entries, branches: Branches) -> Tables:
+    """Return the tables as kernels take them."""
+    return (*entries.key, *entries.value, *entries[2:], *branches)
+
+
+@inlined
+def column_in(column: Tables) -> Column:
+    """Return a column that was handed over."""
+    return Column(column[0], column[1], column[2], column[3])
+
+
+@inlined
+def entries_in(tables: Tables) -> Entries:
+    """Return the entries that were handed over.
+
+    INVARIANT: only kernels that count no references take tables apart. Another one would give back what it never took.
+    """
+    key = Column(tables[0], tables[1], tables[2], tables[3])
+    value = Column(tables[4], tables[5], tables[6], tables[7])
+    return Entries(key, value, tables[8], tables[9], tables[10], tables[11])
+
+
+@inlined
+def branches_in(tables: Tables) -> Branches:
+    """Return the branches that were handed over."""
+    return Branches(tables[12], tables[13])
 
 
 @inlined

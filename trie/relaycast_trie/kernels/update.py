@@ -8,7 +8,7 @@ and goes on from there.
 import numpy as np
 
 from relaycast_trie.kernels.get import GROUP, same_string, scout
-from relaycast_trie.kernels.memory import Int32s, Int64s, inlined, int64, kernel, lowest_bit
+from relaycast_trie.kernels.memory import Int64s, inlined, int64, kernel, lowest_bit
 from relaycast_trie.kernels.slots import (
     FREE_BRANCHES,
     FREE_ENTRIES,
@@ -25,6 +25,7 @@ from relaycast_trie.kernels.slots import (
     fresh_entry,
     new_branch,
     new_entry,
+    slots_in,
     store_string,
 )
 from relaycast_trie.kernels.tables import (
@@ -33,16 +34,18 @@ from relaycast_trie.kernels.tables import (
     FRESH,
     NO_START,
     SAMPLE,
-    SIZE,
     STALE,
     STALE_WAYS,
     START,
-    STATE,
     VALUED,
     WAYS,
     Branches,
     Column,
     Entries,
+    Tables,
+    branches_in,
+    column_in,
+    entries_in,
     nibble,
     place,
     shared_nibbles,
@@ -210,7 +213,7 @@ def _split(
 
 
 @kernel
-def put_entries(
+def _put(
     entries: Entries,
     branches: Branches,
     slots: Slots,
@@ -221,7 +224,7 @@ def put_entries(
     external_from: int,
     path: Int64s,
 ) -> int:
-    """Put the keys ``first`` to ``count``; return the number of the first not put for lack of room, or ``count``."""
+    """Put keys into the trie whose root the counters hold."""
     for i in range(first, count):
         if (i - first) % GROUP == 0:
             scout(entries, branches, int64(slots.counters[ROOT]), keys, i, min(i + GROUP, count), path)
@@ -258,6 +261,33 @@ def put_entries(
 
 
 @kernel
+def put_entries(
+    tables: Tables,
+    roots: Int64s,
+    keys: Tables,
+    values: Tables,
+    first: int,
+    ends: Int64s,
+    external_from: int,
+    path: Int64s,
+) -> int:
+    """Put keys into several tries, from the number ``first`` on; return the first not put for lack of room, or the end.
+
+    The trie with the root ``roots[t]``, which is rewritten, gets the keys up to ``ends[t]`` that no trie before it got.
+    """
+    entries, branches, slots = entries_in(tables), branches_in(tables), slots_in(tables)
+    key_column, value_column = column_in(keys), column_in(values)
+    for trie in range(len(roots)):
+        if first < ends[trie]:
+            slots.counters[ROOT] = roots[trie]
+            first = _put(entries, branches, slots, key_column, value_column, first, ends[trie], external_from, path)
+            roots[trie] = slots.counters[ROOT]
+            if first < ends[trie]:
+                return first
+    return first
+
+
+@kernel
 def _collapse(
     entries: Entries, branches: Branches, slots: Slots, path: Int64s, level: int, keys: Column, at: int
 ) -> None:
@@ -284,10 +314,10 @@ def _collapse(
 
 
 @kernel
-def remove_entries(
+def _remove(
     entries: Entries, branches: Branches, slots: Slots, keys: Column, first: int, count: int, path: Int64s
 ) -> int:
-    """Remove the keys ``first`` to ``count``, those that are there; return as ``put_entries`` does."""
+    """Remove keys from the trie whose root the counters hold."""
     for i in range(first, count):
         at, size = place(keys, i)
         levels, node, shared = _descend(entries, branches, slots, keys, at, size, path)
@@ -312,59 +342,15 @@ def remove_entries(
 
 
 @kernel
-def list_stale(
-    entries: Entries,
-    branches: Branches,
-    root: int,
-    stale_entries: Int32s,
-    stale_branches: Int32s,
-    levels: Int64s,
-    result: Int64s,
-) -> None:
-    """List what is to be hashed again: entries, and branches level by level from the root down.
-
-    Level ``i`` is ``stale_branches[levels[i] : levels[i + 1]]``; ``result`` becomes the numbers of entries, of branches
-    and of levels. Each branch gets a sample that is still below it.
-    """
-    found = 0
-    if root > 0 and entries.state[root - 1] & SIZE == STALE:
-        stale_entries[0] = root - 1
-        found = 1
-    queued = 0
-    if root < 0 and branches.row[-root - 1, STATE] & SIZE == STALE:
-        stale_branches[0] = -root - 1
-        queued = 1
-    level = 0
-    levels[0] = 0
-    done = 0
-    while done < queued:
-        levels[level + 1] = queued
-        level += 1
-        for i in range(done, levels[level]):
-            branch = int64(stale_branches[i])
-            valued = int64(branches.row[branch, VALUED]) - 1
-            if valued >= 0 and entries.state[valued] & SIZE == STALE:
-                stale_entries[found] = valued
-                found += 1
-            ways = int64(branches.row[branch, STALE_WAYS])
-            branches.row[branch, STALE_WAYS] = 0
-            while ways:
-                node = int64(branches.row[branch, lowest_bit(ways)])
-                ways &= ways - 1
-                if node == 0:
-                    continue
-                if node > 0:
-                    if entries.state[node - 1] & SIZE == STALE:
-                        stale_entries[found] = node - 1
-                        found += 1
-                elif branches.row[-node - 1, STATE] & SIZE == STALE:
-                    stale_branches[queued] = -node - 1
-                    queued += 1
-        done = levels[level]
-    for i in range(queued - 1, -1, -1):
-        branch = int64(stale_branches[i])
-        node = int64(branches.row[branch, VALUED])
-        if node == 0:
-            node = int64(branches.row[branch, lowest_bit(int64(branches.row[branch, WAYS]))])
-        branches.row[branch, SAMPLE] = node - 1 if node > 0 else branches.row[-node - 1, SAMPLE]
-    result[0], result[1], result[2] = found, queued, level
+def remove_entries(tables: Tables, roots: Int64s, keys: Tables, first: int, ends: Int64s, path: Int64s) -> int:
+    """Remove from several tries the keys that are there; shares, room and answer are those of ``put_entries``."""
+    entries, branches, slots = entries_in(tables), branches_in(tables), slots_in(tables)
+    key_column = column_in(keys)
+    for trie in range(len(roots)):
+        if first < ends[trie]:
+            slots.counters[ROOT] = roots[trie]
+            first = _remove(entries, branches, slots, key_column, first, ends[trie], path)
+            roots[trie] = slots.counters[ROOT]
+            if first < ends[trie]:
+                return first
+    return first

@@ -1,0 +1,226 @@
+"""A state on array tries holds what it holds on plain ones: roots, proofs of every block kept, and all nodes."""
+
+import pickle
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from relaycast_pallets import State, StateDiscarded
+from relaycast_pallets import engine_choice as choice_module
+from relaycast_pallets.engine_choice import EngineChoice
+from relaycast_pallets.state_tries import ArrayTries, PlainTries
+from relaycast_trie import ChildInfo, StateVersion, blake2_256
+from strategies import STOCK, Changes, Pairs, changes, pairs, state_versions
+
+NAMES = [ChildInfo(b"one"), ChildInfo(b"two"), ChildInfo(b"three")]
+QUESTIONS = STOCK[::9]
+
+blocks = st.lists(
+    st.tuples(
+        st.dictionaries(st.sampled_from([None, *NAMES]), changes, max_size=4),
+        st.dictionaries(st.sampled_from([None, *NAMES]), changes, max_size=2),
+        st.sampled_from([None, None, None, *StateVersion]),
+        st.sampled_from(["go on", "go on", "look", "pickle", "empty a child"]),
+    ),
+    max_size=8,
+)
+Block = tuple[dict[ChildInfo | None, Changes], dict[ChildInfo | None, Changes], StateVersion | None, str]
+
+
+class Undone(Exception):
+    """Something goes wrong inside a transaction."""
+
+
+def write(state: State, changed: dict[ChildInfo | None, Changes]) -> None:
+    for name, some in changed.items():
+        storage = state.top if name is None else state.child(name)
+        for key, value in some:
+            if value is None:
+                storage.kill(key)
+            else:
+                storage.put(key, value)
+
+
+def undo(state: State, changed: dict[ChildInfo | None, Changes]) -> None:
+    """Write inside a transaction that fails."""
+    with state.transaction():
+        write(state, changed)
+        raise Undone
+
+
+def step(state: State, block: Block) -> State:
+    """Let a block pass; the state goes on in what is returned."""
+    wanted, undone, version, deed = block
+    if version is not None:
+        state.migrate(version)
+    with pytest.raises(Undone):
+        undo(state, undone)
+    write(state, wanted)
+    if deed == "empty a child":
+        state.child(NAMES[0]).clear_prefix(b"")
+    state.commit()
+    if deed == "look":
+        len(state.db)
+    return pickle.loads(pickle.dumps(state)) if deed == "pickle" else state
+
+
+def answers(state: State, roots: list[bytes]) -> Iterator[object]:
+    """Yield what can be asked of a state: is each root kept, and which nodes prove some keys under it."""
+    for root in roots:
+        try:
+            yield state.prove_read(root, QUESTIONS).nodes
+            yield [state.prove_child_read(root, name, QUESTIONS).nodes for name in NAMES]
+        except StateDiscarded:
+            yield "discarded"
+
+
+def nodes(state: State) -> dict[bytes, bytes | None]:
+    """Return the database as whoever looks sees it."""
+    return {node_hash: state.db.get(node_hash) for node_hash in state.db}
+
+
+def counts_in_the_end(state: State) -> dict[bytes, int]:
+    """Return how often everything is used once the window is over; until then a value that moves may count twice."""
+    for _ in range(state.window):
+        state.commit()
+    return state.db.references()
+
+
+@given(pairs, pairs, blocks, state_versions, st.integers(1, 4))
+@settings(max_examples=60)
+def test_array_tries_answer_as_plain_ones_do(
+    top: Pairs, child: Pairs, session: list[Block], version: StateVersion, window: int
+) -> None:
+    plain = State(top, {NAMES[0]: child}, state_version=version, window=window, engine="plain")
+    array = State(top, {NAMES[0]: child}, state_version=version, window=window, engine="array")
+    roots = [plain.root]
+    for block in session:
+        plain, array = step(plain, block), step(array, block)
+        roots.append(plain.root)
+        assert array.root == plain.root
+        assert list(answers(array, roots)) == list(answers(plain, roots))
+    assert array.snapshot() == plain.snapshot()
+    assert nodes(array) == nodes(plain)
+    assert counts_in_the_end(array) == counts_in_the_end(plain)
+
+
+@given(pairs, blocks, st.integers(1, 4), st.lists(st.booleans(), min_size=8, max_size=8), st.booleans())
+@settings(max_examples=60)
+def test_moving_between_engines_changes_nothing(
+    top: Pairs, session: list[Block], window: int, moves: list[bool], looked: bool
+) -> None:
+    """At every block the state may go to the other engine, with older blocks, mixed versions and shown nodes."""
+    plain = State(top, window=window, engine="plain")
+    moving = State(top, window=window, engine="plain")
+    if looked:
+        assert len(moving.db) == len(plain.db)
+    db, roots = moving.db if looked else None, [plain.root]
+    for block, moves_now in zip(session, moves, strict=False):
+        plain, moving = step(plain, block), step(moving, block)
+        if moves_now:
+            tries = moving._tries
+            used = tries._used
+            tries._used = used.in_plain() if isinstance(used, ArrayTries) else tries._in_arrays(moving._contents())
+        roots.append(plain.root)
+        assert moving.root == plain.root
+        assert list(answers(moving, roots)) == list(answers(plain, roots))
+        if db is not None and block[3] != "pickle":
+            assert nodes(moving) == nodes(plain)
+        db = None if db is None else moving.db
+    assert nodes(moving) == nodes(plain)
+    assert counts_in_the_end(moving) == counts_in_the_end(plain)
+
+
+def test_a_database_once_shown_stays_the_same_object_and_full() -> None:
+    state = State({bytes([number]): bytes(40) for number in range(64)}, window=2, engine="plain")
+    db = state.db
+    state._tries._used = state._tries._in_arrays(state._contents())
+    for number in range(4):
+        state.put(bytes([number]), bytes([number]) * 40)
+        assert db.get(state.commit()) is not None
+        assert db is state.db
+    state._tries._used = state._tries._used.in_plain()
+    assert db is state.db
+
+
+def test_two_publishers_with_equal_tries_stay_provable_when_one_changes() -> None:
+    state = State(window=1, engine="array")
+    state.commit()
+    for name in NAMES[:2]:
+        state.child(name).put(b"key", bytes(40))
+    state.commit()
+    state.child(NAMES[1]).put(b"key", bytes(41))
+    root = state.commit()
+    proof = state.prove_child_read(root, NAMES[0], [b"key"])
+    assert proof.verify_child(root, NAMES[0], [b"key"])[b"key"] == bytes(40)
+
+
+def seal(state: State, *, blocks: int, changed: int) -> None:
+    for block in range(blocks):
+        for number in range(changed):
+            state.child(NAMES[0]).put(blake2_256(b"%d" % number), b"%d" % block)
+        state.commit()
+
+
+def kind(state: State) -> type:
+    return type(state._tries._used)
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the kernels count as loaded, or not: as another test of this process left it does not matter."""
+    monkeypatch.setattr(choice_module, "kernels_are_loaded", lambda: True)
+
+
+@pytest.mark.usefixtures("loaded")
+def test_a_state_that_seals_much_goes_to_arrays_and_one_that_seals_little_comes_back() -> None:
+    state, plain = State(window=4), State(window=4, engine="plain")
+    assert kind(state) is PlainTries
+    for blocks, changed, wanted in ((3, 200, ArrayTries), (400, 1, PlainTries), (3, 200, ArrayTries)):
+        for one in (state, plain):
+            seal(one, blocks=blocks, changed=changed)
+        assert kind(state) is wanted
+        assert state.root == plain.root
+        assert nodes(state) == nodes(plain)
+
+
+@pytest.mark.usefixtures("loaded")
+def test_seals_that_alternate_between_much_and_little_do_not_throw_a_state_back_and_forth() -> None:
+    state, moves = State(), 0
+    for _ in range(40):
+        before = kind(state)
+        seal(state, blocks=1, changed=120)
+        seal(state, blocks=1, changed=1)
+        moves += kind(state) is not before
+    assert moves == 1
+
+
+def test_the_compiler_is_waited_for_when_work_as_long_as_that_has_been_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice_module, "kernels_are_loaded", lambda: False)
+    choice, sealed = EngineChoice("auto"), 0
+    while not (choice.is_restless(in_arrays=False) and choice.moves(1_000)):
+        choice.note(10, 100, in_arrays=False)
+        sealed += 1
+    assert 100 < sealed < 1_000
+    assert not choice.loads_in_arrays(10_000)
+    assert choice.loads_in_arrays(1_000_000)
+
+
+@pytest.mark.parametrize("engine", ["plain", "array"])
+def test_a_forced_engine_stays(engine: "str") -> None:
+    state = State({b"key": b"value"}, engine=engine)  # type: ignore[arg-type]
+    wanted = ArrayTries if engine == "array" else PlainTries
+    assert kind(state) is wanted
+    seal(state, blocks=30, changed=40)
+    seal(state, blocks=300, changed=1)
+    assert kind(state) is wanted
+    thawed = pickle.loads(pickle.dumps(state))
+    seal(thawed, blocks=1, changed=2)
+    assert kind(thawed) is wanted
+
+
+def test_what_is_no_engine_is_refused() -> None:
+    with pytest.raises(ValueError, match="auto, plain, array"):
+        State(engine="fast")  # type: ignore[arg-type]

@@ -1,0 +1,114 @@
+"""Many tries in one set of tables: the roots, nodes and proofs of as many plain tries over one database."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from relaycast_trie import ArrayTrie, MemoryDB, StateVersion, StorageProof, TrieDBMut, blake2_256
+from relaycast_trie.array_forest import ArrayForest
+from strategies import STOCK, Changes, Pairs, changes, keys, pairs, state_versions
+
+QUESTIONS = STOCK[::7]
+blocks = st.lists(st.tuples(st.dictionaries(st.integers(0, 2), changes), state_versions), max_size=6)
+Block = tuple[dict[int, Changes], StateVersion]
+
+
+def plain_block(tries: list[TrieDBMut], block: Block) -> None:
+    changed, version = block
+    for trie, some in changed.items():
+        tries[trie].state_version = version
+        for key, value in dict(some).items():
+            if value is None:
+                tries[trie].remove(key)
+            else:
+                tries[trie].insert(key, value)
+        tries[trie].commit()
+
+
+@given(blocks, st.integers(1, 3))
+@settings(max_examples=80)
+def test_a_database_that_is_told_holds_what_that_of_plain_tries_does(session: list[Block], window: int) -> None:
+    """A forest tells node by node what comes and what goes; whoever asks late gets everything at once."""
+    forest, told, plain = ArrayForest(window=window), MemoryDB(), MemoryDB()
+    tries = [TrieDBMut(plain) for _ in range(3)]
+    for _ in tries:
+        forest.add()
+    for block in session:
+        forest.state_version = block[1]
+        told.emplace_all(*forest.seal({trie: dict(some) for trie, some in block[0].items()}, told=True))
+        told.remove_all(forest.close(told=True))
+        plain_block(tries, block)
+        assert [forest.root(trie) for trie in range(3)] == [trie.root for trie in tries]
+        assert all(blake2_256(told.get(node_hash) or b"") == node_hash for node_hash in told)
+        assert Counter(forest.hashed()[0]) == told.references()
+        for trie in tries:
+            assert forest.prove(trie.root, QUESTIONS) == StorageProof.generate(plain, trie.root, QUESTIONS)
+            assert [forest.get(trie.root, key) for key in QUESTIONS] == [trie.get(key) for key in QUESTIONS]
+    for _ in range(window):
+        told.remove_all(forest.close(told=True))
+    assert told.references() == plain.references()
+
+
+@given(st.lists(changes, min_size=1, max_size=6), st.integers(1, 3))
+def test_the_last_roots_can_be_read_and_no_others(session: list[Changes], window: int) -> None:
+    forest, db = ArrayForest(window=window), MemoryDB()
+    trie, roots = TrieDBMut(db), []
+    number = forest.add()
+    for changed in session:
+        forest.seal({number: dict(changed)}, told=False)
+        forest.close(told=False)
+        for key, value in dict(changed).items():
+            if value is None:
+                trie.remove(key)
+            else:
+                trie.insert(key, value)
+        roots.append(trie.commit(prune=False))
+    for root in roots[-window:]:
+        assert forest.prove(root, QUESTIONS) == StorageProof.generate(db, root, QUESTIONS)
+    for root in set(roots) - set(roots[-window:]) - {db.null_hash}:
+        assert root not in forest
+        with pytest.raises(KeyError):
+            forest.prove(root, QUESTIONS)
+
+
+@given(pairs, st.lists(st.lists(keys, max_size=5), max_size=6), state_versions)
+def test_many_proofs_in_one_call_are_those_made_one_by_one(
+    held: Pairs, wanted: list[list[bytes]], version: StateVersion
+) -> None:
+    trie = ArrayTrie.from_pairs(held, state_version=version)
+    ends = np.cumsum([0, *map(len, wanted)])
+    made = trie.prove_many([key for some in wanted for key in some], ends)
+    assert made.proofs() == [trie.prove(some) for some in wanted]
+    assert made.ends[0] == 0
+    assert made.offsets[made.ends[-1]] == len(made.data)
+
+
+def test_many_proofs_can_be_those_of_an_older_version() -> None:
+    trie = ArrayTrie.from_pairs({key: key * 20 for key in STOCK}, window=2)
+    old = trie.commit()
+    before = trie.prove(STOCK[:9])
+    trie.update(STOCK[:5], [b"new"] * 5)
+    assert trie.prove_many(STOCK[:9], np.array([0, 9]), at=old).proofs() == [before]
+    assert trie.prove_many(STOCK[:9], np.array([0, 9])).proofs() != [before]
+
+
+@pytest.mark.parametrize("ends", [[], [1, 2], [0, 1], [0, 2, 1, 2], [[0, 2]]])
+def test_ends_that_do_not_fit_the_keys_are_refused(ends: list[int]) -> None:
+    with pytest.raises(ValueError, match="ends of keys ascend from 0 to 2"):
+        ArrayTrie.from_pairs({b"a": b"1"}).prove_many([b"a", b"b"], np.array(ends, np.int64))
+
+
+@pytest.mark.parametrize("window", [0, 3])
+def test_values_that_are_rewritten_for_ever_do_not_fill_the_memory(window: int) -> None:
+    """Values of several sizes lie one behind the other; those that nobody reads make room when it runs out."""
+    trie = ArrayTrie.from_pairs({b"%d" % n: bytes(n % 50) for n in range(300)}, window=window)
+    sizes = []
+    for block in range(120):
+        trie.update([b"%d" % n for n in range(300)], [bytes([block]) * ((n + block) % 50) for n in range(300)])
+        trie.commit()
+        sizes.append(trie.memory_bytes)
+    assert max(sizes[60:]) < 1.5 * max(sizes[10:60])
+    assert trie.items() == sorted((b"%d" % n, bytes([119]) * ((n + 119) % 50)) for n in range(300))

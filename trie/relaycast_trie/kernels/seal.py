@@ -1,0 +1,278 @@
+"""Hashing again what has changed, and telling a database of hashed nodes what that brings it and what it may drop."""
+
+import numpy as np
+
+from relaycast_trie.kernels.blake2b import Lanes, new_lanes
+from relaycast_trie.kernels.encode import (
+    BATCH_BYTES,
+    BRANCH_BYTES,
+    Batch,
+    new_batch,
+    refer_to_level,
+    refer_to_some,
+)
+from relaycast_trie.kernels.get import VALUE, write_nodes
+from relaycast_trie.kernels.memory import (
+    Bytes,
+    Int32s,
+    Int64s,
+    allocating_kernel,
+    copy,
+    copy32,
+    int64,
+    kernel,
+    lowest_bit,
+)
+from relaycast_trie.kernels.slots import (
+    FREE_ENTRIES,
+    PENDING_ENTRIES,
+    RETIRED_BRANCHES,
+    RETIRED_ENTRIES,
+    SLOTS,
+    STALE_BRANCHES,
+    STALE_ENTRIES,
+    Slots,
+    slots_in,
+)
+from relaycast_trie.kernels.tables import (
+    DEPTH,
+    EXTERNAL,
+    NO_START,
+    REF,
+    SAMPLE,
+    SIZE,
+    STALE,
+    STALE_WAYS,
+    STATE,
+    VALUED,
+    WAYS,
+    Branches,
+    Entries,
+    Tables,
+    branches_in,
+    entries_in,
+    place,
+)
+
+
+@kernel
+def _list_stale(
+    entries: Entries,
+    branches: Branches,
+    roots: Int64s,
+    stale_entries: Int32s,
+    stale_branches: Int32s,
+    levels: Int64s,
+    result: Int64s,
+) -> None:
+    """List what is to be hashed again below ``roots``: entries, and branches level by level from the roots down.
+
+    Level ``i`` is ``stale_branches[levels[i] : levels[i + 1]]``; ``result`` becomes the numbers of entries, of branches
+    and of levels. Each branch gets a sample that is still below it.
+    """
+    found = 0
+    queued = 0
+    for trie in range(len(roots)):
+        root = int64(roots[trie])
+        if root > 0 and entries.state[root - 1] & SIZE == STALE:
+            stale_entries[found] = root - 1
+            found += 1
+        if root < 0 and branches.row[-root - 1, STATE] & SIZE == STALE:
+            stale_branches[queued] = -root - 1
+            queued += 1
+    level = 0
+    levels[0] = 0
+    done = 0
+    while done < queued:
+        levels[level + 1] = queued
+        level += 1
+        for i in range(done, levels[level]):
+            branch = int64(stale_branches[i])
+            valued = int64(branches.row[branch, VALUED]) - 1
+            if valued >= 0 and entries.state[valued] & SIZE == STALE:
+                stale_entries[found] = valued
+                found += 1
+            ways = int64(branches.row[branch, STALE_WAYS])
+            branches.row[branch, STALE_WAYS] = 0
+            while ways:
+                node = int64(branches.row[branch, lowest_bit(ways)])
+                ways &= ways - 1
+                if node == 0:
+                    continue
+                if node > 0:
+                    if entries.state[node - 1] & SIZE == STALE:
+                        stale_entries[found] = node - 1
+                        found += 1
+                elif branches.row[-node - 1, STATE] & SIZE == STALE:
+                    stale_branches[queued] = -node - 1
+                    queued += 1
+        done = levels[level]
+    for i in range(queued - 1, -1, -1):
+        branch = int64(stale_branches[i])
+        node = int64(branches.row[branch, VALUED])
+        if node == 0:
+            node = int64(branches.row[branch, lowest_bit(int64(branches.row[branch, WAYS]))])
+        branches.row[branch, SAMPLE] = node - 1 if node > 0 else branches.row[-node - 1, SAMPLE]
+    result[0], result[1], result[2] = found, queued, level
+
+
+@kernel
+def _free_pending(slots: Slots) -> None:
+    counters = slots.counters
+    for i in range(counters[PENDING_ENTRIES]):
+        slots.free_entries[counters[FREE_ENTRIES] + i] = slots.pending_entries[i]
+    counters[FREE_ENTRIES] += counters[PENDING_ENTRIES]
+    counters[PENDING_ENTRIES] = counters[STALE_ENTRIES] = counters[STALE_BRANCHES] = 0
+
+
+@kernel
+def _refer_to_stale(
+    tables: Tables,
+    roots: Int64s,
+    stale_entries: Int32s,
+    stale_branches: Int32s,
+    levels: Int64s,
+    found: Int64s,
+    longest: int,
+    flags: int,
+    batch: Batch,
+    lanes: Lanes,
+) -> None:
+    entries, branches, slots = entries_in(tables), branches_in(tables), slots_in(tables)
+    _list_stale(entries, branches, roots, stale_entries, stale_branches, levels, found)
+    if found[0]:
+        refer_to_some(entries, stale_entries, found[0], -1, longest, flags, batch, lanes)
+    for level in range(found[2] - 1, -1, -1):
+        refer_to_level(
+            entries, branches, stale_branches, levels[level], levels[level + 1], longest, flags, batch, lanes
+        )
+    _free_pending(slots)
+
+
+@allocating_kernel
+def settle(tables: Tables, roots: Int64s, longest_key: int, longest: int, flags: int) -> tuple[Int32s, Int32s]:
+    """Compute all references that are stale below ``roots``; return the entries and the branches that were.
+
+    ``longest`` bounds the bytes of a node; ``flags`` are added to the states.
+    """
+    counters = tables[SLOTS]
+    stale_entries = np.empty(counters[STALE_ENTRIES], np.int32)
+    stale_branches = np.empty(counters[STALE_BRANCHES], np.int32)
+    levels = np.empty(2 * longest_key + 4, np.int64)
+    found = np.empty(3, np.int64)
+    batch = new_batch(max(BATCH_BYTES, longest))
+    _refer_to_stale(tables, roots, stale_entries, stale_branches, levels, found, longest, flags, batch, new_lanes())
+    return stale_entries[: found[0]], stale_branches[: found[1]]
+
+
+@allocating_kernel
+def take_retired(counters: Int64s, entries: Int32s, branches: Int32s) -> tuple[Int32s, Int32s]:
+    """Return the slots that no newer version reads, out of their lists, and empty these."""
+    old_entries = entries[: counters[RETIRED_ENTRIES]].copy()
+    old_branches = branches[: counters[RETIRED_BRANCHES]].copy()
+    counters[RETIRED_ENTRIES] = counters[RETIRED_BRANCHES] = 0
+    return old_entries, old_branches
+
+
+@kernel
+def _list_hashed(tables: Tables, some_entries: Int32s, some_branches: Int32s, nodes: Int64s, result: Int64s) -> None:
+    """List, as ``write_nodes`` takes them, the nodes and external values that stand under a hash of their own.
+
+    ``nodes`` has room for two numbers an entry and one a branch; ``result`` becomes how many there are, and a bound for
+    their bytes.
+    """
+    entries, branches = entries_in(tables), branches_in(tables)
+    used = 0
+    room = int64(0)
+    for i in range(len(some_entries)):
+        entry = int64(some_entries[i])
+        size = place(entries.value, entry)[1]
+        if entries.state[entry] & EXTERNAL:
+            nodes[used] = VALUE + entry
+            used += 1
+            room += size
+        if entries.start[entry] != NO_START and entries.state[entry] & SIZE == 32:
+            nodes[used] = entry + 1
+            used += 1
+            room += BRANCH_BYTES + place(entries.key, entry)[1] + size
+    for i in range(len(some_branches)):
+        branch = int64(some_branches[i])
+        if branches.row[branch, STATE] & SIZE == 32:
+            nodes[used] = -(branch + 1)
+            used += 1
+            room += BRANCH_BYTES + int64(branches.row[branch, DEPTH])
+            valued = int64(branches.row[branch, VALUED]) - 1
+            if valued >= 0:
+                room += place(entries.value, valued)[1]
+    result[0], result[1] = used, room
+
+
+@kernel
+def _copy_hashes(tables: Tables, nodes: Int64s, count: int, out: Bytes) -> None:
+    entries, branches = entries_in(tables), branches_in(tables)
+    for i in range(count):
+        node = nodes[i]
+        if node >= VALUE:
+            copy32(out, 32 * i, entries.value_hash, 32 * (node - VALUE))
+        elif node > 0:
+            copy32(out, 32 * i, entries.ref, REF * (node - 1) + 1)
+        else:
+            copy32(out, 32 * i, branches.ref, REF * (-node - 1) + 1)
+
+
+@allocating_kernel
+def hashes_of(tables: Tables, some_entries: Int32s, some_branches: Int32s) -> Bytes:
+    """Return the hashes of the nodes and external values among these that have one of their own."""
+    nodes = np.empty(2 * len(some_entries) + len(some_branches), np.int64)
+    result = np.empty(2, np.int64)
+    _list_hashed(tables, some_entries, some_branches, nodes, result)
+    hashes = np.empty(32 * result[0], np.uint8)
+    _copy_hashes(tables, nodes, result[0], hashes)
+    return hashes
+
+
+@allocating_kernel
+def hashed_nodes_of(
+    tables: Tables, some_entries: Int32s, some_branches: Int32s, longest: int
+) -> tuple[Bytes, Bytes, Int64s]:
+    """Return what ``hashes_of`` does, and the nodes and values themselves, one after another with their offsets."""
+    nodes = np.empty(2 * len(some_entries) + len(some_branches), np.int64)
+    result = np.empty(2, np.int64)
+    _list_hashed(tables, some_entries, some_branches, nodes, result)
+    used = result[0]
+    hashes = np.empty(32 * used, np.uint8)
+    _copy_hashes(tables, nodes, used, hashes)
+    data = np.empty(result[1] + longest, np.uint8)
+    offsets = np.empty(used + 1, np.int64)
+    write_nodes(tables, nodes, used, data, offsets)
+    return hashes, data[: offsets[used]], offsets
+
+
+@allocating_kernel
+def slots_in_use(next_slot: int, free: Int32s) -> Int32s:
+    """Return the slots below ``next_slot`` that are not free."""
+    used = np.ones(next_slot, np.uint8)
+    for i in range(len(free)):
+        used[free[i]] = 0
+    slots = np.empty(next_slot - len(free), np.int32)
+    at = 0
+    for slot in range(next_slot):
+        if used[slot]:
+            slots[at] = slot
+            at += 1
+    return slots
+
+
+@kernel
+def copy_references(tables: Tables, nodes: Int64s, out: Bytes) -> None:
+    """Write the slots of the references of nodes, 33 bytes each; that of the empty trie is its one byte."""
+    entries, branches = entries_in(tables), branches_in(tables)
+    for i in range(len(nodes)):
+        node = nodes[i]
+        if node > 0:
+            copy(out, REF * i, entries.ref, REF * (node - 1), REF)
+        elif node < 0:
+            copy(out, REF * i, branches.ref, REF * (-node - 1), REF)
+        else:
+            out[REF * i] = 1 << 2
+            out[REF * i + 1] = 0
