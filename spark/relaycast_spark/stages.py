@@ -1,7 +1,8 @@
 """What a replayed run holds, stage by stage: DataFrame to DataFrame, each named by what it adds.
 
-They compose with ``.transform``: ``replayed.transform(verified).transform(summary)``. The first replays segments; the
-others read its rows, here or from the Parquet files that a run keeps.
+They compose with ``.transform``: ``replayed.transform(verified).transform(summary)``. ``replayed`` replays segments;
+others read its rows, here or from the Parquet files that a run keeps. ``publications`` and ``child_roots`` need no run:
+publishers' tries follow from what is recorded alone.
 """
 
 from collections.abc import Iterator
@@ -11,7 +12,41 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from relaycast_spark import schemas
+from relaycast_spark.publications import MAX_U32, check_columns, decoded
+from relaycast_spark.publisher_replay import replay_publishers
 from relaycast_spark.replay import replay_segments
+from relaycast_trie import StateVersion
+
+
+def publications(recorded: DataFrame) -> DataFrame:
+    """Return recorded publications, keys and values as bytes or text, as ``publications.PUBLICATIONS``.
+
+    Raises ``InputColumns``; a job fails with ``RowRefused`` at a row that is no publication, which it names within its
+    batch.
+    """
+    check_columns(recorded.columns, "the publications")
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return map(decoded, batches)
+
+    return recorded.mapInArrow(read, schemas.PUBLICATIONS)
+
+
+def child_roots(
+    publications: DataFrame, *, state_version: StateVersion = StateVersion.V1, last_block: int = MAX_U32
+) -> DataFrame:
+    """Replay every publisher for itself: its child root after each block that changes it, ``PUBLISHER_ROOTS``.
+
+    Publications (``PUBLICATIONS``) take effect in their blocks, of one block in the order of the rows; expiry goes on
+    to ``last_block``. Publishers are worked on side by side, each in a stream.
+    """
+
+    def replay(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return replay_publishers(batches, state_version=state_version, last_block=last_block)
+
+    numbered = publications.withColumn("row", F.monotonically_increasing_id())
+    ordered = numbered.repartition("para_id").sortWithinPartitions("para_id", "block", "row")
+    return ordered.drop("row").mapInArrow(replay, schemas.PUBLISHER_ROOTS)
 
 
 def replayed(segments: DataFrame, *, keep_proofs: bool = False) -> DataFrame:
