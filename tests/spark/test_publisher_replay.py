@@ -81,7 +81,7 @@ def test_publishers_come_to_the_roots_of_a_relay_chain(rows_a_batch: int) -> Non
 def test_a_trie_is_what_its_entries_say() -> None:
     rows = [(2, 7, "a", b"1", 0), (2, 7, "a", b"2", 0), (2, 7, "b", b"", 3), (4, 7, "a", b"3" * 40, 0)]
     first, second, third = replayed(table(rows))
-    entries = {name: SubscribedKey.from_data(name.encode()) for name in "ab"}
+    entries = {name: bytes(SubscribedKey.from_data(name.encode())) for name in "ab"}
     a, b = PublishedEntry(b"2", 0, 2).encode(), PublishedEntry(b"", 3, 2).encode()
     later = PublishedEntry(b"3" * 40, 0, 4).encode()
     assert (first["block"], first["changed"], first["child_root"]) == (
