@@ -24,6 +24,7 @@ from relaycast_pallets.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber import SubscriberConfig
 from relaycast_pallets.subscription import SubscribedKey
 from relaycast_trie import StateVersion
+from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId
 
 
@@ -177,6 +178,7 @@ class Network:
         seed: int = 0,
         genesis: str | PathLike[str] | ChainSpec | None = None,
         broadcaster: BroadcasterConfig = POLKADOT,
+        trie_engine: Engine = "auto",
     ) -> None:
         if not 0 <= _whole_number(seed, "a seed") <= MAX_SEED:
             raise ValueError(f"a seed is a number from 0 to 2^63 - 1, got {seed}")
@@ -188,7 +190,7 @@ class Network:
         else:
             start = collator.Genesis(spec.top, spec.children, StateVersion.V0)
         self.genesis_entries = len(start.top)
-        self.chains = collator.Network(seed=seed, genesis=start, broadcaster=broadcaster)
+        self.chains = collator.Network(seed=seed, genesis=start, broadcaster=broadcaster, trie_engine=trie_engine)
         self._registered: set[int] = set()
         self._feeds: dict[Feed, Feed] = {}
 

@@ -39,6 +39,7 @@ from relaycast_collator import BlockRecord, Pace
 from relaycast_pallets.broadcaster_config import BroadcasterConfig
 from relaycast_pallets.broadcaster_events import DataPublished
 from relaycast_pallets.subscriber import SubscriberConfig
+from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId
 from relaycast_xcm.ump import Processed
 
@@ -94,7 +95,7 @@ class Simulation:
     """Their keys, by publisher, as far as somebody reads them."""
 
     @classmethod
-    def prepare(cls, scenario: Scenario) -> "Simulation":
+    def prepare(cls, scenario: Scenario, *, trie_engine: Engine = "auto") -> "Simulation":
         """Build the chains; raises ``BadInput`` when the genesis or a trace cannot be read."""
         scenario, relay = scenario.with_copies(), scenario.relaychain
         spec = None if relay.genesis is None else read_chain_spec(relay.genesis)
@@ -106,7 +107,8 @@ class Simulation:
             max_value_length=relay.max_value_bytes,
             max_total_storage_size=relay.max_total_bytes,
         )
-        simulation = cls(scenario, Network(seed=scenario.seed, genesis=spec, broadcaster=config), spec=spec)
+        network = Network(seed=scenario.seed, genesis=spec, broadcaster=config, trie_engine=trie_engine)
+        simulation = cls(scenario, network, spec=spec)
         readers = scenario.subscribers()
         for chain in [*readers, *(chain for chain in scenario.parachains if not chain.subscribe)]:
             simulation._add_parachain(chain)
@@ -326,15 +328,21 @@ class Simulation:
 
 
 def simulate(
-    scenario: Scenario, *, out: Path, progress: Progress | None = None, per_key: bool | None = None
+    scenario: Scenario,
+    *,
+    out: Path,
+    progress: Progress | None = None,
+    per_key: bool | None = None,
+    trie_engine: Engine = "auto",
 ) -> Finished:
     """Run ``scenario`` and write its files into ``out``; raises ``BadInput`` before anything is written.
 
-    ``per_key`` says whether ``keys.parquet`` is among them; unless it does, the number of its rows decides.
+    ``per_key`` says whether ``keys.parquet`` is among them; unless it does, the number of its rows decides. The bytes
+    are the same on either ``trie_engine``.
     """
     from relaycast.run_tables import RunTables  # noqa: PLC0415 - pyarrow is slow to load
 
-    simulation = Simulation.prepare(scenario)
+    simulation = Simulation.prepare(scenario, trie_engine=trie_engine)
     by_key = simulation.keep_accounts(per_key=per_key)
     run_id = simulation.run_id
     with staged(out, run_id) as folder:

@@ -31,6 +31,7 @@ from relaycast_pallets.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber import PublisherDisabled, SubscriberConfig
 from relaycast_pallets.subscription import SubscriptionHandler
 from relaycast_trie import blake2_256
+from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId, Weight
 from relaycast_xcm.ump import POLKADOT_LIMITS, UpwardLimits
 
@@ -54,6 +55,7 @@ class Network:
         window: int = 64,
         accounting: bool = False,
         accounting_by_key: bool = False,
+        trie_engine: Engine = "auto",
     ) -> None:
         if window < 2:
             raise ValueError(f"parachains build on the relay block before the newest: no window of {window} will do")
@@ -69,7 +71,9 @@ class Network:
             block_weight=block_weight,
             upward_limits=upward_limits,
             window=window,
+            trie_engine=trie_engine,
         )
+        self.trie_engine: Engine = trie_engine
         self.parachains: dict[ParaId, Parachain] = {}
         self.collators: dict[ParaId, Collator] = {}
         self.invariants = Invariants()
@@ -111,7 +115,13 @@ class Network:
         if config is None:
             config = SubscriberConfig(max_value_length=self.relay_chain.broadcaster.config.max_value_length)
         parachain = Parachain(
-            known, handler=handler, config=config, policies=policies, budget=budget, upward_limits=limits
+            known,
+            handler=handler,
+            config=config,
+            policies=policies,
+            budget=budget,
+            upward_limits=limits,
+            trie_engine=self.trie_engine,
         )
         parachain.tick = self.tick + 1
         self.parachains[known] = parachain

@@ -18,6 +18,7 @@ from relaycast_pallets.state import State
 from relaycast_pallets.subscriber import Subscriber, SubscriberConfig
 from relaycast_pallets.subscription import SubscribedKey, SubscriptionHandler, Subscriptions, TtlState
 from relaycast_trie import StorageProof, witness
+from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId, Weight
 from relaycast_xcm.ump import POLKADOT_LIMITS, UpwardLimits
 
@@ -95,11 +96,12 @@ class Parachain:
         policies: Policies | None = None,
         budget: BudgetPolicy | None = None,
         upward_limits: UpwardLimits = POLKADOT_LIMITS,
+        trie_engine: Engine = "auto",
     ) -> None:
         self.para_id = para_id
         self.kept = KeptValues()
         self.outbox = Outbox(limits=upward_limits)
-        self.state = State(window=2)
+        self.state = State(window=2, engine=trie_engine)
         self.system = System(self.state)
         self.subscriber = Subscriber(self.system, self.kept if handler is None else handler, config, policies=policies)
         self.parachain_system = ParachainSystem(para_id, self.system, self.subscriber, budget=budget)

@@ -25,6 +25,7 @@ from relaycast_pallets.well_known_keys import (
     para_head,
 )
 from relaycast_trie import ChildInfo, StateVersion, StorageProof, blake2_256
+from relaycast_trie.engine import Engine
 from relaycast_trie.scale import encode_bytes, encode_u64
 from relaycast_xcm import AllowPublishFrom, OnlyParachains, ParachainBroadcastAdapter, ParaId, Weight, XcmExecutor
 from relaycast_xcm.broadcast import BroadcastHandler
@@ -98,10 +99,13 @@ class RelayChain:
         block_weight: Weight = BLOCK_WEIGHT,
         upward_limits: UpwardLimits = POLKADOT_LIMITS,
         window: int = 64,
+        trie_engine: Engine = "auto",
     ) -> None:
         genesis = genesis or modelled_genesis(seed)
         children = {ChildInfo.new_default(name): pairs for name, pairs in genesis.children.items()}
-        self.state = State(genesis.top, children, state_version=genesis.state_version, window=window)
+        self.state = State(
+            genesis.top, children, state_version=genesis.state_version, window=window, engine=trie_engine
+        )
         self.genesis_root = self.state.root
         self.state.migrate(StateVersion.V1)
         self.system = System(self.state, max_block=block_weight)
