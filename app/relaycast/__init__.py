@@ -8,21 +8,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from relaycast import predict
+    from relaycast import choices, predict
     from relaycast.network import Feed, Network, Publisher, Reader, Run
+    from relaycast.pytest_fixtures import PovSnapshot
 
 __version__ = "0.1.0"
 
-_FACES = ("Feed", "Network", "Publisher", "Reader", "Run")
+_MODULES = ("choices", "predict")
+_FACES = {
+    "Feed": "network",
+    "Network": "network",
+    "PovSnapshot": "pytest_fixtures",
+    "Publisher": "network",
+    "Reader": "network",
+    "Run": "network",
+}
+"""Where everything else stands."""
 
 
 def __getattr__(name: str) -> Any:
     if name in _FACES:
-        from relaycast import network  # noqa: PLC0415 - loads every room
-
-        return getattr(network, name)
-    if name == "predict":
-        return import_module("relaycast.predict")
+        return getattr(import_module(f"relaycast.{_FACES[name]}"), name)
+    if name in _MODULES:
+        return import_module(f"relaycast.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__])
 
 
@@ -30,4 +38,4 @@ def __dir__() -> list[str]:
     return __all__
 
 
-__all__ = ["Feed", "Network", "Publisher", "Reader", "Run", "__version__", "predict"]
+__all__ = ["Feed", "Network", "PovSnapshot", "Publisher", "Reader", "Run", "__version__", "choices", "predict"]

@@ -4,20 +4,34 @@ The objects here name things and keep score; what happens is the collator room's
 itself, for whoever needs more than publishing and reading.
 
 Law: what cannot be meant is a ``TypeError`` or ``ValueError`` of the very call, and leaves the network as it was.
+
+>>> net = Network(seed=7)
+>>> oracle = net.publisher(2000)
+>>> price = oracle.publish("price/dot", b"5.31")
+>>> exchange = net.subscriber(3000, keys=[price])
+>>> exchange
+<Reader 3000, 0 of 1 values there>
+>>> net.run(blocks=3)
+<Run of 3 blocks: Delivery(callbacks=1, p50_blocks=2, p99_blocks=2, max_blocks=2), <Invariants ok, ... checks>>
+>>> exchange[price]
+b'5.31'
 """
 
 import reprlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from os import PathLike, fspath
 from typing import Any
 
 import relaycast_collator as collator
 from relaycast.cards import network_card, reader_card, run_card
 from relaycast.chain_spec import ChainSpec, read_chain_spec
+from relaycast.choices import broadcaster_of, budget_of, policies_of
 from relaycast.scenario import MAX_SEED
 from relaycast.tally import Delivery, Tally
 from relaycast_pallets.broadcaster_config import POLKADOT, BroadcasterConfig
+from relaycast_pallets.parachain_system import ParachainInherentData
 from relaycast_pallets.policies import Policies
 from relaycast_pallets.published_entry import INFINITE
 from relaycast_pallets.relay_budget import BudgetPolicy
@@ -27,12 +41,18 @@ from relaycast_trie import StateVersion
 from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId
 
+Tampering = Callable[[tuple[bytes, ...]], Iterable[bytes]]
+"""What a collator that lies makes of the nodes of an honest proof."""
+
 
 @dataclass(frozen=True, slots=True)
 class Feed:
     """A key of a publisher; ``name`` is what was hashed into ``key``, where there was a name.
 
     Feeds with the same publisher and key are equal, named or not.
+
+    >>> Feed(2000, bytes(32))
+    <Feed 0x0000000000000000000000000000000000000000000000000000000000000000 of 2000>
     """
 
     publisher: int
@@ -73,6 +93,9 @@ class Publisher:
         """Send ``value`` with the parachain's next block, to expire ``ttl`` relay blocks after it is published.
 
         A ``ttl`` of 0 is for ever. ``ValueError`` when the value is longer than a message can hold.
+
+        >>> Network().publisher(2000).publish("price/dot", b"5.31", ttl=100)
+        <Feed price/dot of 2000>
         """
         return self._publish({key: value}, ttl)[0]
 
@@ -108,8 +131,9 @@ class Reader:
     Iterating goes over the feeds of which a value is there.
     """
 
-    def __init__(self, chain: collator.Parachain, feeds: Mapping[Feed, Feed]) -> None:
-        self._chain = chain
+    def __init__(self, collator_: collator.Collator, feeds: Mapping[Feed, Feed]) -> None:
+        self._collator = collator_
+        self._chain = collator_.parachain
         self._feeds = feeds
 
     @property
@@ -123,6 +147,26 @@ class Reader:
             raise TypeError(f"a reader is asked for a feed, got {_described(feed)}; publisher.feed(name) makes one")
         kept = self._chain.kept.values.get((ParaId(feed.publisher), SubscribedKey(feed.key)))
         return None if kept is None else kept[0]
+
+    def tamper(self, change: "Tampering | None") -> None:
+        """Let the parachain's collator lie: it hands over what ``change`` makes of the nodes of an honest proof.
+
+        A block that is built on such a proof panics (``Run.panics``) unless the lie changes nothing; ``None`` makes the
+        collator honest again.
+
+        >>> net = Network(seed=7)
+        >>> price = net.publisher(2000).publish("price/dot", b"5.31")
+        >>> exchange = net.subscriber(3000, keys=[price])
+        >>> exchange.tamper(lambda nodes: nodes[:-1])
+        >>> len(net.run(blocks=3).panics), exchange.get(price)
+        (3, None)
+        >>> exchange.tamper(None)
+        >>> len(net.run(blocks=1).panics), exchange[price]
+        (0, b'5.31')
+        """
+        if change is not None and not callable(change):
+            raise TypeError(f"a lie is a function of the proof's nodes, got {_described(change)}")
+        self._collator.tamper = None if change is None else partial(_handed_over, change)
 
     def __getitem__(self, feed: Feed) -> bytes:
         value = self.get(feed)
@@ -153,14 +197,21 @@ class Reader:
 class Run:
     """What some blocks came to: ``delivery`` over all subscribers, ``subscribers`` by parachain, ``invariants``."""
 
-    def __init__(self, tally: Tally, invariants: collator.Invariants, *, blocks: int) -> None:
+    def __init__(self, tally: Tally, invariants: collator.Invariants, *, blocks: int, seed: int = 0) -> None:
         self.blocks = blocks
+        self.seed = seed
         self.subscribers = tally.subscribers
         self.delivery: Delivery = tally.delivery()
         self.invariants = invariants
 
+    @property
+    def panics(self) -> list[str]:
+        """The blocks that were refused, each with its reason."""
+        return [f"{para_id}: {panic}" for para_id, it in self.subscribers.items() for panic in it.panics]
+
     def __repr__(self) -> str:
-        return f"<Run of {self.blocks} blocks: {self.delivery!r}, {self.invariants!r}>"
+        panics = f", {_counted(len(self.panics), 'panic')}" if self.panics else ""
+        return f"<Run of {self.blocks} blocks: {self.delivery!r}, {self.invariants!r}{panics}>"
 
     def _repr_html_(self) -> str:
         return run_card(self)
@@ -170,6 +221,11 @@ class Network:
     """A relay chain and parachains under one clock: the same calls under the same ``seed`` give the same bytes.
 
     ``genesis`` is a raw chain spec, or the file of one; without it the relay chain starts from a modelled state.
+    ``broadcaster`` are its limits; ``policies`` and ``budget`` those of subscribers that are not given others. All
+    three may be names (``relaycast.choices``). With ``accounting`` a run says what each byte of a proof is for.
+
+    >>> Network(seed=7, policies={"cache": "none"}, budget="floor:65536", broadcaster="rococo")
+    <relaycast.Network at block 0, 0 parachains>
     """
 
     def __init__(
@@ -177,7 +233,10 @@ class Network:
         *,
         seed: int = 0,
         genesis: str | PathLike[str] | ChainSpec | None = None,
-        broadcaster: BroadcasterConfig = POLKADOT,
+        broadcaster: BroadcasterConfig | str = POLKADOT,
+        policies: Policies | Mapping[str, str | int] | None = None,
+        budget: BudgetPolicy | str | None = None,
+        accounting: bool = False,
         trie_engine: Engine = "auto",
     ) -> None:
         if not 0 <= _whole_number(seed, "a seed") <= MAX_SEED:
@@ -190,7 +249,14 @@ class Network:
         else:
             start = collator.Genesis(spec.top, spec.children, StateVersion.V0)
         self.genesis_entries = len(start.top)
-        self.chains = collator.Network(seed=seed, genesis=start, broadcaster=broadcaster, trie_engine=trie_engine)
+        limits = broadcaster_of(broadcaster) if isinstance(broadcaster, str) else broadcaster
+        if not isinstance(limits, BroadcasterConfig):
+            raise TypeError(f"a broadcaster is a BroadcasterConfig or the name of one, got {_described(limits)}")
+        self.seed = seed
+        self._defaults = _chain_options(policies, budget, None)
+        self.chains = collator.Network(
+            seed=seed, genesis=start, broadcaster=limits, accounting=accounting, trie_engine=trie_engine
+        )
         self._registered: set[int] = set()
         self._feeds: dict[Feed, Feed] = {}
 
@@ -207,8 +273,8 @@ class Network:
         para_id: int,
         *,
         keys: Iterable[Feed],
-        policies: Policies | None = None,
-        budget: BudgetPolicy | None = None,
+        policies: Policies | Mapping[str, str | int] | None = None,
+        budget: BudgetPolicy | str | None = None,
         max_pov_bytes: int | None = None,
     ) -> Reader:
         """Let the parachain read ``keys``, of one publisher or several, beside those that it reads already.
@@ -230,7 +296,7 @@ class Network:
             if feed.key not in chain.kept.wanted.get(ParaId(feed.publisher), ()):
                 self.chains.subscribe(para_id, feed.publisher, [feed.key])
         self._feeds.update(zip(wanted, wanted, strict=True))
-        return Reader(chain, self._feeds)
+        return Reader(self.chains.collators[chain.para_id], self._feeds)
 
     def run(self, *, blocks: int) -> Run:
         """Let ``blocks`` relay blocks pass and return what they came to; a later run goes on where this one ends."""
@@ -240,7 +306,7 @@ class Network:
         for _ in range(blocks):
             for record in self.chains.step():
                 tally.add(record)
-        return Run(tally, self.chains.invariants, blocks=blocks)
+        return Run(tally, self.chains.invariants, blocks=blocks, seed=self.seed)
 
     def key_names(self) -> dict[tuple[int, bytes], str]:
         """Return the names of subscribed keys, by publisher and key, of those that have one."""
@@ -248,7 +314,7 @@ class Network:
 
     def _chain(self, para_id: int, **options: Any) -> collator.Parachain:
         known = self.chains.parachains.get(_para_id(para_id))
-        return known if known is not None else self.chains.add_parachain(para_id, **options)
+        return known if known is not None else self.chains.add_parachain(para_id, **{**self._defaults, **options})
 
     def __repr__(self) -> str:
         return f"<relaycast.Network at block {self.chains.tick}, {_counted(len(self.chains.parachains), 'parachain')}>"
@@ -269,9 +335,13 @@ def _feeds(keys: Iterable[Feed]) -> list[Feed]:
 
 
 def _chain_options(
-    policies: Policies | None, budget: BudgetPolicy | None, max_pov_bytes: int | None
-) -> dict[str, object]:
+    policies: Policies | Mapping[str, str | int] | None, budget: BudgetPolicy | str | None, max_pov_bytes: int | None
+) -> dict[str, Any]:
     """Return what is given of them, as a new parachain takes it."""
+    if isinstance(policies, Mapping):
+        policies = policies_of(policies)
+    if isinstance(budget, str):
+        budget = budget_of(budget)
     if not isinstance(policies, Policies | None):
         raise TypeError(f"policies are Policies(..), got {_described(policies)}")
     if budget is not None and not callable(getattr(budget, "share_out", None)):
@@ -280,6 +350,14 @@ def _chain_options(
         raise ValueError(f"max_pov_bytes is at least 1, got {max_pov_bytes}")
     given = {"policies": policies, "budget": budget, "max_pov_size": max_pov_bytes}
     return {name: value for name, value in given.items() if value is not None}
+
+
+def _handed_over(change: Tampering, inherent: ParachainInherentData) -> ParachainInherentData:
+    nodes = tuple(change(inherent.relay_chain_state))
+    for node in nodes:
+        if not isinstance(node, bytes):
+            raise TypeError(f"the nodes of a proof are bytes, got {_described(node)}")
+    return replace(inherent, relay_chain_state=nodes)
 
 
 def _para_id(number: int) -> ParaId:

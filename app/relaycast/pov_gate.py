@@ -13,6 +13,9 @@ from relaycast.pov_snapshot import CAUSES, PublisherSizes, ScenarioSizes, Snapsh
 from relaycast.refusal import BadInput, shown
 
 GATED = ("proof_bytes", "own_bytes")
+MAX_CAUSES = 4
+"""Of a size that moved, the largest are said; all of them are in the JSON."""
+
 PERCENTILES = ("p50", "p99", "max", "total")
 
 IN_WORDS = {
@@ -108,6 +111,20 @@ def judge(kept: Snapshot, measured: Mapping[str, ScenarioSizes], *, tolerance: f
     return verdict
 
 
+def described(verdict: Verdict) -> Iterator[str]:
+    """Say line by line what grew and what shrank, and why; nothing where nothing did."""
+    for title, figures in (("grew", verdict.grown), ("shrank", verdict.shrunk)):
+        for scenario, subscriber in dict.fromkeys((it.scenario, it.subscriber) for it in figures):
+            yield f"{title}: {scenario}, subscriber {subscriber}"
+            for it in figures:
+                if (it.scenario, it.subscriber) == (scenario, subscriber):
+                    yield f"  {it}"
+            for reason in verdict.because:
+                if (reason.scenario, reason.subscriber) == (scenario, subscriber):
+                    yield f"  {_reason(reason)}"
+    yield from verdict.notes
+
+
 def _judge_scenario(name: str, before: ScenarioSizes, after: ScenarioSizes, verdict: Verdict) -> None:
     for para_id in sorted(before.subscribers.keys() | after.subscribers.keys()):
         old, new = before.subscribers.get(para_id), after.subscribers.get(para_id)
@@ -164,3 +181,12 @@ def _by_publisher(old: SubscriberSizes, new: SubscriberSizes, names: Iterable[st
             more = getattr(after, name) - getattr(before, name)
             if more:
                 yield Cause(IN_WORDS[name].format(publisher), more)
+
+
+def _reason(it: Because) -> str:
+    what = "proofs" if it.sizes == "proof_bytes" else "own state"
+    if not it.causes:
+        return f"{what}: the same bytes by cause, in other blocks or of the parachain's other state"
+    shown = [f"{cause.more_bytes:+,} {cause.what}" for cause in it.causes[:MAX_CAUSES]]
+    more = len(it.causes) - MAX_CAUSES
+    return f"{what} of all blocks: {', '.join(shown)}{f', and {more} more' if more > 0 else ''}"

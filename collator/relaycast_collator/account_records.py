@@ -110,6 +110,12 @@ class PublisherAccount:
         """What was collected for it and left out."""
         return self.pruned_unchanged + self.pruned_cached + self.pruned_beyond_budget + self.pruned_disabled
 
+    def __repr__(self) -> str:
+        sizes = {name: getattr(self, name).node_bytes for name in IN_THE_PROOF}
+        causes = ", ".join(f"{name} {size:,}" for name, size in sizes.items() if size) or "nothing"
+        changed = f"{self.keys_changed} of {self.keys} keys changed"
+        return f"<PublisherAccount {self.publisher} {self.ending.value}: {changed}, {causes}>"
+
     def and_then(self, later: "PublisherAccount") -> "PublisherAccount":
         """Return the account of several blocks, with the keys and the ending of the last of them."""
         figures: dict[str, Any] = {name: getattr(self, name) + getattr(later, name) for name in (*TOTALS, *COUNTS)}
@@ -205,3 +211,7 @@ class BlockAccount:
     def pruned(self) -> NodeTotals:
         """What was collected beside it."""
         return sum((account.pruned for account in self.publishers), self.pruned_unsubscribed)
+
+    def __repr__(self) -> str:
+        sizes = f"{self.proof.node_bytes:,} bytes, {self.static.node_bytes:,} of them static"
+        return f"<BlockAccount of {sizes}: {', '.join(map(repr, self.publishers)) or 'no publishers'}>"

@@ -46,6 +46,10 @@ class Collation:
     inherent: ParachainInherentData
     pruning: ProofProcessingResult
 
+    def __repr__(self) -> str:
+        collected, handed_over = self.collected.proof_bytes, self.inherent.proof_bytes
+        return f"<Collation: {collected:,} bytes collected, {handed_over:,} handed over, {self.pruning!r}>"
+
 
 class Collator:
     """Builds the blocks of one parachain on the relay chain's state."""
@@ -86,3 +90,6 @@ class Collator:
         """Hand the inherent over, tampered with if this collator lies; raises ``BlockPanicked``."""
         inherent = collation.inherent if self.tamper is None else self.tamper(collation.inherent)
         return self.parachain.build_block(inherent)
+
+    def __repr__(self) -> str:
+        return f"<Collator of {self.parachain!r}{', which lies' if self.tamper is not None else ''}>"

@@ -33,6 +33,11 @@ class Delivery:
         """Relay chain blocks from publication to callback."""
         return self.delivered_at - self.published_at
 
+    def __repr__(self) -> str:
+        overtook = f", overtook {self.conflated}" if self.conflated else ""
+        key, size = self.key.hex(), len(self.entry.value)
+        return f"<Delivery 0x{key} of {self.publisher}: {size} bytes after {self.latency_blocks} blocks{overtook}>"
+
     def _repr_html_(self) -> str:
         return delivery_card(self)
 
@@ -84,6 +89,12 @@ class BlockRecord:
 
     picture: ProofPicture | None = None
     """Every node path by path, of a few blocks that the network is asked to picture."""
+
+    def __repr__(self) -> str:
+        sizes = f"proof {self.proof_bytes:,} bytes, {self.static_bytes:,} of them static, own {self.own_bytes:,}"
+        ending = "panicked" if self.panic is not None else "complete" if self.complete else "cut short"
+        block = f"{self.para_id} #{self.number} on relay block {self.relay_parent}"
+        return f"<BlockRecord {block}: {len(self.deliveries)} callbacks, {sizes}, {ending}>"
 
     def _repr_html_(self) -> str:
         return record_card(self)

@@ -33,6 +33,10 @@ class PersistedValidationData:
     relay_parent_storage_root: bytes
     max_pov_size: int = MAX_POV_BYTES
 
+    def __repr__(self) -> str:
+        root = self.relay_parent_storage_root.hex()
+        return f"<PersistedValidationData of relay block {self.relay_parent_number}, state 0x{root}>"
+
     def encode(self) -> bytes:
         """SCALE: the head as ``Vec<u8>``, then u32, H256 and u32."""
         numbers = encode_u32(self.relay_parent_number) + self.relay_parent_storage_root
@@ -52,6 +56,11 @@ class ParachainInherentData:
     def proof_bytes(self) -> int:
         """Bytes of the relay state proof's nodes."""
         return sum(map(len, self.relay_chain_state))
+
+    def __repr__(self) -> str:
+        messages = len(self.downward_messages) + len(self.horizontal_messages)
+        proof = f"{len(self.relay_chain_state)} nodes, {self.proof_bytes:,} bytes"
+        return f"<ParachainInherentData on {self.validation_data!r}: {proof}, {messages} messages>"
 
     def usage(self) -> PovUsage:
         return PovUsage(self.validation_data.max_pov_size, self.downward_messages, self.horizontal_messages)

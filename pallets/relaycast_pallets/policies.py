@@ -23,6 +23,7 @@ class OrderPolicy(Protocol):
     def arrange(self, publishers: Iterable[ParaId], seed: bytes) -> list[ParaId]: ...
 
 
+@dataclass(frozen=True, slots=True)
 class SystemFirstShuffled:
     """System parachains by number, then the others in an order that ``seed`` shuffles: nobody is first for ever."""
 
@@ -36,6 +37,7 @@ class SystemFirstShuffled:
         return blake2_256(seed + para.encode())
 
 
+@dataclass(frozen=True, slots=True)
 class SystemFirstNumeric:
     """System parachains, then the others, by number: low numbers are always first."""
 
@@ -53,6 +55,7 @@ class MeteringPolicy(Protocol):
     def cached_node(self, db_weight: DbWeight, size: int) -> Weight: ...
 
 
+@dataclass(frozen=True, slots=True)
 class EveryRead:
     """One database read and the bytes read, for nodes, values and cached nodes alike."""
 
@@ -63,6 +66,7 @@ class EveryRead:
     cached_node = relay_node
 
 
+@dataclass(frozen=True, slots=True)
 class ValuesOnly:
     """Values are charged, nodes are free: the proof grows past the budget (the draft's ``process_proof``)."""
 
@@ -87,6 +91,7 @@ class RootCommitPolicy(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
 class WhenPublisherDone:
     """A root is remembered once all its keys are dealt with; the others stay as they are."""
 
@@ -97,6 +102,7 @@ class WhenPublisherDone:
         return {**stored, **changed}
 
 
+@dataclass(frozen=True, slots=True)
 class AfterFirstKey(WhenPublisherDone):
     """The new root is remembered although keys are left: those keys are never delivered."""
 
@@ -104,6 +110,7 @@ class AfterFirstKey(WhenPublisherDone):
         return new
 
 
+@dataclass(frozen=True, slots=True)
 class ForgetUnchanged(WhenPublisherDone):
     """Only what changed in this block is remembered: an unchanged publisher is delivered again every other block."""
 
@@ -117,6 +124,7 @@ class CallbackPolicy(Protocol):
     def compared_with(self, base: Root | None) -> Root | None: ...
 
 
+@dataclass(frozen=True, slots=True)
 class ChangedKeys:
     """A key is delivered when its entry differs from the one dealt with before."""
 
@@ -124,6 +132,7 @@ class ChangedKeys:
         return base
 
 
+@dataclass(frozen=True, slots=True)
 class AllKeysOnChange:
     """Every subscribed key is delivered when anything of its publisher changed: all paths and values are read again."""
 
@@ -147,6 +156,7 @@ class StructureNodes:
         return len(node) <= self.max_node_bytes
 
 
+@dataclass(frozen=True, slots=True)
 class NoCache:
     """Nothing stays: every block with a change proves all subscribed paths again."""
 

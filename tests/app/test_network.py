@@ -12,10 +12,7 @@ import relaycast as rc
 from relaycast_pallets.policies import Policies
 from relaycast_pallets.relay_budget import Remaining
 
-
-@pytest.fixture
-def net() -> rc.Network:
-    return rc.Network(seed=7)
+pytestmark = pytest.mark.relaycast(seed=7)
 
 
 def test_the_first_example_of_the_product_page_holds(net: rc.Network) -> None:

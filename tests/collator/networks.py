@@ -1,6 +1,7 @@
 """Networks for tests: a publisher and a subscriber unless told otherwise, and a run boiled down to one hash."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import astuple
 
 from relaycast_collator import BlockRecord, Delivery, Network
 from relaycast_pallets.relay_budget import Remaining
@@ -95,6 +96,6 @@ def fingerprint(seed: int, ticks: int = 12) -> str:
         records = net.step()
         heads = [parachain.head for parachain in net.parachains.values()]
         seen = blake2_256(seen + repr((net.relay_chain.head.header, net.relay_chain.head.events)).encode())
-        seen = blake2_256(seen + repr((heads, records)).encode())
+        seen = blake2_256(seen + repr((heads, [astuple(record) for record in records])).encode())
     assert net.invariants.ok, net.invariants.violations
     return seen.hex()

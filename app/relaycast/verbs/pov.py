@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from relaycast.outcome import Outcome
-    from relaycast.pov_gate import Because, Verdict
+    from relaycast.pov_gate import Verdict
     from relaycast.pov_snapshot import ScenarioSizes, Snapshot
     from relaycast.run import Progress
     from relaycast.scenario import Scenario
@@ -27,8 +27,6 @@ Scenarios = Annotated[str, Parameter(help="scenario files or presets; without an
 Kept = Annotated[Path, Parameter(name="--out", help="the kept file, to be written or compared with")]
 Check = Annotated[bool, Parameter(name="--check", help="compare with the kept file; exit code 1 when a size grew")]
 Tolerance = Annotated[str, Parameter(name="--tolerance", help="by how much a size may grow with --check")]
-
-MAX_CAUSES = 4
 
 
 @app.command
@@ -147,23 +145,15 @@ def _print(
     check: bool,
     broken: list[str],
 ) -> None:
+    from relaycast.pov_gate import described  # noqa: PLC0415
     from relaycast.terminal import console  # noqa: PLC0415
 
     out = console()
     for line in broken:
         out.print(f"violated: {line}", style="red", markup=False)
-    for title, figures, style in (("grew", verdict.grown, "red"), ("shrank", verdict.shrunk, "green")):
-        places = dict.fromkeys((it.scenario, it.subscriber) for it in figures)
-        for scenario, subscriber in places:
-            out.print(f"{title}: {scenario}, subscriber {subscriber}", style=style, markup=False)
-            for it in figures:
-                if (it.scenario, it.subscriber) == (scenario, subscriber):
-                    out.print(f"  {it}", markup=False)
-            for reason in verdict.because:
-                if (reason.scenario, reason.subscriber) == (scenario, subscriber):
-                    out.print(f"  {_reason(reason)}", markup=False, soft_wrap=True)
-    for note in verdict.notes:
-        out.print(note, markup=False)
+    for line in described(verdict):
+        style = "red" if line.startswith("grew") else "green" if line.startswith("shrank") else ""
+        out.print(line, style=style, markup=False, soft_wrap=True)
     if check:
         _print_verdict(out, verdict, measured, file)
     else:
@@ -183,15 +173,6 @@ def _print_verdict(out: "Console", verdict: "Verdict", measured: "dict[str, Scen
     else:
         out.print(f"{sizes}: {len(verdict.grown)} {limit}", style="red", markup=False)
         out.print("if that is meant, keep it: the same command without --check", markup=False)
-
-
-def _reason(it: "Because") -> str:
-    what = "proofs" if it.sizes == "proof_bytes" else "own state"
-    if not it.causes:
-        return f"{what}: the same bytes by cause, in other blocks or of the parachain's other state"
-    shown = [f"{cause.more_bytes:+,} {cause.what}" for cause in it.causes[:MAX_CAUSES]]
-    more = len(it.causes) - MAX_CAUSES
-    return f"{what} of all blocks: {', '.join(shown)}{f', and {more} more' if more > 0 else ''}"
 
 
 def _percent(part: float) -> str:
