@@ -57,8 +57,8 @@ def band_chart(bands: Sequence[Band], *, unit: str, x_name: str, label: str, top
             under = [_point(x, lowest, low, high, top) for x, lowest, _, _ in reversed(band.points)]
             area = " ".join([*over, *under])
             parts.append(f'<polygon points="{area}" style="fill:{colour}" fill-opacity=".22">{title}</polygon>')
-        path = [_point(x, middle, low, high, top) for x, _, middle, _ in band.points]
-        if len(path) == 1:
+        path = _line(band, low, high, top)
+        if len(band.points) == 1:
             x, y = path[0].split(",")
             parts.append(f'<circle cx="{x}" cy="{y}" r="3" style="fill:{colour}">{title}</circle>')
         line = f'points="{" ".join(path)}" fill="none" style="stroke:{colour}" stroke-width="1.8"'
@@ -165,6 +165,17 @@ def nice_ceiling(value: int) -> int:
         power *= 10
 
 
+def round_ticks(low: int, high: int) -> list[int]:
+    """Return both ends and, between them, multiples of a round number: at most ten, none close to an end."""
+    power = 1
+    while True:
+        for step in (power, 2 * power, 5 * power):
+            if (high - low) / step <= 8:
+                inner = range(-(-low // step) * step, high + 1, step)
+                return [low, *(tick for tick in inner if min(tick - low, high - tick) * 2 > step), *{high} - {low}]
+        power *= 10
+
+
 def _slices(points: Sequence[tuple[int, int]], columns: int) -> list[Sequence[tuple[int, int]]]:
     """Return the points in ``columns`` parts, no part empty."""
     step = len(points) / max(1, columns)
@@ -181,6 +192,18 @@ def _steps(edges: Sequence[float], heights: Sequence[int], top: int) -> list[str
         else:
             corners += [f"{edges[index]:.1f},{y}", f"{edges[index + 1]:.1f},{y}"]
     return corners
+
+
+def _line(band: Band, low: int, high: int, top: int) -> list[str]:
+    """Return the corners of the middle: steps, for nothing lies between two blocks, where there is room for them."""
+    path: list[str] = []
+    before: int | None = None
+    for x, _, middle, _ in band.points:
+        if before is not None and before != middle and len(band.points) < MAX_COLUMNS:
+            path.append(_point(x, before, low, high, top))
+        path.append(_point(x, middle, low, high, top))
+        before = middle
+    return path
 
 
 def _point(x: int, y: int, low: int, high: int, top: int) -> str:
@@ -208,7 +231,7 @@ def _frame(top: int, unit: str) -> str:
 def _x_axis(low: int, high: int, name: str, *, last: int | None = None) -> str:
     """Return the numbers below; ``last`` is where the scale ends, if not with the last number."""
     end = high if last is None else last
-    ticks = sorted({low + round((high - low) * part / 6) for part in range(7)})
+    ticks = round_ticks(low, high)
     marks = [_text(_x(tick, low, end), HEIGHT - BOTTOM + 16, f"{tick:,}", "middle") for tick in ticks]
     return "".join(marks) + _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 4, name, "middle")
 

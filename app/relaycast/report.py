@@ -7,7 +7,7 @@ import msgspec
 
 from relaycast.charts import COLOURS, Series, across, band_chart, banded, bar_chart, stacked_chart
 from relaycast.key_tally import KeyCost
-from relaycast.outcome import Outcome, Point, SubscriberOutcome, rank
+from relaycast.outcome import Outcome, Point, PublisherCost, SubscriberOutcome, rank
 from relaycast.report_pictures import block_views
 from relaycast.report_story import largest, pruned_bytes, story, title, why
 from relaycast.scenario import Scenario
@@ -33,6 +33,7 @@ MAX_LATENCIES = 40
 """Bars of latencies; more are put together."""
 
 X_NAME = "relay block"
+CHARGED = "Bytes that each pass was charged over the relay blocks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class CostBar:
 def render_report(run: Outcome, scenario: Scenario) -> str:
     """Return the page for ``run``."""
     costs = [(title(it), cost) for it in run.subscribers for cost in it.publishers]
-    views = block_views(run)
+    views, charged = block_views(run), budget_lines(run)
     return render(
         "report.html.j2",
         run=run,
@@ -63,11 +64,13 @@ def render_report(run: Outcome, scenario: Scenario) -> str:
         bars=cost_bars(run),
         legend=reader_legend(run),
         proof_chart=own_markup(proof_chart(run)),
-        budget_chart=own_markup(budget_chart(run)),
+        budget_chart=own_markup(_lines(charged, unit="bytes charged", label=CHARGED)),
+        budget_legend=_legend(list(charged), run),
         latency_chart=own_markup(latency_chart(run)),
         stack_legend=[(cause, CAUSES[cause]) for cause in STACKED],
         stacks=[(title(it), own_markup(stack(run, it))) for it in _largest(run)],
-        budgets=[(title(it), _budget_use(run.series[it.para_id])) for it in run.subscribers[:MAX_TABLE_ROWS]],
+        budgets=[(title(it), _budget_use(run.series[it.para_id]), it) for it in run.subscribers[:MAX_TABLE_ROWS]],
+        formula=_formula,
         costs=costs[:MAX_TABLE_ROWS],
         more_costs=max(0, len(costs) - MAX_TABLE_ROWS),
         most=MAX_TABLE_ROWS,
@@ -77,6 +80,8 @@ def render_report(run: Outcome, scenario: Scenario) -> str:
         more_keys=max(0, sum(map(len, run.keys.values())) - MAX_KEYS),
         has_key_bytes=any(it.proof_bytes for costs in run.keys.values() for it in costs),
         pruned=pruned_bytes,
+        has_formula=any(it.formula_bytes is not None for _, it in costs),
+        has_messages=any(it.message_bytes.max or it.waiting_bytes_max for it in run.subscribers),
         longest=max((len(points) for points in run.series.values()), default=0),
         scenario=msgspec.json.format(msgspec.json.encode(scenario), indent=2).decode(),
     )
@@ -84,9 +89,13 @@ def render_report(run: Outcome, scenario: Scenario) -> str:
 
 def reader_legend(run: Outcome) -> list[tuple[str, str]]:
     """Return the names and colours of the lines in ``proof_chart``."""
-    if len(run.subscribers) > MAX_LINES:
+    return _legend([title(it) for it in run.subscribers], run)
+
+
+def _legend(names: list[str], run: Outcome) -> list[tuple[str, str]]:
+    if len(names) > MAX_LINES:
         return [(f"all {len(run.subscribers)} readers: lowest, median and highest", COLOURS[0])]
-    return [(title(it), COLOURS[index]) for index, it in enumerate(run.subscribers)]
+    return [(name, COLOURS[index]) for index, name in enumerate(names)]
 
 
 def proof_chart(run: Outcome, *, top: int | None = None) -> str:
@@ -95,10 +104,18 @@ def proof_chart(run: Outcome, *, top: int | None = None) -> str:
     return _lines(lines, unit="proof bytes", label="Proof bytes of each subscriber over the relay blocks", top=top)
 
 
-def budget_chart(run: Outcome) -> str:
-    """Return what each reader's passes were charged of their budget over the blocks."""
+def budget_lines(run: Outcome) -> dict[str, list[tuple[int, int]]]:
+    """Return what each reader's passes were charged, and of few readers that were cut short the budgets as well.
+
+    A budget is drawn where it is within the scale of what was charged.
+    """
     lines = {title(it): [(it.block, it.metered_bytes) for it in run.series[it.para_id]] for it in run.subscribers}
-    return _lines(lines, unit="bytes charged", label="Bytes that each pass was charged over the relay blocks")
+    highest = max((charged for points in lines.values() for _, charged in points), default=0)
+    for it in run.subscribers if len(run.subscribers) <= MAX_LINES // 2 else ():
+        if it.incomplete_blocks:
+            budgets = [(point.block, min(point.budget_bytes, highest)) for point in run.series[it.para_id]]
+            lines[f"budget of {title(it)}, where it is below the highest charge"] = budgets
+    return lines
 
 
 def latency_chart(run: Outcome) -> str:
@@ -198,6 +215,15 @@ def _keys(run: Outcome) -> list[tuple[str, str, KeyCost]]:
         for cost in run.keys.get(it.para_id, [])
     ]
     return sorted(found, key=lambda item: (-item[2].proof_bytes, -item[2].callbacks))
+
+
+def _formula(cost: PublisherCost) -> str:
+    """Return what the closed form gives for a publisher, and how far the run is from it."""
+    measured = cost.proof_bytes - cost.by_cause["top"].node_bytes
+    if cost.formula_bytes is None:
+        return "-"
+    apart = f" ({measured / cost.formula_bytes - 1:+.1%})" if cost.formula_bytes else ""
+    return f"{cost.formula_bytes:,}{apart}"
 
 
 def _cards(run: Outcome) -> list[dict[str, str]]:

@@ -13,6 +13,17 @@ REASONS = {
 }
 """What bytes of pub-sub are for, as a sentence has it."""
 
+NOT_NEEDED = {
+    "unchanged": "because nothing below had moved",
+    "cached": "because the node cache has it",
+    "beyond_budget": "because the budget ended before",
+    "disabled": "because its publisher is disabled",
+}
+"""Why bytes were left out, as a sentence has it."""
+
+MAX_NAMED = 3
+"""Readers that a sentence names."""
+
 WORTH_SAYING = 0.05
 """Of a whole, the share from which a part is mentioned."""
 
@@ -56,7 +67,7 @@ def why(run: Outcome) -> str:
     if not total:
         return ""
     parts = [
-        f"{size / total:.0%} are {REASONS[cause]}"
+        f"{size / total:.0%} are {REASONS[cause]}" if size < total else f"all are {REASONS[cause]}"
         for cause, size in sorted(sums.items(), key=lambda item: -item[1])
         if size / total >= WORTH_SAYING
     ]
@@ -64,10 +75,7 @@ def why(run: Outcome) -> str:
     siblings = sum(cost.sibling_bytes for cost in worst.publishers)
     if siblings / total >= WORTH_SAYING:
         text += f" {siblings / total:.0%} are references to siblings that nobody reads: few keys in a full trie."
-    left = sum(pruned_bytes(cost) for cost in worst.publishers)
-    if left:
-        text += f" Another {left:,} bytes were collected and left out, most of them because nothing below had moved."
-    return text + _cache_sentence(worst) + _cut_sentence(worst)
+    return text + _left_out_sentence(worst) + _cache_sentence(worst) + _cut_sentence(worst) + _disabled_sentence(run)
 
 
 def largest(run: Outcome) -> SubscriberOutcome:
@@ -75,13 +83,29 @@ def largest(run: Outcome) -> SubscriberOutcome:
     return max(run.subscribers, key=lambda it: it.proof_bytes.p99)
 
 
+def _left_out_sentence(reader: SubscriberOutcome) -> str:
+    left: dict[str, int] = {}
+    for cost in reader.publishers:
+        for name, totals in cost.pruned.items():
+            left[name] = left.get(name, 0) + totals.node_bytes
+    total = sum(left.values())
+    if not total:
+        return ""
+    parts = [
+        f"{size / total:.0%} {NOT_NEEDED[name]}" if size < total else NOT_NEEDED[name]
+        for name, size in sorted(left.items(), key=lambda item: -item[1])
+        if size / total >= WORTH_SAYING
+    ]
+    return f" Another {total:,} bytes were collected and left out{'' if len(parts) == 1 else ':'} {_listed(parts)}."
+
+
 def _cache_sentence(reader: SubscriberOutcome) -> str:
-    pubsub = max(0, reader.proof_bytes.p50 - reader.static_bytes.p50)
-    if not pubsub or reader.own_bytes.p50 <= pubsub:
+    pubsub = reader.proof_bytes.total - reader.static_bytes.total
+    if pubsub <= 0 or reader.own_bytes.total <= pubsub:
         return ""
     return (
-        f" Keeping the node cache takes {reader.own_bytes.p50 / pubsub:.1f} times the bytes that pub-sub has in the "
-        "median proof: compare with --policy cache=none."
+        f" Its own state, the price of the node cache, takes {reader.own_bytes.total:,} bytes more, "
+        f"{reader.own_bytes.total / pubsub:.1f} times as many; compare with --policy cache=none shows what that saves."
     )
 
 
@@ -89,6 +113,16 @@ def _cut_sentence(reader: SubscriberOutcome) -> str:
     if not reader.incomplete_blocks:
         return ""
     return f" In {reader.incomplete_blocks:,} of {reader.blocks:,} blocks the budget ended before all was read."
+
+
+def _disabled_sentence(run: Outcome) -> str:
+    disabled = [(title(it), it.disabled_publishers) for it in run.subscribers if it.disabled_publishers]
+    if not disabled:
+        return ""
+    told = [f"{name} disabled {_listed([str(publisher) for publisher in publishers])}" for name, publishers in disabled]
+    if len(told) > MAX_NAMED:
+        told = [*told[:MAX_NAMED], f"{len(told) - MAX_NAMED} more readers did the like"]
+    return f" For a path that was too deep {_listed(told)}: nothing of theirs is read any more."
 
 
 def _listed(parts: list[str]) -> str:

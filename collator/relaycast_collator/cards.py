@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from relaycast_collator.relay_chain import RelayBlock
 
 COLOURS = {
-    "static": "#858c99",
-    "top": "#b0417f",
-    "new": "#0b6bb5",
-    "changed": "#d07a00",
-    "unseen": "#8f1d14",
-    "value": "#0c8a6a",
-    "pub-sub": "#0b6bb5",
-    "own": "#6a5acd",
+    "static": "#868d99",
+    "top": "#6a276c",
+    "new": "#0090f5",
+    "changed": "#d97700",
+    "unseen": "#910004",
+    "value": "#0e7462",
+    "pub-sub": "#0090f5",
+    "own": "#9843ba",
 }
 """Of causes, as reports have them on light ground."""
 

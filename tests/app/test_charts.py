@@ -4,7 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relaycast.charts import MAX_COLUMNS, Series, bar_chart, line_chart, nice_ceiling, thinned
+from relaycast.charts import (
+    MAX_COLUMNS,
+    Series,
+    across,
+    banded,
+    bar_chart,
+    line_chart,
+    nice_ceiling,
+    round_ticks,
+    thinned,
+)
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=3_000))
@@ -23,6 +33,38 @@ def test_a_scale_ends_close_above_the_largest_value(value: int) -> None:
     assert top >= value
     assert top % 4 == 0
     assert top <= max(4, 2 * value)
+
+
+@given(st.integers(0, 10**7), st.integers(0, 10**7))
+def test_ticks_are_few_and_hold_both_ends(low: int, length: int) -> None:
+    ticks = round_ticks(low, low + length)
+    assert ticks == sorted(set(ticks))
+    assert (ticks[0], ticks[-1]) == (low, low + length)
+    assert len(ticks) <= 10
+
+
+def test_ticks_are_round() -> None:
+    assert round_ticks(1, 60) == [1, 10, 20, 30, 40, 50, 60]
+    assert round_ticks(1, 10_000) == [1, 2_000, 4_000, 6_000, 8_000, 10_000]
+    assert round_ticks(30, 50) == [30, 35, 40, 45, 50]
+    assert round_ticks(7, 7) == [7]
+
+
+def test_lines_keep_their_height_from_block_to_block() -> None:
+    drawn = line_chart([Series("steps", [(0, 0), (1, 4)])], unit="bytes", x_name="block", label="x")
+    assert 'points="80.0,224.0 844.0,224.0 844.0,12.0"' in drawn
+
+
+def test_a_long_line_has_the_median_of_each_column_and_a_band_around_it() -> None:
+    band = banded(Series("long", [(x, x % 10) for x in range(4_000)]))
+    assert len(band.points) == MAX_COLUMNS
+    assert set(band.points) == {(x, 0, 4, 9) for x in range(0, 4_000, 10)}
+    assert banded(Series("short", [(0, 5), (1, 6)])).points == [(0, 5, 5, 5), (1, 6, 6, 6)]
+
+
+def test_many_lines_are_one_band_across_them() -> None:
+    lines = [Series(str(value), [(x, value + x) for x in range(2)]) for value in (10, 20, 30)]
+    assert across("all", lines).points == [(0, 10, 20, 30), (1, 11, 21, 31)]
 
 
 def test_a_chart_of_a_long_run_is_small() -> None:

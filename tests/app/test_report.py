@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -25,6 +26,7 @@ from relaycast.outcome import (
 )
 from relaycast.report import MAX_KEYS, render_report
 from relaycast.report_pictures import MAX_NODES, MAX_ROWS
+from relaycast.report_story import why
 from relaycast.run import Simulation
 from relaycast.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
 from relaycast.trie_view import CAUSES
@@ -292,3 +294,37 @@ def synthetic(*, blocks: int, readers: int) -> Outcome:
         series=series,
         latencies={para_id: {2: 10, 3: 5, 200: 1} for para_id in series},
     )
+
+
+def told(**changes: Any) -> str:
+    """Return why the synthetic reader's bytes were spent, with something changed about it."""
+    outcome = synthetic(blocks=20, readers=2)
+    reader = replace(outcome.subscribers[0], publishers=outcome.subscribers[0].publishers[:1])
+    return why(replace(outcome, subscribers=[replace(reader, **changes)]))
+
+
+def test_the_reasons_name_every_cause_that_matters_with_its_share() -> None:
+    (cost,) = replace(synthetic(blocks=20, readers=1).subscribers[0]).publishers[:1]
+    sums = dict.fromkeys(IN_THE_PROOF, NodeTotals())
+    some = {**sums, "changed": NodeTotals(1, 900), "value": NodeTotals(1, 90), "top": NodeTotals(1, 10)}
+    left = {**cost.pruned, "unchanged": NodeTotals(1, 750), "beyond_budget": NodeTotals(1, 250)}
+    text = told(publishers=[replace(cost, by_cause=some, sibling_bytes=400, pruned=left)])
+    assert "Of the 1,000 bytes that pub-sub put into the proofs of 3000 reader 3000, 90% are nodes that new" in text
+    assert "and 9% are values" in text
+    assert "1% are" not in text
+    assert "40% are references to siblings" in text
+    assert "1,000 bytes were collected and left out: 75% because nothing below had moved and 25% because the" in text
+    alone = {**sums, "new": NodeTotals(1, 10)}
+    assert "all are nodes where there was none before." in told(publishers=[replace(cost, by_cause=alone)])
+    assert told(publishers=[replace(cost, by_cause=sums)]) == ""
+
+
+def test_the_reasons_tell_of_budgets_disabled_publishers_and_the_price_of_the_cache() -> None:
+    plain = told(own_bytes=spread([0]))
+    assert "budget" not in plain
+    assert "disabled" not in plain
+    assert "own state" not in plain
+    assert "In 7 of 20 blocks the budget ended before all was read." in told(incomplete_blocks=7)
+    disabled = told(disabled_publishers=[2_000, 2_001])
+    assert "3000 reader 3000 disabled 2000 and 2001: nothing of theirs is read any more." in disabled
+    assert "times as many" in told(own_bytes=spread([10**7]))
