@@ -28,6 +28,9 @@ def _():
 
     A **trie** mends both. It is a tree in which the *path* from the root to a value is spelled by the key. Each node
     is hashed, and a parent contains the hashes of its children. In this chapter you build one by hand, to the byte.
+
+    (The first cell loads what the chapter works with. `rt` is relaycast's package for tries; `lesson` and
+    `trie_pictures` belong to this course, and only print tables and draw.)
     """)
     return
 
@@ -83,7 +86,7 @@ def _():
     2. the next nibble, `4`, says which way to go (the round labels);
     3. the node there says *path 6f*: that fits as well. If our path ended here, we would want the value of this node:
        that is the key `do`;
-    4. the next nibble is `6`; the leaf there says *path 7*. That is the end of our path: the value is `puppy`.
+    4. the next nibble, `6`, leads to a leaf, which says *path 7*. That is the end of our path: the value is `puppy`.
 
     There are just two kinds of nodes, plus a special one for a trie without any keys:
 
@@ -155,7 +158,8 @@ def _():
     - a longer child is named by its **hash**, Blake2b with 32 bytes.
 
     Now the branch of `do`. Its header begins with `11`: a branch that has a value itself (`10` is one that has none).
-    Two bytes, a *bitmap*, say which of the sixteen children there are: bit 6 and bit 7, in little-endian order `c0 00`.
+    Two bytes, a *bitmap*, say which of the sixteen children there are: bit 6 and bit 7 are set, which makes `c0 00`
+    when the lower byte comes first. In Polkadot it nearly always does; that is called *little-endian*.
     """)
     return
 

@@ -85,7 +85,8 @@ def _(db_v0, db_v1, pairs, root_v0, root_v1):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    Reading `do` itself costs 32 bytes more, its hash; everybody else's reading got cheaper.
+    Reading `do` itself costs 30 bytes more (a hash of 32 bytes instead of a length of two); reading anything else got
+    much cheaper.
 
     ## Where exactly the border is
 
@@ -152,9 +153,9 @@ def _():
 
     ## What a published value looks like
 
-    This course is on its way to *publishing*: parachains will write small values into tries of the relay chain for
-    others to read. What is stored there is not the bare value but an **entry**, in SCALE: the value with its length
-    in front, then a *time to live* and the number of the block that wrote it, four bytes each. The entry of the value
+    This course is on its way to *publishing*: one chain writes small values into a trie, for other chains to read
+    (chapter 4). What is stored there is not the bare value but an **entry**, in SCALE: the value with its length in
+    front, then a *time to live* and the number of the block that wrote it, four bytes each. The entry of the value
     `7.31`, written by block 100, with a time to live of 50 blocks:
     """)
     return

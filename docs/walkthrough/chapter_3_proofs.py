@@ -51,7 +51,8 @@ def _():
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    This is the trie. Yellow are the nodes that a reader of `eth` meets on the way from the root:
+    This is the trie. Yellow are the nodes that a reader of `eth` meets on the way from the root. (The paths of the
+    leaves are too long for the picture: `d5f4…, 61 long` begins with these four nibbles and has 61.)
     """)
     return
 
@@ -150,15 +151,18 @@ def _(keys, proof, root):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    The fourth row needs a word. Superfluous nodes make no proof wrong, and a tolerant reader passes over them. But
-    bytes cost, and whoever must pay for them wants to refuse what nothing needs: that is a *strict* check, and later
-    the parachain's blocks will be strict.
+    The last two rows need a word. Superfluous nodes make no proof wrong, and a tolerant reader passes over them. But
+    bytes cost, and whoever must pay for them wants to refuse what nothing needs: that is a *strict* check. The blocks
+    of chapter 5 are strict.
+
+    And a proof answers only what it was made for. Of `btc` this one says neither that it is there nor that it is not:
+    the root names a child on its path, and that child did not come.
 
     ## Proving that something is not there
 
     The name `doge` was never written. Its path leads to a place where the trie has nothing: a branch without that
     child, or a leaf that goes on with other nibbles. Showing that place proves the absence; nobody can leave a key out
-    and claim that it does not exist.
+    and claim that it does not exist. Here the root alone is enough: it has no child for the first nibble of `doge`.
     """)
     return
 
@@ -168,7 +172,10 @@ def _(db, root):
     doge = rt.blake2_256(b"doge")
     absence = rt.StorageProof.generate(db, root, [doge])
     answered = absence.verify(root, [doge], strict=True)[doge]
-    Table(("nodes", "bytes", "value of doge"), [(len(absence), absence.proof_bytes, repr(answered))])
+    Table(
+        ("path of doge", "nodes of the proof", "bytes", "value of doge"),
+        [(f"{doge.hex()[:4]}…", len(absence), absence.proof_bytes, repr(answered))],
+    )
     return
 
 
@@ -269,8 +276,9 @@ def _():
     ## All of it on one page
 
     You have now met everything that a trie consists of. Written down as Python, without any care for speed, it is
-    short: this is how relaycast's `reference` module encodes a node, and finds the nodes that a proof needs. The fast
-    engines are tested against it.
+    short: this is how relaycast's `reference` module encodes a node, and finds the nodes that a proof needs. `paths`
+    maps what is left of each key's path to its value; everything goes down by one node and calls itself. The fast
+    engines are tested against this.
     """)
     return
 

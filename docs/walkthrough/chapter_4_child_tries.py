@@ -34,13 +34,15 @@ def _():
 
 @app.cell
 def _():
-    relay = rp.State({b"block": b"100", b"slot": b"7100"})
-    system = rp.System(relay)
-    system.initialize(100)
-    broadcaster = rp.Broadcaster(system)
-    root_before = relay.commit()
-    draw_trie(relay.db, root_before)
-    return broadcaster, relay, root_before, system
+    def new_relay() -> rp.Broadcaster:
+        """Return the broadcaster of a relay chain that is at block 100."""
+        system = rp.System(rp.State({b"block": b"100", b"slot": b"7100"}))
+        system.initialize(100)
+        return rp.Broadcaster(system)
+
+    empty = new_relay().system.state
+    draw_trie(empty.db, empty.commit())
+    return (new_relay,)
 
 
 @app.cell(hide_code=True)
@@ -79,54 +81,60 @@ def _():
 
 
 @app.cell
-def _(broadcaster, message, relay):
-    executor = rx.XcmExecutor(
-        rx.AllowPublishFrom(rx.OnlyParachains()),
-        broadcast=rx.ParachainBroadcastAdapter(rx.OnlyParachains(), broadcaster),
-    )
+def _(message, new_relay):
     oracle = rx.Location.parachain(2000)
-    refused = executor.prepare_and_execute(oracle, message)
+
+    def executor_of(broadcaster: rp.Broadcaster) -> rx.XcmExecutor:
+        handler = rx.ParachainBroadcastAdapter(rx.OnlyParachains(), broadcaster)
+        return rx.XcmExecutor(rx.AllowPublishFrom(rx.OnlyParachains()), broadcast=handler)
+
+    strict = new_relay()
+    root_before = strict.system.state.commit()
+    refused = executor_of(strict).prepare_and_execute(oracle, message)
     assert isinstance(refused, rx.Incomplete)
-    unchanged = relay.commit()
+    root_after = strict.system.state.commit()
     Table(
         ("what happened", "why"),
         [
             (type(refused.error.error).__name__, str(refused.error.cause)),
-            ("the state root", f"0x{unchanged.hex()[:16]}…, as before: a refused call leaves no trace"),
+            ("the state root", "as before" if root_after == root_before else "another one"),
         ],
     )
-    return executor, oracle
+    return executor_of, oracle
 
 
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    Somebody registers it and puts down a deposit; whoever wants the relay chain to keep data has to. (Parachains
-    with an id below 2000 are *system parachains* and need not.) Now the same message, and one more, pass:
+    A refused call leaves no trace: the state root is as before. So somebody registers 2000 and puts down a deposit, as
+    everybody must who wants the relay chain to keep data. (Parachains with an id below 2000 are *system parachains*
+    and need not.) Now the same message passes, and a second one with the price of ksm; the pallet tells so in events:
     """)
     return
 
 
 @app.cell
-def _(broadcaster, executor, ksm, message, oracle, relay, root_before, system):
-    assert relay.root == root_before
-    manager = bytes(32)
-    broadcaster.balances.mint(manager, 2 * broadcaster.config.publisher_deposit)
-    broadcaster.register_publisher(rp.Origin.signed(manager), rx.ParaId(2000))
-    outcomes = [
-        executor.prepare_and_execute(oracle, message),
-        executor.prepare_and_execute(oracle, [rx.Publish(ksm, b"31.8", ttl=50)]),
-    ]
-    root = relay.commit()
-    told = [event for event in system.events if isinstance(event, rp.DataPublished)]
+def _(executor_of, ksm, message, new_relay, oracle):
+    def with_prices() -> rp.Broadcaster:
+        """Return the broadcaster of a relay chain on which 2000 is registered and has published twice."""
+        broadcaster: rp.Broadcaster = new_relay()
+        manager = bytes(32)
+        broadcaster.balances.mint(manager, 2 * broadcaster.config.publisher_deposit)
+        broadcaster.register_publisher(rp.Origin.signed(manager), rx.ParaId(2000))
+        executor = executor_of(broadcaster)
+        for sent in (message, [rx.Publish(ksm, b"31.8", ttl=50)]):
+            assert isinstance(executor.prepare_and_execute(oracle, sent), rx.Complete)
+        return broadcaster
+
+    relay = with_prices().system
+    state = relay.state
+    root = state.commit()
+    told = [event for event in relay.events if isinstance(event, rp.DataPublished)]
     Table(
-        ("outcome", "event"),
-        [
-            (type(outcome).__name__, f"DataPublished by {event.publisher}, key 0x{event.key.hex()[:8]}…")
-            for outcome, event in zip(outcomes, told, strict=True)
-        ],
+        ("event", "publisher", "key"),
+        [("DataPublished", str(event.publisher), f"0x{event.key.hex()[:8]}…") for event in told],
     )
-    return (root,)
+    return root, state, with_prices
 
 
 @app.cell(hide_code=True)
@@ -167,10 +175,10 @@ def _():
 
 
 @app.cell
-def _(place, relay):
-    child_root = relay.get(place)
+def _(place, state):
+    child_root = state.get(place)
     assert child_root is not None
-    draw_trie(relay.db, child_root)
+    draw_trie(state.db, child_root)
     return (child_root,)
 
 
@@ -184,11 +192,11 @@ def _():
 
 
 @app.cell
-def _(child, child_root, dot, relay, root):
-    both = relay.prove_child_read(root, child, [dot])
+def _(child, child_root, dot, root, state):
+    both = state.prove_child_read(root, child, [dot])
     read = both.verify_child(root, child, [dot], strict=True)[dot]
     assert read is not None
-    below = rt.StorageProof.generate(relay.db, child_root, [dot])
+    below = rt.StorageProof.generate(state.db, child_root, [dot])
     entry = rp.PublishedEntry.decode(read)
     Table(
         ("part of the proof", "nodes", "bytes"),
@@ -231,15 +239,18 @@ def _():
 
 
 @app.cell
-def _(broadcaster, child_root, ksm, place, relay, root, system):
-    assert relay.root == root
-    story = [("100", "yes", f"0x{child_root.hex()[:16]}…")]
+def _(child_root, ksm, place, with_prices):
+    aging = with_prices()
+    system = aging.system
+    system.state.commit()
+    story = [(100, True, f"0x{child_root.hex()[:16]}…")]
     for block in (149, 150):
         system.initialize(block)
-        broadcaster.on_idle(rx.Weight.MAX)
-        relay.commit()
-        there = broadcaster.storage.entry(rx.ParaId(2000), ksm) is not None
-        story.append((str(block), "yes" if there else "no", f"0x{(relay.get(place) or b'').hex()[:16]}…"))
+        aging.on_idle(rx.Weight.MAX)
+        system.state.commit()
+        root_then = system.state.get(place) or b""
+        is_there = aging.storage.entry(rx.ParaId(2000), ksm) is not None
+        story.append((block, is_there, f"0x{root_then.hex()[:16]}…"))
     Table(("block", "price/ksm is there", "root of the child trie"), story)
     return
 
@@ -249,9 +260,9 @@ def _():
     mo.md(r"""
     ## Exercise: where does 2001 publish?
 
-    You run a light client and want to watch parachain **2001**. Under which key of the top trie does the relay chain
-    keep the root of its child trie? Write the key as Python bytes (`b"..."`, with `\x..` for bytes that are no letters)
-    or put it together with `+`.
+    You write a program that watches parachain **2001** and knows nothing but the relay chain's state roots. Under which
+    key of the top trie does the relay chain keep the root of the child trie of 2001? Write the key as Python bytes
+    (`b"..."`, with `\x..` for bytes that are no letters), or put it together with `+`.
     """)
     return
 

@@ -139,8 +139,9 @@ def _(moment):
 def _():
     mo.md(r"""
     The collator first *collects* a proof of everything that 3000 subscribes to. Then it **prunes**: it runs the very
-    algorithm that the block will run, and throws away what the algorithm did not read. What is left goes to the block,
-    which runs the algorithm again to **verify**. As both are the same code, they read the same nodes.
+    algorithm that the block will run, and throws away what the algorithm did not read. What is left goes to the block
+    (in Polkadot's words, in an *inherent*), which runs the algorithm again to **verify**. As both are the same code,
+    they read the same nodes.
     """)
     return
 

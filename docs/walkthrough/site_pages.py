@@ -19,10 +19,10 @@ CHAPTERS = sorted(HERE.glob("chapter_[0-9]*.py"))
 
 HOW_TO_OPEN = """
 !!! tip "Change things while you read"
-    This page shows the chapter as it runs. To do the exercise, open it as a notebook, which needs no network:
+    This page shows the chapter as it runs. To do the exercise, [open it as a notebook](index.md):
 
     ```text
-    marimo edit docs/walkthrough/{name}.py
+    .venv/bin/marimo edit docs/walkthrough/{name}.py
     ```
 """
 
