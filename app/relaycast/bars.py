@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from relaycast_spark.progress import Progress
+from relaycast.terminal import is_hushed, shows_progress
+from relaycast_spark.progress import Progress, Unseen
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -20,8 +21,8 @@ SECONDS_A_LINE = 10.0
 @contextmanager
 def stage_progress() -> Iterator[Progress]:
     """Give what shows stages on standard error for a while."""
-    if not sys.stderr.isatty():
-        yield Lines()
+    if not shows_progress():
+        yield Unseen() if is_hushed() else Lines()
         return
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
     from rich.progress import Progress as Bars  # noqa: PLC0415

@@ -22,9 +22,11 @@ class ChainSpec:
     name: str
     top: dict[bytes, bytes]
     children: dict[bytes, dict[bytes, bytes]]
+    state_version: StateVersion = StateVersion.V0
+    """Relay chains began with version 0, and have 1 today."""
 
     def state_root(self, *, state_version: StateVersion = StateVersion.V0) -> bytes:
-        """Return the state root; relay chains began with ``V0``."""
+        """Return the state root."""
         return trie_root(self.top_with_child_roots(state_version=state_version), state_version=state_version)
 
     def top_with_child_roots(self, *, state_version: StateVersion = StateVersion.V0) -> dict[bytes, bytes]:
@@ -42,8 +44,11 @@ class ChainSpec:
 
 def read_chain_spec(file: str) -> ChainSpec:
     """Return the chain spec in ``file``, gzipped or not; raises ``BadInput`` for anything but a raw one."""
-    place = place_of(file)
-    content = read_json(file)
+    return spec_of(read_json(file), place_of(file))
+
+
+def spec_of(content: Any, place: str) -> ChainSpec:
+    """Return the chain spec that a JSON value is; ``place`` is where it comes from."""
     if not isinstance(content, dict):
         raise BadInput(place, shown(content), EXPECTED)
     genesis = content.get("genesis")

@@ -6,13 +6,15 @@ Law: what a user got wrong is one line on stderr and exit code 2, never a traceb
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 
-from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
+from cyclopts import App, CoercionError, CycloptsError, Parameter, UnknownCommandError, UnusedCliTokensError
 
 from relaycast import __version__
 from relaycast.exit_code import ExitCode
 from relaycast.inputs import STDIN
-from relaycast.refusal import BadInput, one_line, shown
+from relaycast.refusal import BadInput, nearest, one_line, shown
+from relaycast.terminal import hushed
 from relaycast_spark.exceptions import InputColumns, SparkUnavailable
 from relaycast_trie.exceptions import RelaycastError
 
@@ -39,10 +41,22 @@ VERBS = {
         "Run the headline experiments E1 to E17, or time the engines here.",
     ),
     "import": ("relaycast.verbs.import_:app", "Read real chain data and check it by its state root."),
+    "doctor": ("relaycast.verbs.doctor:doctor", "What is installed, what is slow, and how to fix it."),
+    "completion": ("relaycast.verbs.completion:completion", "Print what bash, zsh or fish need to complete verbs."),
 }
 """Where each verb stands, and its line on the help page; its module is loaded when it is called."""
 
-EPILOGUE = "Exit codes: 0 fine, 1 a check failed, 2 bad input, 3 an invariant was violated, 130 interrupted."
+KINDS: dict[object, str] = {int: "a whole number", float: "a number"}
+
+QUIET = ("-q", "--quiet")
+"""What every verb takes: nothing is printed but errors."""
+
+EPILOGUE = """\
+Every verb has --help with an example, and takes -q (--quiet): print nothing but errors. In a pipe and under NO_COLOR
+there are neither colours nor bars.
+
+Exit codes: 0 fine, 1 a check failed, 2 bad input, 3 an invariant was violated, 130 interrupted.
+"""
 
 
 def build_app(*, called: str = "") -> App:
@@ -63,10 +77,12 @@ def build_app(*, called: str = "") -> App:
 
 def execute(arguments: Sequence[str]) -> ExitCode:
     """Run one command line and return how it ended; a lone ``-`` is standard input."""
-    tokens = [STDIN if argument == "-" else argument for argument in arguments]
+    spoken = [argument for argument in arguments if argument not in QUIET]
+    tokens = [STDIN if argument == "-" else argument for argument in spoken]
     try:
-        result = build_app(called=next(iter(arguments), ""))(tokens, exit_on_error=False, print_error=False)
-        sys.stdout.flush()
+        with nullcontext() if len(spoken) == len(arguments) else hushed():
+            result = build_app(called=next(iter(spoken), ""))(tokens, exit_on_error=False, print_error=False)
+            sys.stdout.flush()
     except BrokenPipeError:
         _drop_stdout()
         return ExitCode.PIPE_CLOSED
@@ -82,11 +98,10 @@ def refusal(error: Exception) -> tuple[str, ExitCode]:
     match error:
         case CycloptsError():
             verb = " ".join(error.command_chain or ())
-            page = f"relaycast {verb}".strip()
-            said = str(error)
-            if isinstance(error, UnusedCliTokensError):
-                said = f"got {shown(next(iter(error.unused_tokens or ()), ''))} too, expected no further argument"
-            return f"{verb or 'arguments'}: {said} (see {page} --help)", ExitCode.BAD_INPUT
+            return (
+                f"{verb or 'arguments'}: {_slip(error)} (see {f'relaycast {verb}'.strip()} --help)",
+                ExitCode.BAD_INPUT,
+            )
         case SparkUnavailable() | InputColumns():
             return str(error), ExitCode.BAD_INPUT
         case RelaycastError():
@@ -99,6 +114,22 @@ def refusal(error: Exception) -> tuple[str, ExitCode]:
             return "the input: more than this machine's memory holds, expected a smaller one", ExitCode.BAD_INPUT
         case _:
             return str(error), ExitCode.BAD_INPUT
+
+
+def _slip(error: CycloptsError) -> str:
+    """Return what was wrong with a command line."""
+    match error:
+        case UnknownCommandError():
+            token = next(iter(error.unused_tokens or ()), "")
+            known = [name for name in error.app or () if name.startswith("-") == token.startswith("-")]
+            kind = "a flag" if token.startswith("-") else "a verb"
+            return f"got {shown(token)}, expected {kind}, {nearest(token, known)}"
+        case UnusedCliTokensError():
+            return f"got {shown(next(iter(error.unused_tokens or ()), ''))} too, expected no further argument"
+        case CoercionError(token=token, target_type=kind) if token is not None and kind in KINDS:
+            return f"{token.keyword or 'argument'}: got {shown(token.value)}, expected {KINDS[kind]}"
+        case _:
+            return str(error)
 
 
 def _drop_stdout() -> None:

@@ -146,15 +146,18 @@ def read_proof_nodes(file: str) -> list[bytes]:
     """Return a proof's nodes as they stand in ``file``, repetitions included.
 
     A list of hex strings, an object with such a list under ``nodes`` or ``proof`` (``state_getReadProof``; also inside
-    a JSON-RPC ``result``), or one hex string of SCALE ``Vec<Vec<u8>>``, quoted or not; ``file`` may be that string.
+    a JSON-RPC ``result``), or SCALE ``Vec<Vec<u8>>`` as bytes or one hex string, quoted or not; ``file`` may be that
+    string.
     """
     if file.startswith("0x") and not Path(file[:MAX_NAME_CHARACTERS]).exists():
-        return _scale_nodes(file, "the proof")
+        return _scale_nodes(parse_hex(file, "the proof"), "the proof")
     place = place_of(file)
     data = read_bytes(file)
     text = data.strip()
     if re.fullmatch(rb"(?:[0-9a-fA-F]{2}){2,}", text):
         raise BadInput(place, shown(text.decode("ascii")), "0x before the hex digits, or JSON")
+    if _is_binary(data):
+        return _scale_nodes(data, place)
     content: Any = text.decode("ascii", "replace") if text.startswith(b"0x") else parse_json(data, place)
     if isinstance(content, dict) and isinstance(content.get("error"), dict):
         raise BadInput(f"{place} at .error", shown(content["error"].get("message")), "an answer with a result")
@@ -170,22 +173,30 @@ def read_proof_nodes(file: str) -> list[bytes]:
             )
         content, place = content[name], f"{place} at .{name}"
     if isinstance(content, str):
-        return _scale_nodes(content, place)
+        return _scale_nodes(parse_hex(content, place), place)
     if not isinstance(content, list):
         raise BadInput(place, shown(content), 'a list of nodes ["0x..", ...]')
     return [parse_hex(node, f"{place}[{index}]") for index, node in enumerate(content)]
 
 
-def _scale_nodes(text: str, place: str) -> list[bytes]:
+def _is_binary(data: bytes) -> bool:
+    """Return whether these bytes are no text: proofs hold hashes, and those hold what no text does."""
+    try:
+        return any(sign < " " and not sign.isspace() for sign in data.decode())
+    except UnicodeDecodeError:
+        return True
+
+
+def _scale_nodes(data: bytes, place: str) -> list[bytes]:
     from relaycast_trie.exceptions import CodecError  # noqa: PLC0415
     from relaycast_trie.scale import ScaleReader  # noqa: PLC0415
 
-    reader = ScaleReader(parse_hex(text, place))
+    reader = ScaleReader(data)
     try:
         nodes = [reader.bytes_() for _ in range(reader.length())]
         reader.done()
     except CodecError as error:
-        raise BadInput(place, f"{shown(text)} ({error})", "a proof as SCALE Vec<Vec<u8>>") from None
+        raise BadInput(place, f"{shown(f'0x{data.hex()}')} ({error})", "a proof as SCALE Vec<Vec<u8>>") from None
     return nodes
 
 

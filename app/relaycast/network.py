@@ -26,10 +26,12 @@ from typing import Any
 
 import relaycast_collator as collator
 from relaycast.cards import network_card, reader_card, run_card
-from relaycast.chain_spec import ChainSpec, read_chain_spec
+from relaycast.chain_spec import ChainSpec
 from relaycast.choices import broadcaster_of, budget_of, policies_of
 from relaycast.scenario import MAX_SEED
+from relaycast.state_export import read_state
 from relaycast.tally import Delivery, Tally
+from relaycast.terminal import counted
 from relaycast_pallets.broadcaster_config import POLKADOT, BroadcasterConfig
 from relaycast_pallets.parachain_system import ParachainInherentData
 from relaycast_pallets.policies import Policies
@@ -37,7 +39,6 @@ from relaycast_pallets.published_entry import INFINITE
 from relaycast_pallets.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber import SubscriberConfig
 from relaycast_pallets.subscription import SubscribedKey
-from relaycast_trie import StateVersion
 from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId
 
@@ -122,7 +123,7 @@ class Publisher:
         return feeds
 
     def __repr__(self) -> str:
-        return f"<Publisher {self.para_id}, {_counted(len(self._chain.outbox), 'value')} waiting>"
+        return f"<Publisher {self.para_id}, {counted(len(self._chain.outbox), 'value')} waiting>"
 
 
 class Reader:
@@ -210,7 +211,7 @@ class Run:
         return [f"{para_id}: {panic}" for para_id, it in self.subscribers.items() for panic in it.panics]
 
     def __repr__(self) -> str:
-        panics = f", {_counted(len(self.panics), 'panic')}" if self.panics else ""
+        panics = f", {counted(len(self.panics), 'panic')}" if self.panics else ""
         return f"<Run of {self.blocks} blocks: {self.delivery!r}, {self.invariants!r}{panics}>"
 
     def _repr_html_(self) -> str:
@@ -220,7 +221,8 @@ class Run:
 class Network:
     """A relay chain and parachains under one clock: the same calls under the same ``seed`` give the same bytes.
 
-    ``genesis`` is a raw chain spec, or the file of one; without it the relay chain starts from a modelled state.
+    ``genesis`` is a raw chain spec, or the file of one or of an export of keys and values; without it the relay chain
+    starts from a modelled state.
     ``broadcaster`` are its limits; ``policies`` and ``budget`` those of subscribers that are not given others. All
     three may be names (``relaycast.choices``). With ``accounting`` a run says what each byte of a proof is for.
 
@@ -233,7 +235,7 @@ class Network:
         *,
         seed: int = 0,
         genesis: str | PathLike[str] | ChainSpec | None = None,
-        broadcaster: BroadcasterConfig | str = POLKADOT,
+        broadcaster: BroadcasterConfig | str = POLKADOT.name,
         policies: Policies | Mapping[str, str | int] | None = None,
         budget: BudgetPolicy | str | None = None,
         accounting: bool = False,
@@ -241,13 +243,13 @@ class Network:
     ) -> None:
         if not 0 <= _whole_number(seed, "a seed") <= MAX_SEED:
             raise ValueError(f"a seed is a number from 0 to 2^63 - 1, got {seed}")
-        spec = read_chain_spec(fspath(genesis)) if isinstance(genesis, str | PathLike) else genesis
+        spec = read_state(fspath(genesis)) if isinstance(genesis, str | PathLike) else genesis
         if not isinstance(spec, ChainSpec | None):
             raise TypeError(f"a genesis is a ChainSpec or the file of one, got {_described(spec)}")
         if spec is None:
             start = collator.modelled_genesis(seed)
         else:
-            start = collator.Genesis(spec.top, spec.children, StateVersion.V0)
+            start = collator.Genesis(spec.top, spec.children, spec.state_version)
         self.genesis_entries = len(start.top)
         limits = broadcaster_of(broadcaster) if isinstance(broadcaster, str) else broadcaster
         if not isinstance(limits, BroadcasterConfig):
@@ -317,7 +319,7 @@ class Network:
         return known if known is not None else self.chains.add_parachain(para_id, **{**self._defaults, **options})
 
     def __repr__(self) -> str:
-        return f"<relaycast.Network at block {self.chains.tick}, {_counted(len(self.chains.parachains), 'parachain')}>"
+        return f"<relaycast.Network at block {self.chains.tick}, {counted(len(self.chains.parachains), 'parachain')}>"
 
     def _repr_html_(self) -> str:
         return network_card(self)
@@ -373,7 +375,3 @@ def _whole_number(value: int, what: str) -> int:
 def _described(value: object) -> str:
     """Return ``value`` as a refusal names it: short, with its type."""
     return f"{reprlib.repr(value)} of type {type(value).__name__}"
-
-
-def _counted(count: int, thing: str) -> str:
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from relaycast import __version__
-from relaycast.chain_spec import ChainSpec, read_chain_spec
+from relaycast.chain_spec import ChainSpec
 from relaycast.event_log import EventLog
 from relaycast.message_load import Arrivals, without_folders
 from relaycast.network import Feed, Network
@@ -33,6 +33,7 @@ from relaycast.pov_snapshot import render_snapshot
 from relaycast.predict_run import with_formulas
 from relaycast.run_folder import staged
 from relaycast.scenario import Parachain, Scenario, Subscription
+from relaycast.state_export import read_state
 from relaycast.tally import SubscriberTally, Tally
 from relaycast.workload import Publication, names_of, publications, recorded_keys_of, slides, wanted, wants_change
 from relaycast_collator import BlockRecord, Pace
@@ -98,7 +99,7 @@ class Simulation:
     def prepare(cls, scenario: Scenario, *, trie_engine: Engine = "auto") -> "Simulation":
         """Build the chains; raises ``BadInput`` when the genesis or a trace cannot be read."""
         scenario, relay = scenario.with_copies(), scenario.relaychain
-        spec = None if relay.genesis is None else read_chain_spec(relay.genesis)
+        spec = None if relay.genesis is None else read_state(relay.genesis)
         config = BroadcasterConfig(
             name=scenario.name,
             source="scenario",

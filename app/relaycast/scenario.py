@@ -133,7 +133,10 @@ class RelayChain(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The relay chain: where it starts from, and its limits."""
 
     genesis: str | None = None
-    """A raw chain spec, its path relative to the scenario file; an almost empty state where it is not given."""
+    """A raw chain spec, or keys and values in JSON or Parquet; its path is relative to the scenario file.
+
+    Without it the relay chain starts from a modelled state.
+    """
 
     block_seconds: Annotated[float, Meta(gt=0, le=3600)] = 6.0
     """Seconds from one relay block to the next: 6, or 2 as proposed."""

@@ -1,7 +1,10 @@
 """The terminal: colours and tables where a person looks, plain lines in a pipe and under ``NO_COLOR``."""
 
+import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,12 +17,41 @@ WIDE = 100
 """Columns from which a table has room to breathe."""
 
 
+_HUSHED: list[bool] = []
+
+
+@contextmanager
+def hushed() -> Iterator[None]:
+    """Let nothing come to the terminal for a while but errors."""
+    _HUSHED.append(True)
+    try:
+        with Path(os.devnull).open("w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
+            yield
+    finally:
+        _HUSHED.pop()
+
+
+def is_hushed() -> bool:
+    """Return whether only errors are wanted."""
+    return bool(_HUSHED)
+
+
+def shows_progress() -> bool:
+    """Return whether somebody looks at how far work is: not in a pipe, nor where only errors are wanted."""
+    return sys.stderr.isatty() and not _HUSHED
+
+
 def console(*, stderr: bool = False) -> "Console":
     """Return a console; in a pipe it neither colours nor wraps."""
     from rich.console import Console  # noqa: PLC0415 - slow to load, and --json needs none
 
     stream = sys.stderr if stderr else sys.stdout
     return Console(file=stream, highlight=False, width=None if stream.isatty() else PIPE_WIDTH)
+
+
+def counted(count: int, thing: str) -> str:
+    """Return ``count`` with the ``thing`` that is counted, of which there may be one."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 def print_table(

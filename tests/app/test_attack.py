@@ -314,3 +314,7 @@ def test_a_flood_that_harms_others_makes_the_exit_code_one(relaycast: Command) -
 )
 def test_numbers_out_of_range_are_refused(refused: Refused, arguments: tuple[str, ...], says: str) -> None:
     assert says in refused("attack", *arguments)
+
+
+def test_a_flood_counts_its_own_blocks() -> None:
+    assert [block.block for block in spam(blocks=4, parachains=1).series] == [1, 2, 3, 4]

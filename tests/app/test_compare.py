@@ -250,3 +250,9 @@ def test_help_shows_an_example(relaycast: Command, verb: str) -> None:
     ended = relaycast(*verb.split(), "--help")
     assert ended.code == 0
     assert "Example:" in ended.out
+
+
+def test_a_reader_of_one_scenario_alone_is_shown_alone(relaycast: Command) -> None:
+    ended = relaycast("compare", "oracle", "config-sync", "--blocks", "4")
+    assert "subscriber 3001 lender, in the first alone" in ended.out
+    assert " - " not in ended.out.partition("3001")[2]

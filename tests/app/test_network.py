@@ -1,5 +1,6 @@
 """``rc.Network``: publishing and reading in a few lines of Python."""
 
+import inspect
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 import relaycast as rc
+from relaycast_pallets.broadcaster_config import POLKADOT
 from relaycast_pallets.policies import Policies
 from relaycast_pallets.relay_budget import Remaining
 
@@ -216,3 +218,8 @@ def test_neither_the_compiler_nor_arrow_is_loaded_by_a_first_run() -> None:
     environment = {"PYTHONPATH": ":".join(filter(None, sys.path))}
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
     assert ended.stdout == "[]\n"
+
+
+def test_the_signature_of_a_network_is_one_that_a_person_reads() -> None:
+    assert "WeightTable" not in str(inspect.signature(rc.Network))
+    assert rc.Network(broadcaster=POLKADOT).genesis_entries == rc.Network().genesis_entries

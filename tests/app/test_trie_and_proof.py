@@ -266,7 +266,7 @@ def test_a_proof_file_that_is_none_is_refused(refused: Refused, file: Written, c
         (["trie", "root", "f", "g"], "trie root: got 'g' too, expected no further argument"),
         (["trie", "root", "nowhere.json"], "nowhere.json: got no such file or directory, expected a file"),
         (["trie", "root", "."], ".: got a directory, expected a file"),
-        (["trie", "rot", "f"], 'trie: Unknown command "rot". Did you mean "root"?'),
+        (["trie", "rot", "f"], "trie: got 'rot', expected a verb, did you mean root?"),
         (["trie", "root", "--state-version", "2", "f"], 'trie root: Invalid value "2" for --state-version. Choose'),
         (["trie", "root", "--state-versoin", "1"], "trie root: "),
         (["proof", "verify", "--root", ROOT, "f"], 'proof verify: Command "proof verify" parameter --key requires'),
@@ -282,3 +282,28 @@ def test_a_value_of_100_megabytes_has_a_root(relaycast: Command, file: Written) 
     ended = relaycast("trie", "root", file([["0x01", f"0x{value.hex()}"]]))
     leaf = "0x2201" + blake2b(value, digest_size=32).hexdigest()
     assert ended.out == hashed(leaf) + "\n"
+
+
+def test_a_proof_is_read_as_scale_bytes_too(relaycast: Command, file: Written) -> None:
+    pairs = [["0x01", "0x02"], ["0x0102", f"0x{'ab' * 40}"]]
+    made = relaycast("proof", "make", "--key", "0x0102", file(pairs, "pairs.json")).json
+    encoded = StorageProof(bytes.fromhex(node[2:]) for node in made["nodes"]).encode()
+    binary = file(encoded, "proof.scale")
+    arguments = ("--root", made["root"], "--key", "0x0102")
+    assert relaycast("proof", "verify", *arguments, binary).json == {"values": {"0x0102": f"0x{'ab' * 40}"}}
+    assert relaycast("proof", "show", binary, "--json").json["roots"] == [made["root"]]
+    assert relaycast("proof", "verify", *arguments, f"0x{encoded.hex()}").code == 0
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe\x00", b"\x04\x10\x01", b"\x00\x01"])
+def test_bytes_that_are_no_proof_are_refused(data: bytes, refused: Refused, file: Written) -> None:
+    line = refused("proof", "show", file(data, "proof.scale"))
+    assert line.startswith(f"proof.scale: got '0x{data.hex()}' (")
+    assert line.endswith("expected a proof as SCALE Vec<Vec<u8>>")
+
+
+def test_one_byte_is_one_byte(relaycast: Command, file: Written) -> None:
+    made = relaycast("proof", "make", "--key", "0x01", file([["0x01", "0x02"]], "pairs.json")).out
+    shown = relaycast("proof", "show", file(made, "proof.json")).out
+    assert "proof      4 bytes in 1 node\n" in shown
+    assert "values     1 byte\n" in shown

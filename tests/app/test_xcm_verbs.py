@@ -178,3 +178,8 @@ def test_hex_without_its_prefix_is_told_what_it_lacks(refused: Refused) -> None:
 
 def test_a_file_that_is_not_there_is_refused(refused: Refused) -> None:
     assert "nowhere.hex: got no such file" in refused("xcm", "decode", "nowhere.hex")
+
+
+def test_a_value_of_one_byte_is_said_so(relaycast: Command) -> None:
+    encoded = relaycast("xcm", "encode", "--publish", f"0x{'11' * 32}=0x01@3").out.split()[0]
+    assert "= 0x01 (1 byte)" in relaycast("xcm", "decode", encoded).out

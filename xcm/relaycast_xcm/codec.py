@@ -224,7 +224,7 @@ class Blob(Codec[bytes]):
         value = reader.take(size)
         if reader.spans is not None:
             shown = value.hex() if size <= SHOWN_BYTES else f"{value[:SHOWN_BYTES].hex()}..."
-            reader.mark(start, self.type_name, f"0x{shown} ({size} bytes)")
+            reader.mark(start, self.type_name, f"0x{shown} ({size} byte{'' if size == 1 else 's'})")
         return value
 
     def to_json(self, value: bytes) -> Json:

@@ -44,7 +44,7 @@ OTHER_INSTRUCTIONS = Weight(10_000_000)
 
 
 class FloodBlock(Struct, frozen=True, kw_only=True):
-    """One relay block under the flood: ``weight_share`` of its limit, and the queues as it leaves them."""
+    """One relay block under the flood, from 1 on: ``weight_share`` of its limit, and the queues as it leaves them."""
 
     block: int
     ref_time: int
@@ -233,7 +233,7 @@ class _Flood:
         first = self.spammers[0].para_id
         events = [event for event in chain.head.events if isinstance(event, DataPublished)]
         return FloodBlock(
-            block=chain.head.number,
+            block=len(self.series) + 1,
             ref_time=used.consumed.ref_time,
             weight_share=round(used.consumed.ref_time / used.limit.ref_time, 6),
             published=sum(event.publisher >= first for event in events),

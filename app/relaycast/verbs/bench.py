@@ -13,6 +13,7 @@ from cyclopts import App, Parameter, validators
 from relaycast.exit_code import ExitCode
 from relaycast.outcome import SCHEMA_VERSION
 from relaycast.refusal import BadInput, nearest, shown
+from relaycast.terminal import shows_progress
 from relaycast.verbs.options import Json
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def _run_experiments(names: list[str], out: Path, *, seed: int, quick: bool, jso
         print(f"relaycast: bench: no charts: {MISSING}", file=sys.stderr)
     told = []
     for name in names:
-        if sys.stderr.isatty():
+        if shows_progress():
             print(f"{name} ...", end="\r", file=sys.stderr, flush=True)
         result = load(name).run(Scale(seed, quick=quick))
         files = write(result, out)

@@ -102,8 +102,16 @@ def _print(comparison: "Comparison", folder: Path) -> None:
         out.print("the two publish different things: figures compare scenarios, not designs alone", style="yellow")
     for para_id, name in comparison.names.items():
         out.print()
-        rows = figure_rows(first.subscribers.get(para_id), second.subscribers.get(para_id))
-        print_table(out, COLUMNS, rows, right=COLUMNS[1:], title=f"subscriber {para_id} {name}".rstrip())
+        ours, theirs = first.subscribers.get(para_id), second.subscribers.get(para_id)
+        rows, title = figure_rows(ours, theirs), f"subscriber {para_id} {name}".rstrip()
+        if ours is None or theirs is None:
+            column = 1 if theirs is None else 2
+            alone = (COLUMNS[0], COLUMNS[column])
+            only = ((row[0], row[column]) for row in rows)
+            out.print(f"{title}, in the {alone[1]} alone", style="italic", markup=False)
+            print_table(out, alone, only, right=alone[1:])
+            continue
+        print_table(out, COLUMNS, rows, right=COLUMNS[1:], title=title)
     out.print()
     for which, design in (("first", first), ("second", second)):
         if not design.broken:

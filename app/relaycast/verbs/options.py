@@ -6,7 +6,6 @@ from cyclopts import Parameter, validators
 
 File = Annotated[str, Parameter(help="a file, or - for standard input")]
 Json = Annotated[bool, Parameter(name="--json", help="print JSON, for programs")]
-Quiet = Annotated[bool, Parameter(name=["--quiet", "-q"], help="print nothing but errors")]
 Verbose = Annotated[bool, Parameter(name=["--verbose", "-v"], help="print more: what figures are made of")]
 Root = Annotated[str, Parameter(name="--root", help="the trie's root, 0x and 64 hex digits")]
 Keys = Annotated[list[str], Parameter(name="--key", help="a key, 0x and hex digits; may be given several times")]

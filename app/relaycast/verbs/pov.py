@@ -2,7 +2,6 @@
 
 import json as json_text
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +9,7 @@ from cyclopts import App, Parameter
 
 from relaycast.exit_code import ExitCode
 from relaycast.refusal import BadInput, nearest, shown
+from relaycast.terminal import shows_progress
 from relaycast.verbs.options import Json
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def snapshot(
         raise BadInput(f"--out {out}", "a folder that is not there", "a file in a folder that is")
     kept = read_snapshot(out) if there else Snapshot()
     wanted = _wanted(scenario, kept, out)
-    measured, broken = _measure_all(wanted, shown=sys.stderr.isatty() and not json)
+    measured, broken = _measure_all(wanted, shown=shows_progress() and not json)
     verdict = judge(kept, measured, tolerance=allowed)
     if not check:
         write_kept(out, kept.with_scenarios(measured))

@@ -47,7 +47,10 @@ def verify(
     """Print the values that the proof in FILE proves, null for absence, as JSON {"values": {..}}.
 
     FILE is JSON: a list of nodes, {"nodes": [..]}, the answer of state_getReadProof, or one SCALE hex string.
-    A proof that does not hold ends with exit code 1 and {"error": {"kind": .., "message": ..}}.
+    FILE may be SCALE as bytes, too. A proof that does not hold ends with exit code 1 and
+    {"error": {"kind": .., "message": ..}}.
+
+    Example: relaycast proof verify --root 0x.. --key 0x.. proof.json
 
     Parameters
     ----------

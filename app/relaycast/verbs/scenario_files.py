@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from relaycast.exit_code import ExitCode
 from relaycast.refusal import BadInput, nearest, shown
-from relaycast.verbs.options import AlwaysJson, Quiet
+from relaycast.verbs.options import AlwaysJson
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -21,7 +21,6 @@ def new(
     /,
     *,
     preset: Preset = "oracle",
-    quiet: Quiet = False,
 ) -> ExitCode:
     """Write a commented scenario file, ready to run: a preset under a new name, and all that can be said beside it.
 
@@ -45,8 +44,7 @@ def new(
             stream.write(text)
     except FileExistsError:
         raise BadInput(str(file), "a file that is there already", "a new name") from None
-    if not quiet:
-        print(f"{file} is written. Run it: relaycast run {file}")
+    print(f"{file} is written. Run it: relaycast run {file}")
     return ExitCode.FINE
 
 

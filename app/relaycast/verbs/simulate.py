@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from relaycast.exit_code import ExitCode
 from relaycast.refusal import BadInput
 from relaycast.scenario import MAX_BLOCKS, MAX_SEED, Scenario
-from relaycast.verbs.options import Json
+from relaycast.terminal import shows_progress
+from relaycast.verbs.options import Json, Verbose
 from relaycast.verbs.spark_flags import RunEngine, SparkFlags, refuse_spark_flags, run_on_spark
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 Blocks = Annotated[int | None, Parameter(name="--blocks", help="relay blocks, instead of the scenario's")]
 Seed = Annotated[int | None, Parameter(name="--seed", help="seed, instead of the scenario's")]
-Verbose = Annotated[bool, Parameter(name="--verbose", help="say of every publisher what its proof bytes are for")]
 Out = Annotated[Path, Parameter(name="--out", help="folder for the files, one folder in it for each run")]
 PerKey = Annotated[
     bool | None,
@@ -31,7 +31,9 @@ PerKey = Annotated[
         help="write keys.parquet, what each key took of each block; by itself a run does up to 200,000 rows",
     ),
 ]
-GenesisFile = Annotated[str | None, Parameter(name="--genesis", help="a raw chain spec to start the relay chain from")]
+GenesisFile = Annotated[
+    str | None, Parameter(name="--genesis", help="a raw chain spec, or keys and values, to start the relay chain from")
+]
 
 OUT = Path("out")
 
@@ -50,8 +52,8 @@ def demo(
 ) -> ExitCode:
     """Run a preset end to end: a summary here, run.json, Parquet tables, events.jsonl and report.html in out/.
 
-    Presets: oracle (50 feeds of 16 bytes a block), ring-roots (24 entries of 1,620 and 776 bytes), config-sync (few
-    keys that rarely change).
+    Presets: oracle, ring-roots, config-sync; heavy-messages, late-subscriber, griefed-publisher, mass-expiry,
+    heartbeats, moving-window, block-times, hundred-subscribers. docs/gallery.md says what each of them shows.
 
     Example: relaycast demo ring-roots --genesis kusama-genesis.json.gz
     """
@@ -113,7 +115,7 @@ def adjusted(scenario: Scenario, blocks: int | None, seed: int | None, genesis: 
 def _simulate(scenario: Scenario, out: Path, json: bool, verbose: bool, per_key: bool | None) -> ExitCode:
     from relaycast.run import simulate  # noqa: PLC0415
 
-    with progress_bar(scenario, shown=sys.stderr.isatty() and not json) as progress:
+    with progress_bar(scenario, shown=shows_progress() and not json) as progress:
         finished = simulate(scenario, out=out, progress=progress, per_key=per_key)
     return _told(finished, json, verbose)
 

@@ -10,6 +10,7 @@ from cyclopts import App, Parameter
 from relaycast.exit_code import ExitCode
 from relaycast.inputs import parse_hex, place_of, read_bytes, read_json
 from relaycast.refusal import BadInput, one_line, shown
+from relaycast.terminal import counted
 from relaycast.verbs.options import Json
 
 if TYPE_CHECKING:
@@ -227,11 +228,7 @@ def _mismatch(error: "CodecError") -> tuple[str, str]:
     if short := _SHORT.match(error.reason):
         left, wanted = int(short["left"]), int(short["wanted"])
         if short["what"].startswith("bytes"):
-            return _counted(left, "byte"), _counted(wanted, "byte")
-        return f"{_counted(left, 'byte')} behind the count", _counted(wanted, "item")
+            return counted(left, "byte"), counted(wanted, "byte")
+        return f"{counted(left, 'byte')} behind the count", counted(wanted, "item")
     rest = _REST.match(error.reason)
-    return (f"{_counted(int(rest['count']), 'byte')} more", "the end") if rest else (error.reason, "VersionedXcm::V5")
-
-
-def _counted(count: int, unit: str) -> str:
-    return f"{count} {unit}{'' if count == 1 else 's'}"
+    return (f"{counted(int(rest['count']), 'byte')} more", "the end") if rest else (error.reason, "VersionedXcm::V5")

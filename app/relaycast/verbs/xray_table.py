@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from relaycast.terminal import console, print_table
+from relaycast.terminal import console, counted, print_table
 from relaycast.xray import NodeView, Totals, Xray
 
 SHOWN_DIGITS = 18
@@ -54,14 +54,14 @@ def _short(text: str) -> str:
 
 def _totals(totals: Totals) -> list[str]:
     lines = [
-        f"proof      {totals.proof_bytes:,} bytes in {totals.nodes} nodes",
-        f"structure  {totals.structure_bytes:,} bytes",
-        f"values     {totals.value_bytes:,} bytes",
+        f"proof      {counted(totals.proof_bytes, 'byte')} in {counted(totals.nodes, 'node')}",
+        f"structure  {counted(totals.structure_bytes, 'byte')}",
+        f"values     {counted(totals.value_bytes, 'byte')}",
     ]
     if totals.unreached_bytes:
-        lines.append(f"unreached  {totals.unreached_bytes:,} bytes that no root leads to")
+        lines.append(f"unreached  {counted(totals.unreached_bytes, 'byte')} that no root leads to")
     if totals.compact_bytes is not None:
         saved = totals.proof_bytes - totals.compact_bytes
         share = saved / totals.proof_bytes if totals.proof_bytes else 0.0
-        lines.append(f"compact    {totals.compact_bytes:,} bytes, {saved:,} less ({share:.0%})")
+        lines.append(f"compact    {counted(totals.compact_bytes, 'byte')}, {saved:,} less ({share:.0%})")
     return lines

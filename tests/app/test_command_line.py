@@ -1,0 +1,167 @@
+"""The command as a whole: help, slips, pipes, quiet and colour, and what shells complete."""
+
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from command_line import Command, Refused
+from relaycast.cli import VERBS, build_app
+
+SUBVERBS = {
+    "trie": ["root", "show"],
+    "proof": ["make", "verify", "show"],
+    "xcm": ["encode", "decode"],
+    "attack": ["spam", "depth", "omit", "extra"],
+    "import": ["chain-spec", "state"],
+}
+RELAYCAST = [sys.executable, "-m", "relaycast"]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_a_line_and_a_help_page(verb: str, relaycast: Command) -> None:
+    assert verb in relaycast("--help").out
+    ended = relaycast(verb, "--help")
+    assert ended.code == 0
+    assert f"relaycast {verb}" in ended.out
+
+
+@pytest.mark.parametrize(
+    "verb", [*(name for name in VERBS if name not in SUBVERBS), *(f"{a} {b}" for a in SUBVERBS for b in SUBVERBS[a])]
+)
+def test_the_help_of_a_verb_shows_an_example(verb: str, relaycast: Command) -> None:
+    shown = relaycast(*verb.split(), "--help").out
+    assert "Example:" in shown or verb in ("bench", "pov"), "groups show examples with their verbs"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("demoo",), "arguments: got 'demoo', expected a verb, did you mean demo? (see relaycast --help)"),
+        (("proof", "shw"), "proof: got 'shw', expected a verb, did you mean show? (see relaycast proof --help)"),
+        (("--hepl",), "arguments: got '--hepl', expected a flag, did you mean --help? (see relaycast --help)"),
+        (("run", "oracle", "--blcks", "3"), "run: Unknown option: --blcks. Did you mean --blocks? (see relaycast run"),
+        (("run", "oracle", "--blocks", "x"), "run: --blocks: got 'x', expected a whole number (see relaycast run"),
+        (("run", "oracle", "--engine", "sprak"), 'run: Invalid value "sprak" for --engine. Choose from: "local", "spa'),
+        (("run", "oracel"), "run: got 'oracel', expected a scenario file, or the name of a preset (did you mean orac"),
+        (("demo", "hartbeats"), "the preset: got 'hartbeats', expected the name of a preset that can run (did you me"),
+        (("compare", "oracle", "--policy", "cach=none"), "--policy: got 'cach', expected a kind of policy before the"),
+        (("completion", "tcsh"), 'completion: Invalid value "tcsh" for SHELL. Choose from: "bash", "zsh", "fish".'),
+    ],
+)
+def test_a_slip_on_the_command_line_is_named_with_what_was_meant(
+    refused: Refused, arguments: tuple[str, ...], line: str
+) -> None:
+    assert refused(*arguments).startswith(line)
+
+
+@pytest.mark.parametrize("flag", ["-q", "--quiet"])
+@pytest.mark.parametrize(
+    "arguments",
+    [("demo", "config-sync", "--blocks", "3"), ("schema",), ("attack", "depth", "--blocks", "9"), ("new", "mine")],
+)
+def test_quiet_prints_nothing_and_does_everything(
+    flag: str, arguments: tuple[str, ...], relaycast: Command, tmp_path: Path
+) -> None:
+    ended = relaycast(*arguments, flag)
+    assert (ended.code, ended.out) == (0, "")
+    assert arguments[0] in ("schema", "attack") or list(tmp_path.iterdir())
+
+
+def test_quiet_still_says_what_is_wrong(refused: Refused) -> None:
+    assert "did you mean oracle?" in refused("-q", "demo", "oracel")
+
+
+def test_verbose_has_a_short_name(relaycast: Command) -> None:
+    long, short = (relaycast("demo", "config-sync", "--blocks", "4", flag).out for flag in ("--verbose", "-v"))
+    assert long == short
+    assert len(long) > len(relaycast("demo", "config-sync", "--blocks", "4").out)
+
+
+def on_a_terminal(arguments: list[str], folder: Path, **environment: str) -> bytes:
+    """Return what a command prints on a terminal."""
+    leader, follower = pty.openpty()
+    settings = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", **environment}
+    settings = {name: value for name, value in settings.items() if value}
+    with subprocess.Popen(
+        [*RELAYCAST, *arguments], stdin=follower, stdout=follower, stderr=follower, cwd=folder, env=settings
+    ) as run:
+        os.close(follower)
+        printed = b""
+        while True:
+            try:
+                part = os.read(leader, 1 << 16)
+            except OSError:
+                break
+            if not part:
+                break
+            printed += part
+        run.wait(60)
+    os.close(leader)
+    return printed
+
+
+def test_colour_is_for_terminals_that_want_it(tmp_path: Path) -> None:
+    demo = ["demo", "config-sync", "--blocks", "3"]
+    assert b"\x1b[32m" in on_a_terminal(demo, tmp_path, NO_COLOR="")
+    assert b"\x1b[3" not in on_a_terminal(demo, tmp_path, NO_COLOR="1")
+    piped = subprocess.run([*RELAYCAST, *demo], capture_output=True, cwd=tmp_path, check=True)
+    assert b"\x1b" not in piped.stdout + piped.stderr
+    assert piped.stderr == b""
+
+
+def test_a_pipe_that_closes_early_is_no_error(tmp_path: Path) -> None:
+    with subprocess.Popen([*RELAYCAST, "schema"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as run:
+        assert run.stdout is not None
+        assert run.stderr is not None
+        run.stdout.read(1)
+        run.stdout.close()
+        assert run.stderr.read() == b""
+        assert run.wait(60) in (0, 141)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_gets_a_script_with_every_verb_and_their_flags(shell: str, relaycast: Command, tmp_path: Path) -> None:
+    script = relaycast("completion", shell).out
+    assert all(verb in script for verb in VERBS)
+    assert "blocks" in script
+    assert "chain-spec" in script
+    file = tmp_path / "script"
+    file.write_text(script)
+    interpreter = shutil.which(shell)
+    if interpreter is not None:
+        subprocess.run([interpreter, "-n", str(file)], check=True, timeout=60)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
+def test_bash_completes_a_verb(relaycast: Command, tmp_path: Path) -> None:
+    file = tmp_path / "script"
+    file.write_text(relaycast("completion", "bash").out)
+    ask = (
+        f"source {file}; COMP_WORDS=(relaycast dem); COMP_CWORD=1; COMP_LINE='relaycast dem'; COMP_POINT=13; "
+        "_relaycast; echo ${COMPREPLY[@]}"
+    )
+    answer = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True, timeout=60)
+    assert answer.stdout.split() == ["demo"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_script_is_installed_into_the_home_folder(
+    shell: str, relaycast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    ended = relaycast("completion", shell, "--install")
+    place = Path(ended.out.partition(" is written")[0])
+    assert place.is_relative_to(home)
+    assert "demo" in place.read_text()
+
+
+def test_every_verb_can_be_loaded() -> None:
+    app = build_app()
+    assert set(VERBS) <= set(app)

@@ -1,0 +1,149 @@
+"""``relaycast doctor``: what it finds, what it calls broken, and how it says to fix that."""
+
+import importlib
+import importlib.metadata
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import Command
+from relaycast import doctor
+from relaycast.doctor import State, examine, fits
+from relaycast_spark import session
+from relaycast_spark.exceptions import SparkUnavailable
+from relaycast_trie import kept_code
+
+
+def by_name() -> dict[str, doctor.Finding]:
+    return {it.name: it for it in examine()}
+
+
+def test_what_runs_the_tests_is_not_broken(relaycast: Command) -> None:
+    ended = relaycast("doctor", "--json")
+    assert ended.code == 0
+    assert ended.json["ok"] is True
+    assert {it["state"] for it in ended.json["findings"]} <= {"ok", "slow", "missing"}
+    names = [it["name"] for it in ended.json["findings"]]
+    assert names[:2] == ["python", "packages"]
+    assert {"extra spark", "cpu", "compiled code", "java", "node", "folder", "machine"} <= set(names)
+
+
+def test_what_is_not_there_is_said_with_what_it_is_for_and_how_to_fix_it(
+    relaycast: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_java() -> int:
+        raise SparkUnavailable("there is no Java on the PATH", session.INSTALL_JAVA)
+
+    monkeypatch.setattr(session, "require_java", no_java)
+    java = by_name()["java"]
+    assert (java.state, java.found, java.fix) == (State.MISSING, "there is no Java on the PATH", session.INSTALL_JAVA)
+    ended = relaycast("doctor")
+    assert ended.code == 0
+    assert "fix: install Java 17" in ended.out
+    assert "for: run --engine spark" in ended.out
+    assert "java" in ended.out.splitlines()[-1]
+
+
+@pytest.mark.parametrize("slip", ["absent", "old", "unloadable"])
+def test_a_package_that_every_verb_needs_makes_the_exit_code_one(
+    slip: str, relaycast: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_version, real_import = importlib.metadata.version, importlib.import_module
+
+    def version(package: str) -> str:
+        if package == "blake3" and slip == "absent":
+            raise importlib.metadata.PackageNotFoundError(package)
+        return "0.1" if package == "blake3" and slip == "old" else real_version(package)
+
+    def load(name: str) -> Any:
+        if name == "blake3" and slip == "unloadable":
+            raise ImportError("libblake3.so: wrong ELF class")
+        return real_import(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    monkeypatch.setattr(importlib, "import_module", load)
+    found = by_name()["packages"]
+    expected = {
+        "absent": "blake3 is not installed",
+        "old": "blake3 0.1 does not fit blake3>=1.0",
+        "unloadable": "does not load (libblake3.so: wrong ELF class)",
+    }
+    assert found.state is State.BROKEN
+    assert expected[slip] in found.found
+    ended = relaycast("doctor")
+    assert ended.code == 1
+    assert ended.out.splitlines()[-1] == "broken: packages"
+    assert relaycast("doctor", "-q").out == ""
+
+
+def test_an_extra_that_is_not_installed_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = importlib.metadata.version
+
+    def version(package: str) -> str:
+        if package == "pyspark":
+            raise importlib.metadata.PackageNotFoundError(package)
+        return real(package)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    spark = by_name()["extra spark"]
+    assert (spark.state, spark.found) == (State.MISSING, "pyspark is not installed")
+    assert "pip install" in spark.fix
+
+
+@pytest.mark.parametrize(
+    ("code", "state", "said"),
+    [
+        (kept_code.KeptCode(91, 91, Path("c"), True), State.OK, "91 of 91 kernels compiled in c"),
+        (kept_code.KeptCode(91, 4, Path("c"), True), State.SLOW, "the first large trie waits for the others"),
+        (kept_code.KeptCode(91, 0, Path("c"), False), State.SLOW, "cannot be written to: every process compiles anew"),
+        (kept_code.KeptCode(91, 0, None, False), State.SLOW, "compiled in nowhere"),
+    ],
+)
+def test_compiled_code_that_is_not_kept_is_slow(
+    code: kept_code.KeptCode, state: State, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_code, "kept_code", lambda: code)
+    found = by_name()["compiled code"]
+    assert found.state is state
+    assert said in found.found
+    assert bool(found.fix) == (state is not State.OK)
+
+
+def test_switches_that_slow_the_engine_down_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = kept_code.KeptCode(91, 91, Path("c"), True, compiled=False, checked=True)
+    monkeypatch.setattr(kept_code, "kept_code", lambda: slow)
+    assert by_name()["array engine"].fix == "unset NUMBA_DISABLE_JIT"
+
+
+def test_the_code_that_is_kept_is_found_without_compiling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = kept_code.kept_code()
+    assert 80 < found.kernels < 200
+    assert 0 <= found.kept <= found.kernels
+    assert found.lanes in (4, 8)
+    assert kept_code._is_writable(tmp_path / "deep" / "below") is True
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert kept_code._is_writable(tmp_path) is False
+
+
+@pytest.mark.parametrize(
+    ("version", "requirement", "whether"),
+    [
+        ("0.60", "numba>=0.60,<0.70", True),
+        ("0.9", "numba>=0.60,<0.70", False),
+        ("0.70.0", "numba>=0.60,<0.70", False),
+        ("1.9.0.post1", "vl-convert-python>=1.7; extra == 'dev'", True),
+        ("2.0rc1", "x<2", False),
+        ("3", "x", True),
+    ],
+)
+def test_versions_are_compared_as_numbers(version: str, requirement: str, whether: bool) -> None:
+    assert fits(version, requirement) is whether
+
+
+def test_long_lists_are_shortened_unless_all_is_wanted(relaycast: Command) -> None:
+    short, long = relaycast("doctor").out, relaycast("doctor", "-v").out
+    assert "(--verbose names them)" in short
+    assert "sortedcontainers" in long
+    assert "sortedcontainers" not in short
