@@ -38,7 +38,8 @@ def account_for(
 
     With ``by_key`` it also says of each node with which key it counts; ``causes`` learns, by hash, as what.
     """
-    given, nodes = by_hash(proof), by_hash(collected.nodes)
+    given = by_hash(proof)
+    nodes = by_hash(collected.nodes) if collected.recorded is None else collected.recorded
     books = {para_id: PublisherBook(view, subscriber) for para_id, view in result.plan.views.items()}
     for change in result.changes:
         books[change.para_id].change = change

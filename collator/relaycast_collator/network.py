@@ -8,7 +8,6 @@ chain's queue has no room for stays in the parachain's outbox, and messages that
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 
 from relaycast_collator.account_records import BlockAccount
 from relaycast_collator.accounting import account_for
@@ -26,7 +25,7 @@ from relaycast_pallets.broadcaster_config import POLKADOT, BroadcasterConfig
 from relaycast_pallets.frame import Origin
 from relaycast_pallets.parachain_system import MAX_POV_BYTES, BlockPanicked, ParachainInherentData
 from relaycast_pallets.policies import Policies
-from relaycast_pallets.processing_result import NodeRead, ProofProcessingResult
+from relaycast_pallets.processing_result import NodeRead, ProofProcessingResult, ReadSource
 from relaycast_pallets.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber import PublisherDisabled, SubscriberConfig
 from relaycast_pallets.subscription import SubscriptionHandler
@@ -357,8 +356,9 @@ def manager_of(publisher: ParaId) -> bytes:
 
 
 def _totals(reads: list[NodeRead]) -> dict[str, ReadTotals]:
-    totals: dict[str, ReadTotals] = {}
+    sums: dict[ReadSource, list[int]] = {}
     for read in reads:
-        known = totals.get(read.source.value, ReadTotals())
-        totals[read.source.value] = replace(known, nodes=known.nodes + 1, proof_bytes=known.proof_bytes + read.size)
-    return totals
+        total = sums.setdefault(read.source, [0, 0])
+        total[0] += 1
+        total[1] += read.size
+    return {source.value: ReadTotals(*total) for source, total in sums.items()}

@@ -14,9 +14,9 @@ from relaycast_pallets.subscriber_plan import PublisherView
 from relaycast_pallets.tracked_proof import decode_known
 from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_trie.node import Branch, Empty, HashedValue
-from relaycast_xcm import Weight
+from relaycast_xcm.primitives import U64_MAX, Weight
 
-Nodes = dict[bytes, bytes]
+Nodes = Mapping[bytes, bytes]
 
 Span = tuple[bytes, int, int, int]
 """The hash of a node or value, its depth in nibbles, and the range of keys whose paths lead through it."""
@@ -37,7 +37,8 @@ class PublisherBook:
     entries: list[Entry] = field(default_factory=list)
     """Every node once, with what it was for."""
 
-    consumed: Weight = Weight.ZERO
+    ref_time: int = 0
+    proof_size: int = 0
     sibling_bytes: int = 0
     _uncacheable: list[int] = field(default_factory=list)
     _cached: set[bytes] = field(default_factory=set)
@@ -66,12 +67,12 @@ class PublisherBook:
 
     def enter_top(self, read: NodeRead, depth: int) -> None:
         """Enter a read of the top trie on the way to the child root."""
-        self.consumed += _weight_of(read, self.subscriber)
+        self._enter_weight(read)
         self.entries.append(Entry("top", read.node_hash, read.size, 0, depth, in_top_trie=True))
 
     def enter_read(self, read: NodeRead, given: Nodes) -> None:
         """Enter any other read that was paid for, by its cause."""
-        self.consumed += _weight_of(read, self.subscriber)
+        self._enter_weight(read)
         match read.source:
             case ReadSource.RELAY_VALUE:
                 self._values[read.node_hash] = read.size
@@ -119,7 +120,7 @@ class PublisherBook:
             keys_changed=0 if change is None else len(change.changed),
             callbacks=callbacks,
             sibling_bytes=self.sibling_bytes,
-            consumed=self.consumed,
+            consumed=Weight(min(self.ref_time, U64_MAX), min(self.proof_size, U64_MAX)),
             uncacheable=NodeTotals(len(self._uncacheable), sum(self._uncacheable)),
             **self._sums(),
         )
@@ -147,6 +148,15 @@ class PublisherBook:
         prefix = self._gained_at[read.node_hash] if read.node_hash in self._gained_at else self._lost_at[read.node_hash]
         index = _first_under(self.view.subscribed, prefix)
         self.entries.append(Entry("cached", read.node_hash, read.size, index, len(prefix)))
+
+    def _enter_weight(self, read: NodeRead) -> None:
+        charges, source = self.subscriber.charges, read.source
+        if source is ReadSource.RELAY_VALUE:
+            weight = charges.value[read.size]
+        else:
+            weight = (charges.cached if source is ReadSource.CACHED_NODE else charges.node)[read.size]
+        self.ref_time += weight.ref_time
+        self.proof_size += weight.proof_size
 
     def _moved(self) -> PublisherChange:
         """Return what moved, with its nodes' places by their hashes: of several the first."""
@@ -226,17 +236,6 @@ def _cause(prefix: bytes, node_hash: bytes, change: PublisherChange, lost_at: se
         return "changed"
     above = (prefix[:length] for length in range(len(prefix)))
     return "unseen" if change.unseen and any(place in change.unseen for place in above) else "new"
-
-
-def _weight_of(read: NodeRead, subscriber: Subscriber) -> Weight:
-    metering, db_weight = subscriber.policies.metering, subscriber.config.db_weight
-    match read.source:
-        case ReadSource.RELAY_VALUE:
-            return metering.relay_value(db_weight, read.size)
-        case ReadSource.CACHED_NODE:
-            return metering.cached_node(db_weight, read.size)
-        case _:
-            return metering.relay_node(db_weight, read.size)
 
 
 def _first_under(subscribed: SubscribedPaths, prefix: bytes) -> int:

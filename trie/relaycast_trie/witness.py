@@ -27,9 +27,7 @@ def witness(
     ``db`` is left as it is. Raises what ``TrieDB`` raises where nodes are missing.
     """
     recorder = Recorder()
-    trie = TrieDB(db, root, recorder=recorder)
-    for key in reads:
-        trie.get(key)
+    TrieDB(db, root, recorder=recorder).get_many(reads)
     changed = TrieDBMut(_Overlay(db, recorder), root, state_version=state_version)
     for key, value in changes.items():
         if value is None:
