@@ -6,7 +6,7 @@ else is in it stays. Work is done a batch at a time: no row is looked at alone u
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,13 @@ from relaycast_trie.proof_columns import decode_proofs, verify_columns
 
 Batches = Iterator[pa.RecordBatch]
 Ints = npt.NDArray[np.int64]
+Strings = tuple[npt.NDArray[np.uint8], Ints]
+"""All strings one after another, and the offsets where each starts and the last one ends."""
+
+MOST_KEYS_A_BATCH = 1 << 15
+"""Keys that are proven in one call, unless one proof has more: what they weigh stays far below what a column holds."""
+
+MOST_BINARY_BYTES = 2**31 - 1
 
 ROOT, KEYS, NODES, PROOF = "root", "keys", "nodes", "proof"
 LIST = pa.list_(pa.binary())
@@ -47,8 +54,8 @@ PROOFS = pa.schema([("id", pa.int64()), (ROOT, pa.binary()), (KEYS, LIST), (NODE
 class TrieTable:
     """The keys and values of a trie in columns, to be sent to workers."""
 
-    keys: tuple[npt.NDArray[np.uint8], Ints]
-    values: tuple[npt.NDArray[np.uint8], Ints]
+    keys: Strings
+    values: Strings
     state_version: StateVersion = StateVersion.V1
 
     @classmethod
@@ -60,9 +67,20 @@ class TrieTable:
         """Return the trie."""
         return ArrayTrie.from_arrays(self.keys, self.values, state_version=self.state_version)
 
-    def key(self, number: int) -> bytes:
+    def drawn(self, chosen: Ints, altered: npt.NDArray[np.bool_]) -> Strings:
+        """Return the keys with these numbers, the last byte of the ``altered`` ones turned round.
+
+        An empty key is altered to one byte.
+        """
         data, offsets = self.keys
-        return data[offsets[number] : offsets[number + 1]].tobytes()
+        sizes = offsets[chosen + 1] - offsets[chosen]
+        grown = altered & (sizes == 0)
+        ends = np.concatenate(([0], np.cumsum(sizes + grown)))
+        places = np.repeat(offsets[chosen] - ends[:-1], sizes + grown) + np.arange(ends[-1])
+        taken = data[np.minimum(places, len(data) - 1)] if len(data) else np.zeros(len(places), np.uint8)
+        taken[ends[:-1][grown]] = 0
+        taken[ends[1:][altered] - 1] ^= 0xFF
+        return taken, ends
 
     def __len__(self) -> int:
         return len(self.keys[1]) - 1
@@ -134,40 +152,55 @@ def prove_random(
     table, trie = load_trie(load)
     for batch in batches:
         ids = np.asarray(batch.column("id").to_numpy(zero_copy_only=False), np.int64)
-        draws = mixed(ids[:, None] * keys_a_proof + np.arange(keys_a_proof), seed)
+        draws = mixed(ids[:, None] * keys_a_proof + np.arange(keys_a_proof), seed).reshape(-1)
         chosen = (draws % np.uint64(len(table))).astype(np.int64)
         altered = (mixed(draws.astype(np.int64), seed + 1) % np.uint64(100)) < absent_percent
-        keys = [
-            [
-                _altered(table.key(number)) if changed else table.key(number)
-                for number, changed in zip(*row, strict=True)
-            ]
-            for row in zip(chosen.tolist(), altered.tolist(), strict=True)
-        ]
-        yield proved_batch(trie, batch.column("id"), keys)
+        ends = np.arange(len(ids) + 1, dtype=np.int64) * keys_a_proof
+        yield from _proved(trie, batch.column("id"), table.drawn(chosen, altered), ends)
 
 
 def prove_requests(batches: Batches, load: Callable[[], TrieTable]) -> Batches:
-    """Prove the ``keys`` of each row; ``id`` says which row a proof answers."""
+    """Prove the ``keys`` of each row; ``id`` says which row a proof answers. Raises ``InputColumns`` for a null."""
     _, trie = load_trie(load)
     for batch in batches:
-        yield proved_batch(trie, batch.column("id"), batch.column(KEYS).to_pylist())
+        column = batch.column(KEYS).cast(LIST)
+        if column.null_count or column.flatten().null_count:
+            raise InputColumns("the requests", "keys with a null among them", "keys without")
+        keys, ends = _lists(column)
+        yield from _proved(trie, batch.column("id"), keys, ends)
 
 
-def proved_batch(trie: ArrayTrie, ids: pa.Array, keys: list[list[bytes]]) -> pa.RecordBatch:
-    """Return a batch of ``PROOFS`` of these lists of keys."""
-    proofs = [cast(Any, trie.prove(some)).arrays for some in keys]
-    data = np.concatenate([part for part, _ in proofs]) if proofs else np.empty(0, np.uint8)
-    shifts = np.cumsum([0, *(len(part) for part, _ in proofs)])
-    starts = [offsets[:-1] + shift for (_, offsets), shift in zip(proofs, shifts, strict=False)]
-    offsets = np.append(np.concatenate(starts) if starts else np.empty(0, np.int64), len(data)).astype(np.int32)
-    ends = np.cumsum([0, *(len(part) - 1 for _, part in proofs)]).astype(np.int32)
-    values = pa.BinaryArray.from_buffers(
-        pa.binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
-    )
-    nodes = pa.ListArray.from_arrays(pa.array(ends), values)
-    roots = pa.array([trie.root] * len(keys), pa.binary())
-    return pa.RecordBatch.from_arrays([ids.cast(pa.int64()), roots, pa.array(keys, LIST), nodes], schema=PROOFS)
+def _proved(trie: ArrayTrie, ids: pa.Array, keys: Strings, ends: Ints) -> Batches:
+    """Prove the keys from ``ends[p]`` to ``ends[p + 1]`` for each id, as batches of ``PROOFS`` of a bounded size."""
+    first = 0
+    while first < len(ids):
+        last = int(np.searchsorted(ends, ends[first] + MOST_KEYS_A_BATCH, side="right")) - 1
+        last = min(max(last, first + 1), len(ids))
+        data, offsets = keys[0], keys[1][ends[first] : ends[last] + 1]
+        part = data[offsets[0] : offsets[-1]], offsets - offsets[0]
+        yield proved_batch(trie, ids.slice(first, last - first), part, ends[first : last + 1] - ends[first])
+        first = last
+
+
+def proved_batch(trie: ArrayTrie, ids: pa.Array, keys: Strings, ends: Ints) -> pa.RecordBatch:
+    """Return a batch of ``PROOFS``: of each id, the proof of the keys between two ``ends``; offsets begin at 0."""
+    made = trie.prove_many(keys, ends)
+    root = np.frombuffer(trie.root, np.uint8)
+    roots = np.tile(root, len(ids)), np.arange(len(ids) + 1) * len(root)
+    nodes = _listed((made.data, made.offsets), made.ends)
+    columns = [ids.cast(pa.int64()), _binary(*roots), _listed(keys, ends), nodes]
+    return pa.RecordBatch.from_arrays(columns, schema=PROOFS)
+
+
+def _listed(strings: Strings, ends: Ints) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), _binary(*strings))
+
+
+def _binary(data: npt.NDArray[np.uint8], offsets: Ints) -> pa.Array:
+    if offsets[-1] > MOST_BINARY_BYTES:
+        raise InputColumns("the proofs", f"{offsets[-1]:,} bytes in one batch", f"at most {MOST_BINARY_BYTES:,}")
+    buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(data))]
+    return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
 
 
 def load_trie(load: Callable[[], TrieTable]) -> tuple[TrieTable, ArrayTrie]:
@@ -194,10 +227,6 @@ def mixed(numbers: Ints, seed: int) -> npt.NDArray[np.uint64]:
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return state ^ (state >> np.uint64(31))
-
-
-def _altered(key: bytes) -> bytes:
-    return key[:-1] + bytes([key[-1] ^ 0xFF]) if key else b"\xff"
 
 
 def _fits(kind: pa.DataType, wanted: pa.DataType) -> bool:
@@ -234,13 +263,13 @@ def _readable(roots: pa.Array, keys: pa.Array, nodes: pa.Array) -> npt.NDArray[n
     return cast(npt.NDArray[np.bool_], readable)
 
 
-def _lists(column: pa.Array) -> tuple[tuple[npt.NDArray[np.uint8], Ints], Ints]:
+def _lists(column: pa.Array) -> tuple[Strings, Ints]:
     """Return the strings in a column of lists, and where those of each list start and end."""
     offsets = column.offsets.to_numpy().astype(np.int64)
     return _strings(column.flatten()), offsets - offsets[0]
 
 
-def _strings(column: pa.Array) -> tuple[npt.NDArray[np.uint8], Ints]:
+def _strings(column: pa.Array) -> Strings:
     """Return the bytes of a binary column without nulls, one after another, and where each string starts and ends."""
     plain = column.cast(pa.large_binary())
     _, offsets, data = plain.buffers()

@@ -123,6 +123,37 @@ def test_what_is_drawn_does_not_depend_on_batches() -> None:
     assert len({tuple(row["keys"]) for row in drawn(9)}) == 9  # type: ignore[index]
 
 
+@pytest.mark.parametrize("most", [1, 4, 7, 1_000])
+def test_how_many_keys_are_proven_at_once_does_not_matter(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    table = table_of(PAIRS)
+    wanted = [[KEYS[3], b"nobody"], [], [KEYS[9]] * 5, [KEYS[1], KEYS[2], KEYS[3]]]
+    requests = pa.RecordBatch.from_pydict({"id": range(4), "keys": pa.array(wanted, LIST)})
+    ids = pa.RecordBatch.from_pydict({"id": pa.array(range(9), pa.int64())})
+
+    def made() -> list[list[object]]:
+        drawn = prove_random(iter([ids]), lambda: table, keys_a_proof=3, seed=1)
+        asked = prove_requests(iter([requests, requests.slice(2)]), lambda: table)
+        return [[row for batch in batches for row in batch.to_pylist()] for batches in (drawn, asked)]
+
+    at_once = made()
+    monkeypatch.setattr("relaycast_spark.proof_tables.MOST_KEYS_A_BATCH", most)
+    assert made() == at_once
+
+
+def test_altered_keys_end_otherwise() -> None:
+    table = TrieTable.of(pa.array([b"", b"ab", b""], pa.binary()), pa.array([b"1", b"2", b"3"], pa.binary()))
+    data, ends = table.drawn(np.array([0, 1, 1, 2, 0]), np.array([True, False, True, False, True]))
+    taken = [data[first:last].tobytes() for first, last in pairwise(ends)]
+    assert taken == [b"\xff", b"ab", b"a" + bytes([ord("b") ^ 0xFF]), b"", b"\xff"]
+
+
+def test_requests_with_nothing_in_place_of_keys_are_refused() -> None:
+    for wanted in ([[KEYS[3]], None], [[KEYS[3], None], []]):
+        batch = pa.RecordBatch.from_pydict({"id": [1, 2], "keys": pa.array(wanted, LIST)})
+        with pytest.raises(InputColumns, match="keys with a null among them"):
+            list(prove_requests(iter([batch]), lambda: table_of(PAIRS)))
+
+
 def test_requests_are_answered_row_by_row(trie: TrieDBMut) -> None:
     wanted = [[KEYS[3], b"nobody"], [], [KEYS[9]]]
     batch = pa.RecordBatch.from_arrays([pa.array([5, 6, 9], pa.int64()), pa.array(wanted, LIST)], ["id", "keys"])
@@ -144,7 +175,8 @@ def test_a_table_is_a_trie_of_its_state_version(state_version: StateVersion) -> 
     table = TrieTable.of(keys.slice(0), values.slice(0), state_version=state_version)
     assert table.build().root == trie.commit()
     assert len(table) == len(PAIRS)
-    assert table.key(4) == KEYS[4]
+    data, ends = table.drawn(np.array([4]), np.array([False]))
+    assert (data.tobytes(), ends.tolist()) == (KEYS[4], [0, len(KEYS[4])])
 
 
 @pytest.mark.parametrize(
