@@ -19,15 +19,16 @@ def _():
     mo.md(r"""
     # 1. Hex tries by hand
 
-    A hash turns any bytes into 32 bytes that nobody can forge. A blockchain wants that for its whole *state*: for
-    millions of pairs of a key and a value there should be **one** hash, the *state root*, that changes whenever any
-    pair changes.
+    A hash turns any bytes into 32 bytes, and nobody can find other bytes with the same hash. A blockchain wants that
+    for its whole *state*: for millions of pairs of a key and a value there should be **one** hash, the *state root*,
+    that changes whenever any pair changes.
 
     Hashing one long list of all pairs would do that, but it has two faults. One changed pair means hashing everything
     again. And whoever wants to show you that a single pair is in the list must hand you the whole list.
 
     A **trie** mends both. It is a tree in which the *path* from the root to a value is spelled by the key. Each node
-    is hashed, and a parent contains the hashes of its children. In this chapter you build one by hand, to the byte.
+    of the tree is hashed, and a parent contains the hashes of its children. In this chapter you build one by hand, to
+    the byte.
 
     (The first cell loads what the chapter works with. `rt` is relaycast's package for tries; `lesson` and
     `trie_pictures` belong to this course, and only print tables and draw.)
@@ -189,7 +190,7 @@ def _(dog, dot):
 def _():
     mo.md(r"""
     That makes 33 bytes: one too long to stand inline, so the root names this branch by its hash. The same holds for
-    the leaf of `horse`, whose value alone has 30 bytes. The root itself is always hashed, however short it is.
+    the leaf of `horse`, whose value alone has 30 bytes. And with these two hashes you have the root node:
     """)
     return
 
@@ -200,6 +201,30 @@ def _(do, pairs):
     ways: list[bytes | None] = [None] * 16
     ways[4], ways[8] = rt.blake2_256(do), rt.blake2_256(horse)
     top = rt.encode_node(rt.Branch(partial=b"\x06", children=tuple(ways), value=None))
+    bytes_with_meaning(
+        [
+            (top[0:1], "10 000001: a branch without a value, 1 nibble"),
+            (top[1:2], "the nibble 6, with a zero to fill the byte"),
+            (top[2:4], "children 4 and 8 are there"),
+            (top[4:5], "the length of what names child 4, 32 times 4"),
+            (top[5:37], "child 4: the hash of the branch of “do”"),
+            (top[37:38], "the length of what names child 8, 32 times 4"),
+            (top[38:], "child 8: the hash of the leaf of “horse”"),
+        ]
+    )
+    return (top,)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(r"""
+    The hash of the root node is the state root. (It is hashed always, however short it is.)
+    """)
+    return
+
+
+@app.cell
+def _(pairs, top):
     by_hand = rt.blake2_256(top)
     by_relaycast = rt.trie_root(pairs, state_version=rt.StateVersion.V1)
     Table(

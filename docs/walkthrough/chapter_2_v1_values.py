@@ -125,8 +125,9 @@ def _():
     | `0001nnnn` | branch, hash of the value inside |
     | `00000000` | the empty trie |
 
-    A bare hash follows the path directly, without a length before it: it always has 32 bytes. And as the header tells
-    the two kinds apart, a reader need not know the version of a state: each node says by itself where its value is.
+    (A path with more nibbles than these bits can count goes on counting in further bytes.) A bare hash follows the path
+    directly, without a length before it: it always has 32 bytes. And as the header tells the two kinds apart, a reader
+    need not know the version of a state: each node says by itself where its value is.
 
     ## From V0 to V1
 

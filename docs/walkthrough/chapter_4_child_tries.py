@@ -48,7 +48,8 @@ def _():
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    Two keys stand for the millions of a real relay chain. This is the chain's *top trie*.
+    This is the chain's *top trie*. The keys `block` and `slot` stand for the millions of a real relay chain; the branch
+    on the left is what the chain keeps for itself, the number of the block and the hash of the one before.
 
     ## The message
 

@@ -74,8 +74,8 @@ def _(network):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    Every parachain block proves a few things about the relay chain anyway, the slot and its own head for instance:
-    that is the third column. Look at the fourth:
+    Every parachain block proves a few things about the relay chain anyway, its clock for instance, or which block of
+    the parachain it saw last: that is the third column. Look at the fourth:
 
     - In block 3 both prices arrive, for the first time, and with them the nodes on their paths.
     - In block 4 nothing changed. The subscriber remembers the root of the oracle's child trie; the root in the relay

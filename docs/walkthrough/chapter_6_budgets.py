@@ -142,8 +142,8 @@ def _():
     The collator cannot cheat here, either. Remember the third demand of chapter 5: *nothing may be missing that would
     have fitted*. The block computes the same budget from the same messages, runs the same algorithm, and where the
     data ends, its own meter must be so low that one more read of the largest possible node might not have fitted:
-    with values of at most 2,048 bytes, that is when fewer than 2,058 bytes are left. Leaving something out earlier is a
-    panic, `IncompleteBelowLimit`.
+    with values of at most 2,048 bytes (2,058 as an entry), that is when fewer than 2,058 bytes are left. Leaving
+    something out earlier is a panic, `IncompleteBelowLimit`.
 
     ## When news comes faster than the budget allows
 
