@@ -138,6 +138,7 @@ def banded(line: Series, *, columns: int = MAX_COLUMNS) -> Band:
     for part in _slices(line.points, columns):
         ys = sorted(y for _, y in part)
         points.append((part[0][0], ys[0], ys[(len(ys) - 1) // 2], ys[-1]))
+    points[-1] = (line.points[-1][0], *points[-1][1:])
     return Band(line.name, points)
 
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from relaycast.outcome import Latency, Outcome, Spread, latency, spread
 from relaycast.policy_choice import described
-from relaycast.run import Simulation
+from relaycast.run import Progress, Simulation
 from relaycast.scenario import Scenario
 from relaycast_collator import BlockRecord, Violation
 from relaycast_pallets.broadcaster_events import DataPublished, KeyExpired, PublisherDeregistered
@@ -104,10 +104,10 @@ def compare(first: Scenario, second: Scenario) -> Comparison:
     return compare_runs(first, second).comparison
 
 
-def compare_runs(first: Scenario, second: Scenario) -> Compared:
+def compare_runs(first: Scenario, second: Scenario, *, progress: Progress | None = None) -> Compared:
     """Simulate both, with what came of every block; raises ``BadInput`` as ``Simulation.prepare`` does."""
     names = {chain.id: chain.name for scenario in (second, first) for chain in scenario.subscribers()}
-    (ours, our_run), (theirs, their_run) = _measured(first), _measured(second)
+    (ours, our_run), (theirs, their_run) = _measured(first, progress), _measured(second, progress)
     same_trace = _trace(first) == _trace(second)
     comparison = Comparison(first=ours, second=theirs, names=names, same_trace=same_trace)
     return Compared(comparison, (first, second), (our_run, their_run))
@@ -118,7 +118,7 @@ def measure(scenario: Scenario) -> Design:
     return _measured(scenario)[0]
 
 
-def _measured(scenario: Scenario) -> tuple[Design, Outcome]:
+def _measured(scenario: Scenario, progress: Progress | None = None) -> tuple[Design, Outcome]:
     simulation = Simulation.prepare(scenario)
     simulation.keep_accounts(per_key=False)
     watch = _Watch(simulation)
@@ -127,6 +127,8 @@ def _measured(scenario: Scenario) -> tuple[Design, Outcome]:
         for record in watch.step(counted=True):
             simulation.tally.add(record)
         simulation.count_published()
+        if progress is not None:
+            progress(block)
     outcome = simulation.outcome()
     for _ in range(MAX_SETTLING_BLOCKS):
         if watch.at_rest:

@@ -218,12 +218,11 @@ def _keys(run: Outcome) -> list[tuple[str, str, KeyCost]]:
 
 
 def _formula(cost: PublisherCost) -> str:
-    """Return what the closed form gives for a publisher, and how far the run is from it."""
+    """Return how far the run is from what the closed form gives for a publisher."""
     measured = cost.proof_bytes - cost.by_cause["top"].node_bytes
     if cost.formula_bytes is None:
         return "-"
-    apart = f" ({measured / cost.formula_bytes - 1:+.1%})" if cost.formula_bytes else ""
-    return f"{cost.formula_bytes:,}{apart}"
+    return f"{measured / cost.formula_bytes - 1:+.1%}" if cost.formula_bytes else f"{measured:+,}"
 
 
 def _cards(run: Outcome) -> list[dict[str, str]]:

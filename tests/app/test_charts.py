@@ -58,7 +58,7 @@ def test_lines_keep_their_height_from_block_to_block() -> None:
 def test_a_long_line_has_the_median_of_each_column_and_a_band_around_it() -> None:
     band = banded(Series("long", [(x, x % 10) for x in range(4_000)]))
     assert len(band.points) == MAX_COLUMNS
-    assert set(band.points) == {(x, 0, 4, 9) for x in range(0, 4_000, 10)}
+    assert band.points == [(x, 0, 4, 9) for x in [*range(0, 3_990, 10), 3_999]]
     assert banded(Series("short", [(0, 5), (1, 6)])).points == [(0, 5, 5, 5), (1, 6, 6, 6)]
 
 

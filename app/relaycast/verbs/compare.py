@@ -1,6 +1,7 @@
 """``relaycast compare``: the same trace under two designs, side by side."""
 
 import json as json_text
+import sys
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +13,7 @@ from relaycast.exit_code import ExitCode
 from relaycast.outcome import SCHEMA_VERSION
 from relaycast.refusal import BadInput
 from relaycast.verbs.options import Json
-from relaycast.verbs.simulate import OUT, Blocks, Out, Seed, adjusted
+from relaycast.verbs.simulate import OUT, Blocks, Out, Seed, adjusted, progress_bar
 
 if TYPE_CHECKING:
     from relaycast.comparison import Compared, Comparison
@@ -59,7 +60,10 @@ def compare(
     if second is None and not policy:
         raise BadInput("compare", "one scenario", "a second one, or --policy KIND=NAME")
     theirs = ours if second is None else adjusted(load_named(second, "compare"), blocks, seed, None)
-    compared = compare_runs(ours, _overridden(theirs, policy or []))
+    theirs = _overridden(theirs, policy or [])
+    both = msgspec.structs.replace(ours, blocks=ours.blocks + theirs.blocks)
+    with progress_bar(both, shown=sys.stderr.isatty() and not json) as progress:
+        compared = compare_runs(ours, theirs, progress=progress)
     comparison = compared.comparison
     told = {"schema": SCHEMA_VERSION, **msgspec.to_builtins(comparison, str_keys=True)}
     folder = _write(compared, told, out)
