@@ -20,7 +20,7 @@ from relaycast.scenario import (
     key_name,
 )
 from relaycast.workload import GRIEF_VALUE_BYTES
-from relaycast_pallets.relay_budget import PovUsage
+from relaycast_pallets.relay_budget import PovUsage, check_enough_messages_included
 
 if TYPE_CHECKING:
     from relaycast.recording import Recording
@@ -104,7 +104,8 @@ def _check_load(messages: MessageLoad, scenario: Scenario, place: str) -> None:
         message = (bytes(messages.message_bytes),)
         downward, horizontal = (message, ()) if side == DOWNWARD else ((), message)
         abridged = budget.share_out(PovUsage(relay.max_pov_bytes, downward, horizontal))
-        if not abridged.downward_count + abridged.horizontal_count:
+        full_count = abridged.downward_count if side == DOWNWARD else abridged.horizontal_count
+        if not check_enough_messages_included(message, full_count):
             got = f"{messages.message_bytes}, more than a block has room for"
             raise BadInput(f"{place}.message_bytes", got, f"what fits into the {side} part of a block's budget")
 

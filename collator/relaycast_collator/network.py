@@ -136,7 +136,7 @@ class Network:
         self.traffic.pop(leaving, None)
         self._sent.pop(leaving, None)
         self._deliveries.forget(leaving)
-        self.call(lambda: self.relay_chain.offboard(leaving))
+        self.call(lambda: self.relay_chain.offboard(leaving), declared=Weight.ZERO)
 
     def register_publisher(self, para_id: int) -> None:
         """Register a public parachain with the next relay block, by a manager of its own who is given the deposit."""
@@ -149,10 +149,11 @@ class Network:
 
         self.call(register, declared=broadcaster.config.weight("register_publisher"))
 
-    def call(self, call: Callable[[], Weight], *, declared: Weight = Weight.ZERO) -> None:
+    def call(self, call: Callable[[], Weight], *, declared: Weight) -> None:
         """Make a call in the next relay block, whose ``calls`` say how it ended.
 
         A call that is refused weighs what it ``declared``; one that declares more than the block has left is not made.
+        What no one is asked about, such as letting a parachain go, declares nothing.
         """
         self._calls.append(Call(call, declared))
 

@@ -53,7 +53,7 @@ class Call:
     """A call for a block: ``run`` makes it and returns what it used of the weight it ``declared``."""
 
     run: Callable[[], Weight]
-    declared: Weight = Weight.ZERO
+    declared: Weight
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,11 +52,6 @@ def para_head(para_id: ParaId) -> bytes:
     return _item("Paras", "Heads") + twox_64_concat(para_id.encode())
 
 
-def hrmp_channel(sender: ParaId, recipient: ParaId) -> bytes:
-    """Return the key of the channel between two parachains; every open channel is proven."""
-    return _item("Hrmp", "HrmpChannels") + twox_64_concat(sender.encode() + recipient.encode())
-
-
 @cache
 def static_relay_keys(para_id: ParaId) -> tuple[bytes, ...]:
     """Return the keys that the relay state proof of ``para_id`` always covers."""

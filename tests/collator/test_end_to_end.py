@@ -226,7 +226,8 @@ def test_a_publisher_with_a_deep_trie_is_disabled_and_harms_nobody() -> None:
     assert kept(net, SUBSCRIBER) == {SubscribedKey(target): b"fine"}
     assert kept(net, SUBSCRIBER, OTHER_PUBLISHER) == {SubscribedKey(target): b"unharmed"}
     broadcaster = net.relay_chain.broadcaster
-    net.call(lambda: broadcaster.delete_keys(Origin.parachain(PUBLISHER), deep))
+    declared = broadcaster.config.weight("delete_keys", n=len(deep))
+    net.call(lambda: broadcaster.delete_keys(Origin.parachain(PUBLISHER), deep), declared=declared)
     run(net, 2)
     net.parachains[SUBSCRIBER].subscriber.enable_publisher(Origin.root(), PUBLISHER)
     assert told(run(net, 2)) == [(target, b"deep")]

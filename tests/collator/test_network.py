@@ -321,7 +321,7 @@ def test_a_relay_chain_that_allows_longer_values_does_not_stall_its_subscribers(
             net.relay_chain.broadcaster.handle_publish(SYSTEM_PUBLISHER, written, data)
         return Weight.ZERO
 
-    net.call(write)
+    net.call(write, declared=Weight.ZERO)
     records = run(net, 6)
     assert [record.panic for record in records if record.panic is not None] == []
     assert {record.complete for record in records[-2:]} == {False}

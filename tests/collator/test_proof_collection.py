@@ -197,7 +197,10 @@ def test_deregistering_while_somebody_subscribes_ends_the_publisher_for_him() ->
     assert subscriber.storage.cached_nodes(ParaId(2_000))
     manager = Origin.signed(manager_of(ParaId(2_000)))
     relay = net.relay_chain
-    net.call(lambda: relay.broadcaster.deregister_publisher(manager, ParaId(2_000)))
+    declared = relay.broadcaster.config.weight(
+        "deregister_publisher", k=len(relay.broadcaster.storage.keys_of(ParaId(2_000)))
+    )
+    net.call(lambda: relay.broadcaster.deregister_publisher(manager, ParaId(2_000)), declared=declared)
     records = run(net, 3)
     assert all(record.deliveries == () for record in records)
     assert subscriber.storage.cached_nodes(ParaId(2_000)) == {}

@@ -17,7 +17,7 @@ from relaycast_pallets import (
     TrackedProof,
     derive_child_info,
 )
-from relaycast_pallets.well_known_keys import CURRENT_SLOT, hrmp_channel
+from relaycast_pallets.well_known_keys import CURRENT_SLOT
 from relaycast_trie import (
     DuplicateNode,
     MemoryDB,
@@ -29,7 +29,7 @@ from relaycast_trie import (
     blake2_256,
 )
 from relaycast_trie.exceptions import RelaycastError
-from relaycast_xcm.primitives import ParaId, Weight, WeightMeter
+from relaycast_xcm.primitives import Weight, WeightMeter
 
 K = keys(10)
 
@@ -219,12 +219,6 @@ def test_an_inherent_knows_its_bytes() -> None:
     assert inherent.proof_bytes == 3
     usage = inherent.usage()
     assert (usage.downward_messages, usage.horizontal_messages) == ((b"d",), (b"e", b"f"))
-
-
-def test_every_open_channel_has_its_key() -> None:
-    named = hrmp_channel(ParaId(1_000), ParaId(2_000))
-    assert named[:32].hex() == "6a0da05ca59913bc38a8630590f2627cb6604cff828a6e3f579ca6c59ace013d"
-    assert named[-8:] == b"\xe8\x03\x00\x00\xd0\x07\x00\x00"
 
 
 def test_static_keys_are_read_where_they_stand() -> None:

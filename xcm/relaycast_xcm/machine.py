@@ -5,11 +5,12 @@ done; those after it do not run, and their weight is surplus.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from relaycast_trie.exceptions import RelaycastError
 from relaycast_xcm.assets import All, Asset, Assets, Wild
-from relaycast_xcm.holding import Holding
+from relaycast_xcm.broadcast import BroadcastHandler
+from relaycast_xcm.holding import AssetHandler, Holding, WeightTrader
 from relaycast_xcm.instructions import (
     KEY_BYTES,
     BuyExecution,
@@ -35,6 +36,7 @@ from relaycast_xcm.instructions import (
 from relaycast_xcm.location import Location
 from relaycast_xcm.outcome import Complete, Incomplete, InstructionError
 from relaycast_xcm.primitives import Weight
+from relaycast_xcm.weigher import Weigher
 from relaycast_xcm.xcm_error import (
     BadOrigin,
     FailedToTransactAsset,
@@ -45,8 +47,21 @@ from relaycast_xcm.xcm_error import (
     XcmError,
 )
 
-if TYPE_CHECKING:
-    from relaycast_xcm.executor import XcmExecutor
+
+class MachineConfig(Protocol):
+    """What a machine needs of the chain that it runs on."""
+
+    @property
+    def broadcast(self) -> BroadcastHandler: ...
+
+    @property
+    def weigher(self) -> Weigher: ...
+
+    @property
+    def assets(self) -> AssetHandler: ...
+
+    @property
+    def trader(self) -> Callable[[], WeightTrader]: ...
 
 
 class Machine:
@@ -68,7 +83,7 @@ class Machine:
         "topic",
     )
 
-    def __init__(self, config: "XcmExecutor", origin: Location, weight: Weight, topic: bytes | None) -> None:
+    def __init__(self, config: MachineConfig, origin: Location, weight: Weight, topic: bytes | None) -> None:
         self._config = config
         self._weight = weight
         self._trader = config.trader()
