@@ -69,6 +69,11 @@ def print_summary(finished: Finished, *, verbose: bool = False) -> None:
         rows = [row for it in run.subscribers for cost in it.publishers if (row := _formula_row(it, cost))]
         print_table(out, FORMULA_COLUMNS, rows[:MAX_COSTS], right=FORMULA_COLUMNS[2:])
         out.print()
+    loaded = [it for it in run.subscribers if it.message_bytes.total]
+    for it in loaded[:MAX_READERS]:
+        out.print(_load_line(it), markup=False)
+    if loaded:
+        out.print()
     if run.description:
         out.print(run.description, markup=False)
         out.print()
@@ -95,6 +100,13 @@ def _row(it: SubscriberOutcome) -> tuple[str, ...]:
         f"{it.latency_blocks.p50}/{it.latency_blocks.p99}",
         f"{it.incomplete_blocks:,}",
     )
+
+
+def _load_line(it: SubscriberOutcome) -> str:
+    """Return what messages took of a reader's blocks before pub-sub was considered."""
+    taken, waiting = it.message_bytes, it.waiting_bytes_max
+    line = f"{title(it)}: messages went first with {taken.total:,} bytes, {taken.max:,} in the fullest block"
+    return f"{line}; at most {waiting:,} waited" if waiting else line
 
 
 def _cost_row(it: SubscriberOutcome, cost: PublisherCost) -> tuple[str, ...]:

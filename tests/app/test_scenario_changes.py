@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from command_line import Refused, Written
+from command_line import Command, Refused, Written
 from relaycast.batch import silence
 from relaycast.comparison import measure
 from relaycast.run import Simulation
@@ -258,3 +258,11 @@ def test_a_recording_is_read_late_and_slides_too(file: Written, tmp_path: Path) 
     simulation, records = simulated(plan)
     assert told(records) == {4: 2, 7: 2}
     assert simulation.outcome().subscribers[0].keys == 3
+
+
+def test_a_summary_says_what_messages_took(relaycast: Command) -> None:
+    shown = relaycast("demo", "heavy-messages", "--blocks", "6").out
+    assert "3000 hub: messages went first with " in shown
+    assert " bytes, 8,912,896 in the fullest block; at most " in shown
+    assert "Messages go first." in shown
+    assert "messages went first" not in relaycast("demo", "oracle", "--blocks", "3").out
