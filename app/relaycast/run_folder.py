@@ -34,6 +34,19 @@ def staged(out: Path, run_id: str) -> Iterator[Path]:
         raise
 
 
+class _Probed(Exception):
+    """A folder can be written; nothing is to be left of it."""
+
+
+def check_writable(out: Path) -> None:
+    """Raise ``BadInput`` unless a folder can be made in ``out``; to be asked before long work."""
+    try:
+        with staged(out, "probe"):
+            raise _Probed
+    except _Probed:
+        return
+
+
 def write_page(file: Path, text: str, option: str) -> None:
     """Write ``text`` to ``file``, all of it or nothing; raises ``BadInput`` that names the ``option``."""
     staging = file.with_name(f".{file.name}.part")

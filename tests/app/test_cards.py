@@ -111,6 +111,14 @@ def test_tries_show_their_root_node_and_its_children() -> None:
     assert "not there" in page_of(TrieDB({}, bytes(32)))
 
 
+def test_what_is_verified_is_shown_as_values_and_absences() -> None:
+    db, root = build_database(PAIRS, state_version=StateVersion.V1)
+    keys = [PAIRS[0][0], b"none"]
+    shown = page_of(StorageProof.generate(db, root, keys).verify(root, keys))
+    assert "absent" in shown
+    assert PAIRS[0][1][:8].hex() in shown
+
+
 def test_text_is_escaped_wherever_it_stands() -> None:
     bad = "<script>\"'&"
     shown = card(bad, {bad: bad}, columns=[bad], rows=[[bad]], figure=bar([(bad, 1, "red")], unit=bad))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from app.browser import dumped
 from app.page import parsed
-from command_line import Command, Written
+from command_line import Command, Refused, Written
 from relaycast.comparison import Compared, compare_runs
 from relaycast.comparison_page import render_comparison
 from relaycast.comparison_rows import choice_rows, figure_rows, meaning, scenario_rows, verdict
@@ -127,6 +127,15 @@ def test_every_policy_says_what_it_does() -> None:
         for name in names:
             assert meaning(kind, name).endswith((".", ")"))
     assert meaning("max_cached_node", 512)
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_any_work(
+    refused: Refused, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("relaycast.comparison.compare_runs", None)
+    (tmp_path / "file").write_text("")
+    told = refused("compare", "oracle", "--policy", "cache=none", "--out", "file/below")
+    assert told == "--out file/below: got not a directory, expected a folder that can be written"
 
 
 def test_the_command_leaves_a_page_and_the_figures(relaycast: Command, tmp_path: Path) -> None:

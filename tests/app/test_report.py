@@ -29,9 +29,12 @@ from relaycast.report_pictures import MAX_NODES, MAX_ROWS
 from relaycast.report_story import why
 from relaycast.run import Simulation
 from relaycast.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
+from relaycast.tally import SubscriberTally
 from relaycast.trie_view import CAUSES
 from relaycast_collator import NodeTotals
 from relaycast_collator.account_records import IN_THE_PROOF, PRUNED
+from relaycast_collator.proof_picture import ProofPicture
+from relaycast_xcm import ParaId
 
 HOSTILE = "<script>alert('x')</script>\"'&{{ 7*7 }}{% raw %}"
 
@@ -328,3 +331,23 @@ def test_the_reasons_tell_of_budgets_disabled_publishers_and_the_price_of_the_ca
     disabled = told(disabled_publishers=[2_000, 2_001])
     assert "3000 reader 3000 disabled 2000 and 2001: nothing of theirs is read any more." in disabled
     assert "times as many" in told(own_bytes=spread([10**7]))
+
+
+@pytest.mark.parametrize(
+    ("blocks", "chosen"),
+    [
+        ([(3, True, 900), (4, True, 500), (5, True, 110), (6, True, 100)], [3, 5]),  # the median of 100 to 900 is 110
+        ([(3, False, 50), (4, True, 900), (5, True, 110), (6, False, 100)], [4, 6]),  # the first one was cut short
+        ([(3, False, 50), (4, False, 60)], [3, 4]),
+        ([(3, True, 50)], [3]),
+        ([], []),
+    ],
+)
+def test_the_pictures_shown_are_the_first_whole_one_and_a_typical_later_one(
+    blocks: list[tuple[int, bool, int]], chosen: list[int]
+) -> None:
+    tally = SubscriberTally()
+    for tick, complete, pubsub in blocks:
+        tally.points.append(Point(tick, 1_000 + pubsub, 1_000, 0, 1))
+        tally.pictures.append(ProofPicture(tick, ParaId(3_000), tick - 1, complete, 1_000 + pubsub, 1_000, ()))
+    assert [picture.tick for picture in tally.chosen_pictures] == chosen

@@ -18,6 +18,7 @@ from relaycast_trie.array_compact import decode_compact, encode_compact
 from relaycast_trie.array_forest import ArrayForest
 from relaycast_trie.array_proofs import ArrayProof, trace_paths, verify_many
 from relaycast_trie.array_prove import ProofColumns, prove_columns
+from relaycast_trie.cards import card
 from relaycast_trie.columns import Strings, ascending, column_of, column_of_list, joined, strings_of, take
 from relaycast_trie.kernels.announce import ANNOUNCER
 from relaycast_trie.kernels.get import find_entries
@@ -236,6 +237,9 @@ class ArrayTrie:
 
     def __repr__(self) -> str:
         return f"<ArrayTrie 0x{self.root.hex()}, {len(self)} keys>"
+
+    def _repr_html_(self) -> str:
+        return card("Array trie", {"root": self.root, "keys": len(self)})
 
 
 def warm_up() -> float:

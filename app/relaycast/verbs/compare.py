@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from relaycast.exit_code import ExitCode
 from relaycast.outcome import SCHEMA_VERSION
 from relaycast.refusal import BadInput
+from relaycast.run_folder import check_writable, staged
 from relaycast.verbs.options import Json
 from relaycast.verbs.simulate import OUT, Blocks, Out, Seed, adjusted, progress_bar
 
@@ -61,6 +62,7 @@ def compare(
         raise BadInput("compare", "one scenario", "a second one, or --policy KIND=NAME")
     theirs = ours if second is None else adjusted(load_named(second, "compare"), blocks, seed, None)
     theirs = _overridden(theirs, policy or [])
+    check_writable(out)
     both = msgspec.structs.replace(ours, blocks=ours.blocks + theirs.blocks)
     with progress_bar(both, shown=sys.stderr.isatty() and not json) as progress:
         compared = compare_runs(ours, theirs, progress=progress)
@@ -83,7 +85,6 @@ def _overridden(scenario: "Scenario", policy: list[str]) -> "Scenario":
 def _write(compared: "Compared", told: dict[str, object], out: Path) -> Path:
     """Write the comparison's folder and return it; its name follows from the two runs."""
     from relaycast.comparison_page import render_comparison  # noqa: PLC0415 - the template engine is slow to load
-    from relaycast.run_folder import staged  # noqa: PLC0415
 
     runs = "\n".join(run.run_id for run in compared.runs)
     name = f"compare-{blake2b(runs.encode(), digest_size=8).hexdigest()}"
