@@ -16,6 +16,12 @@ class PublishedEntry:
 
     The eight bytes behind the value and the length before it make an entry longer than its value: up to 23 bytes of
     value stay inside a node of state version 1.
+
+    >>> entry = PublishedEntry(b"5.31", ttl=100, when_inserted=7)
+    >>> entry.encode().hex()
+    '10352e33316400000007000000'
+    >>> entry.expires_at()
+    107
     """
 
     value: bytes

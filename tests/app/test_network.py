@@ -3,16 +3,18 @@
 import inspect
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import relaycast as rc
+from relaycast import choices
 from relaycast_pallets.broadcaster_config import POLKADOT
 from relaycast_pallets.policies import Policies
 from relaycast_pallets.relay_budget import Remaining
+from relaycast_xcm import ParaId
 
 pytestmark = pytest.mark.relaycast(seed=7)
 
@@ -223,3 +225,120 @@ def test_neither_the_compiler_nor_arrow_is_loaded_by_a_first_run() -> None:
 def test_the_signature_of_a_network_is_one_that_a_person_reads() -> None:
     assert "WeightTable" not in str(inspect.signature(rc.Network))
     assert rc.Network(broadcaster=POLKADOT).genesis_entries == rc.Network().genesis_entries
+
+
+def test_no_lie_comes_through_and_an_honest_collator_goes_on_where_the_chain_stands(net: rc.Network) -> None:
+    publisher = net.publisher(2000)
+    feed = publisher.publish("a", b"1")
+    reader = net.subscriber(3000, keys=[feed])
+    net.run(blocks=3)
+    publisher.publish("a", b"2")
+    lies: list[Callable[[tuple[bytes, ...]], Iterable[bytes]]] = [
+        lambda nodes: nodes[1:],  # a node left out
+        lambda nodes: [*nodes, b"\x00" * 40],  # one that nobody needs
+        lambda nodes: (),  # no proof at all
+    ]
+    for lie in lies:
+        reader.tamper(lie)
+        run = net.run(blocks=2)
+        assert len(run.panics) == 2
+        assert all(panic.startswith("3000: block on relay block") for panic in run.panics)
+        assert repr(run).endswith(", 2 panics>")
+        assert reader[feed] == b"1"
+    reader.tamper(lambda nodes: nodes)
+    assert net.run(blocks=1).panics == []
+    assert reader[feed] == b"2"
+    reader.tamper(None)
+    assert net.run(blocks=2).invariants.ok
+
+
+def test_a_lie_is_a_function_that_gives_bytes(net: rc.Network) -> None:
+    reader = net.subscriber(3000, keys=[net.publisher(2000).publish("a", b"1")])
+    with pytest.raises(TypeError, match="a lie is a function of the proof's nodes, got 'x'"):
+        reader.tamper("x")  # type: ignore[arg-type]
+    reader.tamper(lambda nodes: ["x"])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="the nodes of a proof are bytes, got 'x'"):
+        net.run(blocks=1)
+
+
+def test_what_a_network_is_given_by_name_is_what_it_is_given_as_an_object() -> None:
+    named = rc.Network(
+        seed=3, broadcaster="rococo", policies={"cache": "none", "callback": "all-keys"}, budget="floor:99"
+    )
+    policies = Policies(cache=choices.NoCache(), callback=choices.AllKeysOnChange())
+    given = rc.Network(seed=3, broadcaster=choices.ROCOCO, policies=policies, budget=choices.Floor(99))
+    for net in (named, given):
+        feed = net.publisher(2000).publish("a", bytes(40))
+        net.subscriber(3000, keys=[feed])
+        net.subscriber(3001, keys=[feed], policies={"cache": "structure"}, budget="cumulus")
+        first, second = net.chains.parachains[ParaId(3000)], net.chains.parachains[ParaId(3001)]
+        assert first.subscriber.policies == policies
+        assert first.parachain_system.budget == choices.Floor(99)
+        assert second.subscriber.policies == Policies()
+        assert second.parachain_system.budget == choices.CumulusSixths()
+        assert net.chains.relay_chain.broadcaster.config is choices.ROCOCO
+
+
+@pytest.mark.parametrize(
+    ("choose", "line"),
+    [
+        (lambda: choices.policies_of({"cash": "none"}), "'cash' is no kind of policy .did you mean cache"),
+        (lambda: choices.policies_of({"budget": "floor"}), "'budget' is no kind of policy"),
+        (lambda: choices.policies_of({"cache": "nnoe"}), "policies.cache: got 'nnoe'.* .did you mean none"),
+        (lambda: choices.policies_of({"cache": 7}), "the cache policy is a name, got 7"),
+        (lambda: choices.policies_of({"max_cached_node": "512"}), "the max_cached_node policy is a number of bytes"),
+        (lambda: choices.policies_of({"max_cached_node": 751}), "max_cached_node is from 1 to 750, got 751"),
+        (lambda: choices.budget_of("floor:-1"), "policies.budget: got 'floor:-1', expected floor:N"),
+        (lambda: choices.broadcaster_of("polkadott"), "names no limits of a relay chain .did you mean polkadot"),
+        (lambda: rc.Network(broadcaster="kusama"), "'kusama' names no limits of a relay chain"),
+    ],
+)
+def test_a_name_that_nothing_has_is_refused_with_the_nearest(choose: Callable[[], object], line: str) -> None:
+    with pytest.raises(ValueError, match=line):
+        choose()
+
+
+def test_every_choice_is_there_by_its_name() -> None:
+    assert sorted(choices.__all__) == sorted({*choices.__all__})
+    assert all(hasattr(choices, name) for name in choices.__all__)
+    for kind, names in choices.NAMES.items():
+        for name in names:
+            match kind:
+                case "budget":
+                    assert repr(choices.budget_of(name)).endswith(")")
+                case "broadcaster":
+                    assert choices.broadcaster_of(name).name == name
+                case "ground":
+                    assert choices.GROUNDS[name].name == name
+                case _:
+                    chosen = getattr(choices.policies_of({kind: name}), kind)
+                    assert repr(chosen).startswith(type(chosen).__name__ + "(")
+
+
+def test_what_happened_in_a_block_can_be_read(net: rc.Network) -> None:
+    net.chains.accounting = True
+    publisher = net.publisher(2000)
+    feed = publisher.publish("a", bytes(40))
+    reader = net.subscriber(3000, keys=[feed])
+    *_, record = [record for _ in range(3) for record in net.chains.step()]
+    sizes = f"proof {record.proof_bytes:,} bytes, {record.static_bytes:,} of them static, own {record.own_bytes}"
+    assert repr(record) == f"<BlockRecord 3000 #3 on relay block 2: 1 callbacks, {sizes}, complete>"
+    assert repr(record.deliveries[0]) == f"<Delivery 0x{feed.key.hex()} of 2000: 40 bytes after 2 blocks>"
+    assert record.account is not None
+    (account,) = record.account.publishers
+    assert repr(account) == "<PublisherAccount 2000 finished: 1 of 1 keys changed, top 67, new 66, value 49>"
+    total = f"{record.proof_bytes:,} bytes, {record.static_bytes:,} of them static"
+    assert repr(record.account) == f"<BlockAccount of {total}: {account!r}>"
+    collator = net.chains.collators[ParaId(3000)]
+    assert repr(collator) == "<Collator of <Parachain 3000 at #3>>"
+    collation = collator.collate(net.chains.relay_chain.head)
+    assert repr(collation).startswith("<Collation: 5,155 bytes collected, 5,040 handed over, <ProofProcessingResult")
+    root = net.chains.relay_chain.head.state_root.hex()
+    assert repr(collation.inherent) == (
+        f"<ParachainInherentData on <PersistedValidationData of relay block 3, state 0x{root}>: "
+        "26 nodes, 5,040 bytes, 0 messages>"
+    )
+    reader.tamper(lambda nodes: nodes[1:])
+    assert repr(collator) == "<Collator of <Parachain 3000 at #3>, which lies>"
+    (lie,) = net.chains.step()
+    assert repr(lie).endswith(", panicked>")

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from statistics import fmean
 from typing import Any
 
@@ -16,6 +17,7 @@ from relaycast import predict
 from relaycast.predict_block import prediction
 from relaycast.predict_ground import GROUNDS, KUSAMA, MODELLED, Ground
 from relaycast.predict_measured import measured_proofs
+from relaycast.predict_trie import leaves_left_alone, leaves_split
 from relaycast.run import simulate
 from relaycast.scenario import RelayChain
 from relaycast.scenario_file import load_preset
@@ -321,3 +323,30 @@ def test_a_prediction_loads_neither_numpy_nor_rich() -> None:
 
 def test_grounds_are_known_by_their_name() -> None:
     assert all(ground.name == name for name, ground in GROUNDS.items())
+
+
+def paths(count: int, draw: Random) -> list[str]:
+    return [f"{draw.getrandbits(48):012x}" for _ in range(count)]
+
+
+def shared_nibbles(one: str, other: str) -> int:
+    return next(index for index, pair in enumerate(zip(one, other, strict=True)) if pair[0] != pair[1])
+
+
+@pytest.mark.parametrize(("keys", "moved"), [(12, 3), (40, 30), (50, 5)])
+def test_leaves_that_new_keys_part_and_that_removed_ones_leave_alone_are_counted(keys: int, moved: int) -> None:
+    draw, split, alone = Random(keys), [], []
+    for _ in range(300):
+        known, added = paths(keys, draw), paths(moved, draw)
+        removed, kept = known[:moved], known[moved:]
+        hangs = {key: max(shared_nibbles(key, other) for other in known if other != key) for key in kept}
+        split.append(sum(any(shared_nibbles(key, new) > hangs[key] for new in added) for key in kept))
+        found = 0
+        for prefix in {key[:depth] for key in kept for depth in range(5)}:
+            ways = {key[len(prefix)] for key in kept if key.startswith(prefix)}
+            lost = {key[len(prefix)] for key in removed if key.startswith(prefix)}
+            new = {key[len(prefix)] for key in added if key.startswith(prefix)}
+            found += len(ways) == 1 and bool(lost) and not ways & (lost | new)
+        alone.append(found)
+    assert leaves_split(keys, keys - moved, moved) == pytest.approx(fmean(split), rel=0.1)
+    assert leaves_left_alone(keys, moved, moved) == pytest.approx(fmean(alone), rel=0.15, abs=0.02)

@@ -3,6 +3,17 @@
 Nodes come in the order of a walk through the trie, parents first. A child's hash is left empty when the child itself
 follows; a value that the proof holds outside of its node follows that node, which then starts with an escape byte.
 After the top trie come the child tries whose root node is in the proof (sp-trie ``encode_compact``).
+
+>>> from relaycast_trie.build import build_database
+>>> from relaycast_trie.node_codec import StateVersion
+>>> pairs = {b"dot": b"5.31" * 20, b"dog": b"woof"}
+>>> db, root = build_database(pairs, state_version=StateVersion.V1)
+>>> proof = StorageProof.generate(db, root, [b"dot"])
+>>> compact = CompactProof.encode(proof, root)
+>>> proof.proof_bytes, compact.proof_bytes
+(160, 98)
+>>> compact.decode(root) == (proof, root)
+True
 """
 
 from collections.abc import Iterable, Iterator

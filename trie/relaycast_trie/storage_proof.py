@@ -3,6 +3,18 @@
 Only a verified proof can be read. ``verify`` checks the path of every key from the root down and hands out a
 ``VerifiedProof``; absence is ``None`` there. It is tolerant, as sp-trie is, of nodes that no path needs; ``strict``
 refuses those, and nodes that come twice.
+
+>>> from relaycast_trie import StateVersion
+>>> from relaycast_trie.build import build_database
+>>> db, root = build_database({b"dot": b"5.31", b"dog": b"woof"}, state_version=StateVersion.V1)
+>>> proof = StorageProof.generate(db, root, [b"dot", b"cat"])
+>>> proof
+<StorageProof 1 nodes, 21 bytes>
+>>> proof.verify(root, [b"dot", b"cat"]).values
+mappingproxy({b'dot': b'5.31', b'cat': None})
+>>> proof.verify(bytes(32), [b"dot"])  # doctest: +IGNORE_EXCEPTION_DETAIL
+Traceback (most recent call last):
+RootMismatch: no node of the proof has the root
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -51,6 +51,14 @@ class TrieDBMut:
     ``root`` is the last root committed to ``db``, ``None`` to begin with an empty trie. ``state_version`` decides how
     values written from now on are stored; those already there stay as they are until they are written again.
     Reads and writes raise ``RootMismatch``, ``MissingNode`` and ``InvalidNode`` like ``TrieDB``.
+
+    >>> trie = TrieDBMut(MemoryDB())
+    >>> trie[b"dot"] = b"5.31"
+    >>> trie[b"dog"] = b"woof"
+    >>> root = trie.commit()
+    >>> del trie[b"dog"]
+    >>> trie[b"dot"], b"dog" in trie, trie.commit() == root
+    (b'5.31', False, False)
     """
 
     def __init__(
