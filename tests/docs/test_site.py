@@ -81,6 +81,12 @@ def test_the_reference_has_every_public_name_and_no_other(site: Path, room: str,
     assert not [name for name in top if name.startswith("_")]
 
 
+def test_doctests_are_shown_as_code(site: Path) -> None:
+    pages = [page.read_text() for page in (site / "reference").glob("*.html")]
+    assert any("&gt;&gt;&gt;" in page for page in pages)
+    assert not [page for page in pages if "<blockquote>" in page]
+
+
 def test_the_page_of_commands_has_every_verb(site: Path) -> None:
     ids = Linked((site / "reference" / "commands.html").read_text()).ids
     assert set(VERBS) <= ids
