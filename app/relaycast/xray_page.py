@@ -13,8 +13,8 @@ from relaycast_trie.nibbles import digits, to_nibbles
 from relaycast_trie.node import Branch, Leaf, Node
 from relaycast_trie.node_codec import decode_known_node
 
-MAX_ROWS = 2_000
-MAX_NODES = 3_000
+MAX_ROWS = 1_200
+MAX_NODES = 2_000
 """Of all tries of a page together."""
 
 MAX_UNREACHED = 200

@@ -4,6 +4,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from app.browser import dumped
 from app.page import parsed
 from command_line import Command, Refused, Written
@@ -100,6 +102,21 @@ def test_nodes_that_are_not_understood_are_shown_as_they_are(relaycast: Command,
     parsed(page)
     assert "Nodes that no root leads to" in page
     assert "&lt;b&gt;proof" in page
+
+
+def test_a_large_proof_is_shown_as_far_as_there_is_room(
+    relaycast: Command, file: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("relaycast.xray_page.MAX_ROWS", 10)
+    monkeypatch.setattr("relaycast.xray_page.MAX_NODES", 5)
+    proof, _ = proof_of(KEYS)
+    relaycast("proof", "show", file(hexes(proof)), "--key", f"0x{KEYS[50].hex()}", "--html", "proof.html")
+    page = (tmp_path / "proof.html").read_text()
+    assert page.count("<tr data-key") == 10
+    assert f"… and {len(KEYS) - 10} keys more" in page
+    assert f'<tr data-key="asked for 0x{KEYS[50].hex()}">' in page
+    assert re.search(r"… and \d+ nodes more", page)
+    assert f"{proof.proof_bytes:,} B in the proof" in page
 
 
 def test_a_page_that_cannot_be_written_is_refused(refused: Refused, file: Written) -> None:
