@@ -108,3 +108,9 @@ def test_records_come_back_from_their_rows() -> None:
 
 def test_a_segment_is_a_value() -> None:
     assert Segment(1, 2, 3, b"", b"") == Segment(1, 2, 3, b"", b"")
+
+
+def test_blocks_on_one_relay_parent_have_rows_of_their_own() -> None:
+    rows = [it for row in replayed_at_once(MARKET) for it in row["subscribers"] if it["para_id"] == 3_002]
+    assert len({it["relay_parent"] for it in rows}) < len(rows)
+    assert len({it["head_hash"] for it in rows}) == len({it["number"] for it in rows}) == len(rows)
