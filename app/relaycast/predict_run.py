@@ -2,16 +2,20 @@
 
 From counts alone: how many passes there were, how many keys changed in them, and how many were published meanwhile.
 The first pass reads everything; the others are taken to be alike. So the formula is off where they were not, where
-a first publication took several relay blocks, where keys expired, and where a budget cut passes short.
+a first publication took several relay blocks, and where a budget cut passes short. Where keys were crafted, expire or
+go with their publisher, there is none.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from math import ceil
 
 from msgspec.structs import replace
 
 from relaycast.outcome import PublisherCost, PublisherOutcome
 from relaycast.policy_choice import PolicyTable
 from relaycast.predict import ValueBytes, delta_bytes_on_average, full_proof
+from relaycast.scenario import Publish, Scenario
+from relaycast_pallets.published_entry import INFINITE
 
 LARGEST_NODE_BYTES = 564
 """A branch with sixteen children and the longest partial key; a cache that refuses some nodes has no closed form.
@@ -26,18 +30,29 @@ PASSES = ("finished", "cut short")
 def with_formulas(
     costs: Sequence[PublisherCost],
     publishers: Sequence[PublisherOutcome],
-    sizes: Mapping[int, ValueBytes],
-    policies: PolicyTable,
+    scenario: Scenario,
 ) -> list[PublisherCost]:
-    """Return the costs with their ``formula_bytes``; ``sizes`` of values by publisher, where a scenario gives them."""
+    """Return the costs with their ``formula_bytes``; recorded values count with their mean size."""
+    rules = scenario.publishers()
     by_id = {it.para_id: it for it in publishers}
     found = []
     for cost in costs:
-        publisher = by_id[cost.para_id]
-        mean = round(publisher.value_bytes / publisher.sent) if publisher.sent else 0
-        value_bytes = sizes.get(cost.para_id, mean)
-        found.append(replace(cost, formula_bytes=formula_bytes(cost, publisher, value_bytes, policies)))
+        publisher, rule = by_id[cost.para_id], rules.get(cost.para_id)
+        if rule is None:
+            value_bytes: ValueBytes = round(publisher.value_bytes / publisher.sent) if publisher.sent else 0
+        else:
+            value_bytes = rule.value_bytes
+        holds = rule is None or stays(rule, scenario.blocks)
+        formula = formula_bytes(cost, publisher, value_bytes, scenario.policies) if holds else None
+        found.append(replace(cost, formula_bytes=formula))
     return found
+
+
+def stays(rule: Publish, blocks: int) -> bool:
+    """Return whether the publisher's keys are all as they were named, and there to the end of so many blocks."""
+    rounds = ceil(rule.keys / (rule.changed or rule.keys))
+    expires = rule.ttl != INFINITE and rule.ttl < min(rule.every * rounds, blocks)
+    return rule.grief is None and rule.deregisters_at is None and not expires
 
 
 def formula_bytes(

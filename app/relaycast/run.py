@@ -304,7 +304,6 @@ class Simulation:
 
     def _subscriber(self, chain: Parachain, publishers: list[PublisherOutcome]) -> SubscriberOutcome:
         it = self._tally(chain.id)
-        sizes = {para_id: publish.value_bytes for para_id, publish in self.scenario.publishers().items()}
         return SubscriberOutcome(
             para_id=chain.id,
             name=chain.name,
@@ -321,7 +320,7 @@ class Simulation:
             message_bytes=it.message_bytes,
             waiting_bytes_max=it.waiting_bytes_max,
             disabled_publishers=sorted(set(it.disabled)),
-            publishers=with_formulas(it.publishers, publishers, sizes, self.scenario.policies),
+            publishers=with_formulas(it.publishers, publishers, self.scenario),
         )
 
     def _tally(self, para_id: int) -> SubscriberTally:

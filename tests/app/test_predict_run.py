@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -9,7 +10,7 @@ from msgspec.structs import replace
 from command_line import Command, Written
 from relaycast.outcome import PublisherCost
 from relaycast.policy_choice import PolicyTable
-from relaycast.predict_run import passes
+from relaycast.predict_run import passes, stays
 from relaycast.run import simulate
 from relaycast.scenario import Parachain, Publish, Scenario, Subscription
 from relaycast.scenario_file import load_preset
@@ -23,6 +24,11 @@ FEW_OF_MANY = Scenario(
     blocks=60,
 )
 """Some keys of a large publisher, which is news elsewhere most of the time, and all of a smaller one."""
+
+
+def replaced(chain: Parachain, **changes: Any) -> Parachain:
+    """Return ``chain`` with another rule of publication, where it has one."""
+    return chain if chain.publish is None else replace(chain, publish=replace(chain.publish, **changes))
 
 
 def costs(scenario: Scenario, out: Path) -> list[PublisherCost]:
@@ -55,8 +61,10 @@ def test_formulas_know_what_is_new_elsewhere_and_what_a_policy_proves_again(
         replace(FEW_OF_MANY, policies=PolicyTable(max_cached_node=512)),
         replace(FEW_OF_MANY, policies=PolicyTable(callback="all-keys")),
         replace(FEW_OF_MANY, blocks=2),
+        replace(FEW_OF_MANY, parachains=[replaced(chain, ttl=5) for chain in FEW_OF_MANY.parachains]),
+        replace(FEW_OF_MANY, parachains=[replaced(chain, deregisters_at=50) for chain in FEW_OF_MANY.parachains]),
     ],
-    ids=["the cache refuses full branches", "which keys changed is not told", "nothing was read"],
+    ids=["the cache refuses full branches", "which keys changed is not told", "nothing was read", "expiry", "going"],
 )
 def test_where_no_formula_holds_none_is_given(scenario: Scenario, tmp_path: Path) -> None:
     assert [cost.formula_bytes for cost in costs(scenario, tmp_path)] == [None, None]
@@ -71,3 +79,18 @@ def test_both_sides_are_printed_when_asked_and_always_written(
     (written,) = tmp_path.glob("out/*/run.json")
     for reader in json.loads(written.read_text())["subscribers"]:
         assert [cost["formula_bytes"] > 0 for cost in reader["publishers"]] == [True]
+
+
+@pytest.mark.parametrize(
+    ("rule", "blocks", "holds"),
+    [
+        (Publish(keys=10, ttl=0), 100, True),
+        (Publish(keys=10, every=5, ttl=5), 100, True),  # each is sent anew before it expires
+        (Publish(keys=10, every=5, ttl=4), 100, False),
+        (Publish(keys=10, changed=3, ttl=4), 100, True),  # four publications go once around
+        (Publish(keys=10, changed=3, ttl=3), 100, False),
+        (Publish(keys=10, every=1_000, ttl=60), 60, True),  # nothing expires before the end
+    ],
+)
+def test_keys_stay_when_they_are_sent_anew_before_they_expire(rule: Publish, blocks: int, holds: bool) -> None:
+    assert stays(rule, blocks) is holds
