@@ -30,6 +30,8 @@ INSTALL_SPARK = "pip install 'relaycast[spark]'"
 
 LOCAL_ADDRESS = "127.0.0.1"
 
+TRACEBACK = "Traceback (most recent call last):"
+
 SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.adaptive.coalescePartitions.enabled": "false",  # it folds much work in few rows into one task
@@ -155,7 +157,14 @@ def _stderr_into(descriptor: int) -> Iterator[None]:
 
 
 def reason_of(error: Exception) -> str:
-    """Return what a failed job says in one line, without the traceback of the machine that it ran on."""
+    """Return what a failed job says in one line, without the traceback of the machine that it ran on.
+
+    Where a Python worker raised, that is its error, as ``SegmentFailed`` and others print it.
+    """
+    *_, traceback = str(error).rpartition(TRACEBACK)
+    raised = [line for line in traceback.splitlines()[1:] if line and not line.startswith(" ")]
+    if TRACEBACK in str(error) and raised:
+        return re.sub(r"^(?:\w+\.)+(?=\w+)", "", raised[0])
     lines = [line.strip().removeprefix("Caused by: ") for line in str(error).splitlines() if line.strip()]
     told = [line for line in lines if "Error: " in line or "Exception: " in line]
     return (told or lines or [type(error).__name__])[-1 if told else 0]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from relaycast_spark.exceptions import SparkUnavailable
-from relaycast_spark.session import require_java, require_spark, retrying
+from relaycast_spark.session import reason_of, require_java, require_spark, retrying
 
 
 def install_java(folder: Path, says: str) -> None:
@@ -82,3 +82,21 @@ def test_a_missing_pyspark_is_told_with_what_to_install(monkeypatch: pytest.Monk
 )
 def test_a_local_master_tries_failed_tasks_again(given: str, used: str) -> None:
     assert retrying(given) == used
+
+
+def test_what_a_worker_raised_is_the_reason() -> None:
+    told = """[PYTHON_EXCEPTION] An exception was thrown from the Python worker: Traceback (most recent call last):
+  File "/there/replay.py", line 124, in replay_segments
+    yield from _replay_segment(row, keep_proofs)
+               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+relaycast_spark.exceptions.CheckpointRefused: not a checkpoint of a simulation: builtins.eval
+ SQLSTATE: 38000
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:1097)
+Caused by: java.lang.IllegalStateException: later"""
+    assert reason_of(RuntimeError(told)) == "CheckpointRefused: not a checkpoint of a simulation: builtins.eval"
+
+
+def test_what_java_raised_is_the_reason_without_its_traceback() -> None:
+    told = "Job aborted.\n\tat org.apache\nCaused by: java.io.IOException: No space left on device\n\tat java.io"
+    assert reason_of(RuntimeError(told)) == "java.io.IOException: No space left on device"
+    assert reason_of(RuntimeError("")) == "RuntimeError"
