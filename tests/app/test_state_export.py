@@ -106,6 +106,8 @@ def test_a_chain_spec_is_a_state_too(relaycast: Command, tmp_path: Path) -> None
     state = read_state(spec)
     assert state == read_chain_spec(spec)
     assert state.state_version is StateVersion.V0
+    shown = [relaycast("import", verb, spec, "--json").json for verb in ("state", "chain-spec")]
+    assert shown[0] == shown[1]
     pairs = listed(state.top_with_child_roots())
     (tmp_path / "westend.json").write_text(json.dumps(pairs))
     exported = relaycast("import", "state", "westend.json", "--state-version", "0", "--json").json

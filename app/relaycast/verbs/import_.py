@@ -1,7 +1,7 @@
 """``relaycast import``: real chain data, checked by its state root."""
 
 import json as json_text
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
@@ -11,6 +11,10 @@ from relaycast.verbs.options import File, Json, Version
 
 if TYPE_CHECKING:
     from relaycast.chain_spec import ChainSpec
+
+OwnVersion = Annotated[
+    Literal[0, 1] | None, Parameter(name="--state-version", help="0 for a chain spec and 1 for an export unless given")
+]
 
 app = App(name="import", help="Read real chain data and check it by its state root.")
 
@@ -33,7 +37,7 @@ def chain_spec(file: File, /, *, state_version: Version = 0, root: KnownRoot = N
 
 
 @app.command
-def state(file: File, /, *, state_version: Version = 1, root: KnownRoot = None, json: Json = False) -> ExitCode:
+def state(file: File, /, *, state_version: OwnVersion = None, root: KnownRoot = None, json: Json = False) -> ExitCode:
     """Read keys and values of a state, gzipped or not, and print what they hold and their state root.
 
     FILE is JSON: [["0xkey", "0xvalue"], ...] or {"0xkey": "0xvalue"}, the answer of state_getPairs, or both kinds of
@@ -44,7 +48,8 @@ def state(file: File, /, *, state_version: Version = 1, root: KnownRoot = None, 
     """
     from relaycast.state_export import read_state  # noqa: PLC0415
 
-    return _told(read_state(file), state_version, root, json)
+    found = read_state(file)
+    return _told(found, found.state_version if state_version is None else state_version, root, json)
 
 
 def _told(state: "ChainSpec", version: int, root: str | None, json: bool) -> ExitCode:
