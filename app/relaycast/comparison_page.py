@@ -1,6 +1,7 @@
 """The comparison of two designs as a page: what differs in words, then charts on common scales, then figures."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from relaycast.charts import nice_ceiling
 from relaycast.comparison import Compared
@@ -10,6 +11,9 @@ from relaycast.report import STACKED, CostBar, cost_bars, latency_chart, proof_c
 from relaycast.report_story import title, why
 from relaycast.templates import own_markup, render
 from relaycast.trie_view import CAUSES
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 MAX_READERS = 50
 """Readers with a table of their own."""
@@ -79,7 +83,7 @@ def _on_one_scale(runs: tuple[Outcome, Outcome]) -> list[str]:
     return [proof_chart(run, top=nice_ceiling(highest)) for run in runs]
 
 
-def _stacks(runs: tuple[Outcome, Outcome]) -> list[tuple[str, list[object]]]:
+def _stacks(runs: tuple[Outcome, Outcome]) -> list[tuple[str, list["Markup"]]]:
     """Return the largest readers' stacks side by side, each pair on one scale."""
     second = {it.para_id: it for it in runs[1].subscribers}
     both = [it for it in runs[0].subscribers if it.para_id in second]
@@ -90,4 +94,4 @@ def _stacks(runs: tuple[Outcome, Outcome]) -> list[tuple[str, list[object]]]:
         top = nice_ceiling(max(side.proof_bytes.max for side in sides))
         charts = [own_markup(stack(run, side, top=top)) for run, side in zip(runs, sides, strict=True)]
         pairs.append((title(it), charts))
-    return pairs  # type: ignore[return-value]
+    return pairs

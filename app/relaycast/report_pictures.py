@@ -1,11 +1,12 @@
 """The trie views of a run's report: one or two blocks of the largest readers, within what a page can hold."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from relaycast.icicle import NARROWEST
 from relaycast.outcome import Outcome
 from relaycast.report_story import title as reader_title
 from relaycast.storage_names import storage_name
-from relaycast.trie_view import TrieView, picture_view
+from relaycast.trie_view import Room, TrieView, picture_view
 from relaycast_collator.proof_picture import PicturedTrie, ProofPicture
 from relaycast_xcm import ParaId
 
@@ -32,18 +33,18 @@ def block_views(run: Outcome) -> list[BlockView]:
     """Return the views of all pictured blocks, by reader."""
     pictures = [(it, picture) for it in run.subscribers for picture in run.pictures.get(it.para_id, [])]
     shown = sum(min(MAX_TRIES, len(picture.tries)) for _, picture in pictures)
-    rows, nodes = MAX_ROWS // max(1, shown), MAX_NODES // max(1, shown)
+    room = Room(max(4, MAX_ROWS // max(1, shown)), max(4, MAX_NODES // max(1, shown)), max(NARROWEST, shown / 12))
     views, seen = [], set()
     for reader, picture in pictures:
         which = "a later block" if reader.para_id in seen else "the first whole block"
         if not picture.complete:
             which = which.replace("whole ", "") + ", cut short"
         seen.add(reader.para_id)
-        views.append(_block_view(run, reader_title(reader), picture, which, max(rows, 4), max(nodes, 4)))
+        views.append(_block_view(run, reader_title(reader), picture, which, room))
     return views
 
 
-def _block_view(run: Outcome, reader: str, picture: ProofPicture, which: str, rows: int, nodes: int) -> BlockView:
+def _block_view(run: Outcome, reader: str, picture: ProofPicture, which: str, room: Room) -> BlockView:
     top, *children = picture.tries
     children.sort(key=_proof_bytes, reverse=True)
     shown = [top, *children[: MAX_TRIES - 1]]
@@ -51,20 +52,19 @@ def _block_view(run: Outcome, reader: str, picture: ProofPicture, which: str, ro
         f"relay block {picture.tick:,}: {picture.proof_bytes:,} bytes of relay proof, {picture.pubsub_bytes:,} of them "
         f"for pub-sub"
     )
-    tries = tuple(_trie_view(run, trie, rows, nodes) for trie in shown)
+    tries = tuple(_trie_view(run, trie, room) for trie in shown)
     return BlockView(reader, heading, which, tries, len(picture.tries) - len(shown))
 
 
-def _trie_view(run: Outcome, trie: PicturedTrie, rows: int, nodes: int) -> TrieView:
+def _trie_view(run: Outcome, trie: PicturedTrie, room: Room) -> TrieView:
     if trie.publisher is None:
         names = {key: storage_name(key) for key in trie.keys}
-        return picture_view(
-            trie, title="Relay chain's top trie", names=names, most_rows=max(rows, 16), most_nodes=nodes
-        )
+        room = replace(room, rows=max(16, room.rows))
+        return picture_view(trie, title="Relay chain's top trie", names=names, room=room)
     names = {key: name for (publisher, key), name in run.key_names.items() if publisher == trie.publisher}
     note = f"{len(trie.changed):,} of {len(trie.keys):,} subscribed keys have a new value; {trie.reason}."
     called = _publisher_title(run, trie.publisher)
-    return picture_view(trie, title=called, names=names, most_rows=rows, most_nodes=nodes, note=note)
+    return picture_view(trie, title=called, names=names, room=room, note=note)
 
 
 def _publisher_title(run: Outcome, publisher: ParaId) -> str:

@@ -3,10 +3,11 @@
 Law: what is not markup of ours is escaped; the same figures give the same bytes.
 """
 
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from relaycast.trie_view import CAUSES, LEFT_OUT
+from relaycast.trie_view import CAUSES
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 LABELS = {
     **{cause: cause for cause in CAUSES},
-    "given": "needed",
+    "given": "of nodes",
     "unused": "not needed",
     "pruned_unchanged": "left out as unchanged",
     "cached": "left out as cached",
@@ -23,8 +24,6 @@ LABELS = {
     "pruned_disabled": "left out of a disabled publisher",
 }
 """How sums by cause are named in a sentence."""
-
-_made: dict[str, "Environment"] = {}
 
 
 def render(template: str, /, **figures: Any) -> str:
@@ -49,14 +48,13 @@ def number(value: int) -> str:
     return f"{value:,}"
 
 
+@cache
 def _environment() -> "Environment":
     from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415 - slow to load
 
-    if not _made:
-        made = Environment(autoescape=True, undefined=StrictUndefined, loader=FunctionLoader(_read))
-        made.globals.update(number=number, percent=percent, labels=LABELS, causes=CAUSES, left_out=LEFT_OUT)
-        _made[""] = made
-    return _made[""]
+    made = Environment(autoescape=True, undefined=StrictUndefined, loader=FunctionLoader(_read))
+    made.globals.update(number=number, percent=percent, labels=LABELS)
+    return made
 
 
 def _read(name: str) -> str:

@@ -7,6 +7,7 @@ is drawn in full in the first row that has it and pale in the others: what is dr
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from relaycast.icicle import NARROWEST, icicle
 from relaycast_collator.account_records import IN_THE_PROOF, NodeTotals
 from relaycast_collator.proof_picture import STATIC, PicturedNode, PicturedTrie
 from relaycast_collator.publisher_book import sibling_bytes
@@ -47,6 +48,15 @@ HEX_BYTES = 96
 """Bytes of a node that are shown; the rest is counted."""
 
 HOVER_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a page has room for: rows and nodes of a table, and the pixels from which a node is drawn at a glance."""
+
+    rows: int
+    nodes: int
+    narrowest: float = NARROWEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +121,8 @@ class TrieView:
     sums: dict[str, NodeTotals] = field(default_factory=dict)
     sibling_bytes: int = 0
     note: str = ""
+    glance: str = ""
+    """All of it as an SVG, where it is more than one node."""
 
     @property
     def proof_bytes(self) -> int:
@@ -123,9 +135,7 @@ class TrieView:
         return sum(it.node_bytes for style, it in self.sums.items() if style not in CAUSES)
 
 
-def picture_view(
-    trie: PicturedTrie, *, title: str, names: dict[bytes, str], most_rows: int, most_nodes: int, note: str = ""
-) -> TrieView:
+def picture_view(trie: PicturedTrie, *, title: str, names: dict[bytes, str], room: Room, note: str = "") -> TrieView:
     """Return the view of a pictured trie; changed keys come first."""
     trails = [
         Trail(to_nibbles(key), f"0x{key.hex()}", names.get(key, ""), key in trie.changed or trie.publisher is None)
@@ -137,9 +147,7 @@ def picture_view(
     def siblings(node: PicturedNode, decoded: Node | None) -> int:
         return sibling_bytes(wanted, node.prefix, decoded) if isinstance(decoded, Branch) else 0
 
-    return view_of(
-        title, trie.root, trie.nodes, trails, siblings=siblings, most_rows=most_rows, most_nodes=most_nodes, note=note
-    )
+    return view_of(title, trie.root, trie.nodes, trails, siblings=siblings, room=room, note=note)
 
 
 def view_of(
@@ -149,17 +157,16 @@ def view_of(
     trails: Sequence[Trail],
     *,
     siblings: Callable[[PicturedNode, Node | None], int],
-    most_rows: int,
-    most_nodes: int,
+    room: Room,
     note: str = "",
 ) -> TrieView:
     """Return the view of ``nodes`` along ``trails``, at most so many rows and nodes of it."""
     drawn = _Drawn(nodes, siblings)
-    shown = list(trails[:most_rows])
+    shown = list(trails[: room.rows])
     paths = [drawn.on_path(trail.path) for trail in shown]
     scale = max((drawn.row_bytes(path) for path in paths), default=1) or 1
     rows = tuple(drawn.row(trail, path, scale) for trail, path in zip(shown, paths, strict=True))
-    listed = sorted(nodes, key=lambda node: (node.prefix, node.is_value))[:most_nodes]
+    listed = sorted(nodes, key=lambda node: (node.prefix, node.is_value))[: room.nodes]
     return TrieView(
         title,
         f"0x{root.hex()}",
@@ -170,6 +177,7 @@ def view_of(
         drawn.sums(),
         sum(drawn.siblings[id(node)] for node in drawn.counted() if node.cause in CAUSES),
         note,
+        drawn.glance(f"{title}: every node as wide as the bytes at and below it", room.narrowest),
     )
 
 
@@ -225,6 +233,14 @@ class _Drawn:
             hash="" if node.node_hash is None else f"0x{node.node_hash.hex()}",
             hex=_hex(node.data, node.node_bytes, HEX_BYTES),
         )
+
+    def glance(self, label: str, narrowest: float) -> str:
+        """Return all nodes at a glance."""
+
+        def title(node: PicturedNode) -> str:
+            return self._title(node, 0, True).partition("\n")[0]
+
+        return icicle(self._nodes, style=_style, title=title, label=label, narrowest=narrowest)
 
     def sums(self) -> dict[str, NodeTotals]:
         """Return nodes and bytes by cause, in the order of the causes."""

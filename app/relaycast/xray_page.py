@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 
 from relaycast.storage_names import storage_name
 from relaycast.templates import render
-from relaycast.trie_view import GIVEN, UNUSED, Trail, TrieView, view_of
+from relaycast.trie_view import GIVEN, UNUSED, Room, Trail, TrieView, view_of
 from relaycast.xray import Place, Xray, places
 from relaycast_collator.proof_picture import VALUE_BYTES_KEPT, PicturedNode
 from relaycast_trie import StorageProof
@@ -57,7 +57,8 @@ def trie_views(
     groups: dict[tuple[str, bytes], list[Place]] = {}
     for place in places(proof, picture):
         groups.setdefault((place.label, place.root), []).append(place)
-    rows, nodes = MAX_ROWS // max(1, len(groups)), MAX_NODES // max(1, len(groups))
+    count = max(1, len(groups))
+    room = Room(MAX_ROWS // count, MAX_NODES // count)
 
     def siblings(_: PicturedNode, node: Node | None) -> int:
         children = node.children if isinstance(node, Branch) else ()
@@ -67,9 +68,7 @@ def trie_views(
     for (label, root), found in groups.items():
         pictured = [_pictured(place, unused) for place in found]
         trails = _trails(found, keys if not label else [])
-        views.append(
-            view_of(_title(label), root, pictured, trails, siblings=siblings, most_rows=rows, most_nodes=nodes)
-        )
+        views.append(view_of(_title(label), root, pictured, trails, siblings=siblings, room=room))
     return views
 
 

@@ -135,6 +135,13 @@ def test_keys_share_out_what_their_publishers_took(run: Outcome, text: str) -> N
     ]
 
 
+def test_every_trie_is_there_at_a_glance(run: Outcome, text: str) -> None:
+    drawn = [it.attributes["aria-label"] for it in parsed(text).named("svg", class_="icicle")]
+    assert len(drawn) == sum(len(picture.tries) for picture in run.pictures[3_000])
+    assert drawn[1].startswith("Child trie of publisher 2000 prices: every node as wide as")
+    assert re.search(r'<rect class="t-pruned_unchanged" [^>]*><title>leaf at ', text)
+
+
 def test_nodes_are_drawn_by_their_cause_with_their_bytes(text: str) -> None:
     drawn = [it for it in parsed(text).named("i") if "title" in it.attributes]
     styles = {it.attributes["class"].split()[0].removeprefix("c-") for it in drawn}
