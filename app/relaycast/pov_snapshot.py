@@ -145,7 +145,7 @@ def read_snapshot(file: str | Path) -> Snapshot:
         got = shown(table["schema"]) if "schema" in table else "nothing"
         raise BadInput(f"{place} at schema", got, f"{SCHEMA_VERSION}, as relaycast pov snapshot writes it")
     try:
-        if "scenarios" in table:
+        if "scenarios" in table or table.keys() == {"schema"}:
             return msgspec.convert(table, Snapshot, str_keys=True)
         one = msgspec.convert(table, _OneRun, str_keys=True)
     except msgspec.ValidationError as error:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +219,36 @@ def test_growth_from_nothing_is_growth() -> None:
     assert [str(figure) for figure in verdict.grown] == ["incomplete_blocks 0 -> 1 (from nothing)"]
     assert repr(verdict) == "<Verdict FAILED: 1 of 9 figures grew>"
     assert judge(Snapshot(scenarios={"a": sizes(1)}), {"a": sizes(0)}, tolerance=0).ok
+
+
+def test_what_came_through_a_pipe_has_no_place_to_be_found_at(
+    relaycast: Command, file: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file(weather(), "weather.toml")
+    with Path("weather.toml").open("rb") as stream:
+        monkeypatch.setattr("sys.stdin", TextIOWrapper(stream))
+        assert relaycast("pov", "snapshot", "-").code == 0
+    assert read_snapshot("pov.snapshot.toml").scenarios["weather"].source == ""
+    ended = relaycast("pov", "snapshot", "--check")
+    assert ended.err.startswith("relaycast: pov.snapshot.toml at source: got 'weather', expected a scenario file")
+    assert relaycast("pov", "snapshot", "weather.toml", "--check").code == 0
+
+
+def test_an_invariant_that_broke_is_said_before_any_size(relaycast: Command, file: Written) -> None:
+    starved = weather(value=30, changed=40).replace("keys = 12", "keys = 40, every = 10").replace("= 10\n", "= 24\n")
+    lossy = "[relaychain]\nmax_pov_bytes = 6_000\n[policies]\nroot_commit = 'after-first-key'\n"
+    file(starved + lossy, "weather.toml")
+    ended = relaycast("pov", "snapshot", "weather.toml")
+    assert ended.code == 3
+    assert ended.out.startswith("violated: weather: ")
+    assert not relaycast("pov", "snapshot", "--check", "--json").json["ok"]
+
+
+def test_a_kept_file_may_hold_nothing_yet(relaycast: Command, file: Written) -> None:
+    file(weather(), "weather.toml")
+    file("schema = 1\n", "pov.snapshot.toml")
+    assert "weather: not in the kept snapshot" in relaycast("pov", "snapshot", "weather.toml", "--check").out
+    assert relaycast("pov", "snapshot", "weather.toml").out == "pov.snapshot.toml: kept weather (new)\n"
 
 
 def run_lines(step_names: list[str]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from relaycast.exit_code import ExitCode
+from relaycast.inputs import STDIN
 from relaycast.refusal import BadInput, nearest, shown
 from relaycast.terminal import shows_progress
 from relaycast.verbs.options import Json
@@ -84,7 +85,9 @@ def _wanted(names: tuple[str, ...], kept: "Snapshot", file: Path) -> "dict[str, 
         scenario = load_named(name, "pov snapshot")
         if scenario.name in found:
             raise BadInput(name, f"the name {shown(scenario.name)} again", "scenarios with names of their own")
-        source = name if name in presets() else Path(os.path.relpath(name, file.parent)).as_posix()
+        source = "" if name == STDIN else name
+        if source and source not in presets():
+            source = Path(os.path.relpath(source, file.parent)).as_posix()
         found[scenario.name] = scenario, source
     return found
 
