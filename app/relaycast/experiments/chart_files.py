@@ -7,13 +7,18 @@ import re
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
 
-from relaycast.charts import COLOURS
 from relaycast.experiments.chart import Axis, Chart
 
 if TYPE_CHECKING:
     import altair as alt
 
 MISSING = "charts need altair and vl-convert-python: pip install 'relaycast[experiments]'"
+
+COLOURS = ("#e6007a", "#2f6fed", "#1b9e77", "#d98200", "#7b4fd0", "#4a5568", "#0e9aa7", "#a0522d")
+"""The first is Polkadot's own; they can be told apart on white."""
+
+_STROKES: Any = {"symbolType": "stroke"}
+"""How a legend shows dashes."""
 
 _NUMBERED = re.compile(r"\b(clip|gradient_)\d+\b")
 """Ids that count up with everything drawn in a process."""
@@ -94,14 +99,16 @@ def _encodings(chart: Chart) -> dict[str, Any]:
         scale = alt.Scale(scheme="lightgreyteal", type="symlog")
         found["color"] = alt.Color(f"{colour.field}:Q", title=colour.title, scale=scale)
     elif colour is not None:
-        scale = alt.Scale(range=[*COLOURS, "#0e9aa7", "#a0522d"])
+        scale = alt.Scale(range=list(COLOURS))
         sort = list(colour.order) or None
         found["color"] = alt.Color(f"{colour.field}:N", title=colour.title, scale=scale, sort=sort)
         if chart.mark == "bar":
             found["xOffset"] = alt.XOffset(f"{colour.field}:N", sort=sort)
     if chart.dash is not None:
         sort = list(chart.dash.order) or None
-        found["strokeDash"] = alt.StrokeDash(f"{chart.dash.field}:N", title=chart.dash.title, sort=sort)
+        found["strokeDash"] = alt.StrokeDash(
+            f"{chart.dash.field}:N", title=chart.dash.title, sort=sort, legend=_STROKES
+        )
     return found
 
 

@@ -8,8 +8,9 @@ from random import Random
 from statistics import fmean
 
 from relaycast.experiments.chart import Axis, Chart
-from relaycast.experiments.exact_tries import ExactTrie, entry_bytes, hashed_keys
+from relaycast.experiments.exact_tries import ExactTrie, hashed_keys
 from relaycast.experiments.experiment import Experiment, Row, Scale
+from relaycast.predict import entry_bytes, full_proof
 
 KEYS = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
 VALUE_BYTES = (16, 384, 2_048)
@@ -33,6 +34,8 @@ class ProofBytes(Row, frozen=True, kw_only=True):
     least_bytes: int
     most_bytes: int
     bytes_per_read_key: float
+    formula_bytes: float
+    """What ``relaycast predict`` says."""
 
 
 def measure(scale: Scale) -> list[ProofBytes]:
@@ -64,13 +67,14 @@ def _row(trie: ExactTrie, value_bytes: int, read: int, draw: Random, scale: Scal
         least_bytes=min(size.proof_bytes for size in sizes),
         most_bytes=max(size.proof_bytes for size in sizes),
         bytes_per_read_key=round(mean / read, 1),
+        formula_bytes=full_proof(len(trie.keys), read, value_bytes).proof_bytes,
     )
 
 
 def answer(rows: Sequence[ProofBytes]) -> str:
     """Say what one key costs, and what all cost."""
     small = {row.keys: row for row in rows if row.value_bytes == VALUE_BYTES[0] and row.read == 1}
-    costs = ", ".join(f"{row.proof_bytes / 1_000:.2f} kB of {count:,}" for count, row in small.items())
+    costs = ", ".join(f"{row.proof_bytes / 1_000:.2f} kB out of {count:,}" for count, row in small.items())
     largest = max(small)
     whole = next(row for row in rows if row.value_bytes == VALUE_BYTES[0] and row.read == row.keys == largest)
     long = next(row for row in rows if row.value_bytes != VALUE_BYTES[0] and row.read == 1 and row.keys == largest)
@@ -78,31 +82,36 @@ def answer(rows: Sequence[ProofBytes]) -> str:
     tenfold = [
         (small[count * 10].proof_bytes - small[count].proof_bytes) for count in (100, 1_000) if count * 10 in small
     ]
+    off = max(abs(row.formula_bytes / row.proof_bytes - 1) for row in rows)
     return (
-        f"One key of {VALUE_BYTES[0]} bytes takes {costs} keys, about {round(fmean(tenfold), -1):.0f} bytes more "
-        f"with every tenfold; read all together, each of {largest:,} keys takes {whole.bytes_per_read_key:.0f} bytes "
-        "(mean over draws; child trie alone, uncompressed, hashed keys, state version 1, nothing cached; a value of 24 "
-        f"bytes or more stands outside of its node and adds its entry and {outside:.0f} bytes)."
+        f"To prove one key with a value of {VALUE_BYTES[0]} bytes takes {costs} keys, about "
+        f"{round(fmean(tenfold), -1):.0f} bytes more with every tenfold; read all together, each of {largest:,} keys "
+        f"takes {whole.bytes_per_read_key:.0f} bytes (closed form within {off:.1%}; mean over draws; child trie alone, "
+        "uncompressed, hashed keys, state version 1, nothing cached; a value of 24 bytes or more stands outside of its "
+        f"node and adds its entry and {outside:.0f} bytes)."
     )
 
 
 def chart(rows: Sequence[ProofBytes]) -> Chart:
-    """Draw bytes per key read against the keys of the trie."""
+    """Draw bytes per key read against the keys of the trie, measured and by the closed form."""
     return Chart(
         title="Proof bytes per key read",
         mark="line",
         x=Axis(field="keys", title="keys of the publisher", log=True),
         y=Axis(field="bytes_per_read_key", title="proof bytes per key read", log=True),
         colour=Axis(field="read_keys", title="keys read", names=True, order=tuple(f"{10**n:,}" for n in range(7))),
+        dash=Axis(field="source", title="", names=True, order=("measured", "closed form")),
         panel=Axis(field="value", title="bytes of a value", names=True, order=tuple(f"{it:,}" for it in VALUE_BYTES)),
         points=[
             {
                 "keys": row.keys,
-                "bytes_per_read_key": row.bytes_per_read_key,
+                "bytes_per_read_key": round(proof_bytes / row.read, 1),
                 "read_keys": f"{row.read:,}",
                 "value": f"{row.value_bytes:,}",
+                "source": source,
             }
             for row in rows
+            for source, proof_bytes in (("measured", row.proof_bytes), ("closed form", row.formula_bytes))
         ],
         width=230,
     )

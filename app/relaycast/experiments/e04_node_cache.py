@@ -11,6 +11,7 @@ from relaycast.experiments.experiment import Experiment, Row, Scale
 from relaycast.experiments.feeds import Feeds
 from relaycast.experiments.simulations import crossing, mean
 from relaycast.policy_choice import PolicyTable
+from relaycast.predict import cache_upkeep_bytes, delta_proof
 
 SHARES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 """Of the keys read, new in every block."""
@@ -42,6 +43,12 @@ class CacheCost(Row, frozen=True, kw_only=True):
     own_bytes_uncached: float
     callbacks: float
     callbacks_uncached: float
+    formula_relay_bytes: float
+    """What the closed form for deltas says of ``relay_bytes``; the way there in the top trie is not in it."""
+
+    formula_own_bytes: float
+    """What the closed form says of the cache's upkeep, which is most of ``own_bytes``."""
+
     net_saving: float
     """What the cache takes off both proofs together; below 0 it costs more than it saves."""
 
@@ -53,7 +60,7 @@ def measure(scale: Scale) -> list[CacheCost]:
 
 
 def _paces(scale: Scale, keys: int, read: int, value_bytes: int, other_entries: int) -> Iterator[CacheCost]:
-    blocks = scale.pick(12, 4)
+    blocks = scale.pick(8, 4)
     for changed in sorted({max(1, round(share * read)) for share in SHARES}):
         means: list[float] = []
         for cache in ("structure", "none"):
@@ -83,6 +90,8 @@ def _paces(scale: Scale, keys: int, read: int, value_bytes: int, other_entries: 
             own_bytes_uncached=own_uncached,
             callbacks=callbacks,
             callbacks_uncached=callbacks_uncached,
+            formula_relay_bytes=delta_proof(keys, read, changed, value_bytes).proof_bytes,
+            formula_own_bytes=cache_upkeep_bytes(keys, read, changed, value_bytes),
             net_saving=round(relay_uncached + own_uncached - relay - own, 1),
         )
 

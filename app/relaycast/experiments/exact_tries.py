@@ -10,7 +10,6 @@ from random import Random
 import numpy as np
 import numpy.typing as npt
 
-from relaycast_pallets.published_entry import PublishedEntry
 from relaycast_trie import ArrayTrie, blake2_256
 from relaycast_trie.array_proofs import ArrayProof
 
@@ -35,11 +34,6 @@ class ProofSize:
     @property
     def proof_bytes(self) -> int:
         return self.node_bytes + self.value_bytes
-
-
-def entry_bytes(value_bytes: int) -> int:
-    """Return the bytes of the encoded ``PublishedEntry`` around a value."""
-    return len(PublishedEntry(bytes(value_bytes), 0, 0).encode())
 
 
 def hashed_keys(count: int, *, seed: int) -> Keys:

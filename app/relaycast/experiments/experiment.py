@@ -42,7 +42,7 @@ class Experiment(Generic[R]):
     """An experiment; ``slug`` names its files, ``notes`` are the assumptions and what the figures leave out.
 
     ``first_cut`` is what was expected before it was measured, and what came of it. Columns in ``measured`` are wall
-    time: they differ from run to run and stay out of the digest.
+    time: they differ from run to run and stay out of the digest; sentence and chart may tell of them.
     """
 
     name: str

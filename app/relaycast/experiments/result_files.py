@@ -1,6 +1,7 @@
 """The files of an experiment: a Parquet table, the chart as SVG and HTML, and the sentence.
 
-Law: each file is written beside its place and moved there; nothing in it tells when or where it was written.
+Law: each file is written beside its place and moved there; nothing in it tells when or where it was written. Columns of
+wall time stand in a table of their own, so that the other one is the same bytes each time.
 """
 
 import os
@@ -22,7 +23,10 @@ KINDS = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_(
 def write(result: Result, folder: Path) -> list[str]:
     """Write the files into ``folder`` and return their names; without the libraries for charts there are two."""
     stem = result.experiment.stem
-    contents = {f"{stem}.parquet": _parquet(result), f"{stem}.txt": f"{result.answer}\n".encode()}
+    measured = result.experiment.measured
+    contents = {f"{stem}.parquet": _parquet(result, without=measured), f"{stem}.txt": f"{result.answer}\n".encode()}
+    if measured:
+        contents[f"{stem}-measured.parquet"] = _parquet(result)
     if can_draw():
         drawn = specification(result.chart)
         contents[f"{stem}.svg"] = svg_of(drawn, label=result.chart.title).encode()
@@ -47,19 +51,21 @@ def as_json(result: Result, files: list[str]) -> dict[str, Any]:
     }
 
 
-def schema_of(result: Result) -> pa.Schema:
-    """Return the columns of an experiment's table, with its seed and its command."""
+def schema_of(result: Result, *, without: tuple[str, ...] = ()) -> pa.Schema:
+    """Return the columns of an experiment's table, with its command and, unless it tells of times, its answer."""
     hints = get_type_hints(result.experiment.row)
     about = {
         "relaycast.schema": str(SCHEMA_VERSION),
         "relaycast.command": result.command,
-        "relaycast.answer": result.answer,
     }
-    return pa.schema([(name, _kind(hints[name])) for name in result.experiment.row.__struct_fields__], metadata=about)
+    if not without:
+        about["relaycast.answer"] = result.answer
+    names = [name for name in result.experiment.row.__struct_fields__ if name not in without]
+    return pa.schema([(name, _kind(hints[name])) for name in names], metadata=about)
 
 
-def _parquet(result: Result) -> bytes:
-    schema = schema_of(result)
+def _parquet(result: Result, *, without: tuple[str, ...] = ()) -> bytes:
+    schema = schema_of(result, without=without)
     columns = [column(field.type, [row[field.name] for row in result.rows]) for field in schema]
     sink = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_arrays(columns, schema=schema), sink, compression="zstd")

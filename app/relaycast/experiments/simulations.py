@@ -9,7 +9,6 @@ from relaycast.network import Network
 from relaycast.outcome import rank
 from relaycast.run import Simulation
 from relaycast.scenario import Scenario
-from relaycast.workload import publications
 from relaycast_collator import BlockRecord
 from relaycast_xcm import ParaId
 
@@ -33,8 +32,7 @@ def simulated(scenario: Scenario, *, accounting: bool = False) -> Run:
     simulation.network.chains.accounting = accounting
     records: list[BlockRecord] = []
     for block in range(1, scenario.blocks + 1):
-        for para_id, name, value, ttl in publications(scenario, block):
-            simulation.network.publisher(para_id).publish(name, value, ttl=ttl)
+        simulation.begin(block)
         records.extend(simulation.network.chains.step())
     check(simulation.network)
     return Run(records, simulation.network)
@@ -46,10 +44,10 @@ def check(network: Network) -> None:
     assert invariants.ok, invariants.violations[0]
 
 
-def mean(values: Iterable[int]) -> float:
-    """Return the mean with one digit, 0 of nothing."""
+def mean(values: Iterable[int], *, digits: int = 1) -> float:
+    """Return the mean, rounded; 0 of nothing."""
     given = list(values)
-    return round(float(Fraction(sum(given), len(given))), 1) if given else 0.0
+    return round(float(Fraction(sum(given), len(given))), digits) if given else 0.0
 
 
 def percentile(values: Iterable[int], percent: int) -> int | None:
