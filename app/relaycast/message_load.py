@@ -6,7 +6,7 @@ other shape is a table that names itself. What is drawn follows from the seed, t
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from hashlib import blake2b
 from math import exp
 from pathlib import Path
@@ -120,7 +120,7 @@ class Arrivals:
     def _messages(self, side: str, block: int) -> tuple[bytes, ...]:
         whole, rest = divmod(self.bytes_at(side, block), self.load.message_bytes)
         messages = (_message(self.load.message_bytes),) * whole
-        return (*messages, _message(rest)) if rest else messages
+        return (*messages, bytes(rest)) if rest else messages
 
 
 def without_folders(load: MessageLoad | None) -> MessageLoad | None:
@@ -174,6 +174,6 @@ def _fraction(label: bytes) -> float:
     return (drawn + 0.5) / (1 << 53)
 
 
-@cache
+@lru_cache(maxsize=16)
 def _message(size: int) -> bytes:
     return bytes(size)
