@@ -1,13 +1,13 @@
-"""A relay chain with many publishers: what sealing, proving and verifying its child tries takes on each engine.
+"""A relay chain with many publishers on each trie engine: its state alone, and the whole run with a reader.
 
-By default 100 publishers with 1,000 keys each over 1,000 blocks. In each block every publisher gives some of its keys
-new values; all child tries are sealed, then the top trie with their roots; a reader has some keys of each publisher
-proven, with all child roots, and verifies them. Storage alone: no messages, weights, callbacks or pruning, which are
-the same on both engines. ``plain`` is ``State``; ``array`` keeps an ``ArrayTrie`` for each publisher. Both get the same
-writes; the digest of all roots shows that they sealed the same states. Times are this process's own, so that
-neighbours count little. Prints one JSON object for each engine::
+By default 100 publishers with 1,000 keys each over 1,000 blocks, in which every publisher gives ten keys new values and
+a parachain reads ten keys of each. ``--what state`` writes the values into a ``State``, seals it, proves what is read
+and verifies that. ``--what run`` is a scenario: messages, XCM, pallets, 100 publishers' own blocks, collecting, pruning
+and verifying proofs, callbacks, invariants; the blocks that fill the tries come first and are told apart. Both get the
+same writes on either engine, and the digest of all state roots shows that they sealed the same. Times are this
+process's own, so that neighbours count little. Prints one JSON object for each engine::
 
-    python benches/bench_many_keys.py --blocks 1000 --engines array plain
+    python benches/bench_many_keys.py --what state run --engines auto plain --blocks 1000
 """
 
 import argparse
@@ -22,144 +22,154 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / room) for room in ("trie", "xcm", "pallets")]
+sys.path[:0] = [str(ROOT / room) for room in ("trie", "xcm", "pallets", "collator", "spark", "app")]
 
-from relaycast_pallets import State  # noqa: E402 - the rooms are put on the path above
-from relaycast_trie import ArrayTrie, ChildInfo, StorageProof, warm_up  # noqa: E402
+from relaycast.run import Simulation  # noqa: E402 - the rooms are put on the path above
+from relaycast.scenario import Parachain, Publish, Scenario, Subscription  # noqa: E402
+from relaycast_pallets import State  # noqa: E402
+from relaycast_trie import ChildInfo, StorageProof, warm_up  # noqa: E402
+from relaycast_trie.engine import Engine  # noqa: E402
 
-Writes = list[tuple[list[bytes], list[bytes]]]
-"""For each publisher its keys and their values."""
+PER_BLOCK = 3_000
+"""About as many publications as a relay block's weight allows."""
 
 
-class World:
-    """The keys of all publishers, what each block writes, and what the reader asks for: a function of the seed."""
+class Clock:
+    """Seconds of this process by what they were spent on."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    def timed(self, name: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        """Return ``work`` that counts its time under ``name``."""
+
+        def counted(*given: Any, **named: Any) -> Any:
+            began = time.process_time()
+            try:
+                return work(*given, **named)
+            finally:
+                self.seconds[name] = self.seconds.get(name, 0.0) + time.process_time() - began
+
+        return counted
+
+    def each(self, blocks: int) -> dict[str, float]:
+        return {f"{name}_ms": round(spent * 1e3 / blocks, 3) for name, spent in self.seconds.items()}
+
+
+class Publishers:
+    """The keys of all publishers and what each block writes: a function of the seed."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.rng = np.random.default_rng(options.seed)
-        self.names = [
-            ChildInfo.new_default(b"pubsub" + (2_000 + n).to_bytes(4, "little")) for n in range(options.publishers)
-        ]
+        numbers = range(2_000, 2_000 + options.publishers)
+        self.names = [ChildInfo.new_default(b"pubsub" + number.to_bytes(4, "little")) for number in numbers]
         self.keys = [self._some(options.keys, 32) for _ in self.names]
-        self.first = [(keys, self._some(len(keys), options.value)) for keys in self.keys]
-        self.asked = [keys[: options.read] for keys in self.keys]
 
-    def writes(self) -> Writes:
-        """Return what the next block writes."""
-        changed = self.options.changed
-        picked = self.rng.integers(0, self.options.keys, (len(self.keys), changed)).tolist()
-        chosen = [[keys[i] for i in dict.fromkeys(row)] for keys, row in zip(self.keys, picked, strict=True)]
-        return [(keys, self._some(len(keys), self.options.value)) for keys in chosen]
+    def first(self) -> dict[ChildInfo, dict[bytes, bytes]]:
+        values = ((name, keys, self._some(len(keys), self.options.value)) for name, keys in self._named())
+        return {name: dict(zip(keys, some, strict=True)) for name, keys, some in values}
+
+    def write(self, state: State) -> None:
+        """Give some keys of each publisher new values."""
+        options = self.options
+        picked = self.rng.integers(0, options.keys, (len(self.keys), options.changed)).tolist()
+        for (name, keys), row in zip(self._named(), picked, strict=True):
+            child = state.child(name)
+            for index, value in zip(row, self._some(len(row), options.value), strict=True):
+                child.put(keys[index], value)
+
+    def asked(self) -> list[list[bytes]]:
+        return [keys[: self.options.read] for keys in self.keys]
+
+    def _named(self) -> "zip[tuple[ChildInfo, list[bytes]]]":
+        return zip(self.names, self.keys, strict=True)
 
     def _some(self, count: int, width: int) -> list[bytes]:
         data = self.rng.bytes(count * width)
         return [data[at : at + width] for at in range(0, len(data), width)]
 
 
-class Plain:
-    """``State`` as the project's chains have it."""
+def state_alone(engine: Engine, options: argparse.Namespace) -> dict[str, Any]:
+    """Seal, prove and verify on a ``State``."""
+    publishers, clock, digest = Publishers(options), Clock(), blake2b(digest_size=16)
+    first, asked = publishers.first(), publishers.asked()
+    state = clock.timed("build", lambda: State(None, first, window=16, engine=engine))()
+    built = clock.seconds.pop("build")
 
-    def __init__(self, world: World) -> None:
-        self.world = world
-        first = {name: dict(zip(*pairs, strict=True)) for name, pairs in zip(world.names, world.first, strict=True)}
-        self.state = State(None, first, window=16)
+    def prove() -> list[StorageProof]:
+        return [
+            state.prove_child_read(state.root, name, keys) for name, keys in zip(publishers.names, asked, strict=True)
+        ]
 
-    def seal(self, writes: Writes) -> bytes:
-        for name, (keys, values) in zip(self.world.names, writes, strict=True):
-            child = self.state.child(name)
-            for key, value in zip(keys, values, strict=True):
-                child.put(key, value)
-        return self.state.commit()
-
-    def prove(self, root: bytes) -> Any:
-        roots = [self.state.get(name.prefixed_storage_key()) for name in self.world.names]
-        entries = [name.prefixed_storage_key() for name in self.world.names]
-        asked = zip(roots, self.world.asked, strict=True)
-        proofs = [StorageProof.generate(self.state.db, root, keys) for root, keys in asked if root is not None]
-        return [self.state.prove_read(root, entries), *proofs]
-
-    def verify(self, root: bytes, proof: Any) -> int:
-        entries = [name.prefixed_storage_key() for name in self.world.names]
-        read = proof[0].verify(root, entries).values
-        asked = zip(entries, proof[1:], self.world.asked, strict=True)
-        return sum(len(one.verify(read[entry], keys).values) for entry, one, keys in asked)
-
-
-class Arrays:
-    """An ``ArrayTrie`` for each publisher, and one for the top trie."""
-
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.tries = [ArrayTrie.from_pairs(dict(zip(*pairs, strict=True)), window=16) for pairs in world.first]
-        self.entries = [name.prefixed_storage_key() for name in world.names]
-        roots = [trie.root for trie in self.tries]
-        self.top = ArrayTrie.from_pairs(dict(zip(self.entries, roots, strict=True)), window=16)
-
-    def seal(self, writes: Writes) -> bytes:
-        for trie, (keys, values) in zip(self.tries, writes, strict=True):
-            trie.update(keys, values)
-        self.top.update(self.entries, [trie.commit() for trie in self.tries])
-        return self.top.commit()
-
-    def prove(self, root: bytes) -> Any:
-        proofs = [trie.prove(keys) for trie, keys in zip(self.tries, self.world.asked, strict=True)]
-        return [self.top.prove(self.entries, at=root), *proofs]
-
-    def verify(self, root: bytes, proof: Any) -> int:
-        (read,) = StorageProof.verify_many([root], [proof[0]], [self.entries], engine="array")
-        assert not isinstance(read, Exception)
-        roots = [read.values[entry] or b"" for entry in self.entries]
-        found = StorageProof.verify_many(roots, proof[1:], self.world.asked, engine="array")
+    def verify(proofs: list[StorageProof]) -> int:
+        roots = [state.get(name.prefixed_storage_key()) or b"" for name in publishers.names]
+        found = StorageProof.verify_many(roots, proofs, asked, engine=engine)
         return sum(len(one.values) for one in found if not isinstance(one, Exception))
 
-
-def measured(name: str, make: Callable[[World], Any], options: argparse.Namespace) -> dict[str, Any]:
-    """Run all blocks on one engine and return what each kind of work took."""
-    world = World(options)
-    began = time.process_time()
-    engine = make(world)
-    seconds = {"build": time.process_time() - began, "seal": 0.0, "prove": 0.0, "verify": 0.0}
-    digest = blake2b(digest_size=16)
     for _ in range(options.blocks):
-        writes = world.writes()
-        start = time.process_time()
-        root = engine.seal(writes)
-        sealed = time.process_time()
-        proof = engine.prove(root)
-        proven = time.process_time()
-        read = engine.verify(root, proof)
-        end = time.process_time()
-        assert read == options.read * options.publishers
-        digest.update(root)
-        for work, took in (("seal", sealed - start), ("prove", proven - sealed), ("verify", end - proven)):
-            seconds[work] += took
-    each = {f"{work}_ms": round(seconds[work] * 1e3 / options.blocks, 3) for work in ("seal", "prove", "verify")}
-    total = seconds["build"] + sum(seconds[work] for work in ("seal", "prove", "verify"))
-    built = {"build_ms": round(seconds["build"] * 1e3, 1)}
+        publishers.write(state)
+        digest.update(clock.timed("seal", state.commit)())
+        assert clock.timed("verify", verify)(clock.timed("prove", prove)()) == options.read * options.publishers
+    return {"build_ms": round(built * 1e3, 1), **clock.each(options.blocks), "roots": digest.hexdigest()}
+
+
+def whole_run(engine: Engine, options: argparse.Namespace) -> dict[str, Any]:
+    """Run the scenario; what the relay chain's tries take of it is told apart."""
+    ids = range(2_000, 2_000 + options.publishers)
+    publish = Publish(keys=options.keys, value_bytes=options.value, changed=options.changed)
+    reads = [Subscription(publisher=number, keys=options.read) for number in ids]
+    chains = [*(Parachain(id=number, publish=publish) for number in ids), Parachain(id=9_000, subscribe=reads)]
+    scenario = Scenario(name="many keys", parachains=chains, seed=options.seed)
+    simulation = Simulation.prepare(scenario, trie_engine=engine)
+    network = simulation.network.chains
+    clock, digest = Clock(), blake2b(digest_size=16)
+    filling = 4 + options.publishers * (options.keys + 10 * options.changed) // PER_BLOCK
+    began = time.process_time()
+    for block in range(1, filling + 1):
+        simulation.step(block, Silent())  # type: ignore[arg-type]
+    filled = time.process_time() - began
+    state: Any = network.relay_chain.state
+    state.commit = clock.timed("seal", state.commit)
+    for name in ("prove_read", "prove_child_read"):
+        setattr(state, name, clock.timed("prove", getattr(state, name)))
+    for block in range(filling + 1, filling + options.blocks + 1):
+        clock.timed("block", simulation.step)(block, Silent())
+        digest.update(state.root)
+    assert not network.invariants.violations
     return {
-        "engine": name,
-        "blocks": options.blocks,
-        **built,
-        **each,
-        "seconds": round(total, 2),
+        "fill_blocks": filling,
+        "fill_s": round(filled, 1),
+        **clock.each(options.blocks),
         "roots": digest.hexdigest(),
     }
 
 
+class Silent:
+    """An event log that keeps nothing."""
+
+    def add(self, *_told: object) -> None:
+        pass
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--what", nargs="+", choices=("state", "run"), default=["state"])
     parser.add_argument("--publishers", type=int, default=100)
     parser.add_argument("--keys", type=int, default=1_000, help="keys of each publisher")
     parser.add_argument("--changed", type=int, default=10, help="keys of each publisher that a block writes, at most")
     parser.add_argument("--read", type=int, default=10, help="keys of each publisher that the reader asks for")
     parser.add_argument("--value", type=int, default=32, help="bytes of each value")
     parser.add_argument("--blocks", type=int, default=1_000)
-    parser.add_argument("--engines", nargs="+", choices=("array", "plain"), default=["array", "plain"])
+    parser.add_argument("--engines", nargs="+", choices=("auto", "array", "plain"), default=["auto", "plain"])
     parser.add_argument("--seed", type=int, default=7)
     options = parser.parse_args()
-    warm_up()
-    for name in options.engines:
-        print(json.dumps(measured(name, {"array": Arrays, "plain": Plain}[name], options)), flush=True)
+    if options.engines != ["plain"]:
+        warm_up()
+    for what in options.what:
+        for engine in options.engines:
+            figures = {"state": state_alone, "run": whole_run}[what](engine, options)
+            print(json.dumps({"what": what, "engine": engine, "blocks": options.blocks, **figures}), flush=True)
 
 
 if __name__ == "__main__":

@@ -192,15 +192,16 @@ class ArrayTries(_Tries):
 
     def prove(self, root: bytes, keys: Sequence[bytes]) -> StorageProof:
         if root in self._forest:
-            return self._forest.prove(root, keys)
+            return StorageProof(self._forest.prove(root, keys).nodes)
         return self._before.prove(root, keys)
 
     def prove_child(self, root: bytes, child_info: ChildInfo, keys: Sequence[bytes]) -> StorageProof:
         entry = child_info.prefixed_storage_key()
         if root not in self._forest:
             return self._before.prove_child(root, child_info, keys)
-        child_root, way = self._forest.get(root, entry), self._forest.prove(root, [entry])
-        return way if child_root is None else StorageProof.merge([way, self.prove(child_root, keys)])
+        child_root = self._forest.get(root, entry)
+        below = [] if child_root is None else [(child_root, keys)]
+        return StorageProof(self._forest.prove_all([(root, [entry]), *below]).nodes)
 
     def _number(self, name: Name) -> int:
         number = self._numbers.get(name)

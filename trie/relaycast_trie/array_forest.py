@@ -121,8 +121,14 @@ class ArrayForest:
 
     def prove(self, root: bytes, keys: Sequence[bytes]) -> ArrayProof:
         """Prove ``keys`` of the trie that has or had this ``root``; raises ``KeyError`` when it cannot be read."""
-        wanted, count = column_of_list(keys)
-        data, offsets, _ = prove_columns(self._arena, np.array([self._node(root)]), wanted, np.array([0, count]))
+        return self.prove_all([(root, keys)])
+
+    def prove_all(self, reads: Sequence[tuple[bytes, Sequence[bytes]]]) -> ArrayProof:
+        """Prove keys of several tries in one proof, none of them empty unless it is the only one."""
+        wanted, _ = column_of_list(list(chain.from_iterable(keys for _, keys in reads)))
+        roots = np.array([self._node(root) for root, _ in reads])
+        ends = np.array([0, *accumulate(len(keys) for _, keys in reads)])
+        data, offsets, _ = prove_columns(self._arena, roots, wanted, ends)
         return ArrayProof.of_arrays(data, offsets)
 
     def __contains__(self, root: bytes) -> bool:

@@ -68,4 +68,4 @@ def prove_columns(arena: Arena, roots: Numbers, keys: Column, ends: Numbers) -> 
 
 def _powers_of_two(least: Numbers) -> Numbers:
     """Return the powers of two that are at least so much."""
-    return np.left_shift(1, np.ceil(np.log2(least)).astype(np.int64))
+    return np.array([1 << (number - 1).bit_length() for number in least.tolist()])
