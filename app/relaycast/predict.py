@@ -172,7 +172,7 @@ def cache_upkeep_bytes(keys: int, subscribed: int, updated: int, value_bytes: Va
 
     The cache is a trie as well, of keys that are hashes of nodes. ``t`` old nodes leave it and as many enter at other
     places: the branches on the way to both, the old nodes with their leaves, the leaves that new keys part, and those
-    that are left alone. Within 5 % of what is measured, see ``Ground`` for what a block reads besides.
+    that are left alone. Within 6 % of what is measured, see ``Ground`` for what a block reads besides.
     """
     delta = delta_proof(keys, subscribed, updated, value_bytes, elsewhere=elsewhere)
     cached, moved = node_cache(keys, subscribed, value_bytes).nodes, delta.branches + delta.leaves
