@@ -199,25 +199,26 @@ class _PublisherReads:
         self.new: dict[bytes, bytes] = {}
 
     def new_node(self, node_hash: bytes) -> Node:
-        cached = self._cached_node(node_hash)
-        if cached is not None:
-            return decode_known(node_hash, cached)
-        data = self._run.read_relay(self._view.para_id, node_hash, ReadSource.RELAY_NODE)
-        self.new[node_hash] = data
+        data = self._cached.get(node_hash, b"")
+        if data == b"":
+            data = self._read_cached(node_hash)
+        if data is None:
+            data = self._run.read_relay(self._view.para_id, node_hash, ReadSource.RELAY_NODE)
+            self.new[node_hash] = data
         return decode_known(node_hash, data)
 
     def new_value(self, value_hash: bytes) -> bytes:
         return self._run.read_relay(self._view.para_id, value_hash, ReadSource.RELAY_VALUE)
 
     def old_node(self, node_hash: bytes) -> Node | None:
-        cached = self._cached_node(node_hash)
-        return None if cached is None else decode_known(node_hash, cached)
+        data = self._cached.get(node_hash, b"")
+        if data == b"":
+            data = self._read_cached(node_hash)
+        return None if data is None else decode_known(node_hash, data)
 
-    def _cached_node(self, node_hash: bytes) -> bytes | None:
-        try:
-            return self._cached[node_hash]
-        except KeyError:
-            data = self._view.cache.get(node_hash)
+    def _read_cached(self, node_hash: bytes) -> bytes | None:
+        """Return a node of the cache, paid for once, ``None`` when it is not there; raises ``_Stop``."""
+        data = self._view.cache.get(node_hash)
         if data is not None:
             self._run.pay_for_cached(self._view.para_id, node_hash, data)
         self._cached[node_hash] = data

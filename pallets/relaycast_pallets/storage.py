@@ -50,7 +50,10 @@ class Storage:
     def put(self, key: bytes, value: bytes) -> None:
         """Write ``value``. An equal value counts as a change: in version 1 it moves a large value out of its node."""
         old = self._values.get(key)
-        self._remember(key, old)
+        frame = self._journal.frame
+        if frame is not None and (place := (self, key)) not in frame:
+            frame[place] = (old, key in self.unsealed)
+        self.unsealed.add(key)
         self._values[key] = value
         if old is None and self._order is not None:
             self._disorder(key)
@@ -60,7 +63,10 @@ class Storage:
         old = self._values.get(key)
         if old is None:
             return
-        self._remember(key, old)
+        frame = self._journal.frame
+        if frame is not None and (place := (self, key)) not in frame:
+            frame[place] = (old, key in self.unsealed)
+        self.unsealed.add(key)
         del self._values[key]
         if self._order is not None:
             self._disorder(key)
@@ -120,12 +126,6 @@ class Storage:
             self._disorder(key)
         if not was_unsealed:
             self.unsealed.discard(key)
-
-    def _remember(self, key: bytes, old: bytes | None) -> None:
-        frame = self._journal.frame
-        if frame is not None and (self, key) not in frame:
-            frame[self, key] = (old, key in self.unsealed)
-        self.unsealed.add(key)
 
     def _disorder(self, key: bytes) -> None:
         """Note that ``key`` came or went: the order is put right when it is next asked for, or built anew."""

@@ -313,7 +313,9 @@ class Subscriber:
                 self.system.deposit_event(EntryUndecodable(change.para_id, key))
                 continue
             ttl_state = compute_ttl_state(entry.ttl, entry.when_inserted, now)
-            self.delivered.weight += self.handler.on_data_updated(change.para_id, key, entry.value, ttl_state)
+            weight = self.handler.on_data_updated(change.para_id, key, entry.value, ttl_state)
+            if weight is not Weight.ZERO:
+                self.delivered.weight += weight
             self.delivered.updates.append((change.para_id, key, entry))
             self.system.deposit_event(DataProcessed(change.para_id, key, len(entry.value)))
 

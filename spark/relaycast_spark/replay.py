@@ -89,7 +89,7 @@ class Replay:
                 for it in advanced.publishers
             ],
             "subscribers": self._subscriber_rows(advanced),
-            "records": freeze_plainly(advanced.records),
+            "records": freeze_plainly(advanced.records, by_value=True),
             "events": advanced.events,
             "checked": checks.checked,
             "violated": checks.violated,

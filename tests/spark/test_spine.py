@@ -12,6 +12,7 @@ from relaycast_spark.checkpoint import thaw_plainly
 from relaycast_spark.simulated import Advanced
 from relaycast_spark.spine import Segment, spine
 from relaycast_spark.tables import REPLAYED
+from relaycast_trie import node_codec
 from spark.scenarios import MARKET, SCARCE, recorded, replayed_apart, replayed_at_once, segments_of
 
 
@@ -22,6 +23,13 @@ def test_segments_replayed_apart_equal_one_run(scenario: Scenario, length: int) 
     apart = replayed_apart(segments_of(scenario, length=length), keep_proofs=True)
     assert [row["block"] for row in apart] == list(range(2, scenario.blocks + 1))
     assert _as_table(apart) == _as_table(at_once[1:])
+
+
+def test_rows_do_not_depend_on_what_the_process_has_decoded_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal hashes may be one object or several: that must not show."""
+    remembering = replayed_at_once(MARKET)
+    monkeypatch.setattr(node_codec, "_decode_cached", node_codec.decode_node)
+    assert replayed_at_once(MARKET) == remembering
 
 
 def _as_table(rows: list[dict[str, object]]) -> list[dict[str, object]]:
