@@ -58,7 +58,7 @@ def encode_compact(proof: StorageProof, root: bytes) -> CompactProof:
     nodes, ends = nodes_of([proof])
     count = int(ends[-1])
     hashes = np.empty(32 * count, np.uint8)
-    hash_strings(nodes, count, hashes)
+    hash_strings(tuple(nodes), count, hashes)
     table = np.empty(4 << count.bit_length(), np.int32)
     mask = len(table) - 1
     fill_table(hashes, 0, count, table, mask, np.empty(count, np.uint8))

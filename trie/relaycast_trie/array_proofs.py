@@ -205,18 +205,18 @@ def _walk_all(
     wanted, key_count = column_of_list(keys[0] if len(keys) == 1 else list(chain.from_iterable(keys)))
     key_ends = _ends(keys)
     hashes = np.empty(32 * count, np.uint8)
-    hash_strings(nodes, count, hashes)
+    hash_strings(tuple(nodes), count, hashes)
     most = int((node_ends[1:] - node_ends[:-1]).max(initial=0))
     used = np.zeros(count, np.uint8)
     values = np.empty(3 * key_count, np.int64)
     trails = np.full(trail * key_count, -1, np.int64)
     status = np.empty(len(roots), np.uint8)
     verify_proofs(
-        nodes,
+        tuple(nodes),
         hashes,
         node_ends,
         np.frombuffer(bytearray().join(roots), np.uint8),
-        wanted,
+        tuple(wanted),
         key_ends,
         np.empty(4 << most.bit_length(), np.int32),
         np.zeros(PLAN * (count + 1), np.int64),

@@ -74,7 +74,7 @@ def verify_columns(
     if key_count and int(key_column.size[:key_count].max()) > MAX_KEY_BYTES:
         raise ValueError(f"a key has at most {MAX_KEY_BYTES} bytes")
     hashes = np.empty(32 * node_count, np.uint8)
-    hash_strings(node_column, node_count, hashes)
+    hash_strings(tuple(node_column), node_count, hashes)
     most = int((node_ends[1:] - node_ends[:-1]).max(initial=0))
     used = np.zeros(node_count, np.uint8)
     values = np.empty(3 * key_count, np.int64)
@@ -82,11 +82,11 @@ def verify_columns(
     table, plans = np.empty(4 << most.bit_length(), np.int32), np.zeros(PLAN * (node_count + 1), np.int64)
     flat, trails = np.ascontiguousarray(roots).reshape(-1).copy(), np.empty(0, np.int64)
     verify_proofs(
-        node_column,
+        tuple(node_column),
         hashes,
         node_ends,
         flat,
-        key_column,
+        tuple(key_column),
         key_ends,
         table,
         plans,

@@ -22,7 +22,7 @@ from relaycast_trie.kernels.decode import (
     plan_node,
 )
 from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, allocating_kernel, inlined, int64, kernel, load64
-from relaycast_trie.kernels.tables import Column, nibble, place
+from relaycast_trie.kernels.tables import Column, Tables, column_in, nibble, place
 
 HOLDS, FAILS, UNUSED = 0, 1, 2
 """What is known of a proof: it holds; a node is missing or does not decode; it holds and has nodes nobody needs."""
@@ -35,23 +35,24 @@ ABSENT = -1
 
 
 @allocating_kernel
-def hash_strings(column: Column, count: int, hashes: Bytes) -> None:
+def hash_strings(column: Tables, count: int, hashes: Bytes) -> None:
     """Hash the first ``count`` strings of a column that is spread out; short ones first, which keeps lanes in step."""
+    data, places, lengths, _ = column
     starts = np.empty(count, np.int64)
     sizes = np.empty(count, np.int64)
     slots = np.empty(count, np.int64)
     low, high = 0, count
     for i in range(count):
-        if column.size[i] <= BLOCK:
+        if lengths[i] <= BLOCK:
             k = low
             low += 1
         else:
             high -= 1
             k = high
-        starts[k] = column.at[i]
-        sizes[k] = column.size[i]
+        starts[k] = places[i]
+        sizes[k] = lengths[i]
         slots[k] = 32 * i
-    hash_messages(new_lanes(), column.data, starts, sizes, count, hashes, slots)
+    hash_messages(new_lanes(), data, starts, sizes, count, hashes, slots)
 
 
 @inlined
@@ -170,11 +171,11 @@ def _walk(
 
 @kernel
 def verify_proofs(
-    nodes: Column,
+    node_strings: Tables,
     hashes: Bytes,
     node_ends: Int64s,
     roots: Bytes,
-    keys: Column,
+    key_strings: Tables,
     key_ends: Int64s,
     table: Int32s,
     plans: Int64s,
@@ -192,6 +193,7 @@ def verify_proofs(
     a power of two, at least twice any proof; ``plans``, all zero, has a row for each node and one more; ``used`` is all
     zero.
     """
+    nodes, keys = column_in(node_strings), column_in(key_strings)
     share = len(trails) // max(1, key_ends[-1])
     for proof in range(len(node_ends) - 1):
         first, end = node_ends[proof], node_ends[proof + 1]
