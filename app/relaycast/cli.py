@@ -38,7 +38,7 @@ VERBS = {
     "sweep": ("relaycast.verbs.sweep:sweep", "Run a grid of scenarios, seeds and policies as one Spark job."),
     "bench": (
         "relaycast.verbs.bench:app",
-        "Run the headline experiments E1 to E16, or time the engines here.",
+        "Run the headline experiments E1 to E17, or time the engines here.",
     ),
     "import": ("relaycast.verbs.import_:app", "Read real chain data and check it by its state root."),
     "doctor": ("relaycast.verbs.doctor:doctor", "What is installed, what is slow, and how to fix it."),

@@ -2,19 +2,30 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pyarrow.parquet as pq
 import pytest
 
 import experiments_page
 from command_line import Command, Refused
 from relaycast.experiments import REGISTRY, chart_files, load
+from relaycast.experiments.e17_spark_scaling import Scaling
 from relaycast.experiments.experiment import Result, Scale, digest_of
 from relaycast.experiments.result_files import write
+from relaycast_spark.exceptions import SparkUnavailable
 from relaycast_trie import warm_up
 
 _RESULTS: dict[str, Result] = {}
+
+ON_SPARK = "E17"
+"""Takes a minute to start; the verb that it stands on has tests of its own."""
+
+QUICK = [name for name in REGISTRY if name != ON_SPARK]
+ALL = [*QUICK, pytest.param(ON_SPARK, marks=pytest.mark.slow)]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -34,7 +45,7 @@ def held(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
-@pytest.mark.parametrize("name", REGISTRY)
+@pytest.mark.parametrize("name", ALL)
 def test_a_quick_run_gives_what_is_on_record(name: str) -> None:
     assert experiments_page.recorded(quick(name)) == experiments_page.on_record()[name]["quick"]
 
@@ -52,7 +63,7 @@ def test_the_page_is_fresh_and_shows_every_chart() -> None:
     assert all(f"(experiments/{chart})" in experiments_page.page() for chart in charts)
 
 
-@pytest.mark.parametrize("name", REGISTRY)
+@pytest.mark.parametrize("name", ALL)
 def test_an_answer_is_one_sentence_that_names_its_conditions(name: str) -> None:
     answer = quick(name).answer
     assert answer.endswith(".")
@@ -61,7 +72,7 @@ def test_an_answer_is_one_sentence_that_names_its_conditions(name: str) -> None:
     assert "(" in answer
 
 
-@pytest.mark.parametrize("name", REGISTRY)
+@pytest.mark.parametrize("name", ALL)
 def test_a_chart_draws_fields_that_its_points_have(name: str) -> None:
     chart = quick(name).chart
     axes = [axis for axis in (chart.x, chart.y, chart.colour, chart.dash, chart.panel) if axis is not None]
@@ -91,6 +102,62 @@ def test_a_chart_is_one_file_without_a_network(tmp_path: Path) -> None:
     _, _, svg, html = write(quick("E16"), tmp_path)
     assert "http" not in (tmp_path / svg).read_text().replace("http://www.w3.org/", "")
     assert "<script src=" not in (tmp_path / html).read_text()
+
+
+def scaling(**changes: Any) -> list[Scaling]:
+    """Return rows of E17 as a run might give them."""
+    times = {("processes", 1): 3.0, ("Spark", 1): 4.0, ("processes", 2): 2.0, ("Spark", 2): 2.5}
+    rows = [
+        Scaling(
+            what=what,
+            cores=cores,
+            trie_keys=100,
+            keys_a_proof=2,
+            proofs=600,
+            proof_bytes=9_000,
+            seconds=seconds,
+            session_seconds=4.0,
+            proofs_per_second=600 / seconds,
+        )
+        for (what, cores), seconds in times.items()
+    ]
+    return [*rows[:-1], msgspec.structs.replace(rows[-1], **changes)]
+
+
+def test_times_stand_apart_from_what_is_the_same_each_time(tmp_path: Path) -> None:
+    spark = load(ON_SPARK)
+
+    def finished(rows: list[Scaling]) -> Result:
+        return replace(spark, measure=lambda _: rows).run(Scale())
+
+    first, later = finished(scaling()), finished(scaling(seconds=5.0))
+    assert first.digest == later.digest != finished(scaling(proof_bytes=9_001)).digest
+    assert "1.60 times as many as on one" in first.answer
+    assert "0.80 times as many as on one" in later.answer
+    assert "the same 9,000 bytes" in first.answer
+    assert "NOT the same" in finished(scaling(proof_bytes=9_001)).answer
+    for result, name in ((first, "first"), (later, "later")):
+        (tmp_path / name).mkdir()
+        write(result, tmp_path / name)
+    before, after = held(tmp_path / "first"), held(tmp_path / "later")
+    table, times = "e17-spark-scaling.parquet", "e17-spark-scaling-measured.parquet"
+    assert before[table] == after[table]
+    assert before[times] != after[times]
+    assert "seconds" not in pq.read_table(tmp_path / "first" / table).column_names
+    assert pq.read_table(tmp_path / "first" / times).to_pylist() == first.rows
+
+
+def test_without_spark_the_other_experiments_run(relaycast: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(self: object, scale: Scale) -> Result:
+        if self.name == ON_SPARK:  # type: ignore[attr-defined]
+            raise SparkUnavailable("no Java", "install Java 17")
+        return quick("E1")
+
+    monkeypatch.setattr("relaycast.experiments.experiment.Experiment.run", run)
+    ended = relaycast("bench", "E1", ON_SPARK)
+    assert (ended.code, ended.err.count("\n")) == (0, 1)
+    assert ended.err.startswith("relaycast: bench: E17 is left out: ")
+    assert relaycast("bench", ON_SPARK).code == 2
 
 
 def test_another_seed_gives_other_rows_and_the_digest_tells_them_apart() -> None:

@@ -28,6 +28,7 @@ REGISTRY: Mapping[str, tuple[str, str]] = {
     "E14": ("e14_encodings", "What would other encodings save?"),
     "E15": ("e15_metered_weight", "Does the meter charge what a block carries?"),
     "E16": ("e16_lying_collators", "Which lies of a collator does the chain catch?"),
+    "E17": ("e17_spark_scaling", "What does a second core give?"),
 }
 """Module and question of every experiment, by its name."""
 

@@ -17,8 +17,8 @@ MISSING = "charts need altair and vl-convert-python: pip install 'relaycast[expe
 COLOURS = ("#e6007a", "#2f6fed", "#1b9e77", "#d98200", "#7b4fd0", "#4a5568", "#0e9aa7", "#a0522d")
 """The first is Polkadot's own; they can be told apart on white."""
 
-_STROKES: Any = {"symbolType": "stroke"}
-"""How a legend shows dashes."""
+_STROKES: Any = {"symbolType": "stroke", "labelExpr": "datum.label + (datum.index ? ', dashed' : ', solid')"}
+"""How a legend shows dashes: in words, as their samples have no colour of their own."""
 
 _NUMBERED = re.compile(r"\b(clip|gradient_)\d+\b")
 """Ids that count up with everything drawn in a process."""

@@ -146,6 +146,8 @@ EXPERIMENT = Experiment(
     chart=chart,
     notes=(
         "Messages are given in full in their order until one does not fit; the rest is hashed and waits (cumulus).",
+        "At 100 % of the room the messages fill it to the byte, which leaves nothing; beyond it the next message "
+        "hardly ever fits exactly.",
         "The budget called cumulus gives a sixth of the block to each kind of message and what they leave to pub-sub.",
         "A parachain's own transactions are not in these blocks: they have what is left of the block behind pub-sub.",
     ),
