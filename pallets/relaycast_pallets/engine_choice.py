@@ -1,10 +1,10 @@
 """When a state's tries move from one engine to the other: as soon as the time lost by staying would pay for the move.
 
 Losing as much by waiting as a move costs bounds the total at twice the best in hindsight, and whoever seals little
-never waits for the compiler. Only counts decide, no clock: a run repeats itself.
+never waits for the compiler. Only counts decide, and what lies compiled on disk, no clock.
 """
 
-from relaycast_trie.engine import Engine, check_engine, kernels_are_loaded
+from relaycast_trie.engine import Engine, check_engine, kernels_are_compiled, kernels_are_loaded
 
 PLAIN_US_A_TRIE, PLAIN_US_A_KEY = 15, 25
 """What a seal takes for every trie and for every key that it changes, with plain tries."""
@@ -14,6 +14,9 @@ ARRAY_US_A_SEAL, ARRAY_US_A_KEY = 38, 3
 
 LOAD_US = 1_500_000
 """What loading the kernels takes, where this process has not done it."""
+
+COMPILE_US = 30_000_000
+"""What compiling them takes before that, where no earlier run has done it: CPU time, and more on a busy machine."""
 
 PLAIN_LOAD_US_A_KEY, ARRAY_LOAD_US_A_KEY = 6, 2
 """What reading a key into tries takes. Going to arrays reads all keys; going back reads none."""
@@ -53,4 +56,6 @@ class EngineChoice:
 
 
 def _price() -> int:
-    return 0 if kernels_are_loaded() else LOAD_US
+    if kernels_are_loaded():
+        return 0
+    return LOAD_US if kernels_are_compiled() else LOAD_US + COMPILE_US

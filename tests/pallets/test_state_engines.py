@@ -197,15 +197,30 @@ def test_seals_that_alternate_between_much_and_little_do_not_throw_a_state_back_
     assert moves == 1
 
 
-def test_the_compiler_is_waited_for_when_work_as_long_as_that_has_been_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice_module, "kernels_are_loaded", lambda: False)
-    choice, sealed = EngineChoice("auto"), 0
+def seals_until_it_moves(choice: EngineChoice) -> int:
+    sealed = 0
     while not (choice.is_restless(in_arrays=False) and choice.moves(1_000)):
         choice.note(10, 100, in_arrays=False)
         sealed += 1
-    assert 100 < sealed < 1_000
+    return sealed
+
+
+def test_kernels_are_loaded_when_work_as_long_as_that_has_been_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice_module, "kernels_are_loaded", lambda: False)
+    monkeypatch.setattr(choice_module, "kernels_are_compiled", lambda: True)
+    choice = EngineChoice("auto")
+    assert 100 < seals_until_it_moves(choice) < 1_000
     assert not choice.loads_in_arrays(10_000)
     assert choice.loads_in_arrays(1_000_000)
+
+
+def test_kernels_that_nobody_has_compiled_yet_are_waited_for_by_long_work_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice_module, "kernels_are_loaded", lambda: False)
+    monkeypatch.setattr(choice_module, "kernels_are_compiled", lambda: False)
+    choice = EngineChoice("auto")
+    assert 5_000 < seals_until_it_moves(choice) < 20_000
+    assert not choice.loads_in_arrays(1_000_000)
+    assert choice.loads_in_arrays(10_000_000)
 
 
 @pytest.mark.parametrize("engine", ["plain", "array"])

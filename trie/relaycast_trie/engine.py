@@ -1,7 +1,10 @@
 """Which engine does the work: plain Python for little, compiled kernels for much, the same bytes from both."""
 
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
 from typing import Literal
 
 from relaycast_trie.build import Pairs, build_root
@@ -16,6 +19,14 @@ ARRAY_FROM = 20_000
 ARRAY_FROM_ONCE_LOADED = 500
 """The same when the kernels are in memory already."""
 
+ARRAY_FROM_UNCOMPILED = 1_000_000
+"""The same when they would have to be compiled first, which takes half a minute: plain tries take ten seconds."""
+
+KERNELS = Path(__file__).parent / "kernels"
+
+COMPILED_LATE = f"seal.settle-*.py{sys.version_info.major}{sys.version_info.minor}*.nbi"
+"""The index of a kernel that contains most others, as numba names its file."""
+
 
 def check_engine(engine: Engine) -> None:
     """Raise ``ValueError`` for what is no engine."""
@@ -28,11 +39,36 @@ def kernels_are_loaded() -> bool:
     return "relaycast_trie.array_proofs" in sys.modules
 
 
+@cache
+def kernels_are_compiled() -> bool:
+    """Return whether compiled kernels lie on disk, newer than what they come from; told without loading the compiler.
+
+    A wrong answer costs time, nothing else.
+    """
+    kept = [path.stat().st_mtime_ns for folder in _cache_folders() for path in folder.glob(COMPILED_LATE)]
+    sources = [path.stat().st_mtime_ns for path in KERNELS.glob("*.py")]
+    return bool(kept) and max(kept) >= max(sources, default=0)
+
+
+def _cache_folders() -> Iterator[Path]:
+    """Yield where numba keeps code: the folder that a variable names, or beside the sources, or the user's."""
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    if not named:
+        yield KERNELS / "__pycache__"
+    users = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "numba"
+    yield from (Path(named) if named else users).glob(f"{KERNELS.name}_*")
+
+
 def takes_array(engine: Engine, size: int) -> bool:
     """Return whether ``engine`` means the array engine for so many keys or nodes; ``ValueError`` for no engine."""
     check_engine(engine)
-    least = ARRAY_FROM_ONCE_LOADED if kernels_are_loaded() else ARRAY_FROM
-    return engine == "array" or (engine == "auto" and size >= least)
+    return engine == "array" or (engine == "auto" and size >= _least())
+
+
+def _least() -> int:
+    if kernels_are_loaded():
+        return ARRAY_FROM_ONCE_LOADED
+    return ARRAY_FROM if kernels_are_compiled() else ARRAY_FROM_UNCOMPILED
 
 
 def trie_root(pairs: Pairs, *, state_version: StateVersion = StateVersion.V1, engine: Engine = "auto") -> bytes:
