@@ -214,7 +214,9 @@ def test_kernels_are_loaded_when_work_as_long_as_that_has_been_done(monkeypatch:
     assert choice.loads_in_arrays(1_000_000)
 
 
-def test_kernels_that_nobody_has_compiled_yet_are_waited_for_by_long_work_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_that_nobody_has_compiled_yet_are_waited_for_by_long_work_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(choice_module, "kernels_are_loaded", lambda: False)
     monkeypatch.setattr(choice_module, "kernels_are_compiled", lambda: False)
     choice = EngineChoice("auto")
