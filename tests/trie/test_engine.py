@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,5 +67,6 @@ def test_a_named_cache_folder_takes_the_place_of_all_others(sources: Path, monke
 def test_numba_names_its_files_as_they_are_looked_for() -> None:
     from relaycast_trie.kernels import seal  # noqa: PLC0415 - loads the compiler
 
-    cache = seal.settle._cache._impl
+    settle: Any = seal.settle
+    cache = settle._cache._impl
     assert Path(f"{cache.filename_base}.nbi").match(engine.COMPILED_LATE)
