@@ -65,8 +65,8 @@ def _():
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    All four begin with `6`, because the letters of the alphabet are 0x61 and up. The first three go on with `4 6 f`;
-    `horse` parts from them at the second nibble. What is shared is stored once:
+    All four begin with `6`, because the letters `a` to `o` are the bytes 0x61 to 0x6f. The first three go on with
+    `4 6 f`; `horse` parts from them at the second nibble. What is shared is stored once:
     """)
     return
 
@@ -157,6 +157,8 @@ def _():
 
     - a child of **fewer than 32 bytes** stands *inline*, inside its parent (a dashed frame in the picture);
     - a longer child is named by its **hash**, Blake2b with 32 bytes.
+
+    A length stands in front of either, as in front of a value. 32 means a hash, less means the child itself.
 
     Now the branch of `do`. Its header begins with `11`: a branch that has a value itself (`10` is one that has none).
     Two bytes, a *bitmap*, say which of the sixteen children there are: bit 6 and bit 7 are set, which makes `c0 00`
@@ -286,7 +288,7 @@ def _(answer):
         try:
             data = bytes.fromhex(digits)
         except ValueError:
-            return Verdict(False, f"{digits!r} is no row of bytes: two hexadecimal digits make a byte.")
+            return Verdict(False, f"{digits!r} is no row of bytes: write two digits, 0 to f, for each, and no 0x.")
         try:
             node = rt.decode_node(data)
         except rt.CodecError as error:

@@ -43,8 +43,8 @@ def _():
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    Whoever reads `dog` needs the root node, and with it come 220 bytes of `do` that nobody asked for. And whenever
-    `dog` changes, these 220 bytes are hashed again.
+    (All keys begin with `do` now, so that the node of `do` is the root.) Whoever reads `dog` needs this node, and with
+    it come 220 bytes of `do` that nobody asked for. And whenever `dog` changes, these 220 bytes are hashed again.
 
     This is *state version 0*, **V0**. Polkadot's chains have since moved to *state version 1*, **V1**, in which a
     value **longer than 32 bytes** is stored outside of its node, under its own hash. The node holds only the hash.

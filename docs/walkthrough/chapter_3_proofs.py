@@ -128,7 +128,7 @@ def _(keys, proof, root):
         try:
             value = rt.StorageProof(nodes).verify(root, [keys[name]], strict=strict)[keys[name]]
         except rt.ProofError as error:
-            return f"{type(error).__name__}: {str(error)[:70]}"
+            return f"{type(error).__name__}: {str(error)[:54]}…"
         return "proven absent" if value is None else f"proven: {value.decode()}"
 
     honest = list(proof)
@@ -151,9 +151,9 @@ def _(keys, proof, root):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    The last two rows need a word. Superfluous nodes make no proof wrong, and a tolerant reader passes over them. But
-    bytes cost, and whoever must pay for them wants to refuse what nothing needs: that is a *strict* check. The blocks
-    of chapter 5 are strict.
+    `verify` names the first thing that is wrong, with its hash. The last two rows need a word. Superfluous nodes make
+    no proof wrong, and a tolerant reader passes over them. But bytes cost, and whoever must pay for them wants to
+    refuse what nothing needs: that is a *strict* check. The blocks of chapter 5 are strict.
 
     And a proof answers only what it was made for. Of `btc` this one says neither that it is there nor that it is not:
     the root names a child on its path, and that child did not come.

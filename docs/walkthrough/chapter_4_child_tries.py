@@ -55,7 +55,9 @@ def _():
 
     Parachains speak to the relay chain in *XCM*, messages made of instructions. `Publish` is such an instruction: a key
     of 32 bytes, a value, and a time to live in blocks. These are all its bytes. (What stands before `Publish` says
-    that this is a message of XCM version 5 with one instruction.)
+    that this is a message of XCM version 5 with one instruction; the count is a SCALE length, 1 times 4. On the right
+    are the types in Rust's words: `[u8; 32]` is 32 bytes, `BoundedVec<u8, 2048>` up to 2,048 bytes behind their length,
+    `u32` a number of four bytes.)
     """)
     return
 
@@ -107,9 +109,10 @@ def _(message, new_relay):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    A refused call leaves no trace: the state root is as before. So somebody registers 2000 and puts down a deposit, as
-    everybody must who wants the relay chain to keep data. (Parachains with an id below 2000 are *system parachains*
-    and need not.) Now the same message passes, and a second one with the price of ksm; the pallet tells so in events:
+    A refused call leaves no trace: the state root is as before. So somebody, from then on its *manager*, registers
+    2000 and puts down a deposit, as everybody must who wants the relay chain to keep data. (Parachains with an id
+    below 2000 are *system parachains* and need not.) Now the same message passes, and a second one with the price of
+    ksm; the pallet tells so in events:
     """)
     return
 

@@ -79,7 +79,8 @@ def _():
 
     - In block 3 both prices arrive, for the first time, and with them the nodes on their paths.
     - In block 4 nothing changed. The subscriber remembers the root of the oracle's child trie; the root in the relay
-      chain is the same; so nothing more has to be shown.
+      chain is the same; so nothing more has to be shown. (The leaf that holds this root has 67 bytes. Here it is among
+      what is always proven, by chance: it also proves that another key is absent. Mostly these 67 bytes come on top.)
     - In block 7 one price is new, and a smaller proof does. The subscriber has kept the nodes that it saw, in a *node
       cache*, and needs only those that changed.
     - In block 10 a price has changed to which 3000 does **not** subscribe. The child root is another one, so it has

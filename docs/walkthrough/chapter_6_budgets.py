@@ -139,11 +139,13 @@ def _(feeds, records):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    The collator cannot cheat here, either. Remember the third demand of chapter 5: *nothing may be missing that would
-    have fitted*. The block computes the same budget from the same messages, runs the same algorithm, and where the
-    data ends, its own meter must be so low that one more read of the largest possible node might not have fitted:
+    The collator can hardly cheat here, either. Remember the third demand of chapter 5: *nothing may be missing that
+    would have fitted*. The block computes the same budget from the same messages, runs the same algorithm, and where
+    the data ends, its own meter must be so low that one more read of the largest possible node might not have fitted:
     with values of at most 2,048 bytes (2,058 as an entry), that is when fewer than 2,058 bytes are left. Leaving
-    something out earlier is a panic, `IncompleteBelowLimit`.
+    something out earlier is a panic, `IncompleteBelowLimit`. So a collator can hold back what would have gone into the
+    last 2,057 bytes, and no more. Of the megabytes of a real block that is little; of our 2,500 bytes it is most, and
+    below 2,058 bytes the third demand asks for nothing.
 
     ## When news comes faster than the budget allows
 
@@ -175,11 +177,16 @@ def _(tight_network):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
+    In the last row nothing is lost: what the last two blocks sent is still on its way, and 12 times 38 is 456.
+
     The first row is a warning. With 1,250 bytes values arrive for a while, and then never again. What happens is this:
     to see what changed, the subscriber reads the new way to a key *and* the old one, from its node cache, and cached
-    nodes are paid for as well. For one of the keys that makes 67 + 2 * (234 + 69 + 70 + 64) + 310 = 1,251 bytes: one
-    too many. The cursor stands before that key, and the budget never reaches over it. So a budget has to hold the way
-    to *one* key at the very least; from there on nobody starves.
+    nodes are paid for as well. One of the keys lies below three branches of 234, 69 and 70 bytes, in a leaf of 64. With
+    the leaf of the top trie before them and the entry of 310 bytes behind them, new and old way take
+    67 + 2 * (234 + 69 + 70 + 64) + 310 = 1,251 bytes: one too many.
+
+    The cursor stands before that key, and the budget never reaches over it. So a budget has to hold the way to *one*
+    key at the very least; from there on nobody starves.
 
     ## Exercise: the smallest budget
 
