@@ -8,7 +8,15 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 
-from cyclopts import App, CoercionError, CycloptsError, Parameter, UnknownCommandError, UnusedCliTokensError
+from cyclopts import (
+    App,
+    CoercionError,
+    CycloptsError,
+    MissingArgumentError,
+    Parameter,
+    UnknownCommandError,
+    UnusedCliTokensError,
+)
 
 from relaycast import __version__
 from relaycast.exit_code import ExitCode
@@ -128,6 +136,9 @@ def _slip(error: CycloptsError) -> str:
             return f"got {shown(next(iter(error.unused_tokens or ()), ''))} too, expected no further argument"
         case CoercionError(token=token, target_type=kind) if token is not None and kind in KINDS:
             return f"{token.keyword or 'argument'}: got {shown(token.value)}, expected {KINDS[kind]}"
+        case MissingArgumentError(argument=wanted) if wanted is not None and wanted.parameter.help:
+            given = f"{error.keyword} without a value" if error.keyword else f"no {wanted.name}"
+            return f"got {given}, expected {wanted.parameter.help}"
         case _:
             return str(error)
 

@@ -2,6 +2,7 @@
 
 from relaycast.outcome import Outcome, PublisherCost, SubscriberOutcome
 from relaycast.templates import percent
+from relaycast.terminal import counted
 from relaycast_collator.account_records import IN_THE_PROOF
 
 REASONS = {
@@ -46,14 +47,15 @@ def story(run: Outcome) -> str:
     callbacks = sum(it.callbacks for it in run.subscribers)
     worst = largest(run)
     text = (
-        f"Over {run.blocks:,} relay blocks ({minutes:,.1f} minutes) {_parachains(len(run.publishers))} published "
-        f"{published:,} values, and {_parachains(len(run.subscribers))} subscribed: {callbacks:,} callbacks. "
+        f"Over {counted(run.blocks, 'relay block')} ({minutes:,.1f} minutes) {_parachains(len(run.publishers))} "
+        f"published {counted(published, 'value')}, and {_parachains(len(run.subscribers))} subscribed: "
+        f"{counted(callbacks, 'callback')}. "
         f"The largest reader, {title(worst)}, brought {worst.proof_bytes.p50:,} bytes of relay proof along in its "
         f"median block, {worst.static_bytes.p50:,} of them for the keys that every parachain block proves, and "
-        f"{worst.proof_bytes.p99:,} at the 99th percentile; with the {worst.own_bytes.p50:,} bytes of its own state "
-        f"that the node cache takes, that is {percent(worst.pov_share.p99)} of what a block may carry."
+        f"{worst.proof_bytes.p99:,} at the 99th percentile; with the {counted(worst.own_bytes.p50, 'byte')} of its own "
+        f"state that the node cache takes, that is {percent(worst.pov_share.p99)} of what a block may carry."
     )
-    return f"{text} The relay chain refused {refused:,} messages." if refused else text
+    return f"{text} The relay chain refused {counted(refused, 'message')}." if refused else text
 
 
 def why(run: Outcome) -> str:

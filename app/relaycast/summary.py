@@ -5,7 +5,7 @@ from relaycast.predict_run import passes
 from relaycast.report_story import pruned_bytes, story, title
 from relaycast.run import Finished
 from relaycast.templates import percent
-from relaycast.terminal import console, print_table
+from relaycast.terminal import console, counted, print_table
 
 COLUMNS = (
     "reader",
@@ -51,7 +51,7 @@ def print_summary(finished: Finished, *, verbose: bool = False) -> None:
     """Print the outcome and where its files are; by publisher where a reader has several, or when ``verbose``."""
     run = finished.outcome
     out = console()
-    head = f"{run.name}  {run.blocks:,} relay blocks, seed {run.seed}, genesis {run.relaychain.genesis}"
+    head = f"{run.name}  {counted(run.blocks, 'relay block')}, seed {run.seed}, genesis {run.relaychain.genesis}"
     out.print(head, style="bold", markup=False)
     out.print()
     print_table(out, COLUMNS, map(_row, run.subscribers[:MAX_READERS]), right=COLUMNS[1:])
@@ -67,8 +67,9 @@ def print_summary(finished: Finished, *, verbose: bool = False) -> None:
         out.print()
     if verbose:
         rows = [row for it in run.subscribers for cost in it.publishers if (row := _formula_row(it, cost))]
-        print_table(out, FORMULA_COLUMNS, rows[:MAX_COSTS], right=FORMULA_COLUMNS[2:])
-        out.print()
+        if rows:
+            print_table(out, FORMULA_COLUMNS, rows[:MAX_COSTS], right=FORMULA_COLUMNS[2:])
+            out.print()
     loaded = [it for it in run.subscribers if it.message_bytes.total]
     for it in loaded[:MAX_READERS]:
         out.print(_load_line(it), markup=False)
@@ -97,7 +98,7 @@ def _row(it: SubscriberOutcome) -> tuple[str, ...]:
         f"{it.callbacks:,}",
         *(f"{size:,}" for size in sizes),
         percent(it.pov_share.p99),
-        f"{it.latency_blocks.p50}/{it.latency_blocks.p99}",
+        f"{it.latency_blocks.p50}/{it.latency_blocks.p99}" if it.callbacks else "-",
         f"{it.incomplete_blocks:,}",
     )
 

@@ -46,7 +46,8 @@ def console(*, stderr: bool = False) -> "Console":
     from rich.console import Console  # noqa: PLC0415 - slow to load, and --json needs none
 
     stream = sys.stderr if stderr else sys.stdout
-    return Console(file=stream, highlight=False, width=None if stream.isatty() else PIPE_WIDTH)
+    piped = not stream.isatty()
+    return Console(file=stream, highlight=False, width=PIPE_WIDTH if piped else None, soft_wrap=piped)
 
 
 def counted(count: int, thing: str) -> str:

@@ -41,6 +41,9 @@ def test_the_help_of_a_verb_shows_an_example(verb: str, relaycast: Command) -> N
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
+        (("predict",), "predict: got no --keys, expected keys that the publisher has (see relaycast predict --help)"),
+        (("predict", "--keys"), "predict: got --keys without a value, expected keys that the publisher has (see rel"),
+        (("run",), "run: got no SCENARIO, expected a scenario in TOML, YAML or JSON, the name of a preset, or - for"),
         (("demoo",), "arguments: got 'demoo', expected a verb, did you mean demo? (see relaycast --help)"),
         (("proof", "shw"), "proof: got 'shw', expected a verb, did you mean show? (see relaycast proof --help)"),
         (("--hepl",), "arguments: got '--hepl', expected a flag, did you mean --help? (see relaycast --help)"),
@@ -122,6 +125,42 @@ def test_a_pipe_that_closes_early_is_no_error(tmp_path: Path) -> None:
         run.stdout.close()
         assert run.stderr.read() == b""
         assert run.wait(60) in (0, 141)
+
+
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&- <&-"])
+def test_closed_streams_are_no_error_and_no_file_takes_their_place(closed: str, tmp_path: Path) -> None:
+    for folder, streams in (("open", ""), ("closed", closed)):
+        shell = ["/bin/sh", "-c", f'"$@" demo config-sync --blocks 3 --out {folder} {streams}', "sh"]
+        ended = subprocess.run([*shell, *RELAYCAST], capture_output=True, cwd=tmp_path, check=False)
+        assert (ended.returncode, ended.stderr) == (0, b"")
+    assert files_in(tmp_path / "closed") == files_in(tmp_path / "open")
+
+
+def files_in(folder: Path) -> dict[Path, bytes]:
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_pipe_gets_whole_sentences_on_one_line(relaycast: Command) -> None:
+    story = [
+        line for line in relaycast("demo", "config-sync", "--blocks", "3").out.splitlines() if "percentile" in line
+    ]
+    assert len(story) == 1
+    assert story[0].startswith("Over 3 relay blocks")
+    assert story[0].endswith(".")
+
+
+def test_a_run_in_which_nothing_arrives_claims_no_latency(relaycast: Command) -> None:
+    out = relaycast("demo", "--blocks", "1", "--verbose").out
+    assert "oracle  1 relay block, seed" in out
+    assert "Over 1 relay block (" in out
+    assert [line.split()[-2] for line in out.splitlines() if line.startswith("300")][:2] == ["-", "-"]
+    assert "formula" not in out
+
+
+def test_every_bench_has_a_line_on_the_help_page(relaycast: Command) -> None:
+    out = relaycast("bench", "--help").out
+    assert "spark" in out
+    assert "Make and verify proofs on Spark" in out
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -300,8 +300,8 @@ def test_json_holds_what_the_face_gives(relaycast: Command) -> None:
         ("--keys 9 --subscribed 5 --value 1 --block-seconds 0", "--block-seconds: got 0.0, expected a number above 0"),
         ("--keys 9 --subscribed 5 --value 1 --measure 1001", "--measure: got 1001, expected a number from 0 to 1,000"),
         ("--keys 1000000 --subscribed 5 --value 1 --measure 20", "--measure: got 20 tries of 1,000,000 keys"),
-        ("--keys 9 --subscribed 5", "predict: Command"),
-        ("--keys ten --subscribed 5 --value 1", "predict: Invalid value for --keys"),
+        ("--keys 9 --subscribed 5", "predict: got no --value, expected bytes of a value"),
+        ("--keys ten --subscribed 5 --value 1", "predict: --keys: got 'ten', expected a whole number"),
     ],
 )
 def test_the_verb_refuses_what_cannot_be(refused: Refused, arguments: str, line: str) -> None:

@@ -14,6 +14,7 @@ from relaycast.exit_code import ExitCode
 from relaycast.outcome import SCHEMA_VERSION
 from relaycast.refusal import BadInput, nearest, shown
 from relaycast.terminal import shows_progress
+from relaycast.verbs.bench_spark import spark
 from relaycast.verbs.options import Json
 from relaycast_spark.exceptions import SparkUnavailable
 
@@ -65,7 +66,7 @@ Quick = Annotated[bool, Parameter(name="--quick", help="smaller, a few seconds e
 
 ALL = "all"
 
-app.command("relaycast.verbs.bench_spark:spark", name="spark")
+app.command(spark)
 
 
 @app.default

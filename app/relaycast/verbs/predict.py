@@ -10,6 +10,7 @@ from relaycast.predict import MAX_KEYS, MAX_VALUE_BYTES, OutOfRange, checked
 from relaycast.predict_block import BUDGET_BYTES
 from relaycast.predict_ground import GROUNDS, MODELLED
 from relaycast.refusal import BadInput, nearest, shown
+from relaycast.terminal import counted
 from relaycast.verbs.options import Json
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def _print_block(out: "Console", it: "Prediction", block_seconds: float) -> None
         markup=False,
     )
     verdict = "pays" if cache.pays else "does not pay"
-    limit = f"up to {cache.break_even_updated:,} new keys" if cache.break_even_updated else "for no new key"
+    limit = f"up to {counted(cache.break_even_updated, 'new key')}" if cache.break_even_updated else "for no new key"
     out.print(
         f"node cache   {cache.nodes:,.0f} nodes, {cache.state_bytes:,} bytes of state; {cache.with_cache_bytes:,} "
         f"bytes a block with its upkeep of {cache.upkeep_bytes:,}, {cache.without_cache_bytes:,} without: "
