@@ -1,7 +1,8 @@
 """A simulation between two blocks, as bytes that another process goes on from.
 
 Constants of our modules are stored by name and found again by identity. Nothing is loaded that is not ours or a plain
-container: a checkpoint is data, even one from a folder that somebody else wrote to.
+container, whatever our modules import or our objects lead to: a checkpoint is data, even one from a folder that
+somebody else wrote to.
 """
 
 import io
@@ -18,9 +19,11 @@ from relaycast_trie import blake2_256
 
 ROOMS = ("relaycast", "relaycast_trie", "relaycast_xcm", "relaycast_pallets", "relaycast_collator", "relaycast_spark")
 
+ROOMS_OF_FUNCTIONS = ("relaycast_trie", "relaycast_xcm", "relaycast_pallets", "relaycast_collator")
+"""Rooms whose functions a simulation may hold: none of them opens a file or begins a process at a file's word."""
+
 PLAIN = frozenset(
     {
-        ("builtins", "getattr"),  # how a bound method is put together again
         ("builtins", "set"),
         ("builtins", "frozenset"),
         ("builtins", "bytearray"),
@@ -82,8 +85,23 @@ def closing_digest(simulation: Simulated) -> bytes:
     return blake2_256(chains.relay_chain.head.hash + heads)
 
 
-def _is_ours(module: str) -> bool:
-    return module.split(".", 1)[0] in ROOMS
+def _is_ours(module: str, rooms: tuple[str, ...] = ROOMS) -> bool:
+    return module.split(".", 1)[0] in rooms
+
+
+def _is_made_by_us(thing: object) -> bool:
+    """Return whether a class or a function is from our own modules: neither one they import nor one they lead to."""
+    rooms = ROOMS if isinstance(thing, type) else ROOMS_OF_FUNCTIONS
+    return callable(thing) and _is_ours(str(getattr(thing, "__module__", "")), rooms)
+
+
+def _method_of(owner: Any, name: str) -> Any:
+    """Return a method of ours: how a bound method is put together again. Raises ``CheckpointRefused``."""
+    kind = owner if isinstance(owner, type) else type(owner)
+    found = getattr(owner, name, None) if _is_ours(kind.__module__) else None
+    if not _is_made_by_us(found):
+        raise CheckpointRefused(f"{name} of {kind.__module__}.{kind.__qualname__}")
+    return found
 
 
 class _Pickler(pickle.Pickler):
@@ -101,11 +119,18 @@ class _Unpickler(pickle.Unpickler):
         module, attribute = name
         if not _is_ours(module):
             raise CheckpointRefused(f"a constant of {module}")
-        return getattr(sys.modules.get(module) or __import__(module, fromlist=[attribute]), attribute)
+        found = getattr(sys.modules.get(module) or __import__(module, fromlist=[attribute]), attribute)
+        if isinstance(found, type) or not _is_ours(type(found).__module__):
+            raise CheckpointRefused(f"{module}.{attribute}, which is no constant of ours")
+        return found
 
     def find_class(self, module: str, name: str) -> Any:
-        if _is_ours(module) or (module, name) in PLAIN:
+        if (module, name) == ("builtins", "getattr"):
+            return _method_of
+        if (module, name) in PLAIN:
             return super().find_class(module, name)
+        if _is_ours(module) and _is_made_by_us(found := super().find_class(module, name)):
+            return found
         raise CheckpointRefused(f"{module}.{name}")
 
 

@@ -60,6 +60,38 @@ def test_nothing_foreign_is_loaded() -> None:
         thaw(frozen(pickle.dumps(Intruder())))
 
 
+def by_name(module: str, name: str) -> bytes:
+    """Return the opcodes that look ``name`` up in ``module``."""
+    return b"".join(b"\x8c" + bytes([len(word)]) + word.encode() for word in (module, name)) + b"\x93"
+
+
+def called(function: bytes, *arguments: bytes) -> bytes:
+    """Return a pickle that calls what ``function`` leaves behind."""
+    return b"\x80\x04" + function + b"(" + b"".join(arguments) + b"tR."
+
+
+HERE = "relaycast_spark.checkpoint"
+OPEN = b"\x8c\x04open"
+BATCH = by_name("relaycast.batch", "Batch")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        called(by_name(HERE, "io.open"), OPEN),  # what a module of ours imports, by a name with a dot
+        called(by_name(HERE, "sys"), OPEN),  # and by a name without
+        called(by_name(HERE, "freeze.__globals__.clear")),  # what a function of ours leads to
+        called(by_name(HERE, "closing_digest"), OPEN),  # a function of a room that reads and writes files
+        called(by_name("builtins", "getattr"), by_name("collections", "deque"), OPEN),  # anything of something plain
+        called(by_name("builtins", "getattr"), BATCH, b"\x8c\x0e__subclasses__"),  # something plain of ours
+        b"\x80\x04(\x8c\x1arelaycast_spark.checkpoint\x8c\x03systQ.",  # a module as if it were a constant
+    ],
+)
+def test_our_own_modules_are_no_way_to_anything_else(data: bytes) -> None:
+    with pytest.raises(CheckpointRefused):
+        thaw(frozen(data))
+
+
 def test_no_constant_of_another_module_is_looked_up() -> None:
     class Naming(pickle.Pickler):
         def persistent_id(self, thing: object) -> object:
