@@ -5,7 +5,7 @@ what arrives later stands behind them. So traffic beyond the budget is not lost:
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from relaycast_pallets.relay_budget import Abridged
 
@@ -40,9 +40,15 @@ class InboundQueue:
         """Return what a block with this largest proof could possibly take: the others would be hashed in any case."""
         return tuple(self._downward.first(max_pov_bytes)), tuple(self._horizontal.first(max_pov_bytes))
 
-    def take(self, abridged: Abridged) -> int:
-        """Take out what a block was given in full, and return its bytes."""
-        return self._downward.take(abridged.downward_count) + self._horizontal.take(abridged.horizontal_count)
+    def take(self, abridged: Abridged, *, given: Messages | None = None) -> int:
+        """Take out what a block was given in full, and return its bytes.
+
+        ``given`` are the messages as the block had them, where its collator may lie: each lane goes on up to the first
+        that did not wait there.
+        """
+        downward, horizontal = (None, None) if given is None else given
+        taken = self._downward.take(abridged.downward_count, downward)
+        return taken + self._horizontal.take(abridged.horizontal_count, horizontal)
 
     def __repr__(self) -> str:
         return f"<InboundQueue of {self.waiting_bytes} bytes>"
@@ -70,7 +76,10 @@ class _Lane:
             if room < 0:
                 return
 
-    def take(self, count: int) -> int:
-        taken = sum(len(self._messages.popleft()) for _ in range(count))
-        self.waiting_bytes -= taken
-        return taken
+    def take(self, count: int, given: Sequence[bytes] | None) -> int:
+        before = self.waiting_bytes
+        for index in range(count):
+            if given is not None and (not self._messages or self._messages[0] != given[index]):
+                break
+            self.waiting_bytes -= len(self._messages.popleft())
+        return before - self.waiting_bytes

@@ -241,7 +241,8 @@ class Network:
             yield self._record(para_id, parent, collation, None, str(panic))
         else:
             repeated = self._deliveries.repeated(para_id, block.outcome.result, block.updates)
-            message_bytes = inbound.take(block.outcome.abridged)
+            given = block.inherent.downward_messages, block.inherent.horizontal_messages
+            message_bytes = inbound.take(block.outcome.abridged, given=given)
             record = self._record(para_id, parent, collation, block, None, message_bytes=message_bytes)
             self._note(para_id, account_checks(record, honest=collator.tamper is None))
             self._check_block(collator, parent, collation, block, repeated)

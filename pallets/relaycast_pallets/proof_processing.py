@@ -62,8 +62,10 @@ def process_proof(
     was read.
     With ``VERIFY`` the result must first meet the ``demand``; then the subscriber's storage is written and its handler
     called, with times to live counted from ``relay_parent_number``. Raises ``InvalidNode`` and ``InvalidChildRoot``
-    where the relay chain's state is broken.
+    where the relay chain's state is broken, and ``ValueError`` for VERIFY by hashes that were taken on trust.
     """
+    if mode is ProcessingMode.VERIFY and isinstance(proof, TrackedProof) and proof.is_trusted:
+        raise ValueError("a block hashes what it is given: no proof that is taken on trust")
     tracked = proof if isinstance(proof, TrackedProof) else TrackedProof(proof, relay_root)
     result = _Pass(tracked, meter, subscriber, seed).run()
     if mode is ProcessingMode.VERIFY:

@@ -46,6 +46,9 @@ class TrackedProof:
 
     __slots__ = ("accessed", "nodes", "relay_root")
 
+    is_trusted = False
+    """Whether the hashes of the nodes are somebody else's word, as in ``TrustedProof``."""
+
     def __init__(self, proof: StorageProof | Iterable[bytes], relay_root: bytes) -> None:
         self.nodes: Mapping[bytes, bytes] = by_hash(proof.nodes if isinstance(proof, StorageProof) else proof)
         self.relay_root = relay_root
@@ -56,9 +59,7 @@ class TrackedProof:
         """Return a proof to be pruned by who collected it, under the hashes that its nodes came with if they did."""
         if proof.recorded is None:
             return cls(proof, relay_root)
-        tracked = cls((), relay_root)
-        tracked.nodes = proof.recorded
-        return tracked
+        return TrustedProof(proof.recorded, relay_root)
 
     @classmethod
     def without_duplicates(cls, nodes: Sequence[bytes], relay_root: bytes) -> "TrackedProof":
@@ -87,6 +88,19 @@ class TrackedProof:
         unused = self.nodes.keys() - self.accessed
         if unused:
             raise UnusedNodes(tuple(sorted(unused)))
+
+
+class TrustedProof(TrackedProof):
+    """Nodes under the hashes that they came with, for PRUNE alone: a block believes nobody (``process_proof``)."""
+
+    __slots__ = ()
+
+    is_trusted = True
+
+    def __init__(self, nodes: Mapping[bytes, bytes], relay_root: bytes) -> None:
+        self.nodes = nodes
+        self.relay_root = relay_root
+        self.accessed = set()
 
 
 def decode_known(node_hash: bytes, data: bytes) -> Node:

@@ -19,7 +19,7 @@ from relaycast_pallets.parachain_system import (
     ValidationOutcome,
 )
 from relaycast_pallets.proof_processing import ProcessingMode, process_proof
-from relaycast_pallets.tracked_proof import TrackedProof
+from relaycast_pallets.tracked_proof import TrustedProof
 from relaycast_spark.checkpoint import closing_digest, freeze
 from relaycast_spark.garbage import uncollected
 from relaycast_spark.simulated import Simulated
@@ -41,15 +41,13 @@ class Segment:
     closing: bytes
 
 
-class WholeTrie(TrackedProof):
+class WholeTrie(TrustedProof):
     """The relay chain's own database in the place of a proof: nothing in it needs to be hashed to be believed."""
 
     __slots__ = ()
 
     def __init__(self, db: MemoryDB, relay_root: bytes) -> None:
-        self.nodes = db  # type: ignore[assignment]
-        self.relay_root = relay_root
-        self.accessed = set()
+        super().__init__(db, relay_root)  # type: ignore[arg-type]
 
 
 class StaticReads:

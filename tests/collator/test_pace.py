@@ -1,5 +1,7 @@
 """When parachains build, on which relay parent, and what becomes of messages that find no room."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from collator.networks import PUBLISHER, SUBSCRIBER, deliveries, keys, network, publish, run, told, values
 from relaycast_collator import BlockRecord, InboundQueue, Network, Pace
 from relaycast_collator.inbound import MAX_WAITING_BYTES
+from relaycast_pallets.parachain_system import ParachainInherentData
 from relaycast_pallets.relay_budget import Abridged, Remaining
 from relaycast_xcm import ParaId
 from relaycast_xcm.ump import Processed
@@ -128,6 +131,33 @@ def test_a_queue_offers_what_could_fit_and_refuses_what_the_relay_chain_would() 
     half = bytes(MAX_WAITING_BYTES // 2)
     queue.arrive(((), (half, half)))
     assert queue.waiting_bytes == 61 + 201 + len(half)
+
+
+@pytest.mark.parametrize(
+    ("lie", "taken"),
+    [
+        (lambda waiting: (*waiting, b"never sent"), 5),  # more than waited
+        (lambda waiting: (b"never sent", *waiting), 0),  # another one in front
+        (lambda waiting: (waiting[0], b"new", waiting[1]), 3),  # another one between
+        (lambda waiting: waiting[::-1], 0),  # the order turned round
+        (lambda waiting: waiting[:1], 3),  # one held back
+        (lambda waiting: (), 0),  # all held back
+    ],
+)
+def test_a_collator_that_lies_about_messages_takes_none_that_its_block_was_not_given(
+    lie: Callable[[tuple[bytes, ...]], tuple[bytes, ...]], taken: int
+) -> None:
+    """Of two messages that arrive once, what did not go into the block in its order still waits."""
+    net = network(subscribers=())
+
+    def tamper(inherent: ParachainInherentData) -> ParachainInherentData:
+        return replace(inherent, downward_messages=lie(inherent.downward_messages))
+
+    net.add_parachain(SUBSCRIBER, tamper=tamper)
+    net.subscribe(SUBSCRIBER, PUBLISHER, keys(1))
+    net.traffic[ParaId(SUBSCRIBER)] = lambda tick: ((b"one", b"22"), ()) if tick == 1 else ((), ())
+    (record,) = run(net, 1)
+    assert (record.panic, record.message_bytes, record.waiting_bytes) == (None, taken, 5 - taken)
 
 
 def test_what_is_wanted_no_more_is_not_asked_for() -> None:

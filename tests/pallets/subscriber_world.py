@@ -228,3 +228,51 @@ class World:
 
 def meter(proof_size: int = PLENTY, *, ref_time: int = U64_MAX) -> WeightMeter:
     return WeightMeter(Weight(ref_time, proof_size))
+
+
+def world_of(*publishers: ParaId, count: int = 10, size: int = 100, policies: Policies | None = None) -> World:
+    """Return a world in which each publisher has written its own keys, all subscribed to."""
+    world = World(policies=policies)
+    for publisher in publishers:
+        wanted = keys(count, prefix=str(publisher))
+        world.subscribe(publisher, wanted)
+        world.publish(publisher, wanted, bytes(size))
+    return world
+
+
+def whole_cost(world: World) -> Weight:
+    """Return what an unbounded pass over the relay state as it will be sealed consumes."""
+    world.seal()
+    return world.prune()[1].consumed
+
+
+def stops_at(world: World, pubsub_bytes: int) -> tuple[ParaId, SubscribedKey] | None:
+    world.seal()
+    return world.prune(pubsub_bytes)[1].cursor
+
+
+K = keys(10)
+
+
+def following(*publishers: ParaId, wanted: int = 3) -> World:
+    """Return a world whose subscriber has seen the first keys of each publisher."""
+    world = World()
+    for publisher in publishers or (ALPHA,):
+        world.subscribe(publisher, K[:wanted])
+        world.publish(publisher, K, str(publisher).encode())
+    world.block()
+    world.handler.take()
+    world.system.events.take()
+    return world
+
+
+def disabled(publisher: ParaId = ALPHA) -> World:
+    """Return a world in which ``publisher`` is disabled for a path of ten nodes."""
+    world = World()
+    for number, follow in enumerate((publisher, BETA)):
+        world.subscribe(follow, staircase(10)[:1])
+        world.publish(follow, staircase(10 - 4 * number), bytes(40))
+    world.block()
+    world.handler.take()
+    world.system.events.take()
+    return world

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from pallets.subscriber_invariants import ChangesTold, all_hold, cache_is_exact, hashed_paths
-from pallets.subscriber_world import ALPHA, BETA, MOCK, PUBLIC, World, keys, path_key, staircase
+from pallets.subscriber_invariants import cache_is_exact, hashed_paths
+from pallets.subscriber_world import ALPHA, BETA, MOCK, PUBLIC, K, World, disabled, following
 from relaycast_pallets import (
     BadOrigin,
     DataProcessed,
@@ -14,8 +14,6 @@ from relaycast_pallets import (
     NoCachedNodes,
     Origin,
     PublisherCacheCleared,
-    PublisherDisabled,
-    PublisherEnabled,
     PublisherNotDisabled,
     PublisherRootCleared,
     PublisherRootNotFound,
@@ -26,33 +24,8 @@ from relaycast_pallets.subscriber import EntryUndecodable, SubscriberConfig, Sub
 from relaycast_pallets.subscriber_plan import SubscriptionChange
 from relaycast_xcm.primitives import ROCKS_DB, ParaId, Weight
 
-K = keys(10)
 A, B, C, D, E = K[:5]
 ROOT, SIGNED = Origin.root(), Origin.signed(bytes(32))
-
-
-def following(*publishers: ParaId, wanted: int = 3) -> World:
-    """Return a world whose subscriber has seen the first keys of each publisher."""
-    world = World()
-    for publisher in publishers or (ALPHA,):
-        world.subscribe(publisher, K[:wanted])
-        world.publish(publisher, K, str(publisher).encode())
-    world.block()
-    world.handler.take()
-    world.system.events.take()
-    return world
-
-
-def disabled(publisher: ParaId = ALPHA) -> World:
-    """Return a world in which ``publisher`` is disabled for a path of ten nodes."""
-    world = World()
-    for number, follow in enumerate((publisher, BETA)):
-        world.subscribe(follow, staircase(10)[:1])
-        world.publish(follow, staircase(10 - 4 * number), bytes(40))
-    world.block()
-    world.handler.take()
-    world.system.events.take()
-    return world
 
 
 @contextmanager
@@ -152,103 +125,6 @@ def test_what_callbacks_weigh_is_added_up() -> None:
     assert [update[:2] for update in world.subscriber.delivered.updates] == [(ALPHA, wanted) for wanted in K[:3]]
 
 
-@pytest.mark.scenario("Trie Depth Limit / Proof exceeds depth limit")
-@pytest.mark.scenario("Proof Processing / Depth limit enforced during processing")
-@pytest.mark.upstream("depth_exceeds_limit")
-@pytest.mark.upstream("depth_exceeded_disables_publisher")
-@pytest.mark.upstream("disable_publisher_function_works")
-@pytest.mark.parametrize("depth", [9, 10, 40])
-def test_a_path_beyond_the_depth_limit_disables_its_publisher_and_no_other(depth: int) -> None:
-    world = World()
-    deep, shallow = staircase(depth), path_key("f")
-    world.subscribe(ALPHA, [deep[0], shallow])
-    world.publish(ALPHA, [*deep, shallow], bytes(40))
-    world.subscribe(BETA, K[:3])
-    world.publish(BETA, K)
-    block = world.block()
-    assert block.called == [(BETA, wanted) for wanted in K[:3]]
-    assert len({read.node_hash for read in block.result.reads if read.publisher == ALPHA}) == 8
-    assert list(world.storage.disabled_publishers.items()) == [(ALPHA, b"\x00")]
-    assert world.system.events.of(PublisherDisabled) == [PublisherDisabled(ALPHA)]
-    assert "has more than 8 nodes" in str(block.result.changes[0].disabled_by)
-    assert (world.cached(ALPHA), set(world.storage.previous_roots())) == ({}, {BETA})
-
-
-def test_keys_read_before_the_deep_one_are_not_told() -> None:
-    world = World()
-    deep = staircase(12, subscribed=path_key("f"))
-    early = path_key("0001")
-    world.subscribe(ALPHA, [early, deep[0]])
-    world.publish(ALPHA, [early, *deep], bytes(40))
-    block = world.block()
-    assert [change.disabled_by is not None for change in block.result.changes] == [True]
-    assert any(read.source.value == "relay_value" for read in block.result.reads)  # the first key was read
-    assert block.calls == ()
-
-
-def test_a_trie_that_grows_above_unchanged_nodes_does_not_escape_the_limit() -> None:
-    """A branch that is put above a branch, level by level, leaves everything below as it was."""
-    world = World()
-    steps = staircase(20)
-    world.subscribe(ALPHA, steps[:1])
-    world.publish(ALPHA, [steps[0], *steps[-6:]], bytes(40))
-    told = ChangesTold()
-    for number in range(14, 1, -1):
-        all_hold(world, world.block(), told)
-        if ALPHA in world.storage.disabled_publishers:
-            break
-        assert len(hashed_paths(world, ALPHA)[0]) <= 8
-        world.publish(ALPHA, [steps[number - 1]], bytes(40))
-    assert ALPHA in world.storage.disabled_publishers
-    assert len(hashed_paths(world, ALPHA)[0]) == 9
-
-
-@pytest.mark.scenario("Trie Depth Limit / Depth limit bounds cache size")
-@pytest.mark.upstream("depth_limit_bounds_cache")
-def test_the_depth_limit_bounds_the_cache() -> None:
-    world = World()
-    wanted = keys(100)
-    world.subscribe(ALPHA, wanted)
-    world.publish(ALPHA, [*wanted, *keys(1_500, prefix="x")], bytes(40))
-    world.block()
-    assert all(len(path) <= 8 for path in hashed_paths(world, ALPHA))
-    assert 100 < len(world.cached(ALPHA)) <= 100 * 8
-    cache_is_exact(world)
-
-
-@pytest.mark.upstream("disabled_publisher_skipped_in_processing")
-@pytest.mark.upstream("process_proof_skips_disabled_publishers")
-def test_a_disabled_publisher_is_left_out() -> None:
-    world = disabled()
-    world.publish(ALPHA, staircase(2), b"new")
-    block = world.block()
-    assert block.result.is_complete
-    assert ALPHA not in {read.publisher for read in block.result.reads}
-    assert block.calls == ()
-
-
-@pytest.mark.scenario("Trie Depth Limit / Re-enable disabled publisher")
-@pytest.mark.upstream("enable_publisher_works")
-@pytest.mark.upstream("enable_publisher_emits_event")
-@pytest.mark.upstream("reenabled_publisher_processed_again")
-@pytest.mark.upstream("publisher_disabled_then_enabled")
-def test_an_enabled_publisher_is_processed_with_the_next_block() -> None:
-    world = disabled()
-    world.subscriber.enable_publisher(ROOT, ALPHA)
-    assert ALPHA not in world.storage.disabled_publishers
-    assert list(world.system.events) == [PublisherEnabled(ALPHA)]
-    world.delete(ALPHA, staircase(10)[3:])
-    assert world.block().called == [(ALPHA, staircase(10)[0])]
-    cache_is_exact(world)
-
-
-def test_an_enabled_publisher_that_is_still_too_deep_is_disabled_again() -> None:
-    world = disabled()
-    world.subscriber.enable_publisher(ROOT, ALPHA)
-    assert world.block().calls == ()
-    assert ALPHA in world.storage.disabled_publishers
-
-
 @pytest.mark.upstream("enable_publisher_fails_if_not_disabled")
 def test_a_publisher_that_is_not_disabled_cannot_be_enabled() -> None:
     world = disabled()
@@ -338,80 +214,6 @@ def test_a_publisher_that_is_dropped_and_wanted_again_is_followed_exactly(again:
     kept = [wanted for wanted in again if wanted not in changed]
     assert set(changed) <= {told for _, told in block.called} <= set(changed) | set(kept)
     cache_is_exact(world)
-
-
-@pytest.mark.scenario("Trie Node Caching / Initial proof processing")
-@pytest.mark.upstream("cache_populated_on_first_access")
-def test_the_first_proof_fills_the_cache_with_the_structure_of_all_paths() -> None:
-    world = World()
-    wanted = keys(100)
-    world.subscribe(ALPHA, wanted)
-    world.publish(ALPHA, [*wanted, *keys(100, prefix="x")], bytes(100))
-    block = world.block()
-    structure = {read.node_hash for read in block.result.reads if read.source.value == "relay_node"}
-    assert world.cached(ALPHA).keys() == structure
-    for node_hash, node in world.cached(ALPHA).items():
-        assert world.storage.cached_trie_nodes.get(ALPHA, node_hash) == node
-    cache_is_exact(world)
-
-
-@pytest.mark.scenario("Trie Node Caching / Partial subscription caching")
-def test_paths_of_unsubscribed_keys_are_not_cached() -> None:
-    world = World()
-    world.publish(ALPHA, K[:5], bytes(40))
-    world.subscribe(ALPHA, [C, D, E])
-    world.seal()
-    unsubscribed = {path[-1][1] for path in hashed_paths(world, ALPHA)}
-    world.subscribe(ALPHA, [A, B])
-    world.block(seal=False)
-    assert len(unsubscribed) == 3
-    assert not unsubscribed & world.cached(ALPHA).keys()
-    cache_is_exact(world)
-
-
-@pytest.mark.scenario("Trie Node Caching / Cache synchronization via dual-trie traversal")
-@pytest.mark.upstream("cache_updated_on_change")
-def test_the_cache_follows_the_new_trie() -> None:
-    world = World()
-    every = keys(200)
-    world.subscribe(ALPHA, every[:50])
-    world.publish(ALPHA, every, bytes(40))
-    world.block()
-    before = world.cached(ALPHA)
-    world.publish(ALPHA, every[:1], bytes(41))
-    world.delete(ALPHA, every[60:70])
-    world.publish(ALPHA, keys(5, prefix="new"), bytes(40))
-    block = world.block()
-    after = world.cached(ALPHA)
-    assert after.keys() - before.keys()
-    assert before.keys() - after.keys()
-    untouched = before.keys() & after.keys()
-    read = {read.node_hash for read in block.result.reads}
-    assert len(untouched - read) > len(untouched) * 3 // 4  # below an unchanged node nothing is read
-    cache_is_exact(world)
-
-
-@pytest.mark.upstream("cached_node_size_bounded")
-def test_a_full_branch_is_cached() -> None:
-    """All sixteen children: 531 bytes, more than the 512 that a draft allows."""
-    world = World()
-    every = keys(300)
-    world.subscribe(ALPHA, every[:5])
-    world.publish(ALPHA, every, bytes(40))
-    world.block()
-    root = world.root_of(ALPHA)
-    assert root is not None
-    assert len(world.cached(ALPHA)[root]) == 531
-
-
-@pytest.mark.upstream("cached_trie_nodes_db_get_existing")
-@pytest.mark.upstream("cached_trie_nodes_db_get_missing")
-def test_cached_nodes_are_found_by_publisher_and_hash() -> None:
-    world = following()
-    node_hash, node = next(iter(world.cached(ALPHA).items()))
-    assert world.storage.cached_node(ALPHA, node_hash) == node
-    assert world.storage.cached_node(BETA, node_hash) is None
-    assert world.storage.cached_node(ALPHA, bytes(32)) is None
 
 
 @pytest.mark.parametrize(

@@ -316,3 +316,28 @@ def test_many_proofs_give_the_same_results_with_every_engine(engine: Engine) -> 
 def test_there_is_no_other_engine() -> None:
     with pytest.raises(ValueError, match="engine is one of auto, plain, array, got 'fast'"):
         StorageProof.verify_many([], [], [], engine="fast")  # type: ignore[arg-type]
+
+
+class LyingDatabase(MemoryDB):
+    """Holds two tries, and gives the root node of the ``other`` under the ``root`` that it is asked for."""
+
+    def __init__(self, tries: list[MemoryDB], root: bytes, other: bytes) -> None:
+        super().__init__(node for db in tries for node_hash in db if (node := db.get(node_hash)) is not None)
+        self._root, self._other = root, other
+
+    def get(self, node_hash: bytes, /) -> bytes | None:
+        return super().get(self._other if node_hash == self._root else node_hash)
+
+
+@pytest.mark.parametrize("honest_first", [True, False])
+def test_a_database_that_lies_takes_nothing_from_the_proofs_that_its_own_is_merged_with(honest_first: bool) -> None:
+    held = {bytes([number]): bytes([number]) * 40 for number in range(40)}
+    db, root = build_database(held, state_version=StateVersion.V1)
+    other_db, other = build_database({**held, b"\x05": b"lie" * 14}, state_version=StateVersion.V1)
+    lying = LyingDatabase([db, other_db], root, other)
+    honest, lie = (StorageProof.generate(it, root, [b"\x05"]) for it in (db, lying))
+    with pytest.raises(RootMismatch):
+        lie.verify(root, [b"\x05"])
+    merged = StorageProof.merge([honest, lie] if honest_first else [lie, honest])
+    assert merged == StorageProof([*honest.nodes, *lie.nodes])
+    assert merged.verify(root, [b"\x05"]).values == {b"\x05": b"\x05" * 40}

@@ -97,13 +97,14 @@ class StorageProof:
 
     @classmethod
     def merge(cls, proofs: Iterable["StorageProof"]) -> "StorageProof":
-        """Return all nodes of all ``proofs``, each once."""
+        """Return all nodes of all ``proofs``, each once; where databases name two by one hash, both."""
         given = list(proofs)
         merged: dict[bytes, bytes] = {}
         for proof in given:
-            if proof._recorded is None:
+            known = proof._recorded
+            if known is None or any(known[node_hash] != merged[node_hash] for node_hash in merged.keys() & known):
                 return cls(frozenset().union(*(proof.nodes for proof in given)))
-            merged.update(proof._recorded)
+            merged.update(known)
         return cls._of_recorded(merged)
 
     @classmethod
