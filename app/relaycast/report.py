@@ -12,6 +12,7 @@ from relaycast.report_pictures import block_views
 from relaycast.report_story import largest, pruned_bytes, story, title, why
 from relaycast.scenario import Scenario
 from relaycast.templates import own_markup, percent, render
+from relaycast.terminal import counted
 from relaycast.trie_view import CAUSES
 from relaycast_collator.account_records import IN_THE_PROOF
 
@@ -227,7 +228,8 @@ def _formula(cost: PublisherCost) -> str:
 
 def _cards(run: Outcome) -> list[dict[str, str]]:
     worst = largest(run)
-    slowest = max(it.latency_blocks.p99 for it in run.subscribers)
+    slowest = max((it.latency_blocks.p99 for it in run.subscribers if it.callbacks), default=None)
+    late = "no delivery" if slowest is None else counted(slowest, "block")
     cut = sum(it.incomplete_blocks for it in run.subscribers)
     points = run.series[worst.para_id]
     news = [point for point in points if point.callbacks]
@@ -241,6 +243,6 @@ def _cards(run: Outcome) -> list[dict[str, str]]:
             "meaning": "of its own state then, to keep the node cache",
         },
         {"figure": percent(worst.pov_share.p99), "meaning": "of what a block may carry, static keys included, p99"},
-        {"figure": f"{slowest} blocks", "meaning": "from publication to delivery, p99 of the slowest reader"},
+        {"figure": late, "meaning": "from publication to delivery, p99 of the slowest reader"},
         {"figure": f"{cut:,} blocks", "meaning": "cut short: the budget ended before all was read"},
     ]

@@ -149,12 +149,14 @@ def test_a_pipe_gets_whole_sentences_on_one_line(relaycast: Command) -> None:
     assert story[0].endswith(".")
 
 
-def test_a_run_in_which_nothing_arrives_claims_no_latency(relaycast: Command) -> None:
+def test_a_run_in_which_nothing_arrives_claims_no_latency(relaycast: Command, tmp_path: Path) -> None:
     out = relaycast("demo", "--blocks", "1", "--verbose").out
     assert "oracle  1 relay block, seed" in out
     assert "Over 1 relay block (" in out
     assert [line.split()[-2] for line in out.splitlines() if line.startswith("300")][:2] == ["-", "-"]
     assert "formula" not in out
+    (page,) = tmp_path.rglob("report.html")
+    assert "no delivery" in page.read_text(encoding="utf-8")
 
 
 def test_every_bench_has_a_line_on_the_help_page(relaycast: Command) -> None:
