@@ -106,11 +106,11 @@ def answer(rows: Sequence[Latency]) -> str:
     sent = ", ".join(f"{row.most_blocks} blocks for {row.values:,}" for row in sending if row.values > max(free))
     read = ", ".join(f"{row.p50_blocks} and {row.p99_blocks} at {row.budget_share:.1%}" for row in reading)
     least = sending[0].least_blocks
-    paced = ", ".join(f"{row.p50_blocks} with {_pace(row)}" for row in rows if row.held_up_by == PACE)
+    paced = ", ".join(f"{row.most_blocks} with {_pace(row)}" for row in rows if row.held_up_by == PACE)
     return (
         f"A value takes {least} relay blocks ({least * BLOCK_SECONDS} s) from the block that sends it to the block "
-        f"that gets it, up to {max(free)} values at once; it takes {paced}; larger bursts wait for the "
-        f"{UPSTREAM_A_BLOCK} that a parachain may send with a block (at most {sent}), and a reader that is "
+        f"that gets it, up to {max(free)} values at once; it takes at most {paced}; larger bursts wait "
+        f"for the {UPSTREAM_A_BLOCK} that a parachain may send with a block (at most {sent}), and a reader that is "
         f"short of budget takes {read} of it (p50 and p99 in blocks, bursts of {READ} values every {EVERY} blocks, "
         f"{VALUE_BYTES} bytes each; one parachain block on every relay block of {BLOCK_SECONDS} s unless said; backing "
         "and availability add what they take)."

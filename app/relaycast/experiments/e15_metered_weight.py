@@ -134,8 +134,9 @@ def answer(rows: Sequence[Metered]) -> str:
         f"{both:.1f} times a tight one; charging values alone meters {share:.0%} of a proof with short values and lets "
         f"relay proofs grow to {over[METERINGS[1]]:.1f} times their budget; with all {full.changed} keys new, reads "
         f"are charged {full.metered_ref_time / 1e9:.1f} ms, and the draft's benchmark gives "
-        f"{full.benchmark_ref_time / 1e9:.1f} ms and {full.benchmark_bytes:,} bytes for {full.relay_bytes:,.0f} "
-        f"({full.read} subscribed keys, values of 16 and 384 bytes, with room for all and with 85 % of "
+        f"{full.benchmark_ref_time / 1e9:.1f} ms, and {full.benchmark_bytes:,} bytes for the "
+        f"{full.relay_bytes:,.0f} of the relay proof ({full.read} subscribed keys, "
+        "values of 16 and 384 bytes, with room for all and with 85 % of "
         f"{TIGHT_BYTES_PER_KEY * full.read:,} bytes; no time was measured)."
     )
 
