@@ -85,8 +85,9 @@ def answer(rows: Sequence[ProofBytes]) -> str:
     off = max(abs(row.formula_bytes / row.proof_bytes - 1) for row in rows)
     return (
         f"To prove one key with a value of {VALUE_BYTES[0]} bytes takes {costs} keys, about "
-        f"{round(fmean(tenfold), -1):.0f} bytes more with every tenfold; read all together, each of {largest:,} keys "
-        f"takes {whole.bytes_per_read_key:.0f} bytes (closed form within {off:.1%}; mean over draws; child trie alone, "
+        f"{round(fmean(tenfold), -1):.0f} bytes more with every tenfold up to {100 * 10 ** len(tenfold):,}; read all "
+        f"together, each of {largest:,} keys takes {whole.bytes_per_read_key:.0f} bytes (closed form within {off:.1%}; "
+        "mean over draws; child trie alone, "
         "uncompressed, hashed keys, state version 1, nothing cached; a value of 24 bytes or more stands outside of its "
         f"node and adds its entry and {outside:.0f} bytes)."
     )

@@ -5,6 +5,7 @@ from more publishers is reckoned from what one of them takes.
 """
 
 from collections.abc import Sequence
+from math import floor
 
 from relaycast.experiments.chart import Axis, Chart
 from relaycast.experiments.experiment import Experiment, Row, Scale
@@ -135,8 +136,8 @@ def answer(rows: Sequence[UpdateRate]) -> str:
         f"{behind.updates} it falls behind; the relay chain keeps up {relay.applied_per_block:,.0f} from all "
         f"publishers together ({weight:.0f} us each of {BLOCK_WEIGHT.ref_time / 1e12:g} s, a placeholder weight); a "
         f"reader whose proofs may take 85 % of 10 MiB has room for {fits} ({metered} by what the meter charges), at "
-        f"least {tight:.1f} times what the relay chain can apply (publishers of {full[0].keys:,} keys, {kept_up} of "
-        "them new in every block, cache on; the reader's room is reckoned from one such publisher)."
+        f"least {floor(100 * tight) / 100:.2f} times what the relay chain can apply (publishers of {full[0].keys:,} "
+        f"keys, {kept_up} of them new in every block, cache on; the reader's room is reckoned from one such publisher)."
     )
 
 
