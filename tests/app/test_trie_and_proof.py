@@ -269,7 +269,7 @@ def test_a_proof_file_that_is_none_is_refused(refused: Refused, file: Written, c
         (["trie", "rot", "f"], "trie: got 'rot', expected a verb, did you mean root?"),
         (["trie", "root", "--state-version", "2", "f"], 'trie root: Invalid value "2" for --state-version. Choose'),
         (["trie", "root", "--state-versoin", "1"], "trie root: "),
-        (["proof", "verify", "--root", ROOT, "f"], 'proof verify: Command "proof verify" parameter --key requires'),
+        (["proof", "verify", "--root", ROOT, "f"], 'proof verify: got no --key, expected a key, 0x and hex digits'),
     ],
 )  # fmt: skip
 def test_arguments_that_do_not_fit_are_refused(refused: Refused, arguments: list[str], told: str) -> None:
