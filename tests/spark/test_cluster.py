@@ -36,13 +36,14 @@ def daemon(name: str, log: Path, *arguments: str) -> Iterator[None]:
     import pyspark  # noqa: PLC0415
 
     spark_class = Path(pyspark.__file__).parent / "bin" / "spark-class"
+    loud = {name: value for name, value in os.environ.items() if name != "SPARK_CONF_DIR"}  # a session's is quiet
     own = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1", "PYSPARK_PYTHON": sys.executable}
     with log.open("wb") as stream:
         process = subprocess.Popen(
             [str(spark_class), f"org.apache.spark.deploy.{name}", *arguments],
             stdout=stream,
             stderr=stream,
-            env={**os.environ, **own},
+            env={**loud, **own},
             start_new_session=True,
         )
     try:
