@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 RUN_COLUMNS = ("reader", "blocks", "callbacks", "proof p50", "p99", "max", "static p50", "own p50", "latency p50/p99")
 
+NOTHING = "nothing delivered"
+
 
 def network_card(network: "Network") -> str:
     """Return the network with its parachains, and what they do."""
@@ -48,7 +50,9 @@ def run_card(run: "Run") -> str:
     delivery, checks = run.delivery, run.invariants
     facts: dict[str, Cell] = {
         "callbacks": delivery.callbacks,
-        "latency": f"p50 {delivery.p50_blocks}, p99 {delivery.p99_blocks}, at most {delivery.max_blocks} blocks",
+        "latency": f"p50 {delivery.p50_blocks}, p99 {delivery.p99_blocks}, at most {delivery.max_blocks} blocks"
+        if delivery.callbacks
+        else NOTHING,
         "invariants": f"{checks.checked:,} checks held" if checks.ok else f"{checks.violated:,} violated",
     }
     rows = [_row(para_id, it) for para_id, it in run.subscribers.items()]
@@ -66,6 +70,8 @@ def tally_card(tally: "SubscriberTally") -> str:
 
 def delivery_card(delivery: "Delivery") -> str:
     """Return how values reached their readers."""
+    if not delivery.callbacks:
+        return card("Relay blocks from publication to callback", {"callbacks": NOTHING})
     facts: dict[str, Cell] = {"p50": delivery.p50_blocks, "p99": delivery.p99_blocks, "at most": delivery.max_blocks}
     return card(f"{delivery.callbacks:,} callbacks, relay blocks from publication", facts)
 
@@ -81,7 +87,7 @@ def _row(para_id: int, it: "SubscriberTally") -> tuple[int | str, ...]:
         sizes.max,
         it.static_bytes.p50,
         it.own_bytes.p50,
-        f"{latency.p50}/{latency.p99}",
+        latency.told("p50", "p99"),
     )
 
 

@@ -2,12 +2,17 @@
 
 Law: a chart is drawn from at most a few hundred columns however long the run, and nothing is smoothed. Of the points
 that share a column a line shows the median, with a band from the lowest to the highest; a stack shows the one with the
-largest sum, all of it.
+largest sum, all of it. Points of one x stand side by side in its width, in their order: a parachain may build several
+blocks in one relay block.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import TypeVar
+
+_Point = TypeVar("_Point")
 
 WIDTH, HEIGHT = 860, 260
 LEFT, RIGHT, TOP, BOTTOM = 80, 16, 12, 36
@@ -19,7 +24,7 @@ COLOURS = ("var(--r0)", "var(--r1)", "var(--r2)", "var(--r3)", "var(--r4)", "var
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A named line: points ``(x, y)`` in the order of x."""
+    """A named line: points ``(x, y)`` in the order of x, of which several may have the same."""
 
     name: str
     points: Sequence[tuple[int, int]]
@@ -30,7 +35,7 @@ class Band:
     """A named line with its surroundings: points ``(x, lowest, middle, highest)`` in the order of x."""
 
     name: str
-    points: Sequence[tuple[int, int, int, int]]
+    points: Sequence[tuple[float, int, int, int]]
 
 
 def line_chart(series: Sequence[Series], *, unit: str, x_name: str, label: str) -> str:
@@ -46,9 +51,9 @@ def band_chart(bands: Sequence[Band], *, unit: str, x_name: str, label: str, top
     xs = [point[0] for band in bands for point in band.points]
     if not xs:
         return ""
-    low, high = min(xs), max(xs)
+    low, high = int(min(xs)), max(xs)
     top = top or nice_ceiling(max(point[3] for band in bands for point in band.points))
-    parts = [_frame(top, unit), _x_axis(low, high, x_name)]
+    parts = [_frame(top, unit), _x_axis(low, int(high), x_name, last=high)]
     for index, band in enumerate(bands):
         colour = COLOURS[index % len(COLOURS)]
         title = f"<title>{escape(band.name)}</title>"
@@ -84,9 +89,9 @@ def stacked_chart(
     if not sums:
         return ""
     kept = [index for index, _ in thinned(list(enumerate(sums)))]
-    xs = [layers[0].points[index][0] for index in kept]
+    places = side_by_side([x for x, _ in layers[0].points])
     low, high, top = layers[0].points[0][0], layers[0].points[-1][0] + 1, top or nice_ceiling(max(sums))
-    edges = [_x(x, low, high) for x in [*xs, high]]
+    edges = [_x(x, low, high) for x in [*(places[index] for index in kept), high]]
     parts = [_frame(top, unit), _x_axis(low, high - 1, x_name, last=high)]
     floor = [0] * len(kept)
     for index, layer in enumerate(layers):
@@ -132,13 +137,15 @@ def thinned(points: Sequence[tuple[int, int]], *, columns: int = MAX_COLUMNS) ->
 
 def banded(line: Series, *, columns: int = MAX_COLUMNS) -> Band:
     """Return ``line`` with at most ``columns`` points, each with the lowest, median and highest y of its column."""
-    if len(line.points) <= columns:
-        return Band(line.name, [(x, y, y, y) for x, y in line.points])
+    xs = side_by_side([x for x, _ in line.points])
+    placed = [(x, y) for x, (_, y) in zip(xs, line.points, strict=True)]
+    if len(placed) <= columns:
+        return Band(line.name, [(x, y, y, y) for x, y in placed])
     points = []
-    for part in _slices(line.points, columns):
+    for part in _slices(placed, columns):
         ys = sorted(y for _, y in part)
         points.append((part[0][0], ys[0], ys[(len(ys) - 1) // 2], ys[-1]))
-    points[-1] = (line.points[-1][0], *points[-1][1:])
+    points[-1] = (placed[-1][0], *points[-1][1:])
     return Band(line.name, points)
 
 
@@ -154,6 +161,11 @@ def across(name: str, series: Sequence[Series], *, columns: int = MAX_COLUMNS) -
         ys = sorted(y for x, _ in part for y in found[x])
         points.append((part[0][0], ys[0], ys[(len(ys) - 1) // 2], ys[-1]))
     return Band(name, points)
+
+
+def side_by_side(xs: Sequence[int]) -> list[float]:
+    """Return places for values in ascending order: those that are the same share the room up to the next whole one."""
+    return [x + index / count for x, count in Counter(xs).items() for index in range(count)]
 
 
 def nice_ceiling(value: int) -> int:
@@ -177,7 +189,7 @@ def round_ticks(low: int, high: int) -> list[int]:
         power *= 10
 
 
-def _slices(points: Sequence[tuple[int, int]], columns: int) -> list[Sequence[tuple[int, int]]]:
+def _slices(points: Sequence[_Point], columns: int) -> list[Sequence[_Point]]:
     """Return the points in ``columns`` parts, no part empty."""
     step = len(points) / max(1, columns)
     return [points[int(index * step) : int((index + 1) * step)] for index in range(columns)]
@@ -195,7 +207,7 @@ def _steps(edges: Sequence[float], heights: Sequence[int], top: int) -> list[str
     return corners
 
 
-def _line(band: Band, low: int, high: int, top: int) -> list[str]:
+def _line(band: Band, low: int, high: float, top: int) -> list[str]:
     """Return the corners of the middle: steps, for nothing lies between two blocks, where there is room for them."""
     path: list[str] = []
     before: int | None = None
@@ -207,7 +219,7 @@ def _line(band: Band, low: int, high: int, top: int) -> list[str]:
     return path
 
 
-def _point(x: int, y: int, low: int, high: int, top: int) -> str:
+def _point(x: float, y: int, low: int, high: float, top: int) -> str:
     return f"{_x(x, low, high):.1f},{_y(y, top):.1f}"
 
 
@@ -229,7 +241,7 @@ def _frame(top: int, unit: str) -> str:
     return "".join(parts)
 
 
-def _x_axis(low: int, high: int, name: str, *, last: int | None = None) -> str:
+def _x_axis(low: int, high: int, name: str, *, last: float | None = None) -> str:
     """Return the numbers below; ``last`` is where the scale ends, if not with the last number."""
     end = high if last is None else last
     ticks = round_ticks(low, high)
@@ -241,7 +253,7 @@ def _text(x: float, y: float, text: str, anchor: str) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
-def _x(value: float, low: int, high: int) -> float:
+def _x(value: float, low: int, high: float) -> float:
     return LEFT + (value - low) / max(1, high - low) * (WIDTH - LEFT - RIGHT)
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from relaycast.charts import nice_ceiling
 from relaycast.comparison import Compared
-from relaycast.comparison_rows import broken_lines, choice_rows, figure_rows, scenario_rows, verdict
+from relaycast.comparison_rows import broken_lines, choice_rows, figure_rows, left_out, scenario_rows, verdict
 from relaycast.outcome import Outcome, SubscriberOutcome
 from relaycast.report import STACKED, CostBar, cost_bars, latency_chart, proof_chart, reader_legend, stack
 from relaycast.report_story import title, why
@@ -28,6 +28,7 @@ class ReaderRows:
 
     name: str
     rows: tuple[tuple[tuple[str, ...], str], ...]
+    left_out: str
 
 
 def render_comparison(compared: Compared) -> str:
@@ -59,7 +60,8 @@ def render_comparison(compared: Compared) -> str:
 def _reader(compared: Compared, para_id: int) -> ReaderRows:
     first, second = (it.subscribers.get(para_id) for it in (compared.comparison.first, compared.comparison.second))
     name = f"{para_id} {compared.comparison.names[para_id]}".rstrip()
-    return ReaderRows(name, tuple((row, _sign(row)) for row in figure_rows(first, second)))
+    rows = tuple((row, _sign(row)) for row in figure_rows(first, second))
+    return ReaderRows(name, rows, left_out(first, second))
 
 
 def _sign(row: tuple[str, ...]) -> str:

@@ -9,6 +9,7 @@ from relaycast.comparison import Comparison, Design, DesignFigures
 from relaycast.outcome import Spread
 from relaycast.policy_choice import KINDS, PolicyTable
 from relaycast.scenario import Scenario
+from relaycast.terminal import counted
 
 COLUMNS = ("figure", "first", "second", "difference", "")
 
@@ -17,10 +18,23 @@ MAX_DIFFERENCES = 60
 
 
 def figure_rows(first: DesignFigures | None, second: DesignFigures | None) -> Iterator[tuple[str, ...]]:
-    """Yield a row of ``COLUMNS`` for every figure of a subscriber."""
+    """Yield a row of ``COLUMNS`` for every figure of a subscriber that ``left_out`` does not name."""
     ours, theirs = _figures(first), _figures(second)
     for figure in ours or theirs:
-        yield _row(figure, ours.get(figure), theirs.get(figure))
+        if ours.get(figure) or theirs.get(figure):
+            yield _row(figure, ours.get(figure), theirs.get(figure))
+
+
+def left_out(first: DesignFigures | None, second: DesignFigures | None) -> str:
+    """Return a line that names the figures which are zero or absent on both sides; nothing where there are none."""
+    ours, theirs = _figures(first), _figures(second)
+    names = [
+        figure.partition(",")[0].strip() for figure in ours or theirs if not (ours.get(figure) or theirs.get(figure))
+    ]
+    if not names:
+        return ""
+    sides = "both sides" if ours and theirs else "this side"
+    return f"{counted(len(names), 'figure')} left out, zero or absent on {sides}: {', '.join(names)}"
 
 
 def broken_lines(which: str, design: Design) -> Iterator[str]:
@@ -109,7 +123,7 @@ def _flat(scenario: Scenario) -> dict[str, str]:
     return found
 
 
-def _figures(it: DesignFigures | None) -> dict[str, int]:
+def _figures(it: DesignFigures | None) -> dict[str, int | None]:
     if it is None:
         return {}
     return {
@@ -129,7 +143,7 @@ def _figures(it: DesignFigures | None) -> dict[str, int]:
     }
 
 
-def _spread(name: str, sizes: Spread) -> dict[str, int]:
+def _spread(name: str, sizes: Spread) -> dict[str, int | None]:
     return {
         f"{name} p50, bytes": sizes.p50,
         f"{name} p99, bytes": sizes.p99,

@@ -4,6 +4,7 @@ Law: the same scenario, seed and version give the same outcome, byte for byte. N
 """
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from math import ceil
@@ -27,11 +28,21 @@ class Spread(Struct, frozen=True):
 
 
 class Latency(Struct, frozen=True):
-    """Relay blocks from a publication to its delivery."""
+    """Relay blocks from a publication to its delivery; ``None`` where nothing was delivered."""
 
-    p50: int
-    p99: int
-    max: int
+    p50: int | None
+    p99: int | None
+    max: int | None
+
+    def told(self, *names: str) -> str:
+        """Return some of them with a stroke between, or a dash where nothing was delivered."""
+        values = [getattr(self, name) for name in names]
+        return "-" if None in values else "/".join(map(str, values))
+
+    def later_than(self, other: "Latency") -> bool:
+        """Tell whether the slowest here, or the p99, took longer than there; not where nothing was delivered."""
+        pairs = ((self.p99, other.p99), (self.max, other.max))
+        return any(ours is not None and theirs is not None and ours > theirs for ours, theirs in pairs)
 
 
 class Share(Struct, frozen=True):
@@ -204,17 +215,18 @@ def spread(values: Sequence[int]) -> Spread:
 
 def latency(values: Iterable[int]) -> Latency:
     """Return the spread of latencies in blocks."""
-    ordered = sorted(values)
-    return Latency(rank(ordered, 50), rank(ordered, 99), rank(ordered, 100))
+    return counted_latency(Counter(values))
 
 
 def counted_latency(counts: Mapping[int, int]) -> Latency:
     """Return the spread of latencies in blocks, of which it is counted how often each comes."""
     ordered = sorted(counts)
     ends = list(accumulate(counts[value] for value in ordered))
+    if not ends:
+        return Latency(None, None, None)
 
     def at(percent: int) -> int:
-        return ordered[bisect_left(ends, max(1, ceil(ends[-1] * percent / 100)))] if ends else 0
+        return ordered[bisect_left(ends, max(1, ceil(ends[-1] * percent / 100)))]
 
     return Latency(at(50), at(99), at(100))
 

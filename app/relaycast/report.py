@@ -228,7 +228,8 @@ def _formula(cost: PublisherCost) -> str:
 
 def _cards(run: Outcome) -> list[dict[str, str]]:
     worst = largest(run)
-    slowest = max((it.latency_blocks.p99 for it in run.subscribers if it.callbacks), default=None)
+    p99s = [it.latency_blocks.p99 for it in run.subscribers]
+    slowest = max((blocks for blocks in p99s if blocks is not None), default=None)
     late = "no delivery" if slowest is None else counted(slowest, "block")
     cut = sum(it.incomplete_blocks for it in run.subscribers)
     points = run.series[worst.para_id]

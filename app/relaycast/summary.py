@@ -98,7 +98,7 @@ def _row(it: SubscriberOutcome) -> tuple[str, ...]:
         f"{it.callbacks:,}",
         *(f"{size:,}" for size in sizes),
         percent(it.pov_share.p99),
-        f"{it.latency_blocks.p50}/{it.latency_blocks.p99}" if it.callbacks else "-",
+        it.latency_blocks.told("p50", "p99"),
         f"{it.incomplete_blocks:,}",
     )
 

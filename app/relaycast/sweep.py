@@ -133,7 +133,7 @@ def run_cell(encoded: bytes) -> list[dict[str, Any]]:
     ]
 
 
-def _flat(name: str, figures: Struct) -> dict[str, int]:
+def _flat(name: str, figures: Struct) -> dict[str, int | None]:
     return {f"{name}_{which}": value for which, value in msgspec.structs.asdict(figures).items()}
 
 

@@ -59,6 +59,21 @@ def test_a_run_shows_every_readers_figures(run: Any) -> None:
     assert f"{run.subscribers[3_000].proof_bytes.p99:,}" in page_of(run.subscribers[3_000])
 
 
+def test_a_feed_that_is_dead_has_no_latency() -> None:
+    net = rc.Network(seed=7)
+    net.subscriber(3_000, keys=[net.publisher(2_000).feed("never")])
+    run = net.run(blocks=4)
+    assert (run.delivery.callbacks, run.delivery.p99_blocks, run.delivery.max_blocks) == (0, None, None)
+    with pytest.raises(TypeError):
+        assert run.delivery.p50_blocks <= 2
+    for shown in (page_of(run), page_of(run.delivery)):
+        assert "nothing delivered" in shown
+        assert "None" not in shown
+    assert ">0/0<" not in page_of(run)
+    assert ">-<" in page_of(run)
+    assert ">-<" in page_of(run.subscribers[3_000])
+
+
 def test_a_reader_shows_values_under_escaped_names(net: rc.Network, run: Any) -> None:
     alice = net.subscriber(3_001, keys=[])
     shown = page_of(alice)

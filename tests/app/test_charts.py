@@ -13,6 +13,8 @@ from relaycast.charts import (
     line_chart,
     nice_ceiling,
     round_ticks,
+    side_by_side,
+    stacked_chart,
     thinned,
 )
 
@@ -53,6 +55,23 @@ def test_ticks_are_round() -> None:
 def test_lines_keep_their_height_from_block_to_block() -> None:
     drawn = line_chart([Series("steps", [(0, 0), (1, 4)])], unit="bytes", x_name="block", label="x")
     assert 'points="80.0,224.0 844.0,224.0 844.0,12.0"' in drawn
+
+
+def test_blocks_of_one_relay_block_stand_side_by_side() -> None:
+    assert side_by_side([1, 2, 2, 2, 2, 5]) == [1, 2, 2.25, 2.5, 2.75, 5]
+    band = banded(Series("three", [(1, 9), (1, 5), (2, 9), (2, 5)]))
+    assert band.points == [(1, 9, 9, 9), (1.5, 5, 5, 5), (2, 9, 9, 9), (2.5, 5, 5, 5)]
+
+
+def test_a_stack_shows_every_block_that_shares_a_relay_block() -> None:
+    alone, shared = (
+        stacked_chart([Series("static", points)], unit="bytes", x_name="block", label="x")
+        for points in ([(1, 20), (2, 20)], [(1, 20), (1, 4), (2, 20), (2, 4)])
+    )
+    assert 'd="M80.0,12.0L844.0,12.0L' in alone, "one height from the first block to the end of the last"
+    corners = "80.0,12.0L271.0,12.0L271.0,181.6L462.0,181.6L462.0,12.0L653.0,12.0L653.0,181.6L844.0,181.6L"
+    assert f'd="M{corners}' in shared
+    assert shared.count(">1</text>") == shared.count(">2</text>") == 1
 
 
 def test_a_long_line_has_the_median_of_each_column_and_a_band_around_it() -> None:

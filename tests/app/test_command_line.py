@@ -155,6 +155,8 @@ def test_a_run_in_which_nothing_arrives_claims_no_latency(relaycast: Command, tm
     assert "Over 1 relay block (" in out
     assert [line.split()[-2] for line in out.splitlines() if line.startswith("300")][:2] == ["-", "-"]
     assert "formula" not in out
+    told = relaycast("run", "oracle", "--blocks", "1", "--json").json
+    assert told["subscribers"][0]["latency_blocks"] == {"p50": None, "p99": None, "max": None}
     (page,) = tmp_path.rglob("report.html")
     assert "no delivery" in page.read_text(encoding="utf-8")
 

@@ -256,3 +256,14 @@ def test_a_reader_of_one_scenario_alone_is_shown_alone(relaycast: Command) -> No
     ended = relaycast("compare", "oracle", "config-sync", "--blocks", "4")
     assert "subscriber 3001 lender, in the first alone" in ended.out
     assert " - " not in ended.out.partition("3001")[2]
+    assert "figures left out, zero or absent on this side: told again, overtaken values," in ended.out
+
+
+def test_figures_without_a_side_that_has_any_are_named_below(relaycast: Command) -> None:
+    ended = relaycast("compare", "oracle", "block-times", "--blocks", "1")
+    assert not any(line.endswith("  0") or "  0  " in line for line in ended.out.splitlines())
+    nothing = "told again, overtaken values, latency p50, latency p99, incomplete blocks,"
+    assert f": callbacks, {nothing}" in ended.out
+    figures = relaycast("compare", "oracle", "block-times", "--blocks", "1", "--json").json["first"]["subscribers"]
+    assert figures["3000"]["callbacks"] == 0, "all are in the file"
+    assert figures["3000"]["latency_blocks"] == {"p50": None, "p99": None, "max": None}

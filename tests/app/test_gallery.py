@@ -25,7 +25,7 @@ def news(it: SubscriberOutcome) -> int:
 
 def heavy_messages(run: Outcome) -> bool:
     hub, exchange = readers(run)["hub"], readers(run)["exchange"]
-    late = hub.latency_blocks.max > 2 and hub.incomplete_blocks > 0 and hub.deliveries > hub.callbacks
+    late = (hub.latency_blocks.max or 0) > 2 and hub.incomplete_blocks > 0 and hub.deliveries > hub.callbacks
     unhurt = exchange.latency_blocks.max == 2 and not exchange.incomplete_blocks
     same_load = hub.message_bytes.total == exchange.message_bytes.total == 3 * 40_000_000
     return late and unhurt and same_load and exchange.deliveries == exchange.callbacks
@@ -62,7 +62,7 @@ def block_times(run: Outcome) -> bool:
     it = readers(run)
     halved = 2 * it["sync"].callbacks == it["async"].callbacks and 2 * news(it["sync"]) == news(it["async"])
     thrice = it["elastic"].blocks == 3 * it["async"].blocks and it["elastic"].callbacks == it["async"].callbacks
-    return halved and thrice and it["cautious"].latency_blocks.max == it["async"].latency_blocks.max + 4
+    return halved and thrice and it["cautious"].latency_blocks.max == (it["async"].latency_blocks.max or 0) + 4
 
 
 def hundred_subscribers(run: Outcome) -> bool:

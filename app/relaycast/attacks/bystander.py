@@ -38,9 +38,7 @@ class Bystander(Struct, frozen=True, kw_only=True):
     def harmed(self) -> bool:
         """Whether anything arrives less often, or later."""
         before, after = self.alone, self.attacked
-        slower = (
-            after.latency_blocks.p99 > before.latency_blocks.p99 or after.latency_blocks.max > before.latency_blocks.max
-        )
+        slower = after.latency_blocks.later_than(before.latency_blocks)
         return slower or after.callbacks < before.callbacks or after.conflated > before.conflated
 
 

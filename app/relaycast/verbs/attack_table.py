@@ -151,10 +151,9 @@ def _other(it: Bystander) -> tuple[str, ...]:
     pairs = (
         (before.callbacks, after.callbacks),
         (before.conflated, after.conflated),
-        (before.latency_blocks.p99, after.latency_blocks.p99),
-        (before.latency_blocks.max, after.latency_blocks.max),
     )
-    return str(it.publisher), str(it.subscriber), *(f"{first:,} -> {second:,}" for first, second in pairs)
+    late = (f"{before.latency_blocks.told(which)} -> {after.latency_blocks.told(which)}" for which in ("p99", "max"))
+    return str(it.publisher), str(it.subscriber), *(f"{first:,} -> {second:,}" for first, second in pairs), *late
 
 
 def _print_verdict(out: "Console", violations: Iterable[str], *, ok: bool, good: str, bad: str) -> None:

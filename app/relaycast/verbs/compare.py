@@ -96,7 +96,7 @@ def _write(compared: "Compared", told: dict[str, object], out: Path) -> Path:
 
 
 def _print(comparison: "Comparison", folder: Path) -> None:
-    from relaycast.comparison_rows import COLUMNS, broken_lines, figure_rows  # noqa: PLC0415
+    from relaycast.comparison_rows import COLUMNS, broken_lines, figure_rows, left_out  # noqa: PLC0415
     from relaycast.terminal import console, print_table  # noqa: PLC0415
 
     out = console()
@@ -115,8 +115,10 @@ def _print(comparison: "Comparison", folder: Path) -> None:
             only = ((row[0], row[column]) for row in rows)
             out.print(f"{title}, in the {alone[1]} alone", style="italic", markup=False)
             print_table(out, alone, only, right=alone[1:])
-            continue
-        print_table(out, COLUMNS, rows, right=COLUMNS[1:], title=title)
+        else:
+            print_table(out, COLUMNS, rows, right=COLUMNS[1:], title=title)
+        if missing := left_out(ours, theirs):
+            out.print(missing, style="dim", markup=False)
     out.print()
     for which, design in (("first", first), ("second", second)):
         if not design.broken:
