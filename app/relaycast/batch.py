@@ -18,6 +18,7 @@ from relaycast_collator.records import VIOLATIONS_KEPT
 from relaycast_spark.checkpoint import thaw_plainly
 from relaycast_spark.simulated import Advanced
 from relaycast_spark.tables import PublisherCount, Row, violation_of
+from relaycast_trie.engine import Engine
 
 
 class _Silence(EventLog):
@@ -42,9 +43,9 @@ class Batch:
     simulation: Simulation
 
     @classmethod
-    def prepare(cls, scenario: Scenario, *, per_key: bool | None = None) -> "Batch":
+    def prepare(cls, scenario: Scenario, *, per_key: bool | None = None, trie_engine: Engine = "auto") -> "Batch":
         """Build the chains, with accounts as ``simulate`` has them; ``BadInput`` when the genesis cannot be read."""
-        simulation = Simulation.prepare(scenario)
+        simulation = Simulation.prepare(scenario, trie_engine=trie_engine)
         simulation.keep_accounts(per_key=per_key)
         return cls(simulation)
 
@@ -72,7 +73,8 @@ class Batch:
             self.simulation.playback.look_ahead(last)
 
     def go_on_from(self, prepared: Self, /) -> None:
-        """Read recorded publications from where ``prepared`` does."""
+        """Read recorded publications from where ``prepared`` does, and take its choice of a trie engine."""
+        self.chains.trie_engine = prepared.chains.trie_engine
         if self.simulation.playback is not None and prepared.simulation.playback is not None:
             self.simulation.playback.go_on(prepared.simulation.playback.recording)
 

@@ -17,6 +17,7 @@ from relaycast.scenario import Scenario
 from relaycast_collator import BlockRecord, Violation
 from relaycast_pallets.broadcaster_events import DataPublished, KeyExpired, PublisherDeregistered
 from relaycast_pallets.published_entry import PublishedEntry
+from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId
 
 MAX_SETTLING_BLOCKS = 200
@@ -99,15 +100,17 @@ class Compared:
     runs: tuple[Outcome, Outcome]
 
 
-def compare(first: Scenario, second: Scenario) -> Comparison:
+def compare(first: Scenario, second: Scenario, *, trie_engine: Engine = "auto") -> Comparison:
     """Simulate both and set their figures side by side; raises ``BadInput`` as ``Simulation.prepare`` does."""
-    return compare_runs(first, second).comparison
+    return compare_runs(first, second, trie_engine=trie_engine).comparison
 
 
-def compare_runs(first: Scenario, second: Scenario, *, progress: Progress | None = None) -> Compared:
+def compare_runs(
+    first: Scenario, second: Scenario, *, progress: Progress | None = None, trie_engine: Engine = "auto"
+) -> Compared:
     """Simulate both, with what came of every block; raises ``BadInput`` as ``Simulation.prepare`` does."""
     names = {chain.id: chain.name for scenario in (second, first) for chain in scenario.subscribers()}
-    (ours, our_run), (theirs, their_run) = _measured(first, progress), _measured(second, progress)
+    (ours, our_run), (theirs, their_run) = (_measured(it, progress, trie_engine) for it in (first, second))
     same_trace = _trace(first) == _trace(second)
     comparison = Comparison(first=ours, second=theirs, names=names, same_trace=same_trace)
     return Compared(comparison, (first, second), (our_run, their_run))
@@ -118,8 +121,10 @@ def measure(scenario: Scenario) -> Design:
     return _measured(scenario)[0]
 
 
-def _measured(scenario: Scenario, progress: Progress | None = None) -> tuple[Design, Outcome]:
-    simulation = Simulation.prepare(scenario)
+def _measured(
+    scenario: Scenario, progress: Progress | None = None, trie_engine: Engine = "auto"
+) -> tuple[Design, Outcome]:
+    simulation = Simulation.prepare(scenario, trie_engine=trie_engine)
     simulation.keep_accounts(per_key=False)
     watch = _Watch(simulation)
     for block in range(1, scenario.blocks + 1):

@@ -225,6 +225,8 @@ class Network:
     starts from a modelled state.
     ``broadcaster`` are its limits; ``policies`` and ``budget`` those of subscribers that are not given others. All
     three may be names (``relaycast.choices``). With ``accounting`` a run says what each byte of a proof is for.
+    ``trie_engine`` is what works on tries: ``plain`` Python, compiled ``array``, or ``auto``, which moves to arrays
+    where that saves time. All else is the same with either.
 
     >>> Network(seed=7, policies={"cache": "none"}, budget="floor:65536", broadcaster="rococo")
     <relaycast.Network at block 0, 0 parachains>

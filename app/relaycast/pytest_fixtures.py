@@ -11,7 +11,7 @@ from relaycast.pov_snapshot import ScenarioSizes, Snapshot, read_snapshot, sizes
 from relaycast.refusal import BadInput, nearest
 from relaycast.scenario import MAX_SEED
 
-ARGUMENTS = ("seed", "policies", "budget", "broadcaster", "genesis")
+ARGUMENTS = ("seed", "policies", "budget", "broadcaster", "genesis", "trie_engine")
 """What the marker takes, as ``relaycast.Network`` does."""
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from relaycast.pytest_fixtures import PovSnapshot
 
 MARKER = (
-    "relaycast(seed=N, policies={..}, budget=.., broadcaster=.., genesis=..): "
+    "relaycast(seed=N, policies={..}, budget=.., broadcaster=.., genesis=.., trie_engine=..): "
     "what the net fixture of this test is made of, see docs/guides/pytest.md"
 )
 

@@ -21,6 +21,7 @@ from relaycast.tally import Tally
 from relaycast_spark.progress import Progress, Unseen
 from relaycast_spark.session import SessionSettings, require_spark, spark_session
 from relaycast_spark.work_folder import WorkFolder
+from relaycast_trie.engine import Engine, warm_up_for
 
 if TYPE_CHECKING:
     from relaycast_spark.pipeline import BatchRun
@@ -35,7 +36,10 @@ ASSEMBLY = "written"
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """How to run: ``resume`` goes on with what an earlier run left, ``keep_proofs`` keeps every proof."""
+    """How to run: ``resume`` goes on with what an earlier run left, ``keep_proofs`` keeps every proof.
+
+    No byte depends on the ``trie_engine``: a run may be resumed with another one.
+    """
 
     session: SessionSettings | None = None
     segment_blocks: int | None = None
@@ -43,6 +47,7 @@ class SparkOptions:
     keep_proofs: bool = False
     fail_fast: bool = False
     per_key: bool | None = None
+    trie_engine: Engine = "auto"
 
 
 def simulate_with_spark(
@@ -56,7 +61,8 @@ def simulate_with_spark(
     require_spark()
     from relaycast_spark.pipeline import BatchRun, segment_length  # noqa: PLC0415 - needs PySpark
 
-    batch = Batch.prepare(scenario, per_key=options.per_key)
+    warm_up_for(options.trie_engine)  # before any worker looks for compiled kernels
+    batch = Batch.prepare(scenario, per_key=options.per_key, trie_engine=options.trie_engine)
     run_id, per_key = batch.simulation.run_id, batch.chains.accounting_by_key
     terms: dict[str, object] = {"run_id": run_id, "blocks": scenario.blocks, "keep_proofs": options.keep_proofs}
     terms["per_key"] = per_key
@@ -66,7 +72,7 @@ def simulate_with_spark(
         workers = spark.sparkContext.defaultParallelism
         length = folder.segment_blocks or options.segment_blocks or segment_length(scenario.blocks, workers)
         run = BatchRun(spark, folder, scenario.blocks, length, options.keep_proofs, options.fail_fast)
-        run.progress = progress or Unseen()
+        run.progress, run.trie_engine = progress or Unseen(), options.trie_engine
         finished = _write(run, run.run(batch), run_id, out)
         folder.remove()
     return finished

@@ -21,6 +21,7 @@ from relaycast.run import Simulation
 from relaycast.scenario import MAX_BLOCKS, Scenario
 from relaycast.scenario_checks import check_references
 from relaycast.scenario_file import load_preset, load_scenario, presets
+from relaycast_trie.engine import Engine, warm_up_for
 
 MAX_CELLS = 100_000
 
@@ -94,7 +95,7 @@ def table_schema(cells: list[Cell]) -> pa.Schema:
     return pa.schema([*cell, ("policies", pa.string()), *varied.items(), *FIGURES])
 
 
-def run_cell(encoded: bytes) -> list[dict[str, Any]]:
+def run_cell(encoded: bytes, *, trie_engine: Engine = "auto") -> list[dict[str, Any]]:
     """Run one cell (a ``Cell`` as JSON) and return its rows: a worker's work."""
     cell = msgspec.json.decode(encoded, type=Cell)
     scenario = cell.scenario
@@ -107,7 +108,8 @@ def run_cell(encoded: bytes) -> list[dict[str, Any]]:
         **cell.varied,
     }
     try:
-        simulation = Simulation.prepare(scenario)
+        warm_up_for(trie_engine)
+        simulation = Simulation.prepare(scenario, trie_engine=trie_engine)
         for block in range(1, scenario.blocks + 1):
             simulation.step(block, silence())
         outcome = simulation.outcome()

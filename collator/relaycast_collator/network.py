@@ -72,7 +72,6 @@ class Network:
             window=window,
             trie_engine=trie_engine,
         )
-        self.trie_engine: Engine = trie_engine
         self.parachains: dict[ParaId, Parachain] = {}
         self.collators: dict[ParaId, Collator] = {}
         self.invariants = Invariants()
@@ -85,6 +84,16 @@ class Network:
         self._calls: list[Call] = []
         self._sent: dict[ParaId, list[list[SentMessage]]] = {}
         self._deliveries = Deliveries()
+
+    @property
+    def trie_engine(self) -> Engine:
+        """What works on the tries of every chain; nothing but time follows from it, and it may change between ticks."""
+        return self.relay_chain.state.engine
+
+    @trie_engine.setter
+    def trie_engine(self, engine: Engine) -> None:
+        for state in (self.relay_chain.state, *(chain.state for chain in self.parachains.values())):
+            state.engine = engine
 
     def add_parachain(
         self,

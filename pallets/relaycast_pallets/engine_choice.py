@@ -27,7 +27,7 @@ class EngineChoice:
 
     def __init__(self, engine: Engine) -> None:
         check_engine(engine)
-        self._engine = engine
+        self.engine = engine
         self._lost_us = 0
 
     def note(self, tries: int, keys: int, *, in_arrays: bool) -> None:
@@ -39,17 +39,17 @@ class EngineChoice:
     def loads_in_arrays(self, keys: int) -> bool:
         """Return whether so many keys are better read into arrays."""
         gain = (PLAIN_LOAD_US_A_KEY - ARRAY_LOAD_US_A_KEY) * keys
-        return self._engine == "array" or (self._engine == "auto" and gain > _price())
+        return self.engine == "array" or (self.engine == "auto" and gain > _price())
 
     def is_restless(self, *, in_arrays: bool) -> bool:
         """Return whether ``moves`` is worth asking."""
-        if self._engine != "auto":
-            return self._engine == "array" and not in_arrays
+        if self.engine != "auto":
+            return self.engine == "array" and not in_arrays
         return self._lost_us > _price()
 
     def moves(self, keys: int) -> bool:
         """Return whether tries with so many keys go to the other engine now; back not before it pays to come again."""
-        if self._engine == "auto" and self._lost_us <= _price() + ARRAY_LOAD_US_A_KEY * keys:
+        if self.engine == "auto" and self._lost_us <= _price() + ARRAY_LOAD_US_A_KEY * keys:
             return False
         self._lost_us = 0
         return True

@@ -136,6 +136,15 @@ class State:
         return self._tries.db
 
     @property
+    def engine(self) -> Engine:
+        """What works on the tries; another choice holds after the next ``commit`` at the latest."""
+        return self._tries.engine
+
+    @engine.setter
+    def engine(self, engine: Engine) -> None:
+        self._tries.engine = engine
+
+    @property
     def state_version(self) -> StateVersion:
         """How values are written from now on, see ``migrate``."""
         return self._tries.state_version

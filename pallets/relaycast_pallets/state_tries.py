@@ -239,6 +239,18 @@ class Tries:
     def state_version(self, state_version: StateVersion) -> None:
         self._used.state_version = state_version
 
+    @property
+    def engine(self) -> Engine:
+        """What was chosen; another choice is made between blocks, and holds after the next one at the latest."""
+        return self._choice.engine
+
+    @engine.setter
+    def engine(self, engine: Engine) -> None:
+        if engine != self._choice.engine:
+            self._choice = EngineChoice(engine)
+            if engine == "plain" and isinstance(self._used, ArrayTries):
+                self._used = self._used.in_plain()
+
     def root(self, name: Name) -> bytes:
         """Return the root of a trie as it was sealed last; a trie that was never written to is empty."""
         return self._used.root(name)

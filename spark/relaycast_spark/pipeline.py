@@ -23,6 +23,7 @@ from relaycast_spark.simulated import Simulated
 from relaycast_spark.spine import Segment, spine
 from relaycast_spark.stages import replayed
 from relaycast_spark.work_folder import WorkFolder
+from relaycast_trie import Engine
 
 SPINE, REPLAY = "relay chain", "replayed"
 AHEAD = 2
@@ -42,6 +43,7 @@ class BatchRun:
     keep_proofs: bool = False
     fail_fast: bool = False
     progress: Progress = field(default_factory=Unseen)
+    trie_engine: Engine = "auto"
     _failed: list[SegmentFailed] = field(default_factory=list)
 
     def run(self, simulation: Simulated) -> Simulated:
@@ -115,7 +117,8 @@ class BatchRun:
             "closing": segment.closing,
         }
         frame = self.spark.createDataFrame(pa.Table.from_pylist([row], tables.SEGMENTS))
-        table: pa.Table = replayed(frame, keep_proofs=self.keep_proofs).toArrow()
+        rows = replayed(frame, keep_proofs=self.keep_proofs, trie_engine=self.trie_engine)
+        table: pa.Table = rows.toArrow()
         return table.cast(tables.REPLAYED)
 
     def _collect(self, under_way: dict[Future[pa.Table], Segment]) -> None:

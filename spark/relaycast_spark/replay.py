@@ -17,6 +17,7 @@ from relaycast_spark.simulated import Advanced, Simulated
 from relaycast_spark.spine import FrugalCollator, StaticReads
 from relaycast_spark.tables import REPLAYED, Row, row_of, violation_row
 from relaycast_trie.child_info import ChildInfo
+from relaycast_trie.engine import Engine, warm_up_for
 from relaycast_xcm import ParaId
 
 ROWS_A_BATCH = 32
@@ -117,11 +118,15 @@ class Replay:
         }
 
 
-def replay_segments(batches: Batches, *, keep_proofs: bool = False) -> Batches:
-    """Replay segments (rows of ``SEGMENTS``) and give rows of ``REPLAYED``."""
+def replay_segments(batches: Batches, *, keep_proofs: bool = False, trie_engine: Engine | None = None) -> Batches:
+    """Replay segments (rows of ``SEGMENTS``) and give rows of ``REPLAYED``.
+
+    Unless it is given, the trie engine is the one that the checkpoint was made with.
+    """
+    warm_up_for(trie_engine or "auto")
     for batch in batches:
         for row in batch.to_pylist():
-            yield from _replay_segment(row, keep_proofs)
+            yield from _replay_segment(row, keep_proofs, trie_engine)
 
 
 def rows_to_batch(rows: list[Row]) -> pa.RecordBatch:
@@ -129,8 +134,10 @@ def rows_to_batch(rows: list[Row]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, REPLAYED)
 
 
-def _replay_segment(segment: Row, keep_proofs: bool) -> Batches:
-    replay = Replay(thaw(segment["checkpoint"]), segment=segment["segment"], keep_proofs=keep_proofs)
+def _replay_segment(segment: Row, keep_proofs: bool, trie_engine: Engine | None) -> Batches:
+    simulation = thaw(segment["checkpoint"])
+    simulation.chains.trie_engine = trie_engine or simulation.chains.trie_engine
+    replay = Replay(simulation, segment=segment["segment"], keep_proofs=keep_proofs)
     first, last = segment["first"], segment["last"]
     for start in range(first, last + 1, ROWS_A_BATCH):
         with uncollected():

@@ -40,5 +40,8 @@ class Simulated(Protocol):
         ...
 
     def go_on_from(self, prepared: Self, /) -> None:
-        """Take from ``prepared``, which stands before block 1, what does not pickle: where outside things come from."""
+        """Take from ``prepared``, which stands before block 1, what a checkpoint does not decide.
+
+        That is where outside things come from, which does not pickle, and the trie engine, which changes no byte.
+        """
         ...

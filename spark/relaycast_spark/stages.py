@@ -15,7 +15,7 @@ from relaycast_spark import schemas
 from relaycast_spark.publications import MAX_U32, check_columns, decoded
 from relaycast_spark.publisher_replay import replay_publishers
 from relaycast_spark.replay import replay_segments
-from relaycast_trie import StateVersion
+from relaycast_trie import Engine, StateVersion
 
 
 def publications(recorded: DataFrame) -> DataFrame:
@@ -49,11 +49,14 @@ def child_roots(
     return ordered.drop("row").mapInArrow(replay, schemas.PUBLISHER_ROOTS)
 
 
-def replayed(segments: DataFrame, *, keep_proofs: bool = False) -> DataFrame:
-    """Replay segments (``tables.SEGMENTS``): one row for each relay block, ``tables.REPLAYED``."""
+def replayed(segments: DataFrame, *, keep_proofs: bool = False, trie_engine: Engine | None = None) -> DataFrame:
+    """Replay segments (``tables.SEGMENTS``): one row for each relay block, ``tables.REPLAYED``.
+
+    The rows are the same with every ``trie_engine``; unless it is given, it is the one of the checkpoint.
+    """
 
     def replay(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return replay_segments(batches, keep_proofs=keep_proofs)
+        return replay_segments(batches, keep_proofs=keep_proofs, trie_engine=trie_engine)
 
     return segments.mapInArrow(replay, schemas.REPLAYED)
 

@@ -3,15 +3,20 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from command_line import Command, Refused
 from file_contents import contents
+from relaycast.network import Network
 from relaycast.run import simulate
 from relaycast.scenario import Parachain, Publish, Scenario, Subscription
 from relaycast.scenario_file import load_preset
-from relaycast_trie.engine import Engine
+from relaycast_pallets.state_tries import Tries
+from relaycast_trie.engine import ENGINES, Engine
+from relaycast_xcm import ParaId
 
 GROWING = Scenario(
     name="growing",
@@ -38,6 +43,78 @@ def test_a_run_writes_the_same_bytes_on_either_engine(name: str, tmp_path: Path)
     plain = files(scenario, tmp_path / "plain", "plain")
     assert len(plain) >= 6
     assert files(scenario, tmp_path / "array", "array") == plain
+
+
+COMMANDS = [
+    ("demo", "oracle", "--blocks", "6", "--json"),
+    ("run", "ring-roots", "--blocks", "6", "--json"),
+    ("compare", "oracle", "--policy", "cache=none", "--blocks", "8", "--json"),
+    ("pov", "snapshot", "config-sync", "--json"),
+    ("attack", "spam", "--blocks", "3", "--parachains", "2", "--json"),
+    ("attack", "depth", "--limit", "5", "--blocks", "9", "--json"),
+    ("attack", "omit", "--blocks", "2", "--samples", "1", "--json"),
+    ("attack", "extra", "--blocks", "2", "--samples", "1", "--json"),
+]
+
+
+@pytest.fixture
+def chosen(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """What chains are told to work on their tries with meanwhile."""
+    engines: set[str] = set()
+    genuine = Tries.__init__
+
+    def choose(self: Tries, **given: Any) -> None:
+        engines.add(given["engine"])
+        genuine(self, **given)
+
+    monkeypatch.setattr(Tries, "__init__", choose)
+    return engines
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_verb_that_runs_chains_takes_the_engine_and_tells_the_same(
+    command: tuple[str, ...], relaycast: Command, chosen: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for engine in ENGINES:
+        folder = tmp_path / engine
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        chosen.clear()
+        ended = relaycast(*command, "--trie-engine", engine)
+        assert chosen == {engine}
+        found.append(
+            (ended.code, ended.out, {path.relative_to(folder): path.read_bytes() for path in files_in(folder)})
+        )
+    assert found[0] == found[1] == found[2]
+    assert found[0][0] == 0
+
+
+def files_in(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("verb", ["demo oracle", "run oracle", "compare oracle", "sweep s.toml", "pov snapshot oracle"])
+def test_an_engine_that_is_none_is_refused_with_the_nearest(verb: str, refused: Refused) -> None:
+    line = refused(*verb.split(), "--trie-engine", "aray")
+    assert '"aray" for --trie-engine' in line
+    assert 'Did you mean "array"?' in line
+
+
+def test_a_network_in_python_takes_the_engine_and_may_change_it(chosen: set[str]) -> None:
+    told = []
+    for engine in ENGINES:
+        net = Network(seed=3, trie_engine=engine)
+        feed = net.publisher(2000).publish("price", b"1")
+        net.subscriber(3000, keys=[feed])
+        net.run(blocks=3)
+        assert chosen == {engine} == {net.chains.trie_engine}
+        net.chains.trie_engine = "plain"
+        net.run(blocks=2)
+        assert net.chains.parachains[ParaId(3000)].state.engine == "plain"
+        told.append(net.chains.relay_chain.head.header)
+        chosen.clear()
+    assert told[0] == told[1] == told[2]
 
 
 def test_a_small_run_does_not_load_the_compiler() -> None:

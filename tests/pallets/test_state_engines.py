@@ -238,6 +238,29 @@ def test_a_forced_engine_stays(engine: "str") -> None:
     assert kind(thawed) is wanted
 
 
+@pytest.mark.usefixtures("loaded")
+def test_another_engine_holds_from_the_next_block_on() -> None:
+    state, plain = State(window=4, engine="plain"), State(window=4, engine="plain")
+    for engine, wanted in (("array", ArrayTries), ("plain", PlainTries), ("auto", PlainTries)):
+        state.engine = engine  # type: ignore[assignment]
+        assert state.engine == engine
+        for one in (state, plain):
+            seal(one, blocks=2, changed=1)
+        assert kind(state) is wanted
+        assert nodes(state) == nodes(plain)
+
+
+@pytest.mark.usefixtures("loaded")
+def test_the_engine_that_is_chosen_already_forgets_nothing() -> None:
+    state = State(window=4)
+    for _ in range(3):
+        state.engine = "auto"
+        seal(state, blocks=1, changed=60)
+    assert kind(state) is ArrayTries
+
+
 def test_what_is_no_engine_is_refused() -> None:
     with pytest.raises(ValueError, match="auto, plain, array"):
         State(engine="fast")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="auto, plain, array"):
+        State().engine = "fast"  # type: ignore[assignment]

@@ -10,6 +10,7 @@ from relaycast.scenario import Parachain, Publish, RelayChain, Scenario, Subscri
 from relaycast_spark.replay import Replay, replay_segments
 from relaycast_spark.spine import Segment, spine
 from relaycast_spark.tables import SEGMENTS, Row
+from relaycast_trie.engine import Engine
 
 BLOCKS = 17
 
@@ -52,6 +53,20 @@ SCARCE = Scenario(
 )
 """A budget that no pass gets by with: cursors, and nodes that count."""
 
+MANY_KEYS = Scenario(
+    name="many keys",
+    seed=5,
+    blocks=9,
+    parachains=[
+        *(
+            Parachain(id=para_id, publish=Publish(keys=160, value_bytes=[24, 60], changed=30, ttl=5))
+            for para_id in range(2_000, 2_008)
+        ),
+        Parachain(id=3000, subscribe=[Subscription(publisher=para_id, keys=12) for para_id in range(2_000, 2_008)]),
+    ],
+)
+"""More than a thousand keys in eight child tries, hundreds of them new in a block: what the array engine is for."""
+
 
 def recorded(file: Path) -> Scenario:
     """Write recorded publications and return a scenario that replays them beside a publisher with a rule."""
@@ -80,20 +95,23 @@ def replayed_at_once(scenario: Scenario, *, keep_proofs: bool = False) -> list[R
     return without_segment([replay.block(number) for number in range(1, scenario.blocks + 1)])
 
 
-def segments_of(scenario: Scenario, *, length: int) -> list[Segment]:
+def segments_of(scenario: Scenario, *, length: int, trie_engine: Engine = "auto") -> list[Segment]:
     """Return what the spine makes of a scenario from block 2 on."""
-    batch = Batch.prepare(scenario)
+    batch = Batch.prepare(scenario, trie_engine=trie_engine)
     batch.pass_over(1)
     return list(spine(batch, done=1, blocks=scenario.blocks, segment_blocks=length))
 
 
-def replayed_apart(segments: list[Segment], *, keep_proofs: bool = False) -> list[Row]:
+def replayed_apart(
+    segments: list[Segment], *, keep_proofs: bool = False, trie_engine: Engine | None = None
+) -> list[Row]:
     """Return the rows of segments, each replayed from its checkpoint."""
     rows = [
         {"segment": it.number, "first": it.first, "last": it.last, "checkpoint": it.checkpoint, "closing": it.closing}
         for it in segments
     ]
-    batches = replay_segments(iter([pa.RecordBatch.from_pylist(rows, SEGMENTS)]), keep_proofs=keep_proofs)
+    given = iter([pa.RecordBatch.from_pylist(rows, SEGMENTS)])
+    batches = replay_segments(given, keep_proofs=keep_proofs, trie_engine=trie_engine)
     return without_segment([row for batch in batches for row in batch.to_pylist()])
 
 

@@ -59,6 +59,15 @@ def _cache_folders() -> Iterator[Path]:
     yield from (Path(named) if named else users).glob(f"{KERNELS.name}_*")
 
 
+def warm_up_for(engine: Engine) -> None:
+    """Load the kernels if ``engine`` cannot do without them, compiling those that no earlier run has compiled."""
+    check_engine(engine)
+    if engine == "array":
+        from relaycast_trie.array_trie import warm_up  # noqa: PLC0415 - loads the compiler
+
+        warm_up()
+
+
 def takes_array(engine: Engine, size: int) -> bool:
     """Return whether ``engine`` means the array engine for so many keys or nodes; ``ValueError`` for no engine."""
     check_engine(engine)

@@ -15,7 +15,7 @@ from relaycast_collator import BlockRecord, Network
 from relaycast_pallets.publisher_trie import derive_child_info
 from relaycast_pallets.subscriber import SubscriberConfig
 from relaycast_pallets.subscription import SubscribedKey
-from relaycast_trie import StorageProof
+from relaycast_trie import Engine, StorageProof
 from relaycast_xcm import ParaId
 
 ATTACKER, SUBSCRIBER = ParaId(2_001), 3_000
@@ -83,13 +83,13 @@ class DepthReport(Struct, frozen=True, kw_only=True):
         return f"<DepthReport attacker disabled {when} by {self.crafted_keys} keys, {harm}>"
 
 
-def depth(*, limit: int = 16, blocks: int = 20, seed: int = 0) -> DepthReport:
+def depth(*, limit: int = 16, blocks: int = 20, seed: int = 0, trie_engine: Engine = "auto") -> DepthReport:
     """Attack a subscriber whose ``MaxTrieDepth`` is ``limit``, over ``blocks`` blocks."""
     if not LOWEST_LIMIT <= limit <= HIGHEST_LIMIT or blocks < FEWEST_BLOCKS:
         raise ValueError(
             f"a limit of {LOWEST_LIMIT} to {HIGHEST_LIMIT} and {FEWEST_BLOCKS} blocks or more, got {limit} and {blocks}"
         )
-    alone, attacked = _Griefing(limit, seed), _Griefing(limit, seed)
+    alone, attacked = (_Griefing(limit, seed, trie_engine) for _ in range(2))
     for _ in range(blocks):
         alone.step(striking=False)
         attacked.step(striking=True)
@@ -99,9 +99,9 @@ def depth(*, limit: int = 16, blocks: int = 20, seed: int = 0) -> DepthReport:
 class _Griefing:
     """A network with bystanders and the attacker."""
 
-    def __init__(self, limit: int, seed: int) -> None:
+    def __init__(self, limit: int, seed: int, trie_engine: Engine) -> None:
         self.limit = limit
-        self.network = Network(seed=seed, window=2)
+        self.network = Network(seed=seed, window=2, trie_engine=trie_engine)
         add_bystanders(self.network, FEEDS, SUBSCRIBER, config=SubscriberConfig(max_trie_depth=limit))
         self.network.add_parachain(ATTACKER)
         self.network.register_publisher(ATTACKER)

@@ -16,6 +16,7 @@ from msgspec import Struct
 from relaycast.attacks.lies import ADDITIONS, OMISSIONS, Lie
 from relaycast.attacks.proving_ground import Moment, Nodes, ProvingGround, Verdict
 from relaycast_pallets.policies import Policies
+from relaycast_trie.engine import Engine
 
 NO_LIE, WITHIN_MIN_WEIGHT, UNDETECTED = NOT_CAUGHT = ("no lie", "within min_weight", "undetected")
 
@@ -84,30 +85,44 @@ class LieReport(Struct, frozen=True, kw_only=True):
         )
 
 
-def omit(*, blocks: int = 12, samples: int = 10, seed: int = 0, policies: Policies | None = None) -> LieReport:
+def omit(
+    *,
+    blocks: int = 12,
+    samples: int = 10,
+    seed: int = 0,
+    policies: Policies | None = None,
+    trie_engine: Engine = "auto",
+) -> LieReport:
     """Leave nodes out in every way, ``samples`` of each way in each block (0: all there are)."""
-    return _Trial("omit", OMISSIONS, blocks, samples, seed, policies).run()
+    ground = ProvingGround(seed=seed, policies=policies, trie_engine=trie_engine)
+    return _Trial("omit", OMISSIONS, blocks, samples, ground).run()
 
 
-def extra(*, blocks: int = 12, samples: int = 10, seed: int = 0, policies: Policies | None = None) -> LieReport:
+def extra(
+    *,
+    blocks: int = 12,
+    samples: int = 10,
+    seed: int = 0,
+    policies: Policies | None = None,
+    trie_engine: Engine = "auto",
+) -> LieReport:
     """Hand wrong nodes over in every way, ``samples`` of each way in each block (0: all there are)."""
-    return _Trial("extra", ADDITIONS, blocks, samples, seed, policies).run()
+    ground = ProvingGround(seed=seed, policies=policies, trie_engine=trie_engine)
+    return _Trial("extra", ADDITIONS, blocks, samples, ground).run()
 
 
 class _Trial:
     """One family of lies against one network."""
 
-    def __init__(
-        self, family: str, lies: tuple[Lie, ...], blocks: int, samples: int, seed: int, policies: Policies | None
-    ) -> None:
+    def __init__(self, family: str, lies: tuple[Lie, ...], blocks: int, samples: int, ground: ProvingGround) -> None:
         if blocks < 1 or samples < 0:
             raise ValueError(f"at least one block, and samples from 0 on, got {blocks} and {samples}")
         self._family = family
         self._lies = lies
         self._blocks = blocks
         self._samples = samples
-        self._seed = seed
-        self._ground = ProvingGround(seed=seed, policies=policies)
+        self._seed = ground.network.seed
+        self._ground = ground
         self._answers: dict[Lie, Counter[str]] = {lie: Counter() for lie in lies}
         self._moments: Counter[str] = Counter()
         self._left = self._held_back = self._min_weight = 0

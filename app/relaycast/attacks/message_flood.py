@@ -15,7 +15,7 @@ from relaycast.attacks.bystander import Bystander, Carried, Feed, add_bystanders
 from relaycast.workload import value_of
 from relaycast_collator import BlockRecord, Network
 from relaycast_pallets.broadcaster_events import DataPublished
-from relaycast_trie import blake2_256
+from relaycast_trie import Engine, blake2_256
 from relaycast_xcm import (
     MAX_PUBLISH_INSTRUCTIONS,
     MAX_PUBLISH_VALUE_BYTES,
@@ -140,15 +140,16 @@ class _Spammer:
         return Publish(key, value_of(self._seed, int(self.para_id), index, turn, self._value_bytes), 0)
 
 
-def spam(*, blocks: int = 12, parachains: int = 8, value_bytes: int = 2_048, seed: int = 0) -> SpamReport:
+def spam(
+    *, blocks: int = 12, parachains: int = 8, value_bytes: int = 2_048, seed: int = 0, trie_engine: Engine = "auto"
+) -> SpamReport:
     """Flood a relay chain for some ``blocks`` from some ``parachains``, with values of ``value_bytes`` bytes."""
     if blocks < 1 or not 1 <= parachains <= MAX_PARACHAINS or not 0 <= value_bytes <= MAX_PUBLISH_VALUE_BYTES:
         raise ValueError(
             f"at least one block, 1 to {MAX_PARACHAINS} parachains and values of at most {MAX_PUBLISH_VALUE_BYTES} "
             f"bytes, got {blocks}, {parachains} and {value_bytes}"
         )
-    alone = _Flood(parachains, seed, value_bytes)
-    attacked = _Flood(parachains, seed, value_bytes)
+    alone, attacked = (_Flood(parachains, seed, value_bytes, trie_engine) for _ in range(2))
     before = attacked.state_bytes()
     for _ in range(blocks):
         alone.step(spamming=False)
@@ -159,8 +160,8 @@ def spam(*, blocks: int = 12, parachains: int = 8, value_bytes: int = 2_048, see
 class _Flood:
     """A network with bystanders and spammers; what the spammers do is counted block by block."""
 
-    def __init__(self, parachains: int, seed: int, value_bytes: int) -> None:
-        self.network = Network(seed=seed, window=2)
+    def __init__(self, parachains: int, seed: int, value_bytes: int, trie_engine: Engine) -> None:
+        self.network = Network(seed=seed, window=2, trie_engine=trie_engine)
         chain = self.network.relay_chain
         self.publish_weight = chain.broadcaster.config.weight("publish")
         chain.executor.weigher = Weigher(OTHER_INSTRUCTIONS, PublishWeight(self.publish_weight))

@@ -15,6 +15,7 @@ from relaycast_pallets.policies import MAX_NODE_BYTES, Policies
 from relaycast_pallets.relay_budget import Abridged, PovUsage, Remaining
 from relaycast_pallets.subscriber import SubscriberConfig
 from relaycast_pallets.subscription import SubscribedKey
+from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId, Weight
 
 AMPLE, TIGHT, LATE, BUSY, SHALLOW = map(ParaId, range(3_000, 3_005))
@@ -154,8 +155,8 @@ class Moment:
 class ProvingGround:
     """The network, and the moments that it comes to."""
 
-    def __init__(self, *, seed: int = 0, policies: Policies | None = None) -> None:
-        self.network = Network(seed=seed, window=8)
+    def __init__(self, *, seed: int = 0, policies: Policies | None = None, trie_engine: Engine = "auto") -> None:
+        self.network = Network(seed=seed, window=8, trie_engine=trie_engine)
         self._earlier: dict[ParaId, Nodes] = {}
         for publisher in PUBLISHERS:
             self.network.add_parachain(publisher.para_id)

@@ -4,12 +4,15 @@ Exit code 1 says that an attack got through: others were harmed, or a lie went u
 """
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter, validators
 
 from relaycast.exit_code import ExitCode
-from relaycast.verbs.options import Json
+from relaycast.verbs.options import Json, TrieEngine
+
+if TYPE_CHECKING:
+    from relaycast_trie import Engine
 
 app = App(name="attack", help="Spam, crafted keys and lying collators: what they cost, and what catches them.")
 
@@ -51,6 +54,7 @@ def spam(
     parachains: Parachains = 8,
     values: Values = 2_048,
     seed: AttackSeed = 0,
+    trie_engine: TrieEngine = "auto",
     json: Json = False,
 ) -> ExitCode:
     """Flood the relay chain with messages at the limits, and print what it spent and whether others were harmed.
@@ -62,7 +66,7 @@ def spam(
     from relaycast.attacks import spam as attack  # noqa: PLC0415
     from relaycast.verbs.attack_table import print_json, print_spam  # noqa: PLC0415
 
-    report = attack(blocks=blocks, parachains=parachains, value_bytes=values, seed=seed)
+    report = attack(blocks=blocks, parachains=parachains, value_bytes=values, seed=seed, trie_engine=trie_engine)
     if json:
         derived = {"harmed": report.harmed, "block_fits_publishes": report.block_fits_publishes}
         print_json("spam", report, ok=not report.harmed, **derived)
@@ -72,7 +76,14 @@ def spam(
 
 
 @app.command
-def depth(*, limit: DepthLimit = 16, blocks: DepthBlocks = 20, seed: AttackSeed = 0, json: Json = False) -> ExitCode:
+def depth(
+    *,
+    limit: DepthLimit = 16,
+    blocks: DepthBlocks = 20,
+    seed: AttackSeed = 0,
+    trie_engine: TrieEngine = "auto",
+    json: Json = False,
+) -> ExitCode:
     """Publish under keys made to exceed MaxTrieDepth, and print which block disables the attacker and what others got.
 
     Others are three publishers of the same subscriber, who are compared with the same run without the last crafted key.
@@ -82,7 +93,7 @@ def depth(*, limit: DepthLimit = 16, blocks: DepthBlocks = 20, seed: AttackSeed 
     from relaycast.attacks import depth as attack  # noqa: PLC0415
     from relaycast.verbs.attack_table import print_depth, print_json  # noqa: PLC0415
 
-    report = attack(limit=limit, blocks=blocks, seed=seed)
+    report = attack(limit=limit, blocks=blocks, seed=seed, trie_engine=trie_engine)
     if json:
         print_json("depth", report, ok=report.contained, harmed=report.harmed)
     else:
@@ -91,7 +102,14 @@ def depth(*, limit: DepthLimit = 16, blocks: DepthBlocks = 20, seed: AttackSeed 
 
 
 @app.command
-def omit(*, blocks: AttackBlocks = 12, samples: Samples = 10, seed: AttackSeed = 0, json: Json = False) -> ExitCode:
+def omit(
+    *,
+    blocks: AttackBlocks = 12,
+    samples: Samples = 10,
+    seed: AttackSeed = 0,
+    trie_engine: TrieEngine = "auto",
+    json: Json = False,
+) -> ExitCode:
     """Let collators leave out what they should hand over, and print what caught each lie.
 
     Omissions within the last min_weight of a budget cannot be told from an honest end; any other that goes undetected
@@ -99,26 +117,33 @@ def omit(*, blocks: AttackBlocks = 12, samples: Samples = 10, seed: AttackSeed =
 
     Example: relaycast attack omit --samples 0
     """
-    return _lies("omit", blocks, samples, seed, json)
+    return _lies("omit", blocks, samples, seed, trie_engine, json)
 
 
 @app.command
-def extra(*, blocks: AttackBlocks = 12, samples: Samples = 10, seed: AttackSeed = 0, json: Json = False) -> ExitCode:
+def extra(
+    *,
+    blocks: AttackBlocks = 12,
+    samples: Samples = 10,
+    seed: AttackSeed = 0,
+    trie_engine: TrieEngine = "auto",
+    json: Json = False,
+) -> ExitCode:
     """Let collators add, swap, duplicate, flip, truncate and inflate nodes, and print what caught each lie.
 
     A lie that goes undetected makes the exit code 1.
 
     Example: relaycast attack extra --seed 7
     """
-    return _lies("extra", blocks, samples, seed, json)
+    return _lies("extra", blocks, samples, seed, trie_engine, json)
 
 
-def _lies(family: str, blocks: int, samples: int, seed: int, json: bool) -> ExitCode:
+def _lies(family: str, blocks: int, samples: int, seed: int, trie_engine: "Engine", json: bool) -> ExitCode:
     from relaycast import attacks  # noqa: PLC0415
     from relaycast.verbs.attack_table import print_json, print_lies  # noqa: PLC0415
 
     attack = {"omit": attacks.omit, "extra": attacks.extra}[family]
-    report = attack(blocks=blocks, samples=samples, seed=seed)
+    report = attack(blocks=blocks, samples=samples, seed=seed, trie_engine=trie_engine)
     if json:
         counts = {"told": report.told, "caught": report.caught, "undetected": report.undetected}
         print_json(family, report, ok=report.ok, **counts, within_min_weight=report.within_min_weight)

@@ -13,7 +13,7 @@ from relaycast.exit_code import ExitCode
 from relaycast.outcome import SCHEMA_VERSION
 from relaycast.refusal import BadInput
 from relaycast.run_folder import check_writable, staged
-from relaycast.verbs.options import Json
+from relaycast.verbs.options import Json, TrieEngine
 from relaycast.verbs.simulate import OUT, Blocks, Out, Seed, adjusted, progress_bar
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def compare(
     policy: Overrides = None,
     blocks: Blocks = None,
     seed: Seed = None,
+    trie_engine: TrieEngine = "auto",
     out: Out = OUT,
     json: Json = False,
 ) -> ExitCode:
@@ -65,7 +66,7 @@ def compare(
     check_writable(out)
     both = msgspec.structs.replace(ours, blocks=ours.blocks + theirs.blocks)
     with progress_bar(both, shown=sys.stderr.isatty() and not json) as progress:
-        compared = compare_runs(ours, theirs, progress=progress)
+        compared = compare_runs(ours, theirs, progress=progress, trie_engine=trie_engine)
     comparison = compared.comparison
     told = {"schema": SCHEMA_VERSION, **msgspec.to_builtins(comparison, str_keys=True)}
     folder = _write(compared, told, out)

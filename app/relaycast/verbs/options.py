@@ -15,6 +15,14 @@ AlwaysJson = Annotated[bool, Parameter(name="--json", help="as without it: this 
 Version = Annotated[
     Literal[0, 1], Parameter(name="--state-version", help="0: values in their nodes; 1: from 33 bytes outside")
 ]
+TrieEngine = Annotated[
+    Literal["auto", "plain", "array"],
+    Parameter(
+        name="--trie-engine",
+        help="what works on tries: plain Python, compiled arrays, or auto, which begins plain and moves to arrays "
+        "once that saves more time than it takes; the results are the same, to the byte",
+    ),
+]
 EngineName = Annotated[
     Literal["auto", "plain", "array"], Parameter(name="--engine", help="plain Python, compiled arrays, or by size")
 ]

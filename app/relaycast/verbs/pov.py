@@ -11,7 +11,7 @@ from relaycast.exit_code import ExitCode
 from relaycast.inputs import STDIN
 from relaycast.refusal import BadInput, nearest, shown
 from relaycast.terminal import shows_progress
-from relaycast.verbs.options import Json
+from relaycast.verbs.options import Json, TrieEngine
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from relaycast.pov_snapshot import ScenarioSizes, Snapshot
     from relaycast.run import Progress
     from relaycast.scenario import Scenario
+    from relaycast_trie import Engine
 
 app = App(name="pov", help="Keep proof sizes under version control, and fail when they grow.")
 
@@ -36,6 +37,7 @@ def snapshot(
     out: Kept = Path("pov.snapshot.toml"),
     check: Check = False,
     tolerance: Tolerance = "0%",
+    trie_engine: TrieEngine = "auto",
     json: Json = False,
 ) -> ExitCode:
     """Measure the proof sizes of scenarios and keep them in a file, or --check them against it.
@@ -58,7 +60,7 @@ def snapshot(
         raise BadInput(f"--out {out}", "a folder that is not there", "a file in a folder that is")
     kept = read_snapshot(out) if there else Snapshot()
     wanted = _wanted(scenario, kept, out)
-    measured, broken = _measure_all(wanted, shown=shows_progress() and not json)
+    measured, broken = _measure_all(wanted, trie_engine, shown=shows_progress() and not json)
     verdict = judge(kept, measured, tolerance=allowed)
     if not check:
         write_kept(out, kept.with_scenarios(measured))
@@ -103,7 +105,7 @@ def _found(source: str, file: Path, presets: list[str]) -> Path:
 
 
 def _measure_all(
-    wanted: "dict[str, tuple[Scenario, str]]", *, shown: bool
+    wanted: "dict[str, tuple[Scenario, str]]", trie_engine: "Engine", *, shown: bool
 ) -> "tuple[dict[str, ScenarioSizes], list[str]]":
     from relaycast.pov_snapshot import sizes_of_run  # noqa: PLC0415
     from relaycast.verbs.simulate import progress_bar  # noqa: PLC0415
@@ -111,18 +113,18 @@ def _measure_all(
     measured, broken = {}, []
     for name, (scenario, source) in wanted.items():
         with progress_bar(scenario, shown=shown) as progress:
-            run = _measure(scenario, progress)
+            run = _measure(scenario, trie_engine, progress)
         measured[name] = sizes_of_run(run, source=source)
         broken += [f"{name}: {violation}" for violation in run.invariants.violations]
     return measured, broken
 
 
-def _measure(scenario: "Scenario", progress: "Progress | None") -> "Outcome":
+def _measure(scenario: "Scenario", trie_engine: "Engine", progress: "Progress | None") -> "Outcome":
     """Run a scenario and write nothing."""
     from relaycast.batch import silence  # noqa: PLC0415
     from relaycast.run import Simulation  # noqa: PLC0415
 
-    simulation, log = Simulation.prepare(scenario), silence()
+    simulation, log = Simulation.prepare(scenario, trie_engine=trie_engine), silence()
     simulation.keep_accounts(per_key=False)
     for block in range(1, scenario.blocks + 1):
         simulation.step(block, log)

@@ -14,11 +14,12 @@ from relaycast.exit_code import ExitCode
 from relaycast.refusal import BadInput
 from relaycast.scenario import MAX_BLOCKS, MAX_SEED, Scenario
 from relaycast.terminal import shows_progress
-from relaycast.verbs.options import Json, Verbose
+from relaycast.verbs.options import Json, TrieEngine, Verbose
 from relaycast.verbs.spark_flags import RunEngine, SparkFlags, refuse_spark_flags, run_on_spark
 
 if TYPE_CHECKING:
     from relaycast.run import Finished, Progress
+    from relaycast_trie import Engine
 
 Blocks = Annotated[int | None, Parameter(name="--blocks", help="relay blocks, instead of the scenario's")]
 Seed = Annotated[int | None, Parameter(name="--seed", help="seed, instead of the scenario's")]
@@ -49,6 +50,7 @@ def demo(
     json: Json = False,
     verbose: Verbose = False,
     per_key: PerKey = None,
+    trie_engine: TrieEngine = "auto",
 ) -> ExitCode:
     """Run a preset end to end: a summary here, run.json, Parquet tables, events.jsonl and report.html in out/.
 
@@ -59,7 +61,8 @@ def demo(
     """
     from relaycast.scenario_file import load_preset  # noqa: PLC0415
 
-    return _simulate(adjusted(load_preset(preset), blocks, seed, genesis), out, json, verbose, per_key)
+    scenario = adjusted(load_preset(preset), blocks, seed, genesis)
+    return _simulate(scenario, out, json, verbose, per_key, trie_engine)
 
 
 def run(
@@ -75,6 +78,7 @@ def run(
     json: Json = False,
     verbose: Verbose = False,
     per_key: PerKey = None,
+    trie_engine: TrieEngine = "auto",
     engine: RunEngine = "local",
     flags: Annotated[SparkFlags | None, Parameter(name="*")] = None,
 ) -> ExitCode:
@@ -89,9 +93,11 @@ def run(
     wanted = adjusted(load_named(scenario, "run"), blocks, seed, genesis)
     if engine == "local":
         refuse_spark_flags(flags)
-        return _simulate(wanted, out, json, verbose, per_key)
+        return _simulate(wanted, out, json, verbose, per_key, trie_engine)
     try:
-        return _told(run_on_spark(wanted, out, flags or SparkFlags(), per_key=per_key), json, verbose)
+        spark_flags = flags or SparkFlags()
+        finished = run_on_spark(wanted, out, spark_flags, per_key=per_key, trie_engine=trie_engine)
+        return _told(finished, json, verbose)
     except KeyboardInterrupt:
         print("relaycast: interrupted, the same command goes on from here", file=sys.stderr)
         return ExitCode.INTERRUPTED
@@ -112,11 +118,13 @@ def adjusted(scenario: Scenario, blocks: int | None, seed: int | None, genesis: 
     return scenario
 
 
-def _simulate(scenario: Scenario, out: Path, json: bool, verbose: bool, per_key: bool | None) -> ExitCode:
+def _simulate(
+    scenario: Scenario, out: Path, json: bool, verbose: bool, per_key: bool | None, trie_engine: "Engine"
+) -> ExitCode:
     from relaycast.run import simulate  # noqa: PLC0415
 
     with progress_bar(scenario, shown=shows_progress() and not json) as progress:
-        finished = simulate(scenario, out=out, progress=progress, per_key=per_key)
+        finished = simulate(scenario, out=out, progress=progress, per_key=per_key, trie_engine=trie_engine)
     return _told(finished, json, verbose)
 
 

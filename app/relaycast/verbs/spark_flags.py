@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from relaycast.run import Finished
     from relaycast_spark.progress import Progress
     from relaycast_spark.session import SessionSettings, Spark
+    from relaycast_trie import Engine
 
 RunEngine = Annotated[Literal["local", "spark"], Parameter(name="--engine", help="this process, or Spark")]
 Master = Annotated[str | None, Parameter(name="--master", help="where Spark runs: local[4], spark://host:7077, ...")]
@@ -89,7 +90,9 @@ def refuse_spark_flags(flags: SparkFlags | None) -> None:
             raise BadInput(name, f"{value} with --engine local", "--engine spark beside it")
 
 
-def run_on_spark(scenario: Scenario, out: Path, flags: SparkFlags, *, per_key: bool | None = None) -> "Finished":
+def run_on_spark(
+    scenario: Scenario, out: Path, flags: SparkFlags, *, per_key: bool | None = None, trie_engine: "Engine" = "auto"
+) -> "Finished":
     """Run ``scenario`` on Spark; raises ``BadInput`` where Spark cannot start."""
     from relaycast.bars import stage_progress  # noqa: PLC0415
     from relaycast.spark_engine import SparkOptions, simulate_with_spark  # noqa: PLC0415
@@ -103,6 +106,7 @@ def run_on_spark(scenario: Scenario, out: Path, flags: SparkFlags, *, per_key: b
         flags.keep_proofs,
         flags.fail_fast,
         per_key,
+        trie_engine,
     )
     with stage_progress() as progress:
         return simulate_with_spark(scenario, out=out, options=options, progress=progress)

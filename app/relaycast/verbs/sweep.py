@@ -1,6 +1,7 @@
 """``relaycast sweep``: a grid of scenarios, seeds and policies as one Spark job, and one tidy table."""
 
 import json as json_text
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +9,7 @@ import msgspec
 from cyclopts import Parameter
 
 from relaycast.exit_code import ExitCode
-from relaycast.verbs.options import Json
+from relaycast.verbs.options import Json, TrieEngine
 from relaycast.verbs.spark_flags import Master, Ui, bulk_session
 
 Out = Annotated[Path, Parameter(name="--out", help="the Parquet file that the table goes to")]
@@ -21,6 +22,7 @@ def sweep(
     /,
     *,
     out: Out = OUT,
+    trie_engine: TrieEngine = "auto",
     master: Master = None,
     spark_ui: Ui = False,
     json: Json = False,
@@ -38,13 +40,14 @@ def sweep(
 
     cells = load_sweep(file)
     schema = table_schema(cells)
-    with bulk_session(master, ui=spark_ui) as (spark, progress):
+    with bulk_session(master, ui=spark_ui, compiled=trie_engine == "array") as (spark, progress):
         import pyarrow.parquet as pq  # noqa: PLC0415
 
         from relaycast_spark.proof_jobs import watched  # noqa: PLC0415
         from relaycast_spark.spread_work import spread_work  # noqa: PLC0415
 
-        frame = spread_work(spark, [msgspec.json.encode(cell) for cell in cells], run_cell, schema)
+        work = partial(run_cell, trie_engine=trie_engine)
+        frame = spread_work(spark, [msgspec.json.encode(cell) for cell in cells], work, schema)
         tables = []
         watched(
             spark,
