@@ -30,14 +30,20 @@ SCHEMA_VERSION = 1
 
 
 class ProofParts(Struct, frozen=True, kw_only=True):
-    """A publisher's part of a relay proof; nodes to a tenth."""
+    """A publisher's part of a relay proof: branches, leaves and external values, each counted and in bytes.
+
+    Counts are to a tenth. A branch holds the hashes of its children; a leaf the rest of its key and the stored entry
+    or, where that has more than 32 bytes, its hash: the entry is then an external value.
+    """
 
     proof_bytes: int
     nodes: float
+    branches: float
     branch_bytes: int
+    leaves: int
     leaf_bytes: int
+    values: int
     value_bytes: int
-    """Of external values: stored entries of more than 32 bytes."""
 
 
 class CacheCost(Struct, frozen=True, kw_only=True):
@@ -156,8 +162,11 @@ def _parts(size: ProofSize) -> ProofParts:
     return ProofParts(
         proof_bytes=size.proof_bytes,
         nodes=round(size.nodes, 1),
+        branches=round(size.branches, 1),
         branch_bytes=round(size.branch_bytes),
+        leaves=size.leaves,
         leaf_bytes=round(size.leaf_bytes),
+        values=size.values,
         value_bytes=size.value_bytes,
     )
 

@@ -39,6 +39,11 @@ CAUSE_COLUMNS = (
 FORMULA_COLUMNS = ("reader", "publisher", "keys", "blocks\nwith news", "measured\na block", "by\nformula", "off")
 """Mean bytes of the publisher's part of the proofs, without the way to it: measured, and what ``predict`` gives."""
 
+FORMULA_NOTE = (
+    "the formula takes passes to be alike: it is off where a first publication took several relay blocks, "
+    "and where a budget cut passes short"
+)
+
 MAX_VIOLATIONS = 10
 MAX_READERS = 40
 """Readers that a terminal is shown."""
@@ -69,6 +74,7 @@ def print_summary(finished: Finished, *, verbose: bool = False) -> None:
         rows = [row for it in run.subscribers for cost in it.publishers if (row := _formula_row(it, cost))]
         if rows:
             print_table(out, FORMULA_COLUMNS, rows[:MAX_COSTS], right=FORMULA_COLUMNS[2:])
+            out.print(FORMULA_NOTE)
             out.print()
     loaded = [it for it in run.subscribers if it.message_bytes.total]
     for it in loaded[:MAX_READERS]:

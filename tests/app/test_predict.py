@@ -260,8 +260,14 @@ def test_the_verb_prints_what_a_person_asks_for(relaycast: Command) -> None:
     assert ended.code == 0
     lines = [" ".join(line.split()) for line in ended.out.splitlines()]
     assert lines[0] == "100 of 1,000 keys, values of 16 bytes, 10 new"
-    assert "all, from nothing 218.1 21,757 5,778 0 27,535 275" in lines
-    assert "what is new 30.4 6,046 578 0 6,624 662" in lines
+    table = [
+        "branches 118.1 21,757 20.4 6,046",
+        "leaves 100 5,778 10 578",
+        "values outside 0 0 0 0",
+        "proof 218.1 27,535 30.4 6,624",
+        "a key 275 662",
+    ]
+    assert lines[4:9] == table
     assert lines[-3].startswith("relay proof 11,664 bytes a block, 32,575 the first")
     assert "it pays (up to 12 new keys)" in lines[-2]
     assert "all of them may be new every 6 s: 16.67 updates a second" in lines[-1]
@@ -273,14 +279,18 @@ def test_the_verb_measures_beside(relaycast: Command) -> None:
     assert found["measured"]["tries"] == 25
     assert found["full"]["proof_bytes"] == pytest.approx(found["measured"]["full_bytes"], rel=FULL)
     assert found["delta"]["proof_bytes"] == pytest.approx(found["measured"]["delta_bytes"], rel=DELTA)
-    assert "measured: the mean of 25 exact tries" in relaycast(*asked).out
+    assert "measured: the mean of 25 exact tries; off:" in relaycast(*asked).out
 
 
 def test_json_holds_what_the_face_gives(relaycast: Command) -> None:
     found = relaycast("predict", "--keys", "24", "--subscribed", "8", "--value", "64", "--json").json
     assert found["updated"] == 8
     assert found["full"] == found["delta"]
-    assert found["full"]["proof_bytes"] == predict.full_proof(24, 8, 64).proof_bytes
+    full = found["full"]
+    assert full["proof_bytes"] == predict.full_proof(24, 8, 64).proof_bytes
+    assert full["proof_bytes"] == sum(full[f"{part}_bytes"] for part in ("branch", "leaf", "value"))
+    assert full["nodes"] == full["branches"] + full["leaves"] + full["values"]
+    assert (full["leaves"], full["values"], full["value_bytes"]) == (8, 8, 8 * predict.entry_bytes(64))
     assert found["ground"]["name"] == "modelled"
 
 

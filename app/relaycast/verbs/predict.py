@@ -1,6 +1,7 @@
 """``relaycast predict``: what a subscription costs, by closed forms, before anything is simulated."""
 
 import json as json_text
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -16,7 +17,7 @@ from relaycast.verbs.options import Json
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from relaycast.predict_block import Prediction, ProofParts
+    from relaycast.predict_block import Prediction
 
 MAX_TRIES = 1_000
 MAX_TRIE_KEYS = 10_000_000
@@ -34,8 +35,7 @@ Seconds = Annotated[float, Parameter(name="--block-seconds", help="time between 
 GroundName = Annotated[str, Parameter(name="--ground", help="relay chain state: modelled, kusama, or bare for none")]
 Measure = Annotated[int, Parameter(name="--measure", help="build so many exact tries, and print their mean beside")]
 
-COLUMNS = ("", "nodes", "branches", "leaves", "values", "bytes", "a key")
-MEASURED_COLUMNS = (*COLUMNS, "measured", "formula")
+COLUMNS = ("", "from nothing\nnodes", "\nbytes", "what is new\nnodes", "\nbytes")
 
 OPTIONS = {"value_bytes": "--value", "budget_bytes": "--budget"}
 """How an argument of the formulas is called here, where it is not by its name."""
@@ -55,6 +55,10 @@ def predict(
     json: Json = False,
 ) -> ExitCode:
     """Say at once, by closed forms, what a subscription costs: proof bytes, node cache, keys and updates in a budget.
+
+    A proof is made of branches (3 bytes, and 33 for each child), of leaves (2 bytes, the rest of the key, and the
+    stored entry, which is the value and some 9 bytes) and of values outside: an entry of more than 32 bytes is a node
+    of its own, of which its leaf has the hash.
 
     The publisher's part is exact in expectation for keys that are hashes; the static keys and the way to the publisher
     depend on the relay chain's whole state: --ground names where they were measured. --measure holds the formulas
@@ -146,17 +150,9 @@ def _print(it: "Prediction", measured: tuple[float, float] | None, tries: int, b
         f"{it.subscribed:,} of {it.keys:,} keys, values of {sizes} bytes, {it.updated:,} new{elsewhere}", style="bold"
     )
     out.print()
-    sides = measured or (None, None)
-    rows = [
-        _row("all, from nothing", it.full, it.subscribed, sides[0]),
-        _row("what is new", it.delta, it.updated, sides[1]),
-    ]
-    columns = COLUMNS if measured is None else MEASURED_COLUMNS
-    print_table(out, columns, rows, right=columns[1:])
+    print_table(out, COLUMNS, _made_of(it, measured), right=COLUMNS[1:])
     if measured is not None:
-        out.print(
-            f"measured: the mean of {tries:,} exact {'trie' if tries == 1 else 'tries'}; formula: how far it is off"
-        )
+        out.print(f"measured: the mean of {counted(tries, 'exact trie')}; off: the formula beside it")
     out.print()
     _print_block(out, it, block_seconds)
 
@@ -186,10 +182,20 @@ def _print_block(out: "Console", it: "Prediction", block_seconds: float) -> None
     )
 
 
-def _row(name: str, it: "ProofParts", keys: int, measured: float | None) -> tuple[str, ...]:
-    a_key = f"{it.proof_bytes / keys:,.0f}" if keys else "-"
-    sizes = (it.branch_bytes, it.leaf_bytes, it.value_bytes, it.proof_bytes)
-    row = (name, f"{it.nodes:,.1f}", *(f"{size:,}" for size in sizes), a_key)
-    if measured is None:
-        return row
-    return (*row, f"{measured:,.0f}", f"{it.proof_bytes / measured - 1:+.1%}" if measured else "")
+def _made_of(it: "Prediction", measured: tuple[float, float] | None) -> Iterator[tuple[str, ...]]:
+    """Yield what both proofs are made of, row by row."""
+    proofs, keys = (it.full, it.delta), (it.subscribed, it.updated)
+    yield ("branches", *_pairs((f"{one.branches:,.1f}", f"{one.branch_bytes:,}") for one in proofs))
+    yield ("leaves", *_pairs((f"{one.leaves:,}", f"{one.leaf_bytes:,}") for one in proofs))
+    yield ("values outside", *_pairs((f"{one.values:,}", f"{one.value_bytes:,}") for one in proofs))
+    yield ("proof", *_pairs((f"{one.nodes:,.1f}", f"{one.proof_bytes:,}") for one in proofs))
+    shares = (f"{one.proof_bytes / count:,.0f}" if count else "-" for one, count in zip(proofs, keys, strict=True))
+    yield ("  a key", *_pairs(("", share) for share in shares))
+    if measured is not None:
+        yield ("measured", *_pairs(("", f"{size:,.0f}") for size in measured))
+        sides = zip(proofs, measured, strict=True)
+        yield ("  off", *_pairs(("", f"{one.proof_bytes / size - 1:+.1%}" if size else "") for one, size in sides))
+
+
+def _pairs(cells: Iterable[tuple[str, str]]) -> Iterator[str]:
+    return (cell for pair in cells for cell in pair)
