@@ -15,7 +15,7 @@ from relaycast.tally import Tally
 from relaycast_collator import BlockRecord
 from relaycast_collator import Network as Chains
 from relaycast_collator.records import VIOLATIONS_KEPT
-from relaycast_spark.checkpoint import thaw_plainly
+from relaycast_spark.record_codec import decode_records
 from relaycast_spark.simulated import Advanced
 from relaycast_spark.tables import PublisherCount, Row, violation_of
 from relaycast_trie.engine import Engine
@@ -59,12 +59,15 @@ class Batch:
         stream = io.BytesIO()
         log = EventLog(stream, "")
         start = stream.tell()
-        records = self._step(block, log)
+        self.simulation.tally = Tally()
+        records = self.simulation.step(block, log)
+        self.simulation.tally = Tally()
         return Advanced(records, self._take_counts(), stream.getvalue()[start:])
 
     def pass_over(self, block: int, /) -> None:
         """Let relay block number ``block`` pass without keeping score."""
-        self._step(block, silence())
+        self.simulation.begin(block)
+        self.chains.step()
         self._take_counts()
 
     def look_ahead(self, last: int, /) -> None:
@@ -81,7 +84,7 @@ class Batch:
     def add_rows(self, rows: Iterable[Row]) -> None:
         """Keep score of blocks that were replayed elsewhere."""
         for row in rows:
-            for record in thaw_plainly(row["records"]):
+            for record in decode_records(row["records"]):
                 self.simulation.tally.add(record)
             for count in row["publishers"]:
                 it = self.simulation.published[count["para_id"]]
@@ -94,12 +97,6 @@ class Batch:
             checks.violated += row["violated"]
             room = VIOLATIONS_KEPT - len(checks.violations)
             checks.violations.extend(map(violation_of, row["violations"][:room]))
-
-    def _step(self, block: int, log: EventLog) -> list[BlockRecord]:
-        self.simulation.tally = Tally()
-        records = self.simulation.step(block, log)
-        self.simulation.tally = Tally()
-        return records
 
     def _take_counts(self) -> list[PublisherCount]:
         counts = []

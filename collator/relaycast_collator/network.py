@@ -14,7 +14,7 @@ from relaycast_collator.accounting import account_for
 from relaycast_collator.block_checks import Check, account_checks, agreement_checks, delivery_checks, pass_checks
 from relaycast_collator.cards import network_card
 from relaycast_collator.collator import Collation, Collator, Pace, Tamper
-from relaycast_collator.deliveries import Deliveries
+from relaycast_collator.deliveries import Deliveries, Place
 from relaycast_collator.inbound import InboundQueue, Messages
 from relaycast_collator.outbox import SentMessage
 from relaycast_collator.parachain import Parachain, ParachainBlock, Update
@@ -41,6 +41,7 @@ class Network:
     ``window`` counts the relay blocks that can be proven from, two at least: parachains build on the last but one.
     With ``accounting`` every record says what each byte of its proof is for, and with ``accounting_by_key`` for whom.
     ``pictured`` counts, by subscriber, how many more of its blocks with callbacks come with a picture.
+    Unless it ``keeps_score`` the same blocks pass, but it makes no records and checks no invariants.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Network:
         self.window = window
         self.accounting = accounting
         self.accounting_by_key = accounting_by_key
+        self.keeps_score = True
         self.pictured: Counter[ParaId] = Counter()
         self.relay_chain = RelayChain(
             genesis,
@@ -249,15 +251,26 @@ class Network:
             self._note(para_id, [honest])
             yield self._record(para_id, parent, collation, None, str(panic))
         else:
-            repeated = self._deliveries.repeated(para_id, block.outcome.result, block.updates)
             given = block.inherent.downward_messages, block.inherent.horizontal_messages
             message_bytes = inbound.take(block.outcome.abridged, given=given)
+            if not self.keeps_score:
+                self._note_deliveries(para_id, parent, block)
+                self._take_messages(parachain)
+                return
+            repeated = self._deliveries.repeated(para_id, block.outcome.result, block.updates)
             record = self._record(para_id, parent, collation, block, None, message_bytes=message_bytes)
             self._note(para_id, account_checks(record, honest=collator.tamper is None))
             self._check_block(collator, parent, collation, block, repeated)
             self._take_messages(parachain)
             if subscribes:
                 yield record
+
+    def _note_deliveries(self, para_id: ParaId, parent: RelayBlock, block: ParachainBlock) -> None:
+        """Note of a block what the records and the checks of later ones follow from."""
+        self._is_pictured(para_id, block.updates)
+        for update in block.updates:
+            self._deliveries.delivered(para_id, update, self.tick)
+        self._lost(para_id, parent, block.outcome.result)
 
     def _record(
         self,
@@ -308,8 +321,7 @@ class Network:
         result: ProofProcessingResult,
         updates: tuple[Update, ...],
     ) -> tuple[BlockAccount | None, ProofPicture | None]:
-        is_pictured = bool(updates) and self.pictured[para_id] > 0
-        self.pictured[para_id] -= is_pictured
+        is_pictured = self._is_pictured(para_id, updates)
         if not self.accounting or not result.plan.views:
             return None, None
         causes: dict[bytes, str] = {}
@@ -333,6 +345,12 @@ class Network:
         )
         return account, picture
 
+    def _is_pictured(self, para_id: ParaId, updates: tuple[Update, ...]) -> bool:
+        """Return whether a block comes with a picture, and count that."""
+        is_pictured = bool(updates) and self.pictured[para_id] > 0
+        self.pictured[para_id] -= is_pictured
+        return is_pictured
+
     def _check_block(
         self,
         collator: Collator,
@@ -346,9 +364,12 @@ class Network:
         if collator.tamper is None:
             self._note(para_id, agreement_checks(collation, block))
         self._note(para_id, pass_checks(subscriber, block))
-        result, entries = block.outcome.result, self.relay_chain.broadcaster.storage.entry
-        lost = self._deliveries.lost(para_id, result, parent.number, entries) if result.is_complete else ()
-        self._note(para_id, delivery_checks(subscriber, repeated, list(lost)))
+        lost = self._lost(para_id, parent, block.outcome.result)
+        self._note(para_id, delivery_checks(subscriber, repeated, lost))
+
+    def _lost(self, para_id: ParaId, parent: RelayBlock, result: ProofProcessingResult) -> list[Place]:
+        entries = self.relay_chain.broadcaster.storage.entry
+        return list(self._deliveries.lost(para_id, result, parent.number, entries)) if result.is_complete else []
 
     def _note(self, para_id: ParaId, checks: Iterable[Check]) -> None:
         for invariant, holds, seen in checks:

@@ -49,15 +49,10 @@ def freeze(simulation: Simulated) -> bytes:
     return len(data).to_bytes(8, "little") + cast(bytes, pa.compress(data, codec=CODEC, asbytes=True))
 
 
-def freeze_plainly(thing: object, *, by_value: bool = False) -> bytes:
-    """Return anything that is made of our values as bytes.
-
-    ``by_value`` equal things give equal bytes, whichever of their parts are one object; such a thing is a tree.
-    """
+def freeze_plainly(thing: object) -> bytes:
+    """Return anything that is made of our values as bytes."""
     stream = io.BytesIO()
-    pickler = _Pickler(stream)
-    pickler.fast = by_value
-    pickler.dump(thing)
+    _Pickler(stream).dump(thing)
     return stream.getvalue()
 
 

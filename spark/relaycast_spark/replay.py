@@ -10,9 +10,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from relaycast_collator import Collation, Collator, Invariants, ParachainBlock
-from relaycast_spark.checkpoint import closing_digest, freeze_plainly, thaw
+from relaycast_spark.checkpoint import closing_digest, thaw
 from relaycast_spark.exceptions import SpineDiverged
 from relaycast_spark.garbage import uncollected
+from relaycast_spark.record_codec import encode_records
 from relaycast_spark.simulated import Advanced, Simulated
 from relaycast_spark.spine import FrugalCollator, StaticReads
 from relaycast_spark.tables import REPLAYED, Row, row_of, violation_row
@@ -90,7 +91,7 @@ class Replay:
                 for it in advanced.publishers
             ],
             "subscribers": self._subscriber_rows(advanced),
-            "records": freeze_plainly(advanced.records, by_value=True),
+            "records": encode_records(advanced.records),
             "events": advanced.events,
             "checked": checks.checked,
             "violated": checks.violated,

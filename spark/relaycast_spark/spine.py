@@ -6,7 +6,7 @@ state. The spine leaves it out, reads the relay chain's trie itself, and puts a 
 segments are then replayed in full, side by side, and each must end where the spine did.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -20,6 +20,7 @@ from relaycast_pallets.parachain_system import (
 )
 from relaycast_pallets.proof_processing import ProcessingMode, process_proof
 from relaycast_pallets.tracked_proof import TrustedProof
+from relaycast_pallets.well_known_keys import static_relay_keys
 from relaycast_spark.checkpoint import closing_digest, freeze
 from relaycast_spark.garbage import uncollected
 from relaycast_spark.simulated import Simulated
@@ -28,6 +29,9 @@ from relaycast_xcm import ParaId, Weight, WeightMeter
 
 ROOTS_KEPT = 8
 """Relay blocks whose static keys are remembered at a time."""
+
+SHARED_KEYS = frozenset(static_relay_keys(ParaId(0))) & frozenset(static_relay_keys(ParaId(1)))
+"""The static keys that all parachains have in common."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,25 +55,22 @@ class WholeTrie(TrustedProof):
 
 
 class StaticReads:
-    """The nodes on the way to the static keys of one relay block, which every parachain reads: looked up once."""
+    """The nodes on the way to the static keys of a relay block: to those that all parachains read, looked up once."""
 
     def __init__(self, db: MemoryDB) -> None:
         self.db = db
-        self._nodes: dict[bytes, dict[bytes, frozenset[bytes]]] = {}
+        self._shared: dict[bytes, frozenset[bytes]] = {}
 
-    def trie(self, relay_root: bytes, keys: Iterable[bytes]) -> WholeTrie:
+    def trie(self, relay_root: bytes, keys: tuple[bytes, ...]) -> WholeTrie:
         """Return the trie under ``relay_root`` as one who has read ``keys`` finds it."""
-        if relay_root not in self._nodes and len(self._nodes) >= ROOTS_KEPT:
-            self._nodes.clear()
-        nodes = self._nodes.setdefault(relay_root, {})
         trie = WholeTrie(self.db, relay_root)
-        for key in keys:
-            known = nodes.get(key)
-            if known is None:
-                alone = WholeTrie(self.db, relay_root)
-                alone.read_static((key,))
-                known = nodes[key] = frozenset(alone.accessed)
-            trie.accessed |= known
+        if relay_root not in self._shared:
+            if len(self._shared) >= ROOTS_KEPT:
+                self._shared.clear()
+            trie.read_static(SHARED_KEYS)
+            self._shared[relay_root] = frozenset(trie.accessed)
+        trie.accessed |= self._shared[relay_root]
+        trie.read_static(key for key in keys if key not in SHARED_KEYS)
         return trie
 
 
@@ -88,11 +89,12 @@ class SpineCollator(Collator):
         downward_messages: tuple[bytes, ...] = (),
         horizontal_messages: tuple[bytes, ...] = (),
     ) -> Collation:
-        """Run the pass of PRUNE over the whole trie."""
+        """Run the pass of PRUNE over the whole trie; what is static matters to those who read something else."""
         system, head = self.parachain.parachain_system, self.parachain.head
         data = PersistedValidationData(head.encode(), relay_parent.number, relay_parent.state_root, self.max_pov_size)
         inherent = ParachainInherentData(data, (), downward_messages, horizontal_messages)
-        trie = self._static.trie(relay_parent.state_root, system.static_keys())
+        root, subscribes = relay_parent.state_root, system.subscriber.subscribes
+        trie = self._static.trie(root, system.static_keys()) if subscribes else WholeTrie(self._static.db, root)
         abridged = system.budget.share_out(inherent.usage())
         meter = WeightMeter(Weight(system.ref_time_limit, abridged.pubsub_bytes))
         result = process_proof(ProcessingMode.PRUNE, trie, trie.relay_root, meter, system.subscriber, seed=head.hash)
@@ -175,9 +177,9 @@ def _unburdened(simulation: Simulated) -> Iterator[None]:
     chains.collators.update(
         {para_id: SpineCollator(collator, chains.relay_chain, static) for para_id, collator in honest.items()}
     )
-    accounting, chains.accounting = chains.accounting, False
+    chains.keeps_score = False
     try:
         yield
     finally:
         chains.collators.update(honest)
-        chains.accounting = accounting
+        chains.keeps_score = True

@@ -90,7 +90,7 @@ REPLAYED = pa.schema(
 )
 """One relay block; ``error`` says why it could not be replayed, and then the rest is null.
 
-``records`` are the ``BlockRecord`` of its subscribers, frozen; ``events`` lines of the event log.
+``records`` are the ``BlockRecord`` of its subscribers, encoded; ``events`` lines of the event log.
 """
 
 SEGMENTS = pa.schema(

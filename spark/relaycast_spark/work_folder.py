@@ -21,7 +21,7 @@ from relaycast_spark.exceptions import WorkFolderInUse
 from relaycast_spark.spine import Segment
 from relaycast_spark.tables import REPLAYED
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)

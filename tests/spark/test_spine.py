@@ -8,7 +8,7 @@ import pytest
 
 from relaycast.batch import Batch
 from relaycast.scenario import Scenario
-from relaycast_spark.checkpoint import thaw_plainly
+from relaycast_spark.record_codec import decode_records
 from relaycast_spark.simulated import Advanced
 from relaycast_spark.spine import Segment, spine
 from relaycast_spark.tables import REPLAYED
@@ -108,7 +108,7 @@ def test_records_come_back_from_their_rows() -> None:
     table = pa.Table.from_pylist(rows, REPLAYED).to_pylist()
     for row in table:
         records = batch.advance(row["block"]).records
-        assert thaw_plainly(row["records"]) == records
+        assert decode_records(row["records"]) == records
         assert [subscriber["para_id"] for subscriber in row["subscribers"]] == [it.para_id for it in records]
     again.add_rows(table)
     assert sum(it.sent for it in again.simulation.published.values()) == 24 * 6
