@@ -8,9 +8,13 @@ import re
 import sys
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from relaycast.refusal import BadInput, shown
+from relaycast.terminal import counted
+
+if TYPE_CHECKING:
+    from relaycast_trie import StorageProof
 
 STDIN = "/dev/stdin"
 """How a command line's ``-`` is known inside."""
@@ -20,6 +24,8 @@ MAX_FILE_BYTES = 1 << 30
 
 MAX_NAME_CHARACTERS = 255
 """Of a file's name; what is longer is no file."""
+
+EXPECTED_COMPACT = "a compact proof, its nodes in their order"
 
 GZIP_MAGIC = b"\x1f\x8b"
 
@@ -177,6 +183,40 @@ def read_proof_nodes(file: str) -> list[bytes]:
     if not isinstance(content, list):
         raise BadInput(place, shown(content), 'a list of nodes ["0x..", ...]')
     return [parse_hex(node, f"{place}[{index}]") for index, node in enumerate(content)]
+
+
+def compact_proof(nodes: list[bytes], root: bytes | None, place: str) -> tuple["StorageProof", bytes]:
+    """Return what the ``nodes`` of a compact proof stand for, and its root, which is ``root`` where that is given."""
+    from relaycast_trie.compact_proof import CompactProof  # noqa: PLC0415
+    from relaycast_trie.exceptions import InvalidNode, ProofError, RootMismatch  # noqa: PLC0415
+
+    try:
+        return CompactProof(tuple(nodes)).decode(root)
+    except RootMismatch as error:
+        found = f"0x{(error.actual or b'').hex()}"
+        raise BadInput("--root", f"0x{error.expected.hex()}", f"the root that {place} has, {found}") from None
+    except InvalidNode as error:
+        got = f"a node that does not decode ({error.reason} at its byte {error.offset})"
+        raise BadInput(place, got, EXPECTED_COMPACT) from None
+    except ProofError as error:
+        got = f"{counted(len(nodes), 'node')} that are none: {_lower_first(str(error))}"
+        raise BadInput(place, got, EXPECTED_COMPACT) from None
+
+
+def looks_compact(nodes: list[bytes]) -> bool:
+    """Return whether a node leaves out what follows it: the hash of a child or of its value."""
+    from relaycast_trie.exceptions import CodecError  # noqa: PLC0415
+    from relaycast_trie.node import Branch  # noqa: PLC0415
+    from relaycast_trie.node_codec import ESCAPE, decode_node  # noqa: PLC0415
+
+    for data in nodes:
+        try:
+            node = decode_node(data.removeprefix(ESCAPE))
+        except CodecError:
+            continue
+        if data.startswith(ESCAPE) or (isinstance(node, Branch) and b"" in node.children):
+            return True
+    return False
 
 
 def _is_binary(data: bytes) -> bool:

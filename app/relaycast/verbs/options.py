@@ -11,6 +11,9 @@ Root = Annotated[str, Parameter(name="--root", help="the trie's root, 0x and 64 
 Keys = Annotated[list[str], Parameter(name="--key", help="a key, 0x and hex digits; may be given several times")]
 Limit = Annotated[int, Parameter(name="--limit", help="rows to print, 0 for all", validator=validators.Number(gte=0))]
 ProofFile = Annotated[str, Parameter(help="a file, - for standard input, or the 0x SCALE hex of a proof itself")]
+Compact = Annotated[
+    bool, Parameter(name="--compact", help="the nodes are a compact proof: hashes that can be computed are left out")
+]
 AlwaysJson = Annotated[bool, Parameter(name="--json", help="as without it: this verb prints JSON")]
 Version = Annotated[
     Literal[0, 1], Parameter(name="--state-version", help="0: values in their nodes; 1: from 33 bytes outside")
