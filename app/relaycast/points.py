@@ -14,6 +14,40 @@ NAMES = tuple(name for name in Point.__struct_fields__ if name != "by_cause")
 FLAGS = frozenset(name for name in NAMES if Point.__annotations__[name] is bool)
 
 
+class Line(Sequence[tuple[int, int]]):
+    """Points ``(x, y)`` of a line as plain numbers, 16 bytes each."""
+
+    def __init__(self, xs: "array[int]", ys: "array[int]") -> None:
+        self._xs, self._ys = xs, ys
+
+    @classmethod
+    def of(cls, points: Sequence[Point], name: str) -> "Line":
+        """Return one number of every point over the blocks."""
+        if isinstance(points, Points):
+            return points.line(name)
+        return cls(array("q", (it.block for it in points)), array("q", (getattr(it, name) for it in points)))
+
+    def __len__(self) -> int:
+        return len(self._xs)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[int, int]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[tuple[int, int]]: ...
+
+    def __getitem__(self, index: int | slice) -> tuple[int, int] | list[tuple[int, int]]:
+        if isinstance(index, slice):
+            return list(zip(self._xs[index], self._ys[index], strict=True))
+        return self._xs[index], self._ys[index]
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return zip(self._xs, self._ys, strict=True)
+
+    def __repr__(self) -> str:
+        return f"<Line of {len(self)} points>"
+
+
 class Points(Sequence[Point]):
     """A sequence of points that only grows."""
 
@@ -31,6 +65,10 @@ class Points(Sequence[Point]):
     def column(self, name: str) -> Sequence[int]:
         """Return one number of every point."""
         return self._numbers[NAMES.index(name) :: len(NAMES)]
+
+    def line(self, name: str) -> Line:
+        """Return one number of every point over the blocks."""
+        return Line(self._numbers[NAMES.index("block") :: len(NAMES)], self._numbers[NAMES.index(name) :: len(NAMES)])
 
     def __len__(self) -> int:
         return len(self._ends) - 1

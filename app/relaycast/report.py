@@ -1,5 +1,6 @@
 """``report.html``: one file that a person reads, without a network; all of it can be read without a script."""
 
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -8,6 +9,7 @@ import msgspec
 from relaycast.charts import COLOURS, Series, across, band_chart, banded, bar_chart, stacked_chart
 from relaycast.key_tally import KeyCost
 from relaycast.outcome import Outcome, Point, PublisherCost, SubscriberOutcome, rank
+from relaycast.points import Line
 from relaycast.report_pictures import block_views
 from relaycast.report_story import largest, pruned_bytes, story, title, why
 from relaycast.scenario import Scenario
@@ -101,16 +103,17 @@ def _legend(names: list[str], run: Outcome) -> list[tuple[str, str]]:
 
 def proof_chart(run: Outcome, *, top: int | None = None) -> str:
     """Return the proof of each reader over the blocks."""
-    lines = {title(it): [(it.block, it.proof_bytes) for it in run.series[it.para_id]] for it in run.subscribers}
+    lines = {title(it): Line.of(run.series[it.para_id], "proof_bytes") for it in run.subscribers}
     return _lines(lines, unit="proof bytes", label="Proof bytes of each subscriber over the relay blocks", top=top)
 
 
-def budget_lines(run: Outcome) -> dict[str, list[tuple[int, int]]]:
+def budget_lines(run: Outcome) -> dict[str, Sequence[tuple[int, int]]]:
     """Return what each reader's passes were charged, and of few readers that were cut short the budgets as well.
 
     A budget is drawn where it is within the scale of what was charged.
     """
-    lines = {title(it): [(it.block, it.metered_bytes) for it in run.series[it.para_id]] for it in run.subscribers}
+    lines: dict[str, Sequence[tuple[int, int]]]
+    lines = {title(it): Line.of(run.series[it.para_id], "metered_bytes") for it in run.subscribers}
     highest = max((charged for points in lines.values() for _, charged in points), default=0)
     for it in run.subscribers if len(run.subscribers) <= MAX_LINES // 2 else ():
         if it.incomplete_blocks:
@@ -138,10 +141,13 @@ def latency_chart(run: Outcome) -> str:
 
 def stack(run: Outcome, subscriber: SubscriberOutcome, *, top: int | None = None) -> str:
     """Return a reader's proof over the blocks by cause."""
-    points = [point for point in run.series[subscriber.para_id] if point.by_cause]
-    layers = [Series("static", [(point.block, point.static_bytes) for point in points])]
-    for index, cause in enumerate(IN_THE_PROOF):
-        layers.append(Series(cause, [(point.block, point.by_cause[index]) for point in points]))
+    blocks, sizes = array("q"), [array("q") for _ in STACKED]
+    for point in run.series[subscriber.para_id]:
+        if point.by_cause:
+            blocks.append(point.block)
+            for size, layer in zip((point.static_bytes, *point.by_cause), sizes, strict=True):
+                layer.append(size)
+    layers = [Series(cause, Line(blocks, layer)) for cause, layer in zip(STACKED, sizes, strict=True)]
     label = f"Proof bytes of {title(subscriber)} over the relay blocks, by cause"
     return stacked_chart(layers, unit="proof bytes", x_name=X_NAME, label=label, colours=STACK_COLOURS, top=top)
 
@@ -169,12 +175,14 @@ def _median(sizes: list[int]) -> int:
 
 def _median_block(points: Sequence[Point]) -> Point | None:
     """Return the first block with the median of what blocks carry that bring something new; of all if none does."""
-    points = [point for point in points if point.callbacks] or points
-    ordered = sorted(point.proof_bytes + point.own_bytes for point in points)
-    return next((it for it in points if it.proof_bytes + it.own_bytes == rank(ordered, 50)), None)
+    every = not any(point.callbacks for point in points)
+    carried = [point.proof_bytes + point.own_bytes for point in points if every or point.callbacks]
+    median = _median(carried)
+    chosen = (it for it in points if every or it.callbacks)
+    return next((it for it in chosen if it.proof_bytes + it.own_bytes == median), None)
 
 
-def _lines(lines: Mapping[str, list[tuple[int, int]]], *, unit: str, label: str, top: int | None = None) -> str:
+def _lines(lines: Mapping[str, Sequence[tuple[int, int]]], *, unit: str, label: str, top: int | None = None) -> str:
     series = [Series(name, points) for name, points in lines.items()]
     bands = [across("all readers", series)] if len(series) > MAX_LINES else [banded(line) for line in series]
     return band_chart(bands, unit=unit, x_name=X_NAME, label=label, top=top)
@@ -233,14 +241,14 @@ def _cards(run: Outcome) -> list[dict[str, str]]:
     late = "no delivery" if slowest is None else counted(slowest, "block")
     cut = sum(it.incomplete_blocks for it in run.subscribers)
     points = run.series[worst.para_id]
-    news = [point for point in points if point.callbacks]
+    news = sum(point.callbacks > 0 for point in points)
     quiet = _median([it.proof_bytes - it.static_bytes for it in points if not it.callbacks])
-    pubsub = _median([it.proof_bytes - it.static_bytes for it in news])
-    rest = f"; {quiet:,} B in the {len(points) - len(news):,} blocks without" if len(news) < len(points) else ""
+    pubsub = _median([it.proof_bytes - it.static_bytes for it in points if it.callbacks])
+    rest = f"; {quiet:,} B in the {len(points) - news:,} blocks without" if news < len(points) else ""
     return [
         {"figure": f"{pubsub:,} B", "meaning": f"of relay proof when {title(worst)} is told something new{rest}"},
         {
-            "figure": f"{_median([it.own_bytes for it in news]):,} B",
+            "figure": f"{_median([it.own_bytes for it in points if it.callbacks]):,} B",
             "meaning": "of its own state then, to keep the node cache",
         },
         {"figure": percent(worst.pov_share.p99), "meaning": "of what a block may carry, static keys included, p99"},

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relaycast.outcome import Point, counted_latency, latency
-from relaycast.points import FLAGS, NAMES, Points
+from relaycast.points import FLAGS, NAMES, Line, Points
 
 SIZES = st.integers(0, 2**40)
 POINTS = st.builds(
@@ -30,6 +30,18 @@ def test_points_come_back_as_they_went_in(given: list[Point]) -> None:
     assert points[2:5] == given[2:5]
     assert points[-1:] == given[-1:]
     assert list(points.column("proof_bytes")) == [point.proof_bytes for point in given]
+
+
+@given(st.lists(POINTS, max_size=20), st.sampled_from(["proof_bytes", "own_bytes"]))
+def test_a_line_is_the_same_of_points_and_of_a_list_of_them(given: list[Point], name: str) -> None:
+    points = Points()
+    for point in given:
+        points.append(point)
+    pairs = [(point.block, getattr(point, name)) for point in given]
+    for line in (Line.of(points, name), Line.of(given, name)):
+        assert list(line) == pairs
+        assert line[1:3] == pairs[1:3]
+        assert [line[index] for index in range(len(line))] == pairs
 
 
 def test_there_is_no_point_beyond_the_last() -> None:
