@@ -5,6 +5,7 @@ record. A test runs the quick ones again and keeps page and record fresh; the sl
 """
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,7 @@ def page() -> str:
 
 def _section(name: str, question: str, record: Record) -> list[str]:
     experiment, full = load(name), record["full"]
-    lines = ["", f"## {name}: {question}", "", full.get("answer") or record["answer"], ""]
+    lines = ["", f"## {name}: {question}", "", *told(full.get("answer") or record["answer"]), ""]
     lines += [f"![{record['title']}](experiments/{experiment.stem}.svg)", ""]
     if experiment.first_cut:
         lines += [experiment.first_cut, ""]
@@ -67,6 +68,25 @@ def _section(name: str, question: str, record: Record) -> list[str]:
         f"- `relaycast bench {name} --seed {SEED}`: {full['rows']:,} rows of {columns}; digest `{full['digest']}`.",
     ]
     return lines
+
+
+def told(answer: str) -> list[str]:
+    """Return the lines of an answer: its findings one by one where there are several, then its conditions."""
+    sentence, conditions = _parted(answer.removesuffix("."))
+    findings = re.split(r"; (?=[a-z])(?![^(]*\))", sentence)  # figures of one finding have semicolons, too
+    if len(findings) == 1:
+        return [answer]
+    return [*(f"- {it[0].upper()}{it[1:]}." for it in findings), "", f"Conditions: {conditions}."]
+
+
+def _parted(answer: str) -> tuple[str, str]:
+    """Return an answer without the parentheses that it ends with, and what stands between them."""
+    depth = 0
+    for place in range(len(answer) - 1, 0, -1):
+        depth += (answer[place] == ")") - (answer[place] == "(")
+        if not depth:
+            return answer[:place].rstrip(), answer[place + 1 : -1]
+    raise ValueError(f"an answer ends with its conditions in parentheses, got {answer!r}")
 
 
 def _anchor(name: str, question: str) -> str:

@@ -121,7 +121,7 @@ def described(verdict: Verdict) -> Iterator[str]:
                     yield f"  {it}"
             for reason in verdict.because:
                 if (reason.scenario, reason.subscriber) == (scenario, subscriber):
-                    yield f"  {_reason(reason)}"
+                    yield from _reason(reason)
     yield from verdict.notes
 
 
@@ -183,10 +183,14 @@ def _by_publisher(old: SubscriberSizes, new: SubscriberSizes, names: Iterable[st
                 yield Cause(IN_WORDS[name].format(publisher), more)
 
 
-def _reason(it: Because) -> str:
+def _reason(it: Because) -> Iterator[str]:
+    """Yield the largest causes, each on a line of its own: logs of continuous integration cut long ones off."""
     what = "proofs" if it.sizes == "proof_bytes" else "own state"
     if not it.causes:
-        return f"{what}: the same bytes by cause, in other blocks or of the parachain's other state"
-    shown = [f"{cause.more_bytes:+,} {cause.what}" for cause in it.causes[:MAX_CAUSES]]
-    more = len(it.causes) - MAX_CAUSES
-    return f"{what} of all blocks: {', '.join(shown)}{f', and {more} more' if more > 0 else ''}"
+        yield f"  {what}: the same bytes by cause, in other blocks or of the parachain's other state"
+        return
+    yield f"  {what} of all blocks:"
+    for cause in it.causes[:MAX_CAUSES]:
+        yield f"    {cause.more_bytes:+,} {cause.what}"
+    if len(it.causes) > MAX_CAUSES:
+        yield f"    and {len(it.causes) - MAX_CAUSES} causes more"

@@ -17,6 +17,7 @@ class NodeTotals:
 
     nodes: int = 0
     node_bytes: int = 0
+    """Of the encoded nodes, and of external values as they are; without the lengths that SCALE puts before them."""
 
     def plus(self, node_bytes: int) -> "NodeTotals":
         """Return the totals with one node more."""
@@ -56,11 +57,17 @@ class PublisherAccount:
     publisher: ParaId
     ending: Ending = Ending.UNCHANGED
     keys: int = 0
+    """Keys that are subscribed to."""
+
     keys_walked: int = 0
     """Keys that were dealt with in this block, changed or not."""
 
     keys_changed: int = 0
+    """Of them, keys with a new value."""
+
     callbacks: int = 0
+    """Values that were handed on."""
+
     top: NodeTotals = NONE
     """The relay chain's top trie, on the way to the child root."""
 
@@ -80,10 +87,14 @@ class PublisherAccount:
     """Nodes of the new and of the old trie that were read from the node cache."""
 
     pruned_unchanged: NodeTotals = NONE
+    """Collected, and nothing below had moved."""
+
     pruned_cached: NodeTotals = NONE
     """Collected and read from the node cache instead."""
 
     pruned_beyond_budget: NodeTotals = NONE
+    """Collected, and the budget ended before it was read."""
+
     pruned_disabled: NodeTotals = NONE
     """Collected before it was known that a path is too deep."""
 
@@ -94,6 +105,7 @@ class PublisherAccount:
     """Bytes of child references that lead to no subscribed key."""
 
     consumed: Weight = Weight.ZERO
+    """What the meter charged for its reads: picoseconds, and bytes."""
 
     @property
     def structure(self) -> NodeTotals:
@@ -170,6 +182,8 @@ class NodeUse(NamedTuple):
     node_hash: bytes
     node_bytes: int
     cause: str
+    """The field of ``PublisherAccount`` that it counts in."""
+
     in_top_trie: bool
 
 
@@ -181,12 +195,19 @@ class KeyAccount:
     key: SubscribedKey
     ending: KeyEnding
     top: NodeTotals = NONE
+    """Nodes in the proof on the way through the relay chain's top trie: they count with the first key there is."""
+
     structure: NodeTotals = NONE
     """Nodes in the proof, the ``top`` ones among them."""
 
     value: NodeTotals = NONE
+    """Its external value in the proof."""
+
     cached: NodeTotals = NONE
+    """Nodes that were read from the node cache, beside the proof."""
+
     pruned: NodeTotals = NONE
+    """Collected, and left out of the proof for whatever reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,10 +218,19 @@ class BlockAccount:
     """
 
     static: NodeTotals
+    """Nodes and bytes of the keys that every parachain block proves, subscriptions or none."""
+
     publishers: tuple[PublisherAccount, ...]
+    """Of every publisher that is subscribed to: with ``static`` their ``proof`` is the relay proof, byte for byte."""
+
     pruned_unsubscribed: NodeTotals = NONE
+    """Nodes and bytes that were collected on no path of a subscribed key, and left out."""
+
     keys: tuple[KeyAccount, ...] = ()
+    """Of every subscribed key: of each publisher they add up to its own account."""
+
     nodes: tuple[NodeUse, ...] = ()
+    """Every node and external value of a publisher, once for each total that it counts in."""
 
     @property
     def proof(self) -> NodeTotals:

@@ -1,5 +1,6 @@
 """The experiments: sentences come from rows, rows from a seed, and the page from the last full runs."""
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -61,6 +62,21 @@ def test_the_page_is_fresh_and_shows_every_chart() -> None:
     charts = {f"{load(name).stem}.svg" for name in REGISTRY}
     assert {file.name for file in experiments_page.CHARTS.iterdir()} == charts | {"results.json"}
     assert all(f"(experiments/{chart})" in experiments_page.page() for chart in charts)
+
+
+def test_several_findings_are_a_list_and_nothing_is_lost() -> None:
+    several = "One (a; b) costs 5%; 6% for two; three cost more (of four; none (c) else)."
+    assert experiments_page.told(several) == [
+        "- One (a; b) costs 5%; 6% for two.",
+        "- Three cost more.",
+        "",
+        "Conditions: of four; none (c) else.",
+    ]
+    assert experiments_page.told("One thing alone (of one).") == ["One thing alone (of one)."]
+    for name, record in experiments_page.on_record().items():
+        answer = record["full"].get("answer") or record["answer"]
+        told = " ".join(experiments_page.told(answer)).lower()
+        assert all(word in told for word in re.findall(r"[a-z0-9][a-z0-9,.%]*[a-z0-9%]", answer.lower())), name
 
 
 @pytest.mark.parametrize("name", ALL)
