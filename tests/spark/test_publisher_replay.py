@@ -93,6 +93,30 @@ def test_a_trie_is_what_its_entries_say() -> None:
     assert (third["block"], third["changed"], third["child_root"]) == (5, 1, trie_root({entries["a"]: later}))
 
 
+@pytest.mark.parametrize("rows_a_batch", [1, 7, 1_000])
+def test_keys_expire_as_the_last_publication_of_each_says(rows_a_batch: int) -> None:
+    """Compared with a dictionary that is looked through in every block."""
+    draw = random.Random(11)
+    rows = sorted(
+        (draw.randint(1, 40), draw.choice([7, 9]), draw.choice("abcdef"), draw.randbytes(3), draw.choice([0, 1, 2, 9]))
+        for _ in range(220)
+    )
+    expected = {}
+    for para_id in (7, 9):
+        held: dict[bytes, PublishedEntry] = {}
+        for block in range(1, 61):
+            before = dict(held)
+            for _, _, name, value, ttl in (row for row in rows if row[:2] == (block, para_id)):
+                held[bytes(SubscribedKey.from_data(name.encode()))] = PublishedEntry(value, ttl, block)
+            held = {key: it for key, it in held.items() if it.ttl == 0 or it.when_inserted + it.ttl > block}
+            if held != before:
+                entries = {key: entry.encode() for key, entry in held.items()}
+                expected[para_id, block] = trie_root(entries) if entries else None
+    found = replayed(table(rows), rows_a_batch=rows_a_batch, last_block=60)
+    assert {(row["para_id"], row["block"]): row["child_root"] for row in found} == expected
+    assert [row["changed"] for row in found] == [row["changed"] for row in replayed(table(rows), last_block=60)]
+
+
 def test_entries_are_encoded_as_the_pallet_does() -> None:
     draw = random.Random(5)
     rows = [
@@ -128,6 +152,14 @@ def test_a_frame_with_other_columns_is_refused(spark: "SparkSession") -> None:
 def test_a_row_that_is_no_publication_is_refused() -> None:
     with pytest.raises(RowRefused, match=r"^row 2, column ttl: got -1, expected a whole number from 0"):
         decoded(table([(1, 7, "a", b"", 0), (1, 7, "a", b"", -1)]))
+
+
+def test_keys_that_nobody_has_decoded_are_refused() -> None:
+    names = pa.RecordBatch.from_pylist(
+        [{"block": 1, "para_id": 7, "key": key, "value": b"", "ttl": 0} for key in (bytes(32), b"name")], PUBLICATIONS
+    )
+    with pytest.raises(RowRefused, match=r"^row 2, column key: got 4 bytes, expected 32 bytes"):
+        list(replay_publishers(iter([names]), state_version=StateVersion.V1))
 
 
 def test_no_publications_have_no_roots() -> None:

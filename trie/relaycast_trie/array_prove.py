@@ -67,5 +67,5 @@ def prove_columns(arena: Arena, roots: Numbers, keys: Column, ends: Numbers) -> 
 
 
 def _powers_of_two(least: Numbers) -> Numbers:
-    """Return the powers of two that are at least so much."""
-    return np.array([1 << (number - 1).bit_length() for number in least.tolist()])
+    """Return the powers of two that are at least so much; for numbers from 2 to 2^53."""
+    return np.left_shift(1, np.frexp(least - 1)[1].astype(np.int64))

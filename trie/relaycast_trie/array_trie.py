@@ -25,6 +25,7 @@ from relaycast_trie.kernels.get import find_entries
 from relaycast_trie.kernels.sort import measure_strings, take_strings
 from relaycast_trie.kernels.tables import Column
 from relaycast_trie.node_codec import StateVersion
+from relaycast_trie.proof_columns import decode_proofs
 from relaycast_trie.storage_proof import StorageProof
 
 Found = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.bool_]]
@@ -254,6 +255,8 @@ def warm_up() -> float:
     trace_paths(trie.root, list(proof.nodes), keys)
     verify_many([trie.root], [proof], [keys])
     decode_compact(encode_compact(proof, trie.root), trie.root)
+    encoded = np.frombuffer(proof.encode(), np.uint8)
+    decode_proofs(encoded, np.array([0, len(encoded)]))
     trie.update([key + b"+" for key in keys], keys)
     trie.items()
     trie.get(keys[0])
