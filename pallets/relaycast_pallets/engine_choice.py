@@ -4,7 +4,15 @@ Losing as much by waiting as a move costs bounds the total at twice the best in 
 never waits for the compiler. Only counts decide, and what lies compiled on disk, no clock.
 """
 
-from relaycast_trie.engine import Engine, check_engine, kernels_are_compiled, kernels_are_loaded
+import math
+
+from relaycast_trie.engine import (
+    Engine,
+    check_engine,
+    kernels_are_compiled,
+    kernels_are_loaded,
+    kernels_can_be_compiled,
+)
 
 PLAIN_US_A_TRIE, PLAIN_US_A_KEY = 15, 25
 """What a seal takes for every trie and for every key that it changes, with plain tries."""
@@ -55,7 +63,9 @@ class EngineChoice:
         return True
 
 
-def _price() -> int:
+def _price() -> float:
+    if not kernels_can_be_compiled():
+        return math.inf
     if kernels_are_loaded():
         return 0
     return LOAD_US if kernels_are_compiled() else LOAD_US + COMPILE_US

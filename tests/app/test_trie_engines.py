@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from command_line import Command, Refused
 from file_contents import contents
+from kernel_process import run
 from relaycast.network import Network
 from relaycast.run import simulate
 from relaycast.scenario import Parachain, Publish, Scenario, Subscription
@@ -126,3 +127,20 @@ def test_a_small_run_does_not_load_the_compiler() -> None:
         "sys.exit('numba' in sys.modules)\n"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.slow
+def test_a_run_of_many_small_blocks_neither_loads_nor_compiles_a_kernel(tmp_path: Path) -> None:
+    """Where nothing is compiled yet, half a minute of waiting is more than 1,500 such blocks would ever get back."""
+    cache = tmp_path / "cache"
+    program = (
+        "import sys, pathlib\n"
+        "from msgspec.structs import replace\n"
+        "from relaycast.run import simulate\n"
+        "from relaycast.scenario_file import load_preset\n"
+        "scenario = replace(load_preset('oracle'), blocks=1_500)\n"
+        f"assert simulate(scenario, out=pathlib.Path({str(tmp_path)!r})).outcome.invariants.ok\n"
+        "print('numba' in sys.modules)\n"
+    )
+    assert run("-c", program, NUMBA_CACHE_DIR=str(cache)).split() == ["False"]
+    assert not cache.exists()

@@ -141,14 +141,14 @@ import sys
 sys.path[:0] = {path}
 from relaycast_trie import warm_up
 warm_up()
-from relaycast_trie.kept_code import _kernels
-known = {{kernel: set(kernel.signatures) for kernel in _kernels()}}
+from relaycast_trie.kept_code import all_kernels
+known = {{kernel: set(kernel.signatures) for kernel in all_kernels()}}
 from spark.scenarios import MANY_KEYS, replayed_apart, segments_of
 from spark.test_workers import STAGES
 for make, work in STAGES.values():
     list(work(iter([make(60), make(7)])))
 replayed_apart(segments_of(MANY_KEYS, length=4, trie_engine="array"), trie_engine="array")
-more = {{kernel.py_func.__qualname__: set(kernel.signatures) - known[kernel] for kernel in _kernels()}}
+more = {{kernel.py_func.__qualname__: set(kernel.signatures) - known[kernel] for kernel in all_kernels()}}
 assert not any(more.values()), {{name: found for name, found in more.items() if found}}
 print(sum(map(len, known.values())))
 """
@@ -169,11 +169,11 @@ def told_of_itself(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 
     from numba import config  # noqa: PLC0415
 
-    from relaycast_trie.kept_code import _kernels  # noqa: PLC0415
+    from relaycast_trie.kept_code import all_kernels  # noqa: PLC0415
 
     made = (batch.select(["id"]) for batch in batches)
     rows = sum(batch.num_rows for batch in verify_batches(prove_random(made, lambda: TABLE, keys_a_proof=3, seed=1)))
-    stats = [kernel.stats for kernel in _kernels()]
+    stats = [kernel.stats for kernel in all_kernels()]
     busy = 0
     for thread in Path("/proc/self/task").glob("*/stat"):
         fields = thread.read_text().rpartition(")")[2].split()

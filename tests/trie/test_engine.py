@@ -1,5 +1,6 @@
 """Which engine does the work: compiled kernels are waited for where the work takes longer than they do."""
 
+import importlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from kernel_process import run
 from relaycast_trie import engine
 from relaycast_trie.engine import ARRAY_FROM, ARRAY_FROM_UNCOMPILED, kernels_are_compiled, takes_array
 
-CODE = engine.COMPILED_LATE.replace("*", "0")
+CODE = engine.file_of(engine.BUILDS).replace("*", "0")
 
 
 @pytest.fixture
@@ -20,7 +22,7 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder.mkdir()
     aged(folder / "seal.py", days=1)
     monkeypatch.setattr(engine, "KERNELS", folder)
-    monkeypatch.setattr(engine, "kernels_are_loaded", lambda: False)
+    monkeypatch.setattr(engine, "kernels_are_loaded", lambda _work: False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     kernels_are_compiled.cache_clear()
@@ -36,7 +38,7 @@ def aged(path: Path, *, days: int) -> None:
 
 
 def test_a_medium_trie_waits_for_no_compiler(sources: Path) -> None:
-    assert not kernels_are_compiled()
+    assert not kernels_are_compiled(engine.BUILDS)
     assert not takes_array("auto", ARRAY_FROM_UNCOMPILED - 1)
     assert takes_array("auto", ARRAY_FROM_UNCOMPILED)
     assert takes_array("array", 1)
@@ -58,15 +60,56 @@ def test_a_named_cache_folder_takes_the_place_of_all_others(sources: Path, monke
     named = sources.parent / "named"
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(named))
     aged(sources / "__pycache__" / CODE, days=0)
-    assert not kernels_are_compiled()
+    assert not kernels_are_compiled(engine.BUILDS)
     kernels_are_compiled.cache_clear()
     aged(named / "kernels_0a1b" / CODE, days=0)
-    assert kernels_are_compiled()
+    assert kernels_are_compiled(engine.BUILDS)
 
 
-def test_numba_names_its_files_as_they_are_looked_for() -> None:
-    from relaycast_trie.kernels import seal  # noqa: PLC0415 - loads the compiler
+@pytest.mark.parametrize("work", [engine.BUILDS, engine.CHANGES, engine.VERIFIES])
+def test_numba_names_its_files_as_they_are_looked_for(work: str) -> None:
+    module, _, name = work.partition(".")
+    kernel: Any = getattr(importlib.import_module(f"relaycast_trie.kernels.{module}"), name)
+    assert Path(f"{kernel._cache._impl.filename_base}.nbi").match(engine.file_of(work))
 
-    settle: Any = seal.settle
-    cache = settle._cache._impl
-    assert Path(f"{cache.filename_base}.nbi").match(engine.COMPILED_LATE)
+
+def answers(*statements: str, **environment: str) -> list[str]:
+    """Return what a new process prints."""
+    return run("-c", "\n".join(statements), **environment).split()
+
+
+def test_kernels_are_loaded_once_they_are_called_and_not_when_they_are_imported() -> None:
+    assert answers(
+        "from relaycast_trie import ArrayTrie, StorageProof, array_forest, array_proofs",
+        "from relaycast_trie.engine import BUILDS, CHANGES, VERIFIES, kernels_are_loaded as loaded",
+        "print(loaded(BUILDS), loaded(CHANGES), loaded(VERIFIES))",
+        "trie = ArrayTrie.from_pairs({bytes([i]): b'value' for i in range(3)})",
+        "print(loaded(BUILDS), loaded(CHANGES), loaded(VERIFIES))",
+        "trie.remove([b'\\0']); array_proofs.verify_many([trie.root], [StorageProof()], [[]])",
+        "print(loaded(BUILDS), loaded(CHANGES), loaded(VERIFIES))",
+    ) == ["False", "False", "False", "True", "False", "False", "True", "True", "True"]
+
+
+def test_a_small_trie_waits_for_no_kernel_that_is_imported_and_neither_loaded_nor_kept(tmp_path: Path) -> None:
+    assert answers(
+        "import sys",
+        "from relaycast_trie import ArrayTrie, trie_root",
+        "from relaycast_trie.engine import ARRAY_FROM, takes_array",
+        "print(takes_array('auto', ARRAY_FROM))",
+        NUMBA_CACHE_DIR=str(tmp_path),
+    ) == ["False"]
+
+
+@pytest.mark.parametrize("imported", ["os", "relaycast_trie.array_trie"])
+def test_kernels_that_are_not_compiled_are_taken_when_they_are_asked_for_alone(imported: str) -> None:
+    assert answers(
+        f"import {imported}",
+        "from relaycast_trie.engine import takes_array",
+        "from relaycast_pallets.engine_choice import EngineChoice",
+        "choice = EngineChoice('auto')",
+        "choice.note(1_000_000_000, 1_000_000_000, in_arrays=False)",
+        "print(takes_array('auto', 1 << 60), choice.loads_in_arrays(1 << 60))",
+        "print(choice.is_restless(in_arrays=False), choice.moves(1))",
+        "print(takes_array('array', 1), EngineChoice('array').loads_in_arrays(1))",
+        NUMBA_DISABLE_JIT="1",
+    ) == ["False", "False", "False", "False", "True", "True"]

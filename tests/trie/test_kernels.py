@@ -1,9 +1,7 @@
 """Each kernel computes what its slow twin computes; and kernels run checked, uncompiled, uncached and forked."""
 
 import multiprocessing
-import os
-import subprocess
-import sys
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernel_process import ROOT, run
 from naive import ascending_unique, branches, by_height, nibbles, packed, shared_nibbles
 from relaycast_trie import ArrayTrie, CodecError, HashedValue, Leaf, decode_node, node
 from relaycast_trie.arena import Arena
 from relaycast_trie.columns import ascending, column_of_list, joined, strings_of, take
+from relaycast_trie.kept_code import all_kernels
 from relaycast_trie.kernels import decode, encode, memory, tables
 from relaycast_trie.kernels.build import order_by_height
 from relaycast_trie.node_codec import encode_node
 from relaycast_trie.scale import encode_compact
 from strategies import keys, nodes
-
-ROOM = Path(__file__).parents[2] / "trie"
 
 
 def column(*strings: bytes) -> tables.Column:
@@ -144,72 +142,47 @@ def test_plans_say_what_the_codec_says(encoded: bytes, behind: bytes, data: st.D
             assert (None if length < 0 else whole[at : at + length].tobytes()) == child
 
 
-EXERCISE = """
-import random
-from relaycast_trie import ArrayTrie, StorageProof, StateVersion, trie_root, warm_up
-from relaycast_trie.array_proofs import verify_many
-warm_up()
-draw = random.Random(3)
-def key():
-    return bytes(draw.choice([0, 1, 16, 17, 240, 255]) for _ in range(draw.choice([0, 1, 1, 2, 2, 3, 4, 9, 20])))
-def value():
-    return bytes([draw.randrange(4)]) * draw.choice([0, 1, 5, 28, 29, 30, 31, 32, 33, 34, 64, 100, 300])
-for version in list(StateVersion) * 10:
-    held, trie = {}, ArrayTrie(state_version=version, window=2)
-    for _ in range(4):
-        put = {key(): value() for _ in range(draw.randrange(1, 12))}
-        trie.update(list(put), list(put.values()))
-        held.update(put)
-        gone = [key() for _ in range(5)] + sorted(held)[:2]
-        trie.remove(gone)
-        held = {k: v for k, v in held.items() if k not in gone}
-        assert trie.commit() == trie_root(held, state_version=version, engine="plain")
-        wanted = [key() for _ in range(5)] + sorted(held)[:5]
-        nodes = sorted(trie.prove(wanted).nodes)
-        for at in range(len(nodes)):
-            cut = nodes[at][: draw.randrange(len(nodes[at]) + 1)]
-            verify_many([trie.root], [StorageProof([*nodes[:at], cut, *nodes[at + 1 :]])], [wanted])
-        result, = verify_many([trie.root], [StorageProof(nodes)], [wanted], strict=True)
-        assert dict(result.values) == {k: held.get(k) for k in wanted}
-print("done")
-"""
+def kernel_names() -> set[str]:
+    return {f"{it.py_func.__module__.rpartition('.')[2]}.{it.py_func.__name__}" for it in all_kernels()}
 
 
-def run(script: str, **environment: str) -> str:
-    known = {name: os.environ[name] for name in ("PATH", "HOME", "NUMBA_CACHE_DIR") if name in os.environ}
-    result = subprocess.run(
-        [sys.executable, "-W", "error", "-c", script],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**known, "PYTHONPATH": str(ROOM), **environment},
-    )
-    assert result.returncode == 0, result.stderr
-    return result.stdout + result.stderr
+EXERCISE = str(ROOT / "tests" / "kernel_exercise.py")
+
+COMPILED_ALONE = {"blake2b.compress", "blake2b._hash_short", "memory.copy128", "memory.copy_padded", "memory.store64"}
+"""Kernels below ``hash_messages``, in whose place ``hashlib`` stands where nothing is compiled."""
 
 
-def test_kernels_work_uncompiled() -> None:
-    assert "done" in run(EXERCISE, NUMBA_DISABLE_JIT="1")
+def test_kernels_work_uncompiled_and_none_is_left_out() -> None:
+    """A kernel that fails here is new, or not called any more: ``kernel_exercise`` is to call every one."""
+    called = set(run(EXERCISE, "3", NUMBA_DISABLE_JIT="1").split())
+    assert kernel_names() - called == COMPILED_ALONE
 
 
 @pytest.mark.slow
-def test_kernels_work_with_every_index_checked(tmp_path: Path) -> None:
-    assert "done" in run(EXERCISE, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path))
+def test_kernels_work_with_every_index_checked_and_none_is_left_out(tmp_path: Path) -> None:
+    """Nothing was compiled before, so what is compiled was called."""
+    called = set(run(EXERCISE, "200", NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path)).split())
+    assert not kernel_names() - called
 
 
 def test_the_plain_engine_does_not_load_the_compiler() -> None:
     script = "import sys, relaycast_trie as t; t.trie_root({b'a': b'b'}); print('numba' in sys.modules)"
-    assert run(script).strip() == "False"
+    assert run("-c", script).strip() == "False"
 
 
-def test_a_cache_folder_that_cannot_be_made_costs_a_compilation_only(tmp_path: Path) -> None:
-    blocked = tmp_path / "file"
-    blocked.write_bytes(b"")
+def test_where_no_cache_folder_can_be_made_every_process_compiles(tmp_path: Path) -> None:
+    """Neither the folder that is named, nor one beside the sources, nor the user's."""
+    package, blocked = tmp_path / "relaycast_trie", tmp_path / "file"
+    shutil.copytree(ROOT / "trie" / "relaycast_trie", package, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in (blocked, package / "kernels" / "__pycache__"):
+        file.write_bytes(b"")
+    below = str(blocked / "below")
     script = "from relaycast_trie.kernels.memory import leading_zeros; print(leading_zeros(1))"
-    out = run(script, NUMBA_CACHE_DIR=str(blocked / "below"), NUMBA_CACHE_LOCATOR_CLASSES="UserProvidedCacheLocator")
-    assert "63" in out
-    assert "relaycast: compiling the array engine for this CPU, once" in out
-    assert "compiled" in out.splitlines()[-1]
+    for _ in range(2):
+        said = run("-c", script, PYTHONPATH=str(tmp_path), NUMBA_CACHE_DIR=below, XDG_CACHE_HOME=below, HOME=below)
+        assert "63" in said
+        assert "relaycast: compiling the array engine for this CPU, once" in said
+        assert "compiled" in said.splitlines()[-1]
 
 
 def _prove(trie: ArrayTrie) -> bytes:

@@ -23,9 +23,10 @@ ARRAY_FROM_UNCOMPILED = 1_000_000
 """The same when they would have to be compiled first, which takes half a minute: plain tries take ten seconds."""
 
 KERNELS = Path(__file__).parent / "kernels"
+PACKAGE = "relaycast_trie.kernels"
 
-COMPILED_LATE = f"seal.settle-*.py{sys.version_info.major}{sys.version_info.minor}*.nbi"
-"""The index of a kernel that contains most others, as numba names its file."""
+BUILDS, CHANGES, VERIFIES = "encode.refer_to_branches", "seal.settle", "verify.verify_proofs"
+"""Kernels that contain most others that such work takes, by module and name."""
 
 
 def check_engine(engine: Engine) -> None:
@@ -34,20 +35,45 @@ def check_engine(engine: Engine) -> None:
         raise ValueError(f"engine is one of {', '.join(ENGINES)}, got {engine!r}")
 
 
-def kernels_are_loaded() -> bool:
-    """Return whether this process has loaded the kernels already."""
-    return "relaycast_trie.array_proofs" in sys.modules
+def kernels_can_be_compiled() -> bool:
+    """Return whether numba compiles at all: with ``NUMBA_DISABLE_JIT`` kernels run in Python, slower than plain tries.
+
+    Numba reads the variable when it is loaded.
+    """
+    loaded = sys.modules.get(f"{PACKAGE}.memory")
+    if loaded is not None:
+        return bool(loaded.JIT)
+    try:
+        return not int(os.environ.get("NUMBA_DISABLE_JIT") or 0)
+    except ValueError:
+        return True
+
+
+def kernels_are_loaded(work: str = CHANGES) -> bool:
+    """Return whether this process has compiled the kernels for some ``work``, or loaded them compiled.
+
+    Their modules may be imported for other reasons.
+    """
+    module, _, name = work.partition(".")
+    kernel = getattr(sys.modules.get(f"{PACKAGE}.{module}"), name, None)
+    return bool(getattr(kernel, "overloads", None))
 
 
 @cache
-def kernels_are_compiled() -> bool:
+def kernels_are_compiled(work: str = CHANGES) -> bool:
     """Return whether compiled kernels lie on disk, newer than what they come from; told without loading the compiler.
 
     A wrong answer costs time, nothing else.
     """
-    kept = [path.stat().st_mtime_ns for folder in _cache_folders() for path in folder.glob(COMPILED_LATE)]
+    files = file_of(work)
+    kept = [path.stat().st_mtime_ns for folder in _cache_folders() for path in folder.glob(files)]
     sources = [path.stat().st_mtime_ns for path in KERNELS.glob("*.py")]
     return bool(kept) and max(kept) >= max(sources, default=0)
+
+
+def file_of(work: str) -> str:
+    """Return how numba names the index of a kernel, as a pattern."""
+    return f"{work}-*.py{sys.version_info.major}{sys.version_info.minor}*.nbi"
 
 
 def _cache_folders() -> Iterator[Path]:
@@ -68,16 +94,14 @@ def warm_up_for(engine: Engine) -> None:
         warm_up()
 
 
-def takes_array(engine: Engine, size: int) -> bool:
+def takes_array(engine: Engine, size: int, *, work: str = BUILDS) -> bool:
     """Return whether ``engine`` means the array engine for so many keys or nodes; ``ValueError`` for no engine."""
     check_engine(engine)
-    return engine == "array" or (engine == "auto" and size >= _least())
-
-
-def _least() -> int:
-    if kernels_are_loaded():
-        return ARRAY_FROM_ONCE_LOADED
-    return ARRAY_FROM if kernels_are_compiled() else ARRAY_FROM_UNCOMPILED
+    if engine != "auto" or not kernels_can_be_compiled():
+        return engine == "array"
+    if kernels_are_loaded(work):
+        return size >= ARRAY_FROM_ONCE_LOADED
+    return size >= (ARRAY_FROM if kernels_are_compiled(work) else ARRAY_FROM_UNCOMPILED)
 
 
 def trie_root(pairs: Pairs, *, state_version: StateVersion = StateVersion.V1, engine: Engine = "auto") -> bytes:

@@ -34,14 +34,15 @@ class KeptCode:
 
 def kept_code() -> KeptCode:
     """Return what is kept; loads every kernel module, and compiles nothing."""
-    caches = [it._cache for it in _kernels()]
+    caches = [it._cache for it in all_kernels()]
     folders = [Path(cache.cache_path) for cache in caches if getattr(cache, "cache_path", None)]
     folder = folders[0] if folders else None
     kept = sum(bool(_entries(cache)) for cache in caches)
     return KeptCode(len(caches), kept, folder, folder is not None and _is_writable(folder))
 
 
-def _kernels() -> Iterator[Any]:
+def all_kernels() -> Iterator[Any]:
+    """Yield every kernel as numba keeps it; none where nothing is compiled."""
     for info in pkgutil.iter_modules(kernels.__path__):
         module = importlib.import_module(f"{kernels.__name__}.{info.name}")
         for thing in vars(module).values():

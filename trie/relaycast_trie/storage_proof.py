@@ -22,7 +22,7 @@ from typing import Any
 
 from relaycast_trie.cards import nodes_card
 from relaycast_trie.child_info import ChildInfo
-from relaycast_trie.engine import ARRAY_FROM, Engine, takes_array
+from relaycast_trie.engine import ARRAY_FROM, VERIFIES, Engine, takes_array
 from relaycast_trie.exceptions import DuplicateNode, ProofError
 from relaycast_trie.hasher import BLAKE2B_256, Hasher
 from relaycast_trie.memory_db import NodeSource
@@ -163,7 +163,7 @@ class StorageProof:
         """
         proofs = list(proofs)
         in_arrays = any(type(proof) is not StorageProof for proof in proofs)
-        if takes_array(engine, ARRAY_FROM if in_arrays else sum(map(len, proofs))):
+        if takes_array(engine, ARRAY_FROM if in_arrays else sum(map(len, proofs)), work=VERIFIES):
             from relaycast_trie.array_proofs import verify_many  # noqa: PLC0415 - loads the compiler
 
             return verify_many(roots, proofs, keys, strict=strict)
