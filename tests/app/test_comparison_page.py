@@ -41,6 +41,29 @@ def test_the_page_is_well_formed_and_needs_no_script(compared: Compared, tmp_pat
     assert console == []
 
 
+def test_on_paper_charts_are_whole_and_the_ground_is_white(compared: Compared, tmp_path: Path) -> None:
+    """The rules for print, taken for all media, at the width of A4 without margins: 186 mm."""
+    measure = """<script>addEventListener("load", function () {
+      var cut = [].filter.call(document.querySelectorAll("svg, table, .bar"), function (it) {
+        return it.getBoundingClientRect().right > it.parentNode.getBoundingClientRect().right + 1;
+      });
+      document.title = cut.length + " cut, ground " + getComputedStyle(document.body).backgroundColor;
+    });</script>"""
+    text = (
+        render_comparison(compared)
+        .replace("<main>", '<main style="width:703px">')
+        .replace("</body>", f"{measure}</body>")
+    )
+    file = tmp_path / "paper.html"
+    told = []
+    for media in ("@media print", "@media all"):
+        file.write_text(text.replace("@media print", media).replace("script-src 'none'", "script-src 'unsafe-inline'"))
+        told.append(dumped(file, tmp_path)[0].split("<title>")[1].split("<")[0])
+    assert told[0] != "0 cut, ground rgb(255, 255, 255)", "on a screen as narrow as that they scroll"
+    assert told[1] == "0 cut, ground rgb(255, 255, 255)"
+    assert "@media screen and (prefers-color-scheme: dark)" in text, "paper is white where the screen is dark"
+
+
 def test_what_differs_comes_first_in_words(compared: Compared) -> None:
     text = render_comparison(compared)
     ((kind, ours, theirs),) = choice_rows(*(it.policies for it in compared.scenarios))
