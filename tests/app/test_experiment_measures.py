@@ -1,5 +1,8 @@
 """What experiments measure with, against slow twins written from the definition."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -7,7 +10,7 @@ from relaycast.experiments.contest import fairness
 from relaycast.experiments.e02_keys_in_a_budget import largest
 from relaycast.experiments.e09_depth import depths_of
 from relaycast.experiments.e14_encodings import binary_bytes
-from relaycast.experiments.exact_tries import ExactTrie, Keys, hashed_keys
+from relaycast.experiments.exact_tries import ExactTrie, Keys, hashed_keys, prover
 from relaycast.experiments.simulations import crossing, mean, percentile
 from relaycast.predict import entry_bytes
 from relaycast_trie import StateVersion, StorageProof
@@ -30,11 +33,39 @@ def test_a_proof_weighs_what_one_of_whole_entries_weighs(count: int, value_bytes
     keys, size = hashed_keys(count, seed=count), entry_bytes(value_bytes)
     pairs = {key: entry(key, size) for key in listed(keys)}
     db, root = build_database(pairs, state_version=StateVersion.V1)
-    trie = ExactTrie(keys, entry_bytes=size)
+    plain, compiled = (ExactTrie(keys, entry_bytes=size, engine=engine) for engine in ("plain", "array"))
     for read in {1, (count + 1) // 2, count}:
         proof = StorageProof.generate(db, root, listed(keys[:read]))
-        found = trie.proof_size(keys[:read])
+        found = plain.proof_size(keys[:read])
+        assert found == compiled.proof_size(keys[:read])
         assert (found.proof_bytes, found.nodes + found.values) == (proof.proof_bytes, len(proof))
+
+
+@pytest.mark.parametrize("version", StateVersion)
+def test_both_engines_make_the_same_compact_proofs(version: StateVersion) -> None:
+    keys = hashed_keys(60, seed=1)
+    values = np.tile(keys, (1, 2))[:, :40]
+    plain, compiled = (prover(keys, values, state_version=version, engine=engine) for engine in ("plain", "array"))
+    for read in (1, 7, 60):
+        proof, same = plain.prove(keys[:read]), compiled.prove(keys[:read])
+        assert proof == same
+        assert plain.weight(proof) == compiled.weight(same)
+        assert plain.compact(proof) == compiled.compact(same)
+
+
+def test_small_experiments_compile_nothing() -> None:
+    code = (
+        "import sys\n"
+        "import relaycast_trie.engine as engine\n"
+        "engine.kernels_are_compiled = lambda work=None: False\n"
+        "from relaycast.experiments import load\n"
+        "from relaycast.experiments.experiment import Scale\n"
+        "for name in ('E1', 'E14'): load(name).run(Scale(quick=True))\n"
+        "print('numba' in sys.modules)"
+    )
+    environment = {"PYTHONPATH": ":".join(filter(None, sys.path))}
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert ended.stdout == "False\n"
 
 
 @pytest.mark.parametrize("count", COUNTS)

@@ -12,11 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from relaycast.experiments.chart import Axis, Chart
-from relaycast.experiments.exact_tries import Keys, hashed_keys
+from relaycast.experiments.exact_tries import Keys, Prover, hashed_keys, prover
 from relaycast.experiments.experiment import Experiment, Row, Scale
 from relaycast.predict import entry_bytes
-from relaycast_trie import ArrayTrie, StateVersion
-from relaycast_trie.array_compact import encode_compact
+from relaycast_trie import StateVersion
 
 KEYS = (100, 1_000, 10_000, 100_000)
 READS = (1, 10, 100, 1_000)
@@ -56,7 +55,7 @@ def measure(scale: Scale) -> list[Encoded]:
         for value_bytes in VALUE_BYTES:
             size = entry_bytes(value_bytes)
             values = np.tile(keys, (1, -(-size // 32)))[:, :size]
-            tries = [ArrayTrie.from_arrays(keys, values, state_version=version) for version in StateVersion]
+            tries = [prover(keys, values, state_version=version) for version in StateVersion]
             draw = Random(f"{scale.seed} {count}")  # noqa: S311
             for read in [read for read in READS if read <= count]:
                 rows += _encodings(tries, keys, value_bytes, read, draw, scale)
@@ -64,7 +63,7 @@ def measure(scale: Scale) -> list[Encoded]:
 
 
 def _encodings(
-    tries: list[ArrayTrie], keys: Keys, value_bytes: int, read: int, draw: Random, scale: Scale
+    tries: list[Prover], keys: Keys, value_bytes: int, read: int, draw: Random, scale: Scale
 ) -> list[Encoded]:
     trials = scale.pick(TRIALS, {1: 10}).get(read, 2)
     found: dict[str, list[int]] = {name: [] for name in ENCODINGS}
@@ -73,7 +72,7 @@ def _encodings(
         for trie, (plain, compact) in zip(tries, ((OLD, OLD_COMPACT), (PROOF, COMPACT)), strict=True):
             proof = trie.prove(keys[places])
             found[plain].append(proof.proof_bytes)
-            found[compact].append(encode_compact(proof, trie.root).proof_bytes)
+            found[compact].append(trie.compact(proof).proof_bytes)
         found[BINARY].append(binary_bytes(keys, places) + read * entry_bytes(value_bytes))
     whole = fmean(found[PROOF])
     return [

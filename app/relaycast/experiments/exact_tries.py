@@ -2,16 +2,19 @@
 
 Keys are hashed names, as publishers make them. Of a value that stands outside of its node, the trie holds the hash
 whatever its length: tries are therefore built with the shortest such entry, and the lengths of values are added.
+
+Small tries are plain ones, so that nobody waits for kernels to be compiled; large ones are arrays, with the same bytes.
 """
 
 from dataclasses import dataclass
 from random import Random
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from relaycast_trie import ArrayTrie, blake2_256
-from relaycast_trie.array_proofs import ArrayProof
+from relaycast_trie import CompactProof, StateVersion, StorageProof, blake2_256, build_database
+from relaycast_trie.engine import Engine, takes_array
 
 Keys = npt.NDArray[np.uint8]
 """A key of 32 bytes in each row."""
@@ -42,24 +45,84 @@ def hashed_keys(count: int, *, seed: int) -> Keys:
     return np.frombuffer(data, np.uint8).reshape(count, 32)
 
 
+class Prover(Protocol):
+    """A trie that proves its keys."""
+
+    def prove(self, wanted: Keys) -> StorageProof:
+        """Return the proof of keys that are there, each once."""
+
+    def weight(self, proof: StorageProof) -> tuple[int, int]:
+        """Return how many nodes and external values a proof holds, and their bytes."""
+
+    def compact(self, proof: StorageProof) -> CompactProof:
+        """Return a proof of this trie in compact form."""
+
+
+class _PlainProver:
+    def __init__(self, keys: Keys, values: Keys, version: StateVersion) -> None:
+        pairs = dict(zip(_rows(keys), _rows(values), strict=True))
+        self._db, self._root = build_database(pairs, state_version=version)
+
+    def prove(self, wanted: Keys) -> StorageProof:
+        return StorageProof.generate(self._db, self._root, _rows(wanted))
+
+    def weight(self, proof: StorageProof) -> tuple[int, int]:
+        return len(proof), proof.proof_bytes
+
+    def compact(self, proof: StorageProof) -> CompactProof:
+        return CompactProof.encode(proof, self._root)
+
+
+class _CompiledProver:
+    def __init__(self, keys: Keys, values: Keys, version: StateVersion) -> None:
+        from relaycast_trie import ArrayTrie  # noqa: PLC0415 - loads the compiler
+
+        self._trie = ArrayTrie.from_arrays(keys, values, state_version=version)
+
+    def prove(self, wanted: Keys) -> StorageProof:
+        return self._trie.prove(wanted)
+
+    def weight(self, proof: StorageProof) -> tuple[int, int]:
+        from relaycast_trie.array_proofs import ArrayProof  # noqa: PLC0415
+
+        assert isinstance(proof, ArrayProof)
+        _, offsets = proof.arrays
+        return len(offsets) - 1, int(offsets[-1] - offsets[0])
+
+    def compact(self, proof: StorageProof) -> CompactProof:
+        from relaycast_trie.array_compact import encode_compact  # noqa: PLC0415
+
+        return encode_compact(proof, self._trie.root)
+
+
+def prover(
+    keys: Keys, values: Keys, *, state_version: StateVersion = StateVersion.V1, engine: Engine = "auto"
+) -> Prover:
+    """Return the trie of ``keys`` with ``values``, a row each, by the engine that suits so many."""
+    made = _CompiledProver if takes_array(engine, len(keys)) else _PlainProver
+    return made(keys, values, state_version)
+
+
+def _rows(matrix: Keys) -> list[bytes]:
+    return [row.tobytes() for row in matrix]
+
+
 class ExactTrie:
     """The child trie of a publisher with ``keys``, each with an entry of ``entry_bytes``."""
 
-    def __init__(self, keys: Keys, *, entry_bytes: int) -> None:
+    def __init__(self, keys: Keys, *, entry_bytes: int, engine: Engine = "auto") -> None:
         self.keys = keys
         self.entry_bytes = entry_bytes
         self.outside = entry_bytes > LONGEST_INSIDE
         held = SHORTEST_OUTSIDE if self.outside else entry_bytes
         values = np.zeros((len(keys), held), np.uint8)
         values[:, : min(32, held)] = keys[:, : min(32, held)]
-        self.trie = ArrayTrie.from_arrays(keys, values)
+        self.trie = prover(keys, values, engine=engine)
 
     def proof_size(self, wanted: Keys) -> ProofSize:
         """Return what proving the ``wanted`` keys, all of them there and each once, takes."""
-        proof = self.trie.prove(wanted)
-        assert isinstance(proof, ArrayProof)
-        _, offsets = proof.arrays
-        nodes, total, values = len(offsets) - 1, int(offsets[-1] - offsets[0]), len(wanted) if self.outside else 0
+        nodes, total = self.trie.weight(self.trie.prove(wanted))
+        values = len(wanted) if self.outside else 0
         return ProofSize(nodes - values, total - values * SHORTEST_OUTSIDE, values, values * self.entry_bytes)
 
     def draw(self, count: int, draw: Random) -> Keys:
