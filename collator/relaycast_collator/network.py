@@ -15,6 +15,7 @@ from relaycast_collator.block_checks import Check, account_checks, agreement_che
 from relaycast_collator.cards import network_card
 from relaycast_collator.collator import Collation, Collator, Pace, Tamper
 from relaycast_collator.deliveries import Deliveries, Place
+from relaycast_collator.garbage import uncollected
 from relaycast_collator.inbound import InboundQueue, Messages
 from relaycast_collator.outbox import SentMessage
 from relaycast_collator.parachain import Parachain, ParachainBlock, Update
@@ -183,6 +184,7 @@ class Network:
         """Let a parachain that keeps values want these keys no more; those that it did not want are passed over."""
         self._known(para_id).unsubscribe(ParaId(publisher), keys)
 
+    @uncollected()
     def step(self) -> list[BlockRecord]:
         """Let one tick pass and return the records of its subscriber blocks, and of those that panicked."""
         self.tick += 1
@@ -258,12 +260,12 @@ class Network:
                 self._take_messages(parachain)
                 return
             repeated = self._deliveries.repeated(para_id, block.outcome.result, block.updates)
-            record = self._record(para_id, parent, collation, block, None, message_bytes=message_bytes)
-            self._note(para_id, account_checks(record, honest=collator.tamper is None))
+            if subscribes:
+                record = self._record(para_id, parent, collation, block, None, message_bytes=message_bytes)
+                self._note(para_id, account_checks(record, honest=collator.tamper is None))
+                yield record
             self._check_block(collator, parent, collation, block, repeated)
             self._take_messages(parachain)
-            if subscribes:
-                yield record
 
     def _note_deliveries(self, para_id: ParaId, parent: RelayBlock, block: ParachainBlock) -> None:
         """Note of a block what the records and the checks of later ones follow from."""

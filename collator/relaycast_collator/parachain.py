@@ -17,7 +17,7 @@ from relaycast_pallets.relay_budget import BudgetPolicy
 from relaycast_pallets.state import State
 from relaycast_pallets.subscriber import Subscriber, SubscriberConfig
 from relaycast_pallets.subscription import SubscribedKey, SubscriptionHandler, Subscriptions, TtlState
-from relaycast_trie import StorageProof, witness
+from relaycast_trie import Recorder, StorageProof
 from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId, Weight
 from relaycast_xcm.ump import POLKADOT_LIMITS, UpwardLimits
@@ -147,12 +147,11 @@ class Parachain:
                 outcome = self.parachain_system.set_validation_data(inherent, seed=parent.hash)
         finally:
             reads, storage.reads = storage.reads, None
-        changes = {key: self.state.get(key) for key in sorted(storage.unsealed)}
-        own_proof = witness(self.state.db, self.state.root, reads, changes)
-        self.head = Header(parent.hash, parent.number + 1, self.state.commit())
+        touched = Recorder()
+        self.head = Header(parent.hash, parent.number + 1, self.state.commit(reads=reads, recorder=touched))
         self.kept.settle()
         updates, events = tuple(self.subscriber.delivered.updates), tuple(self.system.events)
-        return ParachainBlock(self.head, inherent, outcome, updates, events, own_proof)
+        return ParachainBlock(self.head, inherent, outcome, updates, events, StorageProof(touched.nodes.values()))
 
     def take_messages(self, *, queued_count: int = 0, queued_bytes: int = 0) -> list[SentMessage]:
         """Take out of the outbox what one block may send, see ``Outbox.take_messages``."""

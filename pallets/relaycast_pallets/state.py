@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Protocol
 
-from relaycast_pallets.state_tries import Name, Tries
+from relaycast_pallets.state_tries import NO_READS, Name, Reads, Tries
 from relaycast_pallets.storage import Journal, Storage
 from relaycast_trie.child_info import CHILD_STORAGE_PREFIX, ChildInfo
 from relaycast_trie.engine import Engine
@@ -18,6 +18,7 @@ from relaycast_trie.exceptions import RelaycastError
 from relaycast_trie.memory_db import MemoryDB
 from relaycast_trie.node_codec import StateVersion
 from relaycast_trie.storage_proof import StorageProof
+from relaycast_trie.trie_db import NodeRecorder
 
 Snapshot = tuple[dict[bytes, bytes], dict[bytes, dict[bytes, bytes]]]
 """Everything a state holds: the top trie, and the child tries that are not empty by their name."""
@@ -149,17 +150,21 @@ class State:
         """How values are written from now on, see ``migrate``."""
         return self._tries.state_version
 
-    def commit(self) -> bytes:
-        """Seal what changed since the last seal and return the new state root; not inside a transaction."""
+    def commit(self, *, reads: Reads = NO_READS, recorder: NodeRecorder | None = None) -> bytes:
+        """Seal what changed since the last seal and return the new state root; not inside a transaction.
+
+        The ``recorder`` learns of every node of the state before that sealing touches, and of those that reading the
+        top trie's keys ``reads`` does: what a block carries of its own state (see ``witness``).
+        """
         if self._journal.frame is not None:
             raise ValueError("a state cannot be sealed inside a transaction")
         changed = {info: storage for info, storage in self._children.items() if storage.unsealed}
         if changed:
-            self._tries.seal({info: storage.take_changes() for info, storage in changed.items()})
+            self._tries.seal({info: storage.take_changes() for info, storage in changed.items()}, recorder=recorder)
         for info, storage in changed.items():
             self._write_child_root(info, storage)
-        if self.top.unsealed:
-            self._tries.seal({None: self.top.take_changes()})
+        if self.top.unsealed or recorder is not None:
+            self._tries.seal({None: self.top.take_changes()}, reads=reads, recorder=recorder)
         self._tries.close(self._contents)
         self._keep(self.root)
         return self.root

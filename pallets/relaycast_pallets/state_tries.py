@@ -6,8 +6,8 @@ proofs and the database are the same. ``Tries`` goes from one to the other when 
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Protocol
 
 from relaycast_pallets.engine_choice import EngineChoice
 from relaycast_pallets.storage import Storage
@@ -18,17 +18,17 @@ from relaycast_trie.memory_db import MemoryDB
 from relaycast_trie.node_codec import StateVersion
 from relaycast_trie.recorder import Recorder
 from relaycast_trie.storage_proof import StorageProof
-from relaycast_trie.trie_db import TrieDB
-from relaycast_trie.trie_db_mut import TrieDBMut
-
-if TYPE_CHECKING:
-    pass
+from relaycast_trie.trie_db import NodeRecorder, TrieDB
+from relaycast_trie.trie_update import update_trie
 
 Name = ChildInfo | None
 """A child trie, or the top trie."""
 
 Changes = Mapping[bytes, bytes | None]
 """New values by key; ``None`` removes."""
+
+Reads = Collection[bytes]
+NO_READS: Reads = ()
 
 Contents = Mapping[Name, Storage]
 """All that tries hold."""
@@ -44,7 +44,11 @@ class _Tries(Protocol):
 
     def root(self, name: Name) -> bytes: ...
 
-    def seal(self, changes: Mapping[Name, Changes]) -> None: ...
+    def seal(
+        self, changes: Mapping[Name, Changes], *, reads: Reads = NO_READS, recorder: NodeRecorder | None = None
+    ) -> None:
+        """Write changes; the ``recorder`` learns what that and reading the top trie's ``reads`` before it takes."""
+        ...
 
     def close(self) -> None:
         """End a block: of the oldest one that can be read, what only it reads is dropped if there are too many."""
@@ -71,34 +75,31 @@ class PlainTries(_Tries):
         self.dropped = deque(dropped)
         self._window = window
         self._open: list[bytes] = []
-        self._tries = {name: TrieDBMut(db, root) for name, root in (roots or {}).items()}
+        self._roots = dict(roots or {})
 
     @property
     def roots(self) -> dict[Name, bytes]:
-        return {name: trie.root for name, trie in self._tries.items()}
+        return dict(self._roots)
 
     def root(self, name: Name) -> bytes:
-        trie = self._tries.get(name)
-        return self.db.null_hash if trie is None else trie.root
+        return self._roots.get(name, self.db.null_hash)
 
-    def seal(self, changes: Mapping[Name, Changes]) -> None:
+    def seal(
+        self, changes: Mapping[Name, Changes], *, reads: Reads = NO_READS, recorder: NodeRecorder | None = None
+    ) -> None:
         for name, changed in changes.items():
-            if name in self._tries:
-                self._change(self._tries[name], changed)
+            if name in self._roots:
+                asked = reads if name is None else NO_READS
+                self._roots[name] = self._change(self._roots[name], changed, asked, recorder)
                 continue
             held = {key: value for key, value in changed.items() if value is not None}
-            root = build_trie(held, self.db.emplace, state_version=self.state_version)
-            self._tries[name] = TrieDBMut(self.db, root)
+            self._roots[name] = build_trie(held, self.db.emplace, state_version=self.state_version)
 
-    def _change(self, trie: TrieDBMut, changed: Changes) -> None:
-        trie.state_version = self.state_version
-        for key, value in changed.items():
-            if value is None:
-                trie.remove(key)
-            else:
-                trie.insert(key, value)
-        trie.commit(prune=False)
-        self._open.extend(node_hash for _, node_hash in trie.journal.removed)
+    def _change(self, root: bytes, changed: Changes, reads: Reads, recorder: NodeRecorder | None) -> bytes:
+        update = update_trie(self.db, root, changed, reads=reads, state_version=self.state_version, recorder=recorder)
+        self.db.emplace_all(update.hashes, update.nodes)
+        self._open += update.dropped
+        return update.root
 
     def close(self) -> None:
         self.dropped.append(b"".join(self._open))
@@ -160,7 +161,14 @@ class ArrayTries(_Tries):
         number = self._numbers.get(name)
         return self.db.null_hash if number is None else self._forest.root(number)
 
-    def seal(self, changes: Mapping[Name, Changes]) -> None:
+    def seal(
+        self, changes: Mapping[Name, Changes], *, reads: Reads = NO_READS, recorder: NodeRecorder | None = None
+    ) -> None:
+        if recorder is not None:
+            self.show()
+            for name, changed in changes.items():
+                asked = reads if name is None else NO_READS
+                update_trie(self.db, self.root(name), changed, reads=asked, recorder=recorder)
         numbered = {self._number(name): changed for name, changed in changes.items()}
         self.db.emplace_all(*self._forest.seal(numbered, told=self.shown))
 
@@ -262,10 +270,15 @@ class Tries:
             self._used = self._in_arrays({})
         self._used.seal(contents)
 
-    def seal(self, changes: Mapping[Name, Changes]) -> None:
-        """Write changes of the open block; no trie twice."""
+    def seal(
+        self, changes: Mapping[Name, Changes], *, reads: Reads = NO_READS, recorder: NodeRecorder | None = None
+    ) -> None:
+        """Write changes of the open block; no trie twice.
+
+        The ``recorder`` learns which nodes that and reading the top trie's keys ``reads`` before it takes.
+        """
         self._choice.note(len(changes), sum(map(len, changes.values())), in_arrays=isinstance(self._used, ArrayTries))
-        self._used.seal(changes)
+        self._used.seal(changes, reads=reads, recorder=recorder)
 
     def close(self, contents: Callable[[], Contents]) -> None:
         """End the block, and change engines if that has come to pay; ``contents`` are what the tries hold now."""

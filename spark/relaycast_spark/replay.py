@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from relaycast_collator import Collation, Collator, Invariants, ParachainBlock
+from relaycast_collator.garbage import uncollected
 from relaycast_spark.checkpoint import closing_digest, thaw
 from relaycast_spark.exceptions import SpineDiverged
-from relaycast_spark.garbage import uncollected
 from relaycast_spark.record_codec import encode_records
 from relaycast_spark.simulated import Advanced, Simulated
 from relaycast_spark.spine import FrugalCollator, StaticReads

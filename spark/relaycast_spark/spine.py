@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from relaycast_collator import Collation, Collator, Header, Invariants, ParachainBlock, RelayBlock, RelayChain
+from relaycast_collator.garbage import uncollected
 from relaycast_pallets.parachain_system import (
     BlockPanicked,
     IncompleteBelowLimit,
@@ -22,7 +23,6 @@ from relaycast_pallets.proof_processing import ProcessingMode, process_proof
 from relaycast_pallets.tracked_proof import TrustedProof
 from relaycast_pallets.well_known_keys import static_relay_keys
 from relaycast_spark.checkpoint import closing_digest, freeze
-from relaycast_spark.garbage import uncollected
 from relaycast_spark.simulated import Simulated
 from relaycast_trie import MemoryDB, StorageProof
 from relaycast_xcm import ParaId, Weight, WeightMeter

@@ -6,12 +6,13 @@ leaves a branch with one child, that child too (Cumulus calls it the storage pro
 
 from collections.abc import Iterable, Mapping
 
+from relaycast_trie.hasher import BLAKE2B_256
 from relaycast_trie.memory_db import MemoryDB, NodeSource
 from relaycast_trie.node import Value
 from relaycast_trie.node_codec import StateVersion
 from relaycast_trie.recorder import Recorder
 from relaycast_trie.storage_proof import StorageProof
-from relaycast_trie.trie_db import TrieDB
+from relaycast_trie.trie_db import NodeRecorder, TrieDB
 from relaycast_trie.trie_db_mut import TrieDBMut
 
 
@@ -33,7 +34,7 @@ def witness(
     held = paths.get_many(changes)
     if all(held[key] is None for key, value in changes.items() if value is None):
         return StorageProof(recorder.nodes.values())
-    changed = TrieDBMut(_Overlay(db, recorder), root, state_version=state_version)
+    changed = TrieDBMut(Overlay(db, recorder), root, state_version=state_version)
     for key, value in changes.items():
         if value is None:
             changed.remove(key)
@@ -51,18 +52,18 @@ class _Paths(TrieDB):
         return b""
 
 
-class _Overlay(MemoryDB):
-    """Records what is read from ``below``. Nothing is ever written: to hash a trie reads no more of it."""
+class Overlay(MemoryDB):
+    """Reads from ``below``, and tells the ``recorder`` what; what is written stays here."""
 
     __slots__ = ("_below", "_recorder")
 
-    def __init__(self, below: NodeSource, recorder: Recorder) -> None:
-        super().__init__()
+    def __init__(self, below: NodeSource, recorder: NodeRecorder | None = None) -> None:
+        super().__init__(hasher=below.hasher if isinstance(below, MemoryDB) else BLAKE2B_256)
         self._below = below
         self._recorder = recorder
 
     def get(self, node_hash: bytes, /) -> bytes | None:
         found = self._below.get(node_hash)
-        if found is not None:
+        if found is not None and self._recorder is not None:
             self._recorder.record(node_hash, found)
         return found
