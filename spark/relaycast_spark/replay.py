@@ -103,7 +103,8 @@ class Replay:
         rows = []
         for record in advanced.records:
             collation, head_hash = self._watched[record.para_id].built[record.number, record.panic is not None]
-            rows.append(row_of(record, collation, head_hash, keep_proofs=self.keep_proofs))
+            wanted = self.simulation.chains.parachains[record.para_id].kept.wanted if self.keep_proofs else None
+            rows.append(row_of(record, collation, head_hash, wanted=wanted))
         return rows
 
     def _changed_child_roots(self) -> list[Row]:

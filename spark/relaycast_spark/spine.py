@@ -10,7 +10,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from relaycast_collator import Collation, Collator, Header, Invariants, ParachainBlock, RelayBlock, RelayChain
+from relaycast_collator import (
+    Collation,
+    Collator,
+    Header,
+    Invariants,
+    Parachain,
+    ParachainBlock,
+    RelayBlock,
+    RelayChain,
+)
 from relaycast_collator.garbage import uncollected
 from relaycast_pallets.parachain_system import (
     BlockPanicked,
@@ -19,6 +28,7 @@ from relaycast_pallets.parachain_system import (
     PersistedValidationData,
     ValidationOutcome,
 )
+from relaycast_pallets.processing_result import ProofProcessingResult
 from relaycast_pallets.proof_processing import ProcessingMode, process_proof
 from relaycast_pallets.tracked_proof import TrustedProof
 from relaycast_pallets.well_known_keys import static_relay_keys
@@ -105,17 +115,23 @@ class SpineCollator(Collator):
         """Take over what the pass found; raises ``BlockPanicked`` where the block would."""
         outcome, parachain = self._outcome, self.parachain
         assert outcome is not None
-        parent, subscriber, result = parachain.head, parachain.subscriber, outcome.result
+        subscriber, result = parachain.subscriber, outcome.result
         parachain.system.events.take()
         if result.cursor is not None and outcome.meter.can_consume(subscriber.config.min_weight):
             raise BlockPanicked(IncompleteBelowLimit(*result.cursor, outcome.meter.remaining()))
-        with parachain.state.transaction():
-            parachain.system.initialize(parent.number + 1, parent_hash=parent.hash)
-            subscriber.apply(result, relay_parent_number=collation.inherent.validation_data.relay_parent_number)
-        parachain.head = Header(parent.hash, parent.number + 1, parachain.state.commit())
-        parachain.kept.settle()
+        take_over(parachain, result, collation.inherent.validation_data.relay_parent_number)
         updates, events = tuple(subscriber.delivered.updates), tuple(parachain.system.events)
         return ParachainBlock(parachain.head, collation.inherent, outcome, updates, events, StorageProof())
+
+
+def take_over(parachain: Parachain, result: ProofProcessingResult, relay_parent_number: int) -> None:
+    """Let a parachain build its next block with what a pass found: its state is as if it had been proven."""
+    parent = parachain.head
+    with parachain.state.transaction():
+        parachain.system.initialize(parent.number + 1, parent_hash=parent.hash)
+        parachain.subscriber.apply(result, relay_parent_number=relay_parent_number)
+    parachain.head = Header(parent.hash, parent.number + 1, parachain.state.commit())
+    parachain.kept.settle()
 
 
 class FrugalCollator(Collator):

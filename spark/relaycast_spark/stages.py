@@ -2,19 +2,21 @@
 
 They compose with ``.transform``: ``replayed.transform(verified).transform(summary)``. ``replayed`` replays segments;
 others read its rows, here or from the Parquet files that a run keeps. ``publications`` and ``child_roots`` need no run:
-publishers' tries follow from what is recorded alone.
+publishers' tries follow from what is recorded alone. Nor does ``subscriber_blocks``: proofs from anywhere will do.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from relaycast_spark import schemas
+from relaycast_spark.exceptions import InputColumns
 from relaycast_spark.publications import MAX_U32, check_columns, decoded
 from relaycast_spark.publisher_replay import replay_publishers
 from relaycast_spark.replay import replay_segments
+from relaycast_spark.subscriber_replay import INHERENTS, SubscriberTerms, replay_subscribers
 from relaycast_trie import Engine, StateVersion
 
 
@@ -102,6 +104,45 @@ def verified(blocks: DataFrame) -> DataFrame:
         "disabled",
         "head_hash",
     )
+
+
+def inherents(blocks: DataFrame, *, collected: bool = False) -> DataFrame:
+    """Return what subscribers' blocks were given, where proofs were kept, or what was ``collected`` for them.
+
+    The columns are those of ``subscriber_replay.INHERENTS``.
+    """
+    rows = blocks.transform(_subscribers).withColumn("proof", F.col("collected" if collected else "pruned"))
+    number = F.col("number") + F.col("panic").isNotNull().cast("int")  # a panic leaves the chain where it was
+    return rows.withColumn("number", number).select(INHERENTS.names)
+
+
+def subscriber_blocks(
+    inherents: DataFrame, terms: SubscriberTerms, *, states: Mapping[int, bytes] | None = None
+) -> DataFrame:
+    """Let every subscriber take over its proofs again: verdict, weight, cursor, callbacks, ``SUBSCRIBER_BLOCKS``.
+
+    Subscribers are worked on side by side, each in a stream and from its own state in ``states``, or from its genesis.
+    Raises ``InputColumns``.
+    """
+    if missing := set(INHERENTS.names) - set(inherents.columns):
+        expected = f"{', '.join(INHERENTS.names)}; there is no {', '.join(sorted(missing))}"
+        raise InputColumns("the inherents", ", ".join(inherents.columns), expected)
+    known = dict(states or {})
+
+    def replay(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return replay_subscribers(batches, terms, states=known)
+
+    columns = [F.col(it.name).cast(it.dataType) for it in schemas.INHERENTS]
+    numbered = inherents.select(columns).withColumn("row", F.monotonically_increasing_id())
+    ordered = numbered.repartition("subscriber").sortWithinPartitions("subscriber", "block", "number", "row")
+    return ordered.drop("row").mapInArrow(replay, schemas.SUBSCRIBER_BLOCKS)
+
+
+def states(subscriber_blocks: DataFrame) -> DataFrame:
+    """Return the newest state of each subscriber that was put away: subscriber, block, number, state."""
+    newest = F.max_by(F.struct("block", "number", "state"), F.struct("block", "number")).alias("newest")
+    kept = subscriber_blocks.where(F.col("state").isNotNull()).groupBy("subscriber").agg(newest)
+    return kept.select("subscriber", "newest.*").orderBy("subscriber")
 
 
 def deliveries(blocks: DataFrame) -> DataFrame:

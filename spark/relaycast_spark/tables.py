@@ -5,6 +5,7 @@ holds the records themselves, from which the run's own files are written. Number
 others.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,13 +18,14 @@ from relaycast_xcm import ParaId
 Row = dict[str, Any]
 
 
-def _list_of(**fields: pa.DataType) -> pa.DataType:
+def list_of(**fields: pa.DataType) -> pa.DataType:
+    """Return the type of a list of rows with these columns."""
     return pa.list_(pa.struct([pa.field(name, kind) for name, kind in fields.items()]))
 
 
 NUMBER, BYTES, TEXT, FLAG = pa.int64(), pa.binary(), pa.string(), pa.bool_()
 
-DELIVERIES = _list_of(
+DELIVERIES = list_of(
     publisher=NUMBER,
     key=BYTES,
     value=BYTES,
@@ -34,12 +36,17 @@ DELIVERIES = _list_of(
     conflated=NUMBER,
 )
 
-READS = _list_of(source=TEXT, nodes=NUMBER, proof_bytes=NUMBER)
+WANTED = list_of(publisher=NUMBER, keys=pa.list_(BYTES))
+"""What a subscriber subscribes to."""
 
-SUBSCRIBERS = _list_of(
+READS = list_of(source=TEXT, nodes=NUMBER, proof_bytes=NUMBER)
+
+SUBSCRIBERS = list_of(
     para_id=NUMBER,
     number=NUMBER,
     relay_parent=NUMBER,
+    relay_root=BYTES,
+    wanted=WANTED,
     collected_bytes=NUMBER,
     collected_hash=BYTES,
     collected=BYTES,
@@ -61,15 +68,15 @@ SUBSCRIBERS = _list_of(
     panic=TEXT,
     head_hash=BYTES,
 )
-"""One block of a subscriber; ``collected`` and ``pruned`` are the proofs as SCALE where they are asked for."""
+"""One block of a subscriber; ``collected`` and ``pruned``, proofs as SCALE, and ``wanted`` are there when asked for."""
 
-PUBLISHERS = _list_of(para_id=NUMBER, sent=NUMBER, published=NUMBER, refused=NUMBER, value_bytes=NUMBER)
+PUBLISHERS = list_of(para_id=NUMBER, sent=NUMBER, published=NUMBER, refused=NUMBER, value_bytes=NUMBER)
 """What the relay block took of each publisher."""
 
-CHILD_ROOTS = _list_of(para_id=NUMBER, child_root=BYTES)
+CHILD_ROOTS = list_of(para_id=NUMBER, child_root=BYTES)
 """Of publishers whose trie changed: its root, or null where nothing is left in it."""
 
-VIOLATIONS = _list_of(invariant=TEXT, tick=NUMBER, para_id=NUMBER, seen=TEXT)
+VIOLATIONS = list_of(invariant=TEXT, tick=NUMBER, para_id=NUMBER, seen=TEXT)
 
 REPLAYED = pa.schema(
     [
@@ -110,13 +117,18 @@ class PublisherCount:
     value_bytes: int
 
 
-def row_of(record: BlockRecord, collation: Collation, head_hash: bytes, *, keep_proofs: bool) -> Row:
-    """Return a subscriber's block as a row, with the proofs themselves where ``keep_proofs``."""
+def row_of(
+    record: BlockRecord, collation: Collation, head_hash: bytes, *, wanted: Mapping[ParaId, Sequence[bytes]] | None
+) -> Row:
+    """Return a subscriber's block as a row; with the proofs themselves where it says what was ``wanted``."""
+    keep_proofs = wanted is not None
     collected, pruned = collation.collected.encode(), StorageProof(collation.inherent.relay_chain_state).encode()
     return {
         "para_id": int(record.para_id),
         "number": record.number,
         "relay_parent": record.relay_parent,
+        "relay_root": collation.inherent.validation_data.relay_parent_storage_root,
+        "wanted": None if wanted is None else _wanted_rows(wanted),
         "collected_bytes": record.collected_bytes,
         "collected_hash": blake2_256(collected),
         "collected": collected if keep_proofs else None,
@@ -156,6 +168,10 @@ def violation_row(violation: Violation) -> Row:
 def violation_of(row: Row) -> Violation:
     """Return the violation that ``violation_row`` made a row of."""
     return Violation(row["invariant"], row["tick"], ParaId(row["para_id"]), row["seen"])
+
+
+def _wanted_rows(wanted: Mapping[ParaId, Sequence[bytes]]) -> list[Row]:
+    return [{"publisher": int(publisher), "keys": [bytes(key) for key in keys]} for publisher, keys in wanted.items()]
 
 
 def _delivery_row(delivery: Delivery) -> Row:

@@ -1,0 +1,231 @@
+"""The worker's half of subscribers in bulk: the proofs that blocks were given in, what each block made of them out.
+
+What a subscriber keeps, roots, cached nodes and a cursor, follows from its own blocks alone: rows of one subscriber
+come together, in their order, and no other chain is needed. A state that is put away between two blocks goes on
+elsewhere, so that a long history can be cut. No Spark.
+
+Law: it is the parachain itself that takes the proofs over. A block that panics is named and changes nothing.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from relaycast_collator import Parachain, ParachainBlock
+from relaycast_collator.garbage import uncollected
+from relaycast_pallets import (
+    BlockPanicked,
+    ParachainInherentData,
+    PersistedValidationData,
+    Policies,
+    SubscribedKey,
+    SubscriberConfig,
+)
+from relaycast_pallets.parachain_system import MAX_POV_BYTES
+from relaycast_pallets.proof_processing import ProcessingMode, process_proof
+from relaycast_pallets.relay_budget import Abridged, BudgetPolicy, PovUsage
+from relaycast_pallets.subscriber import PublisherDisabled
+from relaycast_pallets.tracked_proof import TrustedProof
+from relaycast_spark.checkpoint import freeze_plainly, thaw_plainly
+from relaycast_spark.exceptions import CheckpointRefused
+from relaycast_spark.spine import take_over
+from relaycast_spark.tables import BYTES, FLAG, NUMBER, TEXT, WANTED, Row, list_of
+from relaycast_trie import StorageProof
+from relaycast_trie.exceptions import RelaycastError
+from relaycast_xcm import ParaId, Weight, WeightMeter
+
+INHERENTS = pa.schema(
+    [
+        ("subscriber", NUMBER),
+        ("block", NUMBER),
+        ("number", NUMBER),
+        ("relay_parent", NUMBER),
+        ("relay_root", BYTES),
+        ("proof", BYTES),
+        ("budget_bytes", NUMBER),
+        ("wanted", WANTED),
+    ]
+)
+"""What a subscriber's block was given: ``proof`` as SCALE, against ``relay_root``, the state root of ``relay_parent``.
+
+``block`` orders the rows, and those of one block their ``number``, the block's on its own chain: what a gap leaves out
+subscribed to nothing; null is the next. ``budget_bytes`` are what messages left for pub-sub; where null, the budget
+policy says. ``wanted`` is what it subscribes to from this block on; where null, what it did before.
+"""
+
+UPDATES = list_of(publisher=NUMBER, key=BYTES, value=BYTES, ttl=NUMBER, when_inserted=NUMBER)
+
+SUBSCRIBER_BLOCKS = pa.schema(
+    [
+        ("subscriber", NUMBER),
+        ("block", NUMBER),
+        ("number", NUMBER),
+        ("verdict", TEXT),
+        ("complete", FLAG),
+        ("cursor_publisher", NUMBER),
+        ("cursor_key", BYTES),
+        ("given_bytes", NUMBER),
+        ("proof_bytes", NUMBER),
+        ("budget_bytes", NUMBER),
+        ("ref_time", NUMBER),
+        ("proof_size", NUMBER),
+        ("updates", UPDATES),
+        ("disabled", pa.list_(NUMBER)),
+        ("head_hash", BYTES),
+        ("state", BYTES),
+    ]
+)
+"""What a block made of it; ``verdict`` is ``valid``, or why it panicked, and then what the pass found is null.
+
+``given_bytes`` are those of the proof as it came, ``proof_bytes`` of what of it was handed over. ``number`` is that of
+the block; of one that panicked it is that of the block before. ``state`` is that after the block, where it is put away.
+"""
+
+VALID = "valid"
+
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriberTerms:
+    """What subscribers are: the same for all of them.
+
+    With ``prune`` proofs are as collected, and each is pruned by the collator's pass before the block is given it.
+    After every ``state_every``-th block of a subscriber its state is put away; with 0 none is.
+    """
+
+    config: SubscriberConfig = field(default_factory=SubscriberConfig)
+    policies: Policies = field(default_factory=Policies)
+    budget: BudgetPolicy | None = None
+    max_pov_bytes: int = MAX_POV_BYTES
+    prune: bool = False
+    state_every: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """So many bytes for pub-sub, whatever else a block is given."""
+
+    pubsub_bytes: int
+
+    def share_out(self, usage: PovUsage) -> Abridged:  # noqa: ARG002 - it was shared out before
+        """Return what was granted."""
+        return Abridged(0, 0, self.pubsub_bytes)
+
+
+def replay_subscribers(
+    batches: Batches, terms: SubscriberTerms, *, states: Mapping[int, bytes] | None = None
+) -> Batches:
+    """Let subscribers build their blocks on the proofs in ``INHERENTS``, rows of one together and in order.
+
+    ``states`` are where subscribers go on from, by id; others begin at their genesis. Raises ``CheckpointRefused``.
+    """
+    known = states or {}
+    chain: _Chain | None = None
+    for batch in batches:
+        rows = []
+        with uncollected():
+            for row in batch.to_pylist():
+                if chain is None or chain.para_id != row["subscriber"]:
+                    chain = _Chain(ParaId(row["subscriber"]), terms, known.get(row["subscriber"]))
+                rows.append(chain.block(row))
+        yield pa.RecordBatch.from_pylist(rows, SUBSCRIBER_BLOCKS)
+
+
+class _Chain:
+    """One subscriber as far as it has come."""
+
+    def __init__(self, para_id: ParaId, terms: SubscriberTerms, state: bytes | None) -> None:
+        self.para_id, self.terms, self.blocks = para_id, terms, 0
+        if state is None:
+            budget, config, policies = terms.budget, terms.config, terms.policies
+            self.parachain = Parachain(para_id, config=config, policies=policies, budget=budget)
+        else:
+            self.parachain = _thawed(state, para_id)
+        self._budget = self.parachain.parachain_system.budget
+
+    def block(self, row: Row) -> Row:
+        """Build the block that ``row`` gives a proof for, and return what came of it."""
+        self._prepare(row)
+        self._pass_idle_blocks(row)
+        result: Row = {"subscriber": int(self.para_id), "block": row["block"], "given_bytes": 0, "updates": []}
+        try:
+            proof = StorageProof.decode(row["proof"])
+            result["given_bytes"] = proof.proof_bytes
+            inherent = self._inherent(row, proof)
+            block = self.parachain.build_block(inherent)
+        except BlockPanicked as panic:
+            result["verdict"] = str(panic)
+        except RelaycastError as error:
+            result["verdict"] = f"{type(error).__name__}: {error}"
+        else:
+            result |= _outcome_of(block) | {"proof_bytes": inherent.proof_bytes}
+        self.blocks += 1
+        head = self.parachain.head
+        result |= {"number": head.number, "head_hash": head.hash, "state": self._put_away()}
+        return result
+
+    def _prepare(self, row: Row) -> None:
+        """Let the chain want what the row says, within the budget that it names."""
+        if row["wanted"] is not None:
+            self.parachain.kept.wanted = {
+                ParaId(it["publisher"]): [SubscribedKey(key) for key in it["keys"]] for it in row["wanted"]
+            }
+        granted = row["budget_bytes"]
+        self.parachain.parachain_system.budget = self._budget if granted is None else Granted(granted)
+
+    def _pass_idle_blocks(self, row: Row) -> None:
+        """Build the blocks before this one in which the chain wanted nothing: no proof leaves a trace in them."""
+        parachain, wanted = self.parachain, self.parachain.kept.wanted
+        parachain.kept.wanted = {}
+        for _ in range(parachain.head.number + 1, row["number"] or 0):
+            empty, meter = TrustedProof({}, row["relay_root"]), WeightMeter(Weight.ZERO)
+            result = process_proof(
+                ProcessingMode.PRUNE, empty, empty.relay_root, meter, parachain.subscriber, seed=parachain.head.hash
+            )
+            take_over(parachain, result, row["relay_parent"])
+        parachain.kept.wanted = wanted
+
+    def _inherent(self, row: Row, proof: StorageProof) -> ParachainInherentData:
+        head, system = self.parachain.head, self.parachain.parachain_system
+        data = PersistedValidationData(head.encode(), row["relay_parent"], row["relay_root"], self.terms.max_pov_bytes)
+        if self.terms.prune:
+            proof, _ = system.prune(ParachainInherentData(data, tuple(proof)), seed=head.hash)
+        return ParachainInherentData(data, tuple(proof))
+
+    def _put_away(self) -> bytes | None:
+        every = self.terms.state_every
+        if not every or self.blocks % every:
+            return None
+        self.parachain.parachain_system.budget = self._budget
+        return freeze_plainly(self.parachain)
+
+
+def _thawed(state: bytes, para_id: ParaId) -> Parachain:
+    parachain = thaw_plainly(state)
+    if not isinstance(parachain, Parachain) or parachain.para_id != para_id:
+        raise CheckpointRefused(f"it holds {parachain!r:.80}, not parachain {para_id}")
+    return parachain
+
+
+def _outcome_of(block: ParachainBlock) -> dict[str, Any]:
+    """Return what a block that was built made of its proof."""
+    outcome = block.outcome
+    result, cursor = outcome.result, outcome.result.cursor
+    return {
+        "verdict": VALID,
+        "complete": result.is_complete,
+        "cursor_publisher": None if cursor is None else int(cursor[0]),
+        "cursor_key": None if cursor is None else bytes(cursor[1]),
+        "budget_bytes": outcome.abridged.pubsub_bytes,
+        "ref_time": result.consumed.ref_time,
+        "proof_size": result.consumed.proof_size,
+        "updates": [
+            {"publisher": int(publisher), "key": bytes(key), "value": entry.value, "ttl": entry.ttl}
+            | {"when_inserted": entry.when_inserted}
+            for publisher, key, entry in block.updates
+        ],
+        "disabled": [int(event.publisher) for event in block.events if isinstance(event, PublisherDisabled)],
+    }
