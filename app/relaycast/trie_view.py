@@ -137,10 +137,8 @@ class TrieView:
 
 def picture_view(trie: PicturedTrie, *, title: str, names: dict[bytes, str], room: Room, note: str = "") -> TrieView:
     """Return the view of a pictured trie; changed keys come first."""
-    trails = [
-        Trail(to_nibbles(key), f"0x{key.hex()}", names.get(key, ""), key in trie.changed or trie.publisher is None)
-        for key in trie.keys
-    ]
+    changed = set(trie.changed if trie.publisher is not None else trie.keys)
+    trails = [Trail(to_nibbles(key), f"0x{key.hex()}", names.get(key, ""), key in changed) for key in trie.keys]
     wanted = SubscribedPaths(tuple(trie.keys), tuple(trail.path for trail in trails))  # type: ignore[arg-type]
     trails.sort(key=lambda trail: not trail.is_changed)
 

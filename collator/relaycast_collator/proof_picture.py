@@ -58,8 +58,8 @@ class PicturedTrie:
     """What was asked for, in order; in a child trie all subscribed keys."""
 
     nodes: tuple[PicturedNode, ...]
-    changed: frozenset[bytes] = frozenset()
-    """Keys whose entries the pass handed on."""
+    changed: tuple[bytes, ...] = ()
+    """Keys whose entries the pass handed on, in the order of the pass."""
 
     reason: str = ""
     """How the pass left the publisher."""
@@ -107,7 +107,7 @@ def picture_tries(
         if root is None:
             continue
         keys = tuple(map(bytes, view.subscribed.keys))
-        changed = frozenset() if change is None else frozenset(bytes(key) for key, _ in change.changed)
+        changed = () if change is None else tuple(bytes(key) for key, _ in change.changed)
         found = tuple(_pictured(keys, root, nodes, causes, seen))
         tries.append(PicturedTrie(para_id, root, keys, found, changed, endings[para_id].value))
     return tuple(tries)

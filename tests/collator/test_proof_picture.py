@@ -77,7 +77,7 @@ def test_nodes_stand_on_the_paths_that_were_asked_for_and_parents_come_first() -
     child = picture.tries[1]
     assert child.publisher == 1_000
     assert child.keys == tuple(sorted(map(bytes, map(SubscribedKey, KEYS[:12]))))
-    assert child.changed == set(child.keys)
+    assert child.changed == child.keys
     assert child.reason == "finished"
 
 
