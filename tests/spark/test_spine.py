@@ -28,7 +28,8 @@ def test_segments_replayed_apart_equal_one_run(scenario: Scenario, length: int) 
 def test_rows_do_not_depend_on_what_the_process_has_decoded_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """Equal hashes may be one object or several: that must not show."""
     remembering = replayed_at_once(MARKET)
-    monkeypatch.setattr(node_codec, "_decode_cached", node_codec.decode_node)
+    monkeypatch.setattr(node_codec, "CACHED_NODE_BYTES", 0)
+    node_codec.KNOWN_NODES.clear()
     assert replayed_at_once(MARKET) == remembering
 
 

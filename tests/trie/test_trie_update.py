@@ -16,7 +16,9 @@ from relaycast_trie import (
     RootMismatch,
     StateVersion,
     StorageProof,
+    TrieDB,
     TrieDBMut,
+    decode_node,
     encode_node,
     witness,
 )
@@ -63,6 +65,8 @@ def agrees_with_one_by_one(
     came, went = trie.journal.inserted, trie.journal.removed
     assert Counter(zip(update.hashes, update.nodes, strict=True)) == Counter((it, data) for _, it, data in came)
     assert Counter(update.dropped) == Counter(it for _, it in went)
+    for _, reference, node in TrieDB(trie.db, trie.root).nodes():
+        assert node == decode_node(trie.db.get(reference) or reference), "remembered as it decodes"
 
 
 @given(pairs, changes, reads, state_versions, state_versions)

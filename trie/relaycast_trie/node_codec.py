@@ -12,7 +12,6 @@ length and bytes). Bytes after the node are ignored, as sp-trie ignores them.
 """
 
 from enum import IntEnum
-from functools import lru_cache
 
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.hasher import HASH_LENGTH, blake2_256
@@ -35,9 +34,9 @@ HASH_CHILD = HASH_LENGTH << 2
 _HASH_CHILD = bytes([HASH_CHILD])
 """The compact length before a child that is named by its hash, as most are."""
 
-CACHED_NODES = 1 << 14
+CACHED_NODES = 1 << 13
 CACHED_NODE_BYTES = 1 << 10
-"""Decoded nodes that ``decode_known_node`` keeps, and how long their bytes may be."""
+"""Decoded nodes of each generation that ``decode_known_node`` keeps, and how long their bytes may be."""
 
 MAX_PARTIAL_NIBBLES = 0xFFFF
 """Longer partial keys cannot be written (sp-trie ``NIBBLE_SIZE_BOUND``)."""
@@ -117,12 +116,49 @@ def decode_node(data: bytes) -> Node:
     return _branch(data, offset, partial, kind)
 
 
-_decode_cached = lru_cache(maxsize=CACHED_NODES)(decode_node)
+class KnownNodes:
+    """Decoded nodes by their bytes, in two generations.
+
+    When the new one is full it becomes the old one, whose nodes are forgotten but for those asked for meanwhile.
+    """
+
+    __slots__ = ("_new", "_old")
+
+    def __init__(self) -> None:
+        self._new: dict[bytes, Node] = {}
+        self._old: dict[bytes, Node] = {}
+
+    def decode(self, data: bytes) -> Node:
+        """Return what ``decode_node`` returns; nodes that come again and again are decoded once."""
+        node = self._new.get(data)
+        if node is None:
+            node = self._old.get(data)
+            if node is None:
+                node = decode_node(data)
+            self.remember(data, node)
+        return node
+
+    def remember(self, data: bytes, node: Node) -> None:
+        """Keep ``node``, which ``data`` decodes to."""
+        if len(data) > CACHED_NODE_BYTES:
+            return
+        if len(self._new) >= CACHED_NODES:
+            self._new, self._old = {}, self._new
+        self._new[data] = node
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._new, self._old = {}, {}
+
+    def __len__(self) -> int:
+        return len(self._new) + len(self._old)
+
+    def __repr__(self) -> str:
+        return f"<KnownNodes {len(self)} nodes>"
 
 
-def decode_known_node(data: bytes) -> Node:
-    """Return what ``decode_node`` returns; nodes that come again and again are decoded once."""
-    return _decode_cached(data) if len(data) <= CACHED_NODE_BYTES else decode_node(data)
+KNOWN_NODES = KnownNodes()
+decode_known_node = KNOWN_NODES.decode
 
 
 def _header(kind: int, mask: int, count: int) -> bytes:

@@ -6,6 +6,7 @@ sense an ``InvalidNode``: a wrong value is never returned, as long as the databa
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Protocol
 
 from relaycast_trie.cards import trie_card
@@ -15,6 +16,9 @@ from relaycast_trie.memory_db import NodeSource
 from relaycast_trie.nibbles import all_to_nibbles, from_nibbles, to_nibbles, under
 from relaycast_trie.node import Branch, Empty, HashedValue, Leaf, Node, Value
 from relaycast_trie.node_codec import EMPTY_NODE, decode_known_node
+
+FEW_KEYS = 64
+"""Keys whose order and paths are worked out once, as the same few are asked for again and again."""
 
 
 class NodeRecorder(Protocol):
@@ -44,30 +48,35 @@ class TrieDB:
         Raises ``RootMismatch`` when the database lacks the root, ``MissingNode`` and ``InvalidNode`` further down.
         """
         path = to_nibbles(key)
-        value = self._find(path)
+        value = self._find(path, self.root, 0)
         return None if value is None else self.fetch_value(value, path)
 
     def lookup(self, path: bytes) -> Value | None:
         """Return what the node at the end of ``path`` (nibbles) holds, an external value as its hash."""
-        return self._find(path)
+        return self._find(path, self.root, 0)
 
     def get_many(self, keys: Iterable[bytes]) -> dict[bytes, bytes | None]:
         """Return the values of ``keys`` in their order; what ``get`` reads for them is read once.
 
         Raises what ``get`` raises.
         """
-        given = list(keys)
-        wanted = sorted(set(given))
-        paths = all_to_nibbles(wanted)
+        given = tuple(keys)
+        wanted, paths = _sorted_paths_of_few(given) if len(given) <= FEW_KEYS else _sorted_paths(given)
         values: dict[bytes, bytes | None] = dict.fromkeys(given)
         work: list[tuple[bytes, int, int, int]] = [(self.root, 0, 0, len(paths))] if paths else []
         while work:
             reference, depth, low, high = work.pop()
-            node = self.load(reference, paths[low][:depth])
+            path = paths[low]
+            if high - low == 1:
+                value = self._find(path, reference, depth)
+                if value is not None:
+                    values[wanted[low]] = self.fetch_value(value, path)
+                continue
+            node = self.load(reference, path[:depth])
             if isinstance(node, Empty):
                 continue
             if node.partial:
-                low, high = under(paths, paths[low][:depth] + node.partial, low, high)
+                low, high = under(paths, path[:depth] + node.partial, low, high)
                 depth += len(node.partial)
             if low < high and len(paths[low]) == depth:
                 if node.value is not None:
@@ -79,13 +88,13 @@ class TrieDB:
 
     def get_hash(self, key: bytes) -> bytes | None:
         """Return the hash of the value of ``key``, without reading a value that is stored outside of its node."""
-        value = self._find(to_nibbles(key))
+        value = self._find(to_nibbles(key), self.root, 0)
         if value is None:
             return None
         return value.hash if isinstance(value, HashedValue) else self.hasher.digest(value)
 
     def __contains__(self, key: bytes) -> bool:
-        return self._find(to_nibbles(key)) is not None
+        return self._find(to_nibbles(key), self.root, 0) is not None
 
     def __getitem__(self, key: bytes) -> bytes:
         value = self.get(key)
@@ -178,29 +187,36 @@ class TrieDB:
             return EMPTY_NODE
         raise MissingNode(node_hash, path) if path else RootMismatch(self.root)
 
-    def _find(self, path: bytes) -> Value | None:
-        depth, reference = 0, self.root
+    def _find(self, path: bytes, reference: bytes, depth: int) -> Value | None:
+        """Return what the node at the end of ``path`` holds, from the one ``reference`` names at ``depth`` on."""
         while True:
             node = self.load(reference, path[:depth])
-            if isinstance(node, Empty):
+            if isinstance(node, Empty) or not path.startswith(node.partial, depth):
                 return None
-            end = depth + len(node.partial)
-            if path[depth:end] != node.partial:
-                return None
-            if end == len(path):
+            depth += len(node.partial)
+            if depth == len(path):
                 return node.value
             if isinstance(node, Leaf):
                 return None
-            child = node.children[path[end]]
+            child = node.children[path[depth]]
             if child is None:
                 return None
-            depth, reference = end + 1, child
+            depth, reference = depth + 1, child
 
     def __repr__(self) -> str:
         return f"<TrieDB 0x{self.root.hex()}>"
 
     def _repr_html_(self) -> str:
         return trie_card("Trie", self.root, self.db.get(self.root), {})
+
+
+def _sorted_paths(keys: tuple[bytes, ...]) -> tuple[list[bytes], list[bytes]]:
+    """Return the keys in their order, each once, and their paths."""
+    ordered = sorted(set(keys))
+    return ordered, all_to_nibbles(ordered)
+
+
+_sorted_paths_of_few = lru_cache(maxsize=256)(_sorted_paths)
 
 
 def _ways(paths: Sequence[bytes], node: Branch, depth: int, low: int, high: int) -> list[tuple[bytes, int, int, int]]:

@@ -16,7 +16,14 @@ from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_trie.memory_db import MemoryDB
 from relaycast_trie.nibbles import all_to_nibbles, shared_length
 from relaycast_trie.node import CHILDREN, NO_CHILDREN, Branch, Empty, HashedValue, Leaf, Node, Value
-from relaycast_trie.node_codec import EMPTY_NODE, StateVersion, decode_known_node, encode_branch, encode_leaf
+from relaycast_trie.node_codec import (
+    EMPTY_NODE,
+    KNOWN_NODES,
+    StateVersion,
+    decode_known_node,
+    encode_branch,
+    encode_leaf,
+)
 from relaycast_trie.trie_db import NodeRecorder
 from relaycast_trie.trie_db_mut import TrieDBMut
 from relaycast_trie.witness import Overlay, witness
@@ -327,12 +334,18 @@ def _opened(node: Leaf | Branch, end: bytes) -> _Fresh:
     return _Fresh(end, node.value, list(node.children) if isinstance(node, Branch) else None)
 
 
-def _encoded(node: _Fresh, depth: int) -> bytes:
-    partial, value, children = node.path[depth:], node.value, node.children
+def _encoded(fresh: _Fresh, depth: int) -> bytes:
+    """Return the bytes of a node, which is remembered as what they decode to: the next block reads it."""
+    partial, value, children = fresh.path[depth:], fresh.value, fresh.children
+    node: Leaf | Branch
     if children is None:
         assert value is not None
-        return encode_leaf(partial, value)
-    return encode_branch(partial, cast("list[bytes | None]", children), value)
+        node, encoded = Leaf(partial, value), encode_leaf(partial, value)
+    else:
+        references = tuple(cast("list[bytes | None]", children))
+        node, encoded = Branch(partial, references, value), encode_branch(partial, references, value)
+    KNOWN_NODES.remember(encoded, node)
+    return encoded
 
 
 def _one_by_one(
