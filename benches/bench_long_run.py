@@ -27,10 +27,19 @@ ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("trie", "xcm", "pallets", "collator", "spark", "app")
 sys.path[:0] = [str(ROOT / room) for room in ROOMS]
 
-from relaycast.spark_bench.processes import family  # noqa: E402 - the rooms are put on the path above
+from relaycast.spark_bench.processes import (  # noqa: E402 - the rooms are put on the path above
+    DAEMON,
+    DRIVER,
+    JVM,
+    WORKER,
+    family,
+)
 
 LOOK_SECONDS = 5.0
-ROWS = 11
+ROLES = (DRIVER, JVM, DAEMON, WORKER)
+"""What lasts: the shell that starts the JVM does not."""
+
+ROWS = 10
 """Moments of the run that the table of memory shows."""
 
 STAGE = re.compile(r"relaycast: (?P<stage>relay chain|replayed|written) (?:goes on after )?(?P<done>[\d,]+) of ")
@@ -78,6 +87,7 @@ class Watch:
         seen = [
             [it.number, it.role, it.resident_bytes, it.unique_bytes, it.cpu_seconds]
             for it in family(self.process.pid, unique=True)
+            if it.role in ROLES
         ]
         look: Look = {"attempt": self.attempt, "second": second, "done": dict(self.done), "processes": seen}
         self.kept.write(json.dumps(look) + "\n")
@@ -149,9 +159,9 @@ def largest(looks: Iterable[Look], column: int) -> dict[str, int]:
 
 
 def moments(looks: list[Look], blocks: int) -> list[Look]:
-    """Return looks at even steps of what is done, replayed and written together, the first and the last among them."""
+    """Return looks at even steps of what is done, replayed and written together, up to the last."""
     far = [look["done"].get("replayed", 0) + look["done"].get("written", 0) for look in looks]
-    wanted = [2 * blocks * step // (ROWS - 1) for step in range(ROWS)]
+    wanted = [2 * blocks * step // ROWS for step in range(1, ROWS + 1)]
     return [looks[next((index for index, at in enumerate(far) if at >= it), len(far) - 1)] for it in wanted]
 
 
@@ -186,7 +196,7 @@ def report_of(looks: list[Look], blocks: int) -> dict[str, Any]:
 
 
 def print_report(report: dict[str, Any]) -> None:
-    blocks, roles = report["blocks"], sorted(report["peak_resident_mebibytes"])
+    blocks, roles = report["blocks"], [role for role in ROLES if role in report["peak_resident_mebibytes"]]
     print(f"{'phase':14}{'seconds':>10}{'blocks/s':>10}")
     for stage, seconds in report["seconds"].items():
         rate = f"{blocks / seconds:,.1f}" if seconds and stage in BEHIND else ""
