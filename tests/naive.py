@@ -43,6 +43,13 @@ def shared_nibbles_of(left: bytes, right: bytes) -> int:
     return next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
 
 
+def together(strings: list[bytes]) -> tuple[bytes, list[int], list[int], int]:
+    """Return strings one after another, where each starts and the last ends, their sizes, and their only one or -1."""
+    sizes = [len(string) for string in strings]
+    width = 0 if not sizes else sizes[0] if len(set(sizes)) == 1 else -1
+    return b"".join(strings), [sum(sizes[:i]) for i in range(len(sizes) + 1)], sizes, width
+
+
 def byte_lists(encoded: bytes) -> list[bytes] | None:
     """Return the strings of a SCALE ``Vec<Vec<u8>>``, ``None`` for anything else, from the definition of compact."""
     found = _with_length(encoded)

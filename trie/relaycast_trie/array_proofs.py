@@ -4,7 +4,7 @@ An ``ArrayProof`` is a ``StorageProof`` whose set of nodes is made when somebody
 cannot follow goes to the plain verifier, which says what is wrong with it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, cast
@@ -12,17 +12,15 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from relaycast_trie.columns import column_of_list, spread_out, strings_in
+from relaycast_trie.columns import column_of_list, strings_in, strings_together
 from relaycast_trie.exceptions import ProofError
-from relaycast_trie.kernels.decode import PLAN
 from relaycast_trie.kernels.tables import Column
-from relaycast_trie.kernels.verify import ABSENT, HOLDS, UNUSED, hash_strings, verify_proofs
+from relaycast_trie.kernels.verify import ABSENT, HOLDS, UNUSED, hash_strings, room_to_walk, verify_proofs
 from relaycast_trie.storage_proof import StorageProof
 from relaycast_trie.verify import VerifiedProof
 
 Bytes = npt.NDArray[np.uint8]
 Offsets = npt.NDArray[np.int64]
-_NO_TRAILS = np.empty(0, np.int64)
 
 
 class ArrayProof(StorageProof):
@@ -31,10 +29,8 @@ class ArrayProof(StorageProof):
     __slots__ = ("arrays",)
 
     def __init__(self, nodes: Iterable[bytes] = ()) -> None:
-        given = list(nodes)
-        column, count = column_of_list(given)
-        spread = spread_out(column, count)
-        self.arrays = column.data, np.append(spread.at, len(column.data))
+        data, offsets, _, _ = strings_together(nodes)
+        self.arrays = data, offsets
         self._set = self._recorded = self._repeated = None
 
     @classmethod
@@ -201,25 +197,27 @@ def _walk_all(
 ) -> _Walked:
     """Hash all nodes and walk all keys; ``trail`` nodes of each way are written down."""
     nodes, node_ends = nodes_of(proofs)
-    count = int(node_ends[-1])
     wanted, key_count = column_of_list(keys[0] if len(keys) == 1 else list(chain.from_iterable(keys)))
     key_ends = _ends(keys)
+    count = int(node_ends[-1])
     hashes = np.empty(32 * count, np.uint8)
     hash_strings(tuple(nodes), count, hashes)
-    most = int((node_ends[1:] - node_ends[:-1]).max(initial=0))
+    table, plans, links = room_to_walk(node_ends)
     used = np.zeros(count, np.uint8)
     values = np.empty(3 * key_count, np.int64)
     trails = np.full(trail * key_count, -1, np.int64)
     status = np.empty(len(roots), np.uint8)
+    flat = np.frombuffer(bytearray().join(roots), np.uint8)
     verify_proofs(
         tuple(nodes),
         hashes,
         node_ends,
-        np.frombuffer(bytearray().join(roots), np.uint8),
+        flat,
         tuple(wanted),
         key_ends,
-        np.empty(4 << most.bit_length(), np.int32),
-        np.zeros(PLAN * (count + 1), np.int64),
+        table,
+        plans,
+        links,
         used,
         values,
         trails,
@@ -229,8 +227,10 @@ def _walk_all(
     return _Walked(nodes, node_ends, key_ends, used, values, trails, status.tolist())
 
 
-def _ends(groups: Sequence[Sequence[Any]]) -> Offsets:
+def _ends(groups: Sequence[Collection[Any]]) -> Offsets:
     """Return where each group starts and ends when all groups come one after another."""
+    if len(groups) == 1:
+        return np.array([0, len(groups[0])])
     ends = np.zeros(len(groups) + 1, np.int64)
     np.cumsum([len(group) for group in groups], out=ends[1:])
     return ends
@@ -238,25 +238,30 @@ def _ends(groups: Sequence[Sequence[Any]]) -> Offsets:
 
 def nodes_of(proofs: Sequence[StorageProof | Sequence[bytes]]) -> tuple[Column, Offsets]:
     """Return the nodes of all proofs in one column, and where those of each proof start and end."""
-    groups = [proof.arrays if isinstance(proof, ArrayProof) else _arrays_of(proof) for proof in proofs]
+    if any(isinstance(proof, ArrayProof) for proof in proofs):
+        return _joined([proof.arrays if isinstance(proof, ArrayProof) else _arrays_of(proof) for proof in proofs])
+    groups = [proof.nodes if isinstance(proof, StorageProof) else proof for proof in proofs]
+    data, offsets, sizes, _ = strings_together(groups[0] if len(groups) == 1 else chain.from_iterable(groups))
+    return Column(data, offsets[:-1], sizes, -1), _ends(groups)
+
+
+def _joined(groups: Sequence[tuple[Bytes, Offsets]]) -> tuple[Column, Offsets]:
     if len(groups) == 1:
         data, offsets = groups[0]
         ends = np.array([0, len(offsets) - 1])
     else:
-        data = np.concatenate([part for part, _ in groups]) if groups else np.empty(0, np.uint8)
+        data = np.concatenate([part for part, _ in groups])
         shifts = np.cumsum([0, *(len(part) for part, _ in groups)])
         starts = [part_offsets[:-1] + shift for (_, part_offsets), shift in zip(groups, shifts, strict=False)]
-        offsets = np.append(np.concatenate(starts) if starts else _NO_TRAILS, len(data))
+        offsets = np.append(np.concatenate(starts), len(data))
         ends = np.cumsum([0, *(len(part_offsets) - 1 for _, part_offsets in groups)])
     at = offsets[:-1]
     return Column(data, at, (offsets[1:] - at).astype(np.int32), -1), ends
 
 
 def _arrays_of(proof: StorageProof | Sequence[bytes]) -> tuple[Bytes, Offsets]:
-    nodes = list(proof.nodes) if isinstance(proof, StorageProof) else proof
-    offsets = np.zeros(len(nodes) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, nodes), np.int64, len(nodes)), out=offsets[1:])
-    return np.frombuffer(bytearray().join(nodes), np.uint8), offsets
+    data, offsets, _, _ = strings_together(proof.nodes if isinstance(proof, StorageProof) else proof)
+    return data, offsets
 
 
 def _verify_plainly(

@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from relaycast_trie.kernels.gather import NOT_BYTES, gathered
 from relaycast_trie.kernels.sort import sort_order, take_strings, unique_last
 from relaycast_trie.kernels.tables import Column
 
@@ -43,15 +44,24 @@ def column_of(strings: Strings, what: str) -> tuple[Column, int]:
 
 def column_of_list(strings: Sequence[bytes]) -> tuple[Column, int]:
     """Return the column that holds these strings, and how many there are."""
-    count = len(strings)
-    data = np.frombuffer(bytearray().join(strings), np.uint8)
-    sizes = np.fromiter(map(len, strings), np.int32, count)
-    width = int(sizes[0]) if count else 0
-    if len(data) == width * count and bool((sizes == width).all()):
-        return fixed(data, width), count
-    at = np.zeros(count, np.int64)
-    np.cumsum(sizes[:-1], out=at[1:])
-    return Column(data, at, sizes, -1), count
+    data, offsets, sizes, width = strings_together(strings)
+    if width >= 0:
+        return fixed(data, width), len(sizes)
+    return Column(data, offsets[:-1], sizes, -1), len(sizes)
+
+
+def strings_together(strings: Iterable[bytes]) -> tuple[Array, npt.NDArray[np.int64], npt.NDArray[np.int32], int]:
+    """Return strings one after another, their offsets, their sizes, and the width that they share, -1 for none.
+
+    Whatever holds bytes is taken for them; anything else is a ``TypeError``.
+    """
+    given = strings if type(strings) is list else list(strings)
+    found = gathered(given)
+    if found[3] == NOT_BYTES:
+        found = gathered([bytes(memoryview(string)) for string in given])
+    if found[3] == NOT_BYTES:
+        raise ValueError("a string is longer than 2 GiB")
+    return found
 
 
 def longest(column: Column, count: int) -> int:

@@ -12,10 +12,9 @@ import numpy.typing as npt
 
 from relaycast_trie.columns import MAX_KEY_BYTES, column_of, spread_out
 from relaycast_trie.exceptions import ProofError
-from relaycast_trie.kernels.decode import PLAN
 from relaycast_trie.kernels.tables import Column
 from relaycast_trie.kernels.vectors import NOT_A_LIST, measure_lists, take_lists
-from relaycast_trie.kernels.verify import ABSENT, HOLDS, TWIN, UNUSED, hash_strings, verify_proofs
+from relaycast_trie.kernels.verify import ABSENT, HOLDS, TWIN, UNUSED, hash_strings, room_to_walk, verify_proofs
 from relaycast_trie.storage_proof import StorageProof
 
 Bytes = npt.NDArray[np.uint8]
@@ -75,11 +74,10 @@ def verify_columns(
         raise ValueError(f"a key has at most {MAX_KEY_BYTES} bytes")
     hashes = np.empty(32 * node_count, np.uint8)
     hash_strings(tuple(node_column), node_count, hashes)
-    most = int((node_ends[1:] - node_ends[:-1]).max(initial=0))
+    table, plans, links = room_to_walk(node_ends)
     used = np.zeros(node_count, np.uint8)
     values = np.empty(3 * key_count, np.int64)
     status = np.empty(len(roots), np.uint8)
-    table, plans = np.empty(4 << most.bit_length(), np.int32), np.zeros(PLAN * (node_count + 1), np.int64)
     flat, trails = np.ascontiguousarray(roots).reshape(-1).copy(), np.empty(0, np.int64)
     verify_proofs(
         tuple(node_column),
@@ -90,6 +88,7 @@ def verify_columns(
         key_ends,
         table,
         plans,
+        links,
         used,
         values,
         trails,

@@ -5,8 +5,8 @@ its bytes, where the children start, and whether every child is a hash, so that 
 decoder accepts exactly what ``node_codec.decode_node`` accepts.
 """
 
-from relaycast_trie.kernels.memory import Bytes, Int64s, count_ones, inlined, int64, kernel
-from relaycast_trie.kernels.tables import nibble, shared_nibbles
+from relaycast_trie.kernels.memory import Bytes, Int64s, count_ones, inlined, int64, kernel, load64
+from relaycast_trie.kernels.tables import nibble
 
 PLAN = 8
 KIND, COUNT, PARTIAL, WAYS, VALUE_AT, VALUE_SIZE, CHILDREN, UNIFORM = range(PLAN)
@@ -70,6 +70,14 @@ def _partial_count(data: Bytes, at: int, end: int, mask: int) -> tuple[int, int]
 def _children(data: Bytes, at: int, end: int, ways: int, plans: Int64s, row: int) -> bool:
     plans[row + CHILDREN] = at
     uniform = 1
+    count = count_ones(ways)
+    if at + 33 * count <= end:
+        others = 0
+        for i in range(count):
+            others |= int64(data[at + 33 * i]) ^ (32 << 2)
+        if not others:
+            plans[row + UNIFORM] = 1
+            return True
     while ways:
         ways &= ways - 1
         if at + 33 <= end and data[at] == 32 << 2:
@@ -161,9 +169,26 @@ def child_place(data: Bytes, plans: Int64s, row: int, way: int) -> tuple[int, in
 
 
 @inlined
+def same_bytes(left: Bytes, left_at: int, right: Bytes, right_at: int, size: int) -> bool:
+    """Return whether ``size`` bytes are equal."""
+    if size < 8:
+        same = 0
+        while same < size and left[left_at + same] == right[right_at + same]:
+            same += 1
+        return bool(same == size)
+    last = size - 8
+    for i in range(0, last, 8):
+        if load64(left, left_at + i) != load64(right, right_at + i):
+            return False
+    return bool(load64(left, left_at + last) == load64(right, right_at + last))
+
+
+@inlined
 def partial_fits(nodes: Bytes, plans: Int64s, row: int, keys: Bytes, at: int, size: int, depth: int) -> bool:
     """Return whether a key goes on from nibble ``depth`` as the partial key of a planned node does."""
     count = plans[row + COUNT]
+    if not count:
+        return True
     packed = plans[row + PARTIAL]
     if count > 2 * size - depth:
         return False
@@ -178,5 +203,4 @@ def partial_fits(nodes: Bytes, plans: Int64s, row: int, keys: Bytes, at: int, si
             return False
         packed += 1
         depth += 1
-    part = count >> 1
-    return bool(shared_nibbles(nodes, packed, part, keys, at + (depth >> 1), part) == 2 * part)
+    return same_bytes(nodes, packed, keys, at + (depth >> 1), count >> 1)

@@ -96,11 +96,17 @@ def allocating_kernel(function: Kernel) -> Kernel:
     return _compiled(function)
 
 
+def locked_kernel(function: Kernel) -> Kernel:
+    """Compile like ``allocating_kernel`` a function that looks at Python objects: it keeps the interpreter's lock."""
+    return _compiled(function, nogil=False)
+
+
 def _compiled(function: Kernel, **options: bool) -> Kernel:
+    options = {"nogil": True, **options}
     try:
-        dispatcher = njit(cache=True, nogil=True, **options)(function)
+        dispatcher = njit(cache=True, **options)(function)
     except RuntimeError:
-        return cast(Kernel, njit(nogil=True, **options)(function))
+        return cast(Kernel, njit(**options)(function))
     with suppress(AttributeError):
         dispatcher._cache._cache_file._source_stamp = SOURCES
     return cast(Kernel, dispatcher)

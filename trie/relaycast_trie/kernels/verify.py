@@ -3,10 +3,13 @@
 A node is found by its hash alone, so a walk follows true nodes or stops. Only nodes that a walk meets are decoded.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from relaycast_trie.kernels.blake2b import BLOCK, hash_messages, new_lanes
 from relaycast_trie.kernels.decode import (
+    BRANCH,
     COUNT,
     EMPTY,
     HASHED,
@@ -21,11 +24,23 @@ from relaycast_trie.kernels.decode import (
     partial_fits,
     plan_node,
 )
-from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, allocating_kernel, inlined, int64, kernel, load64
+from relaycast_trie.kernels.memory import (
+    Bytes,
+    Int32s,
+    Int64s,
+    allocating_kernel,
+    inlined,
+    int64,
+    kernel,
+    load64,
+)
 from relaycast_trie.kernels.tables import Column, Tables, column_in, nibble, place
 
 HOLDS, FAILS, UNUSED = 0, 1, 2
 """What is known of a proof: it holds; a node is missing or does not decode; it holds and has nodes nobody needs."""
+
+MOST_CHILDREN = 16
+"""Children of a branch."""
 
 TWIN = 2
 """In place of a mark that a node is used: an equal one stands before it."""
@@ -102,47 +117,60 @@ def look_up(hashes: Bytes, table: Int32s, mask: int, wanted: Bytes, at: int) -> 
     return int64(-1)
 
 
+class Proof(NamedTuple):
+    """What the walks of one proof share."""
+
+    nodes: Column
+    hashes: Bytes
+    table: Int32s
+    mask: int
+    plans: Int64s
+    """A row for each node, and one more for inline nodes."""
+    links: Int32s
+    """For each way down from a planned branch the number of the child plus one; 0 while nobody has looked for it."""
+    used: Bytes
+
+
 @inlined
-def _walk(
-    nodes: Column,
-    hashes: Bytes,
-    table: Int32s,
-    mask: int,
-    plans: Int64s,
-    used: Bytes,
-    keys: Column,
-    key: int,
-    node: int,
-    value: Int64s,
-    trail: Int64s,
-) -> int:
+def _walk(proof: Proof, keys: Column, key: int, node: int, value: Int64s, trail: Int64s) -> int:
     """Follow a key down from ``node`` and write where its value is; return how many hashed nodes it passed.
 
-    Where a node is missing or does not decode, the answer is their number's complement, which is negative.
-
-    The numbers of those nodes go to ``trail`` as far as that has room; ``plans`` has one row more for inline nodes.
+    Where a node is missing or does not decode, the answer is their number's complement, which is negative. The numbers
+    of those nodes go to ``trail`` as far as that has room.
     """
+    nodes, plans, links = proof.nodes, proof.plans, proof.links
     at, size = place(keys, key)
-    inline = len(plans) - PLAN
+    inline = len(plans) // PLAN - 1
     depth = int64(0)
     passed = int64(0)
     value[0] = ABSENT
-    row = inline
     start, length = int64(0), int64(32)
     while True:
         if length == 32:
             row = node * PLAN
-            used[node] = 1
+            proof.used[node] = 1
             if passed < len(trail):
                 trail[passed] = node
             passed += 1
-            if plans[row + KIND] == UNSEEN and not plan_node(nodes.data, nodes.at[node], nodes.size[node], plans, row):
+            # Most steps are like this, and need two lines of the cache: a key before this one went the same way.
+            if plans[row + KIND] == BRANCH and plans[row + COUNT] == 0 and depth < 2 * size:
+                child = int64(links[MOST_CHILDREN * node + nibble(keys.data, at, depth)])
+                if child:
+                    node = child - 1
+                    depth += 1
+                    continue
+            start, length = nodes.at[node], int64(nodes.size[node])
+        else:
+            node = inline
+            row = node * PLAN
+            plans[row + KIND] = UNSEEN
+        if plans[row + KIND] == UNSEEN:
+            if not plan_node(nodes.data, start, length, plans, row):
                 plans[row + KIND] = UNSEEN
                 return ~passed
-        else:
-            row = inline
-            if not plan_node(nodes.data, start, length, plans, row):
-                return ~passed
+            if plans[row + KIND] == BRANCH:
+                for way in range(MOST_CHILDREN):
+                    links[MOST_CHILDREN * node + way] = 0
         if plans[row + KIND] == EMPTY or not partial_fits(nodes.data, plans, row, keys.data, at, size, depth):
             return passed
         depth += plans[row + COUNT]
@@ -150,23 +178,40 @@ def _walk(
             break
         if plans[row + KIND] == LEAF:
             return passed
-        start, length = child_place(nodes.data, plans, row, nibble(keys.data, at, depth))
+        way = nibble(keys.data, at, depth)
+        depth += 1
+        link = MOST_CHILDREN * node + way
+        if links[link]:
+            node, length = int64(links[link]) - 1, int64(32)
+            continue
+        start, length = child_place(nodes.data, plans, row, way)
         if length < 0:
             return passed
-        depth += 1
         if length == 32:
-            node = look_up(hashes, table, mask, nodes.data, start)
+            node = look_up(proof.hashes, proof.table, proof.mask, nodes.data, start)
             if node < 0:
                 return ~passed
+            links[link] = node + 1
     if plans[row + VALUE_SIZE] == HASHED:
-        node = look_up(hashes, table, mask, nodes.data, plans[row + VALUE_AT])
+        node = look_up(proof.hashes, proof.table, proof.mask, nodes.data, plans[row + VALUE_AT])
         if node < 0:
             return ~passed
-        used[node] = 1
+        proof.used[node] = 1
         value[0], value[1] = nodes.at[node], int64(nodes.size[node])
     elif plans[row + VALUE_SIZE] != NO_VALUE:
         value[0], value[1] = plans[row + VALUE_AT], plans[row + VALUE_SIZE]
     return passed
+
+
+def room_to_walk(node_ends: Int64s) -> tuple[Int32s, Int64s, Int32s]:
+    """Return the hash table, the plans and the links that ``verify_proofs`` works in."""
+    count = int(node_ends[-1])
+    most = count if len(node_ends) == 2 else int((node_ends[1:] - node_ends[:-1]).max(initial=0))
+    return (
+        np.empty(4 << most.bit_length(), np.int32),
+        np.zeros(PLAN * (count + 1), np.int64),
+        np.empty(MOST_CHILDREN * (count + 1), np.int32),
+    )
 
 
 @kernel
@@ -179,6 +224,7 @@ def verify_proofs(
     key_ends: Int64s,
     table: Int32s,
     plans: Int64s,
+    links: Int32s,
     used: Bytes,
     values: Int64s,
     trails: Int64s,
@@ -190,31 +236,30 @@ def verify_proofs(
     Proof ``p`` has the nodes and the keys from ``*_ends[p]`` to ``*_ends[p + 1]``. ``values`` becomes, for each key,
     where its value starts in the data of the nodes (``ABSENT`` for none), its bytes, and the hashed nodes passed;
     ``trails``, unless it is empty, has an equal share for each key and becomes the numbers of those nodes. ``table`` is
-    a power of two, at least twice any proof; ``plans``, all zero, has a row for each node and one more; ``used`` is all
-    zero.
+    a power of two, at least twice any proof; ``plans``, all zero, has a row for each node and one more, ``links`` has
+    ``MOST_CHILDREN`` numbers for each row; ``used`` is all zero.
     """
     nodes, keys = column_in(node_strings), column_in(key_strings)
     share = len(trails) // max(1, key_ends[-1])
-    for proof in range(len(node_ends) - 1):
-        first, end = node_ends[proof], node_ends[proof + 1]
+    for number in range(len(node_ends) - 1):
+        first, end = node_ends[number], node_ends[number + 1]
         mask = 1
         while mask < 2 * (end - first):
             mask = 2 * mask
         mask -= 1
         fill_table(hashes, first, end, table, mask, used)
-        root = look_up(hashes, table, mask, roots, 32 * proof)
-        status[proof] = HOLDS if root >= 0 else FAILS
-        for key in range(key_ends[proof], key_ends[proof + 1]):
-            if root < 0 or (status[proof] == FAILS and not to_end):
+        root = look_up(hashes, table, mask, roots, 32 * number)
+        status[number] = HOLDS if root >= 0 else FAILS
+        proof = Proof(nodes, hashes, table, mask, plans, links, used)
+        for key in range(key_ends[number], key_ends[number + 1]):
+            if root < 0 or (status[number] == FAILS and not to_end):
                 values[3 * key + 2] = -1
                 continue
             trail = trails[key * share : key * share + share]
-            passed = _walk(
-                nodes, hashes, table, mask, plans, used, keys, key, root, values[3 * key : 3 * key + 2], trail
-            )
+            passed = _walk(proof, keys, key, root, values[3 * key : 3 * key + 2], trail)
             values[3 * key + 2] = passed
             if passed < 0:
-                status[proof] = FAILS
+                status[number] = FAILS
         for node in range(first, end):
-            if status[proof] == HOLDS and not used[node]:
-                status[proof] = UNUSED
+            if status[number] == HOLDS and not used[node]:
+                status[number] = UNUSED

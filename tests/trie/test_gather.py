@@ -1,0 +1,89 @@
+"""Byte strings of Python objects in one array: what joining gives, and nothing of what is not exactly ``bytes``."""
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from naive import together
+from relaycast_trie import ArrayTrie, StorageProof
+from relaycast_trie.array_proofs import verify_many
+from relaycast_trie.columns import column_of_list, strings_of, strings_together
+from relaycast_trie.kernels import gather
+
+LISTS = st.lists(st.binary(max_size=300), max_size=30) | st.lists(st.binary(min_size=5, max_size=5), max_size=30)
+WAYS = [gather.gathered, gather.gathered_plainly]
+
+
+class Liar(bytes):
+    """Bytes that say there are more of them than there are."""
+
+    def __len__(self) -> int:
+        return 1 << 40
+
+
+class Child(bytes):
+    """Bytes of another type."""
+
+
+@pytest.mark.parametrize("way", WAYS)
+@given(strings=LISTS)
+def test_strings_are_gathered_as_their_twin_joins_them(way: Any, strings: list[bytes]) -> None:
+    data, offsets, sizes, width = way(strings)
+    assert (data.tobytes(), offsets.tolist(), sizes.tolist(), width) == together(strings)
+    assert (data.dtype, offsets.dtype, sizes.dtype) == (np.uint8, np.int64, np.int32)
+    assert data.flags.writeable, "kernels are compiled for such arrays alone"
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "other", [Liar(b"ab"), Child(b"ab"), bytearray(b"ab"), memoryview(b"ab"), "ab", 5, None, [b"ab"], b"ab".hex, Liar]
+)
+@pytest.mark.parametrize("before", [0, 1, 40])
+def test_nothing_is_read_of_what_is_not_exactly_bytes(way: Any, other: Any, before: int) -> None:
+    strings = [b"x" * 33] * before + [other, b"y"]
+    assert way(strings)[3] == gather.NOT_BYTES
+
+
+@pytest.mark.parametrize("strings", [(b"ab",), {b"ab"}, None, type("Kin", (list,), {})([b"ab"])])
+def test_only_a_list_is_looked_into(strings: Any) -> None:
+    with pytest.raises(TypeError, match="expected a list"):
+        gather.gathered(strings)
+
+
+def test_no_reference_is_taken_or_lost() -> None:
+    string = bytes(bytearray(b"only here"))
+    strings = [string] * 3
+    before = sys.getrefcount(string), sys.getrefcount(strings)
+    for _ in range(1_000):
+        gather.gathered(strings)
+        gather.gathered([*strings, None])
+    assert (sys.getrefcount(string), sys.getrefcount(strings)) == before
+
+
+@pytest.mark.parametrize("container", [list, tuple, iter])
+def test_whatever_holds_bytes_is_taken_for_them(container: Any) -> None:
+    wide: Any = np.array([1, 2], np.uint16)
+    strings = [b"a", Liar(b"bc"), bytearray(b"d"), memoryview(wide)]
+    data, offsets, _, _ = strings_together(container(strings))
+    assert data.tobytes() == b"abcd\x01\x00\x02\x00"
+    assert offsets.tolist() == [0, 1, 3, 4, 8]
+
+
+@pytest.mark.parametrize("other", ["ab", 5, None])
+def test_what_holds_no_bytes_is_a_type_error(other: Any) -> None:
+    with pytest.raises(TypeError, match="a bytes-like object is required"):
+        column_of_list([b"a", other])
+
+
+def test_bytes_that_lie_about_their_length_are_keys_of_their_true_length() -> None:
+    column, count = column_of_list([Liar(b"ab"), b"c"])
+    assert strings_of(column, count) == [b"ab", b"c"]
+    trie = ArrayTrie.from_pairs({bytes([i]) * 2: bytes([i]) * 40 for i in range(20)})
+    keys, proof = [Liar(b"\x01\x01")], StorageProof(trie.prove([b"\x01\x01"]).nodes)
+    (result,) = verify_many([trie.root], [proof], [keys])
+    assert not isinstance(result, Exception)
+    assert list(result.values.values()) == [b"\x01" * 40]

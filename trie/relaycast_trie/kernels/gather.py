@@ -1,0 +1,177 @@
+"""Byte strings out of a Python list into one array, through CPython's own functions.
+
+``b"".join`` with ``map(len, ...)`` takes 30 ns a string where this takes 10, and 50 where this takes 15 once the
+strings are no longer in the cache: here each is asked for ahead of time. These are the only kernels that look at Python
+objects, so they keep the interpreter's lock.
+"""
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+
+from relaycast_trie.kernels.memory import (
+    CHECKED,
+    JIT,
+    Bytes,
+    Int32s,
+    Int64s,
+    _address,
+    cgutils,
+    int64,
+    intrinsic,
+    locked_kernel,
+)
+
+NOT_BYTES = -2
+"""In place of the common width: something in the list is not exactly ``bytes``."""
+MIXED = -1
+"""In place of the common width: there are several."""
+
+OBJECTS_AHEAD = 8
+STRINGS_AHEAD = 3
+"""How many strings ahead the memory is asked for their head, and for what they hold."""
+LINE = 64
+"""Bytes that memory comes in."""
+
+
+def gathered_plainly(strings: list[Any]) -> tuple[Bytes, Int64s, Int32s, int]:
+    """Do what ``gathered`` does, by Python's own means."""
+    if type(strings) is not list:
+        raise TypeError(f"expected a list of byte strings, got {type(strings).__name__}")
+    offsets, sizes = np.zeros(len(strings) + 1, np.int64), np.zeros(len(strings), np.int32)
+    if any(type(string) is not bytes for string in strings):
+        return np.empty(0, np.uint8), offsets, sizes, NOT_BYTES
+    sizes[:] = [len(string) for string in strings]
+    np.cumsum(sizes, out=offsets[1:])
+    widths = set(sizes.tolist())
+    return (
+        np.frombuffer(bytearray().join(strings), np.uint8),
+        offsets,
+        sizes,
+        (MIXED if len(widths) > 1 else max(widths, default=0)),
+    )
+
+
+if JIT:
+    _WORD = ir.IntType(64)
+
+    @intrinsic
+    def _count(typingctx: Any, strings: Any) -> Any:  # noqa: ARG001
+        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            python = context.get_python_api(builder)
+            return python.list_size(builder.inttoptr(args[0], python.pyobj))
+
+        return types.int64(types.int64), generate
+
+    @intrinsic
+    def _item(typingctx: Any, strings: Any, index: Any) -> Any:  # noqa: ARG001
+        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            python = context.get_python_api(builder)
+            item = python.list_getitem(builder.inttoptr(args[0], python.pyobj), args[1])
+            return builder.ptrtoint(item, _WORD)
+
+        return types.int64(types.int64, types.int64), generate
+
+    @intrinsic
+    def _type(typingctx: Any, item: Any) -> Any:  # noqa: ARG001
+        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            python = context.get_python_api(builder)
+            return builder.ptrtoint(python.get_type(builder.inttoptr(args[0], python.pyobj)), _WORD)
+
+        return types.int64(types.int64), generate
+
+    @intrinsic
+    def _string(typingctx: Any, item: Any) -> Any:  # noqa: ARG001
+        """Where the bytes of a ``bytes`` object start, and how many there are."""
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            python = context.get_python_api(builder)
+            start, size = cgutils.alloca_once(builder, python.cstring), cgutils.alloca_once(builder, python.py_ssize_t)
+            python.bytes_as_string_and_size(builder.inttoptr(args[0], python.pyobj), start, size)
+            address = builder.ptrtoint(builder.load(start), _WORD)
+            return context.make_tuple(builder, signature.return_type, (address, builder.load(size)))
+
+        pair: Any = types.UniTuple
+        return pair(types.int64, 2)(types.int64), generate
+
+    @intrinsic
+    def _ask_for(typingctx: Any, address: Any) -> Any:  # noqa: ARG001
+        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), (byte, number, number, number))
+            function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+            flags = (ir.Constant(number, flag) for flag in (0, 3, 1))
+            builder.call(function, (builder.inttoptr(args[0], byte), *flags))
+            return context.get_dummy_value()
+
+        return types.void(types.int64), generate
+
+    @intrinsic
+    def _byte(typingctx: Any, address: Any) -> Any:  # noqa: ARG001
+        def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            return builder.load(builder.inttoptr(args[0], ir.IntType(8).as_pointer()))
+
+        return types.uint8(types.int64), generate
+
+    @intrinsic
+    def _copy(typingctx: Any, target: Any, at: Any, address: Any, size: Any) -> Any:  # noqa: ARG001
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            to = _address(context, builder, signature.args[0], args[0], args[1])
+            cgutils.raw_memcpy(builder, to, builder.inttoptr(args[2], ir.IntType(8).as_pointer()), args[3], 1)
+            return context.get_dummy_value()
+
+        return types.void(target, types.int64, types.int64, types.int64), generate
+
+    @locked_kernel
+    def _gather(strings: int, exact: int) -> tuple[Bytes, Int64s, Int32s, int]:
+        count = _count(strings)
+        offsets, sizes = np.empty(count + 1, np.int64), np.empty(count, np.int32)
+        addresses = np.empty(count, np.int64)
+        for i in range(count):
+            addresses[i] = _item(strings, i)
+        total, width = int64(0), int64(0)
+        for i in range(count):
+            if i + OBJECTS_AHEAD < count:
+                _ask_for(addresses[i + OBJECTS_AHEAD])
+            address, size = int64(0), int64(1 << 31)
+            if _type(addresses[i]) == exact:
+                address, size = _string(addresses[i])
+            if size >= 1 << 31:
+                return np.empty(0, np.uint8), offsets, sizes, int64(NOT_BYTES)
+            if i == 0:
+                width = size
+            elif size != width:
+                width = int64(MIXED)
+            addresses[i], offsets[i], sizes[i] = address, total, size
+            total += size
+        offsets[count] = total
+        data = np.empty(total, np.uint8)
+        for i in range(count):
+            if i + STRINGS_AHEAD < count:
+                following = addresses[i + STRINGS_AHEAD]
+                for line in range(LINE, int64(sizes[i + STRINGS_AHEAD]), LINE):
+                    _ask_for(following + line)
+            if CHECKED:
+                for byte in range(sizes[i]):
+                    data[offsets[i] + byte] = _byte(addresses[i] + byte)
+            else:
+                _copy(data, offsets[i], addresses[i], int64(sizes[i]))
+        return data, offsets, sizes, width
+
+    def gathered(strings: list[Any]) -> tuple[Bytes, Int64s, Int32s, int]:
+        """Return all strings one after another, their offsets, their sizes, and the width that they share.
+
+        The width is ``MIXED`` where they share none. It is ``NOT_BYTES``, and the rest without meaning, where one is
+        not exactly ``bytes`` or has 2 GiB and more: of those nothing is read.
+
+        INVARIANT: this frame keeps the list alive, and the lock keeps it as it is.
+        """
+        if type(strings) is not list:
+            raise TypeError(f"expected a list of byte strings, got {type(strings).__name__}")
+        found: tuple[Bytes, Int64s, Int32s, int] = _gather(id(strings), id(bytes))
+        return found
+
+else:
+    gathered = gathered_plainly
