@@ -37,6 +37,7 @@ from relaycast_trie.array_forest import ArrayForest
 from relaycast_trie.array_proofs import trace_paths, verify_many
 from relaycast_trie.kept_code import all_kernels
 from relaycast_trie.kernels import encode
+from relaycast_trie.kernels.gather import NOT_BYTES, gathered
 from relaycast_trie.proof_columns import decode_proofs, verify_columns
 from relaycast_trie.scale import encode_bytes, encode_compact, encode_vec
 
@@ -400,6 +401,26 @@ def encoded_proofs(draw: Exercise) -> None:
         assert nodes == [] if found.spoiled[number] else StorageProof(nodes) == said
 
 
+class Pretender(bytes):
+    """Bytes that say there are more of them than there are."""
+
+    def __len__(self) -> int:
+        return 1 << 40
+
+
+def strings_are_gathered(draw: Exercise) -> None:
+    """Strings out of Python lists; where something only looks like bytes, nothing is read of it."""
+    strings = [draw.value() for _ in range(draw.random.randrange(40))]
+    data, offsets, sizes, width = gathered(strings)
+    assert data.tobytes() == b"".join(strings)
+    assert (np.diff(offsets).tolist(), sizes.tolist()) == (list(map(len, strings)),) * 2
+    assert width == (-1 if len({*sizes.tolist()}) > 1 else max(sizes, default=0))
+    for other in (Pretender(b"ab"), bytearray(b"ab"), memoryview(b"ab"), "ab", None, 5, strings):
+        mixed: list[Any] = [*strings, other, *strings]
+        draw.random.shuffle(mixed)
+        assert gathered(mixed)[3] == NOT_BYTES
+
+
 def long_lengths() -> None:
     """Lengths that no trie of this size has."""
     out = np.zeros(8, np.uint8)
@@ -438,6 +459,7 @@ def run(rounds: int) -> None:
         a_state_passes_blocks(draw, window=1 + seed % 3)
         proofs_are_verified(draw)
         encoded_proofs(draw)
+        strings_are_gathered(draw)
         if seed % 4 == 0:
             whole_tries(draw)
 

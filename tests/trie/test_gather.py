@@ -1,6 +1,7 @@
 """Byte strings of Python objects in one array: what joining gives, and nothing of what is not exactly ``bytes``."""
 
 import sys
+import threading
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from naive import together
 from relaycast_trie import ArrayTrie, StorageProof
-from relaycast_trie.array_proofs import verify_many
+from relaycast_trie.array_proofs import trace_paths, verify_many
 from relaycast_trie.columns import column_of_list, strings_of, strings_together
 from relaycast_trie.kernels import gather
 
@@ -62,6 +63,72 @@ def test_no_reference_is_taken_or_lost() -> None:
         gather.gathered(strings)
         gather.gathered([*strings, None])
     assert (sys.getrefcount(string), sys.getrefcount(strings)) == before
+
+
+def test_a_list_that_another_thread_changes_is_read_as_it_is_at_one_moment() -> None:
+    states = [[bytes([i]) * 30 for i in range(200)] * 10, [b"short"] * 3, []]
+    expected = {b"".join(state) for state in states}
+    strings, done = list(states[0]), threading.Event()
+
+    def change() -> None:
+        while not done.is_set():
+            for state in states:
+                strings[:] = state
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    changer = threading.Thread(target=change)
+    changer.start()
+    try:
+        found = {gather.gathered(strings)[0].tobytes() for _ in range(300)}
+    finally:
+        done.set()
+        changer.join()
+        sys.setswitchinterval(interval)
+    assert found <= expected
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_string_whose_size_does_not_fit_is_not_taken(way: Any) -> None:
+    long = bytes(gather.TOO_LONG)
+    assert way([b"a", long])[3] == gather.NOT_BYTES
+    with pytest.raises(ValueError, match="longer than 2 GiB"):
+        column_of_list([b"a", long])
+
+
+def test_more_than_there_is_memory_for_is_a_memory_error() -> None:
+    with pytest.raises(MemoryError):
+        gather.gathered([bytes(1 << 30)] * (1 << 20))
+
+
+class Boastful(frozenset[bytes]):
+    """A set that says it has more than it gives."""
+
+    def __len__(self) -> int:
+        return 50
+
+
+def test_groups_that_say_another_size_than_they_have_are_not_walked() -> None:
+    trie = ArrayTrie.from_pairs({b"\x01": b"v" * 40})
+    proofs = [StorageProof([b"a"]), StorageProof([b"b"])]
+    proofs[1]._set = Boastful([b"b"])
+    with pytest.raises(RuntimeError, match="changed while they were read: 51 are left of 2"):
+        verify_many([trie.root] * 2, proofs, [[b"\x01"]] * 2)
+    (alone,) = verify_many([trie.root], proofs[1:], [[b"\x01"]])
+    assert isinstance(alone, Exception)
+
+
+class Grown(list[bytes]):
+    """A list that says it has more than it gives."""
+
+    def __len__(self) -> int:
+        return 1_000
+
+
+def test_keys_are_as_many_as_are_read() -> None:
+    trie = ArrayTrie.from_pairs({b"\x01": b"v" * 40})
+    traced = trace_paths(trie.root, trie.prove([b"\x01"]), Grown([b"\x01"]), cached=Grown())
+    assert (traced.complete.tolist(), traced.needed.tolist()) == ([True], [True])
 
 
 @pytest.mark.parametrize("container", [list, tuple, iter])

@@ -156,13 +156,14 @@ def trace_paths(
     """
     if len(root) != 32:
         raise ValueError(f"a root has 32 bytes, got {len(root)}")
-    given = list(proof.nodes) if isinstance(proof, StorageProof) else list(proof)
-    walked = _walk_all([root], [[*cached, *given]], [keys], trail=2 * max(map(len, keys), default=0) + 1, to_end=True)
-    first, count = len(cached), len(walked.used)
+    known, keys = list(cached), list(keys)
+    given = [*known, *(proof.nodes if isinstance(proof, StorageProof) else proof)]
+    walked = _walk_all([root], [given], [keys], trail=2 * max(map(len, keys), default=0) + 1, to_end=True)
+    first, count = len(known), len(walked.used)
     steps = walked.values[2::3]
     depths = np.where(steps < 0, ~steps, steps)
     moved = np.where(walked.trails < first, walked.trails + (count - first), walked.trails - first)
-    trails = moved.reshape(len(keys), -1).tolist() if len(keys) else []
+    trails = moved.reshape(len(keys), -1).tolist() if keys else []
     used = walked.used == 1
     return PathTrace(
         used[first:],
@@ -198,7 +199,7 @@ def _walk_all(
     """Hash all nodes and walk all keys; ``trail`` nodes of each way are written down."""
     nodes, node_ends = nodes_of(proofs)
     wanted, key_count = column_of_list(keys[0] if len(keys) == 1 else list(chain.from_iterable(keys)))
-    key_ends = _ends(keys)
+    key_ends = _ends(keys, key_count)
     count = int(node_ends[-1])
     hashes = np.empty(32 * count, np.uint8)
     hash_strings(tuple(nodes), count, hashes)
@@ -227,12 +228,14 @@ def _walk_all(
     return _Walked(nodes, node_ends, key_ends, used, values, trails, status.tolist())
 
 
-def _ends(groups: Sequence[Collection[Any]]) -> Offsets:
-    """Return where each group starts and ends when all groups come one after another."""
+def _ends(groups: Sequence[Collection[Any]], count: int) -> Offsets:
+    """Return where each group starts and ends when all groups come one after another; ``count`` were read of them."""
     if len(groups) == 1:
-        return np.array([0, len(groups[0])])
+        return np.array([0, count])
     ends = np.zeros(len(groups) + 1, np.int64)
     np.cumsum([len(group) for group in groups], out=ends[1:])
+    if ends[-1] != count:
+        raise RuntimeError(f"lists of byte strings changed while they were read: {ends[-1]} are left of {count}")
     return ends
 
 
@@ -242,7 +245,7 @@ def nodes_of(proofs: Sequence[StorageProof | Sequence[bytes]]) -> tuple[Column, 
         return _joined([proof.arrays if isinstance(proof, ArrayProof) else _arrays_of(proof) for proof in proofs])
     groups = [proof.nodes if isinstance(proof, StorageProof) else proof for proof in proofs]
     data, offsets, sizes, _ = strings_together(groups[0] if len(groups) == 1 else chain.from_iterable(groups))
-    return Column(data, offsets[:-1], sizes, -1), _ends(groups)
+    return Column(data, offsets[:-1], sizes, -1), _ends(groups, len(sizes))
 
 
 def _joined(groups: Sequence[tuple[Bytes, Offsets]]) -> tuple[Column, Offsets]:

@@ -53,12 +53,12 @@ def column_of_list(strings: Sequence[bytes]) -> tuple[Column, int]:
 def strings_together(strings: Iterable[bytes]) -> tuple[Array, npt.NDArray[np.int64], npt.NDArray[np.int32], int]:
     """Return strings one after another, their offsets, their sizes, and the width that they share, -1 for none.
 
-    Whatever holds bytes is taken for them; anything else is a ``TypeError``.
+    Whatever holds bytes is taken for them; anything else is a ``TypeError``, and 2 GiB in one are a ``ValueError``.
     """
     given = strings if type(strings) is list else list(strings)
     found = gathered(given)
     if found[3] == NOT_BYTES:
-        found = gathered([bytes(memoryview(string)) for string in given])
+        found = gathered([it if type(it) is bytes else bytes(memoryview(it)) for it in given])
     if found[3] == NOT_BYTES:
         raise ValueError("a string is longer than 2 GiB")
     return found

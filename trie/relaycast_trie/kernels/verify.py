@@ -24,16 +24,7 @@ from relaycast_trie.kernels.decode import (
     partial_fits,
     plan_node,
 )
-from relaycast_trie.kernels.memory import (
-    Bytes,
-    Int32s,
-    Int64s,
-    allocating_kernel,
-    inlined,
-    int64,
-    kernel,
-    load64,
-)
+from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, allocating_kernel, inlined, int64, kernel, load64
 from relaycast_trie.kernels.tables import Column, Tables, column_in, nibble, place
 
 HOLDS, FAILS, UNUSED = 0, 1, 2
