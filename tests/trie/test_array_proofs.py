@@ -208,3 +208,24 @@ def test_a_trace_tells_what_is_needed_and_how_deep_paths_are() -> None:
     assert not without_root.complete.any()
     assert without_root.depths.tolist() == [0, 0, 0]
     assert not without_root.needed.any()
+
+
+def test_a_key_that_ends_where_others_went_on_is_read_no_further() -> None:
+    """Its last nibble leads to a branch without a partial key whose children an earlier key has looked for."""
+    held = {bytes.fromhex(key): key.encode() for key in ("0100aa", "0110bb", "00", "10")}
+    trie = ArrayTrie.from_pairs(held)
+    for keys in (sorted(held), sorted(held)[::-1]):
+        for last in (b"\x01", b"", b"\x01\x00"):
+            asked = [*keys, last, *keys, last]
+            proof = trie.prove(asked)
+            assert outcomes([trie.root], [proof], [asked], strict=True) == [{last: None} | held]
+
+
+@pytest.mark.parametrize("cut", range(1, 70, 7))
+def test_a_node_that_does_not_decode_ends_every_path_that_comes_to_it(cut: int) -> None:
+    held = {bytes([16 * i, i]): b"v" * 20 for i in range(4)}
+    (whole,) = ArrayTrie.from_pairs(held).prove([b""]).nodes
+    spoiled = whole[: len(whole) - cut]
+    traced = trace_paths(blake2_256(spoiled), [spoiled], [*held, *held])
+    assert not traced.complete.any()
+    assert traced.depths.tolist() == [1] * 8

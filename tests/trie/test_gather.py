@@ -126,7 +126,7 @@ class Grown(list[bytes]):
 
 
 def test_keys_are_as_many_as_are_read() -> None:
-    trie = ArrayTrie.from_pairs({b"\x01": b"v" * 40})
+    trie = ArrayTrie.from_pairs({b"\x01": b"v" * 20})
     traced = trace_paths(trie.root, trie.prove([b"\x01"]), Grown([b"\x01"]), cached=Grown())
     assert (traced.complete.tolist(), traced.needed.tolist()) == ([True], [True])
 
