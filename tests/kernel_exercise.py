@@ -30,6 +30,7 @@ from relaycast_trie import (
     VerifiedProof,
     blake2_256,
     kernels,
+    trie_root,
 )
 from relaycast_trie.array_compact import decode_compact
 from relaycast_trie.array_compact import encode_compact as encode_proof
@@ -62,6 +63,8 @@ HEADERS = [
     b"\x00",
 ]
 CHILD = ChildInfo(b"child")
+ROW_WIDTHS = [(2, 5), (1_100, 33), (3, 40), (1, 0), (32, 32), (33, 600)]
+"""Bytes of keys and values. Tables with keys of the longest grow to so many rows that memory is asked for ahead."""
 
 
 class Exercise:
@@ -150,6 +153,15 @@ def result(call: Callable[..., object], *arguments: object, **options: object) -
         return type(error), error.args
 
 
+def refuses(call: Callable[..., object], *arguments: object) -> bool:
+    """Return whether a call says that its arguments are none."""
+    try:
+        call(*arguments)
+    except ValueError:
+        return True
+    return False
+
+
 def outcome(verified: object) -> object:
     """Return the values of a proof that holds, and an error in a form that compares."""
     if isinstance(verified, VerifiedProof):
@@ -221,6 +233,37 @@ def whole_tries(draw: Exercise) -> None:
             assert trie.root == root
         assert trie.prove(list(held)) == StorageProof.generate(db, root, held)
         assert trie.prove([bytes([0x22]) * 59]) == StorageProof.generate(db, root, [bytes([0x22]) * 59])
+
+
+def rows_change(draw: Exercise, version: StateVersion, key_width: int, value_width: int) -> None:
+    """Matrices of a few keys and values, which are put as they are and hashed at once if a root was asked for before.
+
+    Some are for tables of other widths or too full, some have fewer values than keys.
+    """
+    noise = np.random.default_rng(draw.random.randrange(99))
+
+    def rows(count: int, width: int) -> Any:
+        some = np.array([0, 1, 16, 255], np.uint8)[noise.integers(0, 4, (count, width))]
+        some[:, : width // 2] = 17
+        return some
+
+    keys, values = rows(40, key_width), noise.integers(0, 256, (40, value_width), np.uint8)
+    trie = ArrayTrie.from_arrays(keys, values, state_version=version)
+    held = {key.tobytes(): value.tobytes() for key, value in zip(keys, values, strict=True)}
+    for turn in range(12):
+        count, width = draw.random.randrange(5), value_width + (turn == 9)
+        some = draw.random.choice([rows(count, key_width), keys[noise.integers(0, 40, count)]])
+        new = noise.integers(0, 256, (count, width), np.uint8)
+        assert refuses(trie.update, some, new[1:]) == (count > 0)
+        assert refuses(trie.update, some[:0], new) == (count > 0)
+        trie.update(some, new)
+        held |= {key.tobytes(): value.tobytes() for key, value in zip(some, new, strict=True)}
+        if turn == 6:
+            trie.remove(keys[:9])
+            held = applied(held, {key.tobytes(): None for key in keys[:9]})
+        if turn % 5 != 3:
+            assert trie.root == trie_root(held, state_version=version, engine="plain")
+    assert trie.items() == sorted(held.items())
 
 
 def a_forest_grows(draw: Exercise, window: int) -> None:
@@ -460,6 +503,7 @@ def run(rounds: int) -> None:
         proofs_are_verified(draw)
         encoded_proofs(draw)
         strings_are_gathered(draw)
+        rows_change(draw, StateVersion(seed % 2), *ROW_WIDTHS[seed % len(ROW_WIDTHS)])
         if seed % 4 == 0:
             whole_tries(draw)
 

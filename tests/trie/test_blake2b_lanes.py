@@ -56,16 +56,19 @@ def test_no_messages_write_nothing() -> None:
     assert hash_all([]) == []
 
 
-def test_the_rounds_are_vector_instructions(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("module", "function", "also"), [("blake2b", "compress", ""), ("lanes", "mix", ", 128")], ids=["blake2b", "lanes"]
+)
+def test_the_rounds_are_vector_instructions(tmp_path: Path, module: str, function: str, also: str) -> None:
     features = binding.get_host_cpu_features()
     register, rotates = ("zmm", 12 * 8 * 4) if features.get("avx512f") else ("ymm", 0)
     if not features.get("avx2"):
         pytest.skip("this CPU has neither AVX-512 nor AVX2")
     script = (
         "import numpy as np\n"
-        "from relaycast_trie.kernels.blake2b import ROWS, LANES, compress\n"
-        "compress(np.zeros(ROWS, np.uint64), np.zeros(128 * LANES, np.uint8))\n"
-        "print(next(iter(compress.inspect_asm().values())))\n"
+        f"from relaycast_trie.kernels.{module} import ROWS, LANES, {function}\n"
+        f"{function}(np.zeros(ROWS, np.uint64), np.zeros(128 * LANES, np.uint8){also})\n"
+        f"print(next(iter({function}.inspect_asm().values())))\n"
     )
     environment = {"PYTHONPATH": str(ROOM), "NUMBA_CACHE_DIR": str(tmp_path)}
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment)

@@ -148,10 +148,10 @@ def kernel_names() -> set[str]:
 
 EXERCISE = str(ROOT / "tests" / "kernel_exercise.py")
 
-COMPILED_ALONE = {"blake2b.compress", "blake2b._hash_short", "memory.copy128", "memory.copy_padded", "memory.store64"}
+COMPILED_ALONE = {"blake2b.compress", "blake2b._hash_short", "memory.copy128", "memory.copy_padded"}
 """Kernels below ``hash_messages``, in whose place ``hashlib`` stands where nothing is compiled."""
-COMPILED_ALONE |= {"gather._gather"}
-"""What looks into Python objects, which Python does itself then."""
+COMPILED_ALONE |= {"gather._gather", "handover.write_cells"}
+"""What looks into Python objects, which Python does itself then, and at addresses, which it needs not."""
 
 
 def test_kernels_work_uncompiled_and_none_is_left_out() -> None:

@@ -4,19 +4,29 @@ The tables belong to one ``Arena``; several versions of a trie can share it, eac
 """
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from relaycast_trie.arena_room import (
+    lengthened_entries,
+    lengthened_slots,
+    no_slots,
+    no_work,
+    resized,
+    resized_branches,
+    with_room_for,
+)
 from relaycast_trie.columns import MAX_KEY_BYTES, longest, spread_out
 from relaycast_trie.kernels.build import UNSORTED, build_branches, order_by_height
 from relaycast_trie.kernels.encode import BRANCH_BYTES, refer_to_branches, refer_to_entries
 from relaycast_trie.kernels.get import GROUP, list_entries
-from relaycast_trie.kernels.seal import settle, slots_in_use, take_retired
+from relaycast_trie.kernels.handover import hand_over
+from relaycast_trie.kernels.seal import slots_in_use, take_retired
+from relaycast_trie.kernels.settle import ALONE, REFUSED, Work, change
 from relaycast_trie.kernels.slots import (
-    COUNTERS,
     FREE_BRANCHES,
     FREE_ENTRIES,
     KEY_END,
@@ -30,7 +40,7 @@ from relaycast_trie.kernels.slots import (
     Slots,
 )
 from relaycast_trie.kernels.sort import take_strings
-from relaycast_trie.kernels.tables import FRESH, REF, ROW, STATE, Branches, Column, Entries, Tables, flat
+from relaycast_trie.kernels.tables import FRESH, NO_START, REF, ROW, STATE, Branches, Column, Entries, Tables, flat
 from relaycast_trie.kernels.update import put_entries, remove_entries
 
 Slots32 = npt.NDArray[np.int32]
@@ -40,6 +50,10 @@ Changed = tuple[Slots32, Slots32]
 
 NEVER_EXTERNAL = 1 << 62
 NONE = np.empty(0, np.int32)
+NO_ROWS = np.empty((0, 0), np.uint8)
+FEW = 1_024
+"""Stale nodes that there is always room to work on."""
+UINT8 = np.dtype(np.uint8)
 
 
 class UnsortedError(ValueError):
@@ -70,12 +84,34 @@ class Arena:
     longest_value: int
     external: bool
     """Whether there is room for the hashes of external values."""
-    tables: Tables
-    """All tables as kernels take them."""
+    top: Roots = field(init=False)
+    """The root of the only trie, where the kernels write it."""
+    work: Work = field(init=False)
+    """Room for kernels to work in, from the moment on when ``tables`` are handed over."""
+    work_root: npt.NDArray[np.uint8] = field(init=False)
+    """The root of the only trie, if ``hashed``."""
+    handed: Tables | None = field(init=False)
     settled_fresh: bool = True
     """Whether there may be nodes that are settled and can still change in place."""
     owned: bool = False
     """Whether keys and values are our own arrays: those that a trie was built from are not written to."""
+    hashed: bool = False
+    """Whether ``work_root`` is the root of the trie as it is now."""
+    asked: bool = False
+    """Whether somebody asked for a root since the last change; likely they will after the next one too."""
+
+    def __post_init__(self) -> None:
+        self.top = self.slots.counters[ROOT : ROOT + 1]
+        self.handed = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.init}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+        self.hashed = False
+        self.__post_init__()
 
     @classmethod
     def build(cls, keys: Column, values: Column, count: int, *, external_from: int) -> "Arena":
@@ -99,14 +135,13 @@ class Arena:
         used = build_branches(entries, count, branches, heights, np.empty(nibbles, np.int32), result)
         if used == UNSORTED:
             raise UnsortedError("keys do not strictly ascend")
-        branches = _cut_branches(branches, used)
-        slots = _no_slots()
+        branches = resized_branches(branches, used)
+        slots = no_slots()
         slots.counters[ROOT] = result[0]
         slots.counters[KEYS] = slots.counters[NEXT_ENTRY] = count
         slots.counters[NEXT_BRANCH] = used
         external = longest_value >= external_from
-        tables = (*flat(entries, branches), *slots)
-        arena = cls(entries, branches, slots, longest_key, longest_value, external, tables)
+        arena = cls(entries, branches, slots, longest_key, longest_value, external)
         order = np.empty(used, np.int32)
         levels = np.zeros(nibbles + 2, np.int64)
         steps = order_by_height(heights, used, order, levels)
@@ -115,9 +150,11 @@ class Arena:
         return arena
 
     @property
-    def roots(self) -> Roots:
-        """The root of the only trie, where the kernels write it."""
-        return self.slots.counters[ROOT : ROOT + 1]
+    def tables(self) -> Tables:
+        """All tables as kernels take them. Who only builds a trie for its root needs none."""
+        if self.handed is None:
+            self._hand_over()
+        return self.handed
 
     @property
     def root(self) -> int:
@@ -132,6 +169,7 @@ class Arena:
     def put(self, roots: Roots, keys: Column, values: Column, ends: Roots, *, external_from: int) -> None:
         """Give keys their values, those up to ``ends[t]`` in the trie ``roots[t]``; references wait for ``settle``."""
         count = int(ends[-1])
+        self.hashed = False
         self._make_room_for(keys, values, count, external_from)
         path, given, new = self._path(keys, count), tuple(keys), tuple(values)
         done = 0
@@ -143,6 +181,7 @@ class Arena:
     def remove(self, roots: Roots, keys: Column, ends: Roots) -> None:
         """Remove those keys that are there, shared out as in ``put``; references wait for ``settle``."""
         self._own()
+        self.hashed = False
         count = int(ends[-1])
         path, given = self._path(keys, count), tuple(keys)
         done = 0
@@ -151,26 +190,64 @@ class Arena:
             if done < count:
                 self._grow(64)
 
-    def settle(self, roots: Roots, *, for_good: bool = False) -> Changed:
-        """Compute the references of all that has changed below ``roots`` and return it.
+    def put_rows(self, keys: object, values: object, external_from: int) -> bool:
+        """Put matrices with a key and a value a row into the only trie, if they are few and just what the tables hold.
+
+        Where it seems that the root is asked for next, it is computed too. Returns whether all that was done;
+        where not, ``put`` does it.
+        """
+        if not (
+            self.owned
+            and type(keys) is np.ndarray
+            and type(values) is np.ndarray
+            and keys.dtype is values.dtype is UINT8
+            and keys.ndim == values.ndim == 2
+            and keys.flags.carray
+            and values.flags.carray
+        ):
+            return False
+        flags = FRESH if self.asked else -1
+        self.asked = False
+        done = change(self.tables, self.top, keys, values, external_from, flags)
+        self.hashed = done >= 0
+        self.settled_fresh |= self.hashed
+        return bool(done != REFUSED)
+
+    def settle(self, roots: Roots, *, for_good: bool = False) -> Slots32:
+        """Compute the references of all that has changed below ``roots``; return what was hashed, as ``Work`` lists it.
 
         ``for_good``: it shall not change in place any more.
         """
         counters = self.slots.counters
-        if not counters[STALE_ENTRIES] and not counters[STALE_BRANCHES]:
-            return NONE, NONE
+        stale = int(2 * counters[STALE_ENTRIES] + counters[STALE_BRANCHES])
+        if not stale:
+            return NONE
         self.settled_fresh |= not for_good
-        return settle(self.tables, roots, self.longest_key, self.longest_node, 0 if for_good else FRESH)
+        if self.handed is None or stale > len(self.work.stale):
+            self._hand_over(room_for=max(FEW, stale * 9 // 8))
+        count = change(self.tables, roots, NO_ROWS, NO_ROWS, NEVER_EXTERNAL, 0 if for_good else FRESH)
+        self.hashed = True
+        settled = self.work.stale[:count]
+        if len(self.work.stale) > max(FEW, len(self.entries.state) // 8):
+            self._hand_over(room_for=FEW)
+        return settled
 
-    def freeze(self, roots: Roots) -> tuple[Changed, "Retired"]:
-        """Let nothing change in place from now on; return what was settled, and the slots that are superfluous."""
-        changed = self.settle(roots, for_good=True)
+    def changed(self, settled: Slots32) -> Changed:
+        """Return the entries and the branches among what ``settle`` returned."""
+        values = settled[settled >= ALONE] - ALONE
+        values = values[self.entries.start[values] == NO_START]
+        leaves = settled[(settled > 0) & (settled < ALONE)] - 1
+        return np.concatenate((leaves, values)), -settled[settled < 0] - 1
+
+    def freeze(self, roots: Roots) -> tuple[Slots32, "Retired"]:
+        """Let nothing change in place from now on; return what was hashed, and the slots that are superfluous."""
+        settled = self.settle(roots, for_good=True)
         if self.settled_fresh:
             np.bitwise_and(self.entries.state, 0xFF ^ FRESH, out=self.entries.state)
             self.branches.row[:, STATE] &= 0xFF ^ FRESH
             self.settled_fresh = False
         slots = self.slots
-        return changed, Retired(self, *take_retired(slots.counters, slots.retired_entries, slots.retired_branches))
+        return settled, Retired(self, *take_retired(slots.counters, slots.retired_entries, slots.retired_branches))
 
     def release(self, entries: Slots32, branches: Slots32) -> None:
         """Make slots free again."""
@@ -203,15 +280,17 @@ class Arena:
         longest_key, longest_value = longest(keys, count), longest(values, count)
         if longest_key > MAX_KEY_BYTES:
             raise ValueError(f"a key has at most {MAX_KEY_BYTES} bytes, got {longest_key}")
+        grows = longest_key > self.longest_key or longest_value > self.longest_value
         self.longest_key = max(self.longest_key, longest_key)
         self.longest_value = max(self.longest_value, longest_value)
         self._own()
         if longest_value >= external_from and not self.external:
+            grows = True
             self.external = True
             self.entries = self.entries._replace(value_hash=np.zeros(32 * len(self.entries.state), np.uint8))
         key = self._with_room_for(self.entries.key, keys, count, KEY_END)
         value = self._with_room_for(self.entries.value, values, count, VALUE_END)
-        if key is not self.entries.key or value is not self.entries.value or self.external != bool(len(self.tables[8])):
+        if grows or key is not self.entries.key or value is not self.entries.value:
             self.entries = self.entries._replace(key=key, value=value)
             self._hand_over()
 
@@ -245,8 +324,14 @@ class Arena:
         column.at[:used] = ends[:-1]
         return column._replace(data=data), int(ends[-1])
 
-    def _hand_over(self) -> None:
-        self.tables = (*flat(self.entries, self.branches), *self.slots)
+    def _hand_over(self, *, room_for: int = 0) -> None:
+        """Hand all tables over anew, with room to settle so many nodes, or as many as before."""
+        old = no_work() if self.handed is None else self.work
+        nodes = room_for or max(FEW, len(old.stale))
+        places = 2 * self.longest_key + 2 + GROUP
+        self.work = work = with_room_for(old, nodes, node_bytes=self.longest_node, places=places)
+        self.work_root = work.root
+        self.handed = hand_over((*flat(self.entries, self.branches), *self.slots, *work[:4], *work.rooms, *work[5:]))
 
     def _own(self) -> None:
         """Copy keys and values that came from outside, before anything is written."""
@@ -264,28 +349,13 @@ class Arena:
 
     def _grow(self, more: int) -> None:
         """Lengthen the tables by at least so many slots, and by an eighth."""
-        old, entries = len(self.entries.state), self.entries
+        old = len(self.entries.state)
         wanted = old + max(more, old // 8, 64)
-        self.entries = Entries(
-            _lengthened(entries.key, wanted),
-            _lengthened(entries.value, wanted),
-            resized(entries.value_hash, 32 * wanted if self.external else 0),
-            resized(entries.start, wanted),
-            resized(entries.ref, REF * wanted),
-            resized(entries.state, wanted),
-        )
         rows = len(self.branches.row)
         more_rows = rows + max(more + 4 * self.longest_key, rows // 8, 64)
-        self.branches = Branches(resized(self.branches.row, more_rows), resized(self.branches.ref, REF * more_rows))
-        slots = self.slots
-        self.slots = Slots(
-            slots.counters,
-            resized(slots.free_entries, wanted),
-            resized(slots.pending_entries, wanted),
-            resized(slots.free_branches, more_rows),
-            resized(slots.retired_entries, wanted),
-            resized(slots.retired_branches, more_rows),
-        )
+        self.entries = lengthened_entries(self.entries, wanted, external=self.external)
+        self.branches = resized_branches(self.branches, more_rows)
+        self.slots = lengthened_slots(self.slots, wanted, more_rows)
         self._hand_over()
 
     @property
@@ -299,6 +369,12 @@ class Arena:
         start = REF * slot + 1
         return table[start : start + (int(table[start - 1]) >> 2)].tobytes()
 
+    def top_hash(self) -> bytes:
+        """Return the root of the only trie as it is now."""
+        if not self.hashed:
+            self.settle(self.top)
+        return self.work_root.tobytes() if self.hashed else self.root_hash(self.root)
+
     def root_hash(self, node: int) -> bytes:
         """Return the root of the version that starts with ``node``: a root is hashed however short it is."""
         reference = self.reference(node) if node else b"\x00"
@@ -306,35 +382,16 @@ class Arena:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of all tables."""
+        """Bytes of all tables, and of the room to work in."""
+        work = self.work if self.handed is not None else no_work()
         arrays: list[npt.NDArray[Any]] = [
             *self.entries.key[:3],
             *self.entries.value[:3],
             *self.entries[2:],
             *self.branches,
             *self.slots,
+            *work[:4],
+            *work.rooms[:2],
+            *work[5:],
         ]
         return sum(array.nbytes for array in arrays)
-
-
-def _cut_branches(branches: Branches, used: int) -> Branches:
-    """Give back what is beyond the first ``used`` branches."""
-    return Branches(resized(branches.row, used), resized(branches.ref, used * REF))
-
-
-def _no_slots() -> Slots:
-    return Slots(np.zeros(COUNTERS, np.int64), *(np.empty(0, np.int32) for _ in range(5)))
-
-
-def resized(table: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    """Return a table with another length, in place where the memory allows; new items are zero."""
-    if not table.flags.owndata:
-        table = table.copy()
-    table.resize((size, *table.shape[1:]), refcheck=False)
-    return table
-
-
-def _lengthened(column: Column, count: int) -> Column:
-    if column.width >= 0:
-        return column._replace(data=resized(column.data, count * column.width))
-    return column._replace(at=resized(column.at, count), size=resized(column.size, count))

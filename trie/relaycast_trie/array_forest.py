@@ -71,12 +71,12 @@ class ArrayForest:
         old = [self._roots[trie] for trie in changes]
         roots = np.array([node for _, node in old], np.int64)
         self._write(roots, list(changes.values()))
-        changed, retired = self._arena.freeze(roots)
+        settled, retired = self._arena.freeze(roots)
         self._open.slots.append(retired)
         short = self._set_roots(list(changes), roots)
         if not told:
             return [], []
-        hashes, nodes = self._hashed(changed)
+        hashes, nodes = self._hashed(self._arena.changed(settled))
         return hashes + [blake2_256(node) for node in short], nodes + short
 
     def close(self, *, told: bool) -> bytes:

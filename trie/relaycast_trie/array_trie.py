@@ -44,7 +44,7 @@ class _Version:
 class ArrayTrie:
     """A trie for work in batches. ``from_arrays``, ``from_pairs`` make one."""
 
-    __slots__ = ("_arena", "_mixed", "_state_version", "_versions", "window")
+    __slots__ = ("_arena", "_external_from", "_mixed", "_state_version", "_versions", "window")
 
     def __init__(self, *, state_version: StateVersion = StateVersion.V1, window: int = 0) -> None:
         self._start(state_version, window)
@@ -52,7 +52,7 @@ class ArrayTrie:
         self._arena = self._built(none, none, 0)
 
     def _start(self, state_version: StateVersion, window: int) -> None:
-        self._state_version = StateVersion(state_version)
+        self._set_state_version(state_version)
         self._mixed = False
         self._versions: deque[_Version] = deque()
         self.window = window
@@ -91,8 +91,9 @@ class ArrayTrie:
     @property
     def root(self) -> bytes:
         """The root of the trie as it is now."""
-        self._arena.settle(self._arena.roots)
-        return self._arena.root_hash(self._arena.root)
+        arena = self._arena
+        arena.asked = self.window == 0
+        return arena.work_root.tobytes() if arena.hashed else arena.top_hash()
 
     @property
     def state_version(self) -> StateVersion:
@@ -103,7 +104,7 @@ class ArrayTrie:
     def state_version(self, state_version: StateVersion) -> None:
         if state_version != self._state_version and self._arena.keys:
             self._mixed = True
-        self._state_version = StateVersion(state_version)
+        self._set_state_version(state_version)
 
     @property
     def memory_bytes(self) -> int:
@@ -151,6 +152,8 @@ class ArrayTrie:
 
     def update(self, keys: Strings, values: Strings) -> None:
         """Put many keys; of a key that comes twice the last value counts. The new root shows on the next ``root``."""
+        if self._arena.put_rows(keys, values, self._external_from):
+            return
         key_column, count = column_of(keys, "keys")
         value_column, value_count = column_of(values, "values")
         if count != value_count:
@@ -159,18 +162,18 @@ class ArrayTrie:
             self._merge(key_column, value_column, count)
         else:
             arena = self._arena
-            arena.put(arena.roots, key_column, value_column, np.array([count]), external_from=self._external_from)
+            arena.put(arena.top, key_column, value_column, np.array([count]), external_from=self._external_from)
 
     def remove(self, keys: Strings) -> None:
         """Remove many keys; those that are not there do not matter. The new root shows on the next ``root``."""
         column, count = column_of(keys, "keys")
-        self._arena.remove(self._arena.roots, column, np.array([count]))
+        self._arena.remove(self._arena.top, column, np.array([count]))
 
     def commit(self) -> bytes:
         """Return the root, and keep this version readable ``at`` it until ``window`` more are committed."""
         arena = self._arena
         if self.window > 0:
-            _, retired = arena.freeze(arena.roots)
+            _, retired = arena.freeze(arena.top)
             root = arena.root_hash(arena.root)
             if self._versions:
                 self._versions[-1].retired.append(retired)
@@ -179,8 +182,7 @@ class ArrayTrie:
                 for slots in self._versions.popleft().retired:
                     slots.release()
             return root
-        arena.settle(arena.roots)
-        return arena.root_hash(arena.root)
+        return self.root
 
     def items(self, *, at: bytes | None = None) -> list[tuple[bytes, bytes]]:
         """Return all keys and values, in the order of the keys."""
@@ -196,13 +198,13 @@ class ArrayTrie:
         return bool(self.get_many([key])[2][0])
 
     def _prove(self, keys: Column, ends: npt.NDArray[np.int64], at: bytes | None) -> ProofColumns:
-        self._arena.settle(self._arena.roots)
+        self._arena.settle(self._arena.top)
         arena, root = self._version(at)
         return prove_columns(arena, np.full(len(ends) - 1, root), keys, ends)
 
-    @property
-    def _external_from(self) -> int:
-        return 33 if self.state_version is StateVersion.V1 else NEVER_EXTERNAL
+    def _set_state_version(self, state_version: StateVersion) -> None:
+        self._state_version = StateVersion(state_version)
+        self._external_from = 33 if self._state_version is StateVersion.V1 else NEVER_EXTERNAL
 
     def _built(self, keys: Column, values: Column, count: int) -> Arena:
         try:

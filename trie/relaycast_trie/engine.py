@@ -25,7 +25,7 @@ ARRAY_FROM_UNCOMPILED = 1_000_000
 KERNELS = Path(__file__).parent / "kernels"
 PACKAGE = "relaycast_trie.kernels"
 
-BUILDS, CHANGES, VERIFIES = "encode.refer_to_branches", "seal.settle", "verify.verify_proofs"
+BUILDS, CHANGES, VERIFIES = "encode.refer_to_branches", "settle.change", "verify.verify_proofs"
 """Kernels that contain most others that such work takes, by module and name."""
 
 

@@ -1,8 +1,8 @@
 """Blake2b-256 of many messages at once: one 64-bit word of each message in one lane of a vector register.
 
 Eight lanes where the CPU has AVX-512, four elsewhere. A lane that has finished its message takes the next one, so that
-messages of any lengths keep all lanes busy. One block of all lanes takes as long as a single block by itself, so
-there is no scalar path: a few messages leave lanes idle.
+messages of any lengths keep all lanes busy. A few messages leave lanes idle: one block of all lanes takes as long as
+two of a single message in general registers (``lanes.mix_one``).
 
 The compression function (RFC 7693, section 3.2) is written as vector instructions, not as a loop that the compiler
 might vectorise: twelve rounds, no memory traffic between them.
@@ -89,13 +89,14 @@ COUNTERS, FLAGS, ROWS = 8 * LANES, 9 * LANES, 10 * LANES
 
 
 class _Lanes:
-    """Writes vector instructions, one 64-bit number a lane."""
+    """Writes vector instructions, one 64-bit number a lane; those for one lane need no vectors."""
 
-    def __init__(self, builder: Any) -> None:
+    def __init__(self, builder: Any, *, lanes: int = LANES) -> None:
         self.builder = builder
-        self.vector = ir.VectorType(ir.IntType(64), LANES)
+        self.lanes = lanes
+        self.vector = ir.VectorType(ir.IntType(64), lanes)
         rotate_type = ir.FunctionType(self.vector, (self.vector, self.vector, self.vector))
-        self.rotate = cgutils.get_or_insert_function(builder.module, rotate_type, f"llvm.fshr.v{LANES}i64")
+        self.rotate = cgutils.get_or_insert_function(builder.module, rotate_type, f"llvm.fshr.v{lanes}i64")
 
     def load(self, address: Any, index: int) -> Any:
         return self.builder.load(self._at(address, index), align=8)
@@ -108,12 +109,27 @@ class _Lanes:
         return self.builder.gep(rows, [ir.Constant(ir.IntType(64), index)])
 
     def constant(self, word: int) -> Any:
-        return ir.Constant(self.vector, [word] * LANES)
+        return ir.Constant(self.vector, [word] * self.lanes)
 
     def mixed(self, left: Any, right: Any, amount: int) -> Any:
         """Exclusive or, rotated to the right."""
         both = self.builder.xor(left, right)
         return self.builder.call(self.rotate, (both, both, self.constant(amount)))
+
+    def rounds(self, v: list[Any], words: list[Any]) -> None:
+        """Mix the sixteen words of a block into the sixteen of ``v``."""
+        add = self.builder.add
+        for turn in range(12):
+            order = SIGMA[turn % 10]
+            for quarter, (a, b, c, d) in enumerate(QUARTERS):
+                v[a] = add(add(v[a], v[b]), words[order[2 * quarter]])
+                v[d] = self.mixed(v[d], v[a], 32)
+                v[c] = add(v[c], v[d])
+                v[b] = self.mixed(v[b], v[c], 24)
+                v[a] = add(add(v[a], v[b]), words[order[2 * quarter + 1]])
+                v[d] = self.mixed(v[d], v[a], 16)
+                v[c] = add(v[c], v[d])
+                v[b] = self.mixed(v[b], v[c], 63)
 
     def transposed(self, rows: list[Any]) -> list[Any]:
         """Turn rows that hold one message each into rows that hold one word of each message."""
@@ -147,17 +163,7 @@ def _compress(typingctx: Any, lanes: Any, blocks: Any) -> Any:  # noqa: ARG001
         v = before + [write.constant(word) for word in IV]
         v[12] = builder.xor(v[12], write.load(state, 8))
         v[14] = builder.xor(v[14], write.load(state, 9))
-        for turn in range(12):
-            order = SIGMA[turn % 10]
-            for quarter, (a, b, c, d) in enumerate(QUARTERS):
-                v[a] = builder.add(builder.add(v[a], v[b]), words[order[2 * quarter]])
-                v[d] = write.mixed(v[d], v[a], 32)
-                v[c] = builder.add(v[c], v[d])
-                v[b] = write.mixed(v[b], v[c], 24)
-                v[a] = builder.add(builder.add(v[a], v[b]), words[order[2 * quarter + 1]])
-                v[d] = write.mixed(v[d], v[a], 16)
-                v[c] = builder.add(v[c], v[d])
-                v[b] = write.mixed(v[b], v[c], 63)
+        write.rounds(v, words)
         for row in range(8):
             write.store(builder.xor(builder.xor(before[row], v[row]), v[row + 8]), state, row)
         return context.get_dummy_value()

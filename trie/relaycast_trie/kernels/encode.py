@@ -35,6 +35,7 @@ from relaycast_trie.kernels.tables import (
     WAYS,
     Branches,
     Entries,
+    copy_reference,
     nibble,
     place,
 )
@@ -194,14 +195,7 @@ def write_branch(entries: Entries, branches: Branches, branch: int, out: Bytes, 
     while ways:
         node = int64(branches.row[branch, lowest_bit(ways)])
         ways &= ways - 1
-        if node > 0:
-            head = entries.ref[(node - 1) * REF]
-            copy32(out, at + 1, entries.ref, (node - 1) * REF + 1)
-        else:
-            head = branches.ref[(-node - 1) * REF]
-            copy32(out, at + 1, branches.ref, (-node - 1) * REF + 1)
-        out[at] = head
-        at += 1 + (int64(head) >> 2)
+        at += 1 + (copy_reference(out, at, entries.ref, branches.ref, node) >> 2)
     return at
 
 

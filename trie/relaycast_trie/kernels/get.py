@@ -18,6 +18,7 @@ from relaycast_trie.kernels.tables import (
     Branches,
     Column,
     Entries,
+    Strings,
     Tables,
     branches_in,
     column_in,
@@ -77,7 +78,7 @@ def scout(entries: Entries, branches: Branches, root: int, keys: Column, first: 
 
 
 @kernel
-def find_entries(tables: Tables, root: int, wanted: Tables, count: int, found: Int32s) -> None:
+def find_entries(tables: Tables, root: int, wanted: Strings, count: int, found: Int32s) -> None:
     """Write the entry of each key, or -1."""
     entries, branches, keys = entries_in(tables), branches_in(tables), column_in(wanted)
     for i in range(count):
@@ -185,7 +186,7 @@ def _collect_proof(
 def collect_proofs(
     tables: Tables,
     roots: Int64s,
-    wanted: Tables,
+    wanted: Strings,
     ends: Int64s,
     rooms: Int64s,
     table: Int64s,

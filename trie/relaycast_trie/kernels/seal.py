@@ -1,16 +1,8 @@
-"""Hashing again what has changed, and telling a database of hashed nodes what that brings it and what it may drop."""
+"""Telling a database of hashed nodes what a change brings it and what it may drop; slots that nobody reads."""
 
 import numpy as np
 
-from relaycast_trie.kernels.blake2b import Lanes, new_lanes
-from relaycast_trie.kernels.encode import (
-    BATCH_BYTES,
-    BRANCH_BYTES,
-    Batch,
-    new_batch,
-    refer_to_level,
-    refer_to_some,
-)
+from relaycast_trie.kernels.encode import BRANCH_BYTES
 from relaycast_trie.kernels.get import VALUE, write_nodes
 from relaycast_trie.kernels.memory import (
     Bytes,
@@ -21,148 +13,21 @@ from relaycast_trie.kernels.memory import (
     copy32,
     int64,
     kernel,
-    lowest_bit,
 )
-from relaycast_trie.kernels.slots import (
-    FREE_ENTRIES,
-    PENDING_ENTRIES,
-    RETIRED_BRANCHES,
-    RETIRED_ENTRIES,
-    SLOTS,
-    STALE_BRANCHES,
-    STALE_ENTRIES,
-    Slots,
-    slots_in,
-)
+from relaycast_trie.kernels.slots import RETIRED_BRANCHES, RETIRED_ENTRIES
 from relaycast_trie.kernels.tables import (
     DEPTH,
     EXTERNAL,
     NO_START,
     REF,
-    SAMPLE,
     SIZE,
-    STALE,
-    STALE_WAYS,
     STATE,
     VALUED,
-    WAYS,
-    Branches,
-    Entries,
     Tables,
     branches_in,
     entries_in,
     place,
 )
-
-
-@kernel
-def _list_stale(
-    entries: Entries,
-    branches: Branches,
-    roots: Int64s,
-    stale_entries: Int32s,
-    stale_branches: Int32s,
-    levels: Int64s,
-    result: Int64s,
-) -> None:
-    """List what is to be hashed again below ``roots``: entries, and branches level by level from the roots down.
-
-    Level ``i`` is ``stale_branches[levels[i] : levels[i + 1]]``; ``result`` becomes the numbers of entries, of branches
-    and of levels. Each branch gets a sample that is still below it.
-    """
-    found = 0
-    queued = 0
-    for trie in range(len(roots)):
-        root = int64(roots[trie])
-        if root > 0 and entries.state[root - 1] & SIZE == STALE:
-            stale_entries[found] = root - 1
-            found += 1
-        if root < 0 and branches.row[-root - 1, STATE] & SIZE == STALE:
-            stale_branches[queued] = -root - 1
-            queued += 1
-    level = 0
-    levels[0] = 0
-    done = 0
-    while done < queued:
-        levels[level + 1] = queued
-        level += 1
-        for i in range(done, levels[level]):
-            branch = int64(stale_branches[i])
-            valued = int64(branches.row[branch, VALUED]) - 1
-            if valued >= 0 and entries.state[valued] & SIZE == STALE:
-                stale_entries[found] = valued
-                found += 1
-            ways = int64(branches.row[branch, STALE_WAYS])
-            branches.row[branch, STALE_WAYS] = 0
-            while ways:
-                node = int64(branches.row[branch, lowest_bit(ways)])
-                ways &= ways - 1
-                if node == 0:
-                    continue
-                if node > 0:
-                    if entries.state[node - 1] & SIZE == STALE:
-                        stale_entries[found] = node - 1
-                        found += 1
-                elif branches.row[-node - 1, STATE] & SIZE == STALE:
-                    stale_branches[queued] = -node - 1
-                    queued += 1
-        done = levels[level]
-    for i in range(queued - 1, -1, -1):
-        branch = int64(stale_branches[i])
-        node = int64(branches.row[branch, VALUED])
-        if node == 0:
-            node = int64(branches.row[branch, lowest_bit(int64(branches.row[branch, WAYS]))])
-        branches.row[branch, SAMPLE] = node - 1 if node > 0 else branches.row[-node - 1, SAMPLE]
-    result[0], result[1], result[2] = found, queued, level
-
-
-@kernel
-def _free_pending(slots: Slots) -> None:
-    counters = slots.counters
-    for i in range(counters[PENDING_ENTRIES]):
-        slots.free_entries[counters[FREE_ENTRIES] + i] = slots.pending_entries[i]
-    counters[FREE_ENTRIES] += counters[PENDING_ENTRIES]
-    counters[PENDING_ENTRIES] = counters[STALE_ENTRIES] = counters[STALE_BRANCHES] = 0
-
-
-@kernel
-def _refer_to_stale(
-    tables: Tables,
-    roots: Int64s,
-    stale_entries: Int32s,
-    stale_branches: Int32s,
-    levels: Int64s,
-    found: Int64s,
-    longest: int,
-    flags: int,
-    batch: Batch,
-    lanes: Lanes,
-) -> None:
-    entries, branches, slots = entries_in(tables), branches_in(tables), slots_in(tables)
-    _list_stale(entries, branches, roots, stale_entries, stale_branches, levels, found)
-    if found[0]:
-        refer_to_some(entries, stale_entries, found[0], -1, longest, flags, batch, lanes)
-    for level in range(found[2] - 1, -1, -1):
-        refer_to_level(
-            entries, branches, stale_branches, levels[level], levels[level + 1], longest, flags, batch, lanes
-        )
-    _free_pending(slots)
-
-
-@allocating_kernel
-def settle(tables: Tables, roots: Int64s, longest_key: int, longest: int, flags: int) -> tuple[Int32s, Int32s]:
-    """Compute all references that are stale below ``roots``; return the entries and the branches that were.
-
-    ``longest`` bounds the bytes of a node; ``flags`` are added to the states.
-    """
-    counters = tables[SLOTS]
-    stale_entries = np.empty(counters[STALE_ENTRIES], np.int32)
-    stale_branches = np.empty(counters[STALE_BRANCHES], np.int32)
-    levels = np.empty(2 * longest_key + 4, np.int64)
-    found = np.empty(3, np.int64)
-    batch = new_batch(max(BATCH_BYTES, longest))
-    _refer_to_stale(tables, roots, stale_entries, stale_branches, levels, found, longest, flags, batch, new_lanes())
-    return stale_entries[: found[0]], stale_branches[: found[1]]
 
 
 @allocating_kernel

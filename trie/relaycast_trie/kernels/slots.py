@@ -6,6 +6,7 @@ until that version is forgotten.
 
 from typing import NamedTuple
 
+from relaycast_trie.kernels.handover import int32s_in, int64s_in
 from relaycast_trie.kernels.memory import Int32s, Int64s, copy, copy32, inlined, int64, kernel
 from relaycast_trie.kernels.tables import (
     EXTERNAL,
@@ -40,14 +41,17 @@ class Slots(NamedTuple):
     retired_branches: Int32s
 
 
-SLOTS = 14
-"""Where slots begin in tables that are handed over: behind the entries and the branches."""
-
-
 @inlined
 def slots_in(tables: Tables) -> Slots:
-    """Return the slots that were handed over."""
-    return Slots(tables[14], tables[15], tables[16], tables[17], tables[18], tables[19])
+    """Return the slots that were handed over, behind the entries and the branches."""
+    return Slots(
+        int64s_in(tables, 14),
+        int32s_in(tables, 15),
+        int32s_in(tables, 16),
+        int32s_in(tables, 17),
+        int32s_in(tables, 18),
+        int32s_in(tables, 19),
+    )
 
 
 @inlined

@@ -11,8 +11,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from llvmlite import ir
+from numba import types
 
-from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, inlined, int64, leading_zeros, load64
+from relaycast_trie.kernels.handover import Handed, array_of, bytes_in, int32s_in, int64s_in, number_in
+from relaycast_trie.kernels.memory import (
+    CHECKED,
+    Bytes,
+    Int32s,
+    Int64s,
+    _address,
+    copy,
+    inlined,
+    int64,
+    intrinsic,
+    kernel,
+    leading_zeros,
+    load64,
+)
 
 SIZE = 0x3F
 """The bits of a state that tell the size of the reference."""
@@ -58,6 +74,9 @@ REF = 33
 """A slot for a reference has the SCALE length before it, as a parent writes it."""
 
 
+rows_in = array_of(types.int32, columns=ROW)
+
+
 class Branches(NamedTuple):
     """Branches; all of a row together, since whoever looks at one number of it needs others too."""
 
@@ -65,37 +84,78 @@ class Branches(NamedTuple):
     ref: Bytes
 
 
-Tables = tuple[Any, ...]
-"""Entries and branches and what else belongs to them, without names: whoever calls a kernel from Python hands tuples
-over, since numba looks at named ones with Python code, 8 us a call."""
+Tables = Handed
+"""Entries and branches and what else belongs to them, as ``handover.hand_over`` makes it of ``flat``."""
+
+Strings = tuple[Any, ...]
+"""A column without names: whoever calls a kernel from Python hands tuples over, since numba looks at named ones with
+Python code, 8 us a call. INVARIANT: only kernels that count no references take it apart. Another one would give back
+what it never took."""
 
 
-def flat(entries: Entries, branches: Branches) -> Tables:
-    """Return the tables as kernels take them."""
+def flat(entries: Entries, branches: Branches) -> tuple[Any, ...]:
+    """Return the tables without names."""
     return (*entries.key, *entries.value, *entries[2:], *branches)
 
 
 @inlined
-def column_in(column: Tables) -> Column:
+def column_in(column: Strings) -> Column:
     """Return a column that was handed over."""
     return Column(column[0], column[1], column[2], column[3])
 
 
 @inlined
 def entries_in(tables: Tables) -> Entries:
-    """Return the entries that were handed over.
-
-    INVARIANT: only kernels that count no references take tables apart. Another one would give back what it never took.
-    """
-    key = Column(tables[0], tables[1], tables[2], tables[3])
-    value = Column(tables[4], tables[5], tables[6], tables[7])
-    return Entries(key, value, tables[8], tables[9], tables[10], tables[11])
+    """Return the entries that were handed over."""
+    key = Column(bytes_in(tables, 0), int64s_in(tables, 1), int32s_in(tables, 2), number_in(tables, 3))
+    value = Column(bytes_in(tables, 4), int64s_in(tables, 5), int32s_in(tables, 6), number_in(tables, 7))
+    return Entries(key, value, bytes_in(tables, 8), int32s_in(tables, 9), bytes_in(tables, 10), bytes_in(tables, 11))
 
 
 @inlined
 def branches_in(tables: Tables) -> Branches:
     """Return the branches that were handed over."""
-    return Branches(tables[12], tables[13])
+    return Branches(rows_in(tables, 12), bytes_in(tables, 13))
+
+
+@intrinsic
+def _copy_chosen(typingctx: Any, target: Any, target_at: Any, left: Any, right: Any, node: Any) -> Any:  # noqa: ARG001
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        word, zero = ir.IntType(64), ir.IntType(64)(0)
+        entry = builder.icmp_signed(">", args[4], zero)
+        tables = (_address(context, builder, signature.args[i], args[i], zero) for i in (2, 3))
+        slot = builder.sub(builder.select(entry, args[4], builder.neg(args[4])), word(1))
+        of = builder.gep(builder.select(entry, *tables), [builder.mul(slot, word(REF))])
+        to = _address(context, builder, signature.args[0], args[0], args[1])
+        head = builder.load(of, align=1)
+        builder.store(head, to, align=1)
+        hashed = ir.VectorType(ir.IntType(8), 32).as_pointer()
+        data = builder.load(builder.bitcast(builder.gep(of, [word(1)]), hashed), align=1)
+        builder.store(data, builder.bitcast(builder.gep(to, [word(1)]), hashed), align=1)
+        return builder.zext(head, word)
+
+    return types.int64(target, types.int64, left, right, types.int64), generate
+
+
+if CHECKED:
+
+    @kernel
+    def copy_reference(out: Bytes, at: int, entry_refs: Bytes, branch_refs: Bytes, node: int) -> int:
+        """Write the slot of a node's reference, of which 32 bytes may be idle, and return its first byte."""
+        refs = entry_refs if node > 0 else branch_refs
+        slot = (node - 1 if node > 0 else -node - 1) * REF
+        copy(out, at, refs, slot, REF)
+        return int64(refs[slot])
+
+else:
+
+    @inlined
+    def copy_reference(out: Bytes, at: int, entry_refs: Bytes, branch_refs: Bytes, node: int) -> int:
+        """Write the slot of a node's reference, of which 32 bytes may be idle, and return its first byte.
+
+        Which table it is in is chosen, not branched on: leaves and branches come in no order that a CPU could guess.
+        """
+        return _copy_chosen(out, at, entry_refs, branch_refs, node)  # type: ignore[no-any-return]
 
 
 @inlined

@@ -7,6 +7,7 @@ and goes on from there.
 
 import numpy as np
 
+from relaycast_trie.kernels.encode import MANY
 from relaycast_trie.kernels.get import GROUP, same_string, scout
 from relaycast_trie.kernels.memory import Int64s, inlined, int64, kernel, lowest_bit
 from relaycast_trie.kernels.slots import (
@@ -42,6 +43,7 @@ from relaycast_trie.kernels.tables import (
     Branches,
     Column,
     Entries,
+    Strings,
     Tables,
     branches_in,
     column_in,
@@ -213,7 +215,7 @@ def _split(
 
 
 @kernel
-def _put(
+def put_into(
     entries: Entries,
     branches: Branches,
     slots: Slots,
@@ -226,13 +228,13 @@ def _put(
 ) -> int:
     """Put keys into the trie whose root the counters hold."""
     for i in range(first, count):
-        if (i - first) % GROUP == 0:
+        if (i - first) % GROUP == 0 and len(branches.row) > MANY:
             scout(entries, branches, int64(slots.counters[ROOT]), keys, i, min(i + GROUP, count), path)
         at, size = place(keys, i)
         levels, node, shared = _descend(entries, branches, slots, keys, at, size, path)
         if not _has_room(entries, branches, slots, levels):
             return i
-        if node > 0 and same_string(entries.key, node - 1, keys, i):
+        if node > 0 and shared == 2 * size == 2 * place(entries.key, node - 1)[1]:
             if _holds(entries, node - 1, values, i, external_from):
                 continue
             _freshen_path(branches, slots, path, levels, keys, at)
@@ -264,8 +266,8 @@ def _put(
 def put_entries(
     tables: Tables,
     roots: Int64s,
-    keys: Tables,
-    values: Tables,
+    keys: Strings,
+    values: Strings,
     first: int,
     ends: Int64s,
     external_from: int,
@@ -280,7 +282,7 @@ def put_entries(
     for trie in range(len(roots)):
         if first < ends[trie]:
             slots.counters[ROOT] = roots[trie]
-            first = _put(entries, branches, slots, key_column, value_column, first, ends[trie], external_from, path)
+            first = put_into(entries, branches, slots, key_column, value_column, first, ends[trie], external_from, path)
             roots[trie] = slots.counters[ROOT]
             if first < ends[trie]:
                 return first
@@ -342,7 +344,7 @@ def _remove(
 
 
 @kernel
-def remove_entries(tables: Tables, roots: Int64s, keys: Tables, first: int, ends: Int64s, path: Int64s) -> int:
+def remove_entries(tables: Tables, roots: Int64s, keys: Strings, first: int, ends: Int64s, path: Int64s) -> int:
     """Remove from several tries the keys that are there; shares, room and answer are those of ``put_entries``."""
     entries, branches, slots = entries_in(tables), branches_in(tables), slots_in(tables)
     key_column = column_in(keys)
