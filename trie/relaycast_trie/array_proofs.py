@@ -63,13 +63,15 @@ class ArrayValues(Mapping[bytes, bytes | None]):
 
     @property
     def _values(self) -> dict[bytes, bytes | None]:
-        if self._source is not None:
-            data, keys, places = self._source
-            view = memoryview(cast(Any, data))
-            self._known = {
-                key: None if at == ABSENT else bytes(view[at : at + size])
-                for key, at, size in zip(keys, places[0::3].tolist(), places[1::3].tolist(), strict=True)
-            }
+        source = self._source
+        if source is not None:
+            data, keys, places = source
+            starts, ends = places[0::3], places[0::3] + places[1::3]
+            there = starts != ABSENT
+            first = int(starts.min(where=there, initial=len(data)))
+            among = data[first : int(ends.max(where=there, initial=first))].tobytes()
+            spans = zip(keys, there.tolist(), (starts - first).tolist(), (ends - first).tolist(), strict=True)
+            self._known = {key: among[start:end] if present else None for key, present, start, end in spans}
             self._source = None
         return self._known
 

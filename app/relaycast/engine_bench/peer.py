@@ -45,6 +45,9 @@ FIGURES: dict[str, dict[tuple[int, int], float]] = {
     },
 }  # fmt: skip
 
+FIGURES |= {f"verify k={k} from a set, us": FIGURES[f"verify k={k}, us"] for k in (100, 1_000)}
+"""Whether our proof lies in arrays or is a set of Python objects: the peer's is a set."""
+
 
 def ratio(workload: str, keys: int, value_bytes: int, measured: float, hashlib_ns: float) -> float | None:
     """Return how many times the peer's time ours goes into; ``None`` where the peer was not measured."""
