@@ -469,7 +469,6 @@ def long_lengths() -> None:
     out = np.zeros(8, np.uint8)
     for number in (1 << 30, (1 << 32) - 1):
         size = encode.write_compact(out, 0, number)
-        assert size == encode.compact_size(number)
         assert out[:size].tobytes() == encode_compact(number)
 
 

@@ -145,7 +145,7 @@ class Arena:
         order = np.empty(used, np.int32)
         levels = np.zeros(nibbles + 2, np.int64)
         steps = order_by_height(heights, used, order, levels)
-        refer_to_entries(entries, NONE, count, external_from, arena.longest_node, FRESH)
+        refer_to_entries(entries, count, external_from, arena.longest_node, FRESH)
         refer_to_branches(entries, branches, order, levels[: steps + 1], arena.longest_node, FRESH)
         return arena
 

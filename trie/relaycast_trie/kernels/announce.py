@@ -44,7 +44,8 @@ class Announcer(event.Listener):
     def report(self) -> None:
         """Say what was compiled since the last report, if anything was."""
         if self.compiled:
-            _say(f"compiled {self.compiled} kernels in {self.seconds:.1f} s; later runs load them from the cache")
+            kernels = f"{self.compiled} kernel" + "s" * (self.compiled != 1)
+            _say(f"compiled {kernels} in {self.seconds:.1f} s; later runs load them from the cache")
         self.compiled, self.seconds, self.said = 0, 0.0, False
 
     @staticmethod

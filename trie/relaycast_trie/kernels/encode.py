@@ -116,16 +116,6 @@ def write_partial(out: Bytes, at: int, data: Bytes, key_at: int, start: int, end
 
 
 @inlined
-def compact_size(number: int) -> int:
-    """Return the bytes of a SCALE compact length."""
-    if number < 1 << 6:
-        return 1
-    if number < 1 << 14:
-        return 2
-    return 4 if number < 1 << 30 else 5
-
-
-@inlined
 def write_compact(out: Bytes, at: int, number: int) -> int:
     """Write a SCALE compact length and return where it ends."""
     if number < 1 << 6:
@@ -215,12 +205,11 @@ def ask_for_children(entries: Entries, branches: Branches, branch: int) -> None:
 
 
 @kernel
-def _hash_values(entries: Entries, chosen: Int32s, count: int, batch: Batch, lanes: Lanes) -> None:
+def _hash_values(entries: Entries, count: int, batch: Batch, lanes: Lanes) -> None:
     """Hash the external values among the entries."""
     _, starts, sizes, slots = batch
     waiting = 0
-    for i in range(count):
-        entry = int64(chosen[i]) if len(chosen) else i
+    for entry in range(count):
         if not entries.state[entry] & EXTERNAL:
             continue
         starts[waiting], sizes[waiting] = place(entries.value, entry)
@@ -234,13 +223,10 @@ def _hash_values(entries: Entries, chosen: Int32s, count: int, batch: Batch, lan
 
 
 @kernel
-def _refer_to_leaves(entries: Entries, chosen: Int32s, count: int, longest: int, batch: Batch, lanes: Lanes) -> None:
+def _refer_to_leaves(entries: Entries, count: int, longest: int, batch: Batch, lanes: Lanes) -> None:
     buffer, starts, sizes, slots = batch
     waiting, at = 0, 0
-    for i in range(count):
-        entry = int64(chosen[i]) if len(chosen) else i
-        if i + AHEAD < len(chosen):
-            prefetch(entries.ref, int64(chosen[i + AHEAD]) * REF)
+    for entry in range(count):
         if entries.start[entry] == NO_START:
             continue
         end = write_leaf(entries, entry, buffer, at)
@@ -262,51 +248,36 @@ def _refer_to_leaves(entries: Entries, chosen: Int32s, count: int, longest: int,
 
 
 @kernel
-def _mark_external(entries: Entries, chosen: Int32s, count: int, external_from: int, flags: int) -> int:
+def _mark_external(entries: Entries, count: int, external_from: int, flags: int) -> int:
     external = 0
-    for i in range(count):
-        entry = int64(chosen[i]) if len(chosen) else i
-        state = int64(entries.state[entry]) & EXTERNAL
-        if external_from >= 0:
-            state = EXTERNAL if place(entries.value, entry)[1] >= external_from else 0
+    for entry in range(count):
+        state = EXTERNAL if place(entries.value, entry)[1] >= external_from else 0
         external |= state
         entries.state[entry] = state | flags
     return external
 
 
 @kernel
-def refer_to_some(
-    entries: Entries,
-    chosen: Int32s,
-    count: int,
-    external_from: int,
-    longest: int,
-    flags: int,
-    batch: Batch,
-    lanes: Lanes,
+def _refer_to_entries(
+    entries: Entries, count: int, external_from: int, longest: int, flags: int, batch: Batch, lanes: Lanes
 ) -> None:
-    """Do what ``refer_to_entries`` does, in room that is there."""
-    if _mark_external(entries, chosen, count, external_from, flags):
-        _hash_values(entries, chosen, count, batch, lanes)
-    _refer_to_leaves(entries, chosen, count, longest, batch, lanes)
+    if _mark_external(entries, count, external_from, flags):
+        _hash_values(entries, count, batch, lanes)
+    _refer_to_leaves(entries, count, longest, batch, lanes)
 
 
 @allocating_kernel
-def refer_to_entries(
-    entries: Entries, chosen: Int32s, count: int, external_from: int, longest: int, flags: int
-) -> None:
-    """Compute the references of ``chosen`` entries (all up to ``count`` when that is empty).
+def refer_to_entries(entries: Entries, count: int, external_from: int, longest: int, flags: int) -> None:
+    """Compute the references of all entries, of which there are ``count``.
 
-    Values of ``external_from`` bytes and more become external; a negative number leaves that as it is. ``longest``
-    bounds the bytes of a leaf; ``flags`` are added to the states.
+    Values of ``external_from`` bytes and more become external. ``longest`` bounds the bytes of a leaf; ``flags`` are
+    added to the states.
     """
-    refer_to_some(
-        entries, chosen, count, external_from, longest, flags, new_batch(max(BATCH_BYTES, longest)), new_lanes()
-    )
+    _refer_to_entries(entries, count, external_from, longest, flags, new_batch(max(BATCH_BYTES, longest)), new_lanes())
 
 
 @kernel
-def refer_to_level(
+def _refer_to_level(
     entries: Entries,
     branches: Branches,
     order: Int32s,
@@ -352,4 +323,4 @@ def refer_to_branches(
     batch = new_batch(max(BATCH_BYTES, longest))
     lanes = new_lanes()
     for level in range(len(levels) - 1):
-        refer_to_level(entries, branches, order, levels[level], levels[level + 1], longest, flags, batch, lanes)
+        _refer_to_level(entries, branches, order, levels[level], levels[level + 1], longest, flags, batch, lanes)
