@@ -8,7 +8,7 @@ import signal
 import sys
 from typing import NoReturn
 
-from relaycast.exit_code import ExitCode
+from relaycast.exit_code import ExitCode, Terminated
 
 STDERR = 2
 """The last of the three standard streams."""
@@ -39,7 +39,7 @@ def _open_closed_streams() -> None:
 
 
 def _terminated(_signal: int, _frame: object) -> NoReturn:
-    sys.exit(ExitCode.TERMINATED)
+    raise Terminated
 
 
 if __name__ == "__main__":

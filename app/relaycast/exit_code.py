@@ -17,3 +17,10 @@ class ExitCode(IntEnum):
 
     PIPE_CLOSED = 141
     """The reader of our output went away; said without a message, as other programs do."""
+
+
+class Terminated(SystemExit):
+    """Somebody asked this process to end."""
+
+    def __init__(self) -> None:
+        super().__init__(int(ExitCode.TERMINATED))

@@ -11,14 +11,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from relaycast_spark import tables
 from relaycast_spark.checkpoint import thaw
-from relaycast_spark.exceptions import SegmentFailed, SpineDiverged
+from relaycast_spark.exceptions import JobFailed, SegmentFailed, SpineDiverged
 from relaycast_spark.progress import Progress, Unseen
 from relaycast_spark.replay import Replay, rows_to_batch
-from relaycast_spark.session import reason_of
+from relaycast_spark.session import JVM_GONE, reason_of
 from relaycast_spark.simulated import Simulated
 from relaycast_spark.spine import Segment, spine
 from relaycast_spark.stages import replayed
@@ -128,6 +129,8 @@ class BatchRun:
             segment = under_way.pop(future)
             try:
                 table = future.result()
+            except (ConnectionError, Py4JNetworkError) as error:
+                raise JobFailed(JVM_GONE) from error
             except Exception as error:
                 failure = SegmentFailed(segment.first, reason_of(error))
             else:

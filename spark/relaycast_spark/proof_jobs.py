@@ -4,6 +4,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -117,7 +118,8 @@ def watched(
             worker.join(POLL_SECONDS)
             seen.look(spark, group)
     except BaseException:
-        context.cancelJobGroup(group)
+        with suppress(Exception):  # Spark may be gone already
+            context.cancelJobGroup(group)
         worker.join()
         raise
     if raised:

@@ -33,6 +33,14 @@ PUBLICATIONS = pa.schema(
 )
 """Publications as they are worked with: a key has 32 bytes, a value is bytes."""
 
+PUBLISHER_ROOTS = pa.schema(
+    [("para_id", pa.int64()), ("block", pa.int64()), ("changed", pa.int64()), ("child_root", pa.binary())]
+)
+"""A publisher's child root after a block; ``changed`` counts the keys that the block published or let expire.
+
+The root is null where nothing is left.
+"""
+
 OPTIONAL = frozenset({"ttl"})
 """Columns that may be missing: what has no ttl never expires."""
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from relaycast_pallets.published_entry import INFINITE
 from relaycast_spark.exceptions import RowRefused
-from relaycast_spark.publications import MAX_U32, bytes_in, numbers_in
+from relaycast_spark.publications import MAX_U32, PUBLISHER_ROOTS, bytes_in, numbers_in
 from relaycast_trie import ArrayTrie, StateVersion, warm_up
 from relaycast_trie.scale import encode_compact
 
@@ -32,14 +32,6 @@ Keys = npt.NDArray[np.uint8]
 KEY_BYTES = 32
 TAIL_BYTES = 8
 """Behind the value of an entry: its ttl and the block that it came in, each a u32."""
-
-PUBLISHER_ROOTS = pa.schema(
-    [("para_id", pa.int64()), ("block", pa.int64()), ("changed", pa.int64()), ("child_root", pa.binary())]
-)
-"""A publisher's child root after a block; ``changed`` counts the keys that the block published or let expire.
-
-The root is null where nothing is left.
-"""
 
 
 def replay_publishers(batches: Batches, *, state_version: StateVersion, last_block: int = MAX_U32) -> Batches:

@@ -3,11 +3,11 @@
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from relaycast_spark import publications, publisher_replay, subscriber_replay, tables
+from relaycast_spark import publications, subscriber_replay, tables
 
 REPLAYED: StructType = from_arrow_schema(tables.REPLAYED)
 SEGMENTS: StructType = from_arrow_schema(tables.SEGMENTS)
 PUBLICATIONS: StructType = from_arrow_schema(publications.PUBLICATIONS)
-PUBLISHER_ROOTS: StructType = from_arrow_schema(publisher_replay.PUBLISHER_ROOTS)
+PUBLISHER_ROOTS: StructType = from_arrow_schema(publications.PUBLISHER_ROOTS)
 INHERENTS: StructType = from_arrow_schema(subscriber_replay.INHERENTS)
 SUBSCRIBER_BLOCKS: StructType = from_arrow_schema(subscriber_replay.SUBSCRIBER_BLOCKS)

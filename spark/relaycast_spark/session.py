@@ -3,6 +3,7 @@
 Without PySpark or a Java that fits, ``SparkUnavailable`` says in one line what to install.
 """
 
+import logging
 import os
 import re
 import shutil
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -29,6 +30,8 @@ INSTALL_JAVA = "install Java 17 (Debian: apt install openjdk-17-jre-headless), o
 INSTALL_SPARK = "pip install 'relaycast[spark]'"
 
 LOCAL_ADDRESS = "127.0.0.1"
+
+JVM_GONE = "the Java process that Spark runs in has ended"
 
 TRACEBACK = "Traceback (most recent call last):"
 
@@ -103,19 +106,48 @@ def spark_session(settings: SessionSettings | None = None) -> Iterator["SparkSes
     Raises ``SparkUnavailable``, and ``JobFailed`` for whatever PySpark raises meanwhile.
     """
     require_spark()
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415
+    from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]  # noqa: PLC0415
     from pyspark.errors import PySparkException  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     given = SparkSession.getActiveSession()
-    session = build_session(settings or SessionSettings()) if given is None else given
-    try:
-        yield session
-    except (PySparkException, Py4JError) as error:
-        raise JobFailed(reason_of(error)) from error
-    finally:
+    with _told_in_one_line() if given is None else nullcontext():
+        session = build_session(settings or SessionSettings()) if given is None else given
         if given is None:
-            session.stop()
+            _hush_accumulators(session)
+        try:
+            yield session
+        except (ConnectionError, Py4JNetworkError) as error:
+            raise JobFailed(JVM_GONE) from error
+        except (PySparkException, Py4JError) as error:
+            raise JobFailed(reason_of(error)) from error
+        finally:
+            if given is None:
+                with suppress(Py4JError, ConnectionError):  # the JVM may be gone already: an interrupt reaches it, too
+                    session.stop()
+
+
+@contextmanager
+def _told_in_one_line() -> Iterator[None]:
+    """Let the gateway to the JVM print no traceback when the JVM goes first: that is said in one line elsewhere."""
+    root = logging.getLogger()
+    root.addFilter(_is_not_of_the_gateway)
+    try:
+        yield
+    finally:
+        root.removeFilter(_is_not_of_the_gateway)
+
+
+def _is_not_of_the_gateway(record: logging.LogRecord) -> bool:
+    """py4j logs a broken connection as the root logger, which prints to standard error."""
+    return "py4j" not in Path(record.pathname).parts
+
+
+def _hush_accumulators(session: "SparkSession") -> None:
+    """Let the server that workers' counts come back to print nothing when the JVM closes its connection first."""
+    server = getattr(session.sparkContext, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda _request, _client: None
 
 
 def build_session(settings: SessionSettings) -> "SparkSession":

@@ -14,7 +14,6 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from relaycast_spark import schemas
 from relaycast_spark.exceptions import InputColumns
 from relaycast_spark.publications import MAX_U32, check_columns, decoded
-from relaycast_spark.publisher_replay import replay_publishers
 from relaycast_spark.replay import replay_segments
 from relaycast_spark.subscriber_replay import INHERENTS, SubscriberTerms, replay_subscribers
 from relaycast_trie import Engine, StateVersion
@@ -44,6 +43,8 @@ def child_roots(
     """
 
     def replay(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from relaycast_spark.publisher_replay import replay_publishers  # noqa: PLC0415 - loads the compiler
+
         return replay_publishers(batches, state_version=state_version, last_block=last_block)
 
     numbered = publications.withColumn("row", F.monotonically_increasing_id())

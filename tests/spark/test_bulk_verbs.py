@@ -1,6 +1,9 @@
 """``prove``, ``verify-proofs`` and ``sweep`` from the command line to the table."""
 
+import gzip
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from relaycast.chain_spec import ChainSpec
 from relaycast.cli import execute
 from relaycast.exit_code import ExitCode
 from relaycast.refusal import BadInput
@@ -16,7 +20,7 @@ from relaycast.run import simulate
 from relaycast.scenario_file import load_preset
 from relaycast.sweep import load_sweep
 from relaycast_spark.proof_tables import LIST
-from relaycast_trie import StorageProof, trie_root
+from relaycast_trie import StateVersion, StorageProof, trie_root
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,6 +53,61 @@ def test_what_is_proved_is_verified(state: Path, tmp_path: Path, capsys: pytest.
         "proofs.verdicts.parquet",
         "state.parquet",
     ]
+
+
+TOP = {f"0x{key.hex()}": f"0x{value.hex()}" for key, value in PAIRS.items()}
+INNER = {"0x01": "0x02", "0x03": "0x04"}
+NAME = "0x6368696c64"
+IN_PARTS = {"top": TOP, "childrenDefault": {NAME: INNER}}
+SPEC = {"name": "x", "genesis": {"raw": {**IN_PARTS}}}
+
+
+def in_parquet(file: Path) -> None:
+    rows = [(None, *pair) for pair in TOP.items()] + [(NAME, *pair) for pair in INNER.items()]
+    children, keys, values = zip(*rows, strict=True)
+    pq.write_table(pa.table({"child": children, "key": keys, "value": values}), file)
+
+
+def in_json(content: object, file: Path) -> None:
+    file.write_text(json.dumps(content))
+
+
+def in_gzip(content: object, file: Path) -> None:
+    file.write_bytes(gzip.compress(json.dumps(content).encode()))
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "children", "version"),
+    [
+        ("spec.json", partial(in_json, SPEC), True, 0),
+        ("spec.json.gz", partial(in_gzip, SPEC), True, 0),
+        ("pairs.json", partial(in_json, list(TOP.items())), False, 1),
+        ("pairs.json", partial(in_json, TOP), False, 1),
+        ("answer.json", partial(in_json, {"jsonrpc": "2.0", "result": list(TOP.items())}), False, 1),
+        ("state.json", partial(in_json, IN_PARTS), True, 1),
+        ("state.parquet", in_parquet, True, 1),  # hex, and a child trie: no table that is proved as it stands
+        ("parquet", in_parquet, True, 1),  # known by its first bytes
+    ],
+)
+@pytest.mark.usefixtures("spark")
+def test_whatever_import_reads_can_be_proved(
+    name: str,
+    write: Callable[[Path], None],
+    children: bool,
+    version: int,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The roots of child tries stand in the top trie; specs are of state version 0 unless told."""
+    write(tmp_path / name)
+    state = ChainSpec("x", PAIRS, {bytes.fromhex(NAME[2:]): {b"\1": b"\2", b"\3": b"\4"}} if children else {})
+    for told, expected in ((None, version), (1 - version, 1 - version)):
+        options = [] if told is None else ["--state-version", str(told)]
+        out = tmp_path / f"proofs-{told}"
+        command = ["prove", str(tmp_path / name), "--count", "2", "--out", str(out), "--json", *options]
+        assert execute(command) == ExitCode.FINE
+        root = json.loads(capsys.readouterr().out)["root"]
+        assert root == f"0x{state.state_root(state_version=StateVersion(expected)).hex()}"
 
 
 @pytest.mark.usefixtures("spark")
@@ -88,13 +147,20 @@ def test_requests_are_proved_and_a_damaged_proof_is_found(
         (["verify-proofs", __file__], "got a file that begins with 0x22222260, expected a Parquet file or folder"),
         (["prove", "STATE", "--out", "x", "--count", "0"], "--count: got 0, expected a number from 1"),
         (["prove", "STATE", "--out", "x", "--requests", "y"], "--requests y: got no such file"),
+        (["prove", "FOLDER", "--out", "x"], "got a folder with the column child, expected one file"),
+        (["prove", "nowhere.json", "--out", "x"], "nowhere.json: got no such file"),
+        (["prove", __file__, "--out", "x"], "expected JSON"),
         (["sweep", "nowhere.toml"], "nowhere.toml: got no such file or directory"),
     ],
 )
 def test_bad_input_is_told_before_spark_starts(
     arguments: list[str], complaint: str, state: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = [str(state) if argument == "STATE" else argument for argument in arguments]
+    folder = state.parent / "folder"
+    folder.mkdir()
+    in_parquet(folder / "part.parquet")
+    places = {"STATE": str(state), "FOLDER": str(folder)}
+    given = [places.get(argument, argument) for argument in arguments]
     assert execute(given) == ExitCode.BAD_INPUT
     said = capsys.readouterr().err
     assert complaint in said

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,33 @@ def test_an_interrupt_stops_cleanly_and_keeps_what_is_done(tmp_path: Path, comma
     assert b"Traceback" not in said
     (work,) = out.iterdir()
     assert len(list(work.glob("segment-*.parquet"))) >= 3
+
+
+@pytest.mark.parametrize("ask", [os.kill, os.killpg])
+def test_a_run_that_is_asked_to_end_says_how_to_go_on(
+    tmp_path: Path, command: list[str], ask: Callable[[int, int], None]
+) -> None:
+    """Alone, or with the Java process beside it, as systems do it."""
+    out = tmp_path / "out"
+    process = started(command, out, segments=3)
+    ask(process.pid, signal.SIGTERM)
+    _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 143
+    assert said.splitlines()[-1] == b"relaycast: stopped by SIGTERM, the same command goes on from here"
+    assert b"Traceback" not in said
+    assert b"refused" not in said
+    (work,) = out.iterdir()
+    assert len(committed(work)) >= 3
+
+
+def test_a_run_whose_java_is_killed_says_so_at_once(tmp_path: Path, command: list[str]) -> None:
+    if not Path("/proc/self/task").exists():
+        pytest.skip("child processes are found through /proc")
+    process = started(command, tmp_path / "out", segments=3)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    (java,) = [int(pid) for pid in children if b"java" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    os.kill(java, signal.SIGKILL)
+    _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 1
+    assert said.splitlines()[-1] == b"relaycast: JobFailed: the Java process that Spark runs in has ended"
+    assert b"Traceback" not in said

@@ -171,19 +171,79 @@ def test_the_plain_engine_does_not_load_the_compiler() -> None:
     assert run("-c", script).strip() == "False"
 
 
+COMPILE_ONE = "from relaycast_trie.kernels.memory import leading_zeros; print(leading_zeros(1))"
+COMPILING = "relaycast: compiling the array engine for this CPU, once"
+
+
+def copied_to(folder: Path) -> Path:
+    """Return a folder with a package of kernels for which nothing is compiled."""
+    source = ROOT / "trie" / "relaycast_trie"
+    shutil.copytree(source, folder / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def compiles(place: Path, **environment: str) -> bool:
+    """Return whether a process with the kernels from ``place`` has to compile the one that it calls."""
+    said = run("-c", COMPILE_ONE, PYTHONPATH=str(place), **environment)
+    assert "63" in said
+    assert (COMPILING in said) == ("compiled" in said.splitlines()[-1])
+    return COMPILING in said
+
+
 def test_where_no_cache_folder_can_be_made_every_process_compiles(tmp_path: Path) -> None:
     """Neither the folder that is named, nor one beside the sources, nor the user's."""
-    package, blocked = tmp_path / "relaycast_trie", tmp_path / "file"
-    shutil.copytree(ROOT / "trie" / "relaycast_trie", package, ignore=shutil.ignore_patterns("__pycache__"))
-    for file in (blocked, package / "kernels" / "__pycache__"):
+    place, blocked = copied_to(tmp_path), tmp_path / "file"
+    for file in (blocked, place / "relaycast_trie" / "kernels" / "__pycache__"):
         file.write_bytes(b"")
     below = str(blocked / "below")
-    script = "from relaycast_trie.kernels.memory import leading_zeros; print(leading_zeros(1))"
     for _ in range(2):
-        said = run("-c", script, PYTHONPATH=str(tmp_path), NUMBA_CACHE_DIR=below, XDG_CACHE_HOME=below, HOME=below)
-        assert "63" in said
-        assert "relaycast: compiling the array engine for this CPU, once" in said
-        assert "compiled" in said.splitlines()[-1]
+        assert compiles(place, NUMBA_CACHE_DIR=below, XDG_CACHE_HOME=below, HOME=below)
+
+
+def test_where_the_named_folder_cannot_be_made_code_is_kept_beside_its_sources(tmp_path: Path) -> None:
+    place, blocked = copied_to(tmp_path / "place"), tmp_path / "file"
+    blocked.write_bytes(b"")
+    assert [compiles(place, NUMBA_CACHE_DIR=str(blocked)) for _ in range(2)] == [True, False]
+    assert list((place / "relaycast_trie" / "kernels" / "__pycache__").glob("memory.leading_zeros-*.nbc"))
+
+
+def test_a_folder_that_goes_away_costs_time_alone(tmp_path: Path) -> None:
+    place, named = copied_to(tmp_path / "place"), tmp_path / "named"
+    lose = f"import shutil; shutil.rmtree({str(named)!r}); open({str(named)!r}, 'w').close()"
+    script = f"from relaycast_trie.kernels import memory; {lose}; print(memory.leading_zeros(1))"
+    assert "63" in run("-c", script, PYTHONPATH=str(place), NUMBA_CACHE_DIR=str(named))
+
+
+def test_compiled_code_serves_every_copy_of_the_same_kernels_in_folders_and_archives(tmp_path: Path) -> None:
+    """A cluster unpacks them somewhere else for every application, or imports them from the archive."""
+    first, second = copied_to(tmp_path / "first"), copied_to(tmp_path / "second")
+    archive = Path(shutil.make_archive(str(tmp_path / "rooms"), "zip", second))
+    shared = {"NUMBA_CACHE_DIR": str(tmp_path / "named")}
+    assert [compiles(place, **shared) for place in (first, second, archive)] == [True, False, False]
+
+
+def test_kernels_in_an_archive_are_kept_in_the_users_folder(tmp_path: Path) -> None:
+    archive = Path(shutil.make_archive(str(tmp_path / "rooms"), "zip", copied_to(tmp_path / "place")))
+    home = str(tmp_path / "home")
+    assert [compiles(archive, NUMBA_CACHE_DIR="", XDG_CACHE_HOME=home, HOME=home) for _ in range(2)] == [True, False]
+
+
+def test_compiled_code_is_not_taken_for_that_of_other_kernels(tmp_path: Path) -> None:
+    """Wherever the difference lies: code of one kernel contains others."""
+    first, second = copied_to(tmp_path / "first"), copied_to(tmp_path / "second")
+    change(second)
+    shared = {"NUMBA_CACHE_DIR": str(tmp_path / "named")}
+    assert [compiles(place, **shared) for place in (first, second, first)] == [True, True, False]
+    beside = {"NUMBA_CACHE_DIR": ""}
+    assert [compiles(first, **beside), compiles(first, **beside)] == [True, False]
+    change(first)
+    assert [compiles(first, **beside), compiles(first, **beside)] == [True, False]
+
+
+def change(place: Path) -> None:
+    """Make another kernel of one that has nothing to do with the one that is compiled."""
+    with (place / "relaycast_trie" / "kernels" / "sort.py").open("a") as stream:
+        stream.write("# another kernel\n")
 
 
 def _prove(trie: ArrayTrie) -> bytes:

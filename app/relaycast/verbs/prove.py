@@ -1,6 +1,7 @@
 """``relaycast prove``: make proofs in bulk for a state, on Spark, as ``verify-proofs`` reads them."""
 
 import json as json_text
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 MOST_PROOFS = 1_000_000_000
 MOST_KEYS = 10_000
 
-StateFile = Annotated[Path, Parameter(help="a raw chain spec, or a Parquet table with the columns key and value")]
+StateFile = Annotated[
+    Path, Parameter(help="a raw chain spec, keys and values in JSON, or Parquet with the columns key and value")
+]
 Out = Annotated[Path, Parameter(name="--out", help="the Parquet folder that the proofs go to")]
 Requests = Annotated[Path | None, Parameter(name="--requests", help="a Parquet table with the columns id and keys")]
 Count = Annotated[int, Parameter(name="--count", help="proofs of keys drawn from the state")]
@@ -27,7 +30,8 @@ KeysAProof = Annotated[int, Parameter(name="--keys", help="keys drawn for each p
 Absent = Annotated[int, Parameter(name="--absent", help="percent of the keys that are drawn and then altered")]
 Seed = Annotated[int, Parameter(name="--seed", help="what the draw follows from")]
 OwnVersion = Annotated[
-    Literal[0, 1] | None, Parameter(name="--state-version", help="0 for a chain spec and 1 for a table unless given")
+    Literal[0, 1] | None,
+    Parameter(name="--state-version", help="0 for a chain spec and 1 for keys and values unless given"),
 ]
 
 
@@ -48,7 +52,9 @@ def prove(
 ) -> ExitCode:
     """Make proofs for a state: of keys that are drawn from it, or one for each row of --requests.
 
-    They are written with id, root, keys and nodes, as verify-proofs reads them.
+    They are written with id, root, keys and nodes, as verify-proofs reads them. STATE is what `relaycast import state`
+    reads: a raw chain spec, or keys and values in JSON or Parquet; the roots of its child tries stand in the top trie,
+    whose keys are proved. A table of bytes without child tries may be of any size, or a folder of Parquet files.
 
     Example: relaycast prove kusama-genesis.json.gz --count 100000 --keys 10 --out proofs.parquet
     """
@@ -94,30 +100,54 @@ def _table(state: Path, version: int | None) -> "TrieTable":
     from relaycast_spark.proof_tables import TrieTable  # noqa: PLC0415
     from relaycast_trie import StateVersion  # noqa: PLC0415
 
-    if state.is_dir() or state.suffix == ".parquet":
+    if state.is_dir() or (state.suffix == ".parquet" and _is_in_columns(state)):
         keys, values = _key_values(state)
         return TrieTable.of(keys, values, state_version=StateVersion(1 if version is None else version))
-    from relaycast.chain_spec import read_chain_spec  # noqa: PLC0415
+    from relaycast.state_export import read_state  # noqa: PLC0415
 
-    chosen = StateVersion(version or 0)
-    pairs = read_chain_spec(str(state)).top_with_child_roots(state_version=chosen)
+    found = read_state(str(state))
+    chosen = found.state_version if version is None else StateVersion(version)
+    pairs = found.top_with_child_roots(state_version=chosen)
     keys, values = (pa.array(list(part), pa.large_binary()) for part in (pairs.keys(), pairs.values()))
     return TrieTable.of(keys, values, state_version=chosen)
+
+
+def _is_in_columns(file: Path) -> bool:
+    """Return whether a Parquet file holds keys and values as bytes, and no child tries: it may be of any size."""
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    from relaycast.state_export import CHILD, COLUMNS  # noqa: PLC0415
+
+    parquet_input(file, "STATE")
+    with suppress(OSError, ValueError):  # whoever reads it as an export of a state says what is wrong with it
+        kinds = {field.name: field.type for field in pq.read_schema(file)}
+        return CHILD not in kinds and all(_is_binary(kinds[name]) for name in COLUMNS if name in kinds)
+    return False
+
+
+def _is_binary(kind: "pa.DataType") -> bool:
+    import pyarrow as pa  # noqa: PLC0415
+
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def _key_values(file: Path) -> tuple["pa.Array", "pa.Array"]:
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
 
+    from relaycast.state_export import CHILD, COLUMNS  # noqa: PLC0415
+
     parquet_input(file, "STATE")
     try:
         table = pq.read_table(file)
     except (pa.ArrowException, OSError) as error:
         raise BadInput(str(file), str(error).splitlines()[0], "a Parquet table") from None
+    if CHILD in table.schema.names:
+        raise BadInput(str(file), f"a folder with the column {CHILD}", "one file, where there are child tries")
     columns = []
-    for name in ("key", "value"):
+    for name in COLUMNS:
         kind = table.schema.field(name).type if name in table.schema.names else None
-        if kind is None or not any(is_kind(kind) for is_kind in (pa.types.is_binary, pa.types.is_large_binary)):
+        if kind is None or not _is_binary(kind):
             got = ", ".join(f"{field.name} {field.type}" for field in table.schema)
             raise BadInput(str(file), f"the columns {got}", "key and value, both binary")
         columns.append(table.column(name).cast(pa.large_binary()).combine_chunks())

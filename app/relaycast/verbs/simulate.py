@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 from msgspec.structs import replace
 
-from relaycast.exit_code import ExitCode
+from relaycast.exit_code import ExitCode, Terminated
 from relaycast.refusal import BadInput
 from relaycast.scenario import MAX_BLOCKS, MAX_SEED, Scenario
 from relaycast.terminal import shows_progress
@@ -101,6 +101,9 @@ def run(
     except KeyboardInterrupt:
         print("relaycast: interrupted, the same command goes on from here", file=sys.stderr)
         return ExitCode.INTERRUPTED
+    except Terminated:
+        print("relaycast: stopped by SIGTERM, the same command goes on from here", file=sys.stderr)
+        return ExitCode.TERMINATED
 
 
 def adjusted(scenario: Scenario, blocks: int | None, seed: int | None, genesis: str | None) -> Scenario:

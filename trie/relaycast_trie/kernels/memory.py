@@ -4,10 +4,7 @@ INVARIANT: every caller has checked that both ends lie inside their arrays. With
 ``NUMBA_DISABLE_JIT=1`` the same functions are plain loops over indexed bytes, so that a broken promise shows.
 """
 
-import hashlib
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -20,6 +17,8 @@ from numba.core import cgutils as numba_cgutils
 from numba.extending import intrinsic as numba_intrinsic
 
 from relaycast_trie.kernels import announce as announce  # noqa: PLC0414 - starts to listen before anything is compiled
+from relaycast_trie.kernels.keeping import CHECKED as CHECKED  # noqa: PLC0414 - kernels ask for it here
+from relaycast_trie.kernels.keeping import keep
 
 Bytes = npt.NDArray[np.uint8]
 Int32s = npt.NDArray[np.int32]
@@ -47,8 +46,6 @@ else:
     int64 = np.int64
 
 JIT = not config.DISABLE_JIT
-CHECKED = bool(config.DISABLE_JIT or config.BOUNDSCHECK)
-"""Whether bytes are moved one by one with their indices looked at."""
 
 
 def compiled_for(feature: str) -> bool:
@@ -63,13 +60,6 @@ def compiled_for(feature: str) -> bool:
 
 MASKED = compiled_for("avx512bw")
 """Whether the CPU can read up to 64 bytes and no more in one instruction."""
-
-SOURCES = hashlib.blake2b(
-    bytes([CHECKED]) + b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))),
-    digest_size=16,
-).hexdigest()
-"""Stands for all kernels. Numba looks only at the file of a kernel when it asks whether cached code is still right, but
-the code of a kernel contains others, and may look at indices or not."""
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
@@ -102,13 +92,8 @@ def locked_kernel(function: Kernel) -> Kernel:
 
 
 def _compiled(function: Kernel, **options: bool) -> Kernel:
-    options = {"nogil": True, **options}
-    try:
-        dispatcher = njit(cache=True, **options)(function)
-    except RuntimeError:
-        return cast(Kernel, njit(**options)(function))
-    with suppress(AttributeError):
-        dispatcher._cache._cache_file._source_stamp = SOURCES
+    dispatcher = njit(**{"nogil": True, **options})(function)
+    keep(dispatcher)
     return cast(Kernel, dispatcher)
 
 

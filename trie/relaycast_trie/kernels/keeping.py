@@ -1,0 +1,99 @@
+"""Where compiled kernels are kept: in the folder that ``NUMBA_CACHE_DIR`` names, beside their sources, or the user's.
+
+Numba names a shared folder by the place of the sources, and looks at the file of a kernel alone to tell whether its
+code is still right. Kernels contain others, though, and what Spark unpacks lies somewhere else in every application.
+Law: kept code belongs to the content of all kernels, wherever they lie, an archive included.
+"""
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Self
+
+from numba import config as numba_config
+from numba.core import caching as numba_caching
+from numba.misc import appdirs as numba_appdirs
+
+config: Any = numba_config
+caching: Any = numba_caching
+appdirs: Any = numba_appdirs
+
+CHECKED = bool(config.DISABLE_JIT or config.BOUNDSCHECK)
+"""Whether bytes are moved one by one with their indices looked at."""
+
+SOURCES = hashlib.blake2b(
+    bytes([CHECKED])
+    + b"".join(
+        file.read_bytes()
+        for file in sorted(files(__package__).iterdir(), key=lambda file: file.name)
+        if file.name.endswith(".py")
+    ),
+    digest_size=16,
+).hexdigest()
+"""Stands for all kernels, and for whether they look at indices."""
+
+
+@cache
+def folder() -> Path | None:
+    """Return where code is kept, ``None`` where no folder can be written."""
+    shared = f"kernels_{SOURCES}"
+    users = Path(appdirs.AppDirs(appname="numba", appauthor=False).user_cache_dir) / shared
+    places = [Path(__file__).parent / "__pycache__", users]
+    if config.CACHE_DIR:
+        places.insert(0, Path(config.CACHE_DIR) / shared)
+    return next(filter(_is_writable, places), None)
+
+
+def keep(dispatcher: Any) -> None:
+    """Let what is compiled of a kernel be kept; nothing happens where it cannot be, or where nothing is compiled."""
+    if not config.DISABLE_JIT and folder() is not None:
+        with suppress(RuntimeError):  # somebody told numba of other places, and none of them will do
+            dispatcher._cache = _Cache(dispatcher.py_func)
+
+
+def _is_writable(place: Path) -> bool:
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=place).close()
+    except OSError:
+        return False
+    return True
+
+
+class _Place(caching._CacheLocator):  # type: ignore[misc]
+    """What numba asks for the place of one kernel's code."""
+
+    def __init__(self, file: str, line: int) -> None:
+        self._py_file = file  # numba names it where it warns
+        self._line = line
+
+    def get_cache_path(self) -> str:
+        return str(folder())
+
+    def get_source_stamp(self) -> str:
+        return SOURCES
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any], file: str) -> Self:
+        return cls(file, function.__code__.co_firstlineno)
+
+
+class _Found(caching.CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = [_Place]  # noqa: RUF012 - as numba has it
+
+
+class _Cache(caching.FunctionCache):  # type: ignore[misc]
+    _impl_class = _Found
+
+    @contextmanager
+    def _guard_against_spurious_io_errors(self) -> Iterator[None]:
+        """Go on with what was compiled where a disk is full, or a folder gone: nothing but time is lost."""
+        with suppress(OSError):
+            yield
