@@ -13,7 +13,7 @@ import pytest
 from llvmlite import binding
 
 ROOT = Path(__file__).parents[2]
-SUITES = ("test_blake2b_lanes.py", "test_array_trie.py", "test_roots.py")
+SUITES = ("test_blake2b_lanes.py", "test_lanes.py", "test_array_trie.py", "test_array_rows.py", "test_roots.py")
 
 AVX2 = {"NUMBA_CPU_NAME": "x86-64-v3", "NUMBA_CPU_FEATURES": "+avx,+avx2,+bmi,+bmi2"}
 NO_VECTORS = {"NUMBA_CPU_NAME": "generic"}
