@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relaycast_trie import ArrayTrie, StateVersion, trie_root
+from relaycast_trie import ArrayTrie, MemoryDB, StateVersion, TrieDBMut, trie_root
 from relaycast_trie import arena as arena_module
 from relaycast_trie.kernels.settle import change
 from strategies import state_versions
@@ -200,6 +200,22 @@ def test_rows_of_another_width_are_put_too(widths: tuple[int, ...]) -> None:
     trie.update(short, rows(5, 20, 8))
     assert trie.root == plain_root(held | pairs(short, rows(5, 20, 8)), StateVersion.V1)
     assert dict(trie.items()) == held | pairs(short, rows(5, 20, 8))
+
+
+@pytest.mark.parametrize("before", list(StateVersion))
+def test_rows_are_stored_as_the_new_version_says(before: StateVersion) -> None:
+    keys, values = rows(100, 32, 1), rows(100, 40, 2)
+    trie = ArrayTrie.from_arrays(keys, values, state_version=before)
+    plain = TrieDBMut(MemoryDB(), state_version=before)
+    for key, value in pairs(keys, values).items():
+        plain.insert(key, value)
+    for version in (before, StateVersion(1 - before), before):
+        trie.state_version = plain.state_version = version
+        new = rows(5, 40, 3 + version)
+        trie.update(keys[:5], new)
+        for key, value in pairs(keys[:5], new).items():
+            plain.insert(key, value)
+        assert trie.root == plain.commit()
 
 
 def test_keys_of_another_width_are_put_too() -> None:
