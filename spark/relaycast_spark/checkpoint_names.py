@@ -1,0 +1,83 @@
+"""What a checkpoint may name: the classes, functions and methods that a simulation between two blocks is made of.
+
+Of the rooms of the chain every class of values may be named: they compute and do nothing else. Of the front door these
+alone, for others there open files and begin processes; of this room none. A test holds the lists against checkpoints of
+all kinds of scenarios: what a simulation holds anew is refused until it stands here.
+"""
+
+CHAIN_ROOMS = ("relaycast_trie", "relaycast_xcm", "relaycast_pallets", "relaycast_collator")
+
+WITH_FILES = ("relaycast_trie.kernels", "relaycast_trie.kept_code", "relaycast_trie.engine")
+"""Modules of theirs that look at what lies on disk, or load the compiler: no value comes from them."""
+
+CODECS = ("relaycast_xcm.codec", "relaycast_xcm.compound")
+"""Modules of classes that read attributes by names that they are given: a simulation holds constants of these alone."""
+
+Name = tuple[str, str]
+
+PLAIN = frozenset({("collections", "Counter"), ("collections", "deque"), ("sortedcontainers.sortedlist", "SortedList")})
+"""What a simulation holds beside our own classes, and what pickle has opcodes for."""
+
+GETATTR, REBUILD = ("builtins", "getattr"), ("msgspec._utils", "rebuild")
+"""How pickle puts bound methods and structs together: functions of the reader stand in their place."""
+
+OF_THE_FRONT_DOOR = frozenset(
+    {
+        ("relaycast.batch", "Batch"),
+        ("relaycast.load_trace", "LoadTrace"),
+        *(
+            ("relaycast.message_load", name)
+            for name in ("Arrivals", "Bursts", "Lognormal", "MessageLoad", "Poisson", "Trace", "Uniform")
+        ),
+        ("relaycast.network", "Feed"),
+        ("relaycast.network", "Network"),
+        ("relaycast.policy_choice", "PolicyTable"),
+        ("relaycast.recording", "Playback"),
+        ("relaycast.run", "Simulation"),
+        ("relaycast.run", "_PublisherTally"),
+        *(
+            ("relaycast.scenario", name)
+            for name in ("Grief", "Parachain", "Publish", "RelayChain", "Scenario", "Subscription")
+        ),
+        ("relaycast.tally", "Tally"),
+    }
+)
+
+FUNCTIONS = frozenset(
+    {
+        ("relaycast_pallets.balances", "AccountData.encode"),
+        ("relaycast_pallets.balances", "_decode_holds"),
+        ("relaycast_pallets.balances", "_encode_holds"),
+        ("relaycast_pallets.broadcaster_storage", "PublisherInfo.encode"),
+        ("relaycast_pallets.broadcaster_storage", "_decode_cursor"),
+        ("relaycast_pallets.broadcaster_storage", "_decode_ttl"),
+        ("relaycast_pallets.broadcaster_storage", "_encode_cursor"),
+        ("relaycast_pallets.broadcaster_storage", "_encode_ttl"),
+        ("relaycast_pallets.frame", "ensure_root"),
+        ("relaycast_pallets.published_keys", "PublishedKeys.encode"),
+    }
+)
+"""Functions that pallets and their codecs hold."""
+
+METHODS = frozenset(
+    {
+        ("relaycast_pallets.balances", "AccountData.decode"),
+        ("relaycast_pallets.broadcaster_storage", "PublisherInfo.decode"),
+        ("relaycast_pallets.policies", "EveryRead.relay_node"),
+        ("relaycast_pallets.policies", "ValuesOnly.relay_node"),
+        ("relaycast_pallets.policies", "ValuesOnly.relay_value"),
+    }
+)
+"""Methods that they hold bound to an object or to their class."""
+
+
+def is_of_the_chain(module: str) -> bool:
+    """Return whether a module is of the rooms whose classes are values."""
+    return module.split(".", 1)[0] in CHAIN_ROOMS and not any(
+        module == name or module.startswith(f"{name}.") for name in WITH_FILES
+    )
+
+
+def makes_values(module: str) -> bool:
+    """Return whether a checkpoint may name the classes of a module."""
+    return is_of_the_chain(module) and module not in CODECS
