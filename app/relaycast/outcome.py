@@ -131,6 +131,9 @@ class SubscriberOutcome(Struct, frozen=True, kw_only=True):
     waiting_bytes_max: int
     """Messages that found no room, at the worst moment."""
 
+    refused_bytes: int
+    """Messages that were refused to their senders, for as many bytes waited as the relay chain keeps."""
+
     disabled_publishers: list[int]
     publishers: list[PublisherCost]
 

@@ -85,6 +85,7 @@ def render_report(run: Outcome, scenario: Scenario) -> str:
         pruned=pruned_bytes,
         has_formula=any(it.formula_bytes is not None for _, it in costs),
         has_messages=any(it.message_bytes.max or it.waiting_bytes_max for it in run.subscribers),
+        has_refused=any(it.refused_bytes for it in run.subscribers),
         longest=max((len(points) for points in run.series.values()), default=0),
         scenario=msgspec.json.format(msgspec.json.encode(scenario), indent=2).decode(),
     )

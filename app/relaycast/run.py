@@ -319,6 +319,7 @@ class Simulation:
             incomplete_blocks=it.incomplete_blocks,
             message_bytes=it.message_bytes,
             waiting_bytes_max=it.waiting_bytes_max,
+            refused_bytes=it.refused_bytes,
             disabled_publishers=sorted(set(it.disabled)),
             publishers=with_formulas(it.publishers, publishers, self.scenario),
         )

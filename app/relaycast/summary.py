@@ -113,7 +113,8 @@ def _load_line(it: SubscriberOutcome) -> str:
     """Return what messages took of a reader's blocks before pub-sub was considered."""
     taken, waiting = it.message_bytes, it.waiting_bytes_max
     line = f"{title(it)}: messages went first with {taken.total:,} bytes, {taken.max:,} in the fullest block"
-    return f"{line}; at most {waiting:,} waited" if waiting else line
+    line = f"{line}; at most {waiting:,} waited" if waiting else line
+    return f"{line}; {it.refused_bytes:,} were refused, for too many waited" if it.refused_bytes else line
 
 
 def _cost_row(it: SubscriberOutcome, cost: PublisherCost) -> tuple[str, ...]:

@@ -47,6 +47,7 @@ class SubscriberTally:
     incomplete_blocks: int = 0
     taken_bytes: list[int] = field(default_factory=list)
     waiting_bytes_max: int = 0
+    refused_bytes: int = 0
     panics: list[str] = field(default_factory=list)
     disabled: list[int] = field(default_factory=list)
     accounts: dict[int, PublisherAccount] = field(default_factory=dict)
@@ -74,6 +75,7 @@ class SubscriberTally:
         self.incomplete_blocks += not record.complete
         self.taken_bytes.append(record.message_bytes)
         self.waiting_bytes_max = max(self.waiting_bytes_max, record.waiting_bytes)
+        self.refused_bytes = record.refused_bytes
         self.disabled.extend(map(int, record.disabled))
         self.keys.add(record)
         if record.picture is not None:

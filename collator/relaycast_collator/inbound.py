@@ -1,7 +1,8 @@
 """Messages for one parachain, from their arrival to the block that takes them in full.
 
 First in, first out. A block takes as many as the policy of its budget lets it; the others wait for the next one, and
-what arrives later stands behind them. So traffic beyond the budget is not lost: it fills every block that follows.
+what arrives later stands behind them. So traffic beyond the budget is not lost: it fills every block that follows. What
+stands in relay blocks after the one that a block is built on is not there for it yet.
 """
 
 from collections import deque
@@ -13,7 +14,10 @@ Messages = tuple[tuple[bytes, ...], tuple[bytes, ...]]
 """Downward and horizontal messages of one block."""
 
 MAX_WAITING_BYTES = 1 << 25
-"""Of each kind that wait for one parachain; a sender is refused beyond that (polkadot ``dmp``: 32 MiB)."""
+"""Of each kind that wait for one parachain; a message beyond that is refused (polkadot ``dmp``: 32 MiB).
+
+Each message is asked about alone (``can_queue_downward_message``): one that is refused holds up none that fits.
+"""
 
 
 class InboundQueue:
@@ -30,15 +34,22 @@ class InboundQueue:
         """Bytes of all that waits."""
         return self._downward.waiting_bytes + self._horizontal.waiting_bytes
 
-    def arrive(self, messages: Messages) -> None:
-        """Put messages behind those that wait; what finds no room is refused to its sender."""
-        downward, horizontal = messages
-        self._downward.arrive(downward)
-        self._horizontal.arrive(horizontal)
+    @property
+    def refused_bytes(self) -> int:
+        """Bytes of all that was refused to its sender so far."""
+        return self._downward.refused_bytes + self._horizontal.refused_bytes
 
-    def offered(self, max_pov_bytes: int) -> Messages:
+    def arrive(self, messages: Messages, *, relay_block: int) -> None:
+        """Put the messages of a relay block behind those that wait; what finds no room is refused to its sender."""
+        downward, horizontal = messages
+        self._downward.arrive(downward, relay_block)
+        self._horizontal.arrive(horizontal, relay_block)
+
+    def offered(self, max_pov_bytes: int, *, relay_parent: int) -> Messages:
         """Return what a block with this largest proof could possibly take: the others would be hashed in any case."""
-        return tuple(self._downward.first(max_pov_bytes)), tuple(self._horizontal.first(max_pov_bytes))
+        lanes = self._downward, self._horizontal
+        downward, horizontal = (tuple(lane.first(max_pov_bytes, relay_parent)) for lane in lanes)
+        return downward, horizontal
 
     def take(self, abridged: Abridged, *, given: Messages | None = None) -> int:
         """Take out what a block was given in full, and return its bytes.
@@ -55,22 +66,29 @@ class InboundQueue:
 
 
 class _Lane:
-    __slots__ = ("_messages", "waiting_bytes")
+    __slots__ = ("_messages", "refused_bytes", "waiting_bytes")
 
     def __init__(self) -> None:
-        self._messages: deque[bytes] = deque()
+        self._messages: deque[tuple[int, bytes]] = deque()
         self.waiting_bytes = 0
+        self.refused_bytes = 0
 
-    def arrive(self, messages: Iterable[bytes]) -> None:
+    def arrive(self, messages: Iterable[bytes], relay_block: int) -> None:
         for message in messages:
             if self.waiting_bytes + len(message) > MAX_WAITING_BYTES:
-                return
-            self._messages.append(message)
+                self.refused_bytes += len(message)
+                continue
+            self._messages.append((relay_block, message))
             self.waiting_bytes += len(message)
 
-    def first(self, room: int) -> Iterator[bytes]:
-        """Iterate over messages up to the first that does not fit into ``room`` bytes any more, that one included."""
-        for message in self._messages:
+    def first(self, room: int, relay_parent: int) -> Iterator[bytes]:
+        """Iterate over messages up to the first that does not fit into ``room`` bytes any more, that one included.
+
+        None comes from a relay block after ``relay_parent``.
+        """
+        for relay_block, message in self._messages:
+            if relay_block > relay_parent:
+                return
             yield message
             room -= len(message)
             if room < 0:
@@ -79,7 +97,7 @@ class _Lane:
     def take(self, count: int, given: Sequence[bytes] | None) -> int:
         before = self.waiting_bytes
         for index in range(count):
-            if given is not None and (not self._messages or self._messages[0] != given[index]):
+            if given is not None and (not self._messages or self._messages[0][1] != given[index]):
                 break
-            self.waiting_bytes -= len(self._messages.popleft())
+            self.waiting_bytes -= len(self._messages.popleft()[1])
         return before - self.waiting_bytes

@@ -79,7 +79,7 @@ class Network:
         self.collators: dict[ParaId, Collator] = {}
         self.invariants = Invariants()
         self.traffic: dict[ParaId, Callable[[int], Messages]] = {}
-        """What arrives for a parachain in a relay block, by its number."""
+        """What arrives for a parachain by tick, in the newest relay block that blocks of this tick can be built on."""
 
         self.inbound: dict[ParaId, InboundQueue] = {}
         self.paces: dict[ParaId, Pace] = {}
@@ -193,7 +193,7 @@ class Network:
         self._build_relay_block()
         records: list[BlockRecord] = []
         for para_id, parachain in self.parachains.items():
-            self._receive(para_id)
+            self._receive(para_id, parents[-1])
             pace = self.paces[para_id]
             parent = parents[max(0, len(parents) - 1 - pace.relay_parent_offset)]
             for _ in range(pace.blocks_in(self.tick, para_id)):
@@ -233,10 +233,10 @@ class Network:
         if messages:
             self._sent.setdefault(para_id, []).append(messages)
 
-    def _receive(self, para_id: ParaId) -> None:
+    def _receive(self, para_id: ParaId, newest: RelayBlock) -> None:
         arriving = self.traffic.get(para_id)
         if arriving is not None:
-            self.inbound[para_id].arrive(arriving(self.tick))
+            self.inbound[para_id].arrive(arriving(self.tick), relay_block=newest.number)
 
     def _build_parachain_block(self, para_id: ParaId, parent: RelayBlock) -> Iterator[BlockRecord]:
         collator = self.collators[para_id]
@@ -244,7 +244,7 @@ class Network:
         parachain.tick = self.tick
         subscribes = parachain.subscriber.subscribes
         inbound = self.inbound[para_id]
-        downward, horizontal = inbound.offered(collator.max_pov_size)
+        downward, horizontal = inbound.offered(collator.max_pov_size, relay_parent=parent.number)
         collation = collator.collate(parent, downward_messages=downward, horizontal_messages=horizontal)
         try:
             block = collator.build(collation)
@@ -304,6 +304,7 @@ class Network:
             budget_bytes=budget.pubsub_bytes,
             message_bytes=message_bytes,
             waiting_bytes=self.inbound[para_id].waiting_bytes,
+            refused_bytes=self.inbound[para_id].refused_bytes,
             consumed=result.consumed,
             complete=result.is_complete,
             deliveries=tuple(self._deliveries.delivered(para_id, update, self.tick) for update in updates),

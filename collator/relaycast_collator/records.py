@@ -84,6 +84,9 @@ class BlockRecord:
     waiting_bytes: int = 0
     """Of the messages that are left for the next block."""
 
+    refused_bytes: int = 0
+    """Of the messages that were refused to their senders so far: too many waited already."""
+
     account: BlockAccount | None = None
     """Nodes and bytes by publisher and by cause, where the network keeps accounts."""
 

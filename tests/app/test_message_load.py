@@ -1,5 +1,6 @@
 """Message loads: what arrives in which block, that it fills blocks before pub-sub does, and what is refused."""
 
+import json
 from pathlib import Path
 from statistics import mean, median
 
@@ -13,6 +14,7 @@ from relaycast.message_load import Arrivals, Bursts, Load, Lognormal, MessageLoa
 from relaycast.policy_choice import PolicyTable
 from relaycast.run import Simulation, simulate
 from relaycast.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
+from relaycast.summary import print_summary
 
 POV = 100_000
 
@@ -161,6 +163,26 @@ def test_a_run_tells_what_its_messages_took(tmp_path: Path) -> None:
     table = pq.read_table(tmp_path / outcome.run_id / "blocks.parquet")
     assert table["message_bytes"].to_pylist() == [80_000] * 12
     assert table["waiting_bytes"].to_pylist()[-1] == 120_000
+
+
+def test_a_run_tells_what_was_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of three times 24 MiB one message of 102,400 bytes is taken in each block; 32 MiB may wait."""
+    load = MessageLoad(horizontal=24 << 20, message_bytes=102_400)
+    flooded = replace(scenario(load, pov=200_000), blocks=3)
+    simulated = simulate(flooded, out=tmp_path)
+    (reader,) = simulated.outcome.subscribers
+    left_bytes = 3 * (24 << 20) - reader.message_bytes.total - reader.refused_bytes
+    assert reader.refused_bytes > 0
+    assert (1 << 25) - 2 * 102_400 < left_bytes <= 1 << 25
+    table = pq.read_table(simulated.folder / "blocks.parquet")
+    assert table["refused_bytes"].to_pylist()[0] == 0
+    assert table["refused_bytes"].to_pylist()[-1] == reader.refused_bytes
+    assert json.loads((simulated.folder / "run.json").read_bytes())["subscribers"][0]["refused_bytes"] == (
+        reader.refused_bytes
+    )
+    assert "refused</th>" in (simulated.folder / "report.html").read_text()
+    print_summary(simulated)
+    assert f"{reader.refused_bytes:,} were refused" in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_run_id_follows_a_trace_and_not_where_it_lies(tmp_path: Path) -> None:

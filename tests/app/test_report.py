@@ -276,6 +276,7 @@ def synthetic(*, blocks: int, readers: int) -> Outcome:
             incomplete_blocks=0,
             message_bytes=Spread(0, 0, 0, 0),
             waiting_bytes_max=0,
+            refused_bytes=0,
             disabled_publishers=[],
             publishers=[cost] * 20,
         )

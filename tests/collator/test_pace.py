@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import pytest
 
@@ -124,13 +124,49 @@ def test_a_parachain_that_builds_rarely_finds_all_messages_that_came_meanwhile()
 
 def test_a_queue_offers_what_could_fit_and_refuses_what_the_relay_chain_would() -> None:
     queue = InboundQueue()
-    queue.arrive(((b"a" * 60, b"b" * 60, b"c"), (b"d" * 200, b"e")))
-    assert queue.offered(100) == ((b"a" * 60, b"b" * 60), (b"d" * 200,))
+    queue.arrive(((b"a" * 60, b"b" * 60, b"c"), (b"d" * 200, b"e")), relay_block=1)
+    assert queue.offered(100, relay_parent=1) == ((b"a" * 60, b"b" * 60), (b"d" * 200,))
     assert queue.take(Abridged(1, 0, 40)) == 60
-    assert queue.offered(100) == ((b"b" * 60, b"c"), (b"d" * 200,))
+    assert queue.offered(100, relay_parent=1) == ((b"b" * 60, b"c"), (b"d" * 200,))
     half = bytes(MAX_WAITING_BYTES // 2)
-    queue.arrive(((), (half, half)))
+    queue.arrive(((), (half, half)), relay_block=2)
     assert queue.waiting_bytes == 61 + 201 + len(half)
+    assert queue.refused_bytes == len(half)
+
+
+def test_a_refused_message_holds_up_none_that_fits() -> None:
+    """The relay chain asks about each alone; one kind does not fill the other's room."""
+    queue, most = InboundQueue(), MAX_WAITING_BYTES
+    queue.arrive(((bytes(most - 3), b"four", b"two", b"1"), (bytes(most + 1), b"to the brim")), relay_block=1)
+    assert queue.waiting_bytes == most + len(b"to the brim")
+    assert queue.refused_bytes == len(b"four") + len(b"1") + most + 1
+    assert queue.take(Abridged(1, 0, 0)) == most - 3
+    assert queue.offered(100, relay_parent=1) == ((b"two",), (b"to the brim",))
+    queue.arrive(((b"four",), ()), relay_block=2)
+    assert queue.offered(100, relay_parent=2) == ((b"two", b"four"), (b"to the brim",))
+
+
+def test_a_block_is_offered_nothing_that_stands_in_relay_blocks_after_its_parent() -> None:
+    queue = InboundQueue()
+    for relay_block in (3, 4, 5):
+        queue.arrive(((bytes([relay_block]),), (bytes([relay_block]) * 2,)), relay_block=relay_block)
+    assert queue.offered(100, relay_parent=2) == ((), ())
+    assert queue.offered(100, relay_parent=4) == ((b"\3", b"\4"), (b"\3\3", b"\4\4"))
+    assert queue.take(Abridged(1, 2, 0)) == 5
+    assert queue.offered(100, relay_parent=4) == ((b"\4",), ())
+    assert queue.offered(100, relay_parent=5) == ((b"\4", b"\5"), (b"\5\5",))
+
+
+@pytest.mark.parametrize("offset", [0, 1, 3])
+def test_a_parachain_on_older_relay_parents_takes_messages_as_much_later(offset: int) -> None:
+    """Those of tick 1 stand in relay block 0, the newest that this tick's blocks can be built on."""
+    net = paced(Pace(relay_parent_offset=offset))
+    net.traffic[ParaId(SUBSCRIBER)] = lambda tick: ((bytes(tick),), ())
+    records = run(net, 8)
+    assert [record.relay_parent for record in records] == [max(0, tick - 1 - offset) for tick in range(1, 9)]
+    taken = accumulate(record.message_bytes for record in records)
+    assert list(taken) == [sum(range(1, record.relay_parent + 2)) for record in records]
+    assert records[-1].waiting_bytes == sum(range(9 - offset, 9))
 
 
 @pytest.mark.parametrize(
