@@ -219,16 +219,22 @@ def _trailing_zeros(typingctx: Any, word: Any) -> Any:  # noqa: ARG001
 
 
 def _copy_checked(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
+    if size < 0 or target_at < 0 or source_at < 0:
+        raise IndexError("bytes are copied from or to before an array")
     for i in range(size):
         target[target_at + i] = source[source_at + i]
 
 
 def _store_checked(target: Bytes, at: int, word: int) -> None:
+    if at < 0:
+        raise IndexError("a word is written before an array")
     for i in range(8):
         target[at + i] = int64(word >> np.uint64(8 * i)) & 255
 
 
 def _load_checked(source: Bytes, at: int) -> int:
+    if at < 0:
+        raise IndexError("a word is read before an array")
     word = 0
     for i in range(8):
         word = word << 8 | int(source[at + i])
