@@ -249,3 +249,12 @@ def test_numbers_are_mixed_as_splitmix64_does() -> None:
     states = np.array([1234567 + step * 0x9E3779B97F4A7C15 % 2**64 for step in range(3)], object) % 2**64
     outputs = mixed(states.astype(np.uint64).view(np.int64), 0)
     assert outputs.tolist() == [6457827717110365317, 3203168211198807973, 9817491932198370423]
+
+
+def test_proofs_of_keys_with_equal_values_hold_no_node_twice() -> None:
+    """A value that is hashed is one node, under however many keys it stands."""
+    table = table_of(dict.fromkeys(KEYS, bytes(40)))
+    rows = pa.RecordBatch.from_pydict({"id": pa.array([1, 2]), "keys": pa.array([KEYS[:9], KEYS[5:30]], LIST)})
+    made = list(prove_requests(iter([rows]), lambda: table))
+    told = [row for batch in verify_batches(iter(made), strict=True) for row in batch.to_pylist()]
+    assert [(row["verdict"], row["present"]) for row in told] == [(VALID, 9), (VALID, 25)]

@@ -84,6 +84,21 @@ def test_many_proofs_in_one_call_are_those_made_one_by_one(
     assert made.proofs() == [trie.prove(some) for some in wanted]
     assert made.ends[0] == 0
     assert made.offsets[made.ends[-1]] == len(made.data)
+    assert np.diff(made.ends).tolist() == [len(proof.nodes) for proof in made.proofs()]
+
+
+@given(pairs, st.lists(st.lists(keys, max_size=8), max_size=6), st.sampled_from([b"", b"v" * 31, b"v" * 33]))
+def test_proofs_in_columns_hold_once_what_equal_values_repeat(
+    held: Pairs, wanted: list[list[bytes]], value: bytes
+) -> None:
+    """Values that are hashed, and whole branches below keys that begin otherwise and go on alike."""
+    alike = {first + key: value for first in (b"", b"\x10", b"\x2f") for key in held}
+    asked = [[first + key for first in (b"", b"\x10", b"\x2f") for key in some] for some in wanted]
+    trie = ArrayTrie.from_pairs(alike)
+    made = trie.prove_many([key for some in asked for key in some], np.cumsum([0, *map(len, asked)]))
+    assert made.proofs() == [trie.prove(some) for some in asked]
+    assert np.diff(made.ends).tolist() == [len(proof.nodes) for proof in made.proofs()]
+    assert made.offsets[made.ends[-1]] == len(made.data)
 
 
 def test_many_proofs_can_be_those_of_an_older_version() -> None:

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from relaycast_trie.arena import Arena
 from relaycast_trie.array_proofs import ArrayProof
+from relaycast_trie.kernels.distinct import drop_repeated
 from relaycast_trie.kernels.get import GROUP, collect_proofs, write_nodes
 from relaycast_trie.kernels.tables import Column
 
@@ -64,6 +65,14 @@ def prove_columns(arena: Arena, roots: Numbers, keys: Column, ends: Numbers) -> 
     offsets = np.empty(used + 1, np.int64)
     write_nodes(arena.tables, nodes, used, data, offsets)
     return ProofColumns(data[: int(offsets[-1])], offsets, node_ends)
+
+
+def distinct(columns: ProofColumns) -> ProofColumns:
+    """Return the proofs with each node once: keys with equal values may have equal nodes. The arrays are used up."""
+    data, offsets, ends = columns
+    table = np.empty(4 * int(np.diff(ends).max(initial=0)) + 1, np.int64)
+    count = drop_repeated(data, offsets, ends, table)
+    return ProofColumns(data[: int(offsets[count])], offsets[: count + 1], ends)
 
 
 def _powers_of_two(least: Numbers) -> Numbers:

@@ -17,7 +17,7 @@ from relaycast_trie.arena import NEVER_EXTERNAL, Arena, Retired, UnsortedError
 from relaycast_trie.array_compact import decode_compact, encode_compact
 from relaycast_trie.array_forest import ArrayForest
 from relaycast_trie.array_proofs import ArrayProof, trace_paths, verify_many
-from relaycast_trie.array_prove import ProofColumns, prove_columns
+from relaycast_trie.array_prove import ProofColumns, distinct, prove_columns
 from relaycast_trie.cards import card
 from relaycast_trie.columns import Strings, ascending, column_of, column_of_list, joined, strings_of, take
 from relaycast_trie.kernels.announce import ANNOUNCER
@@ -142,13 +142,13 @@ class ArrayTrie:
     def prove_many(self, keys: Strings, ends: npt.NDArray[np.integer[Any]], *, at: bytes | None = None) -> ProofColumns:
         """Make many proofs in one call: number ``p`` is of the keys from ``ends[p]`` to ``ends[p + 1]``.
 
-        ``.proofs()`` of what is returned are the proofs one by one.
+        ``.proofs()`` of what is returned are the proofs one by one; each holds a node once.
         """
         wanted, count = column_of(keys, "keys")
         limits = np.ascontiguousarray(ends, np.int64)
         if limits.ndim != 1 or not len(limits) or limits[0] != 0 or limits[-1] != count or (np.diff(limits) < 0).any():
             raise ValueError(f"the ends of keys ascend from 0 to {count}, one more than there are proofs")
-        return self._prove(wanted, limits, at)
+        return distinct(self._prove(wanted, limits, at))
 
     def update(self, keys: Strings, values: Strings) -> None:
         """Put many keys; of a key that comes twice the last value counts. The new root shows on the next ``root``."""
@@ -253,7 +253,7 @@ def warm_up() -> float:
     trie.commit()
     trie.update(keys[:2], keys[2:4])
     trie.remove(keys[4:6])
-    proof = trie.prove(keys)
+    (proof,) = trie.prove_many(keys, np.array([0, len(keys)])).proofs()
     trace_paths(trie.root, list(proof.nodes), keys)
     verify_many([trie.root], [proof], [keys])
     decode_compact(encode_compact(proof, trie.root), trie.root)

@@ -3,6 +3,6 @@
 ``memory`` moves bytes, ``blake2b`` and ``lanes`` hash many messages at once, ``tables`` says how a trie lies in arrays,
 ``handover`` how these come to a kernel, ``announce`` why the first run waits, ``keeping`` where compiled code lies. On
 these stand ``sort``, ``build``, ``encode``, ``get``, ``slots``, ``update``, ``settle``, ``seal``, ``decode``,
-``vectors``, ``verify`` and ``compact``. Callers validate and allocate; a kernel that meets something it cannot do
-answers with a number.
+``vectors``, ``verify``, ``distinct`` and ``compact``. Callers validate and allocate; a kernel that meets something it
+cannot do answers with a number.
 """
