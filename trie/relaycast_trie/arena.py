@@ -50,6 +50,7 @@ Changed = tuple[Slots32, Slots32]
 
 NEVER_EXTERNAL = 1 << 62
 NONE = np.empty(0, np.int32)
+NO_REFS = np.empty(0, np.uint8)
 NO_ROWS = np.empty((0, 0), np.uint8)
 FEW = 1_024
 """Stale nodes that there is always room to work on."""
@@ -120,7 +121,7 @@ class Arena:
         if longest_key > MAX_KEY_BYTES:
             raise ValueError(f"a key has at most {MAX_KEY_BYTES} bytes, got {longest_key}")
         room = max(count - 1, 0)
-        branches = Branches(np.zeros((room, ROW), np.int32), np.zeros(REF * room, np.uint8))
+        branches = Branches(np.empty((room, ROW), np.int32), NO_REFS)
         entries = Entries(
             keys,
             values,
@@ -129,13 +130,13 @@ class Arena:
             np.empty(REF * count, np.uint8),
             np.empty(count, np.uint8),
         )
-        heights = np.zeros(room, np.int32)
+        heights = np.empty(room, np.int32)
         nibbles = 2 * longest_key + 2
         result = np.zeros(1, np.int64)
         used = build_branches(entries, count, branches, heights, np.empty(nibbles, np.int32), result)
         if used == UNSORTED:
             raise UnsortedError("keys do not strictly ascend")
-        branches = resized_branches(branches, used)
+        branches = Branches(branches.row[:used].copy(), np.zeros(REF * used, np.uint8))
         slots = no_slots()
         slots.counters[ROOT] = result[0]
         slots.counters[KEYS] = slots.counters[NEXT_ENTRY] = count

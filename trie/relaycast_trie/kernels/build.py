@@ -10,6 +10,7 @@ from relaycast_trie.kernels.memory import Int32s, Int64s, inlined, int64, kernel
 from relaycast_trie.kernels.tables import (
     DEPTH,
     NO_START,
+    ROW,
     SAMPLE,
     START,
     VALUED,
@@ -44,7 +45,7 @@ def _attach(entries: Entries, branches: Branches, heights: Int32s, node: int, pa
 def build_branches(
     entries: Entries, count: int, branches: Branches, heights: Int32s, stack: Int32s, result: Int64s
 ) -> int:
-    """Fill ``branches`` (all zero) for the first ``count`` entries; return how many there are.
+    """Fill ``branches`` for the first ``count`` entries; return how many there are.
 
     ``result[0]`` is the root's node. Returns ``UNSORTED`` when the keys do not strictly ascend, ``FULL`` when the
     branches do not fit in their table; ``stack`` has room for twice the longest key.
@@ -76,8 +77,11 @@ def build_branches(
         else:
             if used == len(branches.row):
                 return FULL
+            for cell in range(ROW):
+                branches.row[used, cell] = 0
             branches.row[used, DEPTH] = shared
             branches.row[used, SAMPLE] = i - 1
+            heights[used] = 0
             if shared == 2 * size:
                 branches.row[used, VALUED] = i
                 entries.start[i - 1] = NO_START
