@@ -101,6 +101,17 @@ def test_proofs_in_columns_hold_once_what_equal_values_repeat(
     assert made.offsets[made.ends[-1]] == len(made.data)
 
 
+def test_nodes_whose_hashes_begin_alike_are_two() -> None:
+    """Eight bytes in common can be found by trying, all 32 cannot."""
+    trie = ArrayTrie.from_pairs({b"a": b"x" * 40, b"b": b"y" * 40})
+    trie.root  # noqa: B018 - hashes all
+    hashes = trie._arena.entries.value_hash.reshape(-1, 32)
+    hashes[1, :31] = hashes[0, :31]
+    assert np.diff(trie.prove_many([b"a", b"b"], np.array([0, 2])).ends) == [5]
+    hashes[1] = hashes[0]
+    assert np.diff(trie.prove_many([b"a", b"b"], np.array([0, 2])).ends) == [4]
+
+
 def test_many_proofs_can_be_those_of_an_older_version() -> None:
     trie = ArrayTrie.from_pairs({key: key * 20 for key in STOCK}, window=2)
     old = trie.commit()

@@ -40,10 +40,11 @@ class ProofColumns(NamedTuple):
         ]
 
 
-def prove_columns(arena: Arena, roots: Numbers, keys: Column, ends: Numbers) -> ProofColumns:
+def prove_columns(arena: Arena, roots: Numbers, keys: Column, ends: Numbers, *, distinct: bool = False) -> ProofColumns:
     """Return what reading the keys from ``ends[p]`` to ``ends[p + 1]`` below the node ``roots[p]`` touches.
 
-    References are settled. Of the empty trie, the root 0, anything that is read touches the empty node.
+    References are settled. Keys with equal values may have equal nodes, of which ``distinct`` keeps one. Of the empty
+    trie, the root 0, anything that is read touches the empty node.
     """
     empty = roots == 0
     if empty.any():
@@ -60,19 +61,11 @@ def prove_columns(arena: Arena, roots: Numbers, keys: Column, ends: Numbers) -> 
         node_ends = np.empty(len(ends), np.int64)
         bound = collect_proofs(arena.tables, roots, tuple(keys), ends, rooms, table, nodes, node_ends)
         room *= 4
-    used = int(node_ends[-1])
+    used = drop_repeated(arena.tables, nodes, node_ends, table) if distinct else int(node_ends[-1])
     data = np.empty(bound + arena.longest_node, np.uint8)
     offsets = np.empty(used + 1, np.int64)
     write_nodes(arena.tables, nodes, used, data, offsets)
     return ProofColumns(data[: int(offsets[-1])], offsets, node_ends)
-
-
-def distinct(columns: ProofColumns) -> ProofColumns:
-    """Return the proofs with each node once: keys with equal values may have equal nodes. The arrays are used up."""
-    data, offsets, ends = columns
-    table = np.empty(4 * int(np.diff(ends).max(initial=0)) + 1, np.int64)
-    count = drop_repeated(data, offsets, ends, table)
-    return ProofColumns(data[: int(offsets[count])], offsets[: count + 1], ends)
 
 
 def _powers_of_two(least: Numbers) -> Numbers:

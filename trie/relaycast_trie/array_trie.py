@@ -17,7 +17,7 @@ from relaycast_trie.arena import NEVER_EXTERNAL, Arena, Retired, UnsortedError
 from relaycast_trie.array_compact import decode_compact, encode_compact
 from relaycast_trie.array_forest import ArrayForest
 from relaycast_trie.array_proofs import ArrayProof, trace_paths, verify_many
-from relaycast_trie.array_prove import ProofColumns, distinct, prove_columns
+from relaycast_trie.array_prove import ProofColumns, prove_columns
 from relaycast_trie.cards import card
 from relaycast_trie.columns import Strings, ascending, column_of, column_of_list, joined, strings_of, take
 from relaycast_trie.kernels.announce import ANNOUNCER
@@ -148,7 +148,7 @@ class ArrayTrie:
         limits = np.ascontiguousarray(ends, np.int64)
         if limits.ndim != 1 or not len(limits) or limits[0] != 0 or limits[-1] != count or (np.diff(limits) < 0).any():
             raise ValueError(f"the ends of keys ascend from 0 to {count}, one more than there are proofs")
-        return distinct(self._prove(wanted, limits, at))
+        return self._prove(wanted, limits, at, distinct=True)
 
     def update(self, keys: Strings, values: Strings) -> None:
         """Put many keys; of a key that comes twice the last value counts. The new root shows on the next ``root``."""
@@ -197,10 +197,12 @@ class ArrayTrie:
     def __contains__(self, key: bytes) -> bool:
         return bool(self.get_many([key])[2][0])
 
-    def _prove(self, keys: Column, ends: npt.NDArray[np.int64], at: bytes | None) -> ProofColumns:
+    def _prove(
+        self, keys: Column, ends: npt.NDArray[np.int64], at: bytes | None, *, distinct: bool = False
+    ) -> ProofColumns:
         self._arena.settle(self._arena.top)
         arena, root = self._version(at)
-        return prove_columns(arena, np.full(len(ends) - 1, root), keys, ends)
+        return prove_columns(arena, np.full(len(ends) - 1, root), keys, ends, distinct=distinct)
 
     def _set_state_version(self, state_version: StateVersion) -> None:
         self._state_version = StateVersion(state_version)

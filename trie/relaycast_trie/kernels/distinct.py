@@ -2,55 +2,67 @@
 
 import numpy as np
 
-from relaycast_trie.kernels.memory import Bytes, Int64s, inlined, int64, kernel, load64
-from relaycast_trie.kernels.tables import shared_nibbles
+from relaycast_trie.kernels.encode import AHEAD
+from relaycast_trie.kernels.get import VALUE
+from relaycast_trie.kernels.memory import Int64s, inlined, int64, kernel, load64, prefetch
+from relaycast_trie.kernels.tables import REF, Branches, Entries, Tables, branches_in, entries_in
 
 
 @inlined
-def _slot(data: Bytes, at: int, size: int, mask: int) -> int:
-    """Return where a node is looked for first: by how it begins and ends, and its size."""
-    code = int64(size)
-    if size >= 8:
-        begin, end = load64(data, at), load64(data, at + size - 8)
-        code ^= int64(begin >> np.uint64(16)) ^ int64(end >> np.uint64(16))
-    return (code & 0xFFFF_FFFF) * 0x1E37_79B1 >> 12 & mask
+def _hash_word(entries: Entries, branches: Branches, node: int, word: int) -> int:
+    """Return a word of the hash of a listed node."""
+    if node >= VALUE:
+        return load64(entries.value_hash, (node - VALUE) * 32 + 8 * word)
+    if node > 0:
+        return load64(entries.ref, (node - 1) * REF + 1 + 8 * word)
+    return load64(branches.ref, (-node - 1) * REF + 1 + 8 * word)
+
+
+@inlined
+def _ask_for_hash(entries: Entries, branches: Branches, node: int) -> None:
+    if node >= VALUE:
+        prefetch(entries.value_hash, (node - VALUE) * 32)
+    elif node > 0:
+        prefetch(entries.ref, (node - 1) * REF)
+    else:
+        prefetch(branches.ref, (-node - 1) * REF)
 
 
 @kernel
-def drop_repeated(data: Bytes, offsets: Int64s, ends: Int64s, table: Int64s) -> int:
-    """Keep of equal nodes of a proof the first one, move the others together, and return how many are left in all.
+def drop_repeated(tables: Tables, nodes: Int64s, node_ends: Int64s, table: Int64s) -> int:
+    """Keep of the nodes of a proof that have one hash the first; return how many are left in all.
 
-    The nodes from ``ends[p]`` to ``ends[p + 1]`` are proof ``p``; ``offsets`` are theirs in the data. ``table`` has one
-    place, and four for each node of the largest proof.
+    The nodes of proof ``p`` are those from ``node_ends[p]`` to ``node_ends[p + 1]``, as ``collect_proofs`` lists them;
+    the others move together. ``table`` has one place, and four for each node of the largest proof. A root of less than
+    32 bytes has no hash, and no node beside it.
     """
-    kept, to, at, first = int64(0), int64(0), int64(0), int64(0)
-    for proof in range(len(ends) - 1):
-        last = int64(ends[proof + 1])
+    entries, branches = entries_in(tables), branches_in(tables)
+    kept, first = int64(0), int64(0)
+    for proof in range(len(node_ends) - 1):
+        last = int64(node_ends[proof + 1])
         places = int64(1)
         while places < 2 * (last - first):
             places <<= 1
         table[:places] = 0
-        for node in range(first, last):
-            end = int64(offsets[node + 1])
-            size = end - at
-            slot = _slot(data, at, size, places - 1)
+        for i in range(first, last):
+            if i + AHEAD < last:
+                _ask_for_hash(entries, branches, nodes[i + AHEAD])
+            node = int64(nodes[i])
+            begin = _hash_word(entries, branches, node, 0)
+            slot = int64(begin & np.uint64(places - 1))
             is_new = True
-            while table[slot] != 0:
-                other = int64(offsets[table[slot] - 1])
-                other_size = int64(offsets[table[slot]]) - other
-                if other_size == size and shared_nibbles(data, other, size, data, at, size) == 2 * size:
+            while table[slot] != 0 and is_new:
+                other = int64(nodes[table[slot] - 1])
+                if _hash_word(entries, branches, other, 0) == begin:
                     is_new = False
-                    break
+                    for word in range(1, 4):
+                        if _hash_word(entries, branches, other, word) != _hash_word(entries, branches, node, word):
+                            is_new = True
                 slot = slot + 1 & places - 1
             if is_new:
-                if to < at:
-                    for i in range(size):
-                        data[to + i] = data[at + i]
+                nodes[kept] = node
                 kept += 1
-                to += size
-                offsets[kept] = to
                 table[slot] = kept
-            at = end
-        ends[proof + 1] = kept
+        node_ends[proof + 1] = kept
         first = last
     return kept
