@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 
+from relaycast_collator import Network
 from relaycast_spark.checkpoint_names import Name, is_of_the_chain
 from relaycast_spark.checkpoint_reading import Unpickler
 from relaycast_spark.exceptions import CheckpointRefused
@@ -40,7 +41,10 @@ def thaw(data: bytes) -> Simulated:
         plain = pa.decompress(data[8:], int.from_bytes(data[:8], "little"), codec=CODEC, asbytes=True)
     except (OSError, ValueError, OverflowError, MemoryError) as error:
         raise CheckpointRefused(str(error)) from error
-    return cast(Simulated, thaw_plainly(plain))
+    found = thaw_plainly(plain)
+    if not isinstance(getattr(found, "chains", None), Network):
+        raise CheckpointRefused(f"{type(found).__name__}, which is no simulation")
+    return cast(Simulated, found)
 
 
 def thaw_plainly(data: bytes) -> Any:

@@ -4,6 +4,7 @@ import io
 import os
 import pickle
 from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -143,6 +144,12 @@ def test_a_checkpoint_calls_classes_alone_and_changes_nothing_that_was_there(dat
         thaw(frozen(b"\x80\x04" + data + b"."))
     assert refused.value.reason.startswith(reason)
     assert [dict(vars(it)) for it in (Batch, StateVersion, ensure_root, V5)] == before
+
+
+@pytest.mark.parametrize("thing", [None, [], {"chains": 1}, b"chains"])
+def test_what_is_no_simulation_is_refused(thing: Any) -> None:
+    with pytest.raises(CheckpointRefused, match=f"{type(thing).__name__}, which is no simulation"):
+        thaw(freeze(thing))
 
 
 def test_no_constant_of_another_module_is_looked_up() -> None:
