@@ -94,7 +94,7 @@ def test_a_run_that_is_asked_to_end_says_how_to_go_on(
 ) -> None:
     """Alone, or with the Java process beside it, as systems do it."""
     out = tmp_path / "out"
-    process = started(command, out, segments=3)
+    process = started(command, out, segments=4)
     ask(process.pid, signal.SIGTERM)
     _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 143
@@ -102,7 +102,7 @@ def test_a_run_that_is_asked_to_end_says_how_to_go_on(
     assert b"Traceback" not in said
     assert b"refused" not in said
     (work,) = out.iterdir()
-    assert len(committed(work)) >= 3
+    assert len(committed(work)) >= 3, "the manifest names a file after it is there"
 
 
 def test_a_run_whose_java_is_killed_says_so_at_once(tmp_path: Path, command: list[str]) -> None:
