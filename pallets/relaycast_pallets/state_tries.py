@@ -20,6 +20,7 @@ from relaycast_trie.recorder import Recorder
 from relaycast_trie.storage_proof import StorageProof
 from relaycast_trie.trie_db import NodeRecorder, TrieDB
 from relaycast_trie.trie_update import update_trie
+from relaycast_trie.witness import record_witness
 
 Name = ChildInfo | None
 """A child trie, or the top trie."""
@@ -168,7 +169,8 @@ class ArrayTries(_Tries):
             self.show()
             for name, changed in changes.items():
                 asked = reads if name is None else NO_READS
-                update_trie(self.db, self.root(name), changed, reads=asked, recorder=recorder)
+                in_order = {key: changed[key] for key in sorted(changed)}
+                record_witness(self.db, self.root(name), asked, in_order, recorder)
         numbered = {self._number(name): changed for name, changed in changes.items()}
         self.db.emplace_all(*self._forest.seal(numbered, told=self.shown))
 

@@ -26,7 +26,7 @@ from relaycast_trie.node_codec import (
 )
 from relaycast_trie.trie_db import NodeRecorder
 from relaycast_trie.trie_db_mut import TrieDBMut
-from relaycast_trie.witness import Overlay, witness
+from relaycast_trie.witness import Overlay, record_witness
 
 LONGEST_KEY = 128
 """Bytes of a key up to which a walk is one of calls: every nibble may be a level of the trie, which takes two."""
@@ -358,8 +358,7 @@ def _one_by_one(
 ) -> TrieUpdate:
     """Do what a walk does without calls in calls, which keys of any length may need; ``changes`` in their order."""
     if recorder is not None:
-        for node in witness(db, root, reads, changes, state_version=state_version):
-            recorder.record(db.hasher.digest(node), node)
+        record_witness(db, root, reads, changes, recorder, state_version=state_version)
     trie = TrieDBMut(Overlay(db), root, state_version=state_version)
     for key, value in changes.items():
         if value is None:

@@ -29,18 +29,31 @@ def witness(
     ``db`` is left as it is. Raises what ``TrieDB`` raises where nodes are missing.
     """
     recorder = Recorder()
+    record_witness(db, root, reads, changes, recorder, state_version=state_version)
+    return StorageProof(recorder.nodes.values())
+
+
+def record_witness(
+    db: NodeSource,
+    root: bytes,
+    reads: Iterable[bytes],
+    changes: Mapping[bytes, bytes | None],
+    recorder: NodeRecorder,
+    *,
+    state_version: StateVersion = StateVersion.V1,
+) -> None:
+    """Let the ``recorder`` learn of the nodes that ``witness`` returns; nothing is hashed but what removals move."""
     TrieDB(db, root, recorder=recorder).get_many(reads)
     paths = _Paths(db, root, recorder=recorder)
     held = paths.get_many(changes)
     if all(held[key] is None for key, value in changes.items() if value is None):
-        return StorageProof(recorder.nodes.values())
+        return
     changed = TrieDBMut(Overlay(db, recorder), root, state_version=state_version)
     for key, value in changes.items():
         if value is None:
             changed.remove(key)
         else:
             changed.insert(key, value)
-    return StorageProof(recorder.nodes.values())
 
 
 class _Paths(TrieDB):

@@ -231,6 +231,18 @@ def _take_item(entries: Entries, branches: Branches, node: int, rooms: Rooms, la
         take_hash(rooms, lane, entries.value_hash, (node - ALONE) * 32)
 
 
+@inlined
+def _release(work: Work, item: int, queued: int) -> int:
+    """Let what waits for an item wait for one less; queue it if that was the last, and return how many are queued."""
+    above = int64(work.above[item])
+    if above >= 0:
+        work.waiting[above] -= 1
+        if work.waiting[above] == 0:
+            work.queue[queued] = above
+            queued += 1
+    return queued
+
+
 @kernel
 def _hash_stale(entries: Entries, branches: Branches, work: Work, queued: int, flags: int) -> None:
     """Hash all that is listed, each item when nothing below it is left to hash."""
@@ -260,12 +272,7 @@ def _hash_stale(entries: Entries, branches: Branches, work: Work, queued: int, f
                 copy(branches.ref, (-node - 1) * REF + 1, rooms.buffer, at, size)
             else:
                 copy(entries.ref, (node - 1) * REF + 1, rooms.buffer, at, size)
-            above = int64(work.above[item])
-            if above >= 0:
-                work.waiting[above] -= 1
-                if work.waiting[above] == 0:
-                    work.queue[queued] = above
-                    queued += 1
+            queued = _release(work, item, queued)
         if busy & (busy - 1):
             ended = mix(rooms.words, rooms.buffer, rooms.stride) & busy
         elif busy:
@@ -282,12 +289,7 @@ def _hash_stale(entries: Entries, branches: Branches, work: Work, queued: int, f
             ended &= ended - 1
             item = int64(work.item[lane])
             _take_item(entries, branches, int64(work.stale[item]), rooms, lane)
-            above = int64(work.above[item])
-            if above >= 0:
-                work.waiting[above] -= 1
-                if work.waiting[above] == 0:
-                    work.queue[queued] = above
-                    queued += 1
+            queued = _release(work, item, queued)
 
 
 @kernel
