@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("trie", "xcm", "pallets", "collator", "spark", "app")
 sys.path[:0] = [str(ROOT / room) for room in ROOMS]
 
-from relaycast.spark_bench.processes import (  # noqa: E402 - the rooms are put on the path above
+from relaycast.bench.processes import (  # noqa: E402 - the rooms are put on the path above
     DAEMON,
     DRIVER,
     JVM,

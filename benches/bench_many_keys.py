@@ -24,8 +24,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / room) for room in ("trie", "xcm", "pallets", "collator", "spark", "app")]
 
-from relaycast.run import Simulation  # noqa: E402 - the rooms are put on the path above
-from relaycast.scenario import Parachain, Publish, Scenario, Subscription  # noqa: E402
+from relaycast.scenario.scenario import Parachain, Publish, Scenario, Subscription  # noqa: E402
+from relaycast.simulation.simulation import Simulation  # noqa: E402 - the rooms are put on the path above
 from relaycast_pallets import State  # noqa: E402
 from relaycast_trie import ChildInfo, StorageProof, warm_up  # noqa: E402
 from relaycast_trie.engine import Engine  # noqa: E402

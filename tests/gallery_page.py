@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from relaycast.batch import silence
 from relaycast.outcome import Outcome, SubscriberOutcome
-from relaycast.run import Simulation
-from relaycast.scenario_file import load_preset, runnable_presets
+from relaycast.scenario.files import load_preset, runnable_presets
+from relaycast.simulation.batch import silence
+from relaycast.simulation.simulation import Simulation
 
 PAGE = Path(__file__).parents[1] / "docs" / "gallery.md"
 

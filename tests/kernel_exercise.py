@@ -32,14 +32,14 @@ from relaycast_trie import (
     kernels,
     trie_root,
 )
-from relaycast_trie.array_compact import decode_compact
-from relaycast_trie.array_compact import encode_compact as encode_proof
-from relaycast_trie.array_forest import ArrayForest
-from relaycast_trie.array_proofs import trace_paths, verify_many
-from relaycast_trie.kept_code import all_kernels
+from relaycast_trie.array.array_proofs import trace_paths, verify_many
+from relaycast_trie.array.compact import decode_compact
+from relaycast_trie.array.compact import encode_compact as encode_proof
+from relaycast_trie.array.forest import ArrayForest
+from relaycast_trie.array.kept_code import all_kernels
+from relaycast_trie.array.proof_columns import decode_proofs, verify_columns
 from relaycast_trie.kernels import encode
 from relaycast_trie.kernels.gather import NOT_BYTES, gathered
-from relaycast_trie.proof_columns import decode_proofs, verify_columns
 from relaycast_trie.scale import encode_bytes, encode_compact, encode_vec
 
 Entry = TypeVar("Entry", bytes, bytes | None)

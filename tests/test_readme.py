@@ -7,9 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from docs.code_blocks import ROOT, blocks_of
-from relaycast.cli import execute
-from relaycast.run import simulate
-from relaycast.scenario_file import load_preset, load_scenario
+from relaycast.cli.command import execute
+from relaycast.scenario.files import load_preset, load_scenario
+from relaycast.simulation.simulation import simulate
 from shared_vectors import shared
 
 README = (ROOT / "README.md").read_text()

@@ -8,7 +8,7 @@ import signal
 import sys
 from typing import NoReturn
 
-from relaycast.exit_code import ExitCode, Terminated
+from relaycast.cli.exit_code import ExitCode, Terminated
 
 STDERR = 2
 """The last of the three standard streams."""
@@ -19,7 +19,7 @@ def main() -> NoReturn:
     signal.signal(signal.SIGTERM, _terminated)
     _open_closed_streams()
     try:
-        from relaycast.cli import execute  # noqa: PLC0415 - an interrupt while it loads is met here too
+        from relaycast.cli.command import execute  # noqa: PLC0415 - an interrupt while it loads is met here too
 
         code = execute(sys.argv[1:])
     except KeyboardInterrupt:

@@ -17,13 +17,15 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from relaycast.policy_choice import KINDS, PolicyTable, check_policies
-from relaycast.policy_choice import budget_of as _budget_of
-from relaycast.policy_choice import policies_of as _policies_of
-from relaycast.predict_ground import BARE, GROUNDS, KUSAMA, MODELLED, Ground
+from relaycast.predict.ground import BARE, GROUNDS, KUSAMA, MODELLED, Ground
 from relaycast.refusal import BadInput, nearest
-from relaycast_pallets.broadcaster_config import DRAFT_MOCK, POLKADOT, PRESETS, ROCOCO, SPEC, BroadcasterConfig
-from relaycast_pallets.policies import (
+from relaycast.scenario.policy_choice import KINDS, PolicyTable, check_policies
+from relaycast.scenario.policy_choice import budget_of as _budget_of
+from relaycast.scenario.policy_choice import policies_of as _policies_of
+from relaycast_pallets.broadcaster.config import DRAFT_MOCK, POLKADOT, PRESETS, ROCOCO, SPEC, BroadcasterConfig
+from relaycast_pallets.broadcaster.published_entry import INFINITE
+from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy, CumulusSixths, Floor, Remaining
+from relaycast_pallets.subscriber.policies import (
     MAX_NODE_BYTES,
     AfterFirstKey,
     AllKeysOnChange,
@@ -38,8 +40,6 @@ from relaycast_pallets.policies import (
     ValuesOnly,
     WhenPublisherDone,
 )
-from relaycast_pallets.published_entry import INFINITE
-from relaycast_pallets.relay_budget import BudgetPolicy, CumulusSixths, Floor, Remaining
 
 __all__ = [
     "BARE",

@@ -11,7 +11,7 @@ import msgspec
 
 from relaycast.outcome import SCHEMA_VERSION
 from relaycast_collator import BlockRecord, Network
-from relaycast_pallets.frame import Event
+from relaycast_pallets.frame.system import Event
 
 RELAY = "relay"
 

@@ -187,8 +187,8 @@ def read_proof_nodes(file: str) -> list[bytes]:
 
 def compact_proof(nodes: list[bytes], root: bytes | None, place: str) -> tuple["StorageProof", bytes]:
     """Return what the ``nodes`` of a compact proof stand for, and its root, which is ``root`` where that is given."""
-    from relaycast_trie.compact_proof import CompactProof  # noqa: PLC0415
     from relaycast_trie.exceptions import InvalidNode, ProofError, RootMismatch  # noqa: PLC0415
+    from relaycast_trie.proofs.compact_proof import CompactProof  # noqa: PLC0415
 
     try:
         return CompactProof(tuple(nodes)).decode(root)

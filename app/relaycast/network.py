@@ -26,19 +26,19 @@ from typing import Any
 
 import relaycast_collator as collator
 from relaycast.cards import network_card, reader_card, run_card
-from relaycast.chain_spec import ChainSpec
 from relaycast.choices import broadcaster_of, budget_of, policies_of
-from relaycast.scenario import MAX_SEED
-from relaycast.state_export import read_state
+from relaycast.genesis.chain_spec import ChainSpec
+from relaycast.genesis.state_export import read_state
+from relaycast.scenario.scenario import MAX_SEED
 from relaycast.tally import Delivery, Tally
 from relaycast.terminal import counted
-from relaycast_pallets.broadcaster_config import POLKADOT, BroadcasterConfig
-from relaycast_pallets.parachain_system import ParachainInherentData
-from relaycast_pallets.policies import Policies
-from relaycast_pallets.published_entry import INFINITE
-from relaycast_pallets.relay_budget import BudgetPolicy
-from relaycast_pallets.subscriber import SubscriberConfig
-from relaycast_pallets.subscription import SubscribedKey
+from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
+from relaycast_pallets.broadcaster.published_entry import INFINITE
+from relaycast_pallets.parachain_system.pallet import ParachainInherentData
+from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
+from relaycast_pallets.subscriber.pallet import SubscriberConfig
+from relaycast_pallets.subscriber.policies import Policies
+from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId
 

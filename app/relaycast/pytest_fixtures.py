@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from relaycast.network import Network, Run
-from relaycast.pov_gate import described, judge, tolerance_of
-from relaycast.pov_snapshot import ScenarioSizes, Snapshot, read_snapshot, sizes_of, write_kept
+from relaycast.pov.gate import described, judge, tolerance_of
+from relaycast.pov.snapshot import ScenarioSizes, Snapshot, read_snapshot, sizes_of, write_kept
 from relaycast.refusal import BadInput, nearest
-from relaycast.scenario import MAX_SEED
+from relaycast.scenario.scenario import MAX_SEED
 
 ARGUMENTS = ("seed", "policies", "budget", "broadcaster", "genesis", "trie_engine")
 """What the marker takes, as ``relaycast.Network`` does."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
-from relaycast_pallets.subscription import SubscribedKey
+from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_xcm import ParaId, Weight
 
 

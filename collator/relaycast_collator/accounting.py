@@ -12,10 +12,10 @@ from dataclasses import replace
 from relaycast_collator.account_records import BlockAccount, NodeTotals
 from relaycast_collator.key_accounts import key_accounts, node_uses
 from relaycast_collator.publisher_book import Nodes, PublisherBook
-from relaycast_pallets.processing_result import ProofProcessingResult
-from relaycast_pallets.publisher_trie import derive_child_info
-from relaycast_pallets.subscriber import Subscriber
-from relaycast_pallets.tracked_proof import by_hash, decode_known
+from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.subscriber.pallet import Subscriber
+from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
+from relaycast_pallets.subscriber.tracked_proof import by_hash, decode_known
 from relaycast_trie import StorageProof
 from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_trie.nibbles import to_nibbles

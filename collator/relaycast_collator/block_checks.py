@@ -10,8 +10,8 @@ from relaycast_collator.collator import Collation
 from relaycast_collator.deliveries import Place
 from relaycast_collator.parachain import ParachainBlock, Update
 from relaycast_collator.records import BlockRecord
-from relaycast_pallets.policies import MAX_NODE_BYTES
-from relaycast_pallets.subscriber import Subscriber
+from relaycast_pallets.subscriber.pallet import Subscriber
+from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES
 from relaycast_trie import StorageProof
 from relaycast_xcm import Weight
 

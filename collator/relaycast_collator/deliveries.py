@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from relaycast_collator.outbox import SentMessage
 from relaycast_collator.parachain import Update
 from relaycast_collator.records import Delivery
-from relaycast_pallets.processing_result import ProofProcessingResult
-from relaycast_pallets.published_entry import PublishedEntry
-from relaycast_pallets.subscriber_plan import PublisherView, SubscriptionChange
-from relaycast_pallets.subscription import SubscribedKey
+from relaycast_pallets.broadcaster.published_entry import PublishedEntry
+from relaycast_pallets.subscriber.plan import PublisherView, SubscriptionChange
+from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
+from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_xcm import ParaId
 from relaycast_xcm.outcome import Incomplete
 from relaycast_xcm.primitives import BlockNumber

@@ -8,7 +8,7 @@ stands in relay blocks after the one that a block is built on is not there for i
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
-from relaycast_pallets.relay_budget import Abridged
+from relaycast_pallets.parachain_system.relay_budget import Abridged
 
 Messages = tuple[tuple[bytes, ...], tuple[bytes, ...]]
 """Downward and horizontal messages of one block."""

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from relaycast_collator.account_records import Ending, KeyAccount, KeyEnding, NodeTotals, NodeUse
-from relaycast_pallets.processing_result import PublisherChange
-from relaycast_pallets.publisher_trie import derive_child_info
-from relaycast_pallets.subscriber_plan import PublisherView
+from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.subscriber.plan import PublisherView
+from relaycast_pallets.subscriber.processing_result import PublisherChange
 from relaycast_trie.nibbles import to_nibbles
 
 

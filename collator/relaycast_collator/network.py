@@ -22,14 +22,14 @@ from relaycast_collator.parachain import Parachain, ParachainBlock, Update
 from relaycast_collator.proof_picture import ProofPicture, picture_tries
 from relaycast_collator.records import BlockRecord, Invariants, ReadTotals
 from relaycast_collator.relay_chain import BLOCK_WEIGHT, Call, Genesis, RelayBlock, RelayChain
-from relaycast_pallets.broadcaster_config import POLKADOT, BroadcasterConfig
-from relaycast_pallets.frame import Origin
-from relaycast_pallets.parachain_system import MAX_POV_BYTES, BlockPanicked, ParachainInherentData
-from relaycast_pallets.policies import Policies
-from relaycast_pallets.processing_result import NodeRead, ProofProcessingResult, ReadSource
-from relaycast_pallets.relay_budget import BudgetPolicy
-from relaycast_pallets.subscriber import PublisherDisabled, SubscriberConfig
-from relaycast_pallets.subscription import SubscriptionHandler
+from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
+from relaycast_pallets.frame.system import Origin
+from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES, BlockPanicked, ParachainInherentData
+from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
+from relaycast_pallets.subscriber.pallet import PublisherDisabled, SubscriberConfig
+from relaycast_pallets.subscriber.policies import Policies
+from relaycast_pallets.subscriber.processing_result import NodeRead, ProofProcessingResult, ReadSource
+from relaycast_pallets.subscriber.subscription import SubscriptionHandler
 from relaycast_trie import blake2_256
 from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId, Weight

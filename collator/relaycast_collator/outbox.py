@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from relaycast_pallets.subscription import SubscribedKey
+from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie import blake2_256
 from relaycast_trie.scale import encode_compact
 from relaycast_xcm import Publish

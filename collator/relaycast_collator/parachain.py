@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from relaycast_collator.cards import parachain_block_card
 from relaycast_collator.header import Header
 from relaycast_collator.outbox import Outbox, Publication, SentMessage
-from relaycast_pallets.frame import Event, System
-from relaycast_pallets.parachain_system import ParachainInherentData, ParachainSystem, ValidationOutcome
-from relaycast_pallets.policies import Policies
-from relaycast_pallets.published_entry import PublishedEntry
-from relaycast_pallets.relay_budget import BudgetPolicy
-from relaycast_pallets.state import State
-from relaycast_pallets.subscriber import Subscriber, SubscriberConfig
-from relaycast_pallets.subscription import SubscribedKey, SubscriptionHandler, Subscriptions, TtlState
+from relaycast_pallets.broadcaster.published_entry import PublishedEntry
+from relaycast_pallets.frame.state import State
+from relaycast_pallets.frame.system import Event, System
+from relaycast_pallets.parachain_system.pallet import ParachainInherentData, ParachainSystem, ValidationOutcome
+from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
+from relaycast_pallets.subscriber.pallet import Subscriber, SubscriberConfig
+from relaycast_pallets.subscriber.policies import Policies
+from relaycast_pallets.subscriber.subscription import SubscribedKey, SubscriptionHandler, Subscriptions, TtlState
 from relaycast_trie import Recorder, StorageProof
 from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId, Weight

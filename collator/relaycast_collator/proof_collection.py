@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from relaycast_collator.relay_chain import RelayBlock
-from relaycast_pallets.relay_proof_request import RelayProofRequest
-from relaycast_pallets.state import StateDiscarded
+from relaycast_pallets.frame.state import StateDiscarded
+from relaycast_pallets.parachain_system.relay_proof_request import RelayProofRequest
 from relaycast_trie import StorageProof
 
 log = logging.getLogger(__name__)

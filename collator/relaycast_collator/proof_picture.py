@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from relaycast_collator.account_records import IN_THE_PROOF, BlockAccount
-from relaycast_pallets.processing_result import ProofProcessingResult
-from relaycast_pallets.publisher_trie import derive_child_info
-from relaycast_pallets.tracked_proof import by_hash, decode_known
+from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
+from relaycast_pallets.subscriber.tracked_proof import by_hash, decode_known
 from relaycast_trie import StorageProof
 from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_trie.nibbles import to_nibbles
 from relaycast_trie.node import Branch, Empty, HashedValue
-from relaycast_trie.trie_db import TrieDB
+from relaycast_trie.plain.trie_db import TrieDB
 from relaycast_xcm import ParaId
 
 STATIC = "static"

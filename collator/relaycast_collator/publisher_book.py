@@ -7,11 +7,11 @@ from itertools import accumulate
 
 from relaycast_collator.account_records import Ending, NodeTotals, PublisherAccount
 from relaycast_collator.key_accounts import Entry
-from relaycast_pallets.processing_result import NodeRead, PublisherChange, ReadSource
-from relaycast_pallets.publisher_walk import SubscribedPaths
-from relaycast_pallets.subscriber import Subscriber
-from relaycast_pallets.subscriber_plan import PublisherView
-from relaycast_pallets.tracked_proof import decode_known
+from relaycast_pallets.subscriber.pallet import Subscriber
+from relaycast_pallets.subscriber.plan import PublisherView
+from relaycast_pallets.subscriber.processing_result import NodeRead, PublisherChange, ReadSource
+from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
+from relaycast_pallets.subscriber.tracked_proof import decode_known
 from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_trie.node import Branch, Empty, HashedValue
 from relaycast_xcm.primitives import U64_MAX, Weight

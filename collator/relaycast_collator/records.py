@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from relaycast_collator.account_records import BlockAccount
 from relaycast_collator.cards import delivery_card, record_card
 from relaycast_collator.proof_picture import ProofPicture
-from relaycast_pallets.published_entry import PublishedEntry
-from relaycast_pallets.subscription import SubscribedKey
+from relaycast_pallets.broadcaster.published_entry import PublishedEntry
+from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_xcm import ParaId, Weight
 
 VIOLATIONS_KEPT = 100

@@ -10,13 +10,12 @@ from dataclasses import dataclass, field, replace
 
 from relaycast_collator.cards import relay_block_card
 from relaycast_collator.header import DigestItem, Header, ordered_root
-from relaycast_pallets.balances import Balances
-from relaycast_pallets.broadcaster import Broadcaster
-from relaycast_pallets.broadcaster_config import POLKADOT, BroadcasterConfig
-from relaycast_pallets.frame import DispatchResult, Event, System
-from relaycast_pallets.message_queue import event_of
-from relaycast_pallets.state import State
-from relaycast_pallets.well_known_keys import (
+from relaycast_pallets.balances.pallet import Balances
+from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
+from relaycast_pallets.broadcaster.pallet import Broadcaster
+from relaycast_pallets.frame.state import State
+from relaycast_pallets.frame.system import DispatchResult, Event, System
+from relaycast_pallets.frame.well_known_keys import (
     ACTIVE_CONFIG,
     CURRENT_BLOCK_RANDOMNESS,
     CURRENT_SLOT,
@@ -24,6 +23,7 @@ from relaycast_pallets.well_known_keys import (
     TWO_EPOCHS_AGO_RANDOMNESS,
     para_head,
 )
+from relaycast_pallets.message_queue.outcome_events import event_of
 from relaycast_trie import ChildInfo, StateVersion, StorageProof, blake2_256
 from relaycast_trie.engine import Engine
 from relaycast_trie.scale import encode_bytes, encode_u64

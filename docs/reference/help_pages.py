@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from mkdocs.structure.pages import Page
 
-from relaycast.cli import VERBS, execute
+from relaycast.cli.command import VERBS, execute
 
 LISTED = re.compile(r"^│ ([a-z][a-z-]*)  +", re.MULTILINE)
 COLUMNS = "96"

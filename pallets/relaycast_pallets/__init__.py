@@ -1,9 +1,8 @@
 """State and its laws: the relay chain's broadcaster, the parachain's subscriber, and what both stand on."""
 
-from relaycast_pallets.balances import Balances, HoldReason, InsufficientBalance
-from relaycast_pallets.broadcaster import PUBLISHER_DEPOSIT, Broadcaster, derive_child_info
-from relaycast_pallets.broadcaster_config import DRAFT_MOCK, POLKADOT, PRESETS, ROCOCO, SPEC, BroadcasterConfig
-from relaycast_pallets.broadcaster_errors import (
+from relaycast_pallets.balances.pallet import Balances, HoldReason, InsufficientBalance
+from relaycast_pallets.broadcaster.config import DRAFT_MOCK, POLKADOT, PRESETS, ROCOCO, SPEC, BroadcasterConfig
+from relaycast_pallets.broadcaster.errors import (
     AlreadyRegistered,
     BroadcasterError,
     NoDataToCleanup,
@@ -15,7 +14,7 @@ from relaycast_pallets.broadcaster_errors import (
     TotalStorageSizeExceeded,
     ValueTooLarge,
 )
-from relaycast_pallets.broadcaster_events import (
+from relaycast_pallets.broadcaster.events import (
     DataCleanedUp,
     DataPublished,
     KeyExpired,
@@ -24,7 +23,10 @@ from relaycast_pallets.broadcaster_events import (
     PublisherDeregistered,
     PublisherRegistered,
 )
-from relaycast_pallets.frame import (
+from relaycast_pallets.broadcaster.pallet import PUBLISHER_DEPOSIT, Broadcaster, derive_child_info
+from relaycast_pallets.broadcaster.published_entry import INFINITE, PublishedEntry
+from relaycast_pallets.frame.state import State, StateDiscarded
+from relaycast_pallets.frame.system import (
     BadOrigin,
     DispatchError,
     DispatchResult,
@@ -37,7 +39,9 @@ from relaycast_pallets.frame import (
     ensure_root,
     ensure_signed,
 )
-from relaycast_pallets.parachain_system import (
+from relaycast_pallets.frame.weights import WeightTable, parse_weights
+from relaycast_pallets.frame.well_known_keys import static_relay_keys
+from relaycast_pallets.parachain_system.pallet import (
     MAX_POV_BYTES,
     BlockPanicked,
     IncompleteBelowLimit,
@@ -46,15 +50,9 @@ from relaycast_pallets.parachain_system import (
     PersistedValidationData,
     ValidationOutcome,
 )
-from relaycast_pallets.policies import MAX_NODE_BYTES, Policies
-from relaycast_pallets.processing_result import NodeRead, ProofProcessingResult, ReadSource
-from relaycast_pallets.proof_processing import ProcessingMode, process_proof
-from relaycast_pallets.published_entry import INFINITE, PublishedEntry
-from relaycast_pallets.publisher_walk import TrieDepthExceeded
-from relaycast_pallets.relay_budget import CumulusSixths, Floor, PovUsage, Remaining, into_abridged
-from relaycast_pallets.relay_proof_request import Child, RelayProofRequest, Top
-from relaycast_pallets.state import State, StateDiscarded
-from relaycast_pallets.subscriber import (
+from relaycast_pallets.parachain_system.relay_budget import CumulusSixths, Floor, PovUsage, Remaining, into_abridged
+from relaycast_pallets.parachain_system.relay_proof_request import Child, RelayProofRequest, Top
+from relaycast_pallets.subscriber.pallet import (
     DataProcessed,
     NoCachedNodes,
     PublisherCacheCleared,
@@ -66,7 +64,11 @@ from relaycast_pallets.subscriber import (
     Subscriber,
     SubscriberConfig,
 )
-from relaycast_pallets.subscription import (
+from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES, Policies
+from relaycast_pallets.subscriber.processing_result import NodeRead, ProofProcessingResult, ReadSource
+from relaycast_pallets.subscriber.proof_processing import ProcessingMode, process_proof
+from relaycast_pallets.subscriber.publisher_walk import TrieDepthExceeded
+from relaycast_pallets.subscriber.subscription import (
     CombinedHandlers,
     Infinite,
     SubscribedKey,
@@ -77,9 +79,7 @@ from relaycast_pallets.subscription import (
     compute_ttl_state,
     subscribed_key,
 )
-from relaycast_pallets.tracked_proof import TrackedProof
-from relaycast_pallets.weights import WeightTable, parse_weights
-from relaycast_pallets.well_known_keys import static_relay_keys
+from relaycast_pallets.subscriber.tracked_proof import TrackedProof
 
 __all__ = [
     "DRAFT_MOCK",

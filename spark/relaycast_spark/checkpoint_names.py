@@ -7,7 +7,7 @@ all kinds of scenarios: what a simulation holds anew is refused until it stands 
 
 CHAIN_ROOMS = ("relaycast_trie", "relaycast_xcm", "relaycast_pallets", "relaycast_collator")
 
-WITH_FILES = ("relaycast_trie.kernels", "relaycast_trie.kept_code", "relaycast_trie.engine")
+WITH_FILES = ("relaycast_trie.kernels", "relaycast_trie.array.kept_code", "relaycast_trie.engine")
 """Modules of theirs that look at what lies on disk, or load the compiler: no value comes from them."""
 
 CODECS = ("relaycast_xcm.codec", "relaycast_xcm.compound")
@@ -23,20 +23,20 @@ GETATTR, REBUILD = ("builtins", "getattr"), ("msgspec._utils", "rebuild")
 
 OF_THE_FRONT_DOOR = frozenset(
     {
-        ("relaycast.batch", "Batch"),
-        ("relaycast.load_trace", "LoadTrace"),
+        ("relaycast.simulation.batch", "Batch"),
+        ("relaycast.scenario.load_trace", "LoadTrace"),
         *(
-            ("relaycast.message_load", name)
+            ("relaycast.scenario.message_load", name)
             for name in ("Arrivals", "Bursts", "Lognormal", "MessageLoad", "Poisson", "Trace", "Uniform")
         ),
         ("relaycast.network", "Feed"),
         ("relaycast.network", "Network"),
-        ("relaycast.policy_choice", "PolicyTable"),
-        ("relaycast.recording", "Playback"),
-        ("relaycast.run", "Simulation"),
-        ("relaycast.run", "_PublisherTally"),
+        ("relaycast.scenario.policy_choice", "PolicyTable"),
+        ("relaycast.scenario.recording", "Playback"),
+        ("relaycast.simulation.simulation", "Simulation"),
+        ("relaycast.simulation.simulation", "_PublisherTally"),
         *(
-            ("relaycast.scenario", name)
+            ("relaycast.scenario.scenario", name)
             for name in ("Grief", "Parachain", "Publish", "RelayChain", "Scenario", "Subscription")
         ),
         ("relaycast.tally", "Tally"),
@@ -45,27 +45,27 @@ OF_THE_FRONT_DOOR = frozenset(
 
 FUNCTIONS = frozenset(
     {
-        ("relaycast_pallets.balances", "AccountData.encode"),
-        ("relaycast_pallets.balances", "_decode_holds"),
-        ("relaycast_pallets.balances", "_encode_holds"),
-        ("relaycast_pallets.broadcaster_storage", "PublisherInfo.encode"),
-        ("relaycast_pallets.broadcaster_storage", "_decode_cursor"),
-        ("relaycast_pallets.broadcaster_storage", "_decode_ttl"),
-        ("relaycast_pallets.broadcaster_storage", "_encode_cursor"),
-        ("relaycast_pallets.broadcaster_storage", "_encode_ttl"),
-        ("relaycast_pallets.frame", "ensure_root"),
-        ("relaycast_pallets.published_keys", "PublishedKeys.encode"),
+        ("relaycast_pallets.balances.pallet", "AccountData.encode"),
+        ("relaycast_pallets.balances.pallet", "_decode_holds"),
+        ("relaycast_pallets.balances.pallet", "_encode_holds"),
+        ("relaycast_pallets.broadcaster.storage", "PublisherInfo.encode"),
+        ("relaycast_pallets.broadcaster.storage", "_decode_cursor"),
+        ("relaycast_pallets.broadcaster.storage", "_decode_ttl"),
+        ("relaycast_pallets.broadcaster.storage", "_encode_cursor"),
+        ("relaycast_pallets.broadcaster.storage", "_encode_ttl"),
+        ("relaycast_pallets.frame.system", "ensure_root"),
+        ("relaycast_pallets.broadcaster.published_keys", "PublishedKeys.encode"),
     }
 )
 """Functions that pallets and their codecs hold."""
 
 METHODS = frozenset(
     {
-        ("relaycast_pallets.balances", "AccountData.decode"),
-        ("relaycast_pallets.broadcaster_storage", "PublisherInfo.decode"),
-        ("relaycast_pallets.policies", "EveryRead.relay_node"),
-        ("relaycast_pallets.policies", "ValuesOnly.relay_node"),
-        ("relaycast_pallets.policies", "ValuesOnly.relay_value"),
+        ("relaycast_pallets.balances.pallet", "AccountData.decode"),
+        ("relaycast_pallets.broadcaster.storage", "PublisherInfo.decode"),
+        ("relaycast_pallets.subscriber.policies", "EveryRead.relay_node"),
+        ("relaycast_pallets.subscriber.policies", "ValuesOnly.relay_node"),
+        ("relaycast_pallets.subscriber.policies", "ValuesOnly.relay_value"),
     }
 )
 """Methods that they hold bound to an object or to their class."""

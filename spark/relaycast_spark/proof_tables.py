@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from relaycast_spark.exceptions import InputColumns
 from relaycast_trie import ArrayTrie, StateVersion, warm_up
-from relaycast_trie.columns import MAX_KEY_BYTES
-from relaycast_trie.proof_columns import decode_proofs, verify_columns
+from relaycast_trie.array.columns import MAX_KEY_BYTES
+from relaycast_trie.array.proof_columns import decode_proofs, verify_columns
 
 Batches = Iterator[pa.RecordBatch]
 Ints = npt.NDArray[np.int64]

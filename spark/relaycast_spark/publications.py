@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from relaycast_pallets.subscription import SubscribedKey
+from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_spark.exceptions import InputColumns, RowRefused
 
 Ints = npt.NDArray[np.int64]

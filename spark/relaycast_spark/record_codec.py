@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from relaycast_collator import BlockRecord
-from relaycast_pallets.subscription import SubscribedKey
+from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_spark.exceptions import CheckpointRefused
 from relaycast_xcm import ParaId
 

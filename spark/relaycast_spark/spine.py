@@ -21,17 +21,17 @@ from relaycast_collator import (
     RelayChain,
 )
 from relaycast_collator.garbage import uncollected
-from relaycast_pallets.parachain_system import (
+from relaycast_pallets.frame.well_known_keys import static_relay_keys
+from relaycast_pallets.parachain_system.pallet import (
     BlockPanicked,
     IncompleteBelowLimit,
     ParachainInherentData,
     PersistedValidationData,
     ValidationOutcome,
 )
-from relaycast_pallets.processing_result import ProofProcessingResult
-from relaycast_pallets.proof_processing import ProcessingMode, process_proof
-from relaycast_pallets.tracked_proof import TrustedProof
-from relaycast_pallets.well_known_keys import static_relay_keys
+from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
+from relaycast_pallets.subscriber.proof_processing import ProcessingMode, process_proof
+from relaycast_pallets.subscriber.tracked_proof import TrustedProof
 from relaycast_spark.checkpoint import closing_digest, freeze
 from relaycast_spark.simulated import Simulated
 from relaycast_trie import MemoryDB, StorageProof

@@ -23,11 +23,11 @@ from relaycast_pallets import (
     SubscribedKey,
     SubscriberConfig,
 )
-from relaycast_pallets.parachain_system import MAX_POV_BYTES
-from relaycast_pallets.proof_processing import ProcessingMode, process_proof
-from relaycast_pallets.relay_budget import Abridged, BudgetPolicy, PovUsage
-from relaycast_pallets.subscriber import PublisherDisabled
-from relaycast_pallets.tracked_proof import TrustedProof
+from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES
+from relaycast_pallets.parachain_system.relay_budget import Abridged, BudgetPolicy, PovUsage
+from relaycast_pallets.subscriber.pallet import PublisherDisabled
+from relaycast_pallets.subscriber.proof_processing import ProcessingMode, process_proof
+from relaycast_pallets.subscriber.tracked_proof import TrustedProof
 from relaycast_spark.checkpoint import freeze_plainly, thaw_plainly
 from relaycast_spark.exceptions import CheckpointRefused
 from relaycast_spark.spine import take_over

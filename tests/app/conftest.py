@@ -8,7 +8,7 @@ import pytest
 
 from command_line import Command, Ended, Refused, Written
 from file_contents import contents
-from relaycast.cli import execute
+from relaycast.cli.command import execute
 
 
 @pytest.fixture

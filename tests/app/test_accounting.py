@@ -14,12 +14,12 @@ import pytest
 
 from command_line import Command, Written
 from relaycast.arrow_columns import column
-from relaycast.charts import MAX_COLUMNS, Series, stacked_chart
-from relaycast.policy_choice import PolicyTable
-from relaycast.pov_snapshot import render_snapshot
-from relaycast.run import simulate
+from relaycast.pov.snapshot import render_snapshot
+from relaycast.report.charts import MAX_COLUMNS, Series, stacked_chart
 from relaycast.run_tables import ROWS_A_GROUP, RunTables
-from relaycast.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
+from relaycast.scenario.policy_choice import PolicyTable
+from relaycast.scenario.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
+from relaycast.simulation.simulation import simulate
 from relaycast_collator.account_records import IN_THE_PROOF, PRUNED
 
 TABLES = ("blocks", "proofs", "keys", "deliveries")
@@ -190,7 +190,7 @@ def test_a_type_that_no_column_has_is_refused() -> None:
 
 def test_pandas_is_not_loaded_for_the_tables(tmp_path: Path) -> None:
     code = (
-        "import sys; from relaycast.cli import execute\n"
+        "import sys; from relaycast.cli.command import execute\n"
         "execute(['demo', 'config-sync', '--blocks', '4']); print('pandas' in sys.modules)"
     )
     environment = {"PYTHONPATH": ":".join(filter(None, sys.path))}

@@ -12,10 +12,10 @@ from relaycast.attacks import Bystander, LieReport, Service, crafted_keys, depth
 from relaycast.attacks import lies as all_lies
 from relaycast.attacks.proving_ground import BUSY, TIGHT, Moment, ProvingGround
 from relaycast.outcome import Latency
-from relaycast_pallets.broadcaster_config import POLKADOT
-from relaycast_pallets.subscriber import SubscriberConfig
-from relaycast_pallets.subscription import SubscribedKey
-from relaycast_pallets.tracked_proof import TrackedProof
+from relaycast_pallets.broadcaster.config import POLKADOT
+from relaycast_pallets.subscriber.pallet import SubscriberConfig
+from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_pallets.subscriber.tracked_proof import TrackedProof
 from relaycast_trie import StateVersion, StorageProof, build_database
 from relaycast_xcm import ParaId, Weight
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from command_line import Command, Refused
-from relaycast.engine_bench import MODULES, SIZES, EngineBench, Sheet, peer, py_trie, sheet, yardstick
-from relaycast.engine_bench.peer import FIGURES, HASHLIB_NS, ratio
+from relaycast.bench import peer, py_trie, sheet, yardstick
+from relaycast.bench.engine import MODULES, SIZES, EngineBench, Sheet
+from relaycast.bench.peer import FIGURES, HASHLIB_NS, ratio
 from relaycast_trie import warm_up
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +32,7 @@ def once(monkeypatch: pytest.MonkeyPatch) -> None:
         return 1e-3
 
     for name in ("array_engine", "plain_engine", "py_trie"):
-        monkeypatch.setattr(importlib.import_module(f"relaycast.engine_bench.{name}"), "timed", single)
+        monkeypatch.setattr(importlib.import_module(f"relaycast.bench.engine.{name}"), "timed", single)
     monkeypatch.setattr(yardstick, "timed", single)
 
 

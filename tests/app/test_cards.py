@@ -147,7 +147,7 @@ def test_long_tables_are_cut_and_short_ones_are_not() -> None:
 
 
 def test_colours_are_those_of_the_report_on_light_ground() -> None:
-    css = (Path(rc.__file__).parent / "templates" / "page.css").read_text()
+    css = (Path(rc.__file__).parent / "report" / "pages" / "page.css").read_text()
     light = css.split("@media", 1)[0]
     for cause, colour in collator_cards.COLOURS.items():
         name = "new" if cause == "pub-sub" else cause

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relaycast.charts import (
+from relaycast.report.charts import (
     MAX_COLUMNS,
     Series,
     across,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from command_line import Command, Refused
-from relaycast.cli import VERBS, build_app
+from relaycast.cli.command import VERBS, build_app
 
 SUBVERBS = {
     "trie": ["root", "show"],

@@ -6,9 +6,10 @@ import pytest
 from msgspec.structs import asdict
 
 from command_line import Command, Refused, Written
-from relaycast.comparison import compare, measure
-from relaycast.message_load import MessageLoad
-from relaycast.policy_choice import (
+from relaycast.compare.comparison import compare, measure
+from relaycast.refusal import BadInput
+from relaycast.scenario.message_load import MessageLoad
+from relaycast.scenario.policy_choice import (
     KINDS,
     PolicyTable,
     budget_of,
@@ -17,10 +18,9 @@ from relaycast.policy_choice import (
     policies_of,
     with_overrides,
 )
-from relaycast.refusal import BadInput
-from relaycast.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
-from relaycast_pallets.policies import AfterFirstKey, NoCache, Policies, StructureNodes
-from relaycast_pallets.relay_budget import CumulusSixths, Floor, Remaining
+from relaycast.scenario.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
+from relaycast_pallets.parachain_system.relay_budget import CumulusSixths, Floor, Remaining
+from relaycast_pallets.subscriber.policies import AfterFirstKey, NoCache, Policies, StructureNodes
 
 FEEDS = """
 blocks = 24

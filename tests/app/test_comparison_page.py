@@ -9,11 +9,11 @@ from msgspec.structs import replace
 from app.browser import dumped
 from app.page import parsed
 from command_line import Command, Refused, Written
-from relaycast.comparison import Compared, compare_runs
-from relaycast.comparison_page import render_comparison
-from relaycast.comparison_rows import choice_rows, figure_rows, left_out, meaning, scenario_rows, verdict
-from relaycast.policy_choice import KINDS, PolicyTable
-from relaycast.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
+from relaycast.compare.comparison import Compared, compare_runs
+from relaycast.compare.page import render_comparison
+from relaycast.compare.rows import choice_rows, figure_rows, left_out, meaning, scenario_rows, verdict
+from relaycast.scenario.policy_choice import KINDS, PolicyTable
+from relaycast.scenario.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
 
 BASE = Scenario(
     name="feeds",
@@ -158,7 +158,7 @@ def test_every_policy_says_what_it_does() -> None:
 def test_a_folder_that_cannot_be_written_is_refused_before_any_work(
     refused: Refused, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("relaycast.comparison.compare_runs", None)
+    monkeypatch.setattr("relaycast.compare.comparison.compare_runs", None)
     (tmp_path / "file").write_text("")
     told = refused("compare", "oracle", "--policy", "cache=none", "--out", "file/below")
     assert told == "--out file/below: got not a directory, expected a folder that can be written"

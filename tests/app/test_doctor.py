@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from command_line import Command
-from relaycast import doctor
-from relaycast.doctor import State, examine, fits
+from relaycast.cli import installed as doctor
+from relaycast.cli.installed import State, examine, fits
 from relaycast_spark import session
 from relaycast_spark.exceptions import SparkUnavailable
-from relaycast_trie import kept_code
+from relaycast_trie.array import kept_code
 
 
 def by_name() -> dict[str, doctor.Finding]:

@@ -12,9 +12,9 @@ from relaycast.experiments.e09_depth import depths_of
 from relaycast.experiments.e14_encodings import binary_bytes
 from relaycast.experiments.exact_tries import ExactTrie, Keys, hashed_keys, prover
 from relaycast.experiments.simulations import crossing, mean, percentile
-from relaycast.predict import entry_bytes
+from relaycast.predict.closed_forms import entry_bytes
 from relaycast_trie import StateVersion, StorageProof
-from relaycast_trie.build import build_database
+from relaycast_trie.plain.build import build_database
 
 COUNTS = (1, 2, 17, 300)
 

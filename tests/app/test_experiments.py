@@ -231,7 +231,7 @@ def test_a_name_that_is_none_and_a_folder_that_cannot_be(refused: Refused, tmp_p
 
 def test_neither_listing_nor_help_loads_what_is_slow() -> None:
     program = (
-        "import sys; from relaycast.cli import execute; execute(['bench']);"
+        "import sys; from relaycast.cli.command import execute; execute(['bench']);"
         "print([name for name in ('altair', 'numba', 'pyarrow', 'numpy') if name in sys.modules], file=sys.stderr)"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

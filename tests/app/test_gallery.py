@@ -7,10 +7,10 @@ import pytest
 from msgspec.structs import replace
 
 import gallery_page
-from relaycast.comparison import measure
+from relaycast.compare.comparison import measure
 from relaycast.outcome import Outcome, SubscriberOutcome
-from relaycast.policy_choice import PolicyTable
-from relaycast.scenario_file import load_preset, presets, runnable_presets
+from relaycast.scenario.files import load_preset, presets, runnable_presets
+from relaycast.scenario.policy_choice import PolicyTable
 
 outcome = cache(gallery_page.outcome)
 

@@ -3,7 +3,7 @@
 import re
 
 from app.page import parsed
-from relaycast.icicle import ROW, WIDTH, icicle
+from relaycast.report.icicle import ROW, WIDTH, icicle
 from relaycast_collator.proof_picture import PicturedNode
 
 

@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from command_line import Command
-from relaycast import run
-from relaycast.run import simulate
-from relaycast.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
+from relaycast.scenario.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
+from relaycast.simulation import simulation as run
+from relaycast.simulation.simulation import simulate
 
 MARKET = Scenario(
     name="market",

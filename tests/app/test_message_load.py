@@ -10,11 +10,11 @@ import pytest
 from msgspec.structs import replace
 
 from command_line import Command, Refused, Written
-from relaycast.message_load import Arrivals, Bursts, Load, Lognormal, MessageLoad, Poisson, Trace, Uniform
-from relaycast.policy_choice import PolicyTable
-from relaycast.run import Simulation, simulate
-from relaycast.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
-from relaycast.summary import print_summary
+from relaycast.cli.summary import print_summary
+from relaycast.scenario.message_load import Arrivals, Bursts, Load, Lognormal, MessageLoad, Poisson, Trace, Uniform
+from relaycast.scenario.policy_choice import PolicyTable
+from relaycast.scenario.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
+from relaycast.simulation.simulation import Simulation, simulate
 
 POV = 100_000
 

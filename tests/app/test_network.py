@@ -11,9 +11,9 @@ import pytest
 
 import relaycast as rc
 from relaycast import choices
-from relaycast_pallets.broadcaster_config import POLKADOT
-from relaycast_pallets.policies import Policies
-from relaycast_pallets.relay_budget import Remaining
+from relaycast_pallets.broadcaster.config import POLKADOT
+from relaycast_pallets.parachain_system.relay_budget import Remaining
+from relaycast_pallets.subscriber.policies import Policies
 from relaycast_xcm import ParaId
 
 pytestmark = pytest.mark.relaycast(seed=7)

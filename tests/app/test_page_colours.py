@@ -9,7 +9,7 @@ import pytest
 
 import relaycast
 
-CSS = (Path(relaycast.__file__).parent / "templates" / "page.css").read_text()
+CSS = (Path(relaycast.__file__).parent / "report" / "pages" / "page.css").read_text()
 CAUSES = ("static", "top", "new", "changed", "unseen", "value", "own")
 READERS = ("r0", "r1", "r2", "r3", "r4", "r5")
 

@@ -15,8 +15,8 @@ import yaml
 
 from command_line import Command, Refused, Written
 from file_contents import contents
-from relaycast.pov_gate import judge, tolerance_of
-from relaycast.pov_snapshot import ScenarioSizes, Snapshot, read_snapshot, render_kept, write_kept
+from relaycast.pov.gate import judge, tolerance_of
+from relaycast.pov.snapshot import ScenarioSizes, Snapshot, read_snapshot, render_kept, write_kept
 from relaycast.refusal import BadInput
 
 DOCS = Path(__file__).parents[2] / "docs"

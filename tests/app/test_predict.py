@@ -14,20 +14,20 @@ from msgspec.structs import replace
 import relaycast as rc
 from command_line import Command, Refused
 from relaycast import predict
-from relaycast.predict_block import prediction
-from relaycast.predict_ground import GROUNDS, KUSAMA, MODELLED, Ground
-from relaycast.predict_measured import measured_proofs
-from relaycast.predict_trie import leaves_left_alone, leaves_split
-from relaycast.run import simulate
-from relaycast.scenario import RelayChain
-from relaycast.scenario_file import load_preset
+from relaycast.predict.block import prediction
+from relaycast.predict.ground import GROUNDS, KUSAMA, MODELLED, Ground
+from relaycast.predict.measured import measured_proofs
+from relaycast.predict.trie import leaves_left_alone, leaves_split
+from relaycast.scenario.files import load_preset
+from relaycast.scenario.scenario import RelayChain
+from relaycast.simulation.simulation import simulate
 from relaycast_collator import BlockRecord
-from relaycast_pallets.published_entry import PublishedEntry
-from relaycast_pallets.relay_budget import Remaining
+from relaycast_pallets.broadcaster.published_entry import PublishedEntry
+from relaycast_pallets.parachain_system.relay_budget import Remaining
 from relaycast_trie import Branch, Leaf, StateVersion
-from relaycast_trie.build import build_trie
 from relaycast_trie.hasher import blake2_256
 from relaycast_trie.node_codec import decode_node
+from relaycast_trie.plain.build import build_trie
 from relaycast_trie.reference import prove
 from shared_vectors import shared
 
@@ -321,8 +321,8 @@ def test_the_verb_refuses_what_cannot_be(refused: Refused, arguments: str, line:
 def test_a_prediction_loads_neither_numpy_nor_rich() -> None:
     code = (
         "import sys, relaycast\n"
-        "relaycast.predict.full_proof(1_000, 100, 16)\n"
-        "from relaycast.cli import execute\n"
+        "relaycast.predict.closed_forms.full_proof(1_000, 100, 16)\n"
+        "from relaycast.cli.command import execute\n"
         "execute(['predict', '--keys', '9', '--subscribed', '3', '--value', '1', '--json'])\n"
         "print([name for name in ('numba', 'numpy', 'pyarrow', 'rich', 'relaycast_collator') if name in sys.modules])"
     )

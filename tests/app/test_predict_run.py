@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from command_line import Command, Written
 from relaycast.outcome import PublisherCost
-from relaycast.policy_choice import PolicyTable
-from relaycast.predict_run import passes, stays
-from relaycast.run import simulate
-from relaycast.scenario import Parachain, Publish, Scenario, Subscription
-from relaycast.scenario_file import load_preset
+from relaycast.predict.run import passes, stays
+from relaycast.scenario.files import load_preset
+from relaycast.scenario.policy_choice import PolicyTable
+from relaycast.scenario.scenario import Parachain, Publish, Scenario, Subscription
+from relaycast.simulation.simulation import simulate
 
 FEW_OF_MANY = Scenario(
     parachains=[

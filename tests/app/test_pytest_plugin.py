@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import relaycast as rc
-from relaycast.pov_snapshot import read_snapshot
+from relaycast.pov.snapshot import read_snapshot
 from relaycast.pytest_fixtures import seed_of
-from relaycast_pallets.policies import NoCache
+from relaycast_pallets.subscriber.policies import NoCache
 from relaycast_xcm import ParaId
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from app.browser import dumped, without_scripts
 from app.page import parsed
 from command_line import Command, Written
-from relaycast.batch import silence
 from relaycast.outcome import (
     Invariants,
     Outcome,
@@ -24,13 +23,14 @@ from relaycast.outcome import (
     latency,
     spread,
 )
-from relaycast.report import MAX_KEYS, render_report
-from relaycast.report_pictures import MAX_NODES, MAX_ROWS
-from relaycast.report_story import why
-from relaycast.run import Simulation
-from relaycast.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
+from relaycast.report.page import MAX_KEYS, render_report
+from relaycast.report.pictures import MAX_NODES, MAX_ROWS
+from relaycast.report.story import why
+from relaycast.report.trie_view import CAUSES
+from relaycast.scenario.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
+from relaycast.simulation.batch import silence
+from relaycast.simulation.simulation import Simulation
 from relaycast.tally import SubscriberTally
-from relaycast.trie_view import CAUSES
 from relaycast_collator import NodeTotals
 from relaycast_collator.account_records import IN_THE_PROOF, PRUNED
 from relaycast_collator.proof_picture import ProofPicture

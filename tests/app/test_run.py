@@ -13,7 +13,7 @@ import pytest
 from command_line import Command, Refused, Written
 from file_contents import contents
 from relaycast.outcome import rank, spread
-from relaycast.run_folder import staged
+from relaycast.simulation.run_folder import staged
 from shared_vectors import shared
 
 SCENARIO = """
@@ -143,7 +143,7 @@ def test_a_folder_that_cannot_be_written_is_refused(
     def denied(*_arguments: object, **_options: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("relaycast.run_folder.mkdtemp", denied)
+    monkeypatch.setattr("relaycast.simulation.run_folder.mkdtemp", denied)
     assert refused("run", scenario, "--out", "made/for/this").startswith("--out made/for/this: got permission denied")
 
 

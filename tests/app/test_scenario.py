@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from command_line import Command, Refused, Written
-from relaycast.scenario import Publish, Scenario
-from relaycast.scenario_file import load_preset, load_scenario, presets
-from relaycast.workload import indices, publications, value_of
+from relaycast.scenario.files import load_preset, load_scenario, presets
+from relaycast.scenario.scenario import Publish, Scenario
+from relaycast.scenario.workload import indices, publications, value_of
 
 BASE = 'extends = "oracle"\n'
 

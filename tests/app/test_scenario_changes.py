@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from command_line import Command, Refused, Written
-from relaycast.batch import silence
-from relaycast.comparison import measure
-from relaycast.run import Simulation
-from relaycast.scenario import Grief, Parachain, Publish, RelayChain, Scenario, Subscription
-from relaycast.workload import names_of, publications, wanted, wants_change
+from relaycast.compare.comparison import measure
+from relaycast.scenario.scenario import Grief, Parachain, Publish, RelayChain, Scenario, Subscription
+from relaycast.scenario.workload import names_of, publications, wanted, wants_change
+from relaycast.simulation.batch import silence
+from relaycast.simulation.simulation import Simulation
 from relaycast_collator import BlockRecord
-from relaycast_pallets.published_entry import PublishedEntry
+from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_xcm import ParaId
 
 READER = ParaId(3_000)

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from command_line import Command, Refused, Written
-from relaycast.policy_choice import KINDS
-from relaycast.scenario import Scenario
-from relaycast.scenario_file import load_preset, load_scenario, preset_text, runnable_presets
-from relaycast.scenario_schema import scenario_schema, structs_below, told_of
+from relaycast.scenario.files import load_preset, load_scenario, preset_text, runnable_presets
+from relaycast.scenario.policy_choice import KINDS
+from relaycast.scenario.scenario import Scenario
+from relaycast.scenario.schema import scenario_schema, structs_below, told_of
 
 SCHEMA = scenario_schema()
 READER = 'extends = "oracle"\n[[parachains]]\nid = 3000\n'

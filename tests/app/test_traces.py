@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from command_line import Command, Refused, Written
 from file_contents import contents
-from relaycast.comparison import compare
-from relaycast.recording import Playback, Recording
-from relaycast.run import Simulation
-from relaycast.scenario import Parachain, Publish, Scenario, Subscription
-from relaycast.scenario_file import load_scenario
-from relaycast.workload import publications
-from relaycast_pallets.subscription import SubscribedKey
+from relaycast.compare.comparison import compare
+from relaycast.scenario.files import load_scenario
+from relaycast.scenario.recording import Playback, Recording
+from relaycast.scenario.scenario import Parachain, Publish, Scenario, Subscription
+from relaycast.scenario.workload import publications
+from relaycast.simulation.simulation import Simulation
+from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_spark.checkpoint import freeze_plainly, thaw_plainly
 
 HEADER = "block,para_id,key,value,ttl\n"
@@ -150,7 +150,7 @@ def test_csv_and_parquet_of_the_same_rows_are_the_same_trace(loaded: Loaded, tmp
 def test_where_batches_end_does_not_matter(loaded: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = _recording(loaded())
     played = list(whole.blocks())
-    monkeypatch.setattr("relaycast.trace_file.ROWS_A_BATCH", 1)
+    monkeypatch.setattr("relaycast.scenario.trace_file.ROWS_A_BATCH", 1)
     single = _recording(loaded(FEED + "\n"))
     assert (single.digest, single.keys) == (whole.digest, whole.keys)
     assert list(single.blocks()) == played

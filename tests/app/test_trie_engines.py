@@ -12,10 +12,10 @@ from command_line import Command, Refused
 from file_contents import contents
 from kernel_process import run
 from relaycast.network import Network
-from relaycast.run import simulate
-from relaycast.scenario import Parachain, Publish, Scenario, Subscription
-from relaycast.scenario_file import load_preset
-from relaycast_pallets.state_tries import Tries
+from relaycast.scenario.files import load_preset
+from relaycast.scenario.scenario import Parachain, Publish, Scenario, Subscription
+from relaycast.simulation.simulation import simulate
+from relaycast_pallets.frame.state_tries import Tries
 from relaycast_trie.engine import ENGINES, Engine
 from relaycast_xcm import ParaId
 
@@ -121,8 +121,8 @@ def test_a_network_in_python_takes_the_engine_and_may_change_it(chosen: set[str]
 def test_a_small_run_does_not_load_the_compiler() -> None:
     program = (
         "import sys, tempfile, pathlib\n"
-        "from relaycast.run import simulate\n"
-        "from relaycast.scenario_file import load_preset\n"
+        "from relaycast.simulation.simulation import simulate\n"
+        "from relaycast.scenario.files import load_preset\n"
         "simulate(load_preset('oracle'), out=pathlib.Path(tempfile.mkdtemp()))\n"
         "sys.exit('numba' in sys.modules)\n"
     )
@@ -136,8 +136,8 @@ def test_a_run_of_many_small_blocks_neither_loads_nor_compiles_a_kernel(tmp_path
     program = (
         "import sys, pathlib\n"
         "from msgspec.structs import replace\n"
-        "from relaycast.run import simulate\n"
-        "from relaycast.scenario_file import load_preset\n"
+        "from relaycast.simulation.simulation import simulate\n"
+        "from relaycast.scenario.files import load_preset\n"
         "scenario = replace(load_preset('oracle'), blocks=1_500)\n"
         f"assert simulate(scenario, out=pathlib.Path({str(tmp_path)!r})).outcome.invariants.ok\n"
         "print('numba' in sys.modules)\n"

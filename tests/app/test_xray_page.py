@@ -9,9 +9,9 @@ import pytest
 from app.browser import dumped
 from app.page import parsed
 from command_line import Command, Refused, Written
-from relaycast.storage_names import storage_name
-from relaycast_pallets.publisher_trie import derive_child_info
-from relaycast_pallets.well_known_keys import static_relay_keys
+from relaycast.genesis.storage_names import storage_name
+from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.frame.well_known_keys import static_relay_keys
 from relaycast_trie import StateVersion, StorageProof, TrieDBMut, blake2_256, build_database
 from relaycast_xcm import ParaId
 from shared_vectors import OWN, cases_in
@@ -107,8 +107,8 @@ def test_nodes_that_are_not_understood_are_shown_as_they_are(relaycast: Command,
 def test_a_large_proof_is_shown_as_far_as_there_is_room(
     relaycast: Command, file: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("relaycast.xray_page.MAX_ROWS", 10)
-    monkeypatch.setattr("relaycast.xray_page.MAX_NODES", 5)
+    monkeypatch.setattr("relaycast.xray.page.MAX_ROWS", 10)
+    monkeypatch.setattr("relaycast.xray.page.MAX_NODES", 5)
     proof, _ = proof_of(KEYS)
     relaycast("proof", "show", file(hexes(proof)), "--key", f"0x{KEYS[50].hex()}", "--html", "proof.html")
     page = (tmp_path / "proof.html").read_text()

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import astuple
 
 from relaycast_collator import BlockRecord, Delivery, Network
-from relaycast_pallets.relay_budget import Remaining
-from relaycast_pallets.subscription import SubscribedKey
+from relaycast_pallets.parachain_system.relay_budget import Remaining
+from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie import blake2_256
 from relaycast_xcm import ParaId
 

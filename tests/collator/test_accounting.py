@@ -27,11 +27,11 @@ from relaycast_collator.account_records import IN_THE_PROOF
 from relaycast_collator.block_checks import account_checks
 from relaycast_collator.publisher_book import sibling_bytes
 from relaycast_pallets import derive_child_info
-from relaycast_pallets.policies import CachePolicy, NoCache, Policies, StructureNodes
-from relaycast_pallets.publisher_walk import SubscribedPaths
-from relaycast_pallets.relay_budget import Remaining
-from relaycast_pallets.subscriber import SubscriberConfig
-from relaycast_pallets.subscription import SubscribedKey
+from relaycast_pallets.parachain_system.relay_budget import Remaining
+from relaycast_pallets.subscriber.pallet import SubscriberConfig
+from relaycast_pallets.subscriber.policies import CachePolicy, NoCache, Policies, StructureNodes
+from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
+from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie import blake2_256
 from relaycast_trie.nibbles import to_nibbles
 from relaycast_trie.node import Branch, Leaf

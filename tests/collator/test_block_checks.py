@@ -22,7 +22,8 @@ from relaycast_collator import Collation, Collator, Genesis, Invariants, Network
 from relaycast_collator.records import VIOLATIONS_KEPT
 from relaycast_collator.relay_chain import RelayBlock
 from relaycast_pallets import Origin, PublishedEntry, derive_child_info
-from relaycast_pallets.policies import (
+from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
+from relaycast_pallets.subscriber.policies import (
     AfterFirstKey,
     AllKeysOnChange,
     ForgetUnchanged,
@@ -31,7 +32,6 @@ from relaycast_pallets.policies import (
     StructureNodes,
     ValuesOnly,
 )
-from relaycast_pallets.relay_budget import BudgetPolicy
 from relaycast_trie import StateVersion, StorageProof
 from relaycast_xcm import ParaId, Weight, WeightMeter
 

@@ -19,7 +19,7 @@ from collator.networks import (
     values,
 )
 from relaycast_collator import Network
-from relaycast_pallets.relay_budget import BudgetPolicy, CumulusSixths, Floor, Remaining
+from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy, CumulusSixths, Floor, Remaining
 from relaycast_xcm import ParaId
 
 POV = 20_000

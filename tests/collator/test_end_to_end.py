@@ -25,11 +25,11 @@ from collator.networks import (
 )
 from relaycast_collator import Collator, Network, Parachain
 from relaycast_pallets import Infinite, KeyExpired, TimedOut, ValidFor
-from relaycast_pallets.broadcaster_config import POLKADOT
-from relaycast_pallets.frame import Origin
-from relaycast_pallets.parachain_system import ParachainInherentData
-from relaycast_pallets.policies import NoCache, Policies
-from relaycast_pallets.subscription import SubscribedKey
+from relaycast_pallets.broadcaster.config import POLKADOT
+from relaycast_pallets.frame.system import Origin
+from relaycast_pallets.parachain_system.pallet import ParachainInherentData
+from relaycast_pallets.subscriber.policies import NoCache, Policies
+from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_xcm import ParaId
 
 

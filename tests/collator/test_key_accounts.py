@@ -23,8 +23,8 @@ from collator.networks import (
 )
 from relaycast_collator import BlockAccount, BlockRecord, KeyAccount, KeyEnding, Network, NodeTotals, PublisherAccount
 from relaycast_collator.account_records import IN_THE_PROOF, PRUNED
-from relaycast_pallets.policies import CachePolicy, NoCache, Policies, StructureNodes
-from relaycast_pallets.subscriber import SubscriberConfig
+from relaycast_pallets.subscriber.pallet import SubscriberConfig
+from relaycast_pallets.subscriber.policies import CachePolicy, NoCache, Policies, StructureNodes
 from relaycast_trie.nibbles import to_nibbles
 from relaycast_xcm import ParaId
 

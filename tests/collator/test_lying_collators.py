@@ -22,10 +22,10 @@ from collator.networks import (
     values,
 )
 from relaycast_collator import Collation, Network, Parachain
-from relaycast_pallets.frame import DispatchError
-from relaycast_pallets.parachain_system import BlockPanicked, IncompleteBelowLimit, ParachainInherentData
-from relaycast_pallets.processing_result import ReadSource
-from relaycast_pallets.subscription import SubscribedKey, Subscriptions, TtlState
+from relaycast_pallets.frame.system import DispatchError
+from relaycast_pallets.parachain_system.pallet import BlockPanicked, IncompleteBelowLimit, ParachainInherentData
+from relaycast_pallets.subscriber.processing_result import ReadSource
+from relaycast_pallets.subscriber.subscription import SubscribedKey, Subscriptions, TtlState
 from relaycast_trie import CodecError, DuplicateNode, MissingNode, ProofError, RootMismatch, UnusedNodes, blake2_256
 from relaycast_xcm import ParaId, Weight
 

@@ -27,8 +27,8 @@ from collator.networks import (
 )
 from relaycast_collator import KeptValues, Network
 from relaycast_pallets import BroadcasterConfig, NotRegistered
-from relaycast_pallets.subscriber import SubscriberConfig
-from relaycast_pallets.well_known_keys import para_head
+from relaycast_pallets.frame.well_known_keys import para_head
+from relaycast_pallets.subscriber.pallet import SubscriberConfig
 from relaycast_xcm import ParaId, Weight
 from relaycast_xcm.ump import Processed
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from collator.networks import PUBLISHER, SUBSCRIBER, kept, key, keys, publish, run, told, value, values
 from relaycast_collator import Network, Outbox, Publication
 from relaycast_pallets import DRAFT_MOCK
-from relaycast_pallets.subscription import SubscribedKey, Subscriptions, TtlState
+from relaycast_pallets.subscriber.subscription import SubscribedKey, Subscriptions, TtlState
 from relaycast_xcm import ParaId, Publish, Weight
 from relaycast_xcm.message import decode_versioned_xcm
 from relaycast_xcm.primitives import U32_MAX

@@ -9,8 +9,8 @@ import pytest
 from collator.networks import PUBLISHER, SUBSCRIBER, deliveries, keys, network, publish, run, told, values
 from relaycast_collator import BlockRecord, InboundQueue, Network, Pace
 from relaycast_collator.inbound import MAX_WAITING_BYTES
-from relaycast_pallets.parachain_system import ParachainInherentData
-from relaycast_pallets.relay_budget import Abridged, Remaining
+from relaycast_pallets.parachain_system.pallet import ParachainInherentData
+from relaycast_pallets.parachain_system.relay_budget import Abridged, Remaining
 from relaycast_xcm import ParaId
 from relaycast_xcm.ump import Processed
 

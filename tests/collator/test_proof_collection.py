@@ -25,9 +25,9 @@ from relaycast_pallets import (
     derive_child_info,
     static_relay_keys,
 )
-from relaycast_pallets.relay_proof_request import Child
-from relaycast_pallets.state import StateDiscarded
-from relaycast_pallets.well_known_keys import ACTIVE_CONFIG
+from relaycast_pallets.frame.state import StateDiscarded
+from relaycast_pallets.frame.well_known_keys import ACTIVE_CONFIG
+from relaycast_pallets.parachain_system.relay_proof_request import Child
 from relaycast_trie import CHILD_STORAGE_PREFIX, StorageProof
 from relaycast_xcm import ParaId
 

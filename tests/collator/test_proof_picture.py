@@ -7,8 +7,8 @@ import pytest
 from relaycast_collator import BlockRecord, Network
 from relaycast_collator.account_records import IN_THE_PROOF
 from relaycast_collator.proof_picture import VALUE_BYTES_KEPT, PicturedNode, ProofPicture
-from relaycast_pallets.policies import NoCache, Policies
-from relaycast_pallets.subscription import SubscribedKey
+from relaycast_pallets.subscriber.policies import NoCache, Policies
+from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie import blake2_256
 from relaycast_trie.nibbles import to_nibbles
 from relaycast_xcm import ParaId

@@ -26,9 +26,9 @@ from typing import Any
 
 import pytest
 
-from relaycast.cli import execute
-from relaycast.scenario_file import load_scenario
-from relaycast.sweep import load_sweep
+from relaycast.cli.command import execute
+from relaycast.scenario.files import load_scenario
+from relaycast.simulation.sweep import load_sweep
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

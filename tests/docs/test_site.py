@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from docs.code_blocks import ROOT
-from relaycast.cli import VERBS
+from relaycast.cli.command import VERBS
 
 PACKAGES = {
     "trie": "relaycast_trie",

@@ -17,7 +17,7 @@ from relaycast_pallets import (
     State,
     System,
 )
-from relaycast_pallets.state import Snapshot
+from relaycast_pallets.frame.state import Snapshot
 from relaycast_trie import blake2_256
 from relaycast_xcm.primitives import ParaId
 

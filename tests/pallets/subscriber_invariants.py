@@ -12,7 +12,7 @@ import pytest
 
 from pallets.subscriber_world import Block, Tamper, World
 from relaycast_pallets import MAX_NODE_BYTES, BlockPanicked, SubscribedKey, compute_ttl_state
-from relaycast_pallets.published_entry import PublishedEntry
+from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_trie import blake2_256
 from relaycast_trie.nibbles import to_nibbles
 from relaycast_trie.node import Branch, Empty

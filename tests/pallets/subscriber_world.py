@@ -24,9 +24,9 @@ from relaycast_pallets import (
     ValidationOutcome,
     derive_child_info,
 )
-from relaycast_pallets.publisher_walk import SubscribedPaths
-from relaycast_pallets.relay_budget import BudgetPolicy
-from relaycast_pallets.subscription import Subscriptions
+from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
+from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
+from relaycast_pallets.subscriber.subscription import Subscriptions
 from relaycast_trie import ChildInfo, StorageProof, blake2_256
 from relaycast_xcm.primitives import U64_MAX, ZERO_DB, ParaId, Weight, WeightMeter
 

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from pallets.relay import ALICE, BOB, CAROL, Relay, refused
 from relaycast_pallets import PUBLISHER_DEPOSIT, HoldReason, InsufficientBalance, State, System
-from relaycast_pallets.balances import AccountData, Balances, Held, Released, Slashed, Transferred
+from relaycast_pallets.balances.pallet import AccountData, Balances, Held, Released, Slashed, Transferred
 from relaycast_trie import CodecError
 
 OTHER_REASON = HoldReason("Preimage", "Preimage", pallet_index=10, index=0)

@@ -29,9 +29,9 @@ from relaycast_pallets import (
     derive_child_info,
     parse_weights,
 )
-from relaycast_pallets.broadcaster_storage import PublisherInfo
-from relaycast_pallets.published_entry import value_bytes
-from relaycast_pallets.typed_storage import BLAKE2_128_CONCAT, BLAKE2_256
+from relaycast_pallets.broadcaster.published_entry import value_bytes
+from relaycast_pallets.broadcaster.storage import PublisherInfo
+from relaycast_pallets.frame.typed_storage import BLAKE2_128_CONCAT, BLAKE2_256
 from relaycast_trie import CodecError, RelaycastError, StorageProof, TrieDB, twox_64_concat
 from relaycast_xcm.primitives import ROCKS_DB, ZERO_DB, Weight
 from shared_vectors import Case, over, unhex

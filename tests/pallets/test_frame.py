@@ -19,7 +19,7 @@ from relaycast_pallets import (
     ensure_root,
     ensure_signed,
 )
-from relaycast_pallets.frame import (
+from relaycast_pallets.frame.system import (
     BLAKE2_128_CONCAT,
     BLAKE2_256,
     BOOL,

@@ -3,7 +3,12 @@
 from dataclasses import dataclass
 
 from relaycast_pallets import NotRegistered
-from relaycast_pallets.message_queue import MessageOverweight, MessageProcessed, MessageProcessingFailed, event_of
+from relaycast_pallets.message_queue.outcome_events import (
+    MessageOverweight,
+    MessageProcessed,
+    MessageProcessingFailed,
+    event_of,
+)
 from relaycast_xcm import (
     AllowPublishFrom,
     ClearOrigin,

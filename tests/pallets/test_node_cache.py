@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from pallets.subscriber_world import key, keys, path_key
 from relaycast_pallets import SubscribedKey
-from relaycast_pallets.node_cache import PublisherCache, marked_placements
-from relaycast_pallets.publisher_walk import SubscribedPaths
+from relaycast_pallets.subscriber.node_cache import PublisherCache, marked_placements
+from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
 from relaycast_trie import MemoryDB, TrieDBMut
 from relaycast_trie.nibbles import to_nibbles
 

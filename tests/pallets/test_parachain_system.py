@@ -17,7 +17,7 @@ from relaycast_pallets import (
     TrackedProof,
     derive_child_info,
 )
-from relaycast_pallets.well_known_keys import CURRENT_SLOT
+from relaycast_pallets.frame.well_known_keys import CURRENT_SLOT
 from relaycast_trie import (
     DuplicateNode,
     MemoryDB,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relaycast_pallets import MAX_NODE_BYTES, Policies
-from relaycast_pallets.policies import (
+from relaycast_pallets.subscriber.policies import (
     AfterFirstKey,
     AllKeysOnChange,
     ChangedKeys,

@@ -26,9 +26,9 @@ from relaycast_pallets import (
     ValidFor,
     derive_child_info,
     process_proof,
-    tracked_proof,
 )
-from relaycast_pallets.tracked_proof import by_hash
+from relaycast_pallets.subscriber import tracked_proof
+from relaycast_pallets.subscriber.tracked_proof import by_hash
 from relaycast_trie import EMPTY_ROOT, MemoryDB, StorageProof, TrieDBMut, blake2_256
 from relaycast_trie.exceptions import InvalidChildRoot, InvalidNode
 from relaycast_xcm.primitives import ROCKS_DB, ParaId, Weight

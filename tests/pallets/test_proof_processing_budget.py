@@ -22,7 +22,7 @@ from pallets.subscriber_world import (
     world_of,
 )
 from relaycast_pallets import Policies, ReadSource
-from relaycast_pallets.policies import SystemFirstNumeric
+from relaycast_pallets.subscriber.policies import SystemFirstNumeric
 from relaycast_xcm.primitives import ROCKS_DB, Weight
 
 K = keys(10)

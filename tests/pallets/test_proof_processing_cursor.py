@@ -24,8 +24,8 @@ from pallets.subscriber_world import (
     world_of,
 )
 from relaycast_pallets import Policies, SubscriberConfig
-from relaycast_pallets.policies import SystemFirstNumeric
-from relaycast_pallets.publisher_walk import SubscribedPaths
+from relaycast_pallets.subscriber.policies import SystemFirstNumeric
+from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
 from relaycast_xcm.primitives import ROCKS_DB, U32_MAX, ParaId, Weight
 
 K = keys(10)

@@ -4,7 +4,7 @@ import pytest
 
 from pallets.relay import OTHER_PARA, PARA, SYSTEM_PARA, A, B, C, Relay, hash_key
 from relaycast_pallets import DataPublished, NotRegistered, PublishedEntry, TotalStorageSizeExceeded, derive_child_info
-from relaycast_pallets.broadcaster_errors import BroadcasterError, TooManyKeys, ValueTooLarge
+from relaycast_pallets.broadcaster.errors import BroadcasterError, TooManyKeys, ValueTooLarge
 from relaycast_trie import RelaycastError, StorageProof
 from relaycast_xcm import (
     AllowPublishFrom,

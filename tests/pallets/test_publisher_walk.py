@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from pallets.subscriber_world import key, keys, path_key, staircase
 from pallets.test_node_cache import built
 from relaycast_pallets import SubscribedKey, TrieDepthExceeded
-from relaycast_pallets.node_cache import marked_placements
-from relaycast_pallets.publisher_walk import PublisherWalk, SubscribedPaths
+from relaycast_pallets.subscriber.node_cache import marked_placements
+from relaycast_pallets.subscriber.publisher_walk import PublisherWalk, SubscribedPaths
 from relaycast_trie.node import Node
 from relaycast_trie.node_codec import decode_node
 

@@ -15,7 +15,7 @@ from relaycast_pallets import (
     PublisherRegistered,
     TooManyPublishers,
 )
-from relaycast_pallets.broadcaster_storage import PublisherInfo
+from relaycast_pallets.broadcaster.storage import PublisherInfo
 from relaycast_xcm.primitives import ParaId
 
 

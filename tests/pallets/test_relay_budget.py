@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pallets.subscriber_world import ALPHA, PLENTY, World, keys
 from relaycast_pallets import CumulusSixths, Floor, ParachainInherentData, PovUsage, Remaining, into_abridged
-from relaycast_pallets.relay_budget import MIB, Abridged, BudgetPolicy, check_enough_messages_included
+from relaycast_pallets.parachain_system.relay_budget import MIB, Abridged, BudgetPolicy, check_enough_messages_included
 
 MB = 1_000_000
 

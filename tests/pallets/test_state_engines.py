@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relaycast_pallets import State, StateDiscarded
-from relaycast_pallets import engine_choice as choice_module
-from relaycast_pallets.engine_choice import EngineChoice
-from relaycast_pallets.state_tries import ArrayTries, PlainTries
+from relaycast_pallets.frame import engine_choice as choice_module
+from relaycast_pallets.frame.engine_choice import EngineChoice
+from relaycast_pallets.frame.state_tries import ArrayTries, PlainTries
 from relaycast_trie import ChildInfo, StateVersion, blake2_256
 from strategies import STOCK, Changes, Pairs, changes, pairs, state_versions
 

@@ -20,8 +20,8 @@ from relaycast_pallets import (
     Subscriber,
     ensure_signed,
 )
-from relaycast_pallets.subscriber import EntryUndecodable, SubscriberConfig, SubscriberEvent
-from relaycast_pallets.subscriber_plan import SubscriptionChange
+from relaycast_pallets.subscriber.pallet import EntryUndecodable, SubscriberConfig, SubscriberEvent
+from relaycast_pallets.subscriber.plan import SubscriptionChange
 from relaycast_xcm.primitives import ROCKS_DB, ParaId, Weight
 
 A, B, C, D, E = K[:5]

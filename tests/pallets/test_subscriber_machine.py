@@ -16,18 +16,11 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 
 from pallets.subscriber_invariants import ChangesTold, Settled, all_hold, nothing_is_lost
 from pallets.subscriber_world import ALPHA, BETA, MOCK, OTHER_PUBLIC, PUBLIC, World, keys, path_key
-from relaycast_pallets import (
-    BlockPanicked,
-    Origin,
-    ParachainInherentData,
-    Policies,
-    SubscribedKey,
-    Subscriber,
-    subscriber_storage,
-    tracked_proof,
-)
-from relaycast_pallets.policies import AfterFirstKey, ForgetUnchanged, SystemFirstNumeric
-from relaycast_pallets.subscriber_plan import SubscriptionChange
+from relaycast_pallets import BlockPanicked, Origin, ParachainInherentData, Policies, SubscribedKey, Subscriber
+from relaycast_pallets.subscriber import storage as subscriber_storage
+from relaycast_pallets.subscriber import tracked_proof
+from relaycast_pallets.subscriber.plan import SubscriptionChange
+from relaycast_pallets.subscriber.policies import AfterFirstKey, ForgetUnchanged, SystemFirstNumeric
 from relaycast_trie import node_codec
 from relaycast_xcm.primitives import ParaId
 

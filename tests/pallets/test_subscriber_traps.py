@@ -23,9 +23,11 @@ from pallets.subscriber_scenes import (
 )
 from pallets.subscriber_world import ALPHA, MOCK, World, keys
 from relaycast_pallets import MAX_NODE_BYTES, Policies, TrackedProof
-from relaycast_pallets import parachain_system as parachain_module
-from relaycast_pallets.node_cache import PublisherCache, marked_placements
-from relaycast_pallets.policies import (
+from relaycast_pallets.frame.state import Transaction
+from relaycast_pallets.parachain_system import pallet as parachain_module
+from relaycast_pallets.subscriber.node_cache import PublisherCache, marked_placements
+from relaycast_pallets.subscriber.pallet import Subscriber
+from relaycast_pallets.subscriber.policies import (
     AfterFirstKey,
     AllKeysOnChange,
     ForgetUnchanged,
@@ -34,10 +36,8 @@ from relaycast_pallets.policies import (
     SystemFirstNumeric,
     ValuesOnly,
 )
-from relaycast_pallets.proof_processing import ProcessingMode, _Pass, _PublisherPass, _Stop, process_proof
-from relaycast_pallets.publisher_walk import PublisherWalk, SubscribedPaths
-from relaycast_pallets.state import Transaction
-from relaycast_pallets.subscriber import Subscriber
+from relaycast_pallets.subscriber.proof_processing import ProcessingMode, _Pass, _PublisherPass, _Stop, process_proof
+from relaycast_pallets.subscriber.publisher_walk import PublisherWalk, SubscribedPaths
 from relaycast_trie import UnusedNodes
 from relaycast_xcm.primitives import ParaId
 

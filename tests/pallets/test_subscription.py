@@ -16,7 +16,7 @@ from relaycast_pallets import (
     derive_child_info,
     subscribed_key,
 )
-from relaycast_pallets.subscription import Subscriptions, by_publisher
+from relaycast_pallets.subscriber.subscription import Subscriptions, by_publisher
 from relaycast_trie import blake2_256
 from relaycast_xcm.primitives import U32_MAX, ParaId, Weight
 

@@ -6,7 +6,7 @@ import pytest
 
 from pallets.relay import PARA, SYSTEM_PARA, A, B, Relay, hash_key
 from relaycast_pallets import DRAFT_MOCK, BroadcasterConfig, KeyExpired, PublishedEntry
-from relaycast_pallets.typed_storage import BLAKE2_128_CONCAT
+from relaycast_pallets.frame.typed_storage import BLAKE2_128_CONCAT
 from relaycast_xcm.primitives import ROCKS_DB, U32_MAX, ZERO_DB, ParaId, Weight
 
 ROCKS = BroadcasterConfig(publisher_deposit=100, db_weight=ROCKS_DB)

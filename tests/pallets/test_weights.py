@@ -3,7 +3,7 @@
 import pytest
 
 from relaycast_pallets import parse_weights
-from relaycast_pallets.weights import Term, WeightSyntaxError
+from relaycast_pallets.frame.weights import Term, WeightSyntaxError
 from relaycast_xcm.primitives import ROCKS_DB, ZERO_DB, Weight
 
 BENCHMARKED = """

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from relaycast.batch import Batch
-from relaycast.message_load import MessageLoad, Poisson
-from relaycast.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
+from relaycast.scenario.message_load import MessageLoad, Poisson
+from relaycast.scenario.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
+from relaycast.simulation.batch import Batch
 from relaycast_spark.replay import Replay, replay_segments
 from relaycast_spark.spine import Segment, spine
 from relaycast_spark.tables import SEGMENTS, Row

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from relaycast.scenario_file import load_named
-from relaycast.spark_bench.processes import DAEMON, DRIVER, JVM, WORKER, Process, family
+from relaycast.bench.processes import DAEMON, DRIVER, JVM, WORKER, Process, family
+from relaycast.scenario.files import load_named
 
 BENCHES = Path(__file__).parents[2] / "benches"
 MIB = 1 << 20
@@ -105,7 +105,7 @@ def test_the_load_is_what_the_bench_is_named_for() -> None:
     ],
 )
 def test_processes_are_told_apart_by_what_stands_above_them(programs: list[str], role: str) -> None:
-    from relaycast.spark_bench.processes import _role  # noqa: PLC0415 - what no caller needs
+    from relaycast.bench.processes import _role  # noqa: PLC0415 - what no caller needs
 
     assert _role(programs) == role
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from relaycast.cli import execute
-from relaycast.exit_code import ExitCode
-from relaycast.run import simulate
-from relaycast.spark_bench.processes import DRIVER, peaks
-from relaycast.spark_bench.proof_rates import BATCH, PROCESSES, SPARK, Terms, count_range, take_table
-from relaycast.spark_bench.run_rates import market
+from relaycast.bench.processes import DRIVER, peaks
+from relaycast.bench.proof_rates import BATCH, PROCESSES, SPARK, Terms, count_range, take_table
+from relaycast.bench.run_rates import market
+from relaycast.cli.command import execute
+from relaycast.cli.exit_code import ExitCode
+from relaycast.simulation.simulation import simulate
 
 TERMS = Terms(count=2_500, keys=3, trie_keys=400)
 

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from relaycast.chain_spec import ChainSpec
-from relaycast.cli import execute
-from relaycast.exit_code import ExitCode
+from relaycast.cli.command import execute
+from relaycast.cli.exit_code import ExitCode
+from relaycast.genesis.chain_spec import ChainSpec
 from relaycast.refusal import BadInput
-from relaycast.run import simulate
-from relaycast.scenario_file import load_preset
-from relaycast.sweep import load_sweep
+from relaycast.scenario.files import load_preset
+from relaycast.simulation.simulation import simulate
+from relaycast.simulation.sweep import load_sweep
 from relaycast_spark.proof_tables import LIST
 from relaycast_trie import StateVersion, StorageProof, trie_root
 
@@ -231,7 +231,7 @@ def test_a_cell_that_fails_says_so_and_spares_the_others(
     monkeypatch.chdir(tmp_path)
     cells = load_sweep("sweep.toml")
     genesis.unlink()
-    from relaycast.sweep import run_cell  # noqa: PLC0415
+    from relaycast.simulation.sweep import run_cell  # noqa: PLC0415
 
     first, second = (run_cell(msgspec.json.encode(cell)) for cell in cells)
     assert all("error" not in row for row in first)

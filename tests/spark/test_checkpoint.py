@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from relaycast.batch import Batch
-from relaycast_pallets.frame import ensure_root
+from relaycast.simulation.batch import Batch
+from relaycast_pallets.frame.system import ensure_root
 from relaycast_spark.checkpoint import closing_digest, freeze, thaw
 from relaycast_spark.exceptions import CheckpointRefused
 from relaycast_trie import StateVersion
@@ -76,7 +76,7 @@ def called(function: bytes, *arguments: bytes) -> bytes:
 
 HERE = "relaycast_spark.checkpoint"
 OPEN = b"\x8c\x04open"
-BATCH = by_name("relaycast.batch", "Batch")
+BATCH = by_name("relaycast.simulation.batch", "Batch")
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,9 @@ BATCH = by_name("relaycast.batch", "Batch")
         called(by_name(HERE, "closing_digest"), OPEN),  # a function of a room that reads and writes files
         called(by_name("relaycast.run_tables", "RunTables"), OPEN),  # a class of ours that opens files
         called(by_name("relaycast_spark.work_folder", "WorkFolder"), OPEN),
-        called(by_name("relaycast_trie.kept_code", "KeptCode")),  # of a room of values, but not of a module of them
+        called(
+            by_name("relaycast_trie.array.kept_code", "KeptCode")
+        ),  # of a room of values, but not of a module of them
         called(by_name("relaycast_trie.engine", "warm_up_for"), OPEN),  # a function that compiles for half a minute
         called(by_name("builtins", "getattr"), BATCH, b"\x8c\x07prepare"),  # a method of ours that reads a genesis
         called(by_name("builtins", "getattr"), by_name("collections", "deque"), OPEN),  # anything of something plain
@@ -105,7 +107,7 @@ def test_our_own_modules_are_no_way_to_anything_else(data: bytes) -> None:
 STATE = b"(N}\x8c\x05extraK\x07st"
 """What sets an attribute on anything: no state for its ``__dict__``, and one for the others."""
 
-ENSURE_ROOT = by_name("relaycast_pallets.frame", "ensure_root")
+ENSURE_ROOT = by_name("relaycast_pallets.frame.system", "ensure_root")
 REBUILD = by_name("msgspec._utils", "rebuild")
 GENESIS = b"}\x8c\x07genesis\x8c\x04opens"
 """A class of ours would read a file of this name."""
@@ -116,7 +118,10 @@ CONSTANT = b"(\x8c\x15relaycast_xcm.message\x8c\x02V5tQ"
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (BATCH + STATE + b"b", "a change of <class 'relaycast.batch.Batch'>"),  # would stay so for every later run
+        (
+            BATCH + STATE + b"b",
+            "a change of <class 'relaycast.simulation.batch.Batch'>",
+        ),  # would stay so for every later run
         (ENSURE_ROOT + STATE + b"b", "a change of <function ensure_root"),
         (CONSTANT + STATE + b"b", "a change of <relaycast_xcm.message.XcmCodec"),
         (CONSTANT + b"}b", "a change of <relaycast_xcm.message.XcmCodec"),

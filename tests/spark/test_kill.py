@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from relaycast.run import simulate
-from relaycast.scenario_file import load_scenario
+from relaycast.scenario.files import load_scenario
+from relaycast.simulation.simulation import simulate
 from relaycast_spark.exceptions import SparkUnavailable
 from relaycast_spark.session import require_spark
 from spark.scenarios import contents

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from relaycast.scenario import Parachain, Publish, Scenario, Subscription
-from relaycast.workload import publications as sent
-from relaycast_pallets.published_entry import PublishedEntry
-from relaycast_pallets.subscription import SubscribedKey
+from relaycast.scenario.scenario import Parachain, Publish, Scenario, Subscription
+from relaycast.scenario.workload import publications as sent
+from relaycast_pallets.broadcaster.published_entry import PublishedEntry
+from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_spark.exceptions import InputColumns, RowRefused
 from relaycast_spark.publications import PUBLICATIONS, decoded
 from relaycast_spark.publisher_replay import encoded_entries, replay_publishers

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from relaycast.batch import Batch
-from relaycast.scenario import Scenario
+from relaycast.scenario.scenario import Scenario
+from relaycast.simulation.batch import Batch
 from relaycast_collator import BlockRecord
 from relaycast_spark.exceptions import CheckpointRefused
 from relaycast_spark.record_codec import decode_records, encode_records

@@ -8,11 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
-from relaycast.batch import Batch
-from relaycast.run import simulate
-from relaycast.scenario import Scenario
-from relaycast.scenario_file import load_preset
-from relaycast.spark_engine import REPLAYED, SparkOptions, simulate_with_spark
+from relaycast.scenario.files import load_preset
+from relaycast.scenario.scenario import Scenario
+from relaycast.simulation.batch import Batch
+from relaycast.simulation.simulation import simulate
+from relaycast.simulation.spark_engine import REPLAYED, SparkOptions, simulate_with_spark
 from relaycast_spark.exceptions import SegmentFailed
 from relaycast_spark.work_folder import WorkFolder
 from spark.scenarios import MARKET, SCARCE, contents, recorded, replayed_at_once

@@ -6,8 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from relaycast.batch import Batch
-from relaycast.scenario import Scenario
+from relaycast.scenario.scenario import Scenario
+from relaycast.simulation.batch import Batch
 from relaycast_spark.record_codec import decode_records
 from relaycast_spark.simulated import Advanced
 from relaycast_spark.spine import Segment, spine

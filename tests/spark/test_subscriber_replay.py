@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from relaycast.scenario import Scenario
+from relaycast.scenario.scenario import Scenario
 from relaycast_pallets import Policies
-from relaycast_pallets.policies import NoCache
+from relaycast_pallets.subscriber.policies import NoCache
 from relaycast_spark.exceptions import CheckpointRefused, InputColumns
 from relaycast_spark.subscriber_replay import (
     INHERENTS,

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from relaycast.batch import Batch
-from relaycast.cli import execute
-from relaycast.exit_code import ExitCode
-from relaycast.run import Simulation, simulate
-from relaycast.scenario import Scenario
-from relaycast.scenario_file import load_preset
-from relaycast.spark_engine import SparkOptions, simulate_with_spark
-from relaycast_pallets import state_tries
+from relaycast.cli.command import execute
+from relaycast.cli.exit_code import ExitCode
+from relaycast.scenario.files import load_preset
+from relaycast.scenario.scenario import Scenario
+from relaycast.simulation.batch import Batch
+from relaycast.simulation.simulation import Simulation, simulate
+from relaycast.simulation.spark_engine import SparkOptions, simulate_with_spark
+from relaycast_pallets.frame import state_tries
 from relaycast_spark import pipeline, stages
 from relaycast_spark.checkpoint import freeze, thaw
 from relaycast_spark.exceptions import SegmentFailed

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relaycast_trie import ArrayTrie, MemoryDB, StateVersion, StorageProof, TrieDBMut, blake2_256
-from relaycast_trie.array_forest import ArrayForest
+from relaycast_trie.array.forest import ArrayForest
 from strategies import STOCK, Changes, Pairs, changes, keys, pairs, state_versions
 
 QUESTIONS = STOCK[::7]

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relaycast_trie import ArrayTrie, MemoryDB, StateVersion, TrieDBMut, trie_root
-from relaycast_trie import arena as arena_module
+from relaycast_trie.array import arena as arena_module
 from relaycast_trie.kernels.settle import change
 from strategies import state_versions
 

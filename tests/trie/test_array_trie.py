@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relaycast_trie import ArrayTrie, MemoryDB, StateVersion, StorageProof, TrieDBMut, trie_root
-from relaycast_trie import array_trie as array_module
+from relaycast_trie.array import array_trie as array_module
 from relaycast_trie.reference import trie_root as reference_root
 from shared_vectors import Case, over, unhex, unhex_all, unhex_or_none, unhex_pairs
 from strategies import Changes, Pairs, changes, keys, pairs, pairs_with_questions, state_versions, values

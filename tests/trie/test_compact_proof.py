@@ -19,9 +19,9 @@ from relaycast_trie import (
     build_database,
 )
 from relaycast_trie.exceptions import ExtraneousChildProof, ExtraneousNode, InvalidChildRoot, InvalidNode, TooManyNodes
-from relaycast_trie.memory_db import MemoryDB
 from relaycast_trie.node import Branch, Leaf
 from relaycast_trie.node_codec import ESCAPE, encode_branch, encode_leaf, encode_node
+from relaycast_trie.plain.memory_db import MemoryDB
 from shared_vectors import Case, over, unhex, unhex_all
 from strategies import Pairs, pairs_with_questions, some_pairs, state_versions
 
@@ -227,7 +227,7 @@ def copy_into(db: MemoryDB, source: MemoryDB) -> None:
 
 
 def test_nodes_that_name_each_other_many_times_end_in_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("relaycast_trie.compact_proof.MAX_WALKED_NODES", 1_000)
+    monkeypatch.setattr("relaycast_trie.proofs.compact_proof.MAX_WALKED_NODES", 1_000)
     nodes = [encode_leaf(bytes(40), b"value")]
     for _ in range(12):
         nodes.append(encode_branch(b"", [blake2_256(nodes[-1])] * 16, None))

@@ -101,12 +101,12 @@ def test_a_small_trie_waits_for_no_kernel_that_is_imported_and_neither_loaded_no
     ) == ["False"]
 
 
-@pytest.mark.parametrize("imported", ["os", "relaycast_trie.array_trie"])
+@pytest.mark.parametrize("imported", ["os", "relaycast_trie.array.array_trie"])
 def test_kernels_that_are_not_compiled_are_taken_when_they_are_asked_for_alone(imported: str) -> None:
     assert answers(
         f"import {imported}",
         "from relaycast_trie.engine import takes_array",
-        "from relaycast_pallets.engine_choice import EngineChoice",
+        "from relaycast_pallets.frame.engine_choice import EngineChoice",
         "choice = EngineChoice('auto')",
         "choice.note(1_000_000_000, 1_000_000_000, in_arrays=False)",
         "print(takes_array('auto', 1 << 60), choice.loads_in_arrays(1 << 60))",

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from naive import together
 from relaycast_trie import ArrayTrie, StorageProof
-from relaycast_trie.array_proofs import trace_paths, verify_many
-from relaycast_trie.columns import column_of_list, strings_of, strings_together
+from relaycast_trie.array.array_proofs import trace_paths, verify_many
+from relaycast_trie.array.columns import column_of_list, strings_of, strings_together
 from relaycast_trie.kernels import gather
 
 LISTS = st.lists(st.binary(max_size=300), max_size=30) | st.lists(st.binary(min_size=5, max_size=5), max_size=30)

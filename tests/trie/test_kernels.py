@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from kernel_process import ROOT, run
 from naive import ascending_unique, branches, by_height, nibbles, packed, shared_nibbles
 from relaycast_trie import ArrayTrie, CodecError, HashedValue, Leaf, decode_node, node
-from relaycast_trie.arena import Arena
-from relaycast_trie.columns import ascending, column_of_list, joined, strings_of, take
-from relaycast_trie.kept_code import all_kernels
+from relaycast_trie.array.arena import Arena
+from relaycast_trie.array.columns import ascending, column_of_list, joined, strings_of, take
+from relaycast_trie.array.kept_code import all_kernels
 from relaycast_trie.kernels import decode, encode, memory, tables
 from relaycast_trie.kernels.build import order_by_height
 from relaycast_trie.node_codec import encode_node

@@ -20,7 +20,7 @@ from relaycast_trie import (
     build_database,
     trie_root,
 )
-from relaycast_trie.build import build_root
+from relaycast_trie.plain.build import build_root
 from shared_vectors import OWN, Case, cases_in, over, shared, unhex, unhex_all, unhex_or_none, unhex_pairs
 
 GENESIS_ROOTS = {

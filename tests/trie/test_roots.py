@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 
 from relaycast_trie import EMPTY_ROOT, MemoryDB, StateVersion, TrieDBMut, reference, trie_root
-from relaycast_trie.build import build_database, build_root
 from relaycast_trie.hasher import HASHERS, Hasher
+from relaycast_trie.plain.build import build_database, build_root
 from relaycast_trie.scale import encode_compact
 from shared_vectors import Case, over, unhex, unhex_all, unhex_pairs
 from strategies import Changes as Delta

@@ -19,11 +19,11 @@ from relaycast_trie import (
     blake2_256,
     build_database,
     reference,
-    trie_db,
 )
 from relaycast_trie.exceptions import InvalidNode
 from relaycast_trie.node import Branch, Node
 from relaycast_trie.node_codec import decode_node
+from relaycast_trie.plain import trie_db
 from shared_vectors import Case, over, unhex, unhex_all, unhex_pairs
 from strategies import Pairs, pairs_with_questions, some_pairs, state_versions
 

@@ -23,7 +23,7 @@ from relaycast_trie import (
     witness,
 )
 from relaycast_trie.node import NO_CHILDREN
-from relaycast_trie.trie_update import LONGEST_KEY, update_trie
+from relaycast_trie.plain.trie_update import LONGEST_KEY, update_trie
 from strategies import STOCK, Changes, Pairs, changes, keys, pairs, state_versions, values
 
 V1 = StateVersion.V1

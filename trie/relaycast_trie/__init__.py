@@ -6,9 +6,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from relaycast_trie.build import build_database
 from relaycast_trie.child_info import CHILD_STORAGE_PREFIX, ChildInfo
-from relaycast_trie.compact_proof import CompactProof
 from relaycast_trie.engine import ENGINES, Engine, trie_root
 from relaycast_trie.exceptions import (
     CodecError,
@@ -38,26 +36,28 @@ from relaycast_trie.hasher import (
     twox_64_concat,
     twox_128,
 )
-from relaycast_trie.memory_db import MemoryDB, NodeSource, PruningJournal
 from relaycast_trie.node import Branch, Empty, HashedValue, Leaf, Node
 from relaycast_trie.node_codec import EMPTY_ROOT, StateVersion, decode_node, encode_node
-from relaycast_trie.recorder import Recorder
-from relaycast_trie.statement_proof import generate_proof, verify_proof
-from relaycast_trie.storage_proof import StorageProof
-from relaycast_trie.trie_db import TrieDB
-from relaycast_trie.trie_db_mut import TrieDBMut
-from relaycast_trie.verify import VerifiedProof, verify_nodes
-from relaycast_trie.witness import witness
+from relaycast_trie.plain.build import build_database
+from relaycast_trie.plain.memory_db import MemoryDB, NodeSource, PruningJournal
+from relaycast_trie.plain.recorder import Recorder
+from relaycast_trie.plain.trie_db import TrieDB
+from relaycast_trie.plain.trie_db_mut import TrieDBMut
+from relaycast_trie.plain.witness import witness
+from relaycast_trie.proofs.compact_proof import CompactProof
+from relaycast_trie.proofs.statement_proof import generate_proof, verify_proof
+from relaycast_trie.proofs.storage_proof import StorageProof
+from relaycast_trie.proofs.verify import VerifiedProof, verify_nodes
 
 if TYPE_CHECKING:
-    from relaycast_trie.array_trie import ArrayTrie, warm_up
+    from relaycast_trie.array.array_trie import ArrayTrie, warm_up
 
 _COMPILED = ("ArrayTrie", "warm_up")
 
 
 def __getattr__(name: str) -> Any:
     if name in _COMPILED:
-        from relaycast_trie import array_trie  # noqa: PLC0415 - loads the compiler
+        from relaycast_trie.array import array_trie  # noqa: PLC0415 - loads the compiler
 
         return getattr(array_trie, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from relaycast_trie.build import Pairs, build_root
 from relaycast_trie.node_codec import StateVersion
+from relaycast_trie.plain.build import Pairs, build_root
 
 Engine = Literal["auto", "plain", "array"]
 ENGINES: tuple[Engine, ...] = ("auto", "plain", "array")
@@ -89,7 +89,7 @@ def warm_up_for(engine: Engine) -> None:
     """Load the kernels if ``engine`` cannot do without them, compiling those that no earlier run has compiled."""
     check_engine(engine)
     if engine == "array":
-        from relaycast_trie.array_trie import warm_up  # noqa: PLC0415 - loads the compiler
+        from relaycast_trie.array.array_trie import warm_up  # noqa: PLC0415 - loads the compiler
 
         warm_up()
 
@@ -109,7 +109,7 @@ def trie_root(pairs: Pairs, *, state_version: StateVersion = StateVersion.V1, en
     state_version = StateVersion(state_version)
     known = pairs if isinstance(pairs, Mapping) else dict(pairs)
     if takes_array(engine, len(known)):
-        from relaycast_trie.array_trie import ArrayTrie  # noqa: PLC0415 - loads the compiler
+        from relaycast_trie.array.array_trie import ArrayTrie  # noqa: PLC0415 - loads the compiler
 
         return ArrayTrie.from_pairs(known, state_version=state_version).root
     return build_root(known, state_version=state_version)

@@ -8,7 +8,7 @@ from relaycast.attacks.bystander import Bystander, Carried, Service
 from relaycast.attacks.deep_paths import DepthReport, depth
 from relaycast.attacks.lying_collator import LieReport, LieRow, extra, omit
 from relaycast.attacks.message_flood import FloodBlock, SpamReport, spam
-from relaycast.workload import crafted_keys
+from relaycast.scenario.workload import crafted_keys
 
 __all__ = [
     "Bystander",

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 from relaycast.outcome import Latency, Spread, latency, spread
-from relaycast.workload import value_of
+from relaycast.scenario.workload import value_of
 from relaycast_collator import BlockRecord, Delivery, Network
-from relaycast_pallets.subscriber import SubscriberConfig
-from relaycast_pallets.subscription import SubscribedKey
+from relaycast_pallets.subscriber.pallet import SubscriberConfig
+from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_xcm import ParaId
 
 VALUE_BYTES = 16

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from relaycast.attacks.bystander import Bystander, Carried, Feed, add_bystanders, bystander, carried
-from relaycast.workload import crafted_keys, value_of
+from relaycast.scenario.workload import crafted_keys, value_of
 from relaycast_collator import BlockRecord, Network
-from relaycast_pallets.publisher_trie import derive_child_info
-from relaycast_pallets.subscriber import SubscriberConfig
-from relaycast_pallets.subscription import SubscribedKey
+from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.subscriber.pallet import SubscriberConfig
+from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie import Engine, StorageProof
 from relaycast_xcm import ParaId
 

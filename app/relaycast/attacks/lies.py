@@ -9,7 +9,7 @@ from functools import partial
 from random import Random
 
 from relaycast.attacks.proving_ground import Moment, Nodes
-from relaycast_pallets.processing_result import ReadSource
+from relaycast_pallets.subscriber.processing_result import ReadSource
 from relaycast_trie import blake2_256
 
 Way = Nodes | Callable[[], Nodes]

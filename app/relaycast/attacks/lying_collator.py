@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from relaycast.attacks.lies import ADDITIONS, OMISSIONS, Lie
 from relaycast.attacks.proving_ground import Moment, Nodes, ProvingGround, Verdict
-from relaycast_pallets.policies import Policies
+from relaycast_pallets.subscriber.policies import Policies
 from relaycast_trie.engine import Engine
 
 NO_LIE, WITHIN_MIN_WEIGHT, UNDETECTED = NOT_CAUGHT = ("no lie", "within min_weight", "undetected")

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from relaycast.attacks.bystander import Bystander, Carried, Feed, add_bystanders, bystander, carried
-from relaycast.workload import value_of
+from relaycast.scenario.workload import value_of
 from relaycast_collator import BlockRecord, Network
-from relaycast_pallets.broadcaster_events import DataPublished
+from relaycast_pallets.broadcaster.events import DataPublished
 from relaycast_trie import Engine, blake2_256
 from relaycast_xcm import (
     MAX_PUBLISH_INSTRUCTIONS,

@@ -7,14 +7,14 @@ network goes on as if nobody had lied.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from relaycast.workload import value_of
+from relaycast.scenario.workload import value_of
 from relaycast_collator import Collation, Network, Parachain, RelayChain
 from relaycast_collator.parachain import Update
-from relaycast_pallets.parachain_system import BlockPanicked, ValidationOutcome
-from relaycast_pallets.policies import MAX_NODE_BYTES, Policies
-from relaycast_pallets.relay_budget import Abridged, PovUsage, Remaining
-from relaycast_pallets.subscriber import SubscriberConfig
-from relaycast_pallets.subscription import SubscribedKey
+from relaycast_pallets.parachain_system.pallet import BlockPanicked, ValidationOutcome
+from relaycast_pallets.parachain_system.relay_budget import Abridged, PovUsage, Remaining
+from relaycast_pallets.subscriber.pallet import SubscriberConfig
+from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES, Policies
+from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId, Weight
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from relaycast.experiments.feeds import READER
 from relaycast.experiments.simulations import Run, mean, percentile, simulated
-from relaycast.policy_choice import PolicyTable
-from relaycast.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
+from relaycast.scenario.policy_choice import PolicyTable
+from relaycast.scenario.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
 from relaycast_collator import BlockRecord, Delivery
 
 WARM_UP = 8

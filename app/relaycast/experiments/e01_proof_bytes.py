@@ -10,7 +10,7 @@ from statistics import fmean
 from relaycast.experiments.chart import Axis, Chart
 from relaycast.experiments.exact_tries import ExactTrie, hashed_keys
 from relaycast.experiments.experiment import Experiment, Row, Scale
-from relaycast.predict import entry_bytes, full_proof
+from relaycast.predict.closed_forms import entry_bytes, full_proof
 
 KEYS = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
 VALUE_BYTES = (16, 384, 2_048)

@@ -11,9 +11,9 @@ from relaycast.experiments.exact_tries import ExactTrie, Keys, hashed_keys
 from relaycast.experiments.experiment import Experiment, Row, Scale
 from relaycast.experiments.feeds import PUBLISHER, READER, UPSTREAM_A_BLOCK
 from relaycast.network import Network
-from relaycast.predict import entry_bytes, full_proof
-from relaycast.workload import value_of
-from relaycast_pallets.relay_budget import Remaining
+from relaycast.predict.closed_forms import entry_bytes, full_proof
+from relaycast.scenario.workload import value_of
+from relaycast_pallets.parachain_system.relay_budget import Remaining
 
 BUDGETS = (50_000, 250_000, 1_250_000, 2_250_000, 3_750_000, 8_912_896)
 """Bytes; from 250 kB to 3.75 MB those that the draft's plan reckons with, the last 85 % of 10 MiB."""

@@ -12,11 +12,11 @@ from relaycast.experiments.experiment import Experiment, Row, Scale
 from relaycast.experiments.feeds import PUBLISHER, UPSTREAM_A_BLOCK, Feeds
 from relaycast.experiments.simulations import mean, percentile
 from relaycast.network import Network
-from relaycast.workload import value_of
+from relaycast.scenario.workload import value_of
 from relaycast_collator.relay_chain import BLOCK_WEIGHT
-from relaycast_pallets.broadcaster_config import POLKADOT
-from relaycast_pallets.broadcaster_events import DataPublished
-from relaycast_pallets.parachain_system import MAX_POV_BYTES
+from relaycast_pallets.broadcaster.config import POLKADOT
+from relaycast_pallets.broadcaster.events import DataPublished
+from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES
 from relaycast_xcm import ParaId
 
 KEYS = 1_000

@@ -10,8 +10,8 @@ from relaycast.experiments.chart import Axis, Chart
 from relaycast.experiments.experiment import Experiment, Row, Scale
 from relaycast.experiments.feeds import Feeds
 from relaycast.experiments.simulations import crossing, mean
-from relaycast.policy_choice import PolicyTable
-from relaycast.predict import cache_upkeep_bytes, delta_proof
+from relaycast.predict.closed_forms import cache_upkeep_bytes, delta_proof
+from relaycast.scenario.policy_choice import PolicyTable
 
 SHARES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 """Of the keys read, new in every block."""

@@ -11,8 +11,8 @@ from relaycast.experiments.chart import Axis, Chart
 from relaycast.experiments.experiment import Experiment, Row, Scale
 from relaycast.experiments.feeds import READER, Feeds
 from relaycast.experiments.simulations import mean, percentile
-from relaycast.policy_choice import PolicyTable
-from relaycast_pallets.parachain_system import MAX_POV_BYTES
+from relaycast.scenario.policy_choice import PolicyTable
+from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES
 from relaycast_xcm import ParaId
 
 KEYS, VALUE_BYTES = 50, 16

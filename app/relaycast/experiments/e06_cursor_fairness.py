@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from relaycast.experiments.chart import Axis, Chart
 from relaycast.experiments.contest import Contest, fairness, mean_latency, p99_latency
 from relaycast.experiments.experiment import Experiment, Row, Scale
-from relaycast.policy_choice import PolicyTable
+from relaycast.scenario.policy_choice import PolicyTable
 
 PUBLISHERS = tuple(range(2_000, 2_008))
 KEYS, VALUE_BYTES = 10, 100

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from relaycast.experiments.chart import Axis, Chart
 from relaycast.experiments.contest import Contest, mean_latency
 from relaycast.experiments.experiment import Experiment, Row, Scale
-from relaycast.policy_choice import PolicyTable
+from relaycast.scenario.policy_choice import PolicyTable
 
 PUBLISHERS, KEYS, VALUE_BYTES = 8, 10, 100
 SYSTEM = (1, 4, 7)

@@ -10,9 +10,9 @@ from relaycast.experiments.chart import Axis, Chart
 from relaycast.experiments.experiment import Experiment, Row, Scale
 from relaycast.experiments.feeds import PUBLISHER, READER, Feeds
 from relaycast.experiments.simulations import check, mean
-from relaycast.workload import value_of
+from relaycast.scenario.workload import value_of
 from relaycast_collator.outbox import Publication
-from relaycast_pallets.subscription import SubscribedKey
+from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_xcm import ParaId
 
 SILENT, SAME, NEW = MODES = ("silent", "same value again", "new value")

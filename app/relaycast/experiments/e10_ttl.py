@@ -12,8 +12,8 @@ from relaycast.experiments.experiment import Experiment, Row, Scale
 from relaycast.experiments.simulations import mean, percentile
 from relaycast_collator import Network
 from relaycast_collator.relay_chain import BLOCK_WEIGHT
-from relaycast_pallets.broadcaster_config import POLKADOT, BroadcasterConfig
-from relaycast_pallets.broadcaster_events import KeyExpired
+from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
+from relaycast_pallets.broadcaster.events import KeyExpired
 from relaycast_trie import blake2_256
 from relaycast_xcm import ParaId, Weight
 

@@ -12,7 +12,7 @@ from relaycast.experiments.contest import Contest
 from relaycast.experiments.experiment import Experiment, Row, Scale
 from relaycast.experiments.feeds import UPSTREAM_A_BLOCK
 from relaycast.experiments.simulations import percentile
-from relaycast.policy_choice import PolicyTable
+from relaycast.scenario.policy_choice import PolicyTable
 
 PUBLISHER, VALUE_BYTES = 2_000, 100
 EVERY = 12

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from relaycast.experiments.chart import Axis, Chart
 from relaycast.experiments.contest import Contest
 from relaycast.experiments.experiment import Experiment, Row, Scale
-from relaycast.policy_choice import PolicyTable
+from relaycast.scenario.policy_choice import PolicyTable
 
 PUBLISHER, KEYS, VALUE_BYTES = 2_000, 120, 384
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)

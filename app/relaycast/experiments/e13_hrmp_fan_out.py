@@ -11,17 +11,17 @@ from relaycast.experiments.chart import Axis, Chart
 from relaycast.experiments.experiment import Experiment, Row, Scale
 from relaycast.experiments.feeds import PUBLISHER, READER, Feeds
 from relaycast.experiments.simulations import mean
-from relaycast.policy_choice import PolicyTable
-from relaycast.workload import value_of
+from relaycast.scenario.policy_choice import PolicyTable
+from relaycast.scenario.workload import value_of
 from relaycast_collator.relay_chain import modelled_genesis
-from relaycast_pallets.broadcaster_config import POLKADOT, UNITS
-from relaycast_pallets.well_known_keys import (
+from relaycast_pallets.broadcaster.config import POLKADOT, UNITS
+from relaycast_pallets.frame.well_known_keys import (
     hrmp_egress_channel_index,
     hrmp_ingress_channel_index,
     static_relay_keys,
 )
 from relaycast_trie import StateVersion, StorageProof, blake2_256, twox_64_concat, twox_128
-from relaycast_trie.build import build_database
+from relaycast_trie.plain.build import build_database
 from relaycast_trie.scale import encode_compact, encode_u32
 from relaycast_xcm import MAX_PUBLISH_INSTRUCTIONS, ParaId, Publish, encode_versioned_xcm
 

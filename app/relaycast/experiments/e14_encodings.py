@@ -14,7 +14,7 @@ import numpy.typing as npt
 from relaycast.experiments.chart import Axis, Chart
 from relaycast.experiments.exact_tries import Keys, Prover, hashed_keys, prover
 from relaycast.experiments.experiment import Experiment, Row, Scale
-from relaycast.predict import entry_bytes
+from relaycast.predict.closed_forms import entry_bytes
 from relaycast_trie import StateVersion
 
 KEYS = (100, 1_000, 10_000, 100_000)

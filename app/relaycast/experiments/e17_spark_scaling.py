@@ -35,7 +35,7 @@ class Scaling(Row, frozen=True, kw_only=True):
 
 def measure(scale: Scale) -> list[Scaling]:
     """Make and verify the proofs by both, in turns, with one core and with two; raises ``SparkUnavailable``."""
-    from relaycast.spark_bench.proof_rates import Terms, compared  # noqa: PLC0415 - loads the compiler
+    from relaycast.bench.proof_rates import Terms, compared  # noqa: PLC0415 - loads the compiler
     from relaycast_spark.session import require_spark  # noqa: PLC0415
     from relaycast_trie import warm_up  # noqa: PLC0415
 

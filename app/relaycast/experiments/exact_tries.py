@@ -83,14 +83,14 @@ class _CompiledProver:
         return self._trie.prove(wanted)
 
     def weight(self, proof: StorageProof) -> tuple[int, int]:
-        from relaycast_trie.array_proofs import ArrayProof  # noqa: PLC0415
+        from relaycast_trie.array.array_proofs import ArrayProof  # noqa: PLC0415
 
         assert isinstance(proof, ArrayProof)
         _, offsets = proof.arrays
         return len(offsets) - 1, int(offsets[-1] - offsets[0])
 
     def compact(self, proof: StorageProof) -> CompactProof:
-        from relaycast_trie.array_compact import encode_compact  # noqa: PLC0415
+        from relaycast_trie.array.compact import encode_compact  # noqa: PLC0415
 
         return encode_compact(proof, self._trie.root)
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from relaycast.experiments.simulations import check
 from relaycast.network import Feed, Network, Publisher, Reader
-from relaycast.policy_choice import PolicyTable, budget_of, policies_of
-from relaycast.workload import value_of
+from relaycast.scenario.policy_choice import PolicyTable, budget_of, policies_of
+from relaycast.scenario.workload import value_of
 from relaycast_collator import BlockRecord
 from relaycast_trie import blake2_256
 from relaycast_xcm import ParaId

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from relaycast.network import Network
 from relaycast.outcome import rank
-from relaycast.run import Simulation
-from relaycast.scenario import Scenario
+from relaycast.scenario.scenario import Scenario
+from relaycast.simulation.simulation import Simulation
 from relaycast_collator import BlockRecord
 from relaycast_xcm import ParaId
 

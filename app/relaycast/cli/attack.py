@@ -1,0 +1,158 @@
+"""``relaycast attack``: adversaries against a running network, and what they come to.
+
+Exit code 1 says that an attack got through: others were harmed, or a lie went undetected.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter, validators
+
+from relaycast.cli.exit_code import ExitCode
+from relaycast.cli.options import Json, TrieEngine
+
+if TYPE_CHECKING:
+    from relaycast_trie import Engine
+
+app = App(name="attack", help="Spam, crafted keys and lying collators: what they cost, and what catches them.")
+
+MAX_BLOCKS = 10_000
+
+AttackBlocks = Annotated[
+    int, Parameter(name="--blocks", help="relay blocks", validator=validators.Number(gte=1, lte=MAX_BLOCKS))
+]
+AttackSeed = Annotated[
+    int, Parameter(name="--seed", help="everything follows from it", validator=validators.Number(gte=0, lt=2**63))
+]
+Parachains = Annotated[
+    int, Parameter(name="--parachains", help="how many send", validator=validators.Number(gte=1, lte=900))
+]
+Values = Annotated[
+    int, Parameter(name="--values", help="bytes of each value", validator=validators.Number(gte=0, lte=2_048))
+]
+DepthBlocks = Annotated[
+    int, Parameter(name="--blocks", help="relay blocks", validator=validators.Number(gte=9, lte=MAX_BLOCKS))
+]
+DepthLimit = Annotated[
+    int,
+    Parameter(name="--limit", help="the subscriber's MaxTrieDepth", validator=validators.Number(gte=4, lte=64)),
+]
+Samples = Annotated[
+    int,
+    Parameter(
+        name="--samples",
+        help="ways to tell each lie in each block, 0 for all there are",
+        validator=validators.Number(gte=0, lte=1_000_000),
+    ),
+]
+
+
+@app.command
+def spam(
+    *,
+    blocks: AttackBlocks = 12,
+    parachains: Parachains = 8,
+    values: Values = 2_048,
+    seed: AttackSeed = 0,
+    trie_engine: TrieEngine = "auto",
+    json: Json = False,
+) -> ExitCode:
+    """Flood the relay chain with messages at the limits, and print what it spent and whether others were harmed.
+
+    Others are a publisher and its subscriber, who are compared with the same run without the flood.
+
+    Example: relaycast attack spam --parachains 16 --blocks 20
+    """
+    from relaycast.attacks import spam as attack  # noqa: PLC0415
+    from relaycast.cli.attack_table import print_json, print_spam  # noqa: PLC0415
+
+    report = attack(blocks=blocks, parachains=parachains, value_bytes=values, seed=seed, trie_engine=trie_engine)
+    if json:
+        derived = {"harmed": report.harmed, "block_fits_publishes": report.block_fits_publishes}
+        print_json("spam", report, ok=not report.harmed, **derived)
+    else:
+        print_spam(report)
+    return _ended(report.violations, ok=not report.harmed)
+
+
+@app.command
+def depth(
+    *,
+    limit: DepthLimit = 16,
+    blocks: DepthBlocks = 20,
+    seed: AttackSeed = 0,
+    trie_engine: TrieEngine = "auto",
+    json: Json = False,
+) -> ExitCode:
+    """Publish under keys made to exceed MaxTrieDepth, and print which block disables the attacker and what others got.
+
+    Others are three publishers of the same subscriber, who are compared with the same run without the last crafted key.
+
+    Example: relaycast attack depth --limit 8
+    """
+    from relaycast.attacks import depth as attack  # noqa: PLC0415
+    from relaycast.cli.attack_table import print_depth, print_json  # noqa: PLC0415
+
+    report = attack(limit=limit, blocks=blocks, seed=seed, trie_engine=trie_engine)
+    if json:
+        print_json("depth", report, ok=report.contained, harmed=report.harmed)
+    else:
+        print_depth(report)
+    return _ended(report.violations, ok=report.contained)
+
+
+@app.command
+def omit(
+    *,
+    blocks: AttackBlocks = 12,
+    samples: Samples = 10,
+    seed: AttackSeed = 0,
+    trie_engine: TrieEngine = "auto",
+    json: Json = False,
+) -> ExitCode:
+    """Let collators leave out what they should hand over, and print what caught each lie.
+
+    Omissions within the last min_weight of a budget cannot be told from an honest end; any other that goes undetected
+    makes the exit code 1.
+
+    Example: relaycast attack omit --samples 0
+    """
+    return _lies("omit", blocks, samples, seed, trie_engine, json)
+
+
+@app.command
+def extra(
+    *,
+    blocks: AttackBlocks = 12,
+    samples: Samples = 10,
+    seed: AttackSeed = 0,
+    trie_engine: TrieEngine = "auto",
+    json: Json = False,
+) -> ExitCode:
+    """Let collators add, swap, duplicate, flip, truncate and inflate nodes, and print what caught each lie.
+
+    A lie that goes undetected makes the exit code 1.
+
+    Example: relaycast attack extra --seed 7
+    """
+    return _lies("extra", blocks, samples, seed, trie_engine, json)
+
+
+def _lies(family: str, blocks: int, samples: int, seed: int, trie_engine: "Engine", json: bool) -> ExitCode:
+    from relaycast import attacks  # noqa: PLC0415
+    from relaycast.cli.attack_table import print_json, print_lies  # noqa: PLC0415
+
+    attack = {"omit": attacks.omit, "extra": attacks.extra}[family]
+    report = attack(blocks=blocks, samples=samples, seed=seed, trie_engine=trie_engine)
+    if json:
+        counts = {"told": report.told, "caught": report.caught, "undetected": report.undetected}
+        print_json(family, report, ok=report.ok, **counts, within_min_weight=report.within_min_weight)
+    else:
+        print_lies(report)
+    return _ended(report.violations, ok=not report.undetected)
+
+
+def _ended(violations: Sequence[str], *, ok: bool) -> ExitCode:
+    if violations:
+        return ExitCode.INVARIANT_VIOLATED
+    return ExitCode.FINE if ok else ExitCode.CHECK_FAILED

@@ -1,0 +1,208 @@
+"""``relaycast bench``: the headline experiments, and how fast this machine is at what the project does."""
+
+import json as json_text
+import os
+import sys
+from contextlib import contextmanager
+from errno import EACCES
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import App, Parameter, validators
+
+from relaycast.cli.bench_spark import spark
+from relaycast.cli.exit_code import ExitCode
+from relaycast.cli.options import Json
+from relaycast.outcome import SCHEMA_VERSION
+from relaycast.refusal import BadInput, nearest, shown
+from relaycast.terminal import shows_progress
+from relaycast_spark.exceptions import SparkUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from relaycast.bench.engine import Row
+
+app = App(name="bench", help="Run the headline experiments E1 to E17, or time the engines here.")
+
+HEADS = ("backend", "workload", "keys", "value", "measured", "hashlib", "floor", "peer")
+COLUMNS = (11, 40, 9, 6, 13, 11, 8, 8)
+TO_THE_LEFT = 2
+"""How many columns are words."""
+
+Sizes = Annotated[
+    list[int],
+    Parameter(
+        name="--sizes",
+        help="keys of each trie",
+        consume_multiple=True,
+        validator=validators.Number(gte=10, lte=100_000_000),
+    ),
+]
+Values = Annotated[
+    list[int],
+    Parameter(
+        name="--values", help="bytes of a value", consume_multiple=True, validator=validators.Number(gte=1, lte=65_536)
+    ),
+]
+Backends = Annotated[
+    list[Literal["array", "plain", "trie", "chopsticks"]],
+    Parameter(
+        name="--backends",
+        help="our engines; Ethereum's trie from PyPI; smoldot's in WebAssembly, from npm",
+        consume_multiple=True,
+    ),
+]
+Seed = Annotated[
+    int, Parameter(name="--seed", help="keys and values follow from it", validator=validators.Number(gte=0))
+]
+JsonFile = Annotated[Path | None, Parameter(name="--json", help="a file to write the same to, for programs")]
+Names = Annotated[list[str] | None, Parameter(help="experiments, such as E1 E4, or all; none lists what there is")]
+ExperimentSeed = Annotated[
+    int, Parameter(name="--seed", help="everything follows from it", validator=validators.Number(gte=0, lt=2**63))
+]
+Out = Annotated[Path, Parameter(name="--out", help="folder for tables, charts and sentences")]
+Quick = Annotated[bool, Parameter(name="--quick", help="smaller, a few seconds each")]
+
+ALL = "all"
+
+app.command(spark)
+
+
+@app.default
+def experiments(
+    names: Names = None,
+    /,
+    *,
+    out: Out = Path("out/experiments"),
+    seed: ExperimentSeed = 1,
+    quick: Quick = False,
+    json: Json = False,
+) -> ExitCode:
+    """Run experiments: each writes a Parquet table, a chart as SVG and HTML, and one sentence with its conditions.
+
+    The same seed gives the same bytes; docs/experiments.md has the answers. Charts need the extra 'experiments'.
+
+    Example: relaycast bench E1 E4 --quick
+    """
+    from relaycast.experiments import REGISTRY  # noqa: PLC0415
+
+    if not names:
+        _list_experiments({name: question for name, (_, question) in REGISTRY.items()}, json)
+        return ExitCode.FINE
+    wanted = _wanted(names, list(REGISTRY))
+    with _writable(out):
+        _run_experiments(wanted, out, seed=seed, quick=quick, json=json)
+    return ExitCode.FINE
+
+
+@app.command
+def engine(
+    *,
+    sizes: Sizes | None = None,
+    values: Values | None = None,
+    backends: Backends | None = None,
+    seed: Seed = 1,
+    json: JsonFile = None,
+) -> ExitCode:
+    """Time roots, gets, proofs, updates and removals over random tries, by default of 1k to 1M keys.
+
+    Beside each time stands what it is in hashlib calls for 64 bytes; over the floor, which is hashing alone at the
+    speed of full lanes; and what the Rust peer takes over what we would take on its machine. Backends skip tries that
+    are too large for them; one that is not installed is left out, with the reason.
+
+    Example: relaycast bench engine --sizes 1000 10000 --backends array plain --json engine.json
+    """
+    if json is not None and (json.is_dir() or not json.parent.is_dir()):
+        raise BadInput("--json", str(json), "a file in a folder that is there")
+    from relaycast.bench.engine import MODULES, SIZES, WIDTHS, EngineBench  # noqa: PLC0415 - loads the compiler
+
+    bench = EngineBench(backends or MODULES, seed=seed)
+    for name, reason in bench.left_out.items():
+        print(f"relaycast: bench: {name} is left out: {reason}", file=sys.stderr)
+    print(f"first call {bench.first_call_seconds:.2f} s, warm {bench.warm_call_seconds * 1e3:.1f} ms")
+    print(_line(HEADS))
+    for sheet in bench.sheets_of(sizes or SIZES, values or WIDTHS):
+        print("\n".join(map(_shown, sheet.rows())), flush=True)
+    yardstick = bench.yardstick
+    print(
+        f"hashlib {yardstick.hashlib_ns:.0f} ns a call, "
+        f"{yardstick.lanes} lanes {yardstick.lane_block_ns:.1f} ns a block: the best of the run"
+    )
+    if json is not None:
+        json.write_text(json_text.dumps(bench.report(), indent=1) + "\n")
+    return ExitCode.CHECK_FAILED if not bench.modules else ExitCode.FINE
+
+
+def _wanted(names: "Sequence[str]", known: list[str]) -> list[str]:
+    """Return the experiments that are named, each once, in their order; raises ``BadInput``."""
+    given = [name.upper() for name in names]
+    for name, wanted in zip(names, given, strict=True):
+        if wanted not in known and name.lower() != ALL:
+            raise BadInput("bench", shown(name), "the name of an experiment, or all", nearest(wanted, known))
+    return known if ALL.upper() in given else [name for name in known if name in given]
+
+
+@contextmanager
+def _writable(out: Path) -> "Iterator[None]":
+    """Make the folder, or raise ``BadInput``; what was made for nothing is removed again."""
+    made = [folder for folder in (out, *out.parents) if not folder.exists()]
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if not os.access(out, os.W_OK):
+            raise PermissionError(EACCES, os.strerror(EACCES))
+    except OSError as error:
+        raise BadInput(f"--out {out}", (error.strerror or str(error)).lower(), "a folder that can be written") from None
+    try:
+        yield
+    finally:
+        for folder in made:
+            if any(folder.iterdir()):
+                break
+            folder.rmdir()
+
+
+def _run_experiments(names: list[str], out: Path, *, seed: int, quick: bool, json: bool) -> None:
+    from relaycast.experiments import load  # noqa: PLC0415
+    from relaycast.experiments.chart_files import MISSING, can_draw  # noqa: PLC0415
+    from relaycast.experiments.experiment import Scale  # noqa: PLC0415
+    from relaycast.experiments.result_files import as_json, write  # noqa: PLC0415
+
+    if not can_draw():
+        print(f"relaycast: bench: no charts: {MISSING}", file=sys.stderr)
+    told = []
+    for name in names:
+        if shows_progress():
+            print(f"{name} ...", end="\r", file=sys.stderr, flush=True)
+        try:
+            result = load(name).run(Scale(seed, quick=quick))
+        except SparkUnavailable as error:
+            if len(names) == 1:
+                raise
+            print(f"relaycast: bench: {name} is left out: {error}", file=sys.stderr)
+            continue
+        files = write(result, out)
+        told.append(as_json(result, files))
+        if not json:
+            print(f"{name}  {result.answer}\n    {', '.join(files)} in {out}\n", flush=True)
+    if json:
+        print(json_text.dumps({"schema": SCHEMA_VERSION, "experiments": told}))
+
+
+def _list_experiments(questions: dict[str, str], json: bool) -> None:
+    if json:
+        print(json_text.dumps({"schema": SCHEMA_VERSION, "experiments": questions}))
+        return
+    print("\n".join(f"{name:4} {question}" for name, question in questions.items()))
+    print("\nrelaycast bench E1 E4, or all, runs them; --help has the options, and what else can be measured")
+
+
+def _shown(row: "Row") -> str:
+    ratios = ["" if part is None else f"{part:.2f}" for part in (row.hashlib_calls, row.over_floor, row.peer_ratio)]
+    return _line((row.backend, row.workload, str(row.keys), str(row.value_bytes), f"{row.measured:.2f}", *ratios))
+
+
+def _line(cells: tuple[str, ...]) -> str:
+    words = [cell.ljust(width) for cell, width in zip(cells[:TO_THE_LEFT], COLUMNS, strict=False)]
+    numbers = [cell.rjust(width) for cell, width in zip(cells[TO_THE_LEFT:], COLUMNS[TO_THE_LEFT:], strict=True)]
+    return "".join([*words, *numbers]).rstrip()

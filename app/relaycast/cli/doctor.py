@@ -1,0 +1,79 @@
+"""``relaycast doctor``: what is installed, what is slow, and how to fix it."""
+
+import json as json_text
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from relaycast import __version__
+from relaycast.cli.exit_code import ExitCode
+from relaycast.cli.options import Json, Verbose
+from relaycast.outcome import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from relaycast.cli.installed import Finding
+
+WarmUp = Annotated[
+    bool, Parameter(name="--warm-up", help="compile what is not yet compiled, so that no later run waits")
+]
+SHOWN_CHARACTERS = 100
+MANY = 6
+"""Parts of a list from which a long one is shortened."""
+
+
+def doctor(*, warm_up: WarmUp = False, verbose: Verbose = False, json: Json = False) -> ExitCode:
+    """Look at what relaycast stands on: packages, compiled code, CPU, Java for Spark, and say how to fix what is not.
+
+    The exit code is 1 when something is broken that every verb needs, and 0 when only a verb or some speed is missing.
+
+    Example: relaycast doctor --json
+    """
+    from relaycast.cli.installed import State, examine  # noqa: PLC0415
+
+    if warm_up:
+        from relaycast_trie import warm_up as compile_all  # noqa: PLC0415
+
+        compile_all()
+    findings = examine()
+    healthy = all(it.state is not State.BROKEN for it in findings)
+    if json:
+        about = {"schema": SCHEMA_VERSION, "version": __version__, "ok": healthy}
+        print(json_text.dumps({**about, "findings": msgspec.to_builtins(findings)}))
+    else:
+        _print(findings, verbose=verbose)
+    return ExitCode.FINE if healthy else ExitCode.CHECK_FAILED
+
+
+def _print(findings: "list[Finding]", *, verbose: bool) -> None:
+    from relaycast.cli.installed import State  # noqa: PLC0415
+    from relaycast.terminal import console  # noqa: PLC0415
+
+    out = console()
+    styles = {State.OK: "green", State.SLOW: "yellow", State.MISSING: "yellow", State.BROKEN: "red"}
+    width = max(len(it.name) for it in findings)
+    for it in findings:
+        found = it.found if verbose or len(it.found) <= SHOWN_CHARACTERS else _shortened(it.found)
+        out.print(f"{it.state.value:<8}", style=styles[it.state], end="")
+        out.print(f"{it.name:<{width}}  {found}", markup=False, soft_wrap=True)
+        if it.state is not State.OK:
+            for label, text in (("for", it.needed_for), ("fix", it.fix)):
+                if text:
+                    out.print(f"{'':<8}{'':<{width}}  {label}: {text}", markup=False, soft_wrap=True)
+    out.print()
+    worst = [it for it in findings if it.state is State.BROKEN]
+    rest = [it for it in findings if it.state in (State.SLOW, State.MISSING)]
+    if worst:
+        out.print(f"broken: {', '.join(it.name for it in worst)}", style="red", markup=False)
+    elif rest:
+        out.print(f"relaycast works; not here or slow: {', '.join(it.name for it in rest)}", markup=False)
+    else:
+        out.print("everything is here, and fast", style="green")
+
+
+def _shortened(text: str) -> str:
+    """Return the first few of a list, and how many there are."""
+    parts = text.split(", ")
+    if len(parts) < MANY:
+        return text
+    return f"{', '.join(parts[:3])}, ... {len(parts)} in all (--verbose names them)"

@@ -1,0 +1,87 @@
+"""``relaycast import``: real chain data, checked by its state root."""
+
+import json as json_text
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from relaycast.cli.exit_code import ExitCode
+from relaycast.cli.options import File, Json, Version
+from relaycast.inputs import parse_hex
+
+if TYPE_CHECKING:
+    from relaycast.genesis.chain_spec import ChainSpec
+
+OwnVersion = Annotated[
+    Literal[0, 1] | None, Parameter(name="--state-version", help="0 for a chain spec and 1 for an export unless given")
+]
+
+app = App(name="import", help="Read real chain data and check it by its state root.")
+
+KnownRoot = Annotated[
+    str | None, Parameter(name="--root", help="the state root that a node gives; another one makes the exit code 1")
+]
+
+
+@app.command(name="chain-spec")
+def chain_spec(file: File, /, *, state_version: Version = 0, root: KnownRoot = None, json: Json = False) -> ExitCode:
+    """Read a raw chain spec, gzipped or not, and print what it holds and its state root.
+
+    `relaycast run --genesis FILE` starts the relay chain from it, as does genesis in a scenario's [relaychain].
+
+    Example: relaycast import chain-spec kusama-genesis.json.gz
+    """
+    from relaycast.genesis.chain_spec import read_chain_spec  # noqa: PLC0415
+
+    return _told(read_chain_spec(file), state_version, root, json)
+
+
+@app.command
+def state(file: File, /, *, state_version: OwnVersion = None, root: KnownRoot = None, json: Json = False) -> ExitCode:
+    """Read keys and values of a state, gzipped or not, and print what they hold and their state root.
+
+    FILE is JSON: [["0xkey", "0xvalue"], ...] or {"0xkey": "0xvalue"}, the answer of state_getPairs, or both kinds of
+    tries as {"top": .., "childrenDefault": {"0xname": ..}}. Or Parquet with the columns key and value, as bytes or hex,
+    and child (the child trie's name) where there are children. `relaycast run --genesis FILE` starts from it.
+
+    Example: relaycast import state pairs.parquet --root 0x..
+    """
+    from relaycast.genesis.state_export import read_state  # noqa: PLC0415
+
+    found = read_state(file)
+    return _told(found, found.state_version if state_version is None else state_version, root, json)
+
+
+def _told(state: "ChainSpec", version: int, root: str | None, json: bool) -> ExitCode:
+    from relaycast.genesis.state_export import missing_children  # noqa: PLC0415
+    from relaycast_trie import StateVersion  # noqa: PLC0415
+
+    expected = None if root is None else parse_hex(root, "--root", size=32)
+    found = state.state_root(state_version=StateVersion(version))
+    missing = missing_children(state)
+    summary: dict[str, object] = {
+        "name": state.name,
+        "entries": len(state.top),
+        "children": len(state.children),
+        "state_root": f"0x{found.hex()}",
+    }
+    if missing:
+        summary["missing_children"] = [f"0x{name.hex()}" for name in missing]
+    if expected is not None:
+        summary["matches"] = found == expected
+    if json:
+        print(json_text.dumps(summary))
+    else:
+        _print(summary, expected)
+    return ExitCode.FINE if expected in (None, found) else ExitCode.CHECK_FAILED
+
+
+def _print(summary: dict[str, object], expected: bytes | None) -> None:
+    shown = {**summary}
+    if missing := shown.pop("missing_children", None):
+        assert isinstance(missing, list)
+        shown["children"] = f"{shown['children']}, and {len(missing)} in the top trie of which no entry is here"
+    if expected is not None:
+        shown["matches"] = "yes" if shown["matches"] else f"no, expected 0x{expected.hex()}"
+    for name, value in shown.items():
+        print(f"{name:<11} {value}")

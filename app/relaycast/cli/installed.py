@@ -1,0 +1,194 @@
+"""What is installed here, what is fast and what is slow, and how to fix what is neither.
+
+Law: nothing is changed or compiled by looking. Only what no verb can do without is ``broken``; all else is a verb or a
+speed that is missing, and says which.
+"""
+
+import importlib
+import importlib.metadata
+import os
+import platform
+import re
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from pathlib import Path
+
+from msgspec import Struct
+
+from relaycast.refusal import one_line
+
+OLDEST_PYTHON = (3, 11)
+
+INSTALL_AGAIN = "remove .venv and run ./relaycast again, or pip install --force-reinstall relaycast"
+
+EXTRAS = {
+    "spark": "run --engine spark, sweep, prove, verify-proofs",
+    "experiments": "charts of bench E1 to E17",
+    "bench": "Ethereum's trie beside ours in bench engine",
+    "docs": "the documentation site and its notebooks",
+    "dev": "./check",
+}
+"""What each extra is for."""
+
+MODULES = {"pycryptodome": "Crypto", "pyyaml": "yaml", "vl-convert-python": "vl_convert", "mkdocs-material": "material"}
+"""Where a distribution's module has another name; stubs and plugins are not loaded."""
+
+BOUND = re.compile(r"(>=|<)\s*([\d.]+)")
+REQUIREMENT = re.compile(r"[A-Za-z0-9._-]+")
+EXTRA = re.compile(r"extra\s*==\s*['\"]([^'\"]+)")
+
+
+class State(StrEnum):
+    """How it stands with one thing."""
+
+    OK = "ok"
+    SLOW = "slow"
+    MISSING = "missing"
+    BROKEN = "broken"
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """One thing that was looked at: what was found, and how to ``fix`` it where that is needed."""
+
+    name: str
+    state: State
+    found: str
+    fix: str = ""
+    needed_for: str = ""
+
+
+def examine() -> list[Finding]:
+    """Look at everything; takes a second or two, for packages are loaded to see whether they do."""
+    return [_python(), *_packages(), *_engine(), _java(), _node(), _folder(), _machine()]
+
+
+def _python() -> Finding:
+    version = platform.python_version()
+    state = State.OK if sys.version_info >= OLDEST_PYTHON else State.BROKEN
+    fix = "" if state is State.OK else f"install Python {'.'.join(map(str, OLDEST_PYTHON))} or newer"
+    return Finding(name="python", state=state, found=f"{version} at {sys.executable}", fix=fix)
+
+
+def _packages() -> Iterator[Finding]:
+    try:
+        required = importlib.metadata.requires("relaycast") or []
+    except importlib.metadata.PackageNotFoundError:
+        found = "relaycast runs without being installed"
+        yield Finding(name="packages", state=State.SLOW, found=found, fix="pip install . in its folder")
+        return
+    yield _package_set("packages", [it for it in required if not EXTRA.search(it)], load=True)
+    for extra, purpose in EXTRAS.items():
+        wanted = [it for it in required if (found_extra := EXTRA.search(it)) and found_extra[1] == extra]
+        finding = _package_set(f"extra {extra}", wanted, load=False)
+        if finding.state is State.BROKEN:
+            fix = f"pip install 'relaycast[{extra}]', or '.[{extra}]' in its folder"
+            finding = Finding(name=finding.name, state=State.MISSING, found=finding.found, fix=fix, needed_for=purpose)
+        yield finding
+
+
+def _package_set(name: str, requirements: Iterable[str], *, load: bool) -> Finding:
+    versions: list[str] = []
+    slips: list[str] = []
+    for requirement in requirements:
+        match = REQUIREMENT.match(requirement)
+        assert match is not None
+        slip, version = _slip(match[0], requirement, load=load)
+        versions.append(f"{match[0]} {version}")
+        slips += [slip] if slip else []
+    if slips:
+        return Finding(name=name, state=State.BROKEN, found="; ".join(slips), fix=INSTALL_AGAIN)
+    return Finding(name=name, state=State.OK, found=", ".join(versions))
+
+
+def _slip(package: str, requirement: str, *, load: bool) -> tuple[str, str]:
+    """Return what is wrong with a package, and its version."""
+    try:
+        version = importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return f"{package} is not installed", ""
+    if not fits(version, requirement):
+        return f"{package} {version} does not fit {requirement.partition(';')[0].strip()}", version
+    if load:
+        try:
+            importlib.import_module(MODULES.get(package.lower(), package.replace("-", "_")))
+        except Exception as error:
+            return f"{package} {version} does not load ({one_line(str(error))[:80]})", version
+    return "", version
+
+
+def fits(version: str, requirement: str) -> bool:
+    """Return whether a version lies in the bounds of a requirement: ``>=`` and ``<``."""
+    bounds = BOUND.findall(requirement.partition(";")[0])
+    return all(
+        (_key(version) >= _key(bound)) if sign == ">=" else (_key(version) < _key(bound)) for sign, bound in bounds
+    )
+
+
+def _key(version: str) -> tuple[int, ...]:
+    numbers = [int(part) for part in re.findall(r"\d+", re.split(r"[^\d.]", version)[0])]
+    return (*numbers, *(0,) * (4 - len(numbers)))
+
+
+def _engine() -> Iterator[Finding]:
+    try:
+        from relaycast_trie.array.kept_code import kept_code  # noqa: PLC0415 - loads the compiler
+
+        code = kept_code()
+    except ImportError as error:
+        yield Finding(name="array engine", state=State.BROKEN, found=one_line(str(error)), fix=INSTALL_AGAIN)
+        return
+    for switch, on in (("NUMBA_DISABLE_JIT", not code.compiled), ("NUMBA_BOUNDSCHECK", code.checked and code.compiled)):
+        if on:
+            yield Finding(name="array engine", state=State.SLOW, found=f"{switch} is set", fix=f"unset {switch}")
+    vectors = "AVX-512" if code.lanes == 8 else "no AVX-512"
+    found = f"{vectors}: {code.lanes} hashes at once, {'masked' if code.masked else 'plain'} copies"
+    yield Finding(name="cpu", state=State.OK, found=found)
+    place = "nowhere" if code.folder is None else str(code.folder)
+    found = f"{code.kept} of {code.kernels} kernels compiled in {place}"
+    if code.folder is None or not code.writable:
+        fix = "make the folder writable, or let NUMBA_CACHE_DIR name one that is"
+        found += "; it cannot be written to: every process compiles anew, about half a minute"
+        yield Finding(name="compiled code", state=State.SLOW, found=found, fix=fix)
+    elif code.kept < code.kernels:
+        found += "; the first large trie waits for the others, about half a minute"
+        yield Finding(name="compiled code", state=State.SLOW, found=found, fix="relaycast doctor --warm-up")
+    else:
+        yield Finding(name="compiled code", state=State.OK, found=found)
+
+
+def _java() -> Finding:
+    from relaycast_spark.exceptions import SparkUnavailable  # noqa: PLC0415
+    from relaycast_spark.session import INSTALL_JAVA, require_java  # noqa: PLC0415
+
+    purpose = EXTRAS["spark"]
+    try:
+        return Finding(name="java", state=State.OK, found=f"Java {require_java()}", needed_for=purpose)
+    except SparkUnavailable as error:
+        found = str(error).partition(INSTALL_JAVA)[0].rstrip(" :;,(")
+        return Finding(name="java", state=State.MISSING, found=found, fix=INSTALL_JAVA, needed_for=purpose)
+
+
+def _node() -> Finding:
+    from relaycast.bench import chopsticks  # noqa: PLC0415
+
+    purpose = "smoldot's trie in bench engine --backends chopsticks, and pytest -m oracle"
+    why = chopsticks.missing()
+    if not why:
+        return Finding(name="node", state=State.OK, found=f"{chopsticks.PACKAGE} is there", needed_for=purpose)
+    fix = f"npm install {chopsticks.PACKAGE} in a folder, and let RELAYCAST_ORACLE name it"
+    return Finding(name="node", state=State.MISSING, found=why.partition(", expected")[0], fix=fix, needed_for=purpose)
+
+
+def _folder() -> Finding:
+    here = Path.cwd()
+    if os.access(here, os.W_OK):
+        free = shutil.disk_usage(here).free >> 20
+        return Finding(name="folder", state=State.OK, found=f"{here} can be written to, {free:,} MiB are free")
+    found, fix = f"{here} cannot be written to", "go where you may write, or give demo and run --out FOLDER"
+    return Finding(name="folder", state=State.MISSING, found=found, fix=fix, needed_for="what demo and run write")
+
+
+def _machine() -> Finding:
+    return Finding(name="machine", state=State.OK, found=f"{platform.platform()}, {os.cpu_count() or 1} CPUs")

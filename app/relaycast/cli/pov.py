@@ -1,0 +1,184 @@
+"""``relaycast pov snapshot``: proof sizes under version control, as ``forge snapshot --check`` does it for gas."""
+
+import json as json_text
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from relaycast.cli.exit_code import ExitCode
+from relaycast.cli.options import Json, TrieEngine
+from relaycast.inputs import STDIN
+from relaycast.refusal import BadInput, nearest, shown
+from relaycast.terminal import shows_progress
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from relaycast.outcome import Outcome
+    from relaycast.pov.gate import Verdict
+    from relaycast.pov.snapshot import ScenarioSizes, Snapshot
+    from relaycast.scenario.scenario import Scenario
+    from relaycast.simulation.simulation import Progress
+    from relaycast_trie import Engine
+
+app = App(name="pov", help="Keep proof sizes under version control, and fail when they grow.")
+
+Scenarios = Annotated[str, Parameter(help="scenario files or presets; without any, those of the kept file")]
+Kept = Annotated[Path, Parameter(name="--out", help="the kept file, to be written or compared with")]
+Check = Annotated[bool, Parameter(name="--check", help="compare with the kept file; exit code 1 when a size grew")]
+Tolerance = Annotated[str, Parameter(name="--tolerance", help="by how much a size may grow with --check")]
+
+
+@app.command
+def snapshot(
+    *scenario: Scenarios,
+    out: Kept = Path("pov.snapshot.toml"),
+    check: Check = False,
+    tolerance: Tolerance = "0%",
+    trie_engine: TrieEngine = "auto",
+    json: Json = False,
+) -> ExitCode:
+    """Measure the proof sizes of scenarios and keep them in a file, or --check them against it.
+
+    With --check nothing is written: exit code 1 names every size that grew beyond the tolerance, from how much to how
+    much, and what its bytes are for. What is kept of other scenarios stays as it is.
+
+    Example: relaycast pov snapshot oracle weather.toml
+
+    Example: relaycast pov snapshot --check --tolerance 2%
+    """
+    from relaycast.pov.gate import judge, tolerance_of  # noqa: PLC0415
+    from relaycast.pov.snapshot import Snapshot, read_snapshot, write_kept  # noqa: PLC0415
+
+    allowed = tolerance_of(tolerance, "--tolerance")
+    there = out.exists()
+    if check and not there:
+        raise BadInput(str(out), "no such file", "a kept snapshot (relaycast pov snapshot SCENARIO writes one)")
+    if not out.parent.is_dir():
+        raise BadInput(f"--out {out}", "a folder that is not there", "a file in a folder that is")
+    kept = read_snapshot(out) if there else Snapshot()
+    wanted = _wanted(scenario, kept, out)
+    measured, broken = _measure_all(wanted, trie_engine, shown=shows_progress() and not json)
+    verdict = judge(kept, measured, tolerance=allowed)
+    if not check:
+        write_kept(out, kept.with_scenarios(measured))
+    if json:
+        _print_json(verdict, out, check, broken)
+    else:
+        _print(verdict, kept, measured, out, check, broken)
+    if broken:
+        return ExitCode.INVARIANT_VIOLATED
+    return ExitCode.CHECK_FAILED if check and not verdict.ok else ExitCode.FINE
+
+
+def _wanted(names: tuple[str, ...], kept: "Snapshot", file: Path) -> "dict[str, tuple[Scenario, str]]":
+    """Return the scenarios by name, each with where it comes from, relative to the kept file."""
+    from relaycast.scenario.files import load_named, presets  # noqa: PLC0415
+
+    given = list(names)
+    if not given:
+        given = [str(_found(it.source or name, file, presets())) for name, it in kept.scenarios.items()]
+    if not given:
+        raise BadInput("pov snapshot", "no scenario", "a scenario file or the name of a preset")
+    found: dict[str, tuple[Scenario, str]] = {}
+    for name in given:
+        scenario = load_named(name, "pov snapshot")
+        if scenario.name in found:
+            raise BadInput(name, f"the name {shown(scenario.name)} again", "scenarios with names of their own")
+        source = "" if name == STDIN else name
+        if source and source not in presets():
+            source = Path(os.path.relpath(source, file.parent)).as_posix()
+        found[scenario.name] = scenario, source
+    return found
+
+
+def _found(source: str, file: Path, presets: list[str]) -> Path:
+    """Return where a kept scenario comes from, as it is seen from here."""
+    if source in presets:
+        return Path(source)
+    path = file.parent / source
+    if not path.exists():
+        raise BadInput(f"{file} at source", shown(source), "a scenario file, or a preset", nearest(source, presets))
+    return path
+
+
+def _measure_all(
+    wanted: "dict[str, tuple[Scenario, str]]", trie_engine: "Engine", *, shown: bool
+) -> "tuple[dict[str, ScenarioSizes], list[str]]":
+    from relaycast.cli.simulate import progress_bar  # noqa: PLC0415
+    from relaycast.pov.snapshot import sizes_of_run  # noqa: PLC0415
+
+    measured, broken = {}, []
+    for name, (scenario, source) in wanted.items():
+        with progress_bar(scenario, shown=shown) as progress:
+            run = _measure(scenario, trie_engine, progress)
+        measured[name] = sizes_of_run(run, source=source)
+        broken += [f"{name}: {violation}" for violation in run.invariants.violations]
+    return measured, broken
+
+
+def _measure(scenario: "Scenario", trie_engine: "Engine", progress: "Progress | None") -> "Outcome":
+    """Run a scenario and write nothing."""
+    from relaycast.simulation.batch import silence  # noqa: PLC0415
+    from relaycast.simulation.simulation import Simulation  # noqa: PLC0415
+
+    simulation, log = Simulation.prepare(scenario, trie_engine=trie_engine), silence()
+    simulation.keep_accounts(per_key=False)
+    for block in range(1, scenario.blocks + 1):
+        simulation.step(block, log)
+        if progress is not None:
+            progress(block)
+    return simulation.outcome()
+
+
+def _print_json(verdict: "Verdict", file: Path, check: bool, broken: list[str]) -> None:
+    import msgspec  # noqa: PLC0415
+
+    from relaycast.outcome import SCHEMA_VERSION  # noqa: PLC0415
+
+    head = {"schema": SCHEMA_VERSION, "file": str(file), "checked": check, "ok": verdict.ok and not broken}
+    print(json_text.dumps({**head, "violations": broken, **msgspec.to_builtins(verdict)}))
+
+
+def _print(
+    verdict: "Verdict",
+    kept: "Snapshot",
+    measured: "dict[str, ScenarioSizes]",
+    file: Path,
+    check: bool,
+    broken: list[str],
+) -> None:
+    from relaycast.pov.gate import described  # noqa: PLC0415
+    from relaycast.terminal import console  # noqa: PLC0415
+
+    out = console()
+    for line in broken:
+        out.print(f"violated: {line}", style="red", markup=False)
+    for line in described(verdict):
+        style = "red" if line.startswith("grew") else "green" if line.startswith("shrank") else ""
+        out.print(line, style=style, markup=False, soft_wrap=True)
+    if check:
+        _print_verdict(out, verdict, measured, file)
+    else:
+        written = ", ".join(f"{name} ({'new' if name not in kept.scenarios else 'again'})" for name in measured)
+        out.print(f"{file}: kept {written}", markup=False, soft_wrap=True)
+
+
+def _print_verdict(out: "Console", verdict: "Verdict", measured: "dict[str, ScenarioSizes]", file: Path) -> None:
+    for line in verdict.wrong:
+        out.print(f"cannot be compared: {line}", style="red", markup=False, soft_wrap=True)
+    sizes = f"{verdict.compared:,} sizes of {', '.join(measured)} compared with {file}"
+    limit = f"grew beyond {_percent(verdict.tolerance)}"
+    if verdict.ok:
+        out.print(f"{sizes}: none {limit}", style="green", markup=False, soft_wrap=True)
+        if verdict.shrunk:
+            out.print("keep the smaller ones: the same command without --check", markup=False)
+    else:
+        out.print(f"{sizes}: {len(verdict.grown)} {limit}", style="red", markup=False)
+        out.print("if that is meant, keep it: the same command without --check", markup=False)
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:g}%"

@@ -1,0 +1,162 @@
+"""``relaycast proof``: make, verify and look into storage proofs."""
+
+import json as json_text
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+
+from relaycast.cli.exit_code import ExitCode
+from relaycast.cli.options import AlwaysJson, Compact, File, Json, Keys, Limit, ProofFile, Root, Version
+from relaycast.inputs import (
+    compact_proof,
+    looks_compact,
+    parse_keys,
+    parse_root,
+    place_of,
+    read_pairs,
+    read_proof_nodes,
+)
+from relaycast.refusal import BadInput
+from relaycast.simulation.run_folder import write_page
+from relaycast.terminal import counted
+
+Html = Annotated[Path | None, Parameter(name="--html", help="a page to write: the trie view, path by path")]
+
+app = App(name="proof", help="Make, verify and look into storage proofs.")
+
+
+@app.command
+def make(
+    file: File,
+    /,
+    *,
+    key: Keys,
+    state_version: Version = 1,
+    compact: Compact = False,
+    json: AlwaysJson = False,  # noqa: ARG001
+) -> ExitCode:
+    """Print the proof of the keys in the trie that holds the pairs of FILE, as JSON {"root": .., "nodes": [..]}.
+
+    A key that the trie does not hold is proven absent. Nodes come in the order of their bytes, those of a compact
+    proof as a walk through the trie meets them.
+
+    Example: echo '[["0x01", "0x02"]]' | relaycast proof make --key 0x01 -
+    """
+    from relaycast_trie import CompactProof, StateVersion, StorageProof, build_database  # noqa: PLC0415
+
+    keys = parse_keys(key)
+    db, root = build_database(read_pairs(file), state_version=StateVersion(state_version))
+    proof = StorageProof.generate(db, root, keys)
+    nodes = CompactProof.encode(proof, root).nodes if compact else proof
+    print(json_text.dumps({"root": f"0x{root.hex()}", "nodes": [f"0x{node.hex()}" for node in nodes]}))
+    return ExitCode.FINE
+
+
+@app.command
+def verify(
+    file: ProofFile,
+    /,
+    *,
+    root: Root,
+    key: Keys,
+    strict: bool = False,
+    compact: Compact = False,
+    json: AlwaysJson = False,  # noqa: ARG001
+) -> ExitCode:
+    """Print the values that the proof in FILE proves, null for absence, as JSON {"values": {..}}.
+
+    FILE is JSON: a list of nodes, {"nodes": [..]}, the answer of state_getReadProof, or one SCALE hex string.
+    FILE may be SCALE as bytes, too; with --compact it holds Substrate's CompactProof in one of these shapes, such as
+    a parachain block brings along. A proof that does not hold ends with exit code 1 and
+    {"error": {"kind": .., "message": ..}}.
+
+    Example: relaycast proof verify --root 0x.. --key 0x.. proof.json
+
+    Parameters
+    ----------
+    strict
+        refuse nodes that no key needs, and nodes that come twice
+    """
+    from relaycast_trie import CompactProof, ProofError, StorageProof  # noqa: PLC0415
+
+    expected, keys = parse_root(root), parse_keys(key)
+    nodes = read_proof_nodes(file)
+    try:
+        proof = CompactProof(tuple(nodes)).decode(expected)[0] if compact else StorageProof(nodes)
+        values = proof.verify(expected, keys, strict=strict).values
+    except ProofError as error:
+        print(json_text.dumps({"error": _described(error)}))
+        return ExitCode.CHECK_FAILED
+    shown = {f"0x{name.hex()}": None if value is None else f"0x{value.hex()}" for name, value in values.items()}
+    print(json_text.dumps({"values": shown}))
+    return ExitCode.FINE
+
+
+@app.command
+def show(
+    file: ProofFile,
+    /,
+    *,
+    root: Root | None = None,
+    key: Keys | None = None,
+    compact: Compact = False,
+    limit: Limit = 200,
+    html: Html = None,
+    json: Json = False,
+) -> ExitCode:
+    """Print a proof node by node, what its bytes are spent on, and what a compact proof would save.
+
+    FILE as in `proof verify`. With --key it also names the nodes that reading the keys does not need; --root may be
+    left out where the proof has one root, as a compact one has.
+
+    Example: relaycast proof make --key 0x01 pairs.json | relaycast proof show - --html proof.html
+    """
+    from relaycast.cli.xray_table import print_json, print_text  # noqa: PLC0415
+    from relaycast.xray.nodes import unused_nodes, xray  # noqa: PLC0415
+    from relaycast_trie import ProofError, StorageProof  # noqa: PLC0415
+
+    expected = None if root is None else parse_root(root)
+    keys = parse_keys(key or [])
+    nodes, note = read_proof_nodes(file), []
+    if compact:
+        proof, expected = compact_proof(nodes, expected, place_of(file))
+        note = [
+            f"read from  {counted(sum(map(len, nodes)), 'byte')} in {counted(len(nodes), 'node')} of a compact proof"
+        ]
+    else:
+        proof = StorageProof(nodes)
+    picture = xray(proof, root=expected)
+    if keys and expected is None:
+        if len(picture.roots) != 1:
+            raise BadInput(place_of(file), f"a proof with {len(picture.roots)} roots", "--root beside --key")
+        expected = bytes.fromhex(picture.roots[0][2:])
+    verdict: dict[str, Any] = {}
+    if not compact and looks_compact(nodes):
+        note += ["compact?   there are nodes without their children's hashes, as compact proofs have: try --compact"]
+    if not compact and len(nodes) > len(proof):
+        verdict["repeated_nodes"] = len(nodes) - len(proof)
+        note += [f"repeated   {verdict['repeated_nodes']:,} of the nodes came before, they are counted once"]
+    if expected is not None and keys:
+        try:
+            verdict["unused"] = [f"0x{node_hash.hex()}" for node_hash in unused_nodes(proof, expected, keys)]
+            note += [f"unused     {', '.join(verdict['unused']) or 'none'}"]
+        except ProofError as error:
+            verdict["error"] = _described(error)
+            note += [f"not proven {type(error).__name__}: {error}"]
+    if html is not None:
+        from relaycast.xray.page import render_xray  # noqa: PLC0415 - the template engine is slow to load
+
+        unused = [bytes.fromhex(it[2:]) for it in verdict.get("unused", [])]
+        failure = verdict["error"]["message"] if "error" in verdict else ""
+        page = render_xray(place_of(file), proof, picture, keys=keys, unused=unused, error=failure)
+        write_page(html, page, "--html")
+    if json:
+        print_json(picture, **verdict)
+    else:
+        print_text(picture, limit=limit, notes=note)
+    return ExitCode.CHECK_FAILED if "error" in verdict else ExitCode.FINE
+
+
+def _described(error: Exception) -> dict[str, str]:
+    return {"kind": type(error).__name__, "message": str(error)}

@@ -1,0 +1,158 @@
+"""``relaycast prove``: make proofs in bulk for a state, on Spark, as ``verify-proofs`` reads them."""
+
+import json as json_text
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from relaycast.cli.exit_code import ExitCode
+from relaycast.cli.options import Json
+from relaycast.cli.spark_flags import Master, Ui, bulk_session, parquet_input
+from relaycast.refusal import BadInput
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from relaycast_spark.proof_tables import TrieTable
+
+MOST_PROOFS = 1_000_000_000
+MOST_KEYS = 10_000
+
+StateFile = Annotated[
+    Path, Parameter(help="a raw chain spec, keys and values in JSON, or Parquet with the columns key and value")
+]
+Out = Annotated[Path, Parameter(name="--out", help="the Parquet folder that the proofs go to")]
+Requests = Annotated[Path | None, Parameter(name="--requests", help="a Parquet table with the columns id and keys")]
+Count = Annotated[int, Parameter(name="--count", help="proofs of keys drawn from the state")]
+KeysAProof = Annotated[int, Parameter(name="--keys", help="keys drawn for each proof")]
+Absent = Annotated[int, Parameter(name="--absent", help="percent of the keys that are drawn and then altered")]
+Seed = Annotated[int, Parameter(name="--seed", help="what the draw follows from")]
+OwnVersion = Annotated[
+    Literal[0, 1] | None,
+    Parameter(name="--state-version", help="0 for a chain spec and 1 for keys and values unless given"),
+]
+
+
+def prove(
+    state: StateFile,
+    /,
+    *,
+    out: Out,
+    requests: Requests = None,
+    count: Count = 1_000,
+    keys: KeysAProof = 10,
+    absent: Absent = 0,
+    seed: Seed = 0,
+    state_version: OwnVersion = None,
+    master: Master = None,
+    spark_ui: Ui = False,
+    json: Json = False,
+) -> ExitCode:
+    """Make proofs for a state: of keys that are drawn from it, or one for each row of --requests.
+
+    They are written with id, root, keys and nodes, as verify-proofs reads them. STATE is what `relaycast import state`
+    reads: a raw chain spec, or keys and values in JSON or Parquet; the roots of its child tries stand in the top trie,
+    whose keys are proved. A table of bytes without child tries may be of any size, or a folder of Parquet files.
+
+    Example: relaycast prove kusama-genesis.json.gz --count 100000 --keys 10 --out proofs.parquet
+    """
+    _check_range("--count", count, 1, MOST_PROOFS)
+    _check_range("--keys", keys, 1, MOST_KEYS)
+    _check_range("--absent", absent, 0, 100)
+    _check_range("--seed", seed, 0, 2**63 - 1)
+    if requests is not None:
+        parquet_input(requests, "--requests")
+    table = _table(state, state_version)
+    with bulk_session(master, ui=spark_ui, compiled=True) as (spark, progress):
+        from relaycast_spark.proof_jobs import (  # noqa: PLC0415
+            random_proofs,
+            requested_proofs,
+            spread,
+            write_once,
+        )
+
+        if requests is None:
+            proofs = random_proofs(spark, table, count, keys_a_proof=keys, seed=seed, absent_percent=absent)
+        else:
+            wanted = spark.read.parquet(str(requests))
+            count = wanted.count()
+            proofs = requested_proofs(spread(wanted), table)
+        write_once(proofs, out, stage="proved", rows=count, progress=progress)
+    root = f"0x{table.build().root.hex()}"
+    if json:
+        print(json_text.dumps({"proofs": count, "root": root, "out": str(out)}))
+    else:
+        print(f"{count:,} proofs under {root}\nproofs: {out}")
+    return ExitCode.FINE
+
+
+def _check_range(place: str, value: int, least: int, most: int) -> None:
+    if not least <= value <= most:
+        raise BadInput(place, f"{value:,}", f"a number from {least:,} to {most:,}")
+
+
+def _table(state: Path, version: int | None) -> "TrieTable":
+    """Return the state's top trie as columns."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    from relaycast_spark.proof_tables import TrieTable  # noqa: PLC0415
+    from relaycast_trie import StateVersion  # noqa: PLC0415
+
+    if state.is_dir() or (state.suffix == ".parquet" and _is_in_columns(state)):
+        keys, values = _key_values(state)
+        return TrieTable.of(keys, values, state_version=StateVersion(1 if version is None else version))
+    from relaycast.genesis.state_export import read_state  # noqa: PLC0415
+
+    found = read_state(str(state))
+    chosen = found.state_version if version is None else StateVersion(version)
+    pairs = found.top_with_child_roots(state_version=chosen)
+    keys, values = (pa.array(list(part), pa.large_binary()) for part in (pairs.keys(), pairs.values()))
+    return TrieTable.of(keys, values, state_version=chosen)
+
+
+def _is_in_columns(file: Path) -> bool:
+    """Return whether a Parquet file holds keys and values as bytes, and no child tries: it may be of any size."""
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    from relaycast.genesis.state_export import CHILD, COLUMNS  # noqa: PLC0415
+
+    parquet_input(file, "STATE")
+    with suppress(OSError, ValueError):  # whoever reads it as an export of a state says what is wrong with it
+        kinds = {field.name: field.type for field in pq.read_schema(file)}
+        return CHILD not in kinds and all(_is_binary(kinds[name]) for name in COLUMNS if name in kinds)
+    return False
+
+
+def _is_binary(kind: "pa.DataType") -> bool:
+    import pyarrow as pa  # noqa: PLC0415
+
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def _key_values(file: Path) -> tuple["pa.Array", "pa.Array"]:
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    from relaycast.genesis.state_export import CHILD, COLUMNS  # noqa: PLC0415
+
+    parquet_input(file, "STATE")
+    try:
+        table = pq.read_table(file)
+    except (pa.ArrowException, OSError) as error:
+        raise BadInput(str(file), str(error).splitlines()[0], "a Parquet table") from None
+    if CHILD in table.schema.names:
+        raise BadInput(str(file), f"a folder with the column {CHILD}", "one file, where there are child tries")
+    columns = []
+    for name in COLUMNS:
+        kind = table.schema.field(name).type if name in table.schema.names else None
+        if kind is None or not _is_binary(kind):
+            got = ", ".join(f"{field.name} {field.type}" for field in table.schema)
+            raise BadInput(str(file), f"the columns {got}", "key and value, both binary")
+        columns.append(table.column(name).cast(pa.large_binary()).combine_chunks())
+        if columns[-1].null_count:
+            raise BadInput(f"{file} in {name}", f"{columns[-1].null_count} nulls", "bytes in every row")
+    if not len(columns[0]):
+        raise BadInput(str(file), "no rows", "keys and values")
+    return columns[0], columns[1]

@@ -1,0 +1,62 @@
+"""``relaycast new`` and ``relaycast schema``: scenario files to begin with, and what editors need to know of them."""
+
+import json as json_text
+import re
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from relaycast.cli.exit_code import ExitCode
+from relaycast.cli.options import AlwaysJson
+from relaycast.refusal import BadInput, nearest, shown
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+Preset = Annotated[str, Parameter(name="--from", help="the preset that it begins as; docs/gallery.md shows them")]
+
+
+def new(
+    name: Annotated[str, Parameter(help="what the scenario is called; NAME.toml is written into this folder")],
+    /,
+    *,
+    preset: Preset = "oracle",
+) -> ExitCode:
+    """Write a commented scenario file, ready to run: a preset under a new name, and all that can be said beside it.
+
+    A file that is there already is left as it is, and refused.
+
+    Example: relaycast new weather --from late-subscriber
+    """
+    from relaycast.scenario.files import runnable_presets  # noqa: PLC0415
+    from relaycast.scenario.template import scenario_text  # noqa: PLC0415
+
+    stem = name.removesuffix(".toml")
+    if not NAME.fullmatch(stem):
+        raise BadInput("new", shown(name), "a name of letters, digits, ., _ and -, to be written into this folder")
+    if preset not in runnable_presets():
+        hint = nearest(preset, runnable_presets())
+        raise BadInput("--from", shown(preset), "the name of a preset that can run", hint)
+    file = Path(f"{stem}.toml")
+    text = scenario_text(stem, preset, str(file))
+    try:
+        with file.open("x", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+    except FileExistsError:
+        raise BadInput(str(file), "a file that is there already", "a new name") from None
+    print(f"{file} is written. Run it: relaycast run {file}")
+    return ExitCode.FINE
+
+
+def schema(*, json: AlwaysJson = False) -> ExitCode:  # noqa: ARG001
+    """Print the JSON Schema of scenario files, so that an editor knows their names, ranges and defaults.
+
+    For TOML the editors' taplo takes a first line "#:schema ./scenario.schema.json"; for YAML
+    "# yaml-language-server: $schema=scenario.schema.json"; for JSON a member "$schema".
+
+    Example: relaycast schema > scenario.schema.json
+    """
+    from relaycast.scenario.schema import scenario_schema  # noqa: PLC0415
+
+    print(json_text.dumps(scenario_schema(), indent=2))
+    return ExitCode.FINE

@@ -1,0 +1,157 @@
+"""``relaycast demo`` and ``relaycast run``: simulate a scenario, sum it up, write its files."""
+
+import json as json_text
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+from msgspec.structs import replace
+
+from relaycast.cli.exit_code import ExitCode, Terminated
+from relaycast.cli.options import Json, TrieEngine, Verbose
+from relaycast.cli.spark_flags import RunEngine, SparkFlags, refuse_spark_flags, run_on_spark
+from relaycast.refusal import BadInput
+from relaycast.scenario.scenario import MAX_BLOCKS, MAX_SEED, Scenario
+from relaycast.terminal import shows_progress
+
+if TYPE_CHECKING:
+    from relaycast.simulation.simulation import Finished, Progress
+    from relaycast_trie import Engine
+
+Blocks = Annotated[int | None, Parameter(name="--blocks", help="relay blocks, instead of the scenario's")]
+Seed = Annotated[int | None, Parameter(name="--seed", help="seed, instead of the scenario's")]
+Out = Annotated[Path, Parameter(name="--out", help="folder for the files, one folder in it for each run")]
+PerKey = Annotated[
+    bool | None,
+    Parameter(
+        name="--per-key",
+        negative="--no-per-key",
+        help="write keys.parquet, what each key took of each block; by itself a run does up to 200,000 rows",
+    ),
+]
+GenesisFile = Annotated[
+    str | None, Parameter(name="--genesis", help="a raw chain spec, or keys and values, to start the relay chain from")
+]
+
+OUT = Path("out")
+
+
+def demo(
+    preset: str = "oracle",
+    /,
+    *,
+    blocks: Blocks = None,
+    seed: Seed = None,
+    genesis: GenesisFile = None,
+    out: Out = OUT,
+    json: Json = False,
+    verbose: Verbose = False,
+    per_key: PerKey = None,
+    trie_engine: TrieEngine = "auto",
+) -> ExitCode:
+    """Run a preset end to end: a summary here, run.json, Parquet tables, events.jsonl and report.html in out/.
+
+    Presets: oracle, ring-roots, config-sync; heavy-messages, late-subscriber, griefed-publisher, mass-expiry,
+    heartbeats, moving-window, block-times, hundred-subscribers. docs/gallery.md says what each of them shows.
+
+    Example: relaycast demo ring-roots --genesis kusama-genesis.json.gz
+    """
+    from relaycast.scenario.files import load_preset  # noqa: PLC0415
+
+    scenario = adjusted(load_preset(preset), blocks, seed, genesis)
+    return _simulate(scenario, out, json, verbose, per_key, trie_engine)
+
+
+def run(
+    scenario: Annotated[
+        str, Parameter(help="a scenario in TOML, YAML or JSON, the name of a preset, or - for TOML on standard input")
+    ],
+    /,
+    *,
+    blocks: Blocks = None,
+    seed: Seed = None,
+    genesis: GenesisFile = None,
+    out: Out = OUT,
+    json: Json = False,
+    verbose: Verbose = False,
+    per_key: PerKey = None,
+    trie_engine: TrieEngine = "auto",
+    engine: RunEngine = "local",
+    flags: Annotated[SparkFlags | None, Parameter(name="*")] = None,
+) -> ExitCode:
+    """Simulate a scenario file: a summary here, run.json, Parquet tables, events.jsonl and report.html in out/.
+
+    Example: relaycast run scenario.toml --blocks 200 --seed 1
+
+    Example: relaycast run scenario.toml --blocks 100000 --engine spark --master local[8]
+    """
+    from relaycast.scenario.files import load_named  # noqa: PLC0415
+
+    wanted = adjusted(load_named(scenario, "run"), blocks, seed, genesis)
+    if engine == "local":
+        refuse_spark_flags(flags)
+        return _simulate(wanted, out, json, verbose, per_key, trie_engine)
+    try:
+        spark_flags = flags or SparkFlags()
+        finished = run_on_spark(wanted, out, spark_flags, per_key=per_key, trie_engine=trie_engine)
+        return _told(finished, json, verbose)
+    except KeyboardInterrupt:
+        print("relaycast: interrupted, the same command goes on from here", file=sys.stderr)
+        return ExitCode.INTERRUPTED
+    except Terminated:
+        print("relaycast: stopped by SIGTERM, the same command goes on from here", file=sys.stderr)
+        return ExitCode.TERMINATED
+
+
+def adjusted(scenario: Scenario, blocks: int | None, seed: int | None, genesis: str | None) -> Scenario:
+    """Return ``scenario`` with what the command line says instead."""
+    if blocks is not None:
+        if not 1 <= blocks <= MAX_BLOCKS:
+            raise BadInput("--blocks", str(blocks), f"a number from 1 to {MAX_BLOCKS:,}")
+        scenario = replace(scenario, blocks=blocks)
+    if seed is not None:
+        if not 0 <= seed <= MAX_SEED:
+            raise BadInput("--seed", str(seed), "a number from 0 to 2^63 - 1")
+        scenario = replace(scenario, seed=seed)
+    if genesis is not None:
+        scenario = replace(scenario, relaychain=replace(scenario.relaychain, genesis=genesis))
+    return scenario
+
+
+def _simulate(
+    scenario: Scenario, out: Path, json: bool, verbose: bool, per_key: bool | None, trie_engine: "Engine"
+) -> ExitCode:
+    from relaycast.simulation.simulation import simulate  # noqa: PLC0415
+
+    with progress_bar(scenario, shown=shows_progress() and not json) as progress:
+        finished = simulate(scenario, out=out, progress=progress, per_key=per_key, trie_engine=trie_engine)
+    return _told(finished, json, verbose)
+
+
+def _told(finished: "Finished", json: bool, verbose: bool) -> ExitCode:
+    from relaycast.simulation.simulation import to_json  # noqa: PLC0415
+
+    if json:
+        print(json_text.dumps(to_json(finished.outcome)))
+    else:
+        from relaycast.cli.summary import print_summary  # noqa: PLC0415
+
+        print_summary(finished, verbose=verbose)
+    return ExitCode.FINE if finished.outcome.invariants.ok else ExitCode.INVARIANT_VIOLATED
+
+
+@contextmanager
+def progress_bar(scenario: Scenario, *, shown: bool) -> Iterator["Progress | None"]:
+    if not shown:
+        yield None
+        return
+    from rich.progress import Progress as Bar  # noqa: PLC0415
+
+    from relaycast.terminal import console  # noqa: PLC0415
+
+    with Bar(console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task(scenario.name, total=scenario.blocks)
+        yield lambda _block: bar.advance(task)

@@ -1,0 +1,112 @@
+"""The options of verbs that run on Spark, and what they are turned into."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from relaycast.refusal import BadInput
+from relaycast.scenario.scenario import MAX_BLOCKS, Scenario
+
+if TYPE_CHECKING:
+    from relaycast.simulation.simulation import Finished
+    from relaycast_spark.progress import Progress
+    from relaycast_spark.session import SessionSettings, Spark
+    from relaycast_trie import Engine
+
+RunEngine = Annotated[Literal["local", "spark"], Parameter(name="--engine", help="this process, or Spark")]
+Master = Annotated[str | None, Parameter(name="--master", help="where Spark runs: local[4], spark://host:7077, ...")]
+Ui = Annotated[bool, Parameter(name="--spark-ui", help="let Spark serve its web pages meanwhile")]
+
+
+@dataclass(frozen=True, slots=True)
+class SparkFlags:
+    """Options of ``run --engine spark``."""
+
+    master: Master = None
+    spark_ui: Ui = False
+    resume: Annotated[
+        bool,
+        Parameter(name="--resume", negative="--no-resume", help="go on where an interrupted run ended, or start over"),
+    ] = True
+    segment_blocks: Annotated[
+        int | None, Parameter(name="--segment-blocks", help="blocks that a worker replays at a time")
+    ] = None
+    keep_proofs: Annotated[
+        bool, Parameter(name="--keep-proofs", help="keep every proof, in replayed.parquet beside the report")
+    ] = False
+    fail_fast: Annotated[
+        bool, Parameter(name="--fail-fast", help="give up at the first block that fails, not after all others")
+    ] = False
+
+
+def session_settings(master: str | None, *, ui: bool) -> "SessionSettings":
+    """Return where Spark runs."""
+    from relaycast_spark.session import SessionSettings  # noqa: PLC0415
+
+    return SessionSettings(master=master, ui=ui)
+
+
+@contextmanager
+def bulk_session(master: str | None, *, ui: bool, compiled: bool = False) -> Iterator[tuple["Spark", "Progress"]]:
+    """Give a Spark session and what shows its progress; raises ``SparkUnavailable``.
+
+    Work that is ``compiled`` finds the kernels in their cache: this process fills it before any worker looks.
+    """
+    from relaycast.cli.bars import stage_progress  # noqa: PLC0415
+    from relaycast_spark.session import require_spark, spark_session  # noqa: PLC0415
+    from relaycast_trie import warm_up  # noqa: PLC0415
+
+    require_spark()
+    if compiled:
+        warm_up()
+    with spark_session(session_settings(master, ui=ui)) as spark, stage_progress() as progress:
+        yield spark, progress
+
+
+def parquet_input(path: Path, place: str) -> None:
+    """Raise ``BadInput`` unless ``path`` is a Parquet file, or a folder of them."""
+    if not path.exists():
+        raise BadInput(f"{place} {path}", "no such file", "a Parquet file or folder")
+    if path.is_dir():
+        if not any(path.glob("*.parquet")):
+            raise BadInput(f"{place} {path}", "a folder without Parquet files", "a Parquet file or folder")
+        return
+    with path.open("rb") as stream:
+        magic = stream.read(4)
+    if magic != b"PAR1":
+        raise BadInput(f"{place} {path}", f"a file that begins with 0x{magic.hex()}", "a Parquet file or folder")
+
+
+def refuse_spark_flags(flags: SparkFlags | None) -> None:
+    """Raise ``BadInput`` for options that mean nothing to the local engine."""
+    for field in fields(flags) if flags is not None else ():
+        value = getattr(flags, field.name)
+        if value != field.default:
+            name = f"--{field.name.replace('_', '-')}"
+            raise BadInput(name, f"{value} with --engine local", "--engine spark beside it")
+
+
+def run_on_spark(
+    scenario: Scenario, out: Path, flags: SparkFlags, *, per_key: bool | None = None, trie_engine: "Engine" = "auto"
+) -> "Finished":
+    """Run ``scenario`` on Spark; raises ``BadInput`` where Spark cannot start."""
+    from relaycast.cli.bars import stage_progress  # noqa: PLC0415
+    from relaycast.simulation.spark_engine import SparkOptions, simulate_with_spark  # noqa: PLC0415
+
+    if flags.segment_blocks is not None and not 1 <= flags.segment_blocks <= MAX_BLOCKS:
+        raise BadInput("--segment-blocks", str(flags.segment_blocks), f"a number from 1 to {MAX_BLOCKS:,}")
+    options = SparkOptions(
+        session_settings(flags.master, ui=flags.spark_ui),
+        flags.segment_blocks,
+        flags.resume,
+        flags.keep_proofs,
+        flags.fail_fast,
+        per_key,
+        trie_engine,
+    )
+    with stage_progress() as progress:
+        return simulate_with_spark(scenario, out=out, options=options, progress=progress)

@@ -1,0 +1,134 @@
+"""What a run says on the terminal: a few lines that answer what it cost."""
+
+from relaycast.outcome import PublisherCost, SubscriberOutcome
+from relaycast.predict.run import passes
+from relaycast.report.story import pruned_bytes, story, title
+from relaycast.report.templates import percent
+from relaycast.simulation.simulation import Finished
+from relaycast.terminal import console, counted, print_table
+
+COLUMNS = (
+    "reader",
+    "keys",
+    "call\nbacks",
+    "proof\np50",
+    "\np99",
+    "\nmax",
+    "own\np50",
+    "of PoV\np99",
+    "latency\np50/p99",
+    "cut\nshort",
+)
+"""Sizes in bytes of one block, latencies in relay blocks; cut short: blocks whose budget ended before all was read."""
+
+CAUSE_COLUMNS = (
+    "reader",
+    "publisher",
+    "changed\nkeys",
+    "top",
+    "new",
+    "changed",
+    "unseen",
+    "value",
+    "of them\nsiblings",
+    "read from\ncache",
+    "pruned",
+)
+"""Bytes of all blocks together: of the proofs by cause, of them what leads to no subscribed key, and beside them."""
+
+FORMULA_COLUMNS = ("reader", "publisher", "keys", "blocks\nwith news", "measured\na block", "by\nformula", "off")
+"""Mean bytes of the publisher's part of the proofs, without the way to it: measured, and what ``predict`` gives."""
+
+FORMULA_NOTE = (
+    "the formula takes passes to be alike: it is off where a first publication took several relay blocks, "
+    "and where a budget cut passes short"
+)
+
+MAX_VIOLATIONS = 10
+MAX_READERS = 40
+"""Readers that a terminal is shown."""
+
+MAX_COSTS = 40
+"""Rows by publisher that a terminal is shown; all of them are in ``run.json``."""
+
+
+def print_summary(finished: Finished, *, verbose: bool = False) -> None:
+    """Print the outcome and where its files are; by publisher where a reader has several, or when ``verbose``."""
+    run = finished.outcome
+    out = console()
+    head = f"{run.name}  {counted(run.blocks, 'relay block')}, seed {run.seed}, genesis {run.relaychain.genesis}"
+    out.print(head, style="bold", markup=False)
+    out.print()
+    print_table(out, COLUMNS, map(_row, run.subscribers[:MAX_READERS]), right=COLUMNS[1:])
+    if len(run.subscribers) > MAX_READERS:
+        out.print(f"... and {len(run.subscribers) - MAX_READERS} more, all in run.json")
+    out.print()
+    if verbose or any(len(it.publishers) > 1 for it in run.subscribers):
+        costs = [(it, cost) for it in run.subscribers for cost in it.publishers]
+        rows = [_cost_row(it, cost) for it, cost in costs[:MAX_COSTS]]
+        print_table(out, CAUSE_COLUMNS, rows, right=CAUSE_COLUMNS[2:])
+        if len(costs) > MAX_COSTS:
+            out.print(f"... and {len(costs) - MAX_COSTS} more, all in run.json")
+        out.print()
+    if verbose:
+        rows = [row for it in run.subscribers for cost in it.publishers if (row := _formula_row(it, cost))]
+        if rows:
+            print_table(out, FORMULA_COLUMNS, rows[:MAX_COSTS], right=FORMULA_COLUMNS[2:])
+            out.print(FORMULA_NOTE)
+            out.print()
+    loaded = [it for it in run.subscribers if it.message_bytes.total]
+    for it in loaded[:MAX_READERS]:
+        out.print(_load_line(it), markup=False)
+    if loaded:
+        out.print()
+    if run.description:
+        out.print(run.description, markup=False)
+        out.print()
+    out.print(story(run), markup=False)
+    out.print()
+    if run.invariants.ok:
+        out.print("every invariant held", style="green")
+    for violation in run.invariants.violations[:MAX_VIOLATIONS]:
+        out.print(f"violated: {violation}", style="red", markup=False)
+    left_out = len(run.invariants.violations) - MAX_VIOLATIONS
+    if left_out > 0:
+        out.print(f"... and {left_out} more, all in run.json")
+    out.print(f"report: {finished.folder / 'report.html'}", markup=False, soft_wrap=True)
+
+
+def _row(it: SubscriberOutcome) -> tuple[str, ...]:
+    sizes = (it.proof_bytes.p50, it.proof_bytes.p99, it.proof_bytes.max, it.own_bytes.p50)
+    return (
+        title(it),
+        f"{it.keys:,}",
+        f"{it.callbacks:,}",
+        *(f"{size:,}" for size in sizes),
+        percent(it.pov_share.p99),
+        it.latency_blocks.told("p50", "p99"),
+        f"{it.incomplete_blocks:,}",
+    )
+
+
+def _load_line(it: SubscriberOutcome) -> str:
+    """Return what messages took of a reader's blocks before pub-sub was considered."""
+    taken, waiting = it.message_bytes, it.waiting_bytes_max
+    line = f"{title(it)}: messages went first with {taken.total:,} bytes, {taken.max:,} in the fullest block"
+    line = f"{line}; at most {waiting:,} waited" if waiting else line
+    return f"{line}; {it.refused_bytes:,} were refused, for too many waited" if it.refused_bytes else line
+
+
+def _cost_row(it: SubscriberOutcome, cost: PublisherCost) -> tuple[str, ...]:
+    sizes = [totals.node_bytes for totals in cost.by_cause.values()]
+    sizes += [cost.sibling_bytes, cost.cached.node_bytes, pruned_bytes(cost)]
+    return title(it), str(cost.para_id), f"{cost.keys_changed:,}", *(f"{size:,}" for size in sizes)
+
+
+def _formula_row(it: SubscriberOutcome, cost: PublisherCost) -> tuple[str, ...]:
+    """Return what was measured beside the closed form; nothing where there is none."""
+    blocks, formula = passes(cost), cost.formula_bytes
+    if formula is None or not blocks:
+        return ()
+    measured = cost.proof_bytes - cost.by_cause["top"].node_bytes
+    off = f"{formula / measured - 1:+.1%}" if measured else ""
+    sizes = (cost.keys, blocks, round(measured / blocks), round(formula / blocks))
+    return title(it), str(cost.para_id), *(f"{size:,}" for size in sizes), off

@@ -1,0 +1,73 @@
+"""``relaycast sweep``: a grid of scenarios, seeds and policies as one Spark job, and one tidy table."""
+
+import json as json_text
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from relaycast.cli.exit_code import ExitCode
+from relaycast.cli.options import Json, TrieEngine
+from relaycast.cli.spark_flags import Master, Ui, bulk_session
+
+Out = Annotated[Path, Parameter(name="--out", help="the Parquet file that the table goes to")]
+
+OUT = Path("sweep.parquet")
+
+
+def sweep(
+    file: Annotated[str, Parameter(help="a sweep in TOML: scenarios, seeds, blocks, policies, vary")],
+    /,
+    *,
+    out: Out = OUT,
+    trie_engine: TrieEngine = "auto",
+    master: Master = None,
+    spark_ui: Ui = False,
+    json: Json = False,
+) -> ExitCode:
+    """Run every combination of a sweep file and write one table: a row for each subscriber of each run.
+
+    scenarios = ["oracle", "mine.toml"], and as wanted seeds = [1, 2, 3], blocks = 100, policies = [[], ["cache=none"]],
+    and in a table [vary] values by path: "parachains.2000.publish.keys" = [10, 100].
+
+    Exit code 1 when a run fails, 3 when one violates an invariant.
+
+    Example: relaycast sweep sweep.toml --out sweep.parquet
+    """
+    from relaycast.simulation.sweep import load_sweep, run_cell, table_schema  # noqa: PLC0415
+
+    cells = load_sweep(file)
+    schema = table_schema(cells)
+    with bulk_session(master, ui=spark_ui, compiled=trie_engine == "array") as (spark, progress):
+        import pyarrow.parquet as pq  # noqa: PLC0415
+
+        from relaycast_spark.proof_jobs import watched  # noqa: PLC0415
+        from relaycast_spark.spread_work import spread_work  # noqa: PLC0415
+
+        work = partial(run_cell, trie_engine=trie_engine)
+        frame = spread_work(spark, [msgspec.json.encode(cell) for cell in cells], work, schema)
+        tables = []
+        watched(
+            spark,
+            lambda: tables.append(frame.toArrow()),
+            stage="done",
+            rows=len(cells),
+            unit="runs",
+            progress=progress,
+        )
+        table = tables[0].cast(schema).sort_by([("cell", "ascending"), ("para_id", "ascending")])
+        staged = out.with_name(f".{out.name}.staging")
+        pq.write_table(table, staged, compression="zstd")
+        staged.replace(out)
+    failed = len(table) - table.column("error").null_count
+    broken = table.column("invariants_ok").to_pylist().count(False)
+    if json:
+        print(json_text.dumps({"cells": len(cells), "rows": len(table), "failed": failed, "out": str(out)}))
+    else:
+        print(f"{len(cells):,} runs, {len(table):,} rows, {failed} failed, {broken} with a violated invariant")
+        print(f"table: {out}")
+    if failed:
+        return ExitCode.CHECK_FAILED
+    return ExitCode.INVARIANT_VIOLATED if broken else ExitCode.FINE

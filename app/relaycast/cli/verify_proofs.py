@@ -1,0 +1,49 @@
+"""``relaycast verify-proofs``: verify a table of proofs from anywhere, millions if need be, on Spark."""
+
+import json as json_text
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from relaycast.cli.exit_code import ExitCode
+from relaycast.cli.options import Json
+from relaycast.cli.spark_flags import Master, Ui, bulk_session, parquet_input
+
+Out = Annotated[Path | None, Parameter(name="--out", help="where the verdicts go, INPUT.verdicts.parquet unless given")]
+
+
+def verify_proofs(
+    proofs: Annotated[Path, Parameter(help="a Parquet file or folder with root, keys, and nodes or encoded proof")],
+    /,
+    *,
+    out: Out = None,
+    strict: Annotated[bool, Parameter(name="--strict", help="refuse unused nodes and nodes that come twice")] = False,
+    master: Master = None,
+    spark_ui: Ui = False,
+    json: Json = False,
+) -> ExitCode:
+    """Verify every proof of a Parquet table and write the verdicts beside it: valid, or the kind of failure.
+
+    Exit code 1 when one does not hold. Columns: root (32 bytes), keys (a list of bytes), nodes (a list of bytes) or
+    proof (SCALE Vec<Vec<u8>>); all others are kept.
+
+    Example: relaycast verify-proofs proofs.parquet --strict
+    """
+    parquet_input(proofs, "PROOFS")
+    target = out or proofs.with_name(f"{proofs.name.removesuffix('.parquet')}.verdicts.parquet")
+    with bulk_session(master, ui=spark_ui, compiled=True) as (spark, progress):
+        from relaycast_spark.proof_jobs import spread, verdict_counts, verified_proofs, write_once  # noqa: PLC0415
+
+        table = spark.read.parquet(str(proofs))
+        rows = table.count()
+        verdicts = verified_proofs(spread(table), strict=strict)
+        write_once(verdicts, target, stage="verified", rows=rows, progress=progress)
+        counts = verdict_counts(spark.read.parquet(str(target)))
+    if json:
+        print(json_text.dumps({"proofs": rows, "verdicts": counts, "out": str(target)}))
+    else:
+        for verdict, count in counts.items():
+            print(f"{verdict:<16} {count:>14,}")
+        print(f"verdicts: {target}")
+    return ExitCode.FINE if set(counts) <= {"valid"} else ExitCode.CHECK_FAILED

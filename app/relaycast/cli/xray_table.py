@@ -1,0 +1,67 @@
+"""How an X-ray is printed: a table of nodes and a few lines of totals, or JSON."""
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from relaycast.terminal import console, counted, print_table
+from relaycast.xray.nodes import NodeView, Totals, Xray
+
+SHOWN_DIGITS = 18
+"""Of long hex on a terminal; JSON has all of it."""
+
+COLUMNS = ("path", "kind", "partial", "children", "value", "bytes", "hash")
+
+
+def print_json(picture: Xray, **more: Any) -> None:
+    """Print the whole X-ray as one JSON object."""
+    nodes = [
+        {name: value for name, value in asdict(view).items() if value is not None and value not in ("", {})}
+        for view in picture.nodes
+    ]
+    print(json.dumps({"roots": picture.roots, "nodes": nodes, "totals": asdict(picture.totals), **more}))
+
+
+def print_text(picture: Xray, *, limit: int, notes: list[str]) -> None:
+    """Print the table, at most ``limit`` rows of it (0: all), the totals and the ``notes``."""
+    out = console()
+    rows = picture.nodes if limit == 0 else picture.nodes[:limit]
+    print_table(out, COLUMNS, map(_row, rows), right=("bytes",))
+    if len(rows) < len(picture.nodes):
+        print(f"... and {len(picture.nodes) - len(rows)} more (--limit 0 prints all)")
+    print()
+    for root in picture.roots:
+        print(f"root       {root}")
+    for line in (*_totals(picture.totals), *notes):
+        print(line)
+
+
+def _row(view: NodeView) -> tuple[str, ...]:
+    return (
+        _short(view.path) or "-",
+        view.kind,
+        _short(view.partial),
+        "".join(view.children),
+        _short(view.value or ""),
+        str(view.node_bytes),
+        _short(view.hash or "in its parent"),
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHOWN_DIGITS + 12 else f"{text[:SHOWN_DIGITS]}...{text[-6:]}"
+
+
+def _totals(totals: Totals) -> list[str]:
+    lines = [
+        f"proof      {counted(totals.proof_bytes, 'byte')} in {counted(totals.nodes, 'node')}",
+        f"structure  {counted(totals.structure_bytes, 'byte')}",
+        f"values     {counted(totals.value_bytes, 'byte')}",
+    ]
+    if totals.unreached_bytes:
+        lines.append(f"unreached  {counted(totals.unreached_bytes, 'byte')} that no root leads to")
+    if totals.compact_bytes is not None:
+        saved = totals.proof_bytes - totals.compact_bytes
+        share = saved / totals.proof_bytes if totals.proof_bytes else 0.0
+        lines.append(f"compact    {counted(totals.compact_bytes, 'byte')}, {saved:,} less ({share:.0%})")
+    return lines

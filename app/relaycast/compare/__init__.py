@@ -1,0 +1,1 @@
+"""One trace under two designs, side by side."""

@@ -1,0 +1,297 @@
+"""One trace under two designs: what each costs, and what each breaks.
+
+Figures are of the scenario's blocks. Afterwards nothing is published any more and the network runs on until every
+subscriber has caught up, so that a value which is still missing then is known to be lost. Every complete pass is held
+against what the relay chain had: a value that was there and is not handed on with it is a lost update.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from msgspec import Struct
+
+from relaycast.outcome import Latency, Outcome, Spread, latency, spread
+from relaycast.scenario.policy_choice import described
+from relaycast.scenario.scenario import Scenario
+from relaycast.simulation.simulation import Progress, Simulation
+from relaycast_collator import BlockRecord, Violation
+from relaycast_pallets.broadcaster.events import DataPublished, KeyExpired, PublisherDeregistered
+from relaycast_pallets.broadcaster.published_entry import PublishedEntry
+from relaycast_trie.engine import Engine
+from relaycast_xcm import ParaId
+
+MAX_SETTLING_BLOCKS = 200
+"""Blocks after the scenario's; a subscriber that has not caught up by then never will."""
+
+WAY_BLOCKS = 2
+"""Relay blocks that a value is on its way, beside what the paces of parachains add."""
+
+Address = tuple[ParaId, bytes]
+"""A publisher and a key."""
+
+
+class DesignFigures(Struct, frozen=True, kw_only=True):
+    """What one subscriber's blocks came to under one design."""
+
+    blocks: int
+    proof_bytes: Spread
+    own_bytes: Spread
+    """Nodes of the parachain's own state in its blocks: what reading and writing the cache costs."""
+
+    pov_bytes: Spread
+    """Both together."""
+
+    callbacks: int
+    redeliveries: int
+    """Callbacks that tell again what was told before."""
+
+    conflated: int
+    latency_blocks: Latency
+    """Of what had not been told before."""
+
+    incomplete_blocks: int
+    lost_updates: int
+    """Values that the relay chain held when a pass was complete and that had not been handed on."""
+
+    undelivered: int
+    """Values that have not arrived when the network has come to rest."""
+
+    disabled_publishers: list[int]
+    panics: int
+
+
+class BrokenInvariant(Struct, frozen=True, kw_only=True):
+    """An invariant that did not hold, in which blocks of which subscribers."""
+
+    invariant: str
+    times: int
+    first_block: int
+    subscribers: list[int]
+
+
+class Design(Struct, frozen=True, kw_only=True):
+    """A scenario with its policies, and what came of it, by subscriber."""
+
+    name: str
+    policies: str
+    subscribers: dict[int, DesignFigures]
+    broken: list[BrokenInvariant]
+
+
+class Comparison(Struct, frozen=True, kw_only=True):
+    """Two designs; ``same_trace`` tells whether both had the same publications in the same blocks."""
+
+    first: Design
+    second: Design
+    names: dict[int, str]
+    same_trace: bool
+
+    def __repr__(self) -> str:
+        first, second = self.first, self.second
+        return f"<Comparison of {first.name} ({first.policies}) with {second.name} ({second.policies})>"
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two designs with all that a page shows of them; the runs end where the last of their blocks does."""
+
+    comparison: Comparison
+    scenarios: tuple[Scenario, Scenario]
+    runs: tuple[Outcome, Outcome]
+
+
+def compare(first: Scenario, second: Scenario, *, trie_engine: Engine = "auto") -> Comparison:
+    """Simulate both and set their figures side by side; raises ``BadInput`` as ``Simulation.prepare`` does."""
+    return compare_runs(first, second, trie_engine=trie_engine).comparison
+
+
+def compare_runs(
+    first: Scenario, second: Scenario, *, progress: Progress | None = None, trie_engine: Engine = "auto"
+) -> Compared:
+    """Simulate both, with what came of every block; raises ``BadInput`` as ``Simulation.prepare`` does."""
+    names = {chain.id: chain.name for scenario in (second, first) for chain in scenario.subscribers()}
+    (ours, our_run), (theirs, their_run) = (_measured(it, progress, trie_engine) for it in (first, second))
+    same_trace = _trace(first) == _trace(second)
+    comparison = Comparison(first=ours, second=theirs, names=names, same_trace=same_trace)
+    return Compared(comparison, (first, second), (our_run, their_run))
+
+
+def measure(scenario: Scenario) -> Design:
+    """Simulate ``scenario`` and return what it came to."""
+    return _measured(scenario)[0]
+
+
+def _measured(
+    scenario: Scenario, progress: Progress | None = None, trie_engine: Engine = "auto"
+) -> tuple[Design, Outcome]:
+    simulation = Simulation.prepare(scenario, trie_engine=trie_engine)
+    simulation.keep_accounts(per_key=False)
+    watch = _Watch(simulation)
+    for block in range(1, scenario.blocks + 1):
+        simulation.begin(block)
+        for record in watch.step(counted=True):
+            simulation.tally.add(record)
+        simulation.count_published()
+        if progress is not None:
+            progress(block)
+    outcome = simulation.outcome()
+    for _ in range(MAX_SETTLING_BLOCKS):
+        if watch.at_rest:
+            break
+        watch.step(counted=False)
+    design = Design(
+        name=scenario.name,
+        policies=described(scenario.policies),
+        subscribers={int(reader.para_id): reader.figures() for reader in watch.readers.values()},
+        broken=_broken(simulation.network.chains.invariants.violations),
+    )
+    return design, outcome
+
+
+def _broken(violations: Iterable[Violation]) -> list[BrokenInvariant]:
+    found: dict[str, list[Violation]] = {}
+    for violation in violations:
+        found.setdefault(violation.invariant, []).append(violation)
+    return [
+        BrokenInvariant(
+            invariant=invariant,
+            times=len(same),
+            first_block=min(violation.tick for violation in same),
+            subscribers=sorted({int(violation.para_id) for violation in same}),
+        )
+        for invariant, same in found.items()
+    ]
+
+
+def _trace(scenario: Scenario) -> tuple[object, ...]:
+    recorded = scenario.recording()
+    return scenario.seed, scenario.blocks, scenario.publishers(), None if recorded is None else recorded.digest
+
+
+@dataclass(slots=True)
+class _Reader:
+    """A subscriber: its blocks, and which of its values it has not been told."""
+
+    para_id: ParaId
+    wanted: frozenset[Address] = frozenset()
+    records: list[BlockRecord] = field(default_factory=list)
+    told: dict[Address, PublishedEntry] = field(default_factory=dict)
+    untold: dict[Address, PublishedEntry] = field(default_factory=dict)
+    lost: set[tuple[Address, PublishedEntry]] = field(default_factory=set)
+    disabled: set[ParaId] = field(default_factory=set)
+    latencies: list[int] = field(default_factory=list)
+    redeliveries: int = 0
+    restless_at: int = 0
+    """The relay block of the last news, or of the last block that was cut short."""
+
+    def add(self, record: BlockRecord, *, counted: bool) -> None:
+        """Take a block in; ``untold`` is of its relay parent."""
+        if counted:
+            self.records.append(record)
+        self.disabled.update(record.disabled)
+        news = 0
+        for delivery in record.deliveries:
+            address = (delivery.publisher, bytes(delivery.key))
+            again = self.told.get(address) == delivery.entry
+            news += not again
+            if counted and again:
+                self.redeliveries += 1
+            elif counted:
+                self.latencies.append(delivery.latency_blocks)
+            self.told[address] = delivery.entry
+            if self.untold.get(address) == delivery.entry:
+                del self.untold[address]
+        passed = record.complete and record.panic is None
+        if news or not passed:
+            self.restless_at = record.tick
+        if passed:
+            self.lost.update(
+                (it, entry)
+                for it, entry in self.untold.items()
+                if it[0] not in self.disabled and entry.when_inserted <= record.relay_parent
+            )
+
+    def changed(self, address: Address, entry: PublishedEntry | None) -> None:
+        """Note what the relay chain holds from now on."""
+        if address not in self.wanted:
+            return
+        if entry is None or self.told.get(address) == entry:
+            self.untold.pop(address, None)
+        else:
+            self.untold[address] = entry
+
+    def figures(self) -> DesignFigures:
+        blocks = self.records
+        deliveries = [delivery for record in blocks for delivery in record.deliveries]
+        return DesignFigures(
+            blocks=len(blocks),
+            proof_bytes=spread([record.proof_bytes for record in blocks]),
+            own_bytes=spread([record.own_bytes for record in blocks]),
+            pov_bytes=spread([record.proof_bytes + record.own_bytes for record in blocks]),
+            callbacks=len(deliveries),
+            redeliveries=self.redeliveries,
+            conflated=sum(delivery.conflated for delivery in deliveries),
+            latency_blocks=latency(self.latencies),
+            incomplete_blocks=sum(not record.complete for record in blocks),
+            lost_updates=len(self.lost),
+            undelivered=sum(address[0] not in self.disabled for address in self.untold),
+            disabled_publishers=sorted(map(int, self.disabled)),
+            panics=sum(record.panic is not None for record in blocks),
+        )
+
+
+class _Watch:
+    """A simulation under way, and what every subscriber should know by now."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._chains = simulation.network.chains
+        self._storage = self._chains.relay_chain.broadcaster.storage
+        self._acted_at = 0
+        self.readers = {ParaId(chain.id): _Reader(ParaId(chain.id)) for chain in simulation.scenario.subscribers()}
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing is under way and every subscriber has caught up."""
+        sending = self._chains.relay_chain.upward.waiting or any(it.outbox for it in self._chains.parachains.values())
+        paces = self._chains.paces.values()
+        way_blocks = WAY_BLOCKS + max(it.relay_parent_offset + it.relay_blocks for it in paces)
+        restless_at = max(self._acted_at, *(reader.restless_at for reader in self.readers.values()))
+        return not sending and self._chains.tick - restless_at >= way_blocks
+
+    def step(self, *, counted: bool) -> list[BlockRecord]:
+        """Let a block pass and return the blocks of its subscribers.
+
+        What its relay block holds is known when subscribers come to build on it.
+        """
+        for reader in self.readers.values():
+            self._ask(reader)
+        records = list(self._chains.step())
+        for record in records:
+            self.readers[record.para_id].add(record, counted=counted)
+        if counted:
+            self._acted_at = self._chains.tick
+        for publisher, key in self._touched():
+            entry = self._storage.entry(publisher, key)
+            for reader in self.readers.values():
+                reader.changed((publisher, key), entry)
+        return records
+
+    def _ask(self, reader: _Reader) -> None:
+        """Let a reader know what it wants; of keys that are new to it, what the relay chain holds already."""
+        kept = self._chains.parachains[reader.para_id].kept.wanted
+        wanted = frozenset((publisher, bytes(key)) for publisher, keys in kept.items() for key in keys)
+        if wanted == reader.wanted:
+            return
+        added, reader.wanted = wanted - reader.wanted, wanted
+        reader.untold = {address: entry for address, entry in reader.untold.items() if address in wanted}
+        for address in added:
+            reader.changed(address, self._storage.entry(ParaId(address[0]), address[1]))
+
+    def _touched(self) -> Iterable[Address]:
+        """Return what the last relay block published or removed."""
+        for event in self._chains.relay_chain.head.events:
+            if isinstance(event, DataPublished | KeyExpired):
+                yield event.publisher, event.key
+            elif isinstance(event, PublisherDeregistered):
+                wanted = {address for reader in self.readers.values() for address in reader.wanted}
+                yield from sorted(address for address in wanted if address[0] == event.para_id)

@@ -1,0 +1,1 @@
+"""Proof-size snapshots, and the gate that compares a run with one."""

@@ -1,0 +1,196 @@
+"""The proof-size gate: measured sizes held against a kept snapshot, and what made them grow.
+
+Law: a size that grew beyond the tolerance fails, one that shrank is told, and so is every scenario or subscriber that
+only one side has. The causes are those by which every byte of a proof is accounted for.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+
+from msgspec import Struct, field
+
+from relaycast.pov.snapshot import CAUSES, PublisherSizes, ScenarioSizes, Snapshot, SubscriberSizes
+from relaycast.refusal import BadInput, shown
+
+GATED = ("proof_bytes", "own_bytes")
+MAX_CAUSES = 4
+"""Of a size that moved, the largest are said; all of them are in the JSON."""
+
+PERCENTILES = ("p50", "p99", "max", "total")
+
+IN_WORDS = {
+    "top": "the way to publisher {}",
+    "new": "new nodes of publisher {}",
+    "changed": "changed nodes of publisher {}",
+    "unseen": "nodes of publisher {} that the cache does not have",
+    "value": "values of publisher {}",
+    "cached": "cached nodes of publisher {} read",
+}
+
+
+class Cause(Struct, frozen=True):
+    """A part of a size, and by how many bytes it differs over all blocks."""
+
+    what: str
+    more_bytes: int
+
+
+class Figure(Struct, frozen=True, kw_only=True):
+    """A size, or a number of blocks, that moved beyond the tolerance."""
+
+    scenario: str
+    subscriber: int
+    figure: str
+    kept: int
+    measured: int
+
+    @property
+    def growth(self) -> float | None:
+        """By which part of what was kept it moved; ``None`` where that was nothing."""
+        return self.measured / self.kept - 1 if self.kept else None
+
+    def __str__(self) -> str:
+        moved = "from nothing" if self.growth is None else f"{self.growth:+.1%}"
+        return f"{self.figure} {self.kept:,} -> {self.measured:,} ({moved})"
+
+
+class Because(Struct, frozen=True, kw_only=True):
+    """Why sizes of one subscriber moved."""
+
+    scenario: str
+    subscriber: int
+    sizes: str
+    causes: list[Cause]
+
+
+class Verdict(Struct, kw_only=True):
+    """What became of every figure; ``wrong`` are sides that cannot be compared."""
+
+    tolerance: float
+    grown: list[Figure] = field(default_factory=list)
+    shrunk: list[Figure] = field(default_factory=list)
+    because: list[Because] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    compared: int = 0
+    """Figures that both sides have."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing grew and everything could be compared."""
+        return not self.grown and not self.wrong
+
+    def __repr__(self) -> str:
+        return f"<Verdict {'ok' if self.ok else 'FAILED'}: {len(self.grown)} of {self.compared} figures grew>"
+
+
+def tolerance_of(text: str, place: str) -> float:
+    """Return ``2%`` as 0.02; raises ``BadInput``."""
+    number = text.strip().removesuffix("%").strip()
+    try:
+        percent = float(number)
+    except ValueError:
+        percent = -1.0
+    if not 0 <= percent <= 1_000:
+        raise BadInput(place, shown(text), "a percentage from 0% to 1000%, such as 2%")
+    return percent / 100
+
+
+def judge(kept: Snapshot, measured: Mapping[str, ScenarioSizes], *, tolerance: float) -> Verdict:
+    """Hold what was measured against what was kept; scenarios that were not measured are no matter."""
+    verdict = Verdict(tolerance=tolerance)
+    for name, sizes in measured.items():
+        before = kept.scenarios.get(name)
+        if before is None:
+            verdict.wrong.append(f"{name}: not in the kept snapshot")
+        elif (before.blocks, before.seed) != (sizes.blocks, sizes.seed):
+            terms = f"{before.blocks} blocks with seed {before.seed}, measured are {sizes.blocks} with {sizes.seed}"
+            verdict.wrong.append(f"{name}: kept are {terms}")
+        else:
+            _judge_scenario(name, before, sizes, verdict)
+    return verdict
+
+
+def described(verdict: Verdict) -> Iterator[str]:
+    """Say line by line what grew and what shrank, and why; nothing where nothing did."""
+    for title, figures in (("grew", verdict.grown), ("shrank", verdict.shrunk)):
+        for scenario, subscriber in dict.fromkeys((it.scenario, it.subscriber) for it in figures):
+            yield f"{title}: {scenario}, subscriber {subscriber}"
+            for it in figures:
+                if (it.scenario, it.subscriber) == (scenario, subscriber):
+                    yield f"  {it}"
+            for reason in verdict.because:
+                if (reason.scenario, reason.subscriber) == (scenario, subscriber):
+                    yield from _reason(reason)
+    yield from verdict.notes
+
+
+def _judge_scenario(name: str, before: ScenarioSizes, after: ScenarioSizes, verdict: Verdict) -> None:
+    for para_id in sorted(before.subscribers.keys() | after.subscribers.keys()):
+        old, new = before.subscribers.get(para_id), after.subscribers.get(para_id)
+        if old is None or new is None:
+            where = "not in the kept snapshot" if old is None else "in the kept snapshot, but not measured"
+            verdict.wrong.append(f"{name}: subscriber {para_id} is {where}")
+            continue
+        figures = list(_figures(name, para_id, old, new))
+        grown = [it for it in figures if it.measured > it.kept * (1 + verdict.tolerance)]
+        shrunk = [it for it in figures if it.measured < it.kept * (1 - verdict.tolerance)]
+        verdict.grown.extend(grown)
+        verdict.shrunk.extend(shrunk)
+        verdict.because.extend(_reasons(name, para_id, old, new, [*grown, *shrunk]))
+        if old.callbacks != new.callbacks:
+            verdict.notes.append(f"{name}: subscriber {para_id} got {old.callbacks:,} -> {new.callbacks:,} callbacks")
+        verdict.compared += len(figures)
+
+
+def _figures(name: str, para_id: int, old: SubscriberSizes, new: SubscriberSizes) -> Iterator[Figure]:
+    pairs = {
+        f"{sizes} {which}": (getattr(getattr(old, sizes), which), getattr(getattr(new, sizes), which))
+        for sizes in GATED
+        for which in PERCENTILES
+    }
+    pairs["incomplete_blocks"] = old.incomplete_blocks, new.incomplete_blocks
+    for figure, (kept, measured) in pairs.items():
+        yield Figure(scenario=name, subscriber=para_id, figure=figure, kept=kept, measured=measured)
+
+
+def _reasons(
+    name: str, para_id: int, old: SubscriberSizes, new: SubscriberSizes, moved: list[Figure]
+) -> Iterator[Because]:
+    for sizes in GATED:
+        if any(it.figure.startswith(sizes) for it in moved):
+            causes = _proof_causes(old, new) if sizes == "proof_bytes" else _own_causes(old, new)
+            largest_first = sorted(causes, key=lambda cause: (-abs(cause.more_bytes), cause.what))
+            yield Because(scenario=name, subscriber=para_id, sizes=sizes, causes=largest_first)
+
+
+def _proof_causes(old: SubscriberSizes, new: SubscriberSizes) -> Iterable[Cause]:
+    static = new.static_bytes.total - old.static_bytes.total
+    return chain([Cause("static keys", static)] if static else [], _by_publisher(old, new, CAUSES))
+
+
+def _own_causes(old: SubscriberSizes, new: SubscriberSizes) -> Iterable[Cause]:
+    return _by_publisher(old, new, ("cached",))
+
+
+def _by_publisher(old: SubscriberSizes, new: SubscriberSizes, names: Iterable[str]) -> Iterator[Cause]:
+    nothing = PublisherSizes(**dict.fromkeys(PublisherSizes.__struct_fields__, 0))
+    for publisher in sorted(old.publishers.keys() | new.publishers.keys()):
+        before, after = old.publishers.get(publisher, nothing), new.publishers.get(publisher, nothing)
+        for name in names:
+            more = getattr(after, name) - getattr(before, name)
+            if more:
+                yield Cause(IN_WORDS[name].format(publisher), more)
+
+
+def _reason(it: Because) -> Iterator[str]:
+    """Yield the largest causes, each on a line of its own: logs of continuous integration cut long ones off."""
+    what = "proofs" if it.sizes == "proof_bytes" else "own state"
+    if not it.causes:
+        yield f"  {what}: the same bytes by cause, in other blocks or of the parachain's other state"
+        return
+    yield f"  {what} of all blocks:"
+    for cause in it.causes[:MAX_CAUSES]:
+        yield f"    {cause.more_bytes:+,} {cause.what}"
+    if len(it.causes) > MAX_CAUSES:
+        yield f"    and {len(it.causes) - MAX_CAUSES} causes more"

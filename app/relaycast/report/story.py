@@ -1,0 +1,135 @@
+"""What a run came to, in words: one paragraph that says what happened, and one that says why it cost that."""
+
+from relaycast.outcome import Outcome, PublisherCost, SubscriberOutcome
+from relaycast.report.templates import percent
+from relaycast.terminal import counted
+from relaycast_collator.account_records import IN_THE_PROOF
+
+REASONS = {
+    "top": "the way to the publishers through the relay chain's top trie",
+    "new": "nodes where there was none before",
+    "changed": "nodes that new values changed, from the leaf up to the root",
+    "unseen": "nodes read again because the node cache does not have what was there",
+    "value": "values, which stand outside of their nodes from 33 bytes on",
+}
+"""What bytes of pub-sub are for, as a sentence has it."""
+
+NOT_NEEDED = {
+    "unchanged": "because nothing below had moved",
+    "cached": "because the node cache has it",
+    "beyond_budget": "because the budget ended before",
+    "disabled": "because its publisher is disabled",
+}
+"""Why bytes were left out, as a sentence has it."""
+
+MAX_NAMED = 3
+"""Readers that a sentence names."""
+
+WORTH_SAYING = 0.05
+"""Of a whole, the share from which a part is mentioned."""
+
+
+def title(subscriber: SubscriberOutcome) -> str:
+    """Return how a subscriber is called in charts."""
+    return f"{subscriber.para_id} {subscriber.name}".strip()
+
+
+def pruned_bytes(cost: PublisherCost) -> int:
+    """Return the bytes that were collected for a publisher and left out, for whatever reason."""
+    return sum(totals.node_bytes for totals in cost.pruned.values())
+
+
+def story(run: Outcome) -> str:
+    """Return what happened, in one paragraph."""
+    minutes = run.blocks * run.block_seconds / 60
+    published = sum(it.published for it in run.publishers)
+    refused = sum(it.refused_messages for it in run.publishers)
+    callbacks = sum(it.callbacks for it in run.subscribers)
+    worst = largest(run)
+    text = (
+        f"Over {counted(run.blocks, 'relay block')} ({minutes:,.1f} minutes) {_parachains(len(run.publishers))} "
+        f"published {counted(published, 'value')}, and {_parachains(len(run.subscribers))} subscribed: "
+        f"{counted(callbacks, 'callback')}. "
+        f"The largest reader, {title(worst)}, brought {worst.proof_bytes.p50:,} bytes of relay proof along in its "
+        f"median block, {worst.static_bytes.p50:,} of them for the keys that every parachain block proves, and "
+        f"{worst.proof_bytes.p99:,} at the 99th percentile; with the {counted(worst.own_bytes.p50, 'byte')} of its own "
+        f"state that the node cache takes, that is {percent(worst.pov_share.p99)} of what a block may carry."
+    )
+    return f"{text} The relay chain refused {counted(refused, 'message')}." if refused else text
+
+
+def why(run: Outcome) -> str:
+    """Return what the largest reader's bytes were for; empty where no account is kept or nothing was read."""
+    worst = largest(run)
+    sums = {
+        cause: sum(cost.by_cause[cause].node_bytes for cost in worst.publishers if cause in cost.by_cause)
+        for cause in IN_THE_PROOF
+    }
+    total = sum(sums.values())
+    if not total:
+        return ""
+    parts = [
+        f"{size / total:.0%} are {REASONS[cause]}" if size < total else f"all are {REASONS[cause]}"
+        for cause, size in sorted(sums.items(), key=lambda item: -item[1])
+        if size / total >= WORTH_SAYING
+    ]
+    text = f"Of the {total:,} bytes that pub-sub put into the proofs of {title(worst)}, {_listed(parts)}."
+    siblings = sum(cost.sibling_bytes for cost in worst.publishers)
+    if siblings / total >= WORTH_SAYING:
+        text += f" {siblings / total:.0%} are references to siblings that nobody reads: few keys in a full trie."
+    return text + _left_out_sentence(worst) + _cache_sentence(worst) + _cut_sentence(worst) + _disabled_sentence(run)
+
+
+def largest(run: Outcome) -> SubscriberOutcome:
+    """Return the reader with the largest proofs."""
+    return max(run.subscribers, key=lambda it: it.proof_bytes.p99)
+
+
+def _left_out_sentence(reader: SubscriberOutcome) -> str:
+    left: dict[str, int] = {}
+    for cost in reader.publishers:
+        for name, totals in cost.pruned.items():
+            left[name] = left.get(name, 0) + totals.node_bytes
+    total = sum(left.values())
+    if not total:
+        return ""
+    parts = [
+        f"{size / total:.0%} {NOT_NEEDED[name]}" if size < total else NOT_NEEDED[name]
+        for name, size in sorted(left.items(), key=lambda item: -item[1])
+        if size / total >= WORTH_SAYING
+    ]
+    return f" Another {total:,} bytes were collected and left out{'' if len(parts) == 1 else ':'} {_listed(parts)}."
+
+
+def _cache_sentence(reader: SubscriberOutcome) -> str:
+    pubsub = reader.proof_bytes.total - reader.static_bytes.total
+    if pubsub <= 0 or reader.own_bytes.total <= pubsub:
+        return ""
+    return (
+        f" Its own state, the price of the node cache, takes {reader.own_bytes.total:,} bytes more, "
+        f"{reader.own_bytes.total / pubsub:.1f} times as many; compare with --policy cache=none shows what that saves."
+    )
+
+
+def _cut_sentence(reader: SubscriberOutcome) -> str:
+    if not reader.incomplete_blocks:
+        return ""
+    return f" In {reader.incomplete_blocks:,} of {reader.blocks:,} blocks the budget ended before all was read."
+
+
+def _disabled_sentence(run: Outcome) -> str:
+    disabled = [(title(it), it.disabled_publishers) for it in run.subscribers if it.disabled_publishers]
+    if not disabled:
+        return ""
+    told = [f"{name} disabled {_listed([str(publisher) for publisher in publishers])}" for name, publishers in disabled]
+    if len(told) > MAX_NAMED:
+        told = [*told[:MAX_NAMED], f"{len(told) - MAX_NAMED} more readers did the like"]
+    return f" For a path that was too deep {_listed(told)}: nothing of theirs is read any more."
+
+
+def _listed(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _parachains(count: int) -> str:
+    return f"{count} parachain{'' if count == 1 else 's'}"

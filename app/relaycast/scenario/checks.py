@@ -1,0 +1,160 @@
+"""What no single part of a scenario can tell: whether its parts fit together.
+
+Law: what does not raises ``BadInput`` with the path inside the file, the value and what was expected.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from relaycast.refusal import BadInput, nearest, shown
+from relaycast.scenario.message_load import DOWNWARD, HORIZONTAL, Bursts, MessageLoad, Uniform
+from relaycast.scenario.policy_choice import budget_of, check_policies
+from relaycast.scenario.scenario import (
+    LOWEST_PUBLIC_ID,
+    MAX_PUBLISHERS_READ,
+    Parachain,
+    Publish,
+    RelayChain,
+    Scenario,
+    Subscription,
+    key_name,
+)
+from relaycast.scenario.workload import GRIEF_VALUE_BYTES
+from relaycast_pallets.parachain_system.relay_budget import PovUsage, check_enough_messages_included
+
+if TYPE_CHECKING:
+    from relaycast.scenario.recording import Recording
+
+MAX_PARACHAIN_ID = 2**32 - 1
+
+Publishers = Mapping[int, Publish]
+
+
+def check_references(scenario: Scenario, place: str) -> None:
+    """Raise ``BadInput`` where the parts of a scenario, each fine in itself, do not fit together."""
+    check_policies(scenario.policies, f"{place} at policies")
+    _check_ids(scenario, place)
+    whole = scenario.with_copies()
+    publishers, recorded = whole.publishers(), whole.recording()
+    for index, chain in enumerate(scenario.parachains):
+        here = f"{place} at parachains[{index}]"
+        if chain.publish is None and not chain.subscribe and (recorded is None or chain.id not in recorded.keys):
+            raise BadInput(here, f"parachain {chain.id} with nothing to do", "publish, subscribe, or both")
+        if chain.publish is not None:
+            _check_publish(chain, chain.publish, scenario.relaychain, f"{here}.publish")
+        if chain.messages is not None:
+            _check_load(chain.messages, scenario, f"{here}.messages")
+        for subscription, inside in _subscriptions(chain, here):
+            _check_subscription(subscription, publishers, recorded, inside)
+    if not scenario.subscribers():
+        raise BadInput(place, "a scenario in which nobody subscribes", "at least one parachain with subscribe")
+
+
+def _check_ids(scenario: Scenario, place: str) -> None:
+    seen: dict[int, int] = {}
+    for index, chain in enumerate(scenario.parachains):
+        here = f"{place} at parachains[{index}]"
+        if chain.id + chain.copies - 1 > MAX_PARACHAIN_ID:
+            raise BadInput(f"{here}.copies", str(chain.copies), f"ids of at most {MAX_PARACHAIN_ID:,}")
+        for para_id in range(chain.id, chain.id + chain.copies):
+            if para_id in seen:
+                raise BadInput(f"{here}.id", f"{para_id}, the id of parachains[{seen[para_id]}]", "an id of its own")
+            seen[para_id] = index
+
+
+def _check_publish(chain: Parachain, publish: Publish, relay: RelayChain, place: str) -> None:
+    grief = 0 if publish.grief is None else publish.grief.keys
+    if publish.keys + grief > relay.max_stored_keys:
+        got = str(publish.keys) if not grief else f"{publish.keys} and {grief} crafted ones"
+        raise BadInput(f"{place}.keys", got, f"at most relaychain.max_stored_keys = {relay.max_stored_keys}")
+    largest = max(publish.size_of(index) for index in range(publish.keys))
+    if largest > relay.max_value_bytes:
+        raise BadInput(
+            f"{place}.value_bytes", str(largest), f"at most relaychain.max_value_bytes = {relay.max_value_bytes}"
+        )
+    total = sum(32 + publish.size_of(index) for index in range(publish.keys)) + grief * (32 + GRIEF_VALUE_BYTES)
+    if total > relay.max_total_bytes:
+        got = f"{total:,} bytes in all keys and values"
+        raise BadInput(place, got, f"at most relaychain.max_total_bytes = {relay.max_total_bytes:,}")
+    if publish.changed is not None and publish.changed > publish.keys:
+        raise BadInput(f"{place}.changed", str(publish.changed), f"at most keys = {publish.keys}")
+    _check_span(publish, place)
+    if publish.deregisters_at is not None and chain.id < LOWEST_PUBLIC_ID:
+        got = f"{publish.deregisters_at} for parachain {chain.id}"
+        raise BadInput(f"{place}.deregisters_at", got, f"an id from {LOWEST_PUBLIC_ID} on: others never registered")
+    if publish.deregisters_at == 1:
+        raise BadInput(f"{place}.deregisters_at", "1", "a later block: in the first one publishers register")
+
+
+def _check_span(span: Publish | Subscription, place: str) -> None:
+    if span.stops_at is not None and span.stops_at <= span.starts_at:
+        raise BadInput(f"{place}.stops_at", str(span.stops_at), f"a block after starts_at = {span.starts_at}")
+
+
+def _check_load(messages: MessageLoad, scenario: Scenario, place: str) -> None:
+    relay = scenario.relaychain
+    budget = budget_of(scenario.policies, pov_percent=relay.pov_percent)
+    for side, load in ((DOWNWARD, messages.downward), (HORIZONTAL, messages.horizontal)):
+        if load == 0:
+            continue
+        if isinstance(load, Uniform) and load.low_bytes > load.high_bytes:
+            raise BadInput(f"{place}.{side}.low_bytes", str(load.low_bytes), f"at most high_bytes = {load.high_bytes}")
+        if isinstance(load, Bursts) and load.length > load.every:
+            raise BadInput(f"{place}.{side}.length", str(load.length), f"at most every = {load.every}")
+        message = (bytes(messages.message_bytes),)
+        downward, horizontal = (message, ()) if side == DOWNWARD else ((), message)
+        abridged = budget.share_out(PovUsage(relay.max_pov_bytes, downward, horizontal))
+        full_count = abridged.downward_count if side == DOWNWARD else abridged.horizontal_count
+        if not check_enough_messages_included(message, full_count):
+            got = f"{messages.message_bytes}, more than a block has room for"
+            raise BadInput(f"{place}.message_bytes", got, f"what fits into the {side} part of a block's budget")
+
+
+def _subscriptions(chain: Parachain, here: str) -> Iterator[tuple[Subscription, str]]:
+    for number, subscription in enumerate(chain.subscribe):
+        place = f"{here}.subscribe[{number}]"
+        _check_span(subscription, place)
+        for earlier in chain.subscribe[:number]:
+            if earlier.publisher == subscription.publisher and _overlap(earlier, subscription):
+                got = f"{subscription.publisher} again"
+                raise BadInput(f"{place}.publisher", got, "every publisher once at a time (starts_at, stops_at)")
+        yield subscription, place
+    starts = {subscription.starts_at for subscription in chain.subscribe}
+    most = max((sum(_holds(it, block) for it in chain.subscribe) for block in starts), default=0)
+    if most > MAX_PUBLISHERS_READ:
+        raise BadInput(f"{here}.subscribe", f"{most} publishers at a time", f"at most {MAX_PUBLISHERS_READ}")
+
+
+def _holds(subscription: Subscription, block: int) -> bool:
+    return subscription.starts_at <= block and (subscription.stops_at is None or block < subscription.stops_at)
+
+
+def _overlap(one: Subscription, other: Subscription) -> bool:
+    return _holds(one, other.starts_at) or _holds(other, one.starts_at)
+
+
+def _check_subscription(
+    subscription: Subscription, publishers: Publishers, recorded: "Recording | None", place: str
+) -> None:
+    keys = subscription.keys
+    if subscription.slides_every is not None and not isinstance(keys, int):
+        raise BadInput(f"{place}.slides_every", str(subscription.slides_every), "a number of keys to slide, as keys")
+    if recorded is not None and subscription.publisher in recorded.keys:
+        recorded.subscribed(subscription.publisher, keys, f"{place}.keys")
+        return
+    publish = publishers.get(subscription.publisher)
+    if publish is None:
+        known = ", ".join(map(str, [*publishers, *(() if recorded is None else recorded.keys)])) or "none"
+        raise BadInput(
+            f"{place}.publisher", str(subscription.publisher), f"the id of a parachain that publishes ({known})"
+        )
+    if isinstance(keys, int) and keys > publish.keys:
+        raise BadInput(f"{place}.keys", str(keys), f"at most the {publish.keys} keys that are published")
+    if isinstance(keys, list):
+        names = [key_name(publish, index) for index in range(publish.keys)]
+        known_names = set(names)
+        for name in keys:
+            if name not in known_names:
+                expected = f"a published name, {names[0]} to {names[-1]}"
+                hint = nearest(name, names)
+                raise BadInput(f"{place}.keys", shown(name), expected, hint if hint.startswith("did") else "")

@@ -1,0 +1,150 @@
+"""Policies by name: what ``[policies]`` in a scenario and ``--policy`` on a command line stand for.
+
+Law: the first name of each kind is what a scenario gets that names none, and holds every invariant; the others are what
+public drafts do, or might. A name that is not known raises ``BadInput`` with the nearest.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+from msgspec.structs import asdict, replace
+
+from relaycast.refusal import BadInput, nearest, shown
+from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy, CumulusSixths, Floor, Remaining
+from relaycast_pallets.subscriber.policies import (
+    MAX_NODE_BYTES,
+    AfterFirstKey,
+    AllKeysOnChange,
+    ChangedKeys,
+    EveryRead,
+    ForgetUnchanged,
+    NoCache,
+    Policies,
+    StructureNodes,
+    SystemFirstNumeric,
+    SystemFirstShuffled,
+    ValuesOnly,
+    WhenPublisherDone,
+)
+
+
+class PolicyTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One name of each kind; ``budget`` may carry a number, as in ``floor:65536``."""
+
+    order: str = "shuffled"
+    metering: str = "every-read"
+    root_commit: str = "when-done"
+    callback: str = "changed-keys"
+    cache: str = "structure"
+    budget: str = "remaining"
+    max_cached_node: Annotated[int, Meta(ge=1, le=MAX_NODE_BYTES)] = MAX_NODE_BYTES
+    """Bytes of the largest node that is kept; upstream's 512 leave out every full branch."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """A policy under a name, with the range of the ``number`` that may follow it and its default."""
+
+    make: Callable[..., Any]
+    number: range | None = None
+    default: int | None = None
+
+
+KINDS: Mapping[str, Mapping[str, _Choice]] = {
+    "order": {"shuffled": _Choice(SystemFirstShuffled), "numeric": _Choice(SystemFirstNumeric)},
+    "metering": {"every-read": _Choice(EveryRead), "values-only": _Choice(ValuesOnly)},
+    "root_commit": {
+        "when-done": _Choice(WhenPublisherDone),
+        "after-first-key": _Choice(AfterFirstKey),
+        "forget-unchanged": _Choice(ForgetUnchanged),
+    },
+    "callback": {"changed-keys": _Choice(ChangedKeys), "all-keys": _Choice(AllKeysOnChange)},
+    "cache": {"structure": _Choice(StructureNodes), "none": _Choice(NoCache)},
+    "budget": {
+        "remaining": _Choice(Remaining, range(1, 101)),
+        "cumulus": _Choice(CumulusSixths),
+        "floor": _Choice(Floor, range(1 << 30), 1 << 20),
+    },
+}
+"""Every policy, by kind and name; numbers are percent of the largest PoV, and bytes of a floor."""
+
+
+def check_policies(table: PolicyTable, place: str) -> None:
+    """Raise ``BadInput`` unless every name is known."""
+    for kind, text in asdict(table).items():
+        if kind in KINDS:
+            _chosen(kind, text, f"{place}.{kind}")
+
+
+def policies_of(table: PolicyTable) -> Policies:
+    """Return what a subscriber is given; the budget goes its own way."""
+    made = {kind: _made(kind, text) for kind, text in asdict(table).items() if kind in KINDS and kind != "budget"}
+    if isinstance(made["cache"], StructureNodes):
+        made["cache"] = StructureNodes(table.max_cached_node)
+    return Policies(**made)
+
+
+def budget_of(table: PolicyTable, *, pov_percent: int) -> BudgetPolicy:
+    """Return the budget; ``pov_percent`` of the largest PoV is shared out unless ``remaining`` says otherwise."""
+    choice, number = _chosen("budget", table.budget, "budget")
+    if choice.make is Remaining:
+        return Remaining(pov_percent if number is None else number)
+    if choice.make is Floor:
+        assert number is not None
+        return Floor(number, Remaining(pov_percent))
+    return CumulusSixths()
+
+
+def with_overrides(table: PolicyTable, overrides: Iterable[str], *, place: str = "--policy") -> PolicyTable:
+    """Return ``table`` with policies given as ``kind=name``; raises ``BadInput``."""
+    given: dict[str, str | int] = {}
+    kinds = [*KINDS, "max_cached_node"]
+    for text in overrides:
+        kind, equals, name = text.partition("=")
+        if not equals:
+            raise BadInput(place, shown(text), "KIND=NAME, such as cache=none")
+        if kind not in kinds:
+            raise BadInput(place, shown(kind), "a kind of policy before the =", nearest(kind, kinds))
+        if kind in given:
+            raise BadInput(place, f"{kind} again", "every kind of policy once")
+        if kind in KINDS:
+            _chosen(kind, name, f"{place} {kind}")
+            given[kind] = name
+        else:
+            given[kind] = _node_bytes(name, f"{place} {kind}")
+    return replace(table, **given)
+
+
+def described(table: PolicyTable) -> str:
+    """Return the policies that are not what a scenario gets by default."""
+    default = asdict(PolicyTable())
+    others = [f"{kind}={name}" for kind, name in asdict(table).items() if name != default[kind]]
+    return ", ".join(others) or "default policies"
+
+
+def _node_bytes(text: str, place: str) -> int:
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= MAX_NODE_BYTES):
+        raise BadInput(place, shown(text), f"a number of bytes from 1 to {MAX_NODE_BYTES}")
+    return int(text)
+
+
+def _made(kind: str, text: str) -> Any:
+    choice, _ = _chosen(kind, text, kind)
+    return choice.make()
+
+
+def _chosen(kind: str, text: str, place: str) -> tuple[_Choice, int | None]:
+    """Return the policy that ``text`` names, and the number behind the name."""
+    name, colon, number = text.partition(":")
+    choice = KINDS[kind].get(name)
+    if choice is None:
+        raise BadInput(place, shown(name), f"the name of a policy for {kind}", nearest(name, list(KINDS[kind])))
+    if not colon:
+        return choice, choice.default
+    if choice.number is None:
+        raise BadInput(place, shown(text), f"{name} without a number")
+    if not (number.isascii() and number.isdecimal() and len(number) <= 10 and int(number) in choice.number):
+        raise BadInput(place, shown(text), f"{name}:N with N from {choice.number[0]} to {choice.number[-1]}")
+    return choice, int(number)

@@ -1,0 +1,225 @@
+"""Scenarios: what a simulation is made of, in files shaped like zombienet's.
+
+Law: a scenario is strict. A name that is not known, a number out of range or a reference to nobody raises ``BadInput``
+with the path inside the file, before anything runs. Presets are folded in once it is read, so that its digest names
+the run. Blocks are those of the relay chain, counted from 1, unless they are said to be a parachain's.
+"""
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from relaycast.scenario.message_load import MessageLoad
+from relaycast.scenario.policy_choice import PolicyTable
+
+if TYPE_CHECKING:
+    from relaycast.scenario.recording import Recording
+
+U32 = Annotated[int, Meta(ge=0, le=2**32 - 1)]
+Count = Annotated[int, Meta(ge=1, le=1_000_000)]
+ValueBytes = Annotated[int, Meta(ge=0, le=1 << 20)]
+
+Block = Annotated[int, Meta(ge=1, le=1_000_000)]
+
+MAX_BLOCKS = 1_000_000
+MAX_SEED = 2**63 - 1
+LOWEST_PUBLIC_ID = 2_000
+"""Parachains below this id publish without registering."""
+
+MAX_PUBLISHERS_READ = 100
+"""Of one parachain at a time (``SubscriberConfig.max_publishers``)."""
+
+
+class Grief(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Keys that somebody crafts so that the way to a publisher's first key gets longer, a node for each of them."""
+
+    keys: Annotated[int, Meta(ge=1, le=64)]
+    at: Block
+    """The relay block in which the first one is sent; the others follow, one in each block."""
+
+
+class Publish(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a parachain publishes: ``keys`` named ``prefix/0``, ``prefix/1``, ..., ``changed`` of them at a time."""
+
+    keys: Count
+    """How many keys there are, of different names."""
+
+    value_bytes: ValueBytes | Annotated[list[ValueBytes], Meta(min_length=1)] = 16
+    """One size for all keys, or sizes that take turns."""
+
+    every: Count = 1
+    """Relay blocks between publications; the first one, at block 1, sends every key."""
+
+    changed: Count | None = None
+    """Keys that a publication sends, in turns; all of them where it is not given."""
+
+    ttl: U32 = 0
+    """Relay blocks until an entry expires; 0 is never."""
+
+    prefix: str = "key"
+    """What the names of the keys begin with; a name is hashed into its key."""
+
+    new_value_every: Count = 1
+    """Publications from one new value to the next; those between repeat it, as heartbeats."""
+
+    starts_at: Block = 1
+    """The relay block of the first publication."""
+
+    stops_at: Block | None = None
+    """The first relay block in which nothing is sent any more."""
+
+    deregisters_at: Block | None = None
+    """The relay block in which the publisher's manager deregisters it, and all that it published goes."""
+
+    grief: Grief | None = None
+    """Keys of somebody else that lengthen the way to the first key."""
+
+    def size_of(self, index: int) -> int:
+        """Return the bytes of the value of the key numbered ``index``."""
+        if isinstance(self.value_bytes, int):
+            return self.value_bytes
+        return self.value_bytes[index % len(self.value_bytes)]
+
+
+class Subscription(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a parachain reads of one ``publisher``: the first so many ``keys``, some by name, or all."""
+
+    publisher: U32
+    keys: Count | Annotated[list[str], Meta(min_length=1)] | Literal["all"] = "all"
+    """The first so many, a list of names, or all."""
+
+    starts_at: Block = 1
+    """The relay block from which on the keys are wanted."""
+
+    stops_at: Block | None = None
+    """The first relay block in which they are not wanted any more."""
+
+    slides_every: Count | None = None
+    """Relay blocks after which the first of so many ``keys`` is dropped and the next one wanted instead."""
+
+
+class Parachain(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A parachain: it publishes, subscribes, or does both."""
+
+    id: U32
+    name: str = ""
+    publish: Publish | None = None
+    """What it publishes; it registers with the first relay block where its id asks for that."""
+
+    subscribe: list[Subscription] = []
+    """What it reads."""
+
+    copies: Annotated[int, Meta(ge=1, le=1_000)] = 1
+    """How many parachains like this one there are, with ``id`` and those that follow it."""
+
+    relay_blocks_per_block: Annotated[int, Meta(ge=1, le=1_000)] = 1
+    """Relay blocks from one of its blocks to the next: 1 with asynchronous backing, 2 without."""
+
+    cores: Annotated[int, Meta(ge=1, le=16)] = 1
+    """Blocks that it builds at a time on one relay parent: elastic scaling."""
+
+    relay_parent_offset: Annotated[int, Meta(ge=0, le=32)] = 0
+    """How many relay blocks older than the newest one its relay parents are."""
+
+    max_trie_depth: Annotated[int, Meta(ge=1, le=64)] = 16
+    """Nodes on the way to a key beyond which a publisher is disabled."""
+
+    messages: MessageLoad | None = None
+    """What arrives beside pub-sub; it goes first in every block."""
+
+
+class RelayChain(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The relay chain: where it starts from, and its limits."""
+
+    genesis: str | None = None
+    """A raw chain spec, or keys and values in JSON or Parquet; its path is relative to the scenario file.
+
+    Without it the relay chain starts from a modelled state.
+    """
+
+    block_seconds: Annotated[float, Meta(gt=0, le=3600)] = 6.0
+    """Seconds from one relay block to the next: 6, or 2 as proposed."""
+
+    max_pov_bytes: Annotated[int, Meta(ge=4_096, le=1 << 30)] = 5_242_880
+    """At least about what every block brings along, pub-sub or not."""
+
+    pov_percent: Annotated[int, Meta(ge=1, le=100)] = 85
+    """Of the maximum that collators use."""
+
+    max_publishers: Count = 1_000
+    max_stored_keys: Count = 4_000
+    max_value_bytes: Annotated[int, Meta(ge=1, le=2_048)] = 2_048
+    """At most what a ``Publish`` instruction can carry."""
+
+    max_total_bytes: Annotated[int, Meta(ge=1, le=2**32 - 1)] = 2_097_152
+
+    @property
+    def allowed_pov_bytes(self) -> int:
+        """Return what a block may bring along."""
+        return self.max_pov_bytes * self.pov_percent // 100
+
+
+class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A relay chain, parachains, and how long they run."""
+
+    parachains: Annotated[list[Parachain], Meta(min_length=1)]
+    """One table for each; over those of the scenario that is extended by their ids."""
+
+    name: str = "scenario"
+    description: str = ""
+    """What the scenario shows, for summaries and reports."""
+
+    extends: str | None = None
+    """A preset, or a scenario file relative to this one: it says what is not said here."""
+
+    seed: Annotated[int, Meta(ge=0, le=MAX_SEED)] = 0
+    """Everything follows from it."""
+
+    blocks: Annotated[int, Meta(ge=1, le=MAX_BLOCKS)] = 60
+    """With recorded ``publications``, unless given, as many as they have and two more, in which the last arrive."""
+
+    publications: str | None = None
+    """Recorded publications in CSV or Parquet, the path relative to the scenario file: block, para_id, key, value, ttl.
+
+    A parachain that is in there needs no ``publish``.
+    """
+
+    relaychain: RelayChain = RelayChain()
+    """Where it starts from, and its limits."""
+
+    policies: PolicyTable = PolicyTable()
+    """What parachains do where public drafts disagree."""
+
+    def publishers(self) -> dict[int, Publish]:
+        """Return what is published, by parachain."""
+        return {chain.id: chain.publish for chain in self.parachains if chain.publish is not None}
+
+    def recording(self) -> "Recording | None":
+        """Return what is recorded in ``publications``, all of it checked; raises ``BadInput``."""
+        if self.publications is None:
+            return None
+        from relaycast.scenario.recording import Terms, recording  # noqa: PLC0415 - pyarrow is slow to load
+
+        by_rule = frozenset(self.publishers())
+        others = frozenset(chain.id for chain in self.parachains) - by_rule
+        return recording(self.publications, Terms(others, by_rule, self.relaychain.max_value_bytes))
+
+    def subscribers(self) -> list[Parachain]:
+        """Return the parachains that read."""
+        return [chain for chain in self.parachains if chain.subscribe]
+
+    def with_copies(self) -> "Scenario":
+        """Return the same scenario with every parachain for itself."""
+        chains = [_copy(chain, number) for chain in self.parachains for number in range(chain.copies)]
+        return replace(self, parachains=chains)
+
+
+def key_name(publish: Publish, index: int) -> str:
+    """Return the name that is hashed into the key numbered ``index``."""
+    return f"{publish.prefix}/{index}"
+
+
+def _copy(chain: Parachain, number: int) -> Parachain:
+    name = f"{chain.name}-{number + 1}" if chain.name and chain.copies > 1 else chain.name
+    return replace(chain, id=chain.id + number, name=name, copies=1)

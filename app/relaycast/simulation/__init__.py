@@ -1,0 +1,1 @@
+"""Scenarios at work: one simulation, its files, batches of them on Spark, and sweeps."""

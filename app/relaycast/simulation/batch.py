@@ -1,0 +1,106 @@
+"""A scenario as a batch run takes it: a simulation that goes on block by block, here or in a worker.
+
+What is told of a block is what the local engine tells, by the same code.
+"""
+
+import io
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
+
+from relaycast.event_log import EventLog
+from relaycast.scenario.scenario import Scenario
+from relaycast.simulation.simulation import Simulation
+from relaycast.tally import Tally
+from relaycast_collator import BlockRecord
+from relaycast_collator import Network as Chains
+from relaycast_collator.records import VIOLATIONS_KEPT
+from relaycast_spark.record_codec import decode_records
+from relaycast_spark.simulated import Advanced
+from relaycast_spark.tables import PublisherCount, Row, violation_of
+from relaycast_trie.engine import Engine
+
+
+class _Silence(EventLog):
+    """A log that keeps nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO(), "")
+
+    def add(self, network: Chains, records: list[BlockRecord]) -> None:
+        """Forget what happened."""
+
+
+def silence() -> EventLog:
+    """Return a log that keeps nothing."""
+    return _Silence()
+
+
+@dataclass(slots=True)
+class Batch:
+    """A simulation that forgets what it has told."""
+
+    simulation: Simulation
+
+    @classmethod
+    def prepare(cls, scenario: Scenario, *, per_key: bool | None = None, trie_engine: Engine = "auto") -> "Batch":
+        """Build the chains, with accounts as ``simulate`` has them; ``BadInput`` when the genesis cannot be read."""
+        simulation = Simulation.prepare(scenario, trie_engine=trie_engine)
+        simulation.keep_accounts(per_key=per_key)
+        return cls(simulation)
+
+    @property
+    def chains(self) -> Chains:
+        """The chains themselves."""
+        return self.simulation.network.chains
+
+    def advance(self, block: int, /) -> Advanced:
+        """Let relay block number ``block`` pass and say what it brought."""
+        stream = io.BytesIO()
+        log = EventLog(stream, "")
+        start = stream.tell()
+        self.simulation.tally = Tally()
+        records = self.simulation.step(block, log)
+        self.simulation.tally = Tally()
+        return Advanced(records, self._take_counts(), stream.getvalue()[start:])
+
+    def pass_over(self, block: int, /) -> None:
+        """Let relay block number ``block`` pass without keeping score."""
+        self.simulation.begin(block)
+        self.chains.step()
+        self._take_counts()
+
+    def look_ahead(self, last: int, /) -> None:
+        """Have recorded publications up to block ``last`` at hand."""
+        if self.simulation.playback is not None:
+            self.simulation.playback.look_ahead(last)
+
+    def go_on_from(self, prepared: Self, /) -> None:
+        """Read recorded publications from where ``prepared`` does, and take its choice of a trie engine."""
+        self.chains.trie_engine = prepared.chains.trie_engine
+        if self.simulation.playback is not None and prepared.simulation.playback is not None:
+            self.simulation.playback.go_on(prepared.simulation.playback.recording)
+
+    def add_rows(self, rows: Iterable[Row]) -> None:
+        """Keep score of blocks that were replayed elsewhere."""
+        for row in rows:
+            for record in decode_records(row["records"]):
+                self.simulation.tally.add(record)
+            for count in row["publishers"]:
+                it = self.simulation.published[count["para_id"]]
+                it.sent += count["sent"]
+                it.published += count["published"]
+                it.refused += count["refused"]
+                it.value_bytes += count["value_bytes"]
+            checks = self.chains.invariants
+            checks.checked += row["checked"]
+            checks.violated += row["violated"]
+            room = VIOLATIONS_KEPT - len(checks.violations)
+            checks.violations.extend(map(violation_of, row["violations"][:room]))
+
+    def _take_counts(self) -> list[PublisherCount]:
+        counts = []
+        for para_id, it in self.simulation.published.items():
+            counts.append(PublisherCount(para_id, it.sent, it.published, it.refused, it.value_bytes))
+            it.sent = it.published = it.refused = it.value_bytes = 0
+        return counts

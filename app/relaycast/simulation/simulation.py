@@ -1,0 +1,387 @@
+"""Running a scenario: from a ``Scenario`` to the files of ``out/<run-id>/``.
+
+Law: the run id is a digest of the scenario, the state it starts from, and this version; the same id means the same
+bytes.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import asdict, replace
+
+from relaycast import __version__
+from relaycast.event_log import EventLog
+from relaycast.genesis.chain_spec import ChainSpec
+from relaycast.genesis.state_export import read_state
+from relaycast.network import Feed, Network
+from relaycast.outcome import (
+    Invariants,
+    Outcome,
+    PublisherOutcome,
+    RecordedOutcome,
+    RelayOutcome,
+    SubscriberOutcome,
+    share,
+)
+from relaycast.pov.snapshot import render_snapshot
+from relaycast.predict.run import with_formulas
+from relaycast.scenario.message_load import Arrivals, without_folders
+from relaycast.scenario.policy_choice import budget_of, policies_of
+from relaycast.scenario.scenario import Parachain, Scenario, Subscription
+from relaycast.scenario.workload import (
+    Publication,
+    names_of,
+    publications,
+    recorded_keys_of,
+    slides,
+    wanted,
+    wants_change,
+)
+from relaycast.simulation.run_folder import staged
+from relaycast.tally import SubscriberTally, Tally
+from relaycast_collator import BlockRecord, Pace
+from relaycast_pallets.broadcaster.config import BroadcasterConfig
+from relaycast_pallets.broadcaster.events import DataPublished
+from relaycast_pallets.subscriber.pallet import SubscriberConfig
+from relaycast_trie.engine import Engine
+from relaycast_xcm import ParaId
+from relaycast_xcm.ump import Processed
+
+if TYPE_CHECKING:
+    from relaycast.scenario.recording import Playback
+
+PICTURED_SUBSCRIBERS = 8
+PICTURED_BLOCKS = 6
+"""Blocks of a subscriber that the report may choose from: the first ones with callbacks."""
+
+ENGINE = "local"
+MODELLED_GENESIS = "modelled"
+
+MOST_KEY_ROWS = 200_000
+"""Rows of ``keys.parquet``, one for each subscribed key in each block, up to which a run writes it unasked.
+
+They take about 20 us each to make, which a short run does not notice and a long one does.
+"""
+
+Progress = Callable[[int], None]
+"""Told the number of each block that is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A run whose files are in ``folder``."""
+
+    outcome: Outcome
+    folder: Path
+
+
+@dataclass(slots=True)
+class _PublisherTally:
+    sent: int = 0
+    published: int = 0
+    refused: int = 0
+    value_bytes: int = 0
+
+
+@dataclass(slots=True)
+class Simulation:
+    """A scenario under way."""
+
+    scenario: Scenario
+    network: Network
+    tally: Tally = field(default_factory=Tally)
+    published: dict[int, _PublisherTally] = field(default_factory=dict)
+    spec: ChainSpec | None = None
+    playback: "Playback | None" = None
+    """Recorded publications, where the scenario has some."""
+
+    recorded_keys: dict[int, list[bytes]] = field(default_factory=dict)
+    """Their keys, by publisher, as far as somebody reads them."""
+
+    @classmethod
+    def prepare(cls, scenario: Scenario, *, trie_engine: Engine = "auto") -> "Simulation":
+        """Build the chains; raises ``BadInput`` when the genesis or a trace cannot be read."""
+        scenario, relay = scenario.with_copies(), scenario.relaychain
+        spec = None if relay.genesis is None else read_state(relay.genesis)
+        config = BroadcasterConfig(
+            name=scenario.name,
+            source="scenario",
+            max_publishers=relay.max_publishers,
+            max_stored_keys=relay.max_stored_keys,
+            max_value_length=relay.max_value_bytes,
+            max_total_storage_size=relay.max_total_bytes,
+        )
+        network = Network(seed=scenario.seed, genesis=spec, broadcaster=config, trie_engine=trie_engine)
+        simulation = cls(scenario, network, spec=spec)
+        readers = scenario.subscribers()
+        for chain in [*readers, *(chain for chain in scenario.parachains if not chain.subscribe)]:
+            simulation._add_parachain(chain)
+        recorded = scenario.recording()
+        if recorded is not None:
+            from relaycast.scenario.recording import Playback  # noqa: PLC0415 - pyarrow is slow to load
+
+            simulation.playback = Playback(recorded)
+            read = {it.publisher for chain in readers for it in chain.subscribe}
+            simulation.recorded_keys = {para_id: keys for para_id, keys in recorded.keys.items() if para_id in read}
+        for chain in scenario.parachains:
+            if chain.publish is not None or (recorded is not None and chain.id in recorded.keys):
+                simulation.network.publisher(chain.id)
+                simulation.published[chain.id] = _PublisherTally()
+        return simulation
+
+    @property
+    def run_id(self) -> str:
+        """The digest of everything that the outcome depends on."""
+        parts = [msgspec.json.encode(self.echo()), self.network.chains.relay_chain.genesis_root, __version__.encode()]
+        if self.playback is not None:
+            parts.append(self.playback.recording.digest)
+        loads = [load for load in self.network.chains.traffic.values() if isinstance(load, Arrivals)]
+        parts.extend(digest for load in loads for digest in load.digests)
+        return blake2b(b"\x00".join(parts), digest_size=8).hexdigest()
+
+    def keep_accounts(self, *, per_key: bool | None = None) -> bool:
+        """Let the chains say what each byte is for; return whether they do so by key, see ``simulate``.
+
+        A few blocks of those that read most come with a picture.
+        """
+        subscribed = {chain.id: self._keys(chain) for chain in self.scenario.subscribers()}
+        if per_key is None:
+            per_key = sum(subscribed.values()) * self.scenario.blocks <= MOST_KEY_ROWS
+        chains = self.network.chains
+        chains.accounting, chains.accounting_by_key = True, per_key
+        for para_id in sorted(subscribed, key=lambda para_id: -subscribed[para_id])[:PICTURED_SUBSCRIBERS]:
+            chains.pictured[ParaId(para_id)] = PICTURED_BLOCKS
+        return per_key
+
+    def echo(self) -> Scenario:
+        """Return the scenario without where its files lie on this machine."""
+        relay, trace = self.scenario.relaychain, self.scenario.publications
+        name = None if relay.genesis is None else Path(relay.genesis).name
+        played = None if trace is None else Path(trace).name
+        chains = [replace(it, messages=without_folders(it.messages)) for it in self.scenario.parachains]
+        relay = replace(relay, genesis=name)
+        return replace(self.scenario, relaychain=relay, publications=played, parachains=chains)
+
+    def step(self, block: int, events: EventLog) -> list[BlockRecord]:
+        """Let relay block number ``block`` pass and return the subscriber blocks built in it."""
+        self.begin(block)
+        records = list(self.network.chains.step())
+        for record in records:
+            self.tally.add(record)
+        self.count_published()
+        events.add(self.network.chains, records)
+        return records
+
+    def begin(self, block: int) -> None:
+        """Let parachains want and send what they do in relay block number ``block``, which is still to pass."""
+        for chain in self.scenario.subscribers():
+            if wants_change(chain, block):
+                self._change_subscriptions(chain, block)
+        for para_id, publish in self.scenario.publishers().items():
+            if publish.deregisters_at == block:
+                self.network.chains.deregister_publisher(para_id)
+        for para_id, key, value, ttl in self.due(block):
+            self.network.publisher(para_id).publish(key, value, ttl=ttl)
+            self.published[para_id].sent += 1
+            self.published[para_id].value_bytes += len(value)
+
+    def due(self, block: int) -> Iterator[Publication]:
+        """Yield all that is given away in relay block ``block``."""
+        yield from publications(self.scenario, block)
+        if self.playback is not None:
+            yield from self.playback.take(block)
+
+    def outcome(self) -> Outcome:
+        """Return what the run came to."""
+        scenario, chains = self.scenario, self.network.chains
+        relay = scenario.relaychain
+        panics = [f"{para_id}: {panic}" for para_id, it in self.tally.subscribers.items() for panic in it.panics]
+        publishers = [self._publisher(chain) for chain in scenario.parachains if chain.id in self.published]
+        violations = [*map(str, chains.invariants.violations), *panics]
+        return Outcome(
+            run_id=self.run_id,
+            name=scenario.name,
+            description=scenario.description,
+            version=__version__,
+            engine=ENGINE,
+            seed=scenario.seed,
+            blocks=scenario.blocks,
+            block_seconds=relay.block_seconds,
+            relaychain=RelayOutcome(
+                genesis=MODELLED_GENESIS if self.spec is None else self.spec.name,
+                genesis_entries=self.network.genesis_entries,
+                genesis_root=f"0x{chains.relay_chain.genesis_root.hex()}",
+                state_root=f"0x{chains.relay_chain.head.state_root.hex()}",
+                allowed_pov_bytes=relay.allowed_pov_bytes,
+            ),
+            publishers=publishers,
+            subscribers=[self._subscriber(chain, publishers) for chain in scenario.subscribers()],
+            invariants=Invariants(not violations, violations),
+            recorded=self._recorded(),
+            series={chain.id: self._tally(chain.id).points for chain in scenario.subscribers()},
+            latencies={
+                chain.id: dict(sorted(self._tally(chain.id).latencies.items())) for chain in scenario.subscribers()
+            },
+            pictures={chain.id: self._tally(chain.id).chosen_pictures for chain in scenario.subscribers()},
+            keys={chain.id: self._tally(chain.id).keys.costs for chain in scenario.subscribers()},
+            key_names=self.network.key_names(),
+        )
+
+    def _add_parachain(self, chain: Parachain) -> None:
+        """Add a parachain with its policies, its budget and its pace."""
+        relay, table, chains = self.scenario.relaychain, self.scenario.policies, self.network.chains
+        chains.add_parachain(
+            chain.id,
+            config=SubscriberConfig(max_trie_depth=chain.max_trie_depth, max_value_length=relay.max_value_bytes),
+            policies=policies_of(table),
+            budget=budget_of(table, pov_percent=relay.pov_percent),
+            max_pov_size=relay.max_pov_bytes,
+            pace=Pace(chain.relay_blocks_per_block, chain.cores, chain.relay_parent_offset),
+        )
+        if chain.messages is not None:
+            load = Arrivals.of(chain.messages, seed=self.scenario.seed, para_id=chain.id)
+            chains.traffic[ParaId(chain.id)] = load
+
+    def _change_subscriptions(self, chain: Parachain, block: int) -> None:
+        before, after = self._wanted(chain, block - 1), self._wanted(chain, block)
+        for publisher, feeds in before.items():
+            kept = set(after.get(publisher, ()))
+            gone = [feed.key for feed in feeds if feed not in kept]
+            if gone:
+                self.network.chains.unsubscribe(chain.id, publisher, gone)
+        self.network.subscriber(chain.id, keys=[feed for feeds in after.values() for feed in feeds])
+
+    def _wanted(self, chain: Parachain, block: int) -> dict[int, list[Feed]]:
+        return {it.publisher: self._feeds(it, slid) for it, slid in wanted(chain, block)}
+
+    def _keys(self, chain: Parachain) -> int:
+        """Return how many different keys a parachain subscribes to in the whole run."""
+        published = {para_id: publish.keys for para_id, publish in self.scenario.publishers().items()}
+        published |= {para_id: len(keys) for para_id, keys in self.recorded_keys.items()}
+        turns = ((it, slides(it, self.scenario.blocks, published[it.publisher])) for it in chain.subscribe)
+        return len({feed for it, turn in turns for slid in turn for feed in self._feeds(it, slid)})
+
+    def _feeds(self, subscription: Subscription, slid: int) -> list[Feed]:
+        publisher = self.network.publisher(subscription.publisher)
+        publish = self.scenario.publishers().get(subscription.publisher)
+        if publish is not None:
+            return [publisher.feed(name) for name in names_of(subscription, publish, slid)]
+        recorded = self.recorded_keys[subscription.publisher]
+        return [publisher.feed(key) for key in recorded_keys_of(subscription, recorded, slid)]
+
+    def count_published(self) -> None:
+        """Count what the last relay block took of every publisher."""
+        block = self.network.chains.relay_chain.head
+        published = Counter(int(event.publisher) for event in block.events if isinstance(event, DataPublished))
+        for para_id, count in published.items():
+            self.published[para_id].published += count
+        for message in block.messages:
+            if not isinstance(message, Processed) or not message.success:
+                self.published[int(message.origin)].refused += 1
+
+    def _publisher(self, chain: Parachain) -> PublisherOutcome:
+        it = self.published[chain.id]
+        return PublisherOutcome(
+            para_id=chain.id,
+            name=chain.name,
+            keys=self._key_count(chain),
+            sent=it.sent,
+            published=it.published,
+            refused_messages=it.refused,
+            value_bytes=it.value_bytes,
+        )
+
+    def _recorded(self) -> RecordedOutcome | None:
+        if self.playback is None:
+            return None
+        it = self.playback.recording
+        return RecordedOutcome(
+            file=Path(it.path).name, rows=it.rows, last_block=it.last_block, digest=f"0x{it.digest.hex()}"
+        )
+
+    def _key_count(self, chain: Parachain) -> int:
+        if chain.publish is not None:
+            return chain.publish.keys
+        assert self.playback is not None
+        return len(self.playback.recording.keys[chain.id])
+
+    def _subscriber(self, chain: Parachain, publishers: list[PublisherOutcome]) -> SubscriberOutcome:
+        it = self._tally(chain.id)
+        return SubscriberOutcome(
+            para_id=chain.id,
+            name=chain.name,
+            keys=self._keys(chain),
+            blocks=len(it.points),
+            deliveries=it.callbacks + it.conflated,
+            callbacks=it.callbacks,
+            proof_bytes=it.proof_bytes,
+            static_bytes=it.static_bytes,
+            own_bytes=it.own_bytes,
+            pov_share=share(it.pov_bytes, self.scenario.relaychain.allowed_pov_bytes),
+            latency_blocks=it.latency_blocks,
+            incomplete_blocks=it.incomplete_blocks,
+            message_bytes=it.message_bytes,
+            waiting_bytes_max=it.waiting_bytes_max,
+            refused_bytes=it.refused_bytes,
+            disabled_publishers=sorted(set(it.disabled)),
+            publishers=with_formulas(it.publishers, publishers, self.scenario),
+        )
+
+    def _tally(self, para_id: int) -> SubscriberTally:
+        return self.tally.subscribers.get(para_id) or SubscriberTally()
+
+
+def simulate(
+    scenario: Scenario,
+    *,
+    out: Path,
+    progress: Progress | None = None,
+    per_key: bool | None = None,
+    trie_engine: Engine = "auto",
+) -> Finished:
+    """Run ``scenario`` and write its files into ``out``; raises ``BadInput`` before anything is written.
+
+    ``per_key`` says whether ``keys.parquet`` is among them; unless it does, the number of its rows decides. The bytes
+    are the same on either ``trie_engine``.
+    """
+    from relaycast.run_tables import RunTables  # noqa: PLC0415 - pyarrow is slow to load
+
+    simulation = Simulation.prepare(scenario, trie_engine=trie_engine)
+    by_key = simulation.keep_accounts(per_key=per_key)
+    run_id = simulation.run_id
+    with staged(out, run_id) as folder:
+        with (folder / "events.jsonl").open("wb") as stream, RunTables(folder, run_id, by_key=by_key) as tables:
+            events, simulation.tally = EventLog(stream, run_id), Tally(tables=tables)
+            for block in range(1, scenario.blocks + 1):
+                simulation.step(block, events)
+                if progress is not None:
+                    progress(block)
+        outcome = simulation.outcome()
+        write_files(folder, outcome, simulation.echo())
+    return Finished(outcome, out / run_id)
+
+
+def write_files(folder: Path, outcome: Outcome, scenario: Scenario) -> None:
+    """Write ``run.json``, ``pov.snapshot.toml`` and ``report.html``."""
+    from relaycast.report.page import render_report  # noqa: PLC0415 - the template engine is slow to load
+
+    echoed = {**to_json(outcome), "scenario": msgspec.to_builtins(scenario)}
+    text = msgspec.json.format(msgspec.json.encode(echoed), indent=2)
+    (folder / "run.json").write_bytes(text + b"\n")
+    (folder / "pov.snapshot.toml").write_text(render_snapshot(outcome), encoding="utf-8", newline="\n")
+    (folder / "report.html").write_text(render_report(outcome, scenario), encoding="utf-8")
+
+
+def to_json(outcome: Outcome) -> dict[str, object]:
+    """Return what ``run.json`` and ``--json`` say of a run."""
+    figures = asdict(outcome)
+    for for_the_report in ("series", "latencies", "pictures", "keys", "key_names"):
+        del figures[for_the_report]
+    if outcome.recorded is None:
+        del figures["recorded"]
+    return {"schema": figures.pop("schema"), **msgspec.to_builtins(figures)}

@@ -1,0 +1,103 @@
+"""``relaycast run --engine spark``: the same scenario and the same files, computed as a batch run.
+
+Law: what stands in ``out/<run-id>/`` is what the local engine writes, but for the engine's name. Until it is complete
+everything is in ``out/.<run-id>.spark``, from where the next run of the same id goes on.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+from msgspec.structs import replace
+
+from relaycast.event_log import EventLog
+from relaycast.run_tables import RunTables
+from relaycast.scenario.scenario import Scenario
+from relaycast.simulation.batch import Batch
+from relaycast.simulation.run_folder import staged
+from relaycast.simulation.simulation import Finished, write_files
+from relaycast.tally import Tally
+from relaycast_spark.progress import Progress, Unseen
+from relaycast_spark.session import SessionSettings, require_spark, spark_session
+from relaycast_spark.work_folder import WorkFolder
+from relaycast_trie.engine import Engine, warm_up_for
+
+if TYPE_CHECKING:
+    from relaycast_spark.pipeline import BatchRun
+
+ENGINE = "spark"
+
+REPLAYED = "replayed.parquet"
+"""The folder of a run's proofs, where they are kept."""
+
+ASSEMBLY = "written"
+
+
+@dataclass(frozen=True, slots=True)
+class SparkOptions:
+    """How to run: ``resume`` goes on with what an earlier run left, ``keep_proofs`` keeps every proof.
+
+    No byte depends on the ``trie_engine``: a run may be resumed with another one.
+    """
+
+    session: SessionSettings | None = None
+    segment_blocks: int | None = None
+    resume: bool = True
+    keep_proofs: bool = False
+    fail_fast: bool = False
+    per_key: bool | None = None
+    trie_engine: Engine = "auto"
+
+
+def simulate_with_spark(
+    scenario: Scenario, *, out: Path, options: SparkOptions, progress: Progress | None = None
+) -> Finished:
+    """Run ``scenario`` on Spark and write its files into ``out``.
+
+    Raises ``BadInput`` and ``SparkUnavailable`` before anything is written, and ``SegmentFailed`` when a block could
+    not be replayed: the rest is kept for the next run.
+    """
+    require_spark()
+    from relaycast_spark.pipeline import BatchRun, segment_length  # noqa: PLC0415 - needs PySpark
+
+    warm_up_for(options.trie_engine)  # before any worker looks for compiled kernels
+    batch = Batch.prepare(scenario, per_key=options.per_key, trie_engine=options.trie_engine)
+    run_id, per_key = batch.simulation.run_id, batch.chains.accounting_by_key
+    terms: dict[str, object] = {"run_id": run_id, "blocks": scenario.blocks, "keep_proofs": options.keep_proofs}
+    terms["per_key"] = per_key
+    with spark_session(options.session) as spark, WorkFolder(out / f".{run_id}.spark", terms) as folder:
+        if not options.resume:
+            folder.clear()
+        workers = spark.sparkContext.defaultParallelism
+        length = folder.segment_blocks or options.segment_blocks or segment_length(scenario.blocks, workers)
+        run = BatchRun(spark, folder, scenario.blocks, length, options.keep_proofs, options.fail_fast)
+        run.progress, run.trie_engine = progress or Unseen(), options.trie_engine
+        finished = _write(run, run.run(batch), run_id, out)
+        folder.remove()
+    return finished
+
+
+def _write(run: "BatchRun", batch: object, run_id: str, out: Path) -> Finished:
+    """Put the replayed segments together to what the local engine would have written."""
+    assert isinstance(batch, Batch)
+    with staged(out, run_id) as folder:
+        run.progress.begin(ASSEMBLY, run.blocks)
+        by_key = batch.chains.accounting_by_key
+        with (folder / "events.jsonl").open("wb") as stream, RunTables(folder, run_id, by_key=by_key) as tables:
+            EventLog(stream, run_id)
+            batch.simulation.tally = Tally(tables=tables)
+            for table in run.folder.tables():
+                for part in table.to_batches(max_chunksize=100):
+                    rows = part.to_pylist()
+                    batch.add_rows(rows)
+                    stream.writelines(row["events"] for row in rows)
+                    run.progress.advance(ASSEMBLY, len(rows))
+        if run.keep_proofs:
+            (folder / REPLAYED).mkdir()
+            for number, table in enumerate(run.folder.tables()):
+                kept = table.drop_columns(["segment", "records", "events"])
+                pq.write_table(kept, folder / REPLAYED / f"part-{number:06}.parquet", compression="zstd")
+        outcome = replace(batch.simulation.outcome(), engine=ENGINE)
+        write_files(folder, outcome, batch.simulation.echo())
+    return Finished(outcome, out / run_id)

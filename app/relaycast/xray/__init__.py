@@ -1,0 +1,1 @@
+"""Proof X-ray: every node of a proof, decoded."""

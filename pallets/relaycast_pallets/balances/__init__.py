@@ -1,0 +1,1 @@
+"""The balances pallet: free and held balances of accounts."""

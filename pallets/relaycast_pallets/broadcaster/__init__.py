@@ -1,0 +1,1 @@
+"""The broadcaster pallet: relay-chain storage that parachains publish into."""

@@ -1,0 +1,108 @@
+"""The broadcaster's limits, deposit and prices: named presets, each with its source.
+
+The default is what the draft's plan recommends for Polkadot. Where a source is silent, a preset says so.
+"""
+
+from dataclasses import dataclass, fields
+
+from relaycast_pallets.frame.typed_storage import TWOX_64_CONCAT, StorageHasher
+from relaycast_pallets.frame.weights import CallWeight, Term, WeightTable
+from relaycast_xcm.primitives import ROCKS_DB, U32_MAX, ZERO_DB, DbWeight, Weight
+
+UNITS = 10_000_000_000
+"""One DOT in its smallest unit."""
+
+_COUNTED = "accesses counted in relaycast_pallets/broadcaster.py"
+_DRAFT = "the draft's formula (pallet broadcaster, do_delete_keys and on_idle)"
+_PLACEHOLDER = f"the draft's placeholder weights.rs; {_COUNTED}"
+
+_FORGET_KEY = Term(Weight(5_000_000), writes=2)
+DRAFT_WEIGHTS = WeightTable(
+    {
+        weight.call: weight
+        for weight in (
+            CallWeight("register_publisher", Term(Weight(20_000_000, 3_000), 3, 3), {}, _PLACEHOLDER),
+            CallWeight("force_register_publisher", Term(Weight(15_000_000, 3_000), 3, 3), {}, _PLACEHOLDER),
+            CallWeight("cleanup_published_data", Term(Weight(10_000_000), 3, 3), {"k": _FORGET_KEY}, _PLACEHOLDER),
+            CallWeight("deregister_publisher", Term(Weight(10_000_000), 5, 6), {"k": _FORGET_KEY}, _PLACEHOLDER),
+            CallWeight("force_deregister_publisher", Term(Weight(10_000_000), 5, 6), {"k": _FORGET_KEY}, _PLACEHOLDER),
+            CallWeight("delete_keys", Term(reads=2, writes=1), {"n": Term(reads=1, writes=2)}, _DRAFT),
+            CallWeight("force_delete_keys", Term(reads=1, writes=1), {"n": Term(reads=1, writes=2)}, _DRAFT),
+            CallWeight(
+                "publish", Term(Weight(15_000_000), 5, 5), {}, f"Westend's placeholder for one item; {_COUNTED}"
+            ),
+            CallWeight("on_idle", Term(reads=1), {"n": Term(reads=2, writes=4)}, _DRAFT),
+        )
+    }
+)
+"""What calls weigh before anyone has benchmarked them; ``k``: keys a publisher has, ``n``: keys given or scanned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BroadcasterConfig:
+    """The pallet's ``Config``. Sizes in bytes, equality with a limit is allowed; ``ValueError`` for what cannot be."""
+
+    name: str = "custom"
+    source: str = "chosen by the user"
+
+    max_publishers: int = 1_000
+    max_stored_keys: int = 4_000
+    """Keys of one publisher."""
+
+    max_value_length: int = 2_048
+    max_total_storage_size: int = 2_097_152
+    """One publisher's sum of 32 bytes and the value's length over its keys."""
+
+    publisher_deposit: int = 100 * UNITS
+    max_ttl_scans_per_idle: int = 500
+    slash_on_force: bool = False
+    """Whether ``force_deregister_publisher`` burns the deposit instead of giving it back."""
+
+    ttl_key_hasher: StorageHasher = TWOX_64_CONCAT
+    """How ``TtlData`` hashes its second key: the draft's code says Twox64Concat, its design Blake2_128Concat."""
+
+    db_weight: DbWeight = ROCKS_DB
+    weights: WeightTable = DRAFT_WEIGHTS
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.type is int:
+                bound = (1 << 128) - 1 if field.name == "publisher_deposit" else U32_MAX
+                if not 0 <= value <= bound:
+                    raise ValueError(f"{field.name} is between 0 and {bound}, got {value}")
+        if not self.ttl_key_hasher.keeps_key:
+            raise ValueError(f"TtlData is scanned for its keys, {self.ttl_key_hasher} does not keep them")
+        object.__setattr__(self, "weights", self.weights.over(DRAFT_WEIGHTS))
+
+    def weight(self, call: str, **components: int) -> Weight:
+        """Return what ``call`` weighs under this configuration."""
+        return self.weights[call].at(self.db_weight, **components)
+
+
+POLKADOT = BroadcasterConfig(name="polkadot", source="the values that the draft's plan recommends for Polkadot")
+DRAFT_MOCK = BroadcasterConfig(
+    name="draft-mock",
+    source="the mock runtime of the draft's broadcaster tests",
+    max_stored_keys=50,
+    max_value_length=1_024,
+    max_total_storage_size=2_048,
+    publisher_deposit=100,
+    db_weight=ZERO_DB,
+)
+ROCOCO = BroadcasterConfig(
+    name="rococo",
+    source="blockdeep's Rococo runtime at 60b6d186; it had no total limit; its deposit is not known: Polkadot's",
+    max_stored_keys=100,
+    max_value_length=1_024,
+    max_total_storage_size=U32_MAX,
+)
+SPEC = BroadcasterConfig(
+    name="spec",
+    source="MaxValueLength 2048 of the specification, room for 50 such values; the rest as the draft's mock",
+    max_stored_keys=50,
+    max_total_storage_size=50 * (32 + 2_048),
+    publisher_deposit=100,
+)
+PRESETS = {config.name: config for config in (POLKADOT, DRAFT_MOCK, ROCOCO, SPEC)}
+"""Every preset by its name."""

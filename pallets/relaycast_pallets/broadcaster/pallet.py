@@ -1,0 +1,256 @@
+"""The broadcaster pallet: relay-chain storage that parachains publish into.
+
+Every publisher owns one child trie, named ``(b"pubsub", para_id)`` in SCALE. A call checks everything
+first, then writes, then deposits its event: a refused call leaves no trace. It returns the weight that it used.
+"""
+
+from collections.abc import Iterable
+
+from relaycast_pallets.balances.pallet import Balances, HoldReason
+from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
+from relaycast_pallets.broadcaster.errors import (
+    AlreadyRegistered,
+    NoDataToCleanup,
+    NotManager,
+    NotOwner,
+    NotRegistered,
+    TooManyKeys,
+    TooManyPublishers,
+    TotalStorageSizeExceeded,
+    ValueTooLarge,
+)
+from relaycast_pallets.broadcaster.events import (
+    DataCleanedUp,
+    DataPublished,
+    KeysDeleted,
+    KeysForcedDeleted,
+    PublisherDeregistered,
+    PublisherRegistered,
+)
+from relaycast_pallets.broadcaster.published_entry import INFINITE, PublishedEntry, value_bytes
+from relaycast_pallets.broadcaster.published_keys import KEY_BYTES
+from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.broadcaster.storage import BroadcasterStorage, PublisherInfo
+from relaycast_pallets.broadcaster.ttl_expiration import expire_keys
+from relaycast_pallets.frame.state import State
+from relaycast_pallets.frame.system import AccountId, Origin, System, ensure_parachain, ensure_root, ensure_signed
+from relaycast_xcm.primitives import LOWEST_PUBLIC_ID, U32_MAX, BlockCount, ParaId, Weight
+
+__all__ = ["PUBLISHER_DEPOSIT", "Broadcaster", "derive_child_info"]
+
+PUBLISHER_DEPOSIT = HoldReason("Broadcaster", "PublisherDeposit", pallet_index=200, index=0)
+"""The pallet's index is assumed: no runtime has given it a lasting one."""
+
+
+class Broadcaster:
+    """The pallet over one chain's ``system`` and ``balances``; a chain of its own, at block 0, where none is given."""
+
+    def __init__(
+        self, system: System | None = None, balances: Balances | None = None, *, config: BroadcasterConfig = POLKADOT
+    ) -> None:
+        if system is None:
+            system = System(State()) if balances is None else balances.system
+        self.system = system
+        self.balances = Balances(system) if balances is None else balances
+        self.config = config
+        self.storage = BroadcasterStorage(system.state, ttl_key_hasher=config.ttl_key_hasher)
+
+    def register_publisher(self, origin: Origin, para_id: ParaId) -> Weight:
+        """Let ``para_id`` publish, against a deposit from the account that calls and becomes its manager.
+
+        Anyone may register any parachain. Raises ``BadOrigin``, ``AlreadyRegistered``, ``TooManyPublishers`` or
+        ``InsufficientBalance``.
+        """
+        manager = ensure_signed(origin)
+        self._register(para_id, manager, self.config.publisher_deposit)
+        return self.config.weight("register_publisher")
+
+    def force_register_publisher(self, origin: Origin, manager: AccountId, deposit: int, para_id: ParaId) -> Weight:
+        """Let ``para_id`` publish, as governance wants it: any ``deposit``, held from ``manager``.
+
+        Raises ``BadOrigin``, ``AlreadyRegistered``, ``TooManyPublishers`` or ``InsufficientBalance``.
+        """
+        ensure_root(origin)
+        self._register(para_id, manager, deposit)
+        return self.config.weight("force_register_publisher")
+
+    def cleanup_published_data(self, origin: Origin, para_id: ParaId) -> Weight:
+        """Remove everything that ``para_id`` published; it stays registered. For its manager.
+
+        Raises ``BadOrigin``, ``NotRegistered``, ``NotManager`` or ``NoDataToCleanup``.
+        """
+        account = ensure_signed(origin)
+        self._require_manager(para_id, account)
+        if not len(self.storage.child(para_id)):
+            raise NoDataToCleanup(para_id)
+
+        removed = self._clear(para_id)
+        return self.config.weight("cleanup_published_data", k=removed)
+
+    def deregister_publisher(self, origin: Origin, para_id: ParaId) -> Weight:
+        """Remove ``para_id``, everything that it published, and give its manager the deposit back. For its manager.
+
+        One call, where the draft wants ``cleanup_published_data`` first (``MustCleanupDataFirst``).
+        Raises ``BadOrigin``, ``NotRegistered`` or ``NotManager``.
+        """
+        account = ensure_signed(origin)
+        info = self._require_manager(para_id, account)
+
+        removed = self._deregister(para_id, info, slash=False)
+        return self.config.weight("deregister_publisher", k=removed)
+
+    def force_deregister_publisher(self, origin: Origin, para_id: ParaId) -> Weight:
+        """Remove ``para_id`` and everything that it published, as governance wants it.
+
+        The deposit goes back to the manager or, with ``slash_on_force``, is burnt.
+        Raises ``BadOrigin`` or ``NotRegistered``.
+        """
+        ensure_root(origin)
+        info = self._require_registered(para_id)
+
+        removed = self._deregister(para_id, info, slash=self.config.slash_on_force)
+        return self.config.weight("force_deregister_publisher", k=removed)
+
+    def delete_keys(self, origin: Origin, keys: Iterable[bytes], *, publisher: ParaId | None = None) -> Weight:
+        """Remove ``keys`` of the parachain that calls, or of the ``publisher`` whose manager calls.
+
+        Keys that are not there are skipped; when none is, nothing happens and no event tells of it.
+        Raises ``BadOrigin``, ``NotRegistered``, ``NotManager``, or ``NotOwner`` to a parachain that names another one.
+        """
+        wanted = _checked_keys(keys)
+        owner = self._owner(origin, publisher)
+
+        count = self.storage.remove(owner, wanted)
+        if count:
+            self.system.deposit_event(KeysDeleted(owner, count))
+        return self.config.weight("delete_keys", n=len(wanted))
+
+    def force_delete_keys(self, origin: Origin, publisher: ParaId, keys: Iterable[bytes]) -> Weight:
+        """Remove ``keys`` of ``publisher``, as governance wants it; those that are not there are skipped.
+
+        Raises ``BadOrigin`` or, for a public parachain, ``NotRegistered``.
+        """
+        wanted = _checked_keys(keys)
+        ensure_root(origin)
+        self._require_publisher(publisher)
+
+        count = self.storage.remove(publisher, wanted)
+        if count:
+            self.system.deposit_event(KeysForcedDeleted(publisher, count))
+        return self.config.weight("force_delete_keys", n=len(wanted))
+
+    def handle_publish(self, publisher: ParaId, key: bytes, value: bytes, *, ttl: BlockCount = INFINITE) -> None:
+        """Write ``value`` under ``key`` in the publisher's child trie, to expire ``ttl`` relay blocks from now.
+
+        Raises ``NotRegistered``, ``ValueTooLarge``, ``TooManyKeys`` or ``TotalStorageSizeExceeded``; each leaves
+        storage untouched. Its weight is ``config.weight("publish")``, charged by the XCM weigher.
+        """
+        if len(key) != KEY_BYTES or not 0 <= ttl <= U32_MAX:
+            raise ValueError(f"a key has {KEY_BYTES} bytes and a ttl is a u32, got {len(key)} bytes and {ttl}")
+        self._require_publisher(publisher)
+        if len(value) > self.config.max_value_length:
+            raise ValueTooLarge(len(value), self.config.max_value_length)
+        total = self._total_with(publisher, key, value)
+
+        entry = PublishedEntry(value, ttl, self.system.block_number)
+        self.storage.write(publisher, key, entry, total=total)
+        self.system.deposit_event(DataPublished(publisher, key))
+
+    def on_idle(self, remaining: Weight) -> Weight:
+        """Remove expired keys within ``remaining`` and return the weight used; see ``ttl_expiration``."""
+        return expire_keys(self.system, self.storage, self.config, remaining)
+
+    def offboard_publishers(self, outgoing: Iterable[ParaId]) -> Weight:
+        """Forget parachains that leave the relay chain: all that they published, registered or not, and their deposits.
+
+        For the session change (``OnNewSessionOutgoing``). What is not known is passed over.
+        """
+        weight = Weight.ZERO
+        for para_id in outgoing:
+            info = self.storage.registered_publishers.get(para_id)
+            removed = self._clear(para_id) if info is None else self._deregister(para_id, info, slash=False)
+            weight += self.config.weight("force_deregister_publisher", k=removed)
+        return weight
+
+    def _register(self, para_id: ParaId, manager: AccountId, deposit: int) -> None:
+        publishers = self.storage.registered_publishers
+        if para_id in publishers:
+            raise AlreadyRegistered(para_id)
+        if publishers.count() >= self.config.max_publishers:
+            raise TooManyPublishers(self.config.max_publishers)
+        if deposit:
+            self.balances.hold(manager, PUBLISHER_DEPOSIT, deposit)
+
+        publishers.insert(para_id, PublisherInfo(manager, deposit))
+        self.system.deposit_event(PublisherRegistered(para_id, manager))
+
+    def _deregister(self, para_id: ParaId, info: PublisherInfo, *, slash: bool) -> int:
+        if info.deposit:
+            settle = self.balances.slash if slash else self.balances.release
+            settle(info.manager, PUBLISHER_DEPOSIT, info.deposit)
+        removed = self._clear(para_id)
+        self.storage.registered_publishers.remove(para_id)
+        self.system.deposit_event(PublisherDeregistered(para_id))
+        return removed
+
+    def _clear(self, para_id: ParaId) -> int:
+        removed = self.storage.clear(para_id)
+        if removed:
+            self.system.deposit_event(DataCleanedUp(para_id))
+        return removed
+
+    def _owner(self, origin: Origin, publisher: ParaId | None) -> ParaId:
+        """Return whose keys ``origin`` may delete."""
+        if origin.account is not None:
+            if publisher is None:
+                raise ValueError("a manager names the publisher whose keys it deletes")
+            self._require_manager(publisher, origin.account)
+            return publisher
+        parachain = ensure_parachain(origin)
+        if publisher is not None and publisher != parachain:
+            raise NotOwner(publisher, parachain)
+        self._require_publisher(parachain)
+        return parachain
+
+    def _require_registered(self, para_id: ParaId) -> PublisherInfo:
+        info = self.storage.registered_publishers.get(para_id)
+        if info is None:
+            raise NotRegistered(para_id)
+        return info
+
+    def _require_manager(self, para_id: ParaId, account: AccountId) -> PublisherInfo:
+        info = self._require_registered(para_id)
+        if info.manager != account:
+            raise NotManager(para_id, account)
+        return info
+
+    def _require_publisher(self, para_id: ParaId) -> None:
+        """Refuse a public parachain that is not registered."""
+        if para_id >= LOWEST_PUBLIC_ID and para_id not in self.storage.registered_publishers:
+            raise NotRegistered(para_id)
+
+    def _total_with(self, publisher: ParaId, key: bytes, value: bytes) -> int:
+        """Return the publisher's storage size with ``value`` under ``key``; refuse it beyond the limits."""
+        config, child = self.config, self.storage.child(publisher)
+        old = child.get(key)
+        total = self.storage.size_of(publisher) + len(value)
+        if old is not None:
+            total -= value_bytes(old)
+        elif len(child) >= config.max_stored_keys:
+            raise TooManyKeys(publisher, config.max_stored_keys)
+        else:
+            total += KEY_BYTES
+        if total > config.max_total_storage_size:
+            raise TotalStorageSizeExceeded(publisher, total, config.max_total_storage_size)
+        return total
+
+    def __repr__(self) -> str:
+        return f"<Broadcaster {self.config.name}, {self.storage.registered_publishers.count()} publishers>"
+
+
+def _checked_keys(keys: Iterable[bytes]) -> list[bytes]:
+    checked = list(keys)
+    for key in checked:
+        if len(key) != KEY_BYTES:
+            raise ValueError(f"a key has {KEY_BYTES} bytes, got {len(key)}")
+    return checked

@@ -1,0 +1,259 @@
+"""The state of a chain: keys and values in a real trie and its child tries, sealed block by block.
+
+Between seals everything happens in flat storage. ``commit`` carries the changed keys alone into the tries, writes the
+root of every child trie into the top trie (an empty child trie has no entry there) and gives the state root.
+The last ``window`` sealed states can still be proven from; older ones are pruned without a rest.
+"""
+
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import Protocol
+
+from relaycast_pallets.frame.state_tries import NO_READS, Name, Reads, Tries
+from relaycast_pallets.frame.storage import Journal, Storage
+from relaycast_trie.child_info import CHILD_STORAGE_PREFIX, ChildInfo
+from relaycast_trie.engine import Engine
+from relaycast_trie.exceptions import RelaycastError
+from relaycast_trie.node_codec import StateVersion
+from relaycast_trie.plain.memory_db import MemoryDB
+from relaycast_trie.plain.trie_db import NodeRecorder
+from relaycast_trie.proofs.storage_proof import StorageProof
+
+Snapshot = tuple[dict[bytes, bytes], dict[bytes, dict[bytes, bytes]]]
+"""Everything a state holds: the top trie, and the child tries that are not empty by their name."""
+
+
+class StateDiscarded(RelaycastError):
+    """The state with this ``root`` was never sealed here, or has left the window ("state already discarded")."""
+
+    def __init__(self, root: bytes) -> None:
+        super().__init__(root)
+        self.root = root
+
+    def __str__(self) -> str:
+        return f"the state 0x{self.root.hex()} is not among those kept"
+
+
+class RollsBack(Protocol):
+    """Something beside the storage that a failed transaction takes back, such as an event log."""
+
+    def mark(self) -> int: ...
+
+    def roll_back(self, mark: int, /) -> None: ...
+
+
+class State:
+    """A chain's state; the methods of the top trie's storage are its own, ``child`` gives those of a child trie.
+
+    ``top`` and ``children`` (by name, without prefix) are the genesis, sealed as they are. ``engine`` says what works
+    on the tries; nothing but time follows from it.
+    """
+
+    def __init__(
+        self,
+        top: Mapping[bytes, bytes] | None = None,
+        children: Mapping[ChildInfo, Mapping[bytes, bytes]] | None = None,
+        *,
+        state_version: StateVersion = StateVersion.V1,
+        window: int = 256,
+        engine: Engine = "auto",
+    ) -> None:
+        if window < 1:
+            raise ValueError(f"at least the last state is kept, got a window of {window}")
+        self.window = window
+        self._tries = Tries(state_version=StateVersion(state_version), window=window, engine=engine)
+        self._journal = Journal()
+        self._companions: list[RollsBack] = []
+        self._children: dict[ChildInfo, Storage] = {}
+        self._load(dict(top or {}), children or {})
+        self._sealed: deque[bytes] = deque([self.root])
+        self._kept = Counter([self.root])
+
+    def get(self, key: bytes) -> bytes | None:
+        return self.top.get(key)
+
+    def exists(self, key: bytes) -> bool:
+        return self.top.exists(key)
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Write into the top trie; the entries of child tries are written by ``commit`` alone."""
+        if key.startswith(CHILD_STORAGE_PREFIX):
+            raise ValueError(f"0x{key.hex()} names a child trie: its root is written when the state is sealed")
+        self.top.put(key, value)
+
+    def kill(self, key: bytes) -> None:
+        """Remove ``key`` from the top trie; one that is not there is no error."""
+        if key.startswith(CHILD_STORAGE_PREFIX):
+            raise ValueError(f"0x{key.hex()} names a child trie: it goes when the child trie is empty")
+        self.top.kill(key)
+
+    def next_key(self, key: bytes) -> bytes | None:
+        return self.top.next_key(key)
+
+    def iter_prefix(self, prefix: bytes, *, start_after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+        """Iterate over the top trie, see ``Storage.iter_prefix``."""
+        return self.top.iter_prefix(prefix, start_after=start_after)
+
+    def count_prefix(self, prefix: bytes) -> int:
+        return self.top.count_prefix(prefix)
+
+    def clear_prefix(self, prefix: bytes) -> int:
+        """Remove the top trie's keys under ``prefix``, which must not lead to child tries, and count them."""
+        if prefix.startswith(CHILD_STORAGE_PREFIX) or CHILD_STORAGE_PREFIX.startswith(prefix):
+            raise ValueError(f"0x{prefix.hex()} leads to child tries: clear those")
+        return self.top.clear_prefix(prefix)
+
+    def child(self, child_info: ChildInfo) -> Storage:
+        """Return the storage of a child trie, which stays the same object; one that never held anything is empty."""
+        storage = self._children.get(child_info)
+        if storage is None:
+            storage = self._children[child_info] = Storage(self._journal)
+        return storage
+
+    def children(self) -> list[ChildInfo]:
+        """Return the names of the child tries that hold something now, in order."""
+        return sorted(info for info, storage in self._children.items() if len(storage))
+
+    def join(self, companion: RollsBack) -> None:
+        """Let ``companion`` be taken back together with the storage when a transaction fails."""
+        self._companions.append(companion)
+
+    def transaction(self) -> "Transaction":
+        """Return a ``with`` block that leaves no trace when it raises; an outer failure undoes inner successes."""
+        return Transaction(self._journal, self._companions)
+
+    @property
+    def root(self) -> bytes:
+        """The state root of the last seal."""
+        return self._tries.root(None)
+
+    @property
+    def db(self) -> MemoryDB:
+        """The nodes and external values of all sealed states that are kept, by their hash; the same object always.
+
+        Array tries begin to fill it when it is first asked for.
+        """
+        return self._tries.db
+
+    @property
+    def engine(self) -> Engine:
+        """What works on the tries; another choice holds after the next ``commit`` at the latest."""
+        return self._tries.engine
+
+    @engine.setter
+    def engine(self, engine: Engine) -> None:
+        self._tries.engine = engine
+
+    @property
+    def state_version(self) -> StateVersion:
+        """How values are written from now on, see ``migrate``."""
+        return self._tries.state_version
+
+    def commit(self, *, reads: Reads = NO_READS, recorder: NodeRecorder | None = None) -> bytes:
+        """Seal what changed since the last seal and return the new state root; not inside a transaction.
+
+        The ``recorder`` learns of every node of the state before that sealing touches, and of those that reading the
+        top trie's keys ``reads`` does: what a block carries of its own state (see ``witness``).
+        """
+        if self._journal.frame is not None:
+            raise ValueError("a state cannot be sealed inside a transaction")
+        changed = {info: storage for info, storage in self._children.items() if storage.unsealed}
+        if changed:
+            self._tries.seal({info: storage.take_changes() for info, storage in changed.items()}, recorder=recorder)
+        for info, storage in changed.items():
+            self._write_child_root(info, storage)
+        if self.top.unsealed or recorder is not None:
+            self._tries.seal({None: self.top.take_changes()}, reads=reads, recorder=recorder)
+        self._tries.close(self._contents)
+        self._keep(self.root)
+        return self.root
+
+    def migrate(self, state_version: StateVersion) -> None:
+        """Write values in another state version from now on; those there stay as they are until written again."""
+        self._tries.state_version = StateVersion(state_version)
+
+    def prove_read(self, root: bytes, keys: Iterable[bytes]) -> StorageProof:
+        """Prove ``keys`` of the top trie of the sealed state with this ``root``; raises ``StateDiscarded``."""
+        self._require(root)
+        return self._tries.prove(root, list(keys))
+
+    def prove_child_read(self, root: bytes, child_info: ChildInfo, keys: Iterable[bytes]) -> StorageProof:
+        """Prove ``keys`` of a child trie and the way to its root in the top trie; raises ``StateDiscarded``."""
+        self._require(root)
+        return self._tries.prove_child(root, child_info, list(keys))
+
+    def snapshot(self) -> Snapshot:
+        """Return a copy of everything held now, sealed or not: two states are equal when their snapshots are."""
+        children = {info.storage_key: dict(storage.items()) for info, storage in self._children.items() if len(storage)}
+        return dict(self.top.items()), children
+
+    def _load(self, top: dict[bytes, bytes], children: Mapping[ChildInfo, Mapping[bytes, bytes]]) -> None:
+        for key in top:
+            if key.startswith(CHILD_STORAGE_PREFIX):
+                raise ValueError(f"0x{key.hex()} names a child trie: give its entries instead of its root")
+        held: dict[Name, Mapping[bytes, bytes]] = {info: values for info, values in children.items() if values}
+        self._tries.load(held)
+        for info, values in children.items():
+            if values:
+                self._children[info] = Storage(self._journal, values)
+                top[info.prefixed_storage_key()] = self._tries.root(info)
+        self._tries.load({None: top})
+        self.top = Storage(self._journal, top)
+
+    def _contents(self) -> dict[Name, Storage]:
+        contents = dict[Name, Storage](self._children.items())
+        return contents | {None: self.top}
+
+    def _write_child_root(self, info: ChildInfo, storage: Storage) -> None:
+        key = info.prefixed_storage_key()
+        if len(storage):
+            self.top.put(key, self._tries.root(info))
+        else:
+            self.top.kill(key)
+
+    def _keep(self, root: bytes) -> None:
+        self._sealed.append(root)
+        self._kept[root] += 1
+        while len(self._sealed) > self.window:
+            old_root = self._sealed.popleft()
+            self._kept[old_root] -= 1
+            if not self._kept[old_root]:
+                del self._kept[old_root]
+
+    def _require(self, root: bytes) -> None:
+        if root not in self._kept:
+            raise StateDiscarded(root)
+
+    def __repr__(self) -> str:
+        return f"<State 0x{self.root.hex()}, {len(self.top)} keys, {len(self.children())} child tries>"
+
+
+class Transaction:
+    """One ``with`` block over a state, see ``State.transaction``."""
+
+    __slots__ = ("_companions", "_journal", "_marks", "_outer")
+
+    def __init__(self, journal: Journal, companions: list[RollsBack]) -> None:
+        self._journal = journal
+        self._companions = companions
+
+    def __enter__(self) -> None:
+        self._outer = self._journal.frame
+        self._marks = [(companion, companion.mark()) for companion in self._companions]
+        self._journal.frame = {}
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        frame = self._journal.frame
+        assert frame is not None
+        self._journal.frame = self._outer
+        if kind is not None:
+            for (storage, key), (old, was_unsealed) in frame.items():
+                storage.restore(key, old, was_unsealed=was_unsealed)
+            for companion, mark in self._marks:
+                companion.roll_back(mark)
+        elif self._outer is not None:
+            for change, before in frame.items():
+                self._outer.setdefault(change, before)

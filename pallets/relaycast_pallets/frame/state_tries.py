@@ -1,0 +1,326 @@
+"""The tries under a state: what a block changes goes in, roots and proofs come out.
+
+Plain tries work key by key on a database of nodes and begin at once. Array tries take all changes of a block together,
+once the compiled kernels are loaded, and fill the database only when somebody wants to see it. Whatever works, roots,
+proofs and the database are the same. ``Tries`` goes from one to the other when that has come to pay.
+"""
+
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Protocol
+
+from relaycast_pallets.frame.engine_choice import EngineChoice
+from relaycast_pallets.frame.storage import Storage
+from relaycast_trie.child_info import ChildInfo
+from relaycast_trie.engine import Engine
+from relaycast_trie.node_codec import StateVersion
+from relaycast_trie.plain.build import build_trie
+from relaycast_trie.plain.memory_db import MemoryDB
+from relaycast_trie.plain.recorder import Recorder
+from relaycast_trie.plain.trie_db import NodeRecorder, TrieDB
+from relaycast_trie.plain.trie_update import update_trie
+from relaycast_trie.plain.witness import record_witness
+from relaycast_trie.proofs.storage_proof import StorageProof
+
+Name = ChildInfo | None
+"""A child trie, or the top trie."""
+
+Changes = Mapping[bytes, bytes | None]
+"""New values by key; ``None`` removes."""
+
+Reads = Collection[bytes]
+NO_READS: Reads = ()
+
+Contents = Mapping[Name, Storage]
+"""All that tries hold."""
+
+
+class _Tries(Protocol):
+    """Tries by name, all empty to begin with. A block is one ``seal`` or several, and a ``close``."""
+
+    state_version: StateVersion
+
+    @property
+    def roots(self) -> dict[Name, bytes]: ...
+
+    def root(self, name: Name) -> bytes: ...
+
+    def seal(
+        self, changes: Mapping[Name, Changes], *, reads: Reads = NO_READS, recorder: NodeRecorder | None = None
+    ) -> None:
+        """Write changes; the ``recorder`` learns what that and reading the top trie's ``reads`` before it takes."""
+        ...
+
+    def close(self) -> None:
+        """End a block: of the oldest one that can be read, what only it reads is dropped if there are too many."""
+        ...
+
+    def prove(self, root: bytes, keys: Sequence[bytes]) -> StorageProof: ...
+
+    def prove_child(self, root: bytes, child_info: ChildInfo, keys: Sequence[bytes]) -> StorageProof: ...
+
+
+class PlainTries(_Tries):
+    """Tries in a database. ``dropped`` are the hashes that leave it with each of the blocks to come."""
+
+    def __init__(
+        self,
+        db: MemoryDB,
+        state_version: StateVersion,
+        window: int,
+        roots: Mapping[Name, bytes] | None = None,
+        dropped: Sequence[bytes] = (),
+    ) -> None:
+        self.db = db
+        self.state_version = state_version
+        self.dropped = deque(dropped)
+        self._window = window
+        self._open: list[bytes] = []
+        self._roots = dict(roots or {})
+
+    @property
+    def roots(self) -> dict[Name, bytes]:
+        return dict(self._roots)
+
+    def root(self, name: Name) -> bytes:
+        return self._roots.get(name, self.db.null_hash)
+
+    def seal(
+        self, changes: Mapping[Name, Changes], *, reads: Reads = NO_READS, recorder: NodeRecorder | None = None
+    ) -> None:
+        for name, changed in changes.items():
+            if name in self._roots:
+                asked = reads if name is None else NO_READS
+                self._roots[name] = self._change(self._roots[name], changed, asked, recorder)
+                continue
+            held = {key: value for key, value in changed.items() if value is not None}
+            self._roots[name] = build_trie(held, self.db.emplace, state_version=self.state_version)
+
+    def _change(self, root: bytes, changed: Changes, reads: Reads, recorder: NodeRecorder | None) -> bytes:
+        update = update_trie(self.db, root, changed, reads=reads, state_version=self.state_version, recorder=recorder)
+        self.db.emplace_all(update.hashes, update.nodes)
+        self._open += update.dropped
+        return update.root
+
+    def close(self) -> None:
+        self.dropped.append(b"".join(self._open))
+        self._open.clear()
+        while len(self.dropped) >= self._window:
+            self.db.remove_all(self.dropped.popleft())
+
+    def prove(self, root: bytes, keys: Sequence[bytes]) -> StorageProof:
+        return StorageProof.generate(self.db, root, keys)
+
+    def prove_child(self, root: bytes, child_info: ChildInfo, keys: Sequence[bytes]) -> StorageProof:
+        return StorageProof.generate_child(self.db, root, child_info, keys)
+
+
+class ArrayTries(_Tries):
+    """Tries in a forest of arrays that go on where plain tries with the same ``contents`` stand.
+
+    Unless it is ``shown``, the database holds nothing but what the plain tries left there, for as long as that can be
+    read.
+    """
+
+    def __init__(self, plain: PlainTries, window: int, contents: Contents, *, shown: bool) -> None:
+        from relaycast_trie.array.forest import ArrayForest  # noqa: PLC0415 - loads the compiler
+
+        self.db = plain.db
+        self.shown = shown
+        self._window = window
+        self._before = PlainTries(plain.db, plain.state_version, window, dropped=plain.dropped)
+        self._forest: ArrayForest = ArrayForest(state_version=plain.state_version, window=window)
+        self._numbers: dict[Name, int] = {}
+        for name, root in plain.roots.items():
+            self._adopt(name, root, dict(contents[name].items()))
+        self._forest.forget_open()
+
+    def _adopt(self, name: Name, root: bytes, held: dict[bytes, bytes]) -> None:
+        """Take over a trie, with those values that nobody has written since the state version changed."""
+        forest, number = self._forest, self._number(name)
+        forest.seal({number: held}, told=False)
+        if forest.root(number) != root:
+            version = forest.state_version
+            forest.state_version = StateVersion(1 - version)
+            forest.seal({number: _stored_otherwise(self.db, root, held, version)}, told=False)
+            forest.state_version = version
+        assert forest.root(number) == root, f"the trie {name} differs from its database"
+
+    @property
+    def state_version(self) -> StateVersion:
+        return self._forest.state_version
+
+    @state_version.setter
+    def state_version(self, state_version: StateVersion) -> None:
+        self._forest.state_version = state_version
+
+    @property
+    def roots(self) -> dict[Name, bytes]:
+        return {name: self._forest.root(number) for name, number in self._numbers.items()}
+
+    def root(self, name: Name) -> bytes:
+        number = self._numbers.get(name)
+        return self.db.null_hash if number is None else self._forest.root(number)
+
+    def seal(
+        self, changes: Mapping[Name, Changes], *, reads: Reads = NO_READS, recorder: NodeRecorder | None = None
+    ) -> None:
+        if recorder is not None:
+            self.show()
+            for name, changed in changes.items():
+                asked = reads if name is None else NO_READS
+                in_order = {key: changed[key] for key in sorted(changed)}
+                record_witness(self.db, self.root(name), asked, in_order, recorder)
+        numbered = {self._number(name): changed for name, changed in changes.items()}
+        self.db.emplace_all(*self._forest.seal(numbered, told=self.shown))
+
+    def close(self) -> None:
+        self.db.remove_all(self._forest.close(told=self.shown))
+        dropped = self._before.dropped
+        while dropped and len(dropped) + self._forest.closed >= self._window:
+            self.db.remove_all(dropped.popleft())
+        if not dropped and not self.shown:
+            self.db.clear()
+
+    def show(self) -> None:
+        """Let the database hold all nodes from now on."""
+        if self.shown:
+            return
+        left = b"".join(self._before.dropped)
+        older = [left[at : at + 32] for at in range(0, len(left), 32)]
+        kept = [node for node_hash in older if (node := self.db.get(node_hash)) is not None]
+        self.db.clear()
+        self.db.emplace_all(older, kept)
+        self.db.emplace_all(*self._forest.hashed())
+        self.shown = True
+
+    def in_plain(self) -> PlainTries:
+        """Return plain tries that go on from here."""
+        self.show()
+        dropped = [*self._before.dropped, *self._forest.pending()]
+        return PlainTries(self.db, self.state_version, self._window, self.roots, dropped)
+
+    def prove(self, root: bytes, keys: Sequence[bytes]) -> StorageProof:
+        if root in self._forest:
+            return StorageProof(self._forest.prove(root, keys).nodes)
+        return self._before.prove(root, keys)
+
+    def prove_child(self, root: bytes, child_info: ChildInfo, keys: Sequence[bytes]) -> StorageProof:
+        entry = child_info.prefixed_storage_key()
+        if root not in self._forest:
+            return self._before.prove_child(root, child_info, keys)
+        child_root = self._forest.get(root, entry)
+        below = [] if child_root is None else [(child_root, keys)]
+        return StorageProof(self._forest.prove_all([(root, [entry]), *below]).nodes)
+
+    def _number(self, name: Name) -> int:
+        number = self._numbers.get(name)
+        if number is None:
+            number = self._numbers[name] = self._forest.add()
+        return number
+
+
+class Tries:
+    """The tries of a state, plain or in arrays; ``engine`` says which, ``auto`` that it follows from the work.
+
+    What the last ``window`` blocks read can be proven.
+    """
+
+    def __init__(self, *, state_version: StateVersion, window: int, engine: Engine) -> None:
+        self._window = window
+        self._choice = EngineChoice(engine)
+        self._shown = False
+        self._used: PlainTries | ArrayTries = PlainTries(MemoryDB(), state_version, window)
+
+    @property
+    def db(self) -> MemoryDB:
+        """All nodes and external values by their hash, from now on: the same object always."""
+        self._shown = True
+        if isinstance(self._used, ArrayTries):
+            self._used.show()
+        return self._used.db
+
+    @property
+    def state_version(self) -> StateVersion:
+        """How values are written from now on."""
+        return self._used.state_version
+
+    @state_version.setter
+    def state_version(self, state_version: StateVersion) -> None:
+        self._used.state_version = state_version
+
+    @property
+    def engine(self) -> Engine:
+        """What was chosen; another choice is made between blocks, and holds after the next one at the latest."""
+        return self._choice.engine
+
+    @engine.setter
+    def engine(self, engine: Engine) -> None:
+        if engine != self._choice.engine:
+            self._choice = EngineChoice(engine)
+            if engine == "plain" and isinstance(self._used, ArrayTries):
+                self._used = self._used.in_plain()
+
+    def root(self, name: Name) -> bytes:
+        """Return the root of a trie as it was sealed last; a trie that was never written to is empty."""
+        return self._used.root(name)
+
+    def load(self, contents: Mapping[Name, Mapping[bytes, bytes]]) -> None:
+        """Write tries that are not there yet; no block."""
+        empty = isinstance(self._used, PlainTries) and not self._used.roots
+        if empty and self._choice.loads_in_arrays(sum(map(len, contents.values()))):
+            self._used = self._in_arrays({})
+        self._used.seal(contents)
+
+    def seal(
+        self, changes: Mapping[Name, Changes], *, reads: Reads = NO_READS, recorder: NodeRecorder | None = None
+    ) -> None:
+        """Write changes of the open block; no trie twice.
+
+        The ``recorder`` learns which nodes that and reading the top trie's keys ``reads`` before it takes.
+        """
+        self._choice.note(len(changes), sum(map(len, changes.values())), in_arrays=isinstance(self._used, ArrayTries))
+        self._used.seal(changes, reads=reads, recorder=recorder)
+
+    def close(self, contents: Callable[[], Contents]) -> None:
+        """End the block, and change engines if that has come to pay; ``contents`` are what the tries hold now."""
+        self._used.close()
+        in_arrays = isinstance(self._used, ArrayTries)
+        if not self._choice.is_restless(in_arrays=in_arrays):
+            return
+        held = contents()
+        if self._choice.moves(sum(map(len, held.values()))):
+            self._used = self._used.in_plain() if isinstance(self._used, ArrayTries) else self._in_arrays(held)
+
+    def prove(self, root: bytes, keys: Sequence[bytes]) -> StorageProof:
+        """Prove keys of a trie with this ``root``, as it is or was in one of the blocks that can be read."""
+        return self._used.prove(root, keys)
+
+    def prove_child(self, root: bytes, child_info: ChildInfo, keys: Sequence[bytes]) -> StorageProof:
+        """Prove keys of a child trie and the way to its root in the top trie with this ``root``."""
+        return self._used.prove_child(root, child_info, keys)
+
+    def _in_arrays(self, contents: Contents) -> ArrayTries:
+        assert isinstance(self._used, PlainTries)
+        return ArrayTries(self._used, self._window, contents, shown=self._shown)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave arrays behind: whoever loads this has the database, and goes back to arrays when that pays."""
+        plain = self._used.in_plain() if isinstance(self._used, ArrayTries) else self._used
+        return self.__dict__ | {"_used": plain}
+
+
+def _stored_otherwise(
+    db: MemoryDB, root: bytes, held: Mapping[bytes, bytes], state_version: StateVersion
+) -> dict[bytes, bytes]:
+    """Return the keys whose values are not stored as ``state_version`` stores them."""
+    found: dict[bytes, bytes] = {}
+    for key, value in held.items():
+        if not StateVersion.V1.is_external(value):
+            continue
+        recorder = Recorder()
+        TrieDB(db, root, recorder=recorder).get(key)
+        external = db.hasher.digest(value) in recorder.nodes
+        if external != state_version.is_external(value):
+            found[key] = value
+    return found

@@ -1,0 +1,271 @@
+"""Storage items with types, under the keys that a Substrate node gives them.
+
+A value of ``Pallet::Item`` stands at ``twox_128(pallet) ++ twox_128(item)``; a map appends its hashed key, a double
+map two. Hashers that keep the key behind its hash let keys be read back. Iteration follows the raw keys: hash order.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from relaycast_pallets.frame.state import State
+from relaycast_trie.exceptions import CodecError
+from relaycast_trie.hasher import blake2_128_concat, blake2_256, twox_64_concat, twox_128
+from relaycast_xcm.primitives import ParaId
+
+T = TypeVar("T")
+K = TypeVar("K")
+K2 = TypeVar("K2")
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Codec(Generic[T]):
+    """A type's SCALE bytes: ``encode``, and ``decode``, which takes all of the bytes or raises ``CodecError``."""
+
+    name: str
+    encode: Callable[[T], bytes]
+    decode: Callable[[bytes], T]
+    size: int | None = None
+    """Bytes of every encoded value, ``None`` when they differ."""
+
+    def __repr__(self) -> str:
+        return f"Codec({self.name})"
+
+
+def _unsigned(bits: int) -> Codec[int]:
+    size = bits // 8
+
+    def decode(data: bytes) -> int:
+        if len(data) != size:
+            raise CodecError(f"a u{bits} has {size} bytes, got {len(data)}")
+        return int.from_bytes(data, "little")
+
+    return Codec(f"u{bits}", lambda number: number.to_bytes(size, "little"), decode, size)
+
+
+def _fixed_bytes(size: int) -> Codec[bytes]:
+    def check(data: bytes) -> bytes:
+        if len(data) != size:
+            raise CodecError(f"[u8; {size}] has {size} bytes, got {len(data)}")
+        return data
+
+    return Codec(f"[u8; {size}]", check, check, size)
+
+
+def _decode_bool(data: bytes) -> bool:
+    if data not in {b"\x00", b"\x01"}:
+        raise CodecError(f"a bool is one byte, 0 or 1, got 0x{data.hex()}")
+    return data == b"\x01"
+
+
+U32 = _unsigned(32)
+U64 = _unsigned(64)
+U128 = _unsigned(128)
+BYTES32 = _fixed_bytes(32)
+BOOL: Codec[bool] = Codec("bool", lambda value: b"\x01" if value else b"\x00", _decode_bool, 1)
+PARA_ID: Codec[ParaId] = Codec("ParaId", U32.encode, lambda data: ParaId(U32.decode(data)), 4)
+ACCOUNT_ID = BYTES32
+"""Account ids are 32 bytes on every chain that this project knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class StorageHasher:
+    """How a map hashes an encoded key: ``digest``, and how many bytes of hash stand before the key itself."""
+
+    name: str
+    digest: Callable[[bytes], bytes]
+    hash_bytes: int
+    keeps_key: bool = True
+
+    def key_in(self, hashed: bytes) -> bytes:
+        """Return the encoded key that ``hashed`` ends with; ``TypeError`` where the hasher does not keep it."""
+        if not self.keeps_key:
+            raise TypeError(f"keys hashed with {self.name} cannot be read back")
+        return hashed[self.hash_bytes :]
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+BLAKE2_128_CONCAT = StorageHasher("Blake2_128Concat", blake2_128_concat, 16)
+TWOX_64_CONCAT = StorageHasher("Twox64Concat", twox_64_concat, 8)
+IDENTITY = StorageHasher("Identity", lambda data: data, 0)
+BLAKE2_256 = StorageHasher("Blake2_256", blake2_256, 32, keeps_key=False)
+
+
+HASHED_KEYS = 4_096
+"""Keys of a map whose hashes are remembered, since parachains come again and again; then it forgets them all."""
+
+
+def storage_prefix(pallet: str, item: str) -> bytes:
+    """Return the 32 bytes that every key of a storage item starts with."""
+    return twox_128(pallet.encode()) + twox_128(item.encode())
+
+
+class StorageValue(Generic[V]):
+    """A single value."""
+
+    __slots__ = ("codec", "prefix", "state")
+
+    def __init__(self, state: State, pallet: str, item: str, codec: Codec[V]) -> None:
+        self.state = state
+        self.prefix = storage_prefix(pallet, item)
+        self.codec = codec
+
+    def storage_key(self) -> bytes:
+        return self.prefix
+
+    def get(self) -> V | None:
+        data = self.state.top.get(self.prefix)
+        return None if data is None else self.codec.decode(data)
+
+    def put(self, value: V) -> None:
+        self.state.top.put(self.prefix, self.codec.encode(value))
+
+    def exists(self) -> bool:
+        return self.state.top.exists(self.prefix)
+
+    def kill(self) -> None:
+        self.state.top.kill(self.prefix)
+
+
+class StorageMap(Generic[K, V]):
+    """Values under one key."""
+
+    __slots__ = ("_hashed", "codec", "hasher", "key_codec", "prefix", "state")
+
+    def __init__(
+        self, state: State, pallet: str, item: str, key: tuple[StorageHasher, Codec[K]], codec: Codec[V]
+    ) -> None:
+        self.state = state
+        self.prefix = storage_prefix(pallet, item)
+        self.hasher, self.key_codec = key
+        self.codec = codec
+        self._hashed: dict[K, bytes] = {}
+
+    def storage_key(self, key: K) -> bytes:
+        hashed = self._hashed.get(key)
+        if hashed is None:
+            if len(self._hashed) >= HASHED_KEYS:
+                self._hashed.clear()
+            hashed = self._hashed[key] = self.prefix + self.hasher.digest(self.key_codec.encode(key))
+        return hashed
+
+    def get(self, key: K) -> V | None:
+        data = self.state.top.get(self._hashed.get(key) or self.storage_key(key))
+        return None if data is None else self.codec.decode(data)
+
+    def insert(self, key: K, value: V) -> None:
+        self.state.top.put(self.storage_key(key), self.codec.encode(value))
+
+    def remove(self, key: K) -> None:
+        self.state.top.kill(self.storage_key(key))
+
+    def count(self) -> int:
+        return self.state.top.count_prefix(self.prefix)
+
+    def __contains__(self, key: K) -> bool:
+        return self.state.top.exists(self._hashed.get(key) or self.storage_key(key))
+
+    def items(self) -> Iterator[tuple[K, V]]:
+        """Iterate over keys and values in the order of the raw keys; entries may come and go meanwhile."""
+        for raw, data in self.state.top.iter_prefix(self.prefix):
+            hashed = raw[len(self.prefix) :]
+            yield self.key_codec.decode(self.hasher.key_in(hashed)), self.codec.decode(data)
+
+
+class StorageDoubleMap(Generic[K, K2, V]):
+    """Values under two keys; the first one's codec has a fixed size, so that keys can be read back."""
+
+    __slots__ = ("_first", "codec", "prefix", "second_codec", "second_hasher", "split", "state")
+
+    def __init__(
+        self,
+        state: State,
+        pallet: str,
+        item: str,
+        keys: tuple[tuple[StorageHasher, Codec[K]], tuple[StorageHasher, Codec[K2]]],
+        codec: Codec[V],
+    ) -> None:
+        self.state = state
+        first, (self.second_hasher, self.second_codec) = keys
+        self._first = StorageMap(state, pallet, item, first, codec)
+        self.prefix = self._first.prefix
+        hasher, first_codec = first
+        if first_codec.size is None:
+            raise TypeError(f"the first key of a double map has a fixed size, {first_codec} has none")
+        self.split = len(self.prefix) + hasher.hash_bytes + first_codec.size
+        self.codec = codec
+
+    def storage_key(self, first: K, second: K2) -> bytes:
+        return self.prefix_of(first) + self.second_hasher.digest(self.second_codec.encode(second))
+
+    def prefix_of(self, first: K) -> bytes:
+        """Return what the raw keys of all entries under ``first`` start with."""
+        return self._first.storage_key(first)
+
+    def keys_in(self, raw: bytes) -> tuple[K, K2]:
+        """Return the two keys of a raw key."""
+        first = self._first.hasher.key_in(raw[len(self.prefix) : self.split])
+        second = self.second_hasher.key_in(raw[self.split :])
+        return self._first.key_codec.decode(first), self.second_codec.decode(second)
+
+    def get(self, first: K, second: K2) -> V | None:
+        data = self.state.top.get(self.storage_key(first, second))
+        return None if data is None else self.codec.decode(data)
+
+    def insert(self, first: K, second: K2, value: V) -> None:
+        self.state.top.put(self.storage_key(first, second), self.codec.encode(value))
+
+    def remove(self, first: K, second: K2) -> None:
+        self.state.top.kill(self.storage_key(first, second))
+
+    def exists(self, first: K, second: K2) -> bool:
+        return self.state.top.exists(self.storage_key(first, second))
+
+    def count(self) -> int:
+        return self.state.top.count_prefix(self.prefix)
+
+    def under(self, first: K) -> "StorageUnder[K2, V]":
+        """Return the entries under ``first``, whose place is worked out once."""
+        return StorageUnder(self.state, self.prefix_of(first), self.second_hasher, self.second_codec, self.codec)
+
+    def clear_prefix(self, first: K) -> int:
+        """Remove all entries under ``first`` and return how many there were."""
+        return self.state.top.clear_prefix(self.prefix_of(first))
+
+    def items(self, *, start_after: bytes | None = None) -> Iterator[tuple[K, K2, V]]:
+        """Iterate in the order of the raw keys, after ``start_after`` if given; entries may come and go meanwhile."""
+        for raw, data in self.state.top.iter_prefix(self.prefix, start_after=start_after):
+            first, second = self.keys_in(raw)
+            yield first, second, self.codec.decode(data)
+
+    def items_of(self, first: K) -> Iterator[tuple[K2, V]]:
+        """Iterate over the entries under ``first`` in the order of the raw keys."""
+        for raw, data in self.state.top.iter_prefix(self.prefix_of(first)):
+            yield self.keys_in(raw)[1], self.codec.decode(data)
+
+
+class StorageUnder(Generic[K2, V]):
+    """The entries of a double map under one first key, with the raw keys that the double map gives them."""
+
+    __slots__ = ("_decode", "_digest", "_encode", "_encode_key", "_prefix", "_top")
+
+    def __init__(
+        self, state: State, prefix: bytes, hasher: StorageHasher, key_codec: Codec[K2], codec: Codec[V]
+    ) -> None:
+        self._top = state.top
+        self._prefix = prefix
+        self._digest, self._encode_key = hasher.digest, key_codec.encode
+        self._encode, self._decode = codec.encode, codec.decode
+
+    def get(self, key: K2) -> V | None:
+        data = self._top.get(self._prefix + self._digest(self._encode_key(key)))
+        return None if data is None else self._decode(data)
+
+    def insert(self, key: K2, value: V) -> None:
+        self._top.put(self._prefix + self._digest(self._encode_key(key)), self._encode(value))
+
+    def remove(self, key: K2) -> None:
+        self._top.kill(self._prefix + self._digest(self._encode_key(key)))

@@ -1,0 +1,1 @@
+"""The message queue: outcomes of upward messages as events."""

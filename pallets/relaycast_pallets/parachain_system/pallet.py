@@ -1,0 +1,193 @@
+"""The parachain's side of a block's relay chain data: the inherent is believed only as far as its proof goes.
+
+``set_validation_data`` reads the static keys, gives pub-sub what the messages leave, and demands that every node of
+the proof was used and that nothing was left out that would have fitted. Otherwise the block panics before anything is
+written or handed on.
+"""
+
+from dataclasses import dataclass
+
+from relaycast_pallets.frame.system import System
+from relaycast_pallets.frame.well_known_keys import static_relay_keys
+from relaycast_pallets.parachain_system.relay_budget import Abridged, BudgetPolicy, PovUsage, Remaining
+from relaycast_pallets.parachain_system.relay_proof_request import RelayProofRequest
+from relaycast_pallets.subscriber.pallet import Subscriber
+from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
+from relaycast_pallets.subscriber.proof_processing import Demand, ProcessingMode, process_proof
+from relaycast_pallets.subscriber.tracked_proof import TrackedProof
+from relaycast_trie.exceptions import RelaycastError
+from relaycast_trie.proofs.storage_proof import StorageProof
+from relaycast_trie.scale import encode_bytes, encode_u32
+from relaycast_xcm.primitives import U64_MAX, BlockNumber, ParaId, Weight, WeightMeter
+
+MAX_POV_BYTES = 10 * 1024 * 1024
+"""The largest proof of validity of a parachain block (polkadot-primitives ``MAX_POV_SIZE``); 5 MiB until 2025."""
+
+
+@dataclass(frozen=True, slots=True)
+class PersistedValidationData:
+    """What the relay chain says about the block to be built (polkadot-primitives)."""
+
+    parent_head: bytes
+    relay_parent_number: BlockNumber
+    relay_parent_storage_root: bytes
+    max_pov_size: int = MAX_POV_BYTES
+
+    def __repr__(self) -> str:
+        root = self.relay_parent_storage_root.hex()
+        return f"<PersistedValidationData of relay block {self.relay_parent_number}, state 0x{root}>"
+
+    def encode(self) -> bytes:
+        """SCALE: the head as ``Vec<u8>``, then u32, H256 and u32."""
+        numbers = encode_u32(self.relay_parent_number) + self.relay_parent_storage_root
+        return encode_bytes(self.parent_head) + numbers + encode_u32(self.max_pov_size)
+
+
+@dataclass(frozen=True, slots=True)
+class ParachainInherentData:
+    """What a collator hands to its block: validation data, the relay state proof's nodes, messages in full."""
+
+    validation_data: PersistedValidationData
+    relay_chain_state: tuple[bytes, ...]
+    downward_messages: tuple[bytes, ...] = ()
+    horizontal_messages: tuple[bytes, ...] = ()
+
+    @property
+    def proof_bytes(self) -> int:
+        """Bytes of the relay state proof's nodes."""
+        return sum(map(len, self.relay_chain_state))
+
+    def __repr__(self) -> str:
+        messages = len(self.downward_messages) + len(self.horizontal_messages)
+        proof = f"{len(self.relay_chain_state)} nodes, {self.proof_bytes:,} bytes"
+        return f"<ParachainInherentData on {self.validation_data!r}: {proof}, {messages} messages>"
+
+    def usage(self) -> PovUsage:
+        return PovUsage(self.validation_data.max_pov_size, self.downward_messages, self.horizontal_messages)
+
+
+class IncompleteBelowLimit(RelaycastError):
+    """Processing ended at ``cursor`` although ``remaining`` would have held the largest node: data was left out."""
+
+    def __init__(self, publisher: ParaId, key: bytes, remaining: Weight) -> None:
+        super().__init__(publisher, key, remaining)
+        self.publisher = publisher
+        self.key = key
+        self.remaining = remaining
+
+    def __str__(self) -> str:
+        return (
+            f"the proof ends at publisher {self.publisher}, key 0x{self.key.hex()}, "
+            f"with {self.remaining} of the budget left"
+        )
+
+
+class BlockPanicked(RelaycastError):
+    """The block is invalid, for this ``cause``; nothing of it is kept."""
+
+    def __init__(self, cause: RelaycastError) -> None:
+        super().__init__(cause)
+        self.cause = cause
+
+    def __str__(self) -> str:
+        return f"the block panicked: {type(self.cause).__name__}: {self.cause}"
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationOutcome:
+    """What ``set_validation_data`` did: the pass, the meter after it, and how the proof was shared out."""
+
+    result: ProofProcessingResult
+    meter: WeightMeter
+    abridged: Abridged
+
+
+class ParachainSystem:
+    """The pallet of parachain ``para_id``; ``ref_time_limit`` bounds pub-sub's reading time, in picoseconds."""
+
+    def __init__(
+        self,
+        para_id: ParaId,
+        system: System,
+        subscriber: Subscriber,
+        *,
+        budget: BudgetPolicy | None = None,
+        ref_time_limit: int = U64_MAX,
+    ) -> None:
+        self.para_id = para_id
+        self.system = system
+        self.subscriber = subscriber
+        self.budget = budget or Remaining()
+        self.ref_time_limit = ref_time_limit
+
+    def static_keys(self) -> tuple[bytes, ...]:
+        """Return the relay chain keys that every proof covers."""
+        return static_relay_keys(self.para_id)
+
+    def relay_keys_to_prove(self) -> RelayProofRequest:
+        """Return what a proof covers besides: the subscribed keys of every publisher that is not disabled."""
+        return self.subscriber.relay_keys()
+
+    def prune(
+        self, inherent: ParachainInherentData, seed: bytes, *, collected: StorageProof | None = None
+    ) -> tuple[StorageProof, ProofProcessingResult]:
+        """Return what of the inherent's proof the block will read within its budget; writes nothing.
+
+        The collator's half: raises what the block would panic with. What it has ``collected`` may stand in for the
+        inherent's own nodes; a proof that was read from a database is not hashed again.
+        """
+        relay_root = inherent.validation_data.relay_parent_storage_root
+        if collected is None:
+            proof = TrackedProof(inherent.relay_chain_state, relay_root)
+        else:
+            proof = TrackedProof.collected(collected, relay_root)
+        proof.read_static(self.static_keys())
+        meter, _ = self._meter(inherent)
+        result = self._process(ProcessingMode.PRUNE, proof, inherent, meter, seed)
+        return proof.read_nodes(), result
+
+    def set_validation_data(self, inherent: ParachainInherentData, seed: bytes) -> ValidationOutcome:
+        """Take over the inherent; raises ``BlockPanicked`` and leaves no trace when it does not hold."""
+        try:
+            with self.system.state.transaction():
+                return self._verify(inherent, seed)
+        except RelaycastError as error:
+            raise BlockPanicked(error) from error
+
+    def _verify(self, inherent: ParachainInherentData, seed: bytes) -> ValidationOutcome:
+        relay_root = inherent.validation_data.relay_parent_storage_root
+        proof = TrackedProof.without_duplicates(inherent.relay_chain_state, relay_root)
+        proof.read_static(self.static_keys())
+        meter, abridged = self._meter(inherent)
+
+        def demand(result: ProofProcessingResult) -> None:
+            proof.ensure_no_unused_nodes()
+            if result.cursor is not None and meter.can_consume(self.subscriber.config.min_weight):
+                raise IncompleteBelowLimit(*result.cursor, meter.remaining())
+
+        result = self._process(ProcessingMode.VERIFY, proof, inherent, meter, seed, demand)
+        return ValidationOutcome(result, meter, abridged)
+
+    def _process(
+        self,
+        mode: ProcessingMode,
+        proof: TrackedProof,
+        inherent: ParachainInherentData,
+        meter: WeightMeter,
+        seed: bytes,
+        demand: Demand | None = None,
+    ) -> ProofProcessingResult:
+        return process_proof(
+            mode,
+            proof,
+            proof.relay_root,
+            meter,
+            self.subscriber,
+            seed=seed,
+            relay_parent_number=inherent.validation_data.relay_parent_number,
+            demand=demand,
+        )
+
+    def _meter(self, inherent: ParachainInherentData) -> tuple[WeightMeter, Abridged]:
+        abridged = self.budget.share_out(inherent.usage())
+        return WeightMeter(Weight(self.ref_time_limit, abridged.pubsub_bytes)), abridged

@@ -1,0 +1,109 @@
+"""The nodes that stay on chain: exactly the structure on the current paths of the subscribed keys, no values.
+
+A node is kept by its hash, and the same node may stand at several places (two keys with equal ends): it goes when
+the last of its places goes. Places are counted; only counts above one need to be stored.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from relaycast_pallets.subscriber.plan import Bases
+from relaycast_pallets.subscriber.publisher_walk import Placement, SubscribedPaths
+from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_pallets.subscriber.tracked_proof import decode_known
+from relaycast_trie.hasher import HASH_LENGTH
+from relaycast_trie.node import Branch, Empty
+
+
+@dataclass(slots=True)
+class PublisherCache:
+    """Changes of one publisher's cache; ``shared`` are the hashes with several places afterwards, with their counts.
+
+    ``shared`` is ``None`` where the counts stay as they are.
+    """
+
+    insert: dict[bytes, bytes] = field(default_factory=dict)
+    remove: set[bytes] = field(default_factory=set)
+    shared: dict[bytes, int] | None = None
+
+    @classmethod
+    def moved(
+        cls, moved: Mapping[bytes, int], shared: Mapping[bytes, int], new: dict[bytes, bytes]
+    ) -> "PublisherCache":
+        """Return the changes when ``moved`` places came (or went, below zero), given the counts above one before."""
+        after = dict(shared)
+        cache = cls()
+        for node_hash, difference in moved.items():
+            count = difference if node_hash in new else shared.get(node_hash, 1) + difference
+            after.pop(node_hash, None)
+            if count <= 0:
+                cache.remove.add(node_hash)
+            elif count > 1:
+                after[node_hash] = count
+        cache.insert = {node_hash: data for node_hash, data in new.items() if node_hash not in cache.remove}
+        cache.remove -= new.keys()
+        cache.shared = after if after != shared else None
+        return cache
+
+    @classmethod
+    def exactly(
+        cls, placements: Iterable[Placement], nodes: Mapping[bytes, bytes], stored: Iterable[bytes]
+    ) -> "PublisherCache":
+        """Return the changes that leave the nodes at ``placements``, as far as ``nodes`` has them, and nothing else."""
+        counts = Counter(node_hash for _, node_hash in placements)
+        before = set(stored)
+        return cls(
+            insert={
+                node_hash: nodes[node_hash] for node_hash in counts if node_hash in nodes and node_hash not in before
+            },
+            remove={node_hash for node_hash in before if node_hash not in counts or node_hash not in nodes},
+            shared={node_hash: count for node_hash, count in counts.items() if count > 1 and node_hash in nodes},
+        )
+
+
+def net_moves(gained: Iterable[Placement], lost: Iterable[Placement]) -> dict[bytes, int]:
+    """Return how many places of each node came, less those that went."""
+    moved: dict[bytes, int] = {}
+    for _, node_hash in gained:
+        moved[node_hash] = moved.get(node_hash, 0) + 1
+    for _, node_hash in lost:
+        moved[node_hash] = moved.get(node_hash, 0) - 1
+    return moved
+
+
+def marked_placements(subscribed: SubscribedPaths, root: bytes, nodes: Mapping[bytes, bytes]) -> set[Placement]:
+    """Return every place of a node with a hash on the paths of the subscribed keys, as far as ``nodes`` reach."""
+    placements: set[Placement] = set()
+    for path in subscribed.paths:
+        depth, reference = 0, root
+        while True:
+            if len(reference) == HASH_LENGTH:
+                data = nodes.get(reference)
+                if data is None:
+                    break
+                placements.add((path[:depth], reference))
+            else:
+                data = reference
+            node = decode_known(reference, data)
+            if isinstance(node, Empty) or path[depth : depth + len(node.partial)] != node.partial:
+                break
+            depth += len(node.partial)
+            child = node.children[path[depth]] if isinstance(node, Branch) and depth < len(path) else None
+            if child is None:
+                break
+            depth, reference = depth + 1, child
+    return placements
+
+
+def marked_by_base(bases: Bases, nodes: Mapping[bytes, bytes]) -> set[bytes]:
+    """Return the hashes of all nodes on the path of each key in the trie of its own base, as far as ``nodes`` reach."""
+    keys_at: dict[bytes, list[SubscribedKey]] = {}
+    for key, base in bases.items():
+        if base is not None:
+            keys_at.setdefault(base, []).append(key)
+    return {
+        node_hash
+        for base, keys in keys_at.items()
+        for _, node_hash in marked_placements(SubscribedPaths.of(keys), base, nodes)
+    }

@@ -1,0 +1,329 @@
+"""The subscriber pallet: a parachain's copy of what it wants from publishers, kept up by relay state proofs.
+
+The pallet asks for its keys (``relay_keys``), is given a proof, and takes over what ``process_proof`` found: values go
+to the handler, the structure of the subscribed paths into the cache, the roots dealt with into storage.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from relaycast_pallets.broadcaster.published_entry import PublishedEntry
+from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.frame.system import DispatchError, Event, Origin, System, ensure_root
+from relaycast_pallets.parachain_system.relay_proof_request import Child, RelayProofRequest
+from relaycast_pallets.subscriber.charges import Charges
+from relaycast_pallets.subscriber.plan import NO_CACHED_NODES, Bases, PublisherView, SubscriberPlan, SubscriptionChange
+from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES, Policies
+from relaycast_pallets.subscriber.processing_result import ProofProcessingResult, PublisherChange
+from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
+from relaycast_pallets.subscriber.storage import PALLET, TRIE_DEPTH_EXCEEDED, SubscriberStorage
+from relaycast_pallets.subscriber.subscription import (
+    SubscribedKey,
+    SubscriptionHandler,
+    by_publisher,
+    compute_ttl_state,
+)
+from relaycast_trie.exceptions import CodecError
+from relaycast_trie.hasher import blake2_256
+from relaycast_trie.scale import encode_compact
+from relaycast_xcm.primitives import ROCKS_DB, BlockNumber, DbWeight, ParaId, Weight
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriberConfig:
+    """The pallet's constants; sizes in bytes, depth in nodes that have a hash."""
+
+    max_trie_depth: int = 16
+    max_publishers: int = 100
+    max_value_length: int = 2_048
+    db_weight: DbWeight = ROCKS_DB
+
+    @property
+    def max_entry_bytes(self) -> int:
+        """The longest encoded entry: a value of ``max_value_length``, its compact length, and eight bytes more."""
+        return len(encode_compact(self.max_value_length)) + self.max_value_length + 8
+
+    @property
+    def min_weight(self) -> Weight:
+        """What must not fit any more when a pass ends incomplete: one read of the largest node or entry."""
+        return Weight(self.db_weight.read, max(self.max_entry_bytes, MAX_NODE_BYTES))
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriberEvent(Event):
+    """An event of this pallet about one ``publisher``."""
+
+    pallet: ClassVar[str] = PALLET
+    publisher: ParaId
+
+
+@dataclass(frozen=True, slots=True)
+class DataProcessed(SubscriberEvent):
+    """A new value was handed on; ``value_size`` in bytes."""
+
+    key: SubscribedKey
+    value_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class EntryUndecodable(SubscriberEvent):
+    """The relay chain holds something under ``key`` that is no ``PublishedEntry``; it was passed over."""
+
+    key: SubscribedKey
+
+
+class PublisherRootCleared(SubscriberEvent):
+    """The publisher's root was forgotten: all its keys will be dealt with anew."""
+
+
+class PublisherDisabled(SubscriberEvent):
+    """The publisher is left out from now on: a path of its trie is too deep (``TrieDepthExceeded``)."""
+
+
+class PublisherEnabled(SubscriberEvent):
+    """The publisher is looked at again."""
+
+
+class PublisherCacheCleared(SubscriberEvent):
+    """The publisher's cached nodes and root are gone."""
+
+
+class SubscriberRefusal(DispatchError):
+    """A call about ``publisher`` that does not fit the pallet's state."""
+
+    def __init__(self, publisher: ParaId) -> None:
+        super().__init__(publisher)
+        self.publisher = publisher
+
+    def __str__(self) -> str:
+        return f"publisher {self.publisher}: {(type(self).__doc__ or '').rstrip('.')}"
+
+
+class PublisherRootNotFound(SubscriberRefusal):
+    """No root of it is stored."""
+
+
+class PublisherNotDisabled(SubscriberRefusal):
+    """It is not disabled."""
+
+
+class NoCachedNodes(SubscriberRefusal):
+    """Nothing of it is cached."""
+
+
+@dataclass(slots=True)
+class Delivered:
+    """What one block handed on, for reports: ``(publisher, key, entry)`` in the order of the calls."""
+
+    updates: list[tuple[ParaId, SubscribedKey, PublishedEntry]] = field(default_factory=list)
+    weight: Weight = Weight.ZERO
+
+
+class Subscriber:
+    """The pallet over a parachain's ``system`` and state, with the parachain's own ``handler``."""
+
+    def __init__(
+        self,
+        system: System,
+        handler: SubscriptionHandler,
+        config: SubscriberConfig | None = None,
+        *,
+        policies: Policies | None = None,
+        clear_cache_origin: Callable[[Origin], None] = ensure_root,
+    ) -> None:
+        self.system = system
+        self.handler = handler
+        self.config = config or SubscriberConfig()
+        self.policies = policies or Policies()
+        self.storage = SubscriberStorage(system.state)
+        self.delivered = Delivered()
+        self._clear_cache_origin = clear_cache_origin
+        self._charges = Charges(self.policies.metering, self.config.db_weight)
+        self._declared: list[tuple[ParaId, tuple[SubscribedKey, ...]]] | None = None
+        self._paths: dict[ParaId, SubscribedPaths] = {}
+        self._request: tuple[set[ParaId], RelayProofRequest] | None = None
+        self._digests: dict[ParaId, bytes] = {}
+
+    @property
+    def charges(self) -> Charges:
+        """What reads weigh, by size."""
+        known = self._charges
+        if known.metering is not self.policies.metering or known.db_weight is not self.config.db_weight:
+            self._charges = known = Charges(self.policies.metering, self.config.db_weight)
+        return known
+
+    @property
+    def subscribes(self) -> bool:
+        """Whether there is anything to ask for now."""
+        return bool(self._wanted())
+
+    def relay_keys(self) -> RelayProofRequest:
+        """Return one child trie key for every subscribed key of every publisher that is not disabled."""
+        wanted = self._wanted()
+        if self._request is None or self._request[0] != wanted.keys():
+            children = ((derive_child_info(para_id).storage_key, paths.keys) for para_id, paths in wanted.items())
+            request = RelayProofRequest(tuple(Child(name, key) for name, keys in children for key in keys))
+            self._request = set(wanted), request
+        return self._request[1]
+
+    def plan(self) -> SubscriberPlan:
+        """Return what the next pass starts from, with a changed subscription taken into account; writes nothing."""
+        roots = self.storage.previous_roots()
+        views = {para_id: self._view(para_id, paths, roots.get(para_id)) for para_id, paths in self._wanted().items()}
+        cursor = self.storage.relay_proof_processing_cursor.get()
+        seed = None if cursor is None else self.storage.publisher_order_seed.get()
+        return SubscriberPlan(views, cursor, seed)
+
+    def apply(self, result: ProofProcessingResult, *, relay_parent_number: BlockNumber) -> None:
+        """Take over what a pass found: storage first, then the handler is called."""
+        self.delivered = Delivered()
+        for change in result.changes:
+            change.settle()
+        for view in result.plan.views.values():
+            if view.change is not SubscriptionChange.NONE:
+                self._note_subscription(view)
+        roots = self.storage.previous_roots()
+        changed: dict[ParaId, bytes] = {}
+        for change in result.changes:
+            self._apply_change(change, result.plan.views[change.para_id], roots, changed)
+        self.storage.put_roots(self.policies.root_commit.when_complete(roots, changed))
+        if result.cursor is None:
+            self.storage.relay_proof_processing_cursor.kill()
+            self.storage.publisher_order_seed.kill()
+        else:
+            self.storage.relay_proof_processing_cursor.put(result.cursor)
+            self.storage.publisher_order_seed.put(result.seed)
+        for change in result.changes:
+            self._deliver(change, relay_parent_number)
+
+    def clear_stored_roots(self, origin: Origin, publisher: ParaId) -> None:
+        """Forget a publisher's root, so that its keys are dealt with anew. Root only; ``PublisherRootNotFound``."""
+        ensure_root(origin)
+        if publisher not in self.storage.previous_roots():
+            raise PublisherRootNotFound(publisher)
+
+        self.storage.forget_root(publisher)
+        self.system.deposit_event(PublisherRootCleared(publisher))
+
+    def enable_publisher(self, origin: Origin, publisher: ParaId) -> None:
+        """Look at a disabled publisher again from the next block on. Root only; ``PublisherNotDisabled``."""
+        ensure_root(origin)
+        if publisher not in self.storage.disabled_publishers:
+            raise PublisherNotDisabled(publisher)
+
+        self.storage.disabled_publishers.remove(publisher)
+        self.system.deposit_event(PublisherEnabled(publisher))
+
+    def clear_publisher_cache(self, origin: Origin, publisher: ParaId) -> None:
+        """Remove a publisher's cached nodes and root; the next proof builds them again for the keys then subscribed.
+
+        For the configured origin; ``NoCachedNodes`` when there is nothing to remove.
+        """
+        self._clear_cache_origin(origin)
+        known = publisher in self.storage.previous_roots() or bool(self.storage.cached_nodes(publisher))
+        if not known:
+            raise NoCachedNodes(publisher)
+
+        self.storage.clear_cache(publisher)
+        self.storage.forget_root(publisher)
+        self.storage.subscribed_keys_digest.remove(publisher)
+        self.storage.subscribed_keys.remove(publisher)
+        self.system.deposit_event(PublisherCacheCleared(publisher))
+
+    def _wanted(self) -> dict[ParaId, SubscribedPaths]:
+        """Return the subscribed keys of every publisher that is not disabled."""
+        subscriptions, _ = self.handler.subscriptions()
+        declared = [(para_id, tuple(keys)) for para_id, keys in subscriptions]
+        if declared != self._declared:
+            wanted = by_publisher(declared)
+            if len(wanted) > self.config.max_publishers:
+                raise ValueError(
+                    f"at most {self.config.max_publishers} publishers, got {len(wanted)} in subscriptions()"
+                )
+            self._declared, self._request = declared, None
+            self._paths = {para_id: SubscribedPaths.of(keys) for para_id, keys in wanted.items()}
+            self._digests = {para_id: blake2_256(b"".join(keys)) for para_id, keys in wanted.items()}
+        disabled = self.storage.disabled_publishers
+        return {para_id: paths for para_id, paths in self._paths.items() if para_id not in disabled}
+
+    def _view(self, para_id: ParaId, subscribed: SubscribedPaths, root: bytes | None) -> PublisherView:
+        digest = self.storage.subscribed_keys_digest.get(para_id)
+        change, bases = SubscriptionChange.NONE, self.storage.bases(para_id, subscribed.keys)
+        if digest is None:
+            change = SubscriptionChange.NEW
+        elif digest != self._digests[para_id]:
+            before = set(self.storage.subscribed_keys.get(para_id) or ())
+            if before <= set(subscribed.keys):
+                change = SubscriptionChange.ADDED
+                bases = {**(bases or {}), **{key: None for key in subscribed.keys if key not in before}}
+            else:
+                change, root, bases = SubscriptionChange.REMOVED, None, None
+        cache = NO_CACHED_NODES if change is SubscriptionChange.REMOVED else self.storage.cache_of(para_id)
+        return PublisherView(para_id, subscribed, root, bases, change, cache)
+
+    def _note_subscription(self, view: PublisherView) -> None:
+        self.storage.subscribed_keys_digest.insert(view.para_id, self._digests[view.para_id])
+        self.storage.subscribed_keys.insert(view.para_id, view.subscribed.keys)
+        if view.change is SubscriptionChange.REMOVED:
+            self.storage.clear_cache(view.para_id)
+            self.storage.forget_root(view.para_id)
+        elif view.bases is not None:
+            self._remember(view, view.bases, view.root)
+
+    def _remember(self, view: PublisherView, bases: Bases, root: bytes | None) -> None:
+        self.storage.put_bases(view.para_id, view.subscribed, bases, root)
+
+    def _apply_change(
+        self, change: PublisherChange, view: PublisherView, roots: dict[ParaId, bytes], changed: dict[ParaId, bytes]
+    ) -> None:
+        para_id = change.para_id
+        if change.disabled_by is not None:
+            self.storage.disabled_publishers.insert(para_id, TRIE_DEPTH_EXCEEDED)
+            self.system.deposit_event(PublisherDisabled(para_id))
+            return
+        if change.root is None:
+            roots.pop(para_id, None)
+            self.storage.unfinished_publishers.remove(para_id)
+            self.storage.clear_cache(para_id)
+            return
+        self._apply_cache(change)
+        if change.finished:
+            changed[para_id] = change.root
+            self.storage.unfinished_publishers.remove(para_id)
+            return
+        kept = self.policies.root_commit.when_stopped(view.root, change.root)
+        if kept == view.root:
+            self._remember(view, change.bases, view.root)
+        elif kept is not None:
+            changed[para_id] = kept
+            self.storage.unfinished_publishers.remove(para_id)
+
+    def _apply_cache(self, change: PublisherChange) -> None:
+        nodes, cache = self.storage.cache_of(change.para_id), change.cache
+        for node_hash in sorted(cache.remove):
+            nodes.remove(node_hash)
+        for node_hash, data in cache.insert.items():
+            nodes.insert(node_hash, data)
+        if cache.shared:
+            self.storage.shared_trie_nodes.insert(change.para_id, cache.shared)
+        elif cache.shared is not None:
+            self.storage.shared_trie_nodes.remove(change.para_id)
+
+    def _deliver(self, change: PublisherChange, now: BlockNumber) -> None:
+        for key, encoded in change.changed:
+            try:
+                entry = PublishedEntry.decode(encoded)
+            except CodecError:
+                self.system.deposit_event(EntryUndecodable(change.para_id, key))
+                continue
+            ttl_state = compute_ttl_state(entry.ttl, entry.when_inserted, now)
+            weight = self.handler.on_data_updated(change.para_id, key, entry.value, ttl_state)
+            if weight is not Weight.ZERO:
+                self.delivered.weight += weight
+            self.delivered.updates.append((change.para_id, key, entry))
+            self.system.deposit_event(DataProcessed(change.para_id, key, len(entry.value)))
+
+    def __repr__(self) -> str:
+        keys = sum(len(paths.keys) for paths in self._paths.values())
+        return f"<Subscriber of {keys} keys from {len(self._paths)} publishers>"

@@ -1,0 +1,100 @@
+"""What one pass over a relay state proof found: where it ended, what it read, and what moved of each publisher."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from relaycast_pallets.subscriber.node_cache import PublisherCache
+from relaycast_pallets.subscriber.plan import SubscriberPlan
+from relaycast_pallets.subscriber.publisher_walk import Placement, TrieDepthExceeded
+from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_xcm.primitives import ParaId, Weight
+
+Cursor = tuple[ParaId, SubscribedKey]
+"""The first key that was not dealt with."""
+
+
+class ReadSource(Enum):
+    """Where a node came from, and as what."""
+
+    RELAY_TOP = "relay_top"
+    RELAY_NODE = "relay_node"
+    RELAY_VALUE = "relay_value"
+    CACHED_NODE = "cached_node"
+
+    @property
+    def is_relay(self) -> bool:
+        """Whether the bytes come out of the relay state proof."""
+        return self is not ReadSource.CACHED_NODE
+
+
+class NodeRead(NamedTuple):
+    """One read that was paid for; ``publisher`` is ``None`` in the relay chain's top trie."""
+
+    publisher: ParaId | None
+    node_hash: bytes
+    size: int
+    source: ReadSource
+
+
+@dataclass(slots=True)
+class PublisherChange:
+    """What a pass found of one publisher whose root moved, or whose last pass was cut short."""
+
+    para_id: ParaId
+    root: bytes | None
+    """The child root, ``None`` where the relay chain has no such child trie."""
+
+    finished: bool = False
+    disabled_by: TrieDepthExceeded | None = None
+    changed: list[tuple[SubscribedKey, bytes]] = field(default_factory=list)
+    """Keys with their new entries, in the order in which they were read."""
+
+    bases: dict[SubscribedKey, bytes | None] = field(default_factory=dict)
+    """Of a publisher cut short: the root against which each key was last dealt with."""
+
+    keys_walked: int = 0
+    gained: set[Placement] = field(default_factory=set)
+    """Nodes met in the new trie alone; ``lost`` are those met in the old one."""
+
+    lost: set[Placement] = field(default_factory=set)
+    unseen: set[bytes] = field(default_factory=set)
+    """Prefixes where the old trie could not be looked into."""
+
+    sweep: Callable[[], PublisherCache] = PublisherCache
+    """Works out what becomes of the node cache, from storage as the pass found it."""
+
+    _cache: PublisherCache | None = None
+
+    @property
+    def cache(self) -> PublisherCache:
+        """What becomes of the node cache, once that is settled."""
+        assert self._cache is not None, "a pass that is not taken over leaves its caches unsettled"
+        return self._cache
+
+    def settle(self) -> None:
+        """Work out what becomes of the node cache, before anything of the pass is written."""
+        self._cache = self.sweep()
+        self.sweep = PublisherCache
+
+
+@dataclass(slots=True)
+class ProofProcessingResult:
+    """How a pass ended: ``cursor`` is ``None`` when it is complete."""
+
+    plan: SubscriberPlan
+    cursor: Cursor | None
+    changes: list[PublisherChange]
+    reads: list[NodeRead]
+    consumed: Weight
+    seed: bytes = b""
+    """What the publishers were shuffled with."""
+
+    @property
+    def is_complete(self) -> bool:
+        return self.cursor is None
+
+    def __repr__(self) -> str:
+        end = "complete" if self.cursor is None else f"incomplete at publisher {self.cursor[0]}"
+        return f"<ProofProcessingResult {end}, {len(self.reads)} reads, {self.consumed}>"

@@ -1,0 +1,224 @@
+"""The changed paths of one publisher: its new child trie and the old one, walked side by side.
+
+Both are followed for all subscribed keys at once, in the order of the keys. Where the same node stands at the same
+nibble prefix in both, everything below is unchanged and nothing more is read, unless there are more nodes above it
+than there were: then its depth is counted anew. Nodes are compared by prefix, not by depth (a key that comes or goes
+moves the others up or down) and not by mere presence in the cache (two keys may have equal leaves).
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import compress
+from operator import ne
+from typing import Protocol
+
+from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_trie.exceptions import RelaycastError
+from relaycast_trie.hasher import HASH_LENGTH, blake2_256
+from relaycast_trie.nibbles import to_nibbles
+from relaycast_trie.node import Branch, Empty, HashedValue, Leaf, Node, Value
+from relaycast_trie.node_codec import decode_node
+
+NIBBLES = range(16)
+NIBBLE_BYTES = tuple(bytes([nibble]) for nibble in NIBBLES)
+
+Place = tuple[int, bytes, int]
+"""A node to come: its depth in nibbles, how its parent names it, and how many nodes with a hash are above it."""
+
+Placement = tuple[bytes, bytes]
+"""A node that has a hash, with the nibble prefix at which it stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A path ended at this value."""
+
+    value: Value
+
+
+Side = Place | End | None
+"""Where a path stands in one of the two tries; ``None`` when that trie has nothing for it."""
+
+
+class TrieDepthExceeded(RelaycastError):
+    """A path of the publisher has more than ``limit`` nodes with a hash."""
+
+    def __init__(self, key: SubscribedKey, limit: int) -> None:
+        super().__init__(key, limit)
+        self.key = key
+        self.limit = limit
+
+    def __str__(self) -> str:
+        return f"the path of key 0x{self.key.hex()} has more than {self.limit} nodes"
+
+
+class NodeReads(Protocol):
+    """How a walk gets at nodes; what it may not have now raises, and the walk is left."""
+
+    def new_node(self, node_hash: bytes) -> Node: ...
+
+    def new_value(self, value_hash: bytes) -> bytes: ...
+
+    def old_node(self, node_hash: bytes) -> Node | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribedPaths:
+    """Subscribed keys of one publisher in their order, with their nibbles."""
+
+    keys: tuple[SubscribedKey, ...]
+    paths: tuple[bytes, ...]
+
+    @classmethod
+    def of(cls, keys: Sequence[SubscribedKey]) -> "SubscribedPaths":
+        return cls(tuple(keys), tuple(map(to_nibbles, keys)))
+
+
+class PublisherWalk:
+    """Walks keys ``[low, high)`` of ``subscribed``; ``at`` is the key under work, all before it are dealt with.
+
+    ``changed`` gathers key and entry; ``gained`` and ``lost`` the placements met in the new and in the old trie
+    alone; ``unseen`` are the prefixes where a node of the old trie is not to be had.
+    """
+
+    __slots__ = ("_max_depth", "_reads", "at", "changed", "gained", "lost", "subscribed", "unseen")
+
+    def __init__(self, subscribed: SubscribedPaths, reads: NodeReads, *, max_depth: int) -> None:
+        self.subscribed = subscribed
+        self._reads = reads
+        self._max_depth = max_depth
+        self.at = 0
+        self.changed: list[tuple[SubscribedKey, bytes]] = []
+        self.gained: set[Placement] = set()
+        self.lost: set[Placement] = set()
+        self.unseen: set[bytes] = set()
+
+    @property
+    def old_unknown(self) -> bool:
+        """Whether a part of the old trie could not be seen."""
+        return bool(self.unseen)
+
+    def walk(self, low: int, high: int, *, new_root: bytes, old_root: bytes | None) -> None:
+        """Deal with keys ``[low, high)``; raises ``TrieDepthExceeded`` and what the reads raise."""
+        self._visit(low, high, (0, new_root, 0), None if old_root is None else (0, old_root, 0))
+        self.at = high
+
+    def _visit(self, low: int, high: int, new: Side, old: Side) -> None:
+        """Deal with keys that both sides lead to."""
+        if new == old:
+            return
+        self.at = low
+        if isinstance(new, tuple) and isinstance(old, tuple) and new[0] == old[0]:
+            if new[1] != old[1] or new[2] > old[2]:
+                self._visit_both(low, high, new, old)
+        elif isinstance(new, tuple) and (not isinstance(old, tuple) or new[0] <= old[0]):
+            for start, stop, side in self._ways(low, high, new, self._read_new(low, new)):
+                self._visit(start, stop, side, old)
+        elif isinstance(old, tuple):
+            for start, stop, side in self._ways(low, high, old, self._read_old(low, old)):
+                self._visit(start, stop, new, side)
+        else:
+            self._compare(low, new, old)
+
+    def _visit_both(self, low: int, high: int, new: Place, old: Place) -> None:
+        new_node = self._read_new(low, new)
+        old_node = self._read_old(low, old)
+        if isinstance(new_node, Leaf) and isinstance(old_node, Leaf) and new_node.partial == old_node.partial:
+            self._compare_leaves(low, high, new[0], new_node, old_node)
+            return
+        if not (isinstance(new_node, Branch) and isinstance(old_node, Branch) and new_node.partial == old_node.partial):
+            for start, stop, side in self._ways(low, high, new, new_node):
+                self._visit(start, stop, side, old)
+            return
+        path = self.subscribed.paths[low][: new[0]] + new_node.partial
+        below, new_above, old_above = len(path) + 1, _nodes_to(new), _nodes_to(old)
+        deeper = new_above > old_above
+        ways = NIBBLES if deeper else compress(NIBBLES, map(ne, new_node.children, old_node.children))
+        for nibble in ways:
+            start, stop = self._under(low, high, path + NIBBLE_BYTES[nibble])
+            if start < stop:
+                new_child, old_child = new_node.children[nibble], old_node.children[nibble]
+                new_side = None if new_child is None else (below, new_child, new_above)
+                old_side = None if old_child is None else (below, old_child, old_above)
+                self._visit(start, stop, new_side, old_side)
+
+    def _ways(self, low: int, high: int, place: Place, node: Node | None) -> list[tuple[int, int, Side]]:
+        """Split the keys by where the ``node`` at ``place`` leads them: all of them, in their order."""
+        if node is None or isinstance(node, Empty):
+            return [(low, high, None)]
+        path = self.subscribed.paths[low][: place[0]] + node.partial
+        first, last = self._under(low, high, path)
+        ways: list[tuple[int, int, Side]] = [(low, first, None)] if low < first else []
+        ways += self._branches(first, last, path, node, _nodes_to(place)) if first < last else []
+        return [*ways, (last, high, None)] if last < high else ways
+
+    def _branches(self, first: int, last: int, path: bytes, node: Node, above: int) -> list[tuple[int, int, Side]]:
+        paths, depth = self.subscribed.paths, len(path)
+        assert not isinstance(node, Empty)
+        if len(paths[first]) == depth:
+            return [(first, last, None if node.value is None else End(node.value))]
+        ways: list[tuple[int, int, Side]] = []
+        while first < last:
+            nibble = paths[first][depth]
+            _, stop = self._under(first, last, path + NIBBLE_BYTES[nibble])
+            child = node.children[nibble] if isinstance(node, Branch) else None
+            ways.append((first, stop, None if child is None else (depth + 1, child, above)))
+            first = stop
+        return ways
+
+    def _under(self, low: int, high: int, prefix: bytes) -> tuple[int, int]:
+        """Return the range of keys whose paths start with ``prefix``."""
+        paths = self.subscribed.paths
+        start = bisect_left(paths, prefix, low, high)
+        return start, bisect_left(paths, prefix + b"\x10", start, high)
+
+    def _read_new(self, low: int, place: Place) -> Node:
+        depth, reference, above = place
+        if len(reference) != HASH_LENGTH:
+            return decode_node(reference)
+        if above == self._max_depth:
+            raise TrieDepthExceeded(self.subscribed.keys[low], self._max_depth)
+        node = self._reads.new_node(reference)
+        self.gained.add((self.subscribed.paths[low][:depth], reference))
+        return node
+
+    def _read_old(self, low: int, place: Place) -> Node | None:
+        depth, reference, _ = place
+        if len(reference) != HASH_LENGTH:
+            return decode_node(reference)
+        node = self._reads.old_node(reference)
+        prefix = self.subscribed.paths[low][:depth]
+        if node is None:
+            self.unseen.add(prefix)
+        self.lost.add((prefix, reference))
+        return node
+
+    def _compare_leaves(self, low: int, high: int, depth: int, new: Leaf, old: Leaf) -> None:
+        path = self.subscribed.paths[low][:depth] + new.partial
+        start, stop = self._under(low, high, path)
+        if start < stop and self.subscribed.paths[start] == path:
+            self.at = start
+            self._compare(start, End(new.value), End(old.value))
+
+    def _compare(self, index: int, new: Side, old: Side) -> None:
+        """Both paths of one key have ended: note the entry if there is one and it differs."""
+        if not isinstance(new, End) or (isinstance(old, End) and _is_same(new.value, old.value)):
+            return
+        value = new.value
+        entry = self._reads.new_value(value.hash) if isinstance(value, HashedValue) else value
+        self.changed.append((self.subscribed.keys[index], entry))
+
+
+def _nodes_to(place: Place) -> int:
+    """Return how many nodes with a hash there are down to the one at ``place``, it among them."""
+    return place[2] + (len(place[1]) == HASH_LENGTH)
+
+
+def _is_same(new: Value, old: Value) -> bool:
+    """Return whether two values are equal, be they inside their nodes or outside (a key changes its state version)."""
+    return new == old or (type(new) is not type(old) and _digest(new) == _digest(old))
+
+
+def _digest(value: Value) -> bytes:
+    return value.hash if isinstance(value, HashedValue) else blake2_256(value)

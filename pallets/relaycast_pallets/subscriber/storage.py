@@ -1,0 +1,242 @@
+"""The subscriber pallet's storage items, under the keys and with the bytes that the chain gives them.
+
+The first four are the draft's. The others are what it takes to hold the invariants: which keys were subscribed, how
+far an interrupted pass came, and which cached nodes stand at several places.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from itertools import groupby
+from typing import Any
+
+from relaycast_pallets.frame.state import State
+from relaycast_pallets.frame.typed_storage import (
+    BLAKE2_128_CONCAT,
+    BYTES32,
+    PARA_ID,
+    Codec,
+    StorageDoubleMap,
+    StorageMap,
+    StorageValue,
+)
+from relaycast_pallets.subscriber.plan import Bases
+from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
+from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_trie.exceptions import CodecError
+from relaycast_trie.hasher import blake2_128_concat
+from relaycast_trie.scale import ScaleReader, encode_bytes, encode_compact, encode_option, encode_vec, length_prefix
+from relaycast_xcm.primitives import ParaId
+
+PALLET = "Subscriber"
+
+TRIE_DEPTH_EXCEEDED = b"\x00"
+"""``DisableReason::TrieDepthExceeded``."""
+
+
+@lru_cache(maxsize=1 << 15)
+def _of_node_hash(node_hash: bytes) -> bytes:
+    return blake2_128_concat(BYTES32.encode(node_hash))
+
+
+_OF_NODE_HASHES = replace(BLAKE2_128_CONCAT, digest=_of_node_hash)
+"""The hasher for nodes: each is looked for in both modes, written, compared with later, and removed."""
+
+_NODE_HASH = Codec("H256", bytes, BYTES32.decode, 32)
+"""Its length is looked at when it is hashed."""
+
+CACHES_KEPT = 1 << 10
+"""Publishers whose part of the node cache is remembered, as a place; then all are forgotten."""
+
+Range = tuple[bytes, bytes, bytes | None]
+"""First key, last key, and the root that they were dealt with against."""
+
+_NO_RANGE: Range = (b"\xff" * 33, b"\xff" * 33, None)
+"""Stands behind every key."""
+
+
+class SubscriberStorage:
+    """Typed access to one parachain's subscriber storage."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.previous_published_data_roots = StorageValue(state, PALLET, "PreviousPublishedDataRoots", _ROOTS)
+        self.disabled_publishers = StorageMap(
+            state, PALLET, "DisabledPublishers", (BLAKE2_128_CONCAT, PARA_ID), _DISABLE_REASON
+        )
+        self.cached_trie_nodes = StorageDoubleMap(
+            state, PALLET, "CachedTrieNodes", ((BLAKE2_128_CONCAT, PARA_ID), (_OF_NODE_HASHES, _NODE_HASH)), _NODE
+        )
+        self.relay_proof_processing_cursor = StorageValue(state, PALLET, "RelayProofProcessingCursor", _CURSOR)
+        self.publisher_order_seed = StorageValue(state, PALLET, "PublisherOrderSeed", _NODE)
+        self.subscribed_keys_digest = StorageMap(
+            state, PALLET, "SubscribedKeysDigest", (BLAKE2_128_CONCAT, PARA_ID), BYTES32
+        )
+        self.subscribed_keys = StorageMap(state, PALLET, "SubscribedKeys", (BLAKE2_128_CONCAT, PARA_ID), _KEYS)
+        self.unfinished_publishers = StorageMap(
+            state, PALLET, "UnfinishedPublishers", (BLAKE2_128_CONCAT, PARA_ID), _RANGES
+        )
+        self.shared_trie_nodes = StorageMap(state, PALLET, "SharedTrieNodes", (BLAKE2_128_CONCAT, PARA_ID), _COUNTS)
+        self._caches: dict[ParaId, PublisherNodes] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_caches": {}}
+
+    def cache_of(self, para_id: ParaId) -> "PublisherNodes":
+        """Return the cached nodes of a publisher."""
+        known = self._caches.get(para_id)
+        if known is None:
+            if len(self._caches) >= CACHES_KEPT:
+                self._caches.clear()
+            known = self._caches[para_id] = PublisherNodes(self, para_id)
+        return known
+
+    def previous_roots(self) -> dict[ParaId, bytes]:
+        return self.previous_published_data_roots.get() or {}
+
+    def cached_node(self, para_id: ParaId, node_hash: bytes, /) -> bytes | None:
+        return self.cached_trie_nodes.get(para_id, node_hash)
+
+    def cached_nodes(self, para_id: ParaId, /) -> dict[bytes, bytes]:
+        return dict(self.cached_trie_nodes.items_of(para_id))
+
+    def shared_nodes(self, para_id: ParaId, /) -> Mapping[bytes, int]:
+        return self.shared_trie_nodes.get(para_id) or {}
+
+    def bases(self, para_id: ParaId, keys: Iterable[SubscribedKey]) -> Bases | None:
+        """Return what is remembered of an interrupted pass over sorted ``keys``, ``None`` when none was interrupted."""
+        ranges = self.unfinished_publishers.get(para_id)
+        if ranges is None:
+            return None
+        found: Bases = {}
+        ahead = iter(ranges)
+        first, last, base = next(ahead, _NO_RANGE)
+        for key in keys:
+            while key > last:
+                first, last, base = next(ahead, _NO_RANGE)
+            if first <= key:
+                found[key] = base
+        return found
+
+    def put_bases(self, para_id: ParaId, subscribed: SubscribedPaths, bases: Bases, root: bytes | None) -> None:
+        """Remember an interrupted pass: ``bases`` of all subscribed keys, as ranges, those at ``root`` left out."""
+        ranges: list[Range] = []
+        for base, group in groupby(subscribed.keys, key=lambda key: bases.get(key, root)):
+            keys = list(group)
+            if base != root:
+                ranges.append((keys[0], keys[-1], base))
+        self.unfinished_publishers.insert(para_id, ranges)
+
+    def clear_cache(self, para_id: ParaId) -> int:
+        """Remove all cached nodes of a publisher and return how many there were."""
+        self.shared_trie_nodes.remove(para_id)
+        return self.cached_trie_nodes.clear_prefix(para_id)
+
+    def forget_root(self, para_id: ParaId) -> bool:
+        """Forget what was dealt with of a publisher; return whether a root was known."""
+        self.unfinished_publishers.remove(para_id)
+        roots = self.previous_roots()
+        if roots.pop(para_id, None) is None:
+            return False
+        self.put_roots(roots)
+        return True
+
+    def put_roots(self, roots: Mapping[ParaId, bytes]) -> None:
+        if roots:
+            self.previous_published_data_roots.put(dict(roots))
+        else:
+            self.previous_published_data_roots.kill()
+
+
+class PublisherNodes:
+    """The cached nodes of one publisher (``CachedNodes``), read and written by hash."""
+
+    __slots__ = ("_para_id", "_storage", "_under", "get", "insert", "remove")
+
+    def __init__(self, storage: SubscriberStorage, para_id: ParaId) -> None:
+        self._storage, self._para_id = storage, para_id
+        under = storage.cached_trie_nodes.under(para_id)
+        self.get, self.insert, self.remove = under.get, under.insert, under.remove
+
+    def all(self) -> dict[bytes, bytes]:
+        return self._storage.cached_nodes(self._para_id)
+
+    def shared(self) -> Mapping[bytes, int]:
+        return self._storage.shared_nodes(self._para_id)
+
+
+def _encode_roots(roots: Mapping[ParaId, bytes]) -> bytes:
+    return encode_vec(para_id.encode() + encode_bytes(root) for para_id, root in sorted(roots.items()))
+
+
+def _decode_roots(data: bytes) -> dict[ParaId, bytes]:
+    return dict(_roots_in(data))
+
+
+@lru_cache(maxsize=64)
+def _roots_in(data: bytes) -> tuple[tuple[ParaId, bytes], ...]:
+    """Return publishers with their roots, decoded once for the three times that a block asks for them."""
+    reader = ScaleReader(data)
+    roots = tuple((ParaId(reader.u32()), reader.bytes_()) for _ in range(reader.length(5)))
+    reader.done()
+    return roots
+
+
+def _decode_cursor(data: bytes) -> tuple[ParaId, SubscribedKey]:
+    reader = ScaleReader(data)
+    cursor = ParaId(reader.u32()), SubscribedKey(reader.take(32))
+    reader.done()
+    return cursor
+
+
+def _decode_reason(data: bytes) -> bytes:
+    if data != TRIE_DEPTH_EXCEEDED:
+        raise CodecError(f"DisableReason is TrieDepthExceeded (0), got 0x{data.hex()}")
+    return data
+
+
+def _decode_bytes(data: bytes) -> bytes:
+    """Return what stands behind the one canonical compact length that these many bytes can start with."""
+    prefix = length_prefix(len(data))
+    if prefix is None or not data.startswith(prefix):
+        raise CodecError(f"{len(data)} bytes do not start with their compact length")
+    return data[len(prefix) :]
+
+
+def _decode_keys(data: bytes) -> tuple[SubscribedKey, ...]:
+    reader = ScaleReader(data)
+    keys = tuple(SubscribedKey(reader.take(32)) for _ in range(reader.length(32)))
+    reader.done()
+    return keys
+
+
+def _encode_ranges(ranges: Iterable[Range]) -> bytes:
+    return encode_vec(first + last + encode_option(base) for first, last, base in ranges)
+
+
+def _decode_ranges(data: bytes) -> list[Range]:
+    reader = ScaleReader(data)
+    count = reader.length(65)
+    ranges = [(reader.take(32), reader.take(32), reader.take(32) if reader.option() else None) for _ in range(count)]
+    reader.done()
+    return ranges
+
+
+def _encode_counts(counts: Mapping[bytes, int]) -> bytes:
+    return encode_vec(node_hash + encode_compact(count) for node_hash, count in sorted(counts.items()))
+
+
+def _decode_counts(data: bytes) -> dict[bytes, int]:
+    reader = ScaleReader(data)
+    counts = {reader.take(32): reader.compact() for _ in range(reader.length(33))}
+    reader.done()
+    return counts
+
+
+_ROOTS = Codec("BTreeMap<ParaId, BoundedVec<u8>>", _encode_roots, _decode_roots)
+_CURSOR = Codec("(ParaId, SubscribedKey)", lambda cursor: cursor[0].encode() + cursor[1], _decode_cursor)
+_DISABLE_REASON = Codec("DisableReason", lambda reason: reason, _decode_reason)
+_NODE = Codec("BoundedVec<u8>", encode_bytes, _decode_bytes)
+_KEYS = Codec("Vec<SubscribedKey>", encode_vec, _decode_keys)
+_RANGES = Codec("Vec<(SubscribedKey, SubscribedKey, Option<H256>)>", _encode_ranges, _decode_ranges)
+_COUNTS = Codec("BTreeMap<H256, Compact<u32>>", _encode_counts, _decode_counts)

@@ -1,0 +1,124 @@
+"""What a subscriber declares and receives: keys of publishers, and values with the time they have left."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Protocol, Self
+
+from relaycast_pallets.broadcaster.published_entry import INFINITE
+from relaycast_trie.hasher import blake2_256
+from relaycast_xcm.primitives import U32_MAX, BlockCount, BlockNumber, ParaId, Weight
+
+
+class SubscribedKey(bytes):
+    """The 32 bytes under which a publisher writes (``SubscribedKey(H256)``)."""
+
+    __slots__ = ()
+
+    def __new__(cls, key: bytes) -> Self:
+        if len(key) != 32:
+            raise ValueError(f"a subscribed key has 32 bytes, got {len(key)}")
+        return super().__new__(cls, key)
+
+    @classmethod
+    def from_hash(cls, key: bytes) -> Self:
+        """Take a hash that was computed before, as it is."""
+        return cls(key)
+
+    @classmethod
+    def from_data(cls, data: bytes) -> Self:
+        """Hash ``data`` with Blake2b-256."""
+        return cls(blake2_256(data))
+
+    def __repr__(self) -> str:
+        return f"SubscribedKey(0x{self.hex()})"
+
+
+@cache
+def subscribed_key(name: str) -> SubscribedKey:
+    """Return the key of a name that is known beforehand, hashed once (the macro ``subscribed_key!``)."""
+    return SubscribedKey.from_data(name.encode())
+
+
+@dataclass(frozen=True, slots=True)
+class Infinite:
+    """The value never expires."""
+
+    def encode(self) -> bytes:
+        return b"\x00"
+
+
+@dataclass(frozen=True, slots=True)
+class ValidFor:
+    """The value expires in ``remaining_blocks`` relay blocks."""
+
+    remaining_blocks: BlockCount
+
+    def encode(self) -> bytes:
+        return b"\x01" + self.remaining_blocks.to_bytes(4, "little")
+
+
+@dataclass(frozen=True, slots=True)
+class TimedOut:
+    """The value has expired and waits for its deletion."""
+
+    def encode(self) -> bytes:
+        return b"\x02"
+
+
+TtlState = Infinite | ValidFor | TimedOut
+
+
+def compute_ttl_state(ttl: BlockCount, when_inserted: BlockNumber, now: BlockNumber) -> TtlState:
+    """Return what is left of a time to live at ``now``; all three count blocks of the relay chain."""
+    if ttl == INFINITE:
+        return Infinite()
+    expiry = when_inserted + ttl
+    return TimedOut() if now >= expiry else ValidFor(min(expiry - now, U32_MAX))
+
+
+Subscriptions = Sequence[tuple[ParaId, Sequence[SubscribedKey]]]
+
+
+class SubscriptionHandler(Protocol):
+    """A parachain's own side of the subscriber pallet."""
+
+    def subscriptions(self) -> tuple[Subscriptions, Weight]:
+        """Return publishers with the keys wanted from them, and what finding that out weighs."""
+        ...
+
+    def on_data_updated(self, publisher: ParaId, key: SubscribedKey, value: bytes, ttl_state: TtlState) -> Weight:
+        """Take the new ``value`` that ``publisher`` gave ``key``; return what that weighed."""
+        ...
+
+
+class CombinedHandlers:
+    """Several handlers as one: every one of them hears of the keys that it subscribes to."""
+
+    def __init__(self, handlers: Iterable[SubscriptionHandler]) -> None:
+        self.handlers = tuple(handlers)
+
+    def subscriptions(self) -> tuple[Subscriptions, Weight]:
+        declared: list[tuple[ParaId, Sequence[SubscribedKey]]] = []
+        weight = Weight.ZERO
+        for handler in self.handlers:
+            wanted, cost = handler.subscriptions()
+            declared.extend(wanted)
+            weight += cost
+        return declared, weight
+
+    def on_data_updated(self, publisher: ParaId, key: SubscribedKey, value: bytes, ttl_state: TtlState) -> Weight:
+        weight = Weight.ZERO
+        for handler in self.handlers:
+            wanted, _ = handler.subscriptions()
+            if any(para_id == publisher and key in keys for para_id, keys in wanted):
+                weight += handler.on_data_updated(publisher, key, value, ttl_state)
+        return weight
+
+
+def by_publisher(subscriptions: Subscriptions) -> dict[ParaId, tuple[SubscribedKey, ...]]:
+    """Return the keys of each publisher sorted and each once; publishers without keys are left out."""
+    combined: dict[ParaId, set[SubscribedKey]] = {}
+    for publisher, keys in subscriptions:
+        combined.setdefault(ParaId(publisher), set()).update(map(SubscribedKey, keys))
+    return {publisher: tuple(sorted(keys)) for publisher, keys in sorted(combined.items()) if keys}

@@ -1,0 +1,398 @@
+"""A trie's tables and what is free in them: built whole from sorted keys, changed in place or by fresh copies.
+
+The tables belong to one ``Arena``; several versions of a trie can share it, each with a root node of its own.
+"""
+
+import hashlib
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from relaycast_trie.array.arena_room import (
+    lengthened_entries,
+    lengthened_slots,
+    no_slots,
+    no_work,
+    resized,
+    resized_branches,
+    with_room_for,
+)
+from relaycast_trie.array.columns import MAX_KEY_BYTES, longest, spread_out
+from relaycast_trie.kernels.build import UNSORTED, build_branches, order_by_height
+from relaycast_trie.kernels.encode import BRANCH_BYTES, refer_to_branches, refer_to_entries
+from relaycast_trie.kernels.get import GROUP, list_entries
+from relaycast_trie.kernels.handover import hand_over
+from relaycast_trie.kernels.seal import slots_in_use, take_retired
+from relaycast_trie.kernels.settle import ALONE, REFUSED, Work, change
+from relaycast_trie.kernels.slots import (
+    FREE_BRANCHES,
+    FREE_ENTRIES,
+    KEY_END,
+    KEYS,
+    NEXT_BRANCH,
+    NEXT_ENTRY,
+    ROOT,
+    STALE_BRANCHES,
+    STALE_ENTRIES,
+    VALUE_END,
+    Slots,
+)
+from relaycast_trie.kernels.sort import take_strings
+from relaycast_trie.kernels.tables import FRESH, NO_START, REF, ROW, STATE, Branches, Column, Entries, Tables, flat
+from relaycast_trie.kernels.update import put_entries, remove_entries
+
+Slots32 = npt.NDArray[np.int32]
+Roots = npt.NDArray[np.int64]
+Changed = tuple[Slots32, Slots32]
+"""Entries and branches."""
+
+NEVER_EXTERNAL = 1 << 62
+NONE = np.empty(0, np.int32)
+NO_REFS = np.empty(0, np.uint8)
+NO_ROWS = np.empty((0, 0), np.uint8)
+FEW = 1_024
+"""Stale nodes that there is always room to work on."""
+UINT8 = np.dtype(np.uint8)
+
+
+class UnsortedError(ValueError):
+    """Keys that do not strictly ascend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retired:
+    """Slots that no version after a certain one reads."""
+
+    arena: "Arena"
+    entries: Slots32
+    branches: Slots32
+
+    def release(self) -> None:
+        """Make the slots free again."""
+        self.arena.release(self.entries, self.branches)
+
+
+@dataclass(slots=True)
+class Arena:
+    """The tables of a trie, which slots are in use, and what of the newest version is still to be hashed."""
+
+    entries: Entries
+    branches: Branches
+    slots: Slots
+    longest_key: int
+    longest_value: int
+    external: bool
+    """Whether there is room for the hashes of external values."""
+    top: Roots = field(init=False)
+    """The root of the only trie, where the kernels write it."""
+    work: Work = field(init=False)
+    """Room for kernels to work in, from the moment on when ``tables`` are handed over."""
+    work_root: npt.NDArray[np.uint8] = field(init=False)
+    """The root of the only trie, if ``hashed``."""
+    handed: Tables | None = field(init=False)
+    settled_fresh: bool = True
+    """Whether there may be nodes that are settled and can still change in place."""
+    owned: bool = False
+    """Whether keys and values are our own arrays: those that a trie was built from are not written to."""
+    hashed: bool = False
+    """Whether ``work_root`` is the root of the trie as it is now."""
+    asked: bool = False
+    """Whether somebody asked for a root since the last change; likely they will after the next one too."""
+
+    def __post_init__(self) -> None:
+        self.top = self.slots.counters[ROOT : ROOT + 1]
+        self.handed = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.init}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+        self.hashed = False
+        self.__post_init__()
+
+    @classmethod
+    def build(cls, keys: Column, values: Column, count: int, *, external_from: int) -> "Arena":
+        """Return the tables of a trie from ``count`` keys that strictly ascend; raises ``UnsortedError``."""
+        longest_key, longest_value = longest(keys, count), longest(values, count)
+        if longest_key > MAX_KEY_BYTES:
+            raise ValueError(f"a key has at most {MAX_KEY_BYTES} bytes, got {longest_key}")
+        room = max(count - 1, 0)
+        branches = Branches(np.empty((room, ROW), np.int32), NO_REFS)
+        entries = Entries(
+            keys,
+            values,
+            np.empty(32 * count if longest_value >= external_from else 0, np.uint8),
+            np.empty(count, np.int32),
+            np.empty(REF * count, np.uint8),
+            np.empty(count, np.uint8),
+        )
+        heights = np.empty(room, np.int32)
+        nibbles = 2 * longest_key + 2
+        result = np.zeros(1, np.int64)
+        used = build_branches(entries, count, branches, heights, np.empty(nibbles, np.int32), result)
+        if used == UNSORTED:
+            raise UnsortedError("keys do not strictly ascend")
+        branches = Branches(branches.row[:used].copy(), np.zeros(REF * used, np.uint8))
+        slots = no_slots()
+        slots.counters[ROOT] = result[0]
+        slots.counters[KEYS] = slots.counters[NEXT_ENTRY] = count
+        slots.counters[NEXT_BRANCH] = used
+        external = longest_value >= external_from
+        arena = cls(entries, branches, slots, longest_key, longest_value, external)
+        order = np.empty(used, np.int32)
+        levels = np.zeros(nibbles + 2, np.int64)
+        steps = order_by_height(heights, used, order, levels)
+        refer_to_entries(entries, count, external_from, arena.longest_node, FRESH)
+        refer_to_branches(entries, branches, order, levels[: steps + 1], arena.longest_node, FRESH)
+        return arena
+
+    @property
+    def tables(self) -> Tables:
+        """All tables as kernels take them. Who only builds a trie for its root needs none."""
+        if self.handed is None:
+            self._hand_over()
+        return self.handed
+
+    @property
+    def root(self) -> int:
+        """The node that the newest version starts with; 0 for the empty trie."""
+        return int(self.slots.counters[ROOT])
+
+    @property
+    def keys(self) -> int:
+        """Keys of the newest version."""
+        return int(self.slots.counters[KEYS])
+
+    def put(self, roots: Roots, keys: Column, values: Column, ends: Roots, *, external_from: int) -> None:
+        """Give keys their values, those up to ``ends[t]`` in the trie ``roots[t]``; references wait for ``settle``."""
+        count = int(ends[-1])
+        self.hashed = False
+        self._make_room_for(keys, values, count, external_from)
+        path, given, new = self._path(keys, count), tuple(keys), tuple(values)
+        done = 0
+        while done < count:
+            done = put_entries(self.tables, roots, given, new, done, ends, external_from, path)
+            if done < count:
+                self._grow(count - done)
+
+    def remove(self, roots: Roots, keys: Column, ends: Roots) -> None:
+        """Remove those keys that are there, shared out as in ``put``; references wait for ``settle``."""
+        self._own()
+        self.hashed = False
+        count = int(ends[-1])
+        path, given = self._path(keys, count), tuple(keys)
+        done = 0
+        while done < count:
+            done = remove_entries(self.tables, roots, given, done, ends, path)
+            if done < count:
+                self._grow(64)
+
+    def put_rows(self, keys: object, values: object, external_from: int) -> bool:
+        """Put matrices with a key and a value a row into the only trie, if they are few and just what the tables hold.
+
+        Where it seems that the root is asked for next, it is computed too. Returns whether all that was done;
+        where not, ``put`` does it.
+        """
+        if not (
+            self.owned
+            and type(keys) is np.ndarray
+            and type(values) is np.ndarray
+            and keys.dtype is values.dtype is UINT8
+            and keys.ndim == values.ndim == 2
+            and keys.flags.carray
+            and values.flags.carray
+        ):
+            return False
+        flags = FRESH if self.asked else -1
+        self.asked = False
+        done = change(self.tables, self.top, keys, values, external_from, flags)
+        self.hashed = done >= 0
+        self.settled_fresh |= self.hashed
+        return bool(done != REFUSED)
+
+    def settle(self, roots: Roots, *, for_good: bool = False) -> Slots32:
+        """Compute the references of all that has changed below ``roots``; return what was hashed, as ``Work`` lists it.
+
+        ``for_good``: it shall not change in place any more.
+        """
+        counters = self.slots.counters
+        stale = int(2 * counters[STALE_ENTRIES] + counters[STALE_BRANCHES])
+        if not stale:
+            return NONE
+        self.settled_fresh |= not for_good
+        if self.handed is None or stale > len(self.work.stale):
+            self._hand_over(room_for=max(FEW, stale * 9 // 8))
+        count = change(self.tables, roots, NO_ROWS, NO_ROWS, NEVER_EXTERNAL, 0 if for_good else FRESH)
+        self.hashed = True
+        settled = self.work.stale[:count]
+        if len(self.work.stale) > max(FEW, len(self.entries.state) // 8):
+            self._hand_over(room_for=FEW)
+        return settled
+
+    def changed(self, settled: Slots32) -> Changed:
+        """Return the entries and the branches among what ``settle`` returned."""
+        values = settled[settled >= ALONE] - ALONE
+        values = values[self.entries.start[values] == NO_START]
+        leaves = settled[(settled > 0) & (settled < ALONE)] - 1
+        return np.concatenate((leaves, values)), -settled[settled < 0] - 1
+
+    def freeze(self, roots: Roots) -> tuple[Slots32, "Retired"]:
+        """Let nothing change in place from now on; return what was hashed, and the slots that are superfluous."""
+        settled = self.settle(roots, for_good=True)
+        if self.settled_fresh:
+            np.bitwise_and(self.entries.state, 0xFF ^ FRESH, out=self.entries.state)
+            self.branches.row[:, STATE] &= 0xFF ^ FRESH
+            self.settled_fresh = False
+        slots = self.slots
+        return settled, Retired(self, *take_retired(slots.counters, slots.retired_entries, slots.retired_branches))
+
+    def release(self, entries: Slots32, branches: Slots32) -> None:
+        """Make slots free again."""
+        counters = self.slots.counters
+        for freed, count, table in (
+            (entries, FREE_ENTRIES, self.slots.free_entries),
+            (branches, FREE_BRANCHES, self.slots.free_branches),
+        ):
+            table[counters[count] : counters[count] + len(freed)] = freed
+            counters[count] += len(freed)
+
+    def used(self) -> Changed:
+        """Return the entries and the branches that any version reads; all is settled."""
+        counters = self.slots.counters
+        return (
+            slots_in_use(int(counters[NEXT_ENTRY]), self.slots.free_entries[: counters[FREE_ENTRIES]]),
+            slots_in_use(int(counters[NEXT_BRANCH]), self.slots.free_branches[: counters[FREE_BRANCHES]]),
+        )
+
+    def listed(self, root: int) -> Slots32:
+        """Return the entries of the version that starts with ``root``, in the order of their keys."""
+        order = np.empty(len(self.entries.state), np.int32)
+        count = list_entries(self.branches, root, order, np.empty(32 * (self.longest_key + 2), np.int64))
+        return order[:count]
+
+    def _path(self, keys: Column, count: int) -> npt.NDArray[np.int64]:
+        return np.empty(2 * max(self.longest_key, longest(keys, count)) + 2 + GROUP, np.int64)
+
+    def _make_room_for(self, keys: Column, values: Column, count: int, external_from: int) -> None:
+        longest_key, longest_value = longest(keys, count), longest(values, count)
+        if longest_key > MAX_KEY_BYTES:
+            raise ValueError(f"a key has at most {MAX_KEY_BYTES} bytes, got {longest_key}")
+        grows = longest_key > self.longest_key or longest_value > self.longest_value
+        self.longest_key = max(self.longest_key, longest_key)
+        self.longest_value = max(self.longest_value, longest_value)
+        self._own()
+        if longest_value >= external_from and not self.external:
+            grows = True
+            self.external = True
+            self.entries = self.entries._replace(value_hash=np.zeros(32 * len(self.entries.state), np.uint8))
+        key = self._with_room_for(self.entries.key, keys, count, KEY_END)
+        value = self._with_room_for(self.entries.value, values, count, VALUE_END)
+        if grows or key is not self.entries.key or value is not self.entries.value:
+            self.entries = self.entries._replace(key=key, value=value)
+            self._hand_over()
+
+    def _with_room_for(self, column: Column, more: Column, count: int, end: int) -> Column:
+        """Return a column of a table as one that can take the strings of another one too.
+
+        Its data does not tell the number of slots: strings of no bytes have none.
+        """
+        if column.width >= 0 and column.width == more.width:
+            return column
+        counters = self.slots.counters
+        if column.width >= 0:
+            column = spread_out(column, len(self.entries.state))
+            counters[end] = len(column.data)
+        added = count * more.width if more.width >= 0 else int(more.size[:count].sum())
+        if counters[end] + added <= len(column.data):
+            return column
+        column, counters[end] = self._packed(column, int(counters[end]))
+        return column._replace(data=resized(column.data, int(counters[end] + added) * 9 // 8 + 64))
+
+    def _packed(self, column: Column, end: int) -> tuple[Column, int]:
+        """Return a column without what no slot names any more, if that is half of it, and where its data ends."""
+        counters, free = self.slots.counters, self.slots.free_entries
+        used = int(counters[NEXT_ENTRY])
+        column.size[free[: counters[FREE_ENTRIES]]] = 0
+        ends = np.append(0, np.cumsum(column.size[:used], dtype=np.int64))
+        if 2 * ends[-1] > end:
+            return column, end
+        data = np.empty(int(ends[-1]), np.uint8)
+        take_strings(column, np.arange(used, dtype=np.int32), data, ends)
+        column.at[:used] = ends[:-1]
+        return column._replace(data=data), int(ends[-1])
+
+    def _hand_over(self, *, room_for: int = 0) -> None:
+        """Hand all tables over anew, with room to settle so many nodes, or as many as before."""
+        old = no_work() if self.handed is None else self.work
+        nodes = room_for or max(FEW, len(old.stale))
+        places = 2 * self.longest_key + 2 + GROUP
+        self.work = work = with_room_for(old, nodes, node_bytes=self.longest_node, places=places)
+        self.work_root = work.root
+        self.handed = hand_over((*flat(self.entries, self.branches), *self.slots, *work[:4], *work.rooms, *work[5:]))
+
+    def _own(self) -> None:
+        """Copy keys and values that came from outside, before anything is written."""
+        if self.owned:
+            return
+        key, value = self.entries.key, self.entries.value
+        counters = self.slots.counters
+        counters[KEY_END], counters[VALUE_END] = len(key.data), len(value.data)
+        self.entries = self.entries._replace(
+            key=Column(key.data.copy(), key.at.copy(), key.size.copy(), key.width),
+            value=Column(value.data.copy(), value.at.copy(), value.size.copy(), value.width),
+        )
+        self.owned = True
+        self._hand_over()
+
+    def _grow(self, more: int) -> None:
+        """Lengthen the tables by at least so many slots, and by an eighth."""
+        old = len(self.entries.state)
+        wanted = old + max(more, old // 8, 64)
+        rows = len(self.branches.row)
+        more_rows = rows + max(more + 4 * self.longest_key, rows // 8, 64)
+        self.entries = lengthened_entries(self.entries, wanted, external=self.external)
+        self.branches = resized_branches(self.branches, more_rows)
+        self.slots = lengthened_slots(self.slots, wanted, more_rows)
+        self._hand_over()
+
+    @property
+    def longest_node(self) -> int:
+        """Bytes that are enough for any node, with room for copies of whole slots behind it."""
+        return BRANCH_BYTES + self.longest_key + self.longest_key // 64 + self.longest_value
+
+    def reference(self, node: int) -> bytes:
+        """Return the reference of a node: 32 bytes of hash, or fewer of encoding."""
+        table, slot = (self.entries.ref, node - 1) if node > 0 else (self.branches.ref, -node - 1)
+        start = REF * slot + 1
+        return table[start : start + (int(table[start - 1]) >> 2)].tobytes()
+
+    def top_hash(self) -> bytes:
+        """Return the root of the only trie as it is now."""
+        if not self.hashed:
+            self.settle(self.top)
+        return self.work_root.tobytes() if self.hashed else self.root_hash(self.root)
+
+    def root_hash(self, node: int) -> bytes:
+        """Return the root of the version that starts with ``node``: a root is hashed however short it is."""
+        reference = self.reference(node) if node else b"\x00"
+        return reference if len(reference) == 32 else hashlib.blake2b(reference, digest_size=32).digest()
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of all tables, and of the room to work in."""
+        work = self.work if self.handed is not None else no_work()
+        arrays: list[npt.NDArray[Any]] = [
+            *self.entries.key[:3],
+            *self.entries.value[:3],
+            *self.entries[2:],
+            *self.branches,
+            *self.slots,
+            *work[:4],
+            *work.rooms[:2],
+            *work[5:],
+        ]
+        return sum(array.nbytes for array in arrays)

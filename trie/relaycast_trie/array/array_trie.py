@@ -1,0 +1,273 @@
+"""The array engine: a trie in numpy arrays, worked by compiled kernels; the same bytes as the plain engine, in batches.
+
+Everything that takes many keys takes them in one call. The first call of a process loads or compiles the kernels:
+``warm_up`` does that ahead of time.
+"""
+
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from relaycast_trie.array.arena import NEVER_EXTERNAL, Arena, Retired, UnsortedError
+from relaycast_trie.array.array_proofs import ArrayProof, trace_paths, verify_many
+from relaycast_trie.array.columns import Strings, ascending, column_of, column_of_list, joined, strings_of, take
+from relaycast_trie.array.compact import decode_compact, encode_compact
+from relaycast_trie.array.forest import ArrayForest
+from relaycast_trie.array.proof_columns import decode_proofs
+from relaycast_trie.array.prove import ProofColumns, prove_columns
+from relaycast_trie.cards import card
+from relaycast_trie.kernels.announce import ANNOUNCER
+from relaycast_trie.kernels.get import find_entries
+from relaycast_trie.kernels.sort import measure_strings, take_strings
+from relaycast_trie.kernels.tables import Column
+from relaycast_trie.node_codec import StateVersion
+from relaycast_trie.proofs.storage_proof import StorageProof
+
+Found = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.bool_]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """A committed trie: its root, where it lies, and the slots that only it and older ones read."""
+
+    root: bytes
+    arena: Arena
+    node: int
+    retired: list[Retired]
+
+
+class ArrayTrie:
+    """A trie for work in batches. ``from_arrays``, ``from_pairs`` make one."""
+
+    __slots__ = ("_arena", "_external_from", "_mixed", "_state_version", "_versions", "window")
+
+    def __init__(self, *, state_version: StateVersion = StateVersion.V1, window: int = 0) -> None:
+        self._start(state_version, window)
+        none, _ = column_of_list([])
+        self._arena = self._built(none, none, 0)
+
+    def _start(self, state_version: StateVersion, window: int) -> None:
+        self._set_state_version(state_version)
+        self._mixed = False
+        self._versions: deque[_Version] = deque()
+        self.window = window
+
+    @classmethod
+    def from_arrays(
+        cls, keys: Strings, values: Strings, *, state_version: StateVersion = StateVersion.V1, window: int = 0
+    ) -> "ArrayTrie":
+        """Return the trie of many keys: matrices with a key or value a row, or all data with its offsets.
+
+        Of a key that comes twice the last value counts. Arrays whose keys ascend already are held, not copied: leave
+        them alone afterwards.
+        """
+        key_column, count = column_of(keys, "keys")
+        value_column, value_count = column_of(values, "values")
+        if count != value_count:
+            raise ValueError(f"{count} keys with {value_count} values")
+        trie = cls.__new__(cls)
+        trie._start(state_version, window)
+        trie._arena = trie._built(key_column, value_column, count)
+        return trie
+
+    @classmethod
+    def from_pairs(
+        cls,
+        pairs: Mapping[bytes, bytes] | Iterable[tuple[bytes, bytes]],
+        *,
+        state_version: StateVersion = StateVersion.V1,
+        window: int = 0,
+    ) -> "ArrayTrie":
+        """Return the trie of keys and values of any lengths; of a key that comes twice the last value counts."""
+        known = pairs if isinstance(pairs, Mapping) else dict(pairs)
+        keys = sorted(known)
+        return cls.from_arrays(keys, [known[key] for key in keys], state_version=state_version, window=window)
+
+    @property
+    def root(self) -> bytes:
+        """The root of the trie as it is now."""
+        arena = self._arena
+        arena.asked = self.window == 0
+        return arena.work_root.tobytes() if arena.hashed else arena.top_hash()
+
+    @property
+    def state_version(self) -> StateVersion:
+        """How values are stored from now on; what is stored already stays as it is until it is written again."""
+        return self._state_version
+
+    @state_version.setter
+    def state_version(self, state_version: StateVersion) -> None:
+        if state_version != self._state_version and self._arena.keys:
+            self._mixed = True
+        self._set_state_version(state_version)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of all tables, keys and values included."""
+        return self._arena.memory_bytes
+
+    @property
+    def roots(self) -> list[bytes]:
+        """The roots that were committed and can still be read, oldest first."""
+        return [version.root for version in self._versions]
+
+    def get(self, key: bytes, *, at: bytes | None = None) -> bytes | None:
+        """Return the value of ``key``, ``None`` when the trie holds none; ``at`` is a committed root."""
+        data, _, found = self.get_many([key], at=at)
+        return data.tobytes() if found[0] else None
+
+    def get_many(self, keys: Strings, *, at: bytes | None = None) -> Found:
+        """Return all values one after another, the offsets where each starts and ends, and which keys were found."""
+        wanted, count = column_of(keys, "keys")
+        arena, root = self._version(at)
+        entries = np.empty(count, np.int32)
+        find_entries(arena.tables, root, tuple(wanted), count, entries)
+        offsets = np.empty(count + 1, np.int64)
+        measure_strings(arena.entries.value, entries, offsets)
+        data = np.empty(int(offsets[-1]), np.uint8)
+        take_strings(arena.entries.value, entries, data, offsets)
+        return data, offsets, entries >= 0
+
+    def prove(self, keys: Strings, *, at: bytes | None = None) -> StorageProof:
+        """Return the nodes that reading ``keys`` touches: what trie-db's recorder keeps; ``at`` is a committed root."""
+        wanted, count = column_of(keys, "keys")
+        data, offsets, _ = self._prove(wanted, np.array([0, count]), at)
+        return ArrayProof.of_arrays(data, offsets)
+
+    def prove_many(self, keys: Strings, ends: npt.NDArray[np.integer[Any]], *, at: bytes | None = None) -> ProofColumns:
+        """Make many proofs in one call: number ``p`` is of the keys from ``ends[p]`` to ``ends[p + 1]``.
+
+        ``.proofs()`` of what is returned are the proofs one by one; each holds a node once.
+        """
+        wanted, count = column_of(keys, "keys")
+        limits = np.ascontiguousarray(ends, np.int64)
+        if limits.ndim != 1 or not len(limits) or limits[0] != 0 or limits[-1] != count or (np.diff(limits) < 0).any():
+            raise ValueError(f"the ends of keys ascend from 0 to {count}, one more than there are proofs")
+        return self._prove(wanted, limits, at, distinct=True)
+
+    def update(self, keys: Strings, values: Strings) -> None:
+        """Put many keys; of a key that comes twice the last value counts. The new root shows on the next ``root``."""
+        if self._arena.put_rows(keys, values, self._external_from):
+            return
+        key_column, count = column_of(keys, "keys")
+        value_column, value_count = column_of(values, "values")
+        if count != value_count:
+            raise ValueError(f"{count} keys with {value_count} values")
+        if self._is_much(key_column, count):
+            self._merge(key_column, value_column, count)
+        else:
+            arena = self._arena
+            arena.put(arena.top, key_column, value_column, np.array([count]), external_from=self._external_from)
+
+    def remove(self, keys: Strings) -> None:
+        """Remove many keys; those that are not there do not matter. The new root shows on the next ``root``."""
+        column, count = column_of(keys, "keys")
+        self._arena.remove(self._arena.top, column, np.array([count]))
+
+    def commit(self) -> bytes:
+        """Return the root, and keep this version readable ``at`` it until ``window`` more are committed."""
+        arena = self._arena
+        if self.window > 0:
+            _, retired = arena.freeze(arena.top)
+            root = arena.root_hash(arena.root)
+            if self._versions:
+                self._versions[-1].retired.append(retired)
+            self._versions.append(_Version(root, arena, arena.root, []))
+            while len(self._versions) > self.window:
+                for slots in self._versions.popleft().retired:
+                    slots.release()
+            return root
+        return self.root
+
+    def items(self, *, at: bytes | None = None) -> list[tuple[bytes, bytes]]:
+        """Return all keys and values, in the order of the keys."""
+        arena, root = self._version(at)
+        order = arena.listed(root)
+        keys, values = take(arena.entries.key, order), take(arena.entries.value, order)
+        return list(zip(strings_of(keys, len(order)), strings_of(values, len(order)), strict=True))
+
+    def __len__(self) -> int:
+        return self._arena.keys
+
+    def __contains__(self, key: bytes) -> bool:
+        return bool(self.get_many([key])[2][0])
+
+    def _prove(
+        self, keys: Column, ends: npt.NDArray[np.int64], at: bytes | None, *, distinct: bool = False
+    ) -> ProofColumns:
+        self._arena.settle(self._arena.top)
+        arena, root = self._version(at)
+        return prove_columns(arena, np.full(len(ends) - 1, root), keys, ends, distinct=distinct)
+
+    def _set_state_version(self, state_version: StateVersion) -> None:
+        self._state_version = StateVersion(state_version)
+        self._external_from = 33 if self._state_version is StateVersion.V1 else NEVER_EXTERNAL
+
+    def _built(self, keys: Column, values: Column, count: int) -> Arena:
+        try:
+            return Arena.build(keys, values, count, external_from=self._external_from)
+        except UnsortedError:
+            order = ascending(keys, count)
+            return Arena.build(take(keys, order), take(values, order), len(order), external_from=self._external_from)
+
+    def _version(self, at: bytes | None) -> tuple[Arena, int]:
+        if at is None:
+            return self._arena, self._arena.root
+        for version in reversed(self._versions):
+            if version.root == at:
+                return version.arena, version.node
+        raise KeyError(f"0x{at.hex()} is none of the last {len(self._versions)} committed roots")
+
+    def _is_much(self, keys: Column, count: int) -> bool:
+        """Return whether so many keys are new that building the trie anew is faster than adding them one by one."""
+        arena = self._arena
+        if self._mixed or 8 * count < arena.keys:
+            return False
+        entries = np.empty(count, np.int32)
+        find_entries(arena.tables, arena.root, tuple(keys), count, entries)
+        return bool(8 * np.count_nonzero(entries < 0) >= arena.keys)
+
+    def _merge(self, keys: Column, values: Column, count: int) -> None:
+        old = self._arena
+        order = old.listed(old.root)
+        kept = len(order)
+        all_keys, total = joined([(take(old.entries.key, order), kept), (keys, count)])
+        all_values, _ = joined([(take(old.entries.value, order), kept), (values, count)])
+        self._arena = self._built(all_keys, all_values, total)
+
+    def __repr__(self) -> str:
+        return f"<ArrayTrie 0x{self.root.hex()}, {len(self)} keys>"
+
+    def _repr_html_(self) -> str:
+        return card("Array trie", {"root": self.root, "keys": len(self)})
+
+
+def warm_up() -> float:
+    """Load all kernels, compiling those that no earlier run has compiled, and return the seconds that it took."""
+    started = time.perf_counter()
+    keys = [bytes([i % 7, i]) * (1 + i % 3) for i in range(64)]
+    trie = ArrayTrie.from_arrays(keys[::-1], [key * 20 for key in keys], window=1)
+    trie.commit()
+    trie.update(keys[:2], keys[2:4])
+    trie.remove(keys[4:6])
+    (proof,) = trie.prove_many(keys, np.array([0, len(keys)])).proofs()
+    trace_paths(trie.root, list(proof.nodes), keys)
+    verify_many([trie.root], [proof], [keys])
+    decode_compact(encode_compact(proof, trie.root), trie.root)
+    encoded = np.frombuffer(proof.encode(), np.uint8)
+    decode_proofs(encoded, np.array([0, len(encoded)]))
+    trie.update([key + b"+" for key in keys], keys)
+    trie.items()
+    trie.get(keys[0])
+    forest = ArrayForest()
+    forest.seal({forest.add(): dict.fromkeys(keys, bytes(40))}, told=True)
+    forest.close(told=True)
+    forest.get(forest.root(0), keys[0])
+    forest.hashed()
+    ANNOUNCER.report()
+    return time.perf_counter() - started

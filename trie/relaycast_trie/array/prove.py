@@ -1,0 +1,73 @@
+"""Making proofs in arrays: many in one call, from the tables of an arena."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from relaycast_trie.array.arena import Arena
+from relaycast_trie.array.array_proofs import ArrayProof
+from relaycast_trie.kernels.distinct import drop_repeated
+from relaycast_trie.kernels.get import GROUP, collect_proofs, write_nodes
+from relaycast_trie.kernels.tables import Column
+
+Numbers = npt.NDArray[np.int64]
+
+NODES_A_KEY = 8
+"""Hashed nodes of a key for which there is room at first."""
+
+
+class ProofColumns(NamedTuple):
+    """Many proofs: all nodes one after another, the offsets of nodes in the data, and where each proof's nodes end.
+
+    The nodes of proof ``p`` are those from ``ends[p]`` to ``ends[p + 1]``.
+    """
+
+    data: npt.NDArray[np.uint8]
+    offsets: Numbers
+    ends: Numbers
+
+    def proofs(self) -> list[ArrayProof]:
+        """Return the proofs one by one; they share the data."""
+        ends = self.ends.tolist()
+        starts = self.offsets[self.ends].tolist()
+        return [
+            ArrayProof.of_arrays(
+                self.data[starts[proof] : starts[proof + 1]],
+                self.offsets[ends[proof] : ends[proof + 1] + 1] - starts[proof],
+            )
+            for proof in range(len(ends) - 1)
+        ]
+
+
+def prove_columns(arena: Arena, roots: Numbers, keys: Column, ends: Numbers, *, distinct: bool = False) -> ProofColumns:
+    """Return what reading the keys from ``ends[p]`` to ``ends[p + 1]`` below the node ``roots[p]`` touches.
+
+    References are settled. Keys with equal values may have equal nodes, of which ``distinct`` keeps one. Of the empty
+    trie, the root 0, anything that is read touches the empty node.
+    """
+    empty = roots == 0
+    if empty.any():
+        if not empty.all():
+            raise ValueError("proofs of empty tries and of others are not made together")
+        nodes = (ends[1:] > ends[:-1]).astype(np.int64)
+        count = int(nodes.sum())
+        return ProofColumns(np.zeros(count, np.uint8), np.arange(count + 1), np.append(0, np.cumsum(nodes)))
+    room, bound = NODES_A_KEY, -1
+    while bound < 0:
+        rooms = _powers_of_two(room * (ends[1:] - ends[:-1]) + 2 * GROUP)
+        nodes = np.empty(int(rooms.sum()), np.int64)
+        table = np.empty(2 * int(rooms.max(initial=0)), np.int64)
+        node_ends = np.empty(len(ends), np.int64)
+        bound = collect_proofs(arena.tables, roots, tuple(keys), ends, rooms, table, nodes, node_ends)
+        room *= 4
+    used = drop_repeated(arena.tables, nodes, node_ends, table) if distinct else int(node_ends[-1])
+    data = np.empty(bound + arena.longest_node, np.uint8)
+    offsets = np.empty(used + 1, np.int64)
+    write_nodes(arena.tables, nodes, used, data, offsets)
+    return ProofColumns(data[: int(offsets[-1])], offsets, node_ends)
+
+
+def _powers_of_two(least: Numbers) -> Numbers:
+    """Return the powers of two that are at least so much; for numbers from 2 to 2^53."""
+    return np.left_shift(1, np.frexp(least - 1)[1].astype(np.int64))
