@@ -32,7 +32,7 @@ def once(monkeypatch: pytest.MonkeyPatch) -> None:
         return 1e-3
 
     for name in ("array_engine", "plain_engine", "py_trie"):
-        monkeypatch.setattr(importlib.import_module(f"relaycast.bench.engine.{name}"), "timed", single)
+        monkeypatch.setattr(importlib.import_module(f"relaycast.bench.{name}"), "timed", single)
     monkeypatch.setattr(yardstick, "timed", single)
 
 

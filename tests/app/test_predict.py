@@ -321,7 +321,7 @@ def test_the_verb_refuses_what_cannot_be(refused: Refused, arguments: str, line:
 def test_a_prediction_loads_neither_numpy_nor_rich() -> None:
     code = (
         "import sys, relaycast\n"
-        "relaycast.predict.closed_forms.full_proof(1_000, 100, 16)\n"
+        "relaycast.predict.full_proof(1_000, 100, 16)\n"
         "from relaycast.cli.command import execute\n"
         "execute(['predict', '--keys', '9', '--subscribed', '3', '--value', '1', '--json'])\n"
         "print([name for name in ('numba', 'numpy', 'pyarrow', 'rich', 'relaycast_collator') if name in sys.modules])"

@@ -38,7 +38,7 @@ def measured_proofs(
 ) -> Measured:
     """Build the trie, prove the subscribed keys, update, prove again: what is new in the second proof is the delta.
 
-    The arguments are those of ``relaycast.predict.closed_forms``; large tries take the array engine.
+    The arguments are those of ``relaycast.predict``; large tries take the array engine.
     """
     full_proof(keys, subscribed, value_bytes)
     sizes = value_sizes(value_bytes)
