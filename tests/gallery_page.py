@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from relaycast.outcome import Outcome, SubscriberOutcome
 from relaycast.scenario.files import load_preset, runnable_presets
-from relaycast.simulation.batch import silence
 from relaycast.simulation.simulation import Simulation
+from relaycast_ledger.outcome import Outcome, SubscriberOutcome
 
 PAGE = Path(__file__).parents[1] / "docs" / "gallery.md"
 
@@ -42,10 +41,7 @@ COLUMNS = (
 def outcome(name: str) -> Outcome:
     """Return what a preset comes to, as it stands."""
     scenario = load_preset(name)
-    simulation = Simulation.prepare(scenario)
-    for block in range(1, scenario.blocks + 1):
-        simulation.step(block, silence())
-    return simulation.outcome()
+    return Simulation.prepare(scenario).run()
 
 
 def page(outcomes: Iterable[Outcome]) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-SLOPE = ("trie", "xcm", "pallets", "collator", "spark", "app")
+SLOPE = ("trie", "xcm", "pallets", "collator", "ledger", "spark", "app")
 """Each room may import from itself and from those before it."""
 
 PACKAGES = {room: "relaycast" if room == "app" else f"relaycast_{room}" for room in SLOPE}

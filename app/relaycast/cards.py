@@ -8,7 +8,7 @@ from relaycast_xcm import ParaId
 
 if TYPE_CHECKING:
     from relaycast.network import Network, Reader, Run
-    from relaycast.tally import Delivery, SubscriberTally
+    from relaycast_ledger.tally import Delivery, SubscriberTally
 
 RUN_COLUMNS = ("reader", "blocks", "callbacks", "proof p50", "p99", "max", "static p50", "own p50", "latency p50/p99")
 

@@ -1,7 +1,7 @@
 """``rc.Network``: chains in a few lines of Python, for notebooks, tests and first steps.
 
-The objects here name things and keep score; what happens is the collator room's doing. ``chains`` is that network
-itself, for whoever needs more than publishing and reading.
+The objects here name things; ``chains`` builds the blocks (the collator room), ``ledger`` keeps score of them (the
+ledger room). Both are there for whoever needs more than publishing and reading.
 
 Law: what cannot be meant is a ``TypeError`` or ``ValueError`` of the very call, and leaves the network as it was.
 
@@ -12,7 +12,7 @@ Law: what cannot be meant is a ``TypeError`` or ``ValueError`` of the very call,
 >>> exchange
 <Reader 3000, 0 of 1 values there>
 >>> net.run(blocks=3)
-<Run of 3 blocks: Delivery(callbacks=1, p50_blocks=2, p99_blocks=2, max_blocks=2), <Invariants ok, ... checks>>
+<Run of 3 blocks: DeliveryTotals(callbacks=1, p50_blocks=2, p99_blocks=2, max_blocks=2), <Invariants ok, ... checks>>
 >>> exchange[price]
 b'5.31'
 """
@@ -30,8 +30,10 @@ from relaycast.choices import broadcaster_of, budget_of, policies_of
 from relaycast.genesis.chain_spec import ChainSpec
 from relaycast.genesis.state_export import read_state
 from relaycast.scenario.scenario import MAX_SEED
-from relaycast.tally import Delivery, Tally
 from relaycast.terminal import counted
+from relaycast_ledger.ledger import Accounts, Ledger
+from relaycast_ledger.records import Invariants
+from relaycast_ledger.tally import DeliveryTotals, Tally
 from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
 from relaycast_pallets.broadcaster.published_entry import INFINITE
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
@@ -198,11 +200,11 @@ class Reader:
 class Run:
     """What some blocks came to: ``delivery`` over all subscribers, ``subscribers`` by parachain, ``invariants``."""
 
-    def __init__(self, tally: Tally, invariants: collator.Invariants, *, blocks: int, seed: int = 0) -> None:
+    def __init__(self, tally: Tally, invariants: Invariants, *, blocks: int, seed: int = 0) -> None:
         self.blocks = blocks
         self.seed = seed
         self.subscribers = tally.subscribers
-        self.delivery: Delivery = tally.delivery()
+        self.delivery: DeliveryTotals = tally.delivery()
         self.invariants = invariants
 
     @property
@@ -258,9 +260,8 @@ class Network:
             raise TypeError(f"a broadcaster is a BroadcasterConfig or the name of one, got {_described(limits)}")
         self.seed = seed
         self._defaults = _chain_options(policies, budget, None)
-        self.chains = collator.Network(
-            seed=seed, genesis=start, broadcaster=limits, accounting=accounting, trie_engine=trie_engine
-        )
+        self.chains = collator.Chains(seed=seed, genesis=start, broadcaster=limits, trie_engine=trie_engine)
+        self.ledger = Ledger(self.chains, accounts=Accounts.BY_PUBLISHER if accounting else Accounts.NONE)
         self._registered: set[int] = set()
         self._feeds: dict[Feed, Feed] = {}
 
@@ -308,9 +309,9 @@ class Network:
             raise ValueError(f"a run has at least one block, got {blocks}")
         tally = Tally()
         for _ in range(blocks):
-            for record in self.chains.step():
+            for record in self.ledger.step():
                 tally.add(record)
-        return Run(tally, self.chains.invariants, blocks=blocks, seed=self.seed)
+        return Run(tally, self.ledger.invariants, blocks=blocks, seed=self.seed)
 
     def key_names(self) -> dict[tuple[int, bytes], str]:
         """Return the names of subscribed keys, by publisher and key, of those that have one."""

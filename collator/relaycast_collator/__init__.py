@@ -1,55 +1,55 @@
-"""Off-chain actors: a relay chain that seals blocks, collators that prove and prune, and a network with one clock."""
+"""Off-chain actors under one clock: a relay chain that seals blocks, collators that prove and prune, and their facts."""
 
-from relaycast_collator.account_records import (
-    BlockAccount,
-    Ending,
-    KeyAccount,
-    KeyEnding,
-    NodeTotals,
-    NodeUse,
-    PublisherAccount,
-)
+from relaycast_collator.chains import Chains
 from relaycast_collator.collator import Collation, Collator, Pace, Tamper
+from relaycast_collator.facts import (
+    BlockBuilt,
+    BlockPanicked,
+    Fact,
+    InboundTotals,
+    Listener,
+    MessagesQueued,
+    MessagesRefused,
+    ParachainLeft,
+    RelaySealed,
+    TickBegan,
+)
 from relaycast_collator.header import DigestItem, Header, ordered_root
 from relaycast_collator.inbound import InboundQueue
-from relaycast_collator.network import Network
 from relaycast_collator.outbox import Outbox, Publication, SentMessage
 from relaycast_collator.parachain import KeptValues, Parachain, ParachainBlock
 from relaycast_collator.proof_collection import RelayProver, collect_relay_storage_proof
-from relaycast_collator.records import BlockRecord, Delivery, Invariants, ReadTotals, Violation
 from relaycast_collator.relay_chain import Genesis, RelayBlock, RelayChain, modelled_genesis
 
 __all__ = [
-    "BlockAccount",
-    "BlockRecord",
+    "BlockBuilt",
+    "BlockPanicked",
+    "Chains",
     "Collation",
     "Collator",
-    "Delivery",
     "DigestItem",
-    "Ending",
+    "Fact",
     "Genesis",
     "Header",
     "InboundQueue",
-    "Invariants",
+    "InboundTotals",
     "KeptValues",
-    "KeyAccount",
-    "KeyEnding",
-    "Network",
-    "NodeTotals",
-    "NodeUse",
+    "Listener",
+    "MessagesQueued",
+    "MessagesRefused",
     "Outbox",
     "Pace",
     "Parachain",
     "ParachainBlock",
+    "ParachainLeft",
     "Publication",
-    "PublisherAccount",
-    "ReadTotals",
     "RelayBlock",
     "RelayChain",
     "RelayProver",
+    "RelaySealed",
     "SentMessage",
     "Tamper",
-    "Violation",
+    "TickBegan",
     "collect_relay_storage_proof",
     "modelled_genesis",
     "ordered_root",

@@ -3,14 +3,14 @@
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from relaycast_collator.account_records import IN_THE_PROOF
+from relaycast_ledger.account_records import IN_THE_PROOF
 from relaycast_trie.cards import Cell, Part, bar, card
 
 if TYPE_CHECKING:
-    from relaycast_collator.network import Network
+    from relaycast_collator.chains import Network
     from relaycast_collator.parachain import ParachainBlock
-    from relaycast_collator.records import BlockRecord, Delivery
     from relaycast_collator.relay_chain import RelayBlock
+    from relaycast_ledger.records import BlockRecord, Delivery
 
 COLOURS = {
     "static": "#868d99",

@@ -87,7 +87,7 @@ class Collator:
         return Collation(collected, inherent, pruning)
 
     def build(self, collation: Collation) -> ParachainBlock:
-        """Hand the inherent over, tampered with if this collator lies; raises ``BlockPanicked``."""
+        """Hand the inherent over, tampered with if this collator lies; raises ``Panic``."""
         inherent = collation.inherent if self.tamper is None else self.tamper(collation.inherent)
         return self.parachain.build_block(inherent)
 

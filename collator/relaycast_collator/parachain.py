@@ -6,7 +6,6 @@ and what was done in it is undone.
 
 from dataclasses import dataclass
 
-from relaycast_collator.cards import parachain_block_card
 from relaycast_collator.header import Header
 from relaycast_collator.outbox import Outbox, Publication, SentMessage
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
@@ -40,9 +39,6 @@ class ParachainBlock:
 
     def __repr__(self) -> str:
         return f"<ParachainBlock #{self.header.number}, {len(self.updates)} updates>"
-
-    def _repr_html_(self) -> str:
-        return parachain_block_card(self)
 
 
 class KeptValues:
@@ -137,7 +133,7 @@ class Parachain:
             self.kept.wanted[publisher] = left
 
     def build_block(self, inherent: ParachainInherentData) -> ParachainBlock:
-        """Build the next block on the inherent's relay parent; raises ``BlockPanicked`` and stays as it was."""
+        """Build the next block on the inherent's relay parent; raises ``Panic`` and stays as it was."""
         parent, storage = self.head, self.state.top
         self.system.events.take()
         storage.reads = set()

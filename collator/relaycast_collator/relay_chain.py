@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from relaycast_collator.cards import relay_block_card
 from relaycast_collator.header import DigestItem, Header, ordered_root
 from relaycast_pallets.balances.pallet import Balances
 from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
@@ -79,9 +78,6 @@ class RelayBlock:
 
     def __repr__(self) -> str:
         return f"<RelayBlock #{self.number} state 0x{self.state_root.hex()}, {len(self.events)} events>"
-
-    def _repr_html_(self) -> str:
-        return relay_block_card(self)
 
 
 class RelayChain:

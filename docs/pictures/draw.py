@@ -74,7 +74,7 @@ def wire() -> Picture:
     net.run(blocks=2)
     collator = net.chains.collators[rx.ParaId(3000)]
     collation = collator.collate(net.chains.relay_chain.head)
-    record = net.chains.step()[0]
+    record = net.ledger.step()[0]
     message = len(rx.encode_versioned_xcm([rx.Publish(feed.key, b"7.31", 0)]))
     entry = len(rp.PublishedEntry(b"7.31", 0, 2).encode())
     pubsub = record.proof_bytes - record.static_bytes

@@ -10,7 +10,7 @@ def test_a_new_price_arrives_within_two_blocks(net: rc.Network) -> None:
     exchange = net.subscriber(3000, keys=[price])
     assert net.run(blocks=5).delivery.max_blocks <= 2
     assert exchange[price] == b"5.31"
-    assert net.chains.invariants.ok
+    assert net.ledger.invariants.ok
 
 
 @pytest.mark.relaycast(seed=7, policies={"cache": "structure"})

@@ -64,7 +64,7 @@ def _(network):
         if block == 8:
             sent = "a new price/btc"
             oracle.publish("price/btc", b"96004.9")
-        (record,) = net.chains.step()
+        (record,) = net.ledger.step()
         pubsub = record.proof_bytes - record.static_bytes
         story.append((block, sent, record.static_bytes, pubsub, len(record.deliveries)))
     Table(("block", "2000 sends", "always proven, bytes", "for pub-sub, bytes", "values delivered"), story)
@@ -202,7 +202,7 @@ def _(moment):
         collator.tamper = lie
         try:
             block = collator.build(collation)
-        except rp.BlockPanicked as panic:
+        except rp.Panic as panic:
             return type(panic.cause).__name__
         return f"valid, delivers {[entry.value.decode() for _, _, entry in block.updates]}"
 

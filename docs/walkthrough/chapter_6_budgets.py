@@ -11,7 +11,7 @@ with app.setup:
     import marimo as mo
 
     import relaycast as rc
-    import relaycast_collator as rn
+    import relaycast_ledger as rl
     import relaycast_pallets as rp
     import relaycast_xcm as rx
 
@@ -71,9 +71,9 @@ def _():
         net.subscriber(3000, keys=feeds, budget=rp.Remaining(percent=100), max_pov_bytes=budget_bytes)
         return net, feeds
 
-    def subscriber_blocks(net: rc.Network, count: int) -> list[rn.BlockRecord]:
+    def subscriber_blocks(net: rc.Network, count: int) -> list[rl.BlockRecord]:
         """Let blocks pass and return what became of each block of 3000."""
-        return [record for _ in range(count) for record in net.chains.step()]
+        return [record for _ in range(count) for record in net.ledger.step()]
 
     return subscriber_blocks, tight_network
 
@@ -114,7 +114,7 @@ def _():
 
 @app.cell(hide_code=True)
 def _(feeds, records):
-    def draw_progress(records: list[rn.BlockRecord], feeds: list[rc.Feed]) -> Picture:
+    def draw_progress(records: list[rl.BlockRecord], feeds: list[rc.Feed]) -> Picture:
         rows = sorted(feeds, key=lambda feed: feed.key)
         drawn = ['<text x="80" y="16">block</text>'] + [
             f'<text x="{150 + 50 * column}" y="16" text-anchor="middle">{record.tick}</text>'
@@ -164,7 +164,7 @@ def _(tight_network):
         times: dict[bytes, list[int]] = {feed.key: [] for feed in busy_feeds}
         for block in range(1, 41):
             busy.publisher(2000).publish_many({f"news/{index}": bytes([index, block]) * 150 for index in range(12)})
-            for record in busy.chains.step():
+            for record in busy.ledger.step():
                 for delivery in record.deliveries:
                     times[delivery.key].append(block)
         gaps = [later - earlier for ticks in times.values() for earlier, later in pairwise([*ticks, 41])]

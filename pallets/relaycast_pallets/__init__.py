@@ -43,8 +43,8 @@ from relaycast_pallets.frame.weights import WeightTable, parse_weights
 from relaycast_pallets.frame.well_known_keys import static_relay_keys
 from relaycast_pallets.parachain_system.pallet import (
     MAX_POV_BYTES,
-    BlockPanicked,
     IncompleteBelowLimit,
+    Panic,
     ParachainInherentData,
     ParachainSystem,
     PersistedValidationData,
@@ -94,7 +94,6 @@ __all__ = [
     "AlreadyRegistered",
     "BadOrigin",
     "Balances",
-    "BlockPanicked",
     "Broadcaster",
     "BroadcasterConfig",
     "BroadcasterError",
@@ -124,6 +123,7 @@ __all__ = [
     "NotOwner",
     "NotRegistered",
     "Origin",
+    "Panic",
     "ParachainInherentData",
     "ParachainSystem",
     "PersistedValidationData",

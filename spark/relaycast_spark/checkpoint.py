@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from relaycast_collator import Network
+from relaycast_collator import Chains
 from relaycast_spark.checkpoint_names import Name, is_of_the_chain
 from relaycast_spark.checkpoint_reading import Unpickler
 from relaycast_spark.exceptions import CheckpointRefused
@@ -42,7 +42,7 @@ def thaw(data: bytes) -> Simulated:
     except (OSError, ValueError, OverflowError, MemoryError) as error:
         raise CheckpointRefused(str(error)) from error
     found = thaw_plainly(plain)
-    if not isinstance(getattr(found, "chains", None), Network):
+    if not isinstance(getattr(found, "chains", None), Chains):
         raise CheckpointRefused(f"{type(found).__name__}, which is no simulation")
     return cast(Simulated, found)
 

@@ -5,9 +5,11 @@ alone, for others there open files and begin processes; of this room none. A tes
 all kinds of scenarios: what a simulation holds anew is refused until it stands here.
 """
 
-CHAIN_ROOMS = ("relaycast_trie", "relaycast_xcm", "relaycast_pallets", "relaycast_collator")
+CHAIN_ROOMS = ("relaycast_trie", "relaycast_xcm", "relaycast_pallets", "relaycast_collator", "relaycast_ledger")
 
-WITH_FILES = ("relaycast_trie.kernels", "relaycast_trie.array.kept_code", "relaycast_trie.engine")
+FILES_OF_A_RUN = ("relaycast_ledger.run_tables", "relaycast_ledger.event_log", "relaycast_ledger.arrow_columns")
+
+WITH_FILES = ("relaycast_trie.kernels", "relaycast_trie.array.kept_code", "relaycast_trie.engine", *FILES_OF_A_RUN)
 """Modules of theirs that look at what lies on disk, or load the compiler: no value comes from them."""
 
 CODECS = ("relaycast_xcm.codec", "relaycast_xcm.compound")
@@ -34,12 +36,11 @@ OF_THE_FRONT_DOOR = frozenset(
         ("relaycast.scenario.policy_choice", "PolicyTable"),
         ("relaycast.scenario.recording", "Playback"),
         ("relaycast.simulation.simulation", "Simulation"),
-        ("relaycast.simulation.simulation", "_PublisherTally"),
+        ("relaycast.simulation.simulation", "Sendings"),
         *(
             ("relaycast.scenario.scenario", name)
             for name in ("Grief", "Parachain", "Publish", "RelayChain", "Scenario", "Subscription")
         ),
-        ("relaycast.tally", "Tally"),
     }
 )
 

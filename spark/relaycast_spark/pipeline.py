@@ -85,6 +85,7 @@ class BatchRun:
             entry = folder.segment(newest)
             prepared, simulation, done = simulation, thaw(entry.checkpoint), entry.first - 1
             simulation.go_on_from(prepared)
+            simulation.listen()
         else:
             row = Replay(simulation, segment=0, keep_proofs=self.keep_proofs).block(1)
             if 0 not in folder.entries:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from relaycast_collator import BlockRecord
+from relaycast_ledger import BlockRecord
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_spark.exceptions import CheckpointRefused
 from relaycast_xcm import ParaId

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from relaycast_collator import Collation, Collator, Invariants, ParachainBlock
+from relaycast_collator import BlockBuilt, BlockPanicked, Collator, Fact
 from relaycast_collator.garbage import uncollected
+from relaycast_ledger import Invariants
 from relaycast_spark.checkpoint import closing_digest, thaw
 from relaycast_spark.exceptions import SpineDiverged
 from relaycast_spark.record_codec import encode_records
@@ -30,27 +31,6 @@ PUBSUB = b"pubsub"
 Batches = Iterator[pa.RecordBatch]
 
 
-class WatchedCollator(Collator):
-    """A collator whose ``built`` blocks can be looked at, with the head after them: by number, and panicked or not."""
-
-    def __init__(self, collator: Collator) -> None:
-        super().__init__(
-            collator.parachain, collator.relay_chain, max_pov_size=collator.max_pov_size, tamper=collator.tamper
-        )
-        self.built: dict[tuple[int, bool], tuple[Collation, bytes]] = {}
-
-    def build(self, collation: Collation) -> ParachainBlock:
-        """Build as the collator does."""
-        panicked = True
-        try:
-            block = super().build(collation)
-            panicked = False
-        finally:
-            head = self.parachain.head
-            self.built[head.number, panicked] = collation, head.hash
-        return block
-
-
 class Replay:
     """A simulation that tells all about each block that it lets pass."""
 
@@ -59,26 +39,29 @@ class Replay:
         self.segment = segment
         self.keep_proofs = keep_proofs
         chains = simulation.chains
-        self._watched = {para_id: WatchedCollator(collator) for para_id, collator in chains.collators.items()}
         static = StaticReads(chains.relay_chain.state.db)
-        self._working = {
-            para_id: FrugalCollator(watched, static, chains.relay_chain) for para_id, watched in self._watched.items()
+        self._working: dict[ParaId, Collator] = {
+            para_id: FrugalCollator(collator, static, chains.relay_chain)
+            for para_id, collator in chains.collators.items()
         }
         self._plain = dict(chains.collators)
         self._child_roots = self._read_child_roots()
+        self._subscriber_blocks: list[BlockBuilt | BlockPanicked] = []
+        """Those of one relay block, in the order of their records."""
 
     def block(self, number: int) -> Row:
         """Let relay block ``number`` pass and return its row."""
         chains = self.simulation.chains
-        chains.invariants = Invariants()
+        self.simulation.ledger.invariants = checks = Invariants()
+        self._subscriber_blocks.clear()
         chains.collators.update(self._working)
-        for watched in self._watched.values():
-            watched.built.clear()
+        chains.listeners.append(self._hear)
         try:
             advanced = self.simulation.advance(number)
         finally:
             chains.collators.update(self._plain)
-        block, checks = chains.relay_chain.head, chains.invariants
+            chains.listeners.remove(self._hear)
+        block = chains.relay_chain.head
         return {
             "segment": self.segment,
             "block": number,
@@ -99,12 +82,16 @@ class Replay:
             "error": None,
         }
 
+    def _hear(self, fact: Fact) -> None:
+        if isinstance(fact, BlockPanicked) or (isinstance(fact, BlockBuilt) and fact.subscribes):
+            self._subscriber_blocks.append(fact)
+
     def _subscriber_rows(self, advanced: Advanced) -> list[Row]:
         rows = []
-        for record in advanced.records:
-            collation, head_hash = self._watched[record.para_id].built[record.number, record.panic is not None]
+        for record, fact in zip(advanced.records, self._subscriber_blocks, strict=True):
+            head = fact.block.header if isinstance(fact, BlockBuilt) else fact.head
             wanted = self.simulation.chains.parachains[record.para_id].kept.wanted if self.keep_proofs else None
-            rows.append(row_of(record, collation, head_hash, wanted=wanted))
+            rows.append(row_of(record, fact.collation, head.hash, wanted=wanted))
         return rows
 
     def _changed_child_roots(self) -> list[Row]:
@@ -138,6 +125,7 @@ def rows_to_batch(rows: list[Row]) -> pa.RecordBatch:
 
 def _replay_segment(segment: Row, keep_proofs: bool, trie_engine: Engine | None) -> Batches:
     simulation = thaw(segment["checkpoint"])
+    simulation.listen()
     simulation.chains.trie_engine = trie_engine or simulation.chains.trie_engine
     replay = Replay(simulation, segment=segment["segment"], keep_proofs=keep_proofs)
     first, last = segment["first"], segment["last"]

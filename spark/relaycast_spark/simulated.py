@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Protocol, Self
 
-from relaycast_collator import BlockRecord, Network
+from relaycast_collator import Chains
+from relaycast_ledger import BlockRecord, Ledger
 from relaycast_spark.tables import PublisherCount
 
 
@@ -23,8 +24,17 @@ class Simulated(Protocol):
     """
 
     @property
-    def chains(self) -> Network:
+    def chains(self) -> Chains:
         """The chains themselves."""
+        ...
+
+    @property
+    def ledger(self) -> Ledger:
+        """Who keeps score of them."""
+        ...
+
+    def listen(self) -> None:
+        """Let what keeps score listen to the chains again; they forget listeners when they are put away."""
         ...
 
     def advance(self, block: int, /) -> Advanced:

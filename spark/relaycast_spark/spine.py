@@ -10,21 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from relaycast_collator import (
-    Collation,
-    Collator,
-    Header,
-    Invariants,
-    Parachain,
-    ParachainBlock,
-    RelayBlock,
-    RelayChain,
-)
+from relaycast_collator import Collation, Collator, Header, Parachain, ParachainBlock, RelayBlock, RelayChain
 from relaycast_collator.garbage import uncollected
+from relaycast_ledger import Invariants
 from relaycast_pallets.frame.well_known_keys import static_relay_keys
 from relaycast_pallets.parachain_system.pallet import (
-    BlockPanicked,
     IncompleteBelowLimit,
+    Panic,
     ParachainInherentData,
     PersistedValidationData,
     ValidationOutcome,
@@ -112,13 +104,13 @@ class SpineCollator(Collator):
         return Collation(StorageProof(), inherent, result)
 
     def build(self, collation: Collation) -> ParachainBlock:
-        """Take over what the pass found; raises ``BlockPanicked`` where the block would."""
+        """Take over what the pass found; raises ``Panic`` where the block would."""
         outcome, parachain = self._outcome, self.parachain
         assert outcome is not None
         subscriber, result = parachain.subscriber, outcome.result
         parachain.system.events.take()
         if result.cursor is not None and outcome.meter.can_consume(subscriber.config.min_weight):
-            raise BlockPanicked(IncompleteBelowLimit(*result.cursor, outcome.meter.remaining()))
+            raise Panic(IncompleteBelowLimit(*result.cursor, outcome.meter.remaining()))
         take_over(parachain, result, collation.inherent.validation_data.relay_parent_number)
         updates, events = tuple(subscriber.delivered.updates), tuple(parachain.system.events)
         return ParachainBlock(parachain.head, collation.inherent, outcome, updates, events, StorageProof())
@@ -158,7 +150,7 @@ class FrugalCollator(Collator):
         )
 
     def build(self, collation: Collation) -> ParachainBlock:
-        """Build what the same one prepared; raises ``BlockPanicked``."""
+        """Build what the same one prepared; raises ``Panic``."""
         return self._chosen.build(collation)
 
 
@@ -171,13 +163,12 @@ def spine(simulation: Simulated, *, done: int, blocks: int, segment_blocks: int)
         raise ValueError("the spine begins after block 1")
     while done < blocks:
         first, last = done + 1, min(done + segment_blocks, blocks)
-        simulation.chains.invariants = Invariants()
+        simulation.ledger.invariants = Invariants()
         simulation.look_ahead(last)
         checkpoint = freeze(simulation)
         with _unburdened(simulation), uncollected():
             for block in range(first, last + 1):
                 simulation.pass_over(block)
-        simulation.chains.invariants = Invariants()
         yield Segment((first - 2) // segment_blocks + 1, first, last, checkpoint, closing_digest(simulation))
         done = last
 
@@ -193,9 +184,8 @@ def _unburdened(simulation: Simulated) -> Iterator[None]:
     chains.collators.update(
         {para_id: SpineCollator(collator, chains.relay_chain, static) for para_id, collator in honest.items()}
     )
-    chains.keeps_score = False
     try:
-        yield
+        with simulation.ledger.following():
+            yield
     finally:
         chains.collators.update(honest)
-        chains.keeps_score = True

@@ -16,7 +16,7 @@ import pyarrow as pa
 from relaycast_collator import Parachain, ParachainBlock
 from relaycast_collator.garbage import uncollected
 from relaycast_pallets import (
-    BlockPanicked,
+    Panic,
     ParachainInherentData,
     PersistedValidationData,
     Policies,
@@ -156,7 +156,7 @@ class _Chain:
             result["given_bytes"] = proof.proof_bytes
             inherent = self._inherent(row, proof)
             block = self.parachain.build_block(inherent)
-        except BlockPanicked as panic:
+        except Panic as panic:
             result["verdict"] = str(panic)
         except RelaycastError as error:
             result["verdict"] = f"{type(error).__name__}: {error}"

@@ -11,7 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from relaycast_collator import BlockRecord, Collation, Delivery, Violation
+from relaycast_collator import Collation
+from relaycast_ledger import BlockRecord, Delivery, Violation
 from relaycast_trie import StorageProof, blake2_256
 from relaycast_xcm import ParaId
 

@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from command_line import Command, Written
-from relaycast.arrow_columns import column
 from relaycast.pov.snapshot import render_snapshot
 from relaycast.report.charts import MAX_COLUMNS, Series, stacked_chart
-from relaycast.run_tables import ROWS_A_GROUP, RunTables
 from relaycast.scenario.policy_choice import PolicyTable
 from relaycast.scenario.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
 from relaycast.simulation.simulation import simulate
-from relaycast_collator.account_records import IN_THE_PROOF, PRUNED
+from relaycast_ledger.account_records import IN_THE_PROOF, PRUNED
+from relaycast_ledger.arrow_columns import column
+from relaycast_ledger.run_tables import ROWS_A_GROUP, RunTables
 
 TABLES = ("blocks", "proofs", "keys", "deliveries")
 

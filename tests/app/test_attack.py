@@ -11,7 +11,7 @@ from command_line import Command, Refused
 from relaycast.attacks import Bystander, LieReport, Service, crafted_keys, depth, extra, omit, spam
 from relaycast.attacks import lies as all_lies
 from relaycast.attacks.proving_ground import BUSY, TIGHT, Moment, ProvingGround
-from relaycast.outcome import Latency
+from relaycast_ledger.outcome import Latency
 from relaycast_pallets.broadcaster.config import POLKADOT
 from relaycast_pallets.subscriber.pallet import SubscriberConfig
 from relaycast_pallets.subscriber.subscription import SubscribedKey
@@ -145,7 +145,7 @@ def test_a_collator_that_stops_as_early_as_it_may_loses_no_value(subscriber: Par
         laziest = next((it for it in map(moment.pruned, budgets) if moment.attempt(it).caught_by is None), moment.nodes)
         shortened += len(laziest) < len(moment.nodes)
         collator.tamper = lambda inherent, nodes=laziest: replace(inherent, relay_chain_state=nodes)
-        assert all(record.panic is None for record in network.step())
+        assert all(record.panic is None for record in ground.ledger.step())
     storage = network.relay_chain.broadcaster.storage
     entries = {
         (publisher, key): storage.entry(publisher, key)

@@ -9,6 +9,7 @@ import pytest
 import relaycast as rc
 from app.page import parsed
 from relaycast_collator import cards as collator_cards
+from relaycast_ledger import Accounts
 from relaycast_trie import CompactProof, StateVersion, StorageProof, TrieDB, TrieDBMut, build_database
 from relaycast_trie.cards import MAX_ROWS, bar, card, nodes_card, trie_card
 from relaycast_trie.node_codec import EMPTY_ROOT
@@ -27,7 +28,7 @@ def page_of(thing: Any) -> str:
 @pytest.fixture(scope="module")
 def net() -> rc.Network:
     net = rc.Network(seed=7)
-    net.chains.accounting = True
+    net.ledger.accounts = Accounts.BY_PUBLISHER
     oracle = net.publisher(2_000)
     feeds = oracle.publish_many({f"<b>{index}&": bytes([index]) * 40 for index in range(20)})
     net.subscriber(3_000, keys=feeds)
@@ -83,7 +84,7 @@ def test_a_reader_shows_values_under_escaped_names(net: rc.Network, run: Any) ->
 
 def test_blocks_show_what_they_carry_by_cause(net: rc.Network, run: Any) -> None:
     net.publisher(2_000).publish("<b>0&", b"new")
-    records = [record for _ in range(4) for record in net.chains.step()]
+    records = [record for _ in range(4) for record in net.ledger.step()]
     (record, *_) = [record for record in records if record.deliveries]
     shown = page_of(record)
     assert "changed " in shown

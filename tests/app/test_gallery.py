@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 import gallery_page
 from relaycast.compare.comparison import measure
-from relaycast.outcome import Outcome, SubscriberOutcome
 from relaycast.scenario.files import load_preset, presets, runnable_presets
 from relaycast.scenario.policy_choice import PolicyTable
+from relaycast_ledger.outcome import Outcome, SubscriberOutcome
 
 outcome = cache(gallery_page.outcome)
 

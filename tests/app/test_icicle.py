@@ -4,7 +4,7 @@ import re
 
 from app.page import parsed
 from relaycast.report.icicle import ROW, WIDTH, icicle
-from relaycast_collator.proof_picture import PicturedNode
+from relaycast_ledger.proof_picture import PicturedNode
 
 
 def node(prefix: bytes, node_bytes: int, *, value: bool = False, again: bool = False) -> PicturedNode:

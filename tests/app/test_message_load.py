@@ -109,11 +109,8 @@ def scenario(load: MessageLoad | None, *, budget: str = "remaining", pov: int = 
 def budgets(scenario: Scenario) -> list[tuple[int, int, int]]:
     """Return bytes of messages, of the budget and of what waits, by block of the reader."""
     simulation = Simulation.prepare(scenario)
-    records = []
-    for _ in range(scenario.blocks):
-        simulation.begin(simulation.network.chains.tick + 1)
-        records += simulation.network.chains.step()
-    assert simulation.network.chains.invariants.ok
+    records = [record for passed in simulation.blocks() for record in passed.records]
+    assert simulation.network.ledger.invariants.ok
     return [(record.message_bytes, record.budget_bytes, record.waiting_bytes) for record in records]
 
 

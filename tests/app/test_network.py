@@ -11,6 +11,7 @@ import pytest
 
 import relaycast as rc
 from relaycast import choices
+from relaycast_ledger import Accounts
 from relaycast_pallets.broadcaster.config import POLKADOT
 from relaycast_pallets.parachain_system.relay_budget import Remaining
 from relaycast_pallets.subscriber.policies import Policies
@@ -78,7 +79,7 @@ def test_what_is_shown_can_be_read(net: rc.Network) -> None:
     assert repr(feed) == "<Feed a of 2000>"
     assert repr(publisher) == "<Publisher 2000, 0 values waiting>"
     assert repr(reader) == "<Reader 3000, 1 of 1 values there>"
-    assert repr(run).startswith("<Run of 3 blocks: Delivery(callbacks=1")
+    assert repr(run).startswith("<Run of 3 blocks: DeliveryTotals(callbacks=1")
 
 
 def waiting(net: rc.Network) -> str:
@@ -316,11 +317,11 @@ def test_every_choice_is_there_by_its_name() -> None:
 
 
 def test_what_happened_in_a_block_can_be_read(net: rc.Network) -> None:
-    net.chains.accounting = True
+    net.ledger.accounts = Accounts.BY_PUBLISHER
     publisher = net.publisher(2000)
     feed = publisher.publish("a", bytes(40))
     reader = net.subscriber(3000, keys=[feed])
-    *_, record = [record for _ in range(3) for record in net.chains.step()]
+    *_, record = [record for _ in range(3) for record in net.ledger.step()]
     sizes = f"proof {record.proof_bytes:,} bytes, {record.static_bytes:,} of them static, own {record.own_bytes}"
     assert repr(record) == f"<BlockRecord 3000 #3 on relay block 2: 1 callbacks, {sizes}, complete>"
     assert repr(record.deliveries[0]) == f"<Delivery 0x{feed.key.hex()} of 2000: 40 bytes after 2 blocks>"
@@ -340,5 +341,5 @@ def test_what_happened_in_a_block_can_be_read(net: rc.Network) -> None:
     )
     reader.tamper(lambda nodes: nodes[1:])
     assert repr(collator) == "<Collator of <Parachain 3000 at #3>, which lies>"
-    (lie,) = net.chains.step()
+    (lie,) = net.ledger.step()
     assert repr(lie).endswith(", panicked>")

@@ -21,7 +21,7 @@ from relaycast.predict.trie import leaves_left_alone, leaves_split
 from relaycast.scenario.files import load_preset
 from relaycast.scenario.scenario import RelayChain
 from relaycast.simulation.simulation import simulate
-from relaycast_collator import BlockRecord
+from relaycast_ledger import BlockRecord
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_pallets.parachain_system.relay_budget import Remaining
 from relaycast_trie import Branch, Leaf, StateVersion
@@ -153,7 +153,7 @@ def updating(
     blocks: list[BlockRecord] = []
     for block in range(5):
         publisher.publish_many({names[index]: f"{block}/{index}".encode().ljust(value)[:value] for index in changing})
-        blocks += net.chains.step()
+        blocks += net.ledger.step()
     return blocks[2:]
 
 

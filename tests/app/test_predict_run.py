@@ -8,12 +8,12 @@ import pytest
 from msgspec.structs import replace
 
 from command_line import Command, Written
-from relaycast.outcome import PublisherCost
 from relaycast.predict.run import passes, stays
 from relaycast.scenario.files import load_preset
 from relaycast.scenario.policy_choice import PolicyTable
 from relaycast.scenario.scenario import Parachain, Publish, Scenario, Subscription
 from relaycast.simulation.simulation import simulate
+from relaycast_ledger.outcome import PublisherCost
 
 FEW_OF_MANY = Scenario(
     parachains=[

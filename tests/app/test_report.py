@@ -10,8 +10,16 @@ from msgspec.structs import replace
 from app.browser import dumped, without_scripts
 from app.page import parsed
 from command_line import Command, Written
-from relaycast.outcome import (
-    Invariants,
+from relaycast.report.page import MAX_KEYS, render_report
+from relaycast.report.pictures import MAX_NODES, MAX_ROWS
+from relaycast.report.story import why
+from relaycast.report.trie_view import CAUSES
+from relaycast.scenario.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
+from relaycast.simulation.simulation import Simulation
+from relaycast_ledger import NodeTotals
+from relaycast_ledger.account_records import IN_THE_PROOF, PRUNED
+from relaycast_ledger.outcome import (
+    InvariantsOutcome,
     Outcome,
     Point,
     PublisherCost,
@@ -23,17 +31,8 @@ from relaycast.outcome import (
     latency,
     spread,
 )
-from relaycast.report.page import MAX_KEYS, render_report
-from relaycast.report.pictures import MAX_NODES, MAX_ROWS
-from relaycast.report.story import why
-from relaycast.report.trie_view import CAUSES
-from relaycast.scenario.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
-from relaycast.simulation.batch import silence
-from relaycast.simulation.simulation import Simulation
-from relaycast.tally import SubscriberTally
-from relaycast_collator import NodeTotals
-from relaycast_collator.account_records import IN_THE_PROOF, PRUNED
-from relaycast_collator.proof_picture import ProofPicture
+from relaycast_ledger.proof_picture import ProofPicture
+from relaycast_ledger.tally import SubscriberTally
 from relaycast_xcm import ParaId
 
 HOSTILE = "<script>alert('x')</script>\"'&{{ 7*7 }}{% raw %}"
@@ -60,9 +59,7 @@ SMALL = Scenario(
 def ran(scenario: Scenario) -> Outcome:
     simulation = Simulation.prepare(scenario)
     simulation.keep_accounts()
-    for block in range(1, scenario.blocks + 1):
-        simulation.step(block, silence())
-    return simulation.outcome()
+    return simulation.run()
 
 
 @pytest.fixture(scope="module")
@@ -301,7 +298,7 @@ def synthetic(*, blocks: int, readers: int) -> Outcome:
             for it in range(20)
         ],
         subscribers=subscribers,
-        invariants=Invariants(True, []),
+        invariants=InvariantsOutcome(True, []),
         series=series,
         latencies={para_id: {2: 10, 3: 5, 200: 1} for para_id in series},
     )

@@ -12,8 +12,8 @@ import pytest
 
 from command_line import Command, Refused, Written
 from file_contents import contents
-from relaycast.outcome import rank, spread
 from relaycast.simulation.run_folder import staged
+from relaycast_ledger.outcome import rank, spread
 from shared_vectors import shared
 
 SCENARIO = """

@@ -9,9 +9,8 @@ from command_line import Command, Refused, Written
 from relaycast.compare.comparison import measure
 from relaycast.scenario.scenario import Grief, Parachain, Publish, RelayChain, Scenario, Subscription
 from relaycast.scenario.workload import names_of, publications, wanted, wants_change
-from relaycast.simulation.batch import silence
 from relaycast.simulation.simulation import Simulation
-from relaycast_collator import BlockRecord
+from relaycast_ledger import BlockRecord
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_xcm import ParaId
 
@@ -33,10 +32,8 @@ def scenario(
 
 def simulated(scenario: Scenario) -> tuple[Simulation, list[BlockRecord]]:
     simulation = Simulation.prepare(scenario)
-    records = []
-    for block in range(1, scenario.blocks + 1):
-        records += simulation.step(block, silence())
-    checks = simulation.network.chains.invariants
+    records = [record for passed in simulation.blocks() for record in passed.records]
+    checks = simulation.network.ledger.invariants
     assert checks.ok, checks.violations
     return simulation, records
 

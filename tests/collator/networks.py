@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple
 
-from relaycast_collator import BlockRecord, Delivery, Network
+from ledger.watched import Watched
+from relaycast_ledger import BlockRecord, Delivery
 from relaycast_pallets.parachain_system.relay_budget import Remaining
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie import blake2_256
@@ -38,9 +39,9 @@ def deep_keys(count: int) -> list[bytes]:
     return [int.to_bytes(0xF << 4 * (63 - depth), 32, "big") for depth in range(count)]
 
 
-def network(*, publishers: Iterable[int] = (PUBLISHER,), subscribers: Iterable[int] = (SUBSCRIBER,)) -> Network:
+def network(*, publishers: Iterable[int] = (PUBLISHER,), subscribers: Iterable[int] = (SUBSCRIBER,)) -> Watched:
     """Return a network whose publishers are registered and whose subscribers want nothing yet."""
-    net = Network(seed=7)
+    net = Watched(seed=7)
     for para_id in publishers:
         net.add_parachain(para_id)
         net.register_publisher(para_id)
@@ -49,13 +50,13 @@ def network(*, publishers: Iterable[int] = (PUBLISHER,), subscribers: Iterable[i
     return net
 
 
-def publish(net: Network, publisher: int, values: Mapping[bytes, bytes], *, ttl: int = 0) -> None:
+def publish(net: Watched, publisher: int, values: Mapping[bytes, bytes], *, ttl: int = 0) -> None:
     for name, data in values.items():
         net.parachains[ParaId(publisher)].publish(name, data, ttl=ttl)
 
 
-def run(net: Network, ticks: int) -> list[BlockRecord]:
-    return [record for _ in range(ticks) for record in net.step()]
+def run(net: Watched, ticks: int) -> list[BlockRecord]:
+    return [record for _ in range(ticks) for record in net.recorded_step()]
 
 
 def deliveries(records: Iterable[BlockRecord], subscriber: int | None = None) -> list[Delivery]:
@@ -72,7 +73,7 @@ def told(records: Iterable[BlockRecord], subscriber: int | None = None) -> list[
     return [(delivery.key, delivery.entry.value) for delivery in deliveries(records, subscriber)]
 
 
-def kept(net: Network, subscriber: int, publisher: int = PUBLISHER) -> dict[bytes, bytes]:
+def kept(net: Watched, subscriber: int, publisher: int = PUBLISHER) -> dict[bytes, bytes]:
     """Return what a subscriber holds of a publisher."""
     values = net.parachains[ParaId(subscriber)].kept.values
     return {name: data for (source, name), (data, _) in values.items() if source == publisher}
@@ -80,7 +81,7 @@ def kept(net: Network, subscriber: int, publisher: int = PUBLISHER) -> dict[byte
 
 def fingerprint(seed: int, ticks: int = 12) -> str:
     """Return a hash over every header, event and record of a run with much in it."""
-    net = Network(seed=seed)
+    net = Watched(seed=seed)
     for para_id in (SYSTEM_PUBLISHER, PUBLISHER, OTHER_PUBLISHER):
         net.add_parachain(para_id)
         net.register_publisher(para_id)
@@ -93,7 +94,7 @@ def fingerprint(seed: int, ticks: int = 12) -> str:
     for tick in range(ticks):
         for publisher in (SYSTEM_PUBLISHER, PUBLISHER, OTHER_PUBLISHER):
             publish(net, publisher, {name: value(tick + seed) for name in keys(12)[tick % 3 :: 2]}, ttl=3 + tick % 4)
-        records = net.step()
+        records = net.recorded_step()
         heads = [parachain.head for parachain in net.parachains.values()]
         seen = blake2_256(seen + repr((net.relay_chain.head.header, net.relay_chain.head.events)).encode())
         seen = blake2_256(seen + repr((heads, [astuple(record) for record in records])).encode())

@@ -23,7 +23,8 @@ from collator.networks import (
     value,
     values,
 )
-from relaycast_collator import Collator, Network, Parachain
+from ledger.watched import Watched
+from relaycast_collator import Collator, Parachain
 from relaycast_pallets import Infinite, KeyExpired, TimedOut, ValidFor
 from relaycast_pallets.broadcaster.config import POLKADOT
 from relaycast_pallets.frame.system import Origin
@@ -33,7 +34,7 @@ from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_xcm import ParaId
 
 
-def ttl_states(net: Network, subscriber: int = SUBSCRIBER) -> dict[bytes, object]:
+def ttl_states(net: Watched, subscriber: int = SUBSCRIBER) -> dict[bytes, object]:
     return {name: state for (_, name), (_, state) in net.parachains[ParaId(subscriber)].kept.values.items()}
 
 
@@ -61,7 +62,7 @@ def test_updates_over_many_blocks_arrive_in_order() -> None:
     for tick in range(10):
         if tick % 3 == 0:
             publish(net, PUBLISHER, {key(0): value(tick)})
-        records += net.step()
+        records += net.recorded_step()
     records += run(net, 2)
     assert told(records) == [(key(0), value(tick)) for tick in (0, 3, 6, 9)]
 
@@ -90,7 +91,7 @@ def test_a_value_expires_on_the_relay_chain_and_its_subscriber_knew_when() -> No
     storage = net.relay_chain.broadcaster.storage
     expired: dict[bytes, int] = {}
     for _ in range(4):
-        records = net.step()
+        records = net.recorded_step()
         expired |= {event.key: net.tick for event in net.relay_chain.head.events if isinstance(event, KeyExpired)}
         assert told(records) == [], "that a key is gone is no news"
     assert expired == {key(0): 2 + 3}
@@ -103,13 +104,13 @@ def test_a_value_expires_on_the_relay_chain_and_its_subscriber_knew_when() -> No
 
 
 def test_an_expired_value_that_nobody_has_deleted_is_delivered_as_timed_out() -> None:
-    net = Network(broadcaster=replace(POLKADOT, max_ttl_scans_per_idle=0))
+    net = Watched(broadcaster=replace(POLKADOT, max_ttl_scans_per_idle=0))
     system = net.add_parachain(SYSTEM_PUBLISHER)
     system.publish(key(0), b"stale", ttl=2)
     run(net, 6)
     net.add_parachain(SUBSCRIBER)
     net.subscribe(SUBSCRIBER, SYSTEM_PUBLISHER, keys(1))
-    assert told(net.step()) == [(key(0), b"stale")]
+    assert told(net.recorded_step()) == [(key(0), b"stale")]
     assert ttl_states(net) == {key(0): TimedOut()}
 
 
@@ -186,7 +187,7 @@ def test_the_cache_makes_proofs_smaller_and_outlives_quiet_blocks() -> None:
         net.subscribe(subscriber, PUBLISHER, keys(60))
     publish(net, PUBLISHER, values(60))
     run(net, 10)
-    quiet_cached, quiet = net.step()
+    quiet_cached, quiet = net.recorded_step()
     assert quiet_cached.reads == quiet.reads == {"relay_top": quiet.reads["relay_top"]}
     publish(net, PUBLISHER, {key(7): b"one"})
     cached, uncached = run(net, 3)[-2:]
@@ -203,7 +204,7 @@ def test_of_a_publisher_that_changes_all_the_time_each_block_tells_the_newest() 
     for tick in range(1, 12):
         for turn in range(5):
             publish(net, PUBLISHER, {key(0): value(100 * tick + turn)})
-        records += net.step()
+        records += net.recorded_step()
     assert told(records) == [(key(0), value(100 * tick + 4)) for tick in range(1, 10)]
     assert [delivery.conflated for delivery in deliveries(records)] == [0] + [4] * 8
     assert net.invariants.ok
@@ -246,7 +247,7 @@ def test_a_collator_that_starts_again_goes_on_as_if_nothing_had_been() -> None:
         publish(net, PUBLISHER, values(12, 0, 1_000))
         records = []
         for _ in range(9):
-            records += net.step()
+            records += net.recorded_step()
             if restarts:
                 net.collators[SUBSCRIBER] = Collator(parachain, net.relay_chain, max_pov_size=4_000)
         assert kept(net, SUBSCRIBER) == values(12, 0, 1_000)

@@ -25,7 +25,8 @@ from collator.networks import (
     value,
     values,
 )
-from relaycast_collator import KeptValues, Network
+from ledger.watched import Watched
+from relaycast_collator import KeptValues
 from relaycast_pallets import BroadcasterConfig, NotRegistered
 from relaycast_pallets.frame.well_known_keys import para_head
 from relaycast_pallets.subscriber.pallet import SubscriberConfig
@@ -39,7 +40,7 @@ def test_a_value_takes_two_ticks() -> None:
     records = []
     for tick in range(1, 11):
         publish(net, PUBLISHER, values(5, tick))
-        records += net.step()
+        records += net.recorded_step()
     found = deliveries(records)
     assert len(found) == 5 * 8
     for delivery in found:
@@ -67,7 +68,7 @@ def test_a_step_is_done_when_it_returns() -> None:
         publish(net, PUBLISHER, {name: value(1) for name in keys(3)})
     for _ in range(4):
         dropped.step()
-        list(read.step())
+        list(read.recorded_step())
     assert dropped.relay_chain.head == read.relay_chain.head
     assert [chain.head for chain in dropped.parachains.values()] == [chain.head for chain in read.parachains.values()]
     assert all(chain.head.number == dropped.tick == 4 for chain in dropped.parachains.values())
@@ -121,14 +122,14 @@ def test_a_parachain_can_publish_and_subscribe_even_to_itself() -> None:
 
 
 def test_a_public_parachain_that_is_not_registered_is_never_heard() -> None:
-    net = Network()
+    net = Watched()
     net.add_parachain(PUBLISHER)
     net.add_parachain(SUBSCRIBER)
     net.subscribe(SUBSCRIBER, PUBLISHER, keys(1))
     causes = []
     for tick in range(6):
         publish(net, PUBLISHER, {key(0): value(tick)})
-        assert deliveries(net.step()) == []
+        assert deliveries(net.recorded_step()) == []
         for message in net.relay_chain.head.messages:
             assert isinstance(message, Processed)
             assert not message.success
@@ -163,7 +164,7 @@ def test_a_parachain_added_later_builds_from_then_on() -> None:
     late = net.add_parachain(SYSTEM_PUBLISHER)
     net.subscribe(SUBSCRIBER, SYSTEM_PUBLISHER, keys(1))
     late.publish(key(0), b"late")
-    (record,) = net.step()
+    (record,) = net.recorded_step()
     assert (record.number, record.relay_parent) == (1, 5)
     assert len(record.deliveries) == 3, "what was there already is found at once"
     ((delivery,),) = (record.deliveries for record in run(net, 2) if record.deliveries)
@@ -178,7 +179,7 @@ def test_keys_subscribed_later_are_delivered_without_those_that_did_not_change()
     publish(net, PUBLISHER, {name: value(1) for name in keys(4)})
     assert sorted(told(run(net, 4))) == sorted((name, value(1)) for name in keys(2))
     net.subscribe(SUBSCRIBER, PUBLISHER, keys(2, start=2))
-    assert sorted(told(net.step())) == sorted((name, value(1)) for name in keys(2, start=2))
+    assert sorted(told(net.recorded_step())) == sorted((name, value(1)) for name in keys(2, start=2))
     assert told(run(net, 2)) == []
     assert net.invariants.ok
 
@@ -230,8 +231,8 @@ def test_a_parachain_that_comes_back_begins_anew() -> None:
 
 def test_messages_of_an_off_boarded_parachain_leave_the_queue_with_it() -> None:
     """The relay chain has weight for one message a block: the others wait."""
-    one_message = Network().relay_chain.broadcaster.config.weight("publish") * 20
-    net = Network(block_weight=Weight(one_message.ref_time, 1 << 20))
+    one_message = Watched().relay_chain.broadcaster.config.weight("publish") * 20
+    net = Watched(block_weight=Weight(one_message.ref_time, 1 << 20))
     net.add_parachain(SYSTEM_PUBLISHER)
     net.add_parachain(SUBSCRIBER)
     net.subscribe(SUBSCRIBER, SYSTEM_PUBLISHER, keys(64))
@@ -270,7 +271,7 @@ def test_slips_of_the_caller_are_refused_at_once_and_change_nothing() -> None:
         net.register_publisher(-1)
     assert net.parachains[SUBSCRIBER].kept.wanted == {}
     assert single.kept.wanted == {PUBLISHER: keys(1)}
-    assert [record.para_id for record in net.step()] == [3_002]
+    assert [record.para_id for record in net.recorded_step()] == [3_002]
 
 
 def test_a_parachain_that_wants_nothing_leaves_no_records() -> None:
@@ -285,7 +286,7 @@ def test_everything_has_a_repr_that_a_person_can_read() -> None:
     net.subscribe(SUBSCRIBER, PUBLISHER, keys(1))
     publish(net, PUBLISHER, {key(0): b"1"})
     net.step()
-    assert repr(net) == ("<Network at tick 1: <RelayChain at #1, 0 publishers>, 2 parachains>")
+    assert repr(net) == ("<Watched at tick 1: <RelayChain at #1, 0 publishers>, 2 parachains>")
     assert repr(net.parachains[PUBLISHER]) == "<Parachain 2000 at #1>"
     assert repr(net.parachains[PUBLISHER].outbox) == "<Outbox of 0 publications>"
     assert repr(net.invariants) == f"<Invariants ok, {net.invariants.checked} checks>"
@@ -300,7 +301,7 @@ def test_a_record_adds_up() -> None:
     net.subscribe(SUBSCRIBER, PUBLISHER, keys(30))
     for tick in range(8):
         publish(net, PUBLISHER, values(30, tick, 100))
-        for record in net.step():
+        for record in net.recorded_step():
             relay = sum(total.proof_bytes for source, total in record.reads.items() if source != "cached_node")
             read = sum(total.proof_bytes for total in record.reads.values())
             assert record.proof_bytes == record.static_bytes + relay <= record.collected_bytes
@@ -311,7 +312,7 @@ def test_a_record_adds_up() -> None:
 
 def test_a_relay_chain_that_allows_longer_values_does_not_stall_its_subscribers() -> None:
     """A value that does not fit is left out honestly: the slack that a block is given holds the longest value."""
-    net = Network(broadcaster=BroadcasterConfig(max_value_length=9_000))
+    net = Watched(broadcaster=BroadcasterConfig(max_value_length=9_000))
     net.add_parachain(SYSTEM_PUBLISHER)
     subscriber = net.add_parachain(SUBSCRIBER, budget=EVERYTHING, max_pov_size=8_000)
     net.subscribe(SUBSCRIBER, SYSTEM_PUBLISHER, keys(2))

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collator.networks import PUBLISHER, SUBSCRIBER, kept, key, keys, publish, run, told, value, values
-from relaycast_collator import Network, Outbox, Publication
+from ledger.watched import Watched
+from relaycast_collator import Outbox, Publication
 from relaycast_pallets import DRAFT_MOCK
 from relaycast_pallets.subscriber.subscription import SubscribedKey, Subscriptions, TtlState
 from relaycast_xcm import ParaId, Publish, Weight
@@ -31,8 +32,8 @@ def filled(count: int, size: int = 16, limits: UpwardLimits = POLKADOT_LIMITS) -
     return outbox
 
 
-def feeding_network(limits: UpwardLimits = POLKADOT_LIMITS, *, wanted: int, **options: Any) -> Network:
-    net = Network(upward_limits=limits, **options)
+def feeding_network(limits: UpwardLimits = POLKADOT_LIMITS, *, wanted: int, **options: Any) -> Watched:
+    net = Watched(upward_limits=limits, **options)
     net.add_parachain(PUBLISHER)
     net.register_publisher(PUBLISHER)
     net.add_parachain(SUBSCRIBER)
@@ -139,7 +140,7 @@ def test_a_full_queue_holds_publications_up_and_loses_none() -> None:
     publish(net, PUBLISHER, values(160))
     queued, records = [], []
     for _ in range(14):
-        records += net.step()
+        records += net.recorded_step()
         queued.append((net.relay_chain.upward.count(PUBLISHER), len(net.parachains[PUBLISHER].outbox)))
     assert max(count for count, _ in queued) == 1, "of two messages one runs and one waits"
     assert [waiting for _, waiting in queued[:3]] == [128, 112, 96]
@@ -187,7 +188,7 @@ def test_two_parachains_that_send_the_same_bytes_are_told_apart() -> None:
 class Echo:
     """A parachain's own code: it publishes again what it is told."""
 
-    def __init__(self, net: Network) -> None:
+    def __init__(self, net: Watched) -> None:
         self.net = net
 
     def subscriptions(self) -> tuple[Subscriptions, Weight]:

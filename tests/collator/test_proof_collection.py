@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from ledger.watched import Watched
 from pallets.subscriber_world import keys
-from relaycast_collator import Network
-from relaycast_collator.network import manager_of
+from relaycast_collator.chains import manager_of
 from relaycast_collator.proof_collection import collect_relay_storage_proof
-from relaycast_collator.records import BlockRecord
 from relaycast_collator.relay_chain import RelayBlock, RelayChain
+from relaycast_ledger.records import BlockRecord
 from relaycast_pallets import (
     Infinite,
     Origin,
@@ -35,9 +35,9 @@ A, B, C, D, E = keys(5)
 SYSTEM, SUBSCRIBER = 1_000, 3_000
 
 
-def network(*publishers: int, subscribed: list[SubscribedKey] | None = None) -> Network:
+def network(*publishers: int, subscribed: list[SubscribedKey] | None = None) -> Watched:
     """Return a network in which publishers have sent five keys, of which a subscriber wants some."""
-    net = Network(seed=3)
+    net = Watched(seed=3)
     for publisher in publishers or (SYSTEM,):
         net.add_parachain(publisher)
         if not ParaId(publisher).is_system:
@@ -51,18 +51,18 @@ def network(*publishers: int, subscribed: list[SubscribedKey] | None = None) -> 
     return net
 
 
-def publish(net: Network, publisher: int, written: list[SubscribedKey], value: bytes, *, ttl: int = 0) -> None:
+def publish(net: Watched, publisher: int, written: list[SubscribedKey], value: bytes, *, ttl: int = 0) -> None:
     for key in written:
         net.parachains[ParaId(publisher)].publish(key, value, ttl=ttl, tick=net.tick + 1)
 
 
-def run(net: Network, ticks: int) -> list[BlockRecord]:
-    records = [record for _ in range(ticks) for record in net.step()]
+def run(net: Watched, ticks: int) -> list[BlockRecord]:
+    records = [record for _ in range(ticks) for record in net.recorded_step()]
     assert net.invariants.ok, net.invariants.violations
     return [record for record in records if record.para_id == SUBSCRIBER]
 
 
-def values(net: Network) -> dict[tuple[int, SubscribedKey], bytes]:
+def values(net: Watched) -> dict[tuple[int, SubscribedKey], bytes]:
     kept = net.parachains[ParaId(SUBSCRIBER)].kept.values
     return {(int(publisher), key): value for (publisher, key), (value, _) in kept.items()}
 
@@ -173,7 +173,7 @@ def test_an_entry_is_told_with_what_it_has_left_and_goes_without_a_word() -> Non
 
 @pytest.mark.upstream("e2e_budget_under_hrmp_load")
 def test_messages_leave_pubsub_what_they_do_not_use() -> None:
-    net = Network(seed=3)
+    net = Watched(seed=3)
     net.add_parachain(SYSTEM)
     net.add_parachain(SUBSCRIBER, budget=Remaining(), max_pov_size=20_000)
     net.subscribe(SUBSCRIBER, SYSTEM, list(keys(40)))
@@ -219,7 +219,7 @@ LIES: dict[str, Callable[[ParachainInherentData], ParachainInherentData]] = {
 def test_a_lying_collator_builds_no_block_and_tells_nothing(
     lie: Callable[[ParachainInherentData], ParachainInherentData],
 ) -> None:
-    net = Network(seed=3)
+    net = Watched(seed=3)
     net.add_parachain(SYSTEM)
     liar = net.add_parachain(SUBSCRIBER, tamper=lie)
     net.subscribe(SUBSCRIBER, SYSTEM, [A, B])
@@ -234,7 +234,7 @@ def test_a_lying_collator_builds_no_block_and_tells_nothing(
 
 
 def test_a_publisher_too_deep_is_reported_disabled() -> None:
-    net = Network(seed=3)
+    net = Watched(seed=3)
     net.add_parachain(SYSTEM)
     net.add_parachain(SUBSCRIBER, config=SubscriberConfig(max_trie_depth=1))
     net.subscribe(SUBSCRIBER, SYSTEM, [A, B])

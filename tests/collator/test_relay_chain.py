@@ -8,7 +8,8 @@ from itertools import pairwise
 import pytest
 
 from collator.networks import PUBLISHER, SUBSCRIBER, key, keys, network, publish, run, value
-from relaycast_collator import Genesis, Network, RelayChain, collect_relay_storage_proof, modelled_genesis
+from ledger.watched import Watched
+from relaycast_collator import Genesis, RelayChain, collect_relay_storage_proof, modelled_genesis
 from relaycast_collator.header import PRE_RUNTIME
 from relaycast_collator.relay_chain import Call
 from relaycast_pallets import AlreadyRegistered, ExhaustsResources, derive_child_info
@@ -89,7 +90,7 @@ def test_a_migrated_state_holds_old_values_inline_and_new_ones_hashed() -> None:
     genesis = modelled_genesis(3, entries=60)
     child: dict[bytes, bytes] = {key(number): value(number, 50) for number in range(30)}
     name = derive_child_info(ParaId(1_000)).storage_key
-    net = Network(genesis=Genesis(genesis.top, {name: child}, V0))
+    net = Watched(genesis=Genesis(genesis.top, {name: child}, V0))
     system = net.add_parachain(1_000)
     for tick in range(5):
         for number in range(0, 30, 3 + tick):
@@ -156,7 +157,7 @@ def test_parachain_headers_chain_and_build_on_the_relay_block_before() -> None:
     net.subscribe(SUBSCRIBER, PUBLISHER, keys(1))
     previous = net.parachains[SUBSCRIBER].head
     for tick in range(1, 6):
-        (record,) = net.step()
+        (record,) = net.recorded_step()
         head = net.parachains[SUBSCRIBER].head
         assert (record.tick, record.relay_parent, record.number) == (tick, tick - 1, tick)
         assert (head.parent_hash, head.number) == (previous.hash, tick)
@@ -180,14 +181,14 @@ def test_states_within_the_window_can_be_proven_and_no_others() -> None:
 
 
 def test_a_network_runs_with_the_smallest_window_and_refuses_a_smaller_one() -> None:
-    net = Network(window=2)
+    net = Watched(window=2)
     publisher = net.add_parachain(1_000)
     net.add_parachain(SUBSCRIBER)
     net.subscribe(SUBSCRIBER, 1_000, keys(1))
     publisher.publish(key(0), b"value")
     assert sum(len(record.deliveries) for record in run(net, 4)) == 1
     with pytest.raises(ValueError, match="window of 1"):
-        Network(window=1)
+        Watched(window=1)
 
 
 def test_a_block_says_how_its_calls_ended() -> None:
@@ -224,7 +225,7 @@ def test_the_kusama_genesis_gives_a_network_whose_proofs_have_its_depth() -> Non
     top = {unhex(name): unhex(held) for name, held in raw["top"].items()}
     depths = []
     for genesis in (modelled_genesis(7), Genesis(top, state_version=V0)):
-        net = Network(seed=7, genesis=genesis)
+        net = Watched(seed=7, genesis=genesis)
         publisher = net.add_parachain(PUBLISHER)
         net.register_publisher(PUBLISHER)
         net.add_parachain(SUBSCRIBER)
@@ -233,7 +234,7 @@ def test_the_kusama_genesis_gives_a_network_whose_proofs_have_its_depth() -> Non
         for tick in range(8):
             for name in keys(50):
                 publisher.publish(name, value(tick))
-            records += net.step()
+            records += net.recorded_step()
         assert net.invariants.ok
         last = records[-1]
         assert len(last.deliveries) == 50

@@ -18,6 +18,7 @@ PACKAGES = {
     "xcm": "relaycast_xcm",
     "pallets": "relaycast_pallets",
     "collator": "relaycast_collator",
+    "ledger": "relaycast_ledger",
     "spark": "relaycast_spark",
     "app": "relaycast",
 }

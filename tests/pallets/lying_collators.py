@@ -7,8 +7,8 @@ from functools import cached_property
 
 from pallets.subscriber_world import ALPHA, BETA, OTHER_PUBLIC, PLENTY, PUBLIC, World, keys, staircase
 from relaycast_pallets import (
-    BlockPanicked,
     IncompleteBelowLimit,
+    Panic,
     ParachainInherentData,
     SubscribedKey,
     ValidationOutcome,
@@ -265,7 +265,7 @@ def verdict(situation: Situation, nodes: Nodes) -> ValidationOutcome | Exception
         with world.state.transaction():
             outcome = world.parachain.set_validation_data(inherent, SEED)
             raise Undone
-    except BlockPanicked as panic:
+    except Panic as panic:
         assert world.everything() == before, "a refused block leaves everything as it was"
         return panic.cause
     except Undone:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from pallets.subscriber_world import Block, Tamper, World
-from relaycast_pallets import MAX_NODE_BYTES, BlockPanicked, SubscribedKey, compute_ttl_state
+from relaycast_pallets import MAX_NODE_BYTES, Panic, SubscribedKey, compute_ttl_state
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_trie import blake2_256
 from relaycast_trie.nibbles import to_nibbles
@@ -168,10 +168,10 @@ def disabled_publishers_are_silent(world: World, block: Block) -> None:
     assert all(publisher in world.storage.disabled_publishers for publisher in disabled)
 
 
-def refused(world: World, tamper: Tamper, *, pubsub_bytes: int = 1 << 20, seed: bytes = b"") -> BlockPanicked:
+def refused(world: World, tamper: Tamper, *, pubsub_bytes: int = 1 << 20, seed: bytes = b"") -> Panic:
     """Invariants 5 and 7: a block so tampered with panics, leaves everything equal, and calls nobody."""
     before = world.everything()
-    with pytest.raises(BlockPanicked) as panic:
+    with pytest.raises(Panic) as panic:
         world.block(pubsub_bytes, seed=seed, tamper=tamper, seal=False)
     assert world.everything() == before
     return panic.value

@@ -195,7 +195,7 @@ class World:
     def block(
         self, pubsub_bytes: int = PLENTY, *, seed: bytes = b"", tamper: Tamper | None = None, seal: bool = True
     ) -> Block:
-        """Seal the relay chain, prune and verify; raises ``BlockPanicked`` when the inherent does not hold."""
+        """Seal the relay chain, prune and verify; raises ``Panic`` when the inherent does not hold."""
         if seal:
             self.seal()
         collected = self.collect()

@@ -28,7 +28,7 @@ from pallets.lying_collators import (
 from pallets.subscriber_invariants import cache_is_exact, nothing_is_lost, refused
 from pallets.subscriber_world import ALPHA
 from relaycast_pallets import (
-    BlockPanicked,
+    Panic,
     ValidationOutcome,
 )
 
@@ -107,7 +107,7 @@ def test_stopping_early_only_delays() -> None:
         for nodes in candidates:
             try:
                 outcome = world.parachain.set_validation_data(world.inherent(nodes, situation.pubsub_bytes), seed)
-            except BlockPanicked:
+            except Panic:
                 continue
             if outcome.result.is_complete:
                 nothing_is_lost(world)

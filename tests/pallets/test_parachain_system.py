@@ -9,8 +9,8 @@ from pallets.subscriber_invariants import ChangesTold, all_hold, nothing_is_lost
 from pallets.subscriber_world import ALPHA, BETA, MOCK, PLENTY, PUBLIC, SUBSCRIBER, Block, World, key, keys
 from relaycast_pallets import (
     MAX_POV_BYTES,
-    BlockPanicked,
     IncompleteBelowLimit,
+    Panic,
     ParachainInherentData,
     PersistedValidationData,
     SubscriberConfig,
@@ -202,7 +202,7 @@ def test_a_handler_that_fails_takes_the_block_back_too() -> None:
 
 
 def test_panics_pickle_with_their_cause() -> None:
-    panic = BlockPanicked(IncompleteBelowLimit(ALPHA, bytes(32), Weight(1, 2)))
+    panic = Panic(IncompleteBelowLimit(ALPHA, bytes(32), Weight(1, 2)))
     again = pickle.loads(pickle.dumps(panic))
     assert str(again) == str(panic)
     assert again.cause.remaining == Weight(1, 2)

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 
 from pallets.subscriber_invariants import ChangesTold, Settled, all_hold, nothing_is_lost
 from pallets.subscriber_world import ALPHA, BETA, MOCK, OTHER_PUBLIC, PUBLIC, World, keys, path_key
-from relaycast_pallets import BlockPanicked, Origin, ParachainInherentData, Policies, SubscribedKey, Subscriber
+from relaycast_pallets import Origin, Panic, ParachainInherentData, Policies, SubscribedKey, Subscriber
 from relaycast_pallets.subscriber import storage as subscriber_storage
 from relaycast_pallets.subscriber import tracked_proof
 from relaycast_pallets.subscriber.plan import SubscriptionChange
@@ -133,7 +133,7 @@ class Network(RuleBasedStateMachine):
             with world.state.transaction():
                 outcome = world.parachain.set_validation_data(lie, seed)
                 raise Accepted
-        except BlockPanicked:
+        except Panic:
             assert world.everything() == before
         except Accepted:
             del world.handler.calls[calls:]

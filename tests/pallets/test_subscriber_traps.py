@@ -272,10 +272,10 @@ def test_a_wrong_policy_is_caught(policies: Policies, scene: Callable[[World], N
 
 def caught_at(scene: Callable[[World], None], world: World) -> str:
     """Return the name of the invariant at which ``scene`` fails."""
-    with pytest.raises((AssertionError, pytest.fail.Exception, parachain_module.BlockPanicked)) as caught:
+    with pytest.raises((AssertionError, pytest.fail.Exception, parachain_module.Panic)) as caught:
         scene(world)
     names = [entry.name for entry in caught.traceback if "subscriber_invariants" in str(entry.path)]
-    if isinstance(caught.value, parachain_module.BlockPanicked):
+    if isinstance(caught.value, parachain_module.Panic):
         return "omission_is_within_the_slack"
     return next(name for name in reversed(names) if name != "<genexpr>")
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pallets.subscriber_world import ALPHA, World, keys, meter
-from relaycast_pallets import BlockPanicked, ProcessingMode, TrackedProof, process_proof
+from relaycast_pallets import Panic, ProcessingMode, TrackedProof, process_proof
 from relaycast_trie import MemoryDB, RootMismatch, StorageProof
 
 K = keys(4)
@@ -57,7 +57,7 @@ def test_a_block_hashes_what_it_is_given_whatever_hashes_come_with_it(
         assert root not in tracked.nodes
         with pytest.raises(RootMismatch):
             tracked.read_static(world.parachain.static_keys())
-    with pytest.raises(BlockPanicked, match="RootMismatch"):
+    with pytest.raises(Panic, match="RootMismatch"):
         world.parachain.set_validation_data(replace(world.inherent(()), relay_chain_state=tuple(way(proof))), b"")
     result = process_proof(ProcessingMode.VERIFY, way(proof), root, meter(), world.subscriber)
     assert (result.is_complete, result.reads) == (False, [])

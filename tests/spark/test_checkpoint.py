@@ -86,7 +86,7 @@ BATCH = by_name("relaycast.simulation.batch", "Batch")
         called(by_name(HERE, "sys"), OPEN),  # and by a name without
         called(by_name(HERE, "freeze.__globals__.clear")),  # what a function of ours leads to
         called(by_name(HERE, "closing_digest"), OPEN),  # a function of a room that reads and writes files
-        called(by_name("relaycast.run_tables", "RunTables"), OPEN),  # a class of ours that opens files
+        called(by_name("relaycast_ledger.run_tables", "RunTables"), OPEN),  # a class of ours that opens files
         called(by_name("relaycast_spark.work_folder", "WorkFolder"), OPEN),
         called(
             by_name("relaycast_trie.array.kept_code", "KeptCode")

@@ -8,7 +8,7 @@ import pytest
 
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.batch import Batch
-from relaycast_collator import BlockRecord
+from relaycast_ledger import BlockRecord
 from relaycast_spark.exceptions import CheckpointRefused
 from relaycast_spark.record_codec import decode_records, encode_records
 from spark.scenarios import MARKET, SCARCE

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
-from relaycast.outcome import Latency, Spread, latency, spread
 from relaycast.scenario.workload import value_of
-from relaycast_collator import BlockRecord, Delivery, Network
+from relaycast_collator import Chains
+from relaycast_ledger import BlockRecord, Delivery
+from relaycast_ledger.outcome import Latency, Spread, latency, spread
 from relaycast_pallets.subscriber.pallet import SubscriberConfig
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_xcm import ParaId
@@ -61,7 +62,7 @@ class Feed:
         """Return a feed of ``count`` keys named ``feed/0`` and so on."""
         return cls(ParaId(para_id), tuple(SubscribedKey.from_data(f"feed/{index}".encode()) for index in range(count)))
 
-    def publish(self, network: Network) -> None:
+    def publish(self, network: Chains) -> None:
         """Send this block's values."""
         parachain, tick = network.parachains[self.para_id], network.tick + 1
         for index, key in enumerate(self.keys):
@@ -70,7 +71,7 @@ class Feed:
 
 
 def add_bystanders(
-    network: Network, feeds: Sequence[Feed], subscriber: int, *, config: SubscriberConfig | None = None
+    network: Chains, feeds: Sequence[Feed], subscriber: int, *, config: SubscriberConfig | None = None
 ) -> None:
     """Add honest publishers, and a parachain that subscribes to all that they publish."""
     for feed in feeds:

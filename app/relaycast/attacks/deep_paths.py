@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from relaycast.attacks.bystander import Bystander, Carried, Feed, add_bystanders, bystander, carried
 from relaycast.scenario.workload import crafted_keys, value_of
-from relaycast_collator import BlockRecord, Network
+from relaycast_collator import Chains
+from relaycast_ledger import BlockRecord, Ledger
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.subscriber.pallet import SubscriberConfig
 from relaycast_pallets.subscriber.subscription import SubscribedKey
@@ -101,7 +102,8 @@ class _Griefing:
 
     def __init__(self, limit: int, seed: int, trie_engine: Engine) -> None:
         self.limit = limit
-        self.network = Network(seed=seed, window=2, trie_engine=trie_engine)
+        self.network = Chains(seed=seed, window=2, trie_engine=trie_engine)
+        self.ledger = Ledger(self.network)
         add_bystanders(self.network, FEEDS, SUBSCRIBER, config=SubscriberConfig(max_trie_depth=limit))
         self.network.add_parachain(ATTACKER)
         self.network.register_publisher(ATTACKER)
@@ -122,7 +124,7 @@ class _Griefing:
         if striking and tick == STRIKE_AT:
             self._publish(self.siblings[-1:], tick)
         self._publish([self.target], tick)
-        self.records.extend(self.network.step())
+        self.records.extend(self.ledger.step())
 
     def path_nodes(self) -> int:
         """Return how many nodes with a hash lead to the target in the relay chain's last state."""
@@ -134,7 +136,7 @@ class _Griefing:
     def report(self, alone: "_Griefing", blocks: int) -> DepthReport:
         disabling = next((record for record in self.records if ATTACKER in record.disabled), None)
         after = self.records if disabling is None else [it for it in self.records if it.tick >= disabling.tick]
-        violations = (*self.network.invariants.violations, *alone.network.invariants.violations)
+        violations = (*self.ledger.invariants.violations, *alone.ledger.invariants.violations)
         return DepthReport(
             limit=self.limit,
             blocks=blocks,

@@ -134,7 +134,7 @@ class _Trial:
             self._moments[moment.kind] += 1
             self._min_weight = max(self._min_weight, moment.min_weight.proof_size)
             self._lie_about(moment)
-        self._violations.extend(map(str, self._ground.network.invariants.violations))
+        self._violations.extend(map(str, self._ground.ledger.invariants.violations))
         return LieReport(
             family=self._family,
             seed=self._seed,

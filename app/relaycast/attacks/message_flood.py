@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from relaycast.attacks.bystander import Bystander, Carried, Feed, add_bystanders, bystander, carried
 from relaycast.scenario.workload import value_of
-from relaycast_collator import BlockRecord, Network
+from relaycast_collator import Chains
+from relaycast_ledger import BlockRecord, Ledger
 from relaycast_pallets.broadcaster.events import DataPublished
 from relaycast_trie import Engine, blake2_256
 from relaycast_xcm import (
@@ -161,7 +162,8 @@ class _Flood:
     """A network with bystanders and spammers; what the spammers do is counted block by block."""
 
     def __init__(self, parachains: int, seed: int, value_bytes: int, trie_engine: Engine) -> None:
-        self.network = Network(seed=seed, window=2, trie_engine=trie_engine)
+        self.network = Chains(seed=seed, window=2, trie_engine=trie_engine)
+        self.ledger = Ledger(self.network)
         chain = self.network.relay_chain
         self.publish_weight = chain.broadcaster.config.weight("publish")
         chain.executor.weigher = Weigher(OTHER_INSTRUCTIONS, PublishWeight(self.publish_weight))
@@ -175,7 +177,7 @@ class _Flood:
         self.series: list[FloodBlock] = []
         self.refused: Counter[str] = Counter()
         self.sent_messages = self.sent_bytes = 0
-        list(self.network.step())
+        self.ledger.step()
 
     def step(self, *, spamming: bool) -> None:
         FEED.publish(self.network)
@@ -183,7 +185,7 @@ class _Flood:
         if spamming:
             for spammer in self.spammers:
                 self._send(spammer.para_id, spammer.messages(self.network.tick))
-        self.records.extend(self.network.step())
+        self.records.extend(self.ledger.step())
         self._count(self.network.relay_chain.head.messages)
         self.series.append(self._block(sum(self.refused.values()) - refused))
 
@@ -193,7 +195,7 @@ class _Flood:
 
     def report(self, alone: "_Flood", *, state_bytes_before: int) -> SpamReport:
         storage = self.network.relay_chain.broadcaster.storage
-        violations = (*self.network.invariants.violations, *alone.network.invariants.violations)
+        violations = (*self.ledger.invariants.violations, *alone.ledger.invariants.violations)
         return SpamReport(
             parachains=len(self.spammers),
             blocks=len(self.series),

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from relaycast.scenario.workload import value_of
-from relaycast_collator import Collation, Network, Parachain, RelayChain
+from relaycast_collator import Chains, Collation, Parachain, RelayChain
 from relaycast_collator.parachain import Update
-from relaycast_pallets.parachain_system.pallet import BlockPanicked, ValidationOutcome
+from relaycast_ledger import Ledger
+from relaycast_pallets.parachain_system.pallet import Panic, ValidationOutcome
 from relaycast_pallets.parachain_system.relay_budget import Abridged, PovUsage, Remaining
 from relaycast_pallets.subscriber.pallet import SubscriberConfig
 from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES, Policies
@@ -127,7 +128,7 @@ class Moment:
                 outcome = parachain.parachain_system.set_validation_data(inherent, seed=parachain.head.hash)
                 verdict = Verdict(None, outcome, tuple(parachain.subscriber.delivered.updates))
                 raise _Undone
-        except BlockPanicked as panic:
+        except Panic as panic:
             verdict = Verdict(type(panic.cause).__name__)
         except _Undone:
             pass
@@ -156,7 +157,8 @@ class ProvingGround:
     """The network, and the moments that it comes to."""
 
     def __init__(self, *, seed: int = 0, policies: Policies | None = None, trie_engine: Engine = "auto") -> None:
-        self.network = Network(seed=seed, window=8, trie_engine=trie_engine)
+        self.network = Chains(seed=seed, window=8, trie_engine=trie_engine)
+        self.ledger = Ledger(self.network)
         self._earlier: dict[ParaId, Nodes] = {}
         for publisher in PUBLISHERS:
             self.network.add_parachain(publisher.para_id)
@@ -180,8 +182,7 @@ class ProvingGround:
             self._change_subscriptions(tick)
             yield from self._moments(tick)
             self._publish(tick)
-            for _record in self.network.step():
-                pass
+            self.ledger.step()
 
     def _moments(self, tick: int) -> Iterator[Moment]:
         network = self.network

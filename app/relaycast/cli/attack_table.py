@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from relaycast.attacks import Bystander, Carried, DepthReport, LieReport, LieRow, SpamReport
-from relaycast.outcome import SCHEMA_VERSION
 from relaycast.terminal import console, print_table
+from relaycast_ledger.outcome import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -13,9 +13,9 @@ from cyclopts import App, Parameter, validators
 from relaycast.cli.bench_spark import spark
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.options import Json
-from relaycast.outcome import SCHEMA_VERSION
 from relaycast.refusal import BadInput, nearest, shown
 from relaycast.terminal import shows_progress
+from relaycast_ledger.outcome import SCHEMA_VERSION
 from relaycast_spark.exceptions import SparkUnavailable
 
 if TYPE_CHECKING:

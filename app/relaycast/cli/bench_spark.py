@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter, validators
 
 from relaycast.cli.exit_code import ExitCode
-from relaycast.outcome import SCHEMA_VERSION
 from relaycast.refusal import BadInput
+from relaycast_ledger.outcome import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from relaycast.bench.proof_rates import ProofRate

@@ -12,9 +12,9 @@ from cyclopts import Parameter
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.options import Json, TrieEngine
 from relaycast.cli.simulate import OUT, Blocks, Out, Seed, adjusted, progress_bar
-from relaycast.outcome import SCHEMA_VERSION
 from relaycast.refusal import BadInput
 from relaycast.simulation.run_folder import check_writable, staged
+from relaycast_ledger.outcome import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from relaycast.compare.comparison import Compared, Comparison

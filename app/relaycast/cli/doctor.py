@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from relaycast import __version__
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.options import Json, Verbose
-from relaycast.outcome import SCHEMA_VERSION
+from relaycast_ledger.outcome import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from relaycast.cli.installed import Finding

@@ -16,11 +16,11 @@ from relaycast.terminal import shows_progress
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from relaycast.outcome import Outcome
     from relaycast.pov.gate import Verdict
     from relaycast.pov.snapshot import ScenarioSizes, Snapshot
     from relaycast.scenario.scenario import Scenario
     from relaycast.simulation.simulation import Progress
+    from relaycast_ledger.outcome import Outcome
     from relaycast_trie import Engine
 
 app = App(name="pov", help="Keep proof sizes under version control, and fail when they grow.")
@@ -121,22 +121,17 @@ def _measure_all(
 
 def _measure(scenario: "Scenario", trie_engine: "Engine", progress: "Progress | None") -> "Outcome":
     """Run a scenario and write nothing."""
-    from relaycast.simulation.batch import silence  # noqa: PLC0415
     from relaycast.simulation.simulation import Simulation  # noqa: PLC0415
 
-    simulation, log = Simulation.prepare(scenario, trie_engine=trie_engine), silence()
+    simulation = Simulation.prepare(scenario, trie_engine=trie_engine)
     simulation.keep_accounts(per_key=False)
-    for block in range(1, scenario.blocks + 1):
-        simulation.step(block, log)
-        if progress is not None:
-            progress(block)
-    return simulation.outcome()
+    return simulation.run(progress)
 
 
 def _print_json(verdict: "Verdict", file: Path, check: bool, broken: list[str]) -> None:
     import msgspec  # noqa: PLC0415
 
-    from relaycast.outcome import SCHEMA_VERSION  # noqa: PLC0415
+    from relaycast_ledger.outcome import SCHEMA_VERSION  # noqa: PLC0415
 
     head = {"schema": SCHEMA_VERSION, "file": str(file), "checked": check, "ok": verdict.ok and not broken}
     print(json_text.dumps({**head, "violations": broken, **msgspec.to_builtins(verdict)}))

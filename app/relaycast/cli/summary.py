@@ -1,11 +1,11 @@
 """What a run says on the terminal: a few lines that answer what it cost."""
 
-from relaycast.outcome import PublisherCost, SubscriberOutcome
 from relaycast.predict.run import passes
 from relaycast.report.story import pruned_bytes, story, title
 from relaycast.report.templates import percent
 from relaycast.simulation.simulation import Finished
 from relaycast.terminal import console, counted, print_table
+from relaycast_ledger.outcome import PublisherCost, SubscriberOutcome
 
 COLUMNS = (
     "reader",

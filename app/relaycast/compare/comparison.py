@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
-from relaycast.outcome import Latency, Outcome, Spread, latency, spread
 from relaycast.scenario.policy_choice import described
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.simulation import Progress, Simulation
-from relaycast_collator import BlockRecord, Violation
+from relaycast_collator import Fact, TickBegan
+from relaycast_ledger import BlockRecord, Violation
+from relaycast_ledger.outcome import Latency, Outcome, Spread, latency, spread
 from relaycast_pallets.broadcaster.events import DataPublished, KeyExpired, PublisherDeregistered
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_trie.engine import Engine
@@ -127,23 +128,20 @@ def _measured(
     simulation = Simulation.prepare(scenario, trie_engine=trie_engine)
     simulation.keep_accounts(per_key=False)
     watch = _Watch(simulation)
-    for block in range(1, scenario.blocks + 1):
-        simulation.begin(block)
-        for record in watch.step(counted=True):
-            simulation.tally.add(record)
-        simulation.count_published()
+    for passed in simulation.blocks():
+        watch.take(passed.records, counted=True)
         if progress is not None:
-            progress(block)
+            progress(passed.block)
     outcome = simulation.outcome()
     for _ in range(MAX_SETTLING_BLOCKS):
         if watch.at_rest:
             break
-        watch.step(counted=False)
+        watch.take(simulation.network.ledger.step(), counted=False)
     design = Design(
         name=scenario.name,
         policies=described(scenario.policies),
         subscribers={int(reader.para_id): reader.figures() for reader in watch.readers.values()},
-        broken=_broken(simulation.network.chains.invariants.violations),
+        broken=_broken(simulation.network.ledger.invariants.violations),
     )
     return design, outcome
 
@@ -248,6 +246,7 @@ class _Watch:
         self._storage = self._chains.relay_chain.broadcaster.storage
         self._acted_at = 0
         self.readers = {ParaId(chain.id): _Reader(ParaId(chain.id)) for chain in simulation.scenario.subscribers()}
+        self._chains.listeners.append(self.hear)
 
     @property
     def at_rest(self) -> bool:
@@ -258,14 +257,17 @@ class _Watch:
         restless_at = max(self._acted_at, *(reader.restless_at for reader in self.readers.values()))
         return not sending and self._chains.tick - restless_at >= way_blocks
 
-    def step(self, *, counted: bool) -> list[BlockRecord]:
-        """Let a block pass and return the blocks of its subscribers.
+    def hear(self, fact: Fact) -> None:
+        """Learn what readers want when a tick begins: before anything happens in it."""
+        if isinstance(fact, TickBegan):
+            for reader in self.readers.values():
+                self._ask(reader)
+
+    def take(self, records: list[BlockRecord], *, counted: bool) -> None:
+        """Take the blocks of one tick in.
 
         What its relay block holds is known when subscribers come to build on it.
         """
-        for reader in self.readers.values():
-            self._ask(reader)
-        records = list(self._chains.step())
         for record in records:
             self.readers[record.para_id].add(record, counted=counted)
         if counted:
@@ -274,7 +276,6 @@ class _Watch:
             entry = self._storage.entry(publisher, key)
             for reader in self.readers.values():
                 reader.changed((publisher, key), entry)
-        return records
 
     def _ask(self, reader: _Reader) -> None:
         """Let a reader know what it wants; of keys that are new to it, what the relay chain holds already."""

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 from relaycast.compare.comparison import Compared
 from relaycast.compare.rows import broken_lines, choice_rows, figure_rows, left_out, scenario_rows, verdict
-from relaycast.outcome import Outcome, SubscriberOutcome
 from relaycast.report.charts import nice_ceiling
 from relaycast.report.page import STACKED, CostBar, cost_bars, latency_chart, proof_chart, reader_legend, stack
 from relaycast.report.story import title, why
 from relaycast.report.templates import own_markup, render
 from relaycast.report.trie_view import CAUSES
+from relaycast_ledger.outcome import Outcome, SubscriberOutcome
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -6,10 +6,10 @@ import msgspec
 from msgspec.structs import asdict
 
 from relaycast.compare.comparison import Comparison, Design, DesignFigures
-from relaycast.outcome import Spread
 from relaycast.scenario.policy_choice import KINDS, PolicyTable
 from relaycast.scenario.scenario import Scenario
 from relaycast.terminal import counted
+from relaycast_ledger.outcome import Spread
 
 COLUMNS = ("figure", "first", "second", "difference", "")
 

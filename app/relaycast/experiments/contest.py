@@ -7,7 +7,7 @@ from relaycast.experiments.feeds import READER
 from relaycast.experiments.simulations import Run, mean, percentile, simulated
 from relaycast.scenario.policy_choice import PolicyTable
 from relaycast.scenario.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
-from relaycast_collator import BlockRecord, Delivery
+from relaycast_ledger import BlockRecord, Delivery
 
 WARM_UP = 8
 """Blocks before the figures begin: all values are there by then."""

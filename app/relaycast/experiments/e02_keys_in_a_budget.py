@@ -94,9 +94,9 @@ def _in_a_network(scale: Scale, budget: int, value_bytes: int) -> Fitting:
     values = {f"key/{index}": value_of(scale.seed, PUBLISHER, index, 0, value_bytes) for index in range(keys)}
     feeds = publisher.publish_many(values)
     for _ in range(-(-keys // UPSTREAM_A_BLOCK) + 2):
-        network.chains.step()
+        network.ledger.step()
     network.subscriber(READER, keys=feeds, budget=Remaining(100), max_pov_bytes=budget)
-    records = [record for _ in range(3) for record in network.chains.step() if record.deliveries]
+    records = [record for _ in range(3) for record in network.ledger.step() if record.deliveries]
     first = records[0]
     relay_bytes = first.proof_bytes - first.static_bytes
     return Fitting(

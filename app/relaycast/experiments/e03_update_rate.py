@@ -104,7 +104,7 @@ def _flooded(scale: Scale) -> UpdateRate:
             for index in range(UPSTREAM_A_BLOCK):
                 value = value_of(scale.seed, publisher.para_id, index, block, VALUE_BYTES[0])
                 publisher.publish(f"key/{index}", value)
-        network.chains.step()
+        network.ledger.step()
         events = network.chains.relay_chain.head.events
         applied.append(sum(isinstance(event, DataPublished) for event in events))
     return UpdateRate(

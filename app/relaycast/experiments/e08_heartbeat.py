@@ -80,7 +80,7 @@ def _blocks(feeds: Feeds, mode: str, count: int) -> tuple[float, float, float]:
         for index in range(BEATING if mode != SILENT else 0):
             turn = 0 if mode == SAME else block + 1
             feeds.publisher.publish(f"key/{index}", value_of(chains.seed, PUBLISHER, index, turn, feeds.value_bytes))
-        records += chains.step()
+        records += feeds.network.ledger.step()
     check(feeds.network)
     seen = [record for record in records if record.para_id == ParaId(READER)][2:]
     return (

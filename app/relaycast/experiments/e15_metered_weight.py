@@ -109,7 +109,7 @@ def _row(scale: Scale, metering: str, tight: bool, value_bytes: int, changed: in
         metered_of_both=round(metered / (mean(relay) + own), 4),
         most_over_budget=round(max(size / record.budget_bytes for size, record in zip(relay, records, strict=True)), 4),
         both_over_budget=round((mean(relay) + own) / mean(record.budget_bytes for record in records), 4),
-        violations=feeds.network.chains.invariants.violated,
+        violations=feeds.network.ledger.invariants.violated,
         metered_ref_time=mean(record.consumed.ref_time for record in records),
         benchmark_ref_time=benchmark.ref_time,
         benchmark_bytes=benchmark.proof_size,

@@ -7,7 +7,7 @@ from relaycast.experiments.simulations import check
 from relaycast.network import Feed, Network, Publisher, Reader
 from relaycast.scenario.policy_choice import PolicyTable, budget_of, policies_of
 from relaycast.scenario.workload import value_of
-from relaycast_collator import BlockRecord
+from relaycast_ledger import BlockRecord
 from relaycast_trie import blake2_256
 from relaycast_xcm import ParaId
 
@@ -58,7 +58,7 @@ class Feeds:
         started = cls(network, publisher, reader, feeds, value_bytes)
         started.publish(range(keys))
         for _ in range(-(-keys // UPSTREAM_A_BLOCK) + 4):
-            network.chains.step()
+            network.ledger.step()
         return started
 
     def publish(self, indices: Sequence[int]) -> None:
@@ -78,7 +78,7 @@ class Feeds:
         for block in range(count + 2):
             first = block * changed
             self.publish([(first + offset) % read for offset in range(changed)])
-            records += self.network.chains.step()
+            records += self.network.ledger.step()
         if held_to_invariants:
             check(self.network)
         return records[2:]

@@ -12,10 +12,10 @@ from typing import Any, get_args, get_type_hints
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from relaycast.arrow_columns import column
 from relaycast.experiments.chart_files import can_draw, html_of, specification, svg_of
 from relaycast.experiments.experiment import Result
-from relaycast.outcome import SCHEMA_VERSION
+from relaycast_ledger.arrow_columns import column
+from relaycast_ledger.outcome import SCHEMA_VERSION
 
 KINDS = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}
 

@@ -6,10 +6,10 @@ from fractions import Fraction
 from itertools import pairwise
 
 from relaycast.network import Network
-from relaycast.outcome import rank
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.simulation import Simulation
-from relaycast_collator import BlockRecord
+from relaycast_ledger import Accounts, BlockRecord
+from relaycast_ledger.outcome import rank
 from relaycast_xcm import ParaId
 
 
@@ -29,18 +29,16 @@ class Run:
 def simulated(scenario: Scenario, *, accounting: bool = False) -> Run:
     """Run ``scenario``; an ``AssertionError`` when an invariant did not hold."""
     simulation = Simulation.prepare(scenario)
-    simulation.network.chains.accounting = accounting
-    records: list[BlockRecord] = []
-    for block in range(1, scenario.blocks + 1):
-        simulation.begin(block)
-        records.extend(simulation.network.chains.step())
+    if accounting:
+        simulation.network.ledger.accounts = Accounts.BY_PUBLISHER
+    records = [record for passed in simulation.blocks() for record in passed.records]
     check(simulation.network)
     return Run(records, simulation.network)
 
 
 def check(network: Network) -> None:
     """Raise ``AssertionError`` when an invariant did not hold: no figure comes from a broken run."""
-    invariants = network.chains.invariants
+    invariants = network.ledger.invariants
     assert invariants.ok, invariants.violations[0]
 
 

@@ -17,8 +17,8 @@ import msgspec
 from msgspec import Struct, field
 
 from relaycast.inputs import read_bytes
-from relaycast.outcome import SCHEMA_VERSION, Outcome, PublisherCost, Spread
 from relaycast.refusal import BadInput, one_line, shown
+from relaycast_ledger.outcome import SCHEMA_VERSION, Outcome, PublisherCost, Spread
 
 KEPT_FILE = "pov.snapshot.toml"
 

@@ -11,10 +11,10 @@ from math import ceil
 
 from msgspec.structs import replace
 
-from relaycast.outcome import PublisherCost, PublisherOutcome
 from relaycast.predict.closed_forms import ValueBytes, delta_bytes_on_average, full_proof
 from relaycast.scenario.policy_choice import PolicyTable
 from relaycast.scenario.scenario import Publish, Scenario
+from relaycast_ledger.outcome import PublisherCost, PublisherOutcome
 from relaycast_pallets.broadcaster.published_entry import INFINITE
 
 LARGEST_NODE_BYTES = 564

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from relaycast_collator.proof_picture import PicturedNode
+from relaycast_ledger.proof_picture import PicturedNode
 
 WIDTH, ROW = 860, 22
 NARROWEST = 1.0

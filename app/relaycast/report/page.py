@@ -6,9 +6,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from relaycast.key_tally import KeyCost
-from relaycast.outcome import Outcome, Point, PublisherCost, SubscriberOutcome, rank
-from relaycast.points import Line
 from relaycast.report.charts import COLOURS, Series, across, band_chart, banded, bar_chart, stacked_chart
 from relaycast.report.pictures import block_views
 from relaycast.report.story import largest, pruned_bytes, story, title, why
@@ -16,7 +13,10 @@ from relaycast.report.templates import own_markup, percent, render
 from relaycast.report.trie_view import CAUSES
 from relaycast.scenario.scenario import Scenario
 from relaycast.terminal import counted
-from relaycast_collator.account_records import IN_THE_PROOF
+from relaycast_ledger.account_records import IN_THE_PROOF
+from relaycast_ledger.key_tally import KeyCost
+from relaycast_ledger.outcome import Outcome, Point, PublisherCost, SubscriberOutcome, rank
+from relaycast_ledger.points import Line
 
 STACKED = ("static", *IN_THE_PROOF)
 """What bytes of a proof are for, from the bottom of a chart to its top."""

@@ -1,9 +1,9 @@
 """What a run came to, in words: one paragraph that says what happened, and one that says why it cost that."""
 
-from relaycast.outcome import Outcome, PublisherCost, SubscriberOutcome
 from relaycast.report.templates import percent
 from relaycast.terminal import counted
-from relaycast_collator.account_records import IN_THE_PROOF
+from relaycast_ledger.account_records import IN_THE_PROOF
+from relaycast_ledger.outcome import Outcome, PublisherCost, SubscriberOutcome
 
 REASONS = {
     "top": "the way to the publishers through the relay chain's top trie",

@@ -8,32 +8,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
-from relaycast.event_log import EventLog
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.simulation import Simulation
-from relaycast.tally import Tally
-from relaycast_collator import BlockRecord
-from relaycast_collator import Network as Chains
-from relaycast_collator.records import VIOLATIONS_KEPT
+from relaycast_collator import Chains
+from relaycast_ledger import Ledger
+from relaycast_ledger.event_log import EventLog
+from relaycast_ledger.records import VIOLATIONS_KEPT
 from relaycast_spark.record_codec import decode_records
 from relaycast_spark.simulated import Advanced
 from relaycast_spark.tables import PublisherCount, Row, violation_of
 from relaycast_trie.engine import Engine
-
-
-class _Silence(EventLog):
-    """A log that keeps nothing."""
-
-    def __init__(self) -> None:
-        super().__init__(io.BytesIO(), "")
-
-    def add(self, network: Chains, records: list[BlockRecord]) -> None:
-        """Forget what happened."""
-
-
-def silence() -> EventLog:
-    """Return a log that keeps nothing."""
-    return _Silence()
 
 
 @dataclass(slots=True)
@@ -54,15 +38,27 @@ class Batch:
         """The chains themselves."""
         return self.simulation.network.chains
 
+    @property
+    def ledger(self) -> Ledger:
+        """Who keeps score of them."""
+        return self.simulation.network.ledger
+
+    def listen(self) -> None:
+        """Let the ledger and the simulation listen again."""
+        self.ledger.listen()
+        self.chains.listeners.append(self.simulation.hear)
+
     def advance(self, block: int, /) -> Advanced:
         """Let relay block number ``block`` pass and say what it brought."""
         stream = io.BytesIO()
-        log = EventLog(stream, "")
-        start = stream.tell()
-        self.simulation.tally = Tally()
-        records = self.simulation.step(block, log)
-        self.simulation.tally = Tally()
-        return Advanced(records, self._take_counts(), stream.getvalue()[start:])
+        log = EventLog(stream).hear
+        self.chains.listeners.append(log)
+        try:
+            self.simulation.begin(block)
+            records = self.ledger.step()
+        finally:
+            self.chains.listeners.remove(log)
+        return Advanced(records, self._take_counts(), stream.getvalue())
 
     def pass_over(self, block: int, /) -> None:
         """Let relay block number ``block`` pass without keeping score."""
@@ -92,7 +88,7 @@ class Batch:
                 it.published += count["published"]
                 it.refused += count["refused"]
                 it.value_bytes += count["value_bytes"]
-            checks = self.chains.invariants
+            checks = self.ledger.invariants
             checks.checked += row["checked"]
             checks.violated += row["violated"]
             room = VIOLATIONS_KEPT - len(checks.violations)

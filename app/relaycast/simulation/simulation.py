@@ -15,19 +15,9 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from relaycast import __version__
-from relaycast.event_log import EventLog
 from relaycast.genesis.chain_spec import ChainSpec
 from relaycast.genesis.state_export import read_state
 from relaycast.network import Feed, Network
-from relaycast.outcome import (
-    Invariants,
-    Outcome,
-    PublisherOutcome,
-    RecordedOutcome,
-    RelayOutcome,
-    SubscriberOutcome,
-    share,
-)
 from relaycast.pov.snapshot import render_snapshot
 from relaycast.predict.run import with_formulas
 from relaycast.scenario.message_load import Arrivals, without_folders
@@ -43,8 +33,19 @@ from relaycast.scenario.workload import (
     wants_change,
 )
 from relaycast.simulation.run_folder import staged
-from relaycast.tally import SubscriberTally, Tally
-from relaycast_collator import BlockRecord, Pace
+from relaycast_collator import Chains, Fact, Pace, RelaySealed
+from relaycast_ledger import Accounts, BlockRecord
+from relaycast_ledger.event_log import EventLog
+from relaycast_ledger.outcome import (
+    InvariantsOutcome,
+    Outcome,
+    PublisherOutcome,
+    RecordedOutcome,
+    RelayOutcome,
+    SubscriberOutcome,
+    share,
+)
+from relaycast_ledger.tally import SubscriberTally, Tally
 from relaycast_pallets.broadcaster.config import BroadcasterConfig
 from relaycast_pallets.broadcaster.events import DataPublished
 from relaycast_pallets.subscriber.pallet import SubscriberConfig
@@ -81,11 +82,21 @@ class Finished:
 
 
 @dataclass(slots=True)
-class _PublisherTally:
+class Sendings:
+    """What one publisher sent, and what the relay chain took of it."""
+
     sent: int = 0
     published: int = 0
     refused: int = 0
     value_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A relay block that passed, and the subscriber blocks built in its time."""
+
+    block: int
+    records: list[BlockRecord]
 
 
 @dataclass(slots=True)
@@ -95,7 +106,7 @@ class Simulation:
     scenario: Scenario
     network: Network
     tally: Tally = field(default_factory=Tally)
-    published: dict[int, _PublisherTally] = field(default_factory=dict)
+    published: dict[int, Sendings] = field(default_factory=dict)
     spec: ChainSpec | None = None
     playback: "Playback | None" = None
     """Recorded publications, where the scenario has some."""
@@ -131,8 +142,14 @@ class Simulation:
         for chain in scenario.parachains:
             if chain.publish is not None or (recorded is not None and chain.id in recorded.keys):
                 simulation.network.publisher(chain.id)
-                simulation.published[chain.id] = _PublisherTally()
+                simulation.published[chain.id] = Sendings()
+        network.chains.listeners.append(simulation.hear)
         return simulation
+
+    @property
+    def chains(self) -> Chains:
+        """The chains themselves."""
+        return self.network.chains
 
     @property
     def run_id(self) -> str:
@@ -145,17 +162,17 @@ class Simulation:
         return blake2b(b"\x00".join(parts), digest_size=8).hexdigest()
 
     def keep_accounts(self, *, per_key: bool | None = None) -> bool:
-        """Let the chains say what each byte is for; return whether they do so by key, see ``simulate``.
+        """Let the ledger say what each byte is for; return whether it does so by key, see ``simulate``.
 
         A few blocks of those that read most come with a picture.
         """
         subscribed = {chain.id: self._keys(chain) for chain in self.scenario.subscribers()}
         if per_key is None:
             per_key = sum(subscribed.values()) * self.scenario.blocks <= MOST_KEY_ROWS
-        chains = self.network.chains
-        chains.accounting, chains.accounting_by_key = True, per_key
+        ledger = self.network.ledger
+        ledger.accounts = Accounts.BY_KEY if per_key else Accounts.BY_PUBLISHER
         for para_id in sorted(subscribed, key=lambda para_id: -subscribed[para_id])[:PICTURED_SUBSCRIBERS]:
-            chains.pictured[ParaId(para_id)] = PICTURED_BLOCKS
+            ledger.pictures[ParaId(para_id)] = PICTURED_BLOCKS
         return per_key
 
     def echo(self) -> Scenario:
@@ -167,15 +184,26 @@ class Simulation:
         relay = replace(relay, genesis=name)
         return replace(self.scenario, relaychain=relay, publications=played, parachains=chains)
 
-    def step(self, block: int, events: EventLog) -> list[BlockRecord]:
-        """Let relay block number ``block`` pass and return the subscriber blocks built in it."""
-        self.begin(block)
-        records = list(self.network.chains.step())
-        for record in records:
-            self.tally.add(record)
-        self.count_published()
-        events.add(self.network.chains, records)
-        return records
+    def blocks(self, *, last: int | None = None) -> Iterator[Passed]:
+        """Let relay blocks pass up to number ``last``, the scenario's last by default, and yield each.
+
+        The blocks after those that passed before come next. What listens to the chains hears each block as it is built;
+        the tally has its records when it is yielded.
+        """
+        chains = self.network.chains
+        for block in range(chains.tick + 1, (self.scenario.blocks if last is None else last) + 1):
+            self.begin(block)
+            records = self.network.ledger.step()
+            for record in records:
+                self.tally.add(record)
+            yield Passed(block, records)
+
+    def run(self, progress: Progress | None = None) -> Outcome:
+        """Let the scenario's blocks pass and return what they came to."""
+        for passed in self.blocks():
+            if progress is not None:
+                progress(passed.block)
+        return self.outcome()
 
     def begin(self, block: int) -> None:
         """Let parachains want and send what they do in relay block number ``block``, which is still to pass."""
@@ -202,7 +230,7 @@ class Simulation:
         relay = scenario.relaychain
         panics = [f"{para_id}: {panic}" for para_id, it in self.tally.subscribers.items() for panic in it.panics]
         publishers = [self._publisher(chain) for chain in scenario.parachains if chain.id in self.published]
-        violations = [*map(str, chains.invariants.violations), *panics]
+        violations = [*map(str, self.network.ledger.invariants.violations), *panics]
         return Outcome(
             run_id=self.run_id,
             name=scenario.name,
@@ -221,7 +249,7 @@ class Simulation:
             ),
             publishers=publishers,
             subscribers=[self._subscriber(chain, publishers) for chain in scenario.subscribers()],
-            invariants=Invariants(not violations, violations),
+            invariants=InvariantsOutcome(not violations, violations),
             recorded=self._recorded(),
             series={chain.id: self._tally(chain.id).points for chain in scenario.subscribers()},
             latencies={
@@ -274,9 +302,11 @@ class Simulation:
         recorded = self.recorded_keys[subscription.publisher]
         return [publisher.feed(key) for key in recorded_keys_of(subscription, recorded, slid)]
 
-    def count_published(self) -> None:
-        """Count what the last relay block took of every publisher."""
-        block = self.network.chains.relay_chain.head
+    def hear(self, fact: Fact) -> None:
+        """Count what a relay block took of every publisher."""
+        if not isinstance(fact, RelaySealed):
+            return
+        block = fact.block
         published = Counter(int(event.publisher) for event in block.events if isinstance(event, DataPublished))
         for para_id, count in published.items():
             self.published[para_id].published += count
@@ -349,19 +379,16 @@ def simulate(
     ``per_key`` says whether ``keys.parquet`` is among them; unless it does, the number of its rows decides. The bytes
     are the same on either ``trie_engine``.
     """
-    from relaycast.run_tables import RunTables  # noqa: PLC0415 - pyarrow is slow to load
+    from relaycast_ledger.run_tables import RunTables  # noqa: PLC0415 - pyarrow is slow to load
 
     simulation = Simulation.prepare(scenario, trie_engine=trie_engine)
     by_key = simulation.keep_accounts(per_key=per_key)
     run_id = simulation.run_id
     with staged(out, run_id) as folder:
         with (folder / "events.jsonl").open("wb") as stream, RunTables(folder, run_id, by_key=by_key) as tables:
-            events, simulation.tally = EventLog(stream, run_id), Tally(tables=tables)
-            for block in range(1, scenario.blocks + 1):
-                simulation.step(block, events)
-                if progress is not None:
-                    progress(block)
-        outcome = simulation.outcome()
+            simulation.tally = Tally(tables=tables)
+            simulation.chains.listeners.append(EventLog(stream, run_id).hear)
+            outcome = simulation.run(progress)
         write_files(folder, outcome, simulation.echo())
     return Finished(outcome, out / run_id)
 

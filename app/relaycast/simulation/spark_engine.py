@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 from msgspec.structs import replace
 
-from relaycast.event_log import EventLog
-from relaycast.run_tables import RunTables
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.batch import Batch
 from relaycast.simulation.run_folder import staged
 from relaycast.simulation.simulation import Finished, write_files
-from relaycast.tally import Tally
+from relaycast_ledger import Accounts
+from relaycast_ledger.event_log import EventLog
+from relaycast_ledger.run_tables import RunTables
+from relaycast_ledger.tally import Tally
 from relaycast_spark.progress import Progress, Unseen
 from relaycast_spark.session import SessionSettings, require_spark, spark_session
 from relaycast_spark.work_folder import WorkFolder
@@ -63,7 +64,7 @@ def simulate_with_spark(
 
     warm_up_for(options.trie_engine)  # before any worker looks for compiled kernels
     batch = Batch.prepare(scenario, per_key=options.per_key, trie_engine=options.trie_engine)
-    run_id, per_key = batch.simulation.run_id, batch.chains.accounting_by_key
+    run_id, per_key = batch.simulation.run_id, batch.ledger.accounts is Accounts.BY_KEY
     terms: dict[str, object] = {"run_id": run_id, "blocks": scenario.blocks, "keep_proofs": options.keep_proofs}
     terms["per_key"] = per_key
     with spark_session(options.session) as spark, WorkFolder(out / f".{run_id}.spark", terms) as folder:
@@ -83,7 +84,7 @@ def _write(run: "BatchRun", batch: object, run_id: str, out: Path) -> Finished:
     assert isinstance(batch, Batch)
     with staged(out, run_id) as folder:
         run.progress.begin(ASSEMBLY, run.blocks)
-        by_key = batch.chains.accounting_by_key
+        by_key = batch.ledger.accounts is Accounts.BY_KEY
         with (folder / "events.jsonl").open("wb") as stream, RunTables(folder, run_id, by_key=by_key) as tables:
             EventLog(stream, run_id)
             batch.simulation.tally = Tally(tables=tables)

@@ -19,7 +19,6 @@ from relaycast.scenario.checks import check_references
 from relaycast.scenario.files import load_preset, load_scenario, presets
 from relaycast.scenario.policy_choice import described, with_overrides
 from relaycast.scenario.scenario import MAX_BLOCKS, Scenario
-from relaycast.simulation.batch import silence
 from relaycast.simulation.simulation import Simulation
 from relaycast_trie.engine import Engine, warm_up_for
 
@@ -109,10 +108,7 @@ def run_cell(encoded: bytes, *, trie_engine: Engine = "auto") -> list[dict[str, 
     }
     try:
         warm_up_for(trie_engine)
-        simulation = Simulation.prepare(scenario, trie_engine=trie_engine)
-        for block in range(1, scenario.blocks + 1):
-            simulation.step(block, silence())
-        outcome = simulation.outcome()
+        outcome = Simulation.prepare(scenario, trie_engine=trie_engine).run()
     except Exception as error:
         return [{**about, "error": f"{type(error).__name__}: {error}"}]
     return [

@@ -6,7 +6,7 @@ from relaycast.genesis.storage_names import storage_name
 from relaycast.report.templates import render
 from relaycast.report.trie_view import GIVEN, UNUSED, Room, Trail, TrieView, view_of
 from relaycast.xray.nodes import Place, Xray, places
-from relaycast_collator.proof_picture import VALUE_BYTES_KEPT, PicturedNode
+from relaycast_ledger.proof_picture import VALUE_BYTES_KEPT, PicturedNode
 from relaycast_trie import StorageProof
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.nibbles import digits, to_nibbles

@@ -82,7 +82,7 @@ class IncompleteBelowLimit(RelaycastError):
         )
 
 
-class BlockPanicked(RelaycastError):
+class Panic(RelaycastError):
     """The block is invalid, for this ``cause``; nothing of it is kept."""
 
     def __init__(self, cause: RelaycastError) -> None:
@@ -147,12 +147,12 @@ class ParachainSystem:
         return proof.read_nodes(), result
 
     def set_validation_data(self, inherent: ParachainInherentData, seed: bytes) -> ValidationOutcome:
-        """Take over the inherent; raises ``BlockPanicked`` and leaves no trace when it does not hold."""
+        """Take over the inherent; raises ``Panic`` and leaves no trace when it does not hold."""
         try:
             with self.system.state.transaction():
                 return self._verify(inherent, seed)
         except RelaycastError as error:
-            raise BlockPanicked(error) from error
+            raise Panic(error) from error
 
     def _verify(self, inherent: ParachainInherentData, seed: bytes) -> ValidationOutcome:
         relay_root = inherent.validation_data.relay_parent_storage_root

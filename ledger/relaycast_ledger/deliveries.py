@@ -6,11 +6,12 @@ past the network (a call on the relay chain) is delivered as well, one tick olde
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
+from relaycast_collator.facts import Fact, MessagesQueued, ParachainLeft, RelaySealed
 from relaycast_collator.outbox import SentMessage
 from relaycast_collator.parachain import Update
-from relaycast_collator.records import Delivery
+from relaycast_ledger.records import Delivery
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_pallets.subscriber.plan import PublisherView, SubscriptionChange
 from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
@@ -40,7 +41,20 @@ class Deliveries:
         self._seen: dict[tuple[ParaId, Place], BlockNumber] = {}
         self._checked: dict[tuple[ParaId, ParaId], BlockNumber] = {}
 
-    def sent(self, para_id: ParaId, messages: list[SentMessage]) -> None:
+    def hear(self, fact: Fact) -> None:
+        """Note the way of publications to the relay chain."""
+        match fact:
+            case MessagesQueued(_, para_id, messages):
+                self.sent(para_id, messages)
+            case RelaySealed(_, block):
+                for processing in block.messages:
+                    self.processed(processing, block.number)
+            case ParachainLeft(_, para_id):
+                self.forget(para_id)
+            case _:
+                pass
+
+    def sent(self, para_id: ParaId, messages: Iterable[SentMessage]) -> None:
         """Note messages that the relay chain has queued."""
         self._under_way.setdefault(para_id, deque()).extend(messages)
 

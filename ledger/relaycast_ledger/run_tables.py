@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from relaycast.arrow_columns import column
-from relaycast.outcome import SCHEMA_VERSION
-from relaycast_collator import BlockRecord, Delivery, KeyAccount, PublisherAccount
-from relaycast_collator.account_records import COUNTS, TOTALS
+from relaycast_ledger import BlockRecord, Delivery, KeyAccount, PublisherAccount
+from relaycast_ledger.account_records import COUNTS, TOTALS
+from relaycast_ledger.arrow_columns import column
+from relaycast_ledger.outcome import SCHEMA_VERSION
 
 ROWS_A_GROUP = 1 << 14
 

@@ -21,9 +21,10 @@ from collator.networks import (
     told,
     values,
 )
-from relaycast_collator import Collation, Network, Parachain
+from ledger.watched import Watched
+from relaycast_collator import Collation, Parachain
 from relaycast_pallets.frame.system import DispatchError
-from relaycast_pallets.parachain_system.pallet import BlockPanicked, IncompleteBelowLimit, ParachainInherentData
+from relaycast_pallets.parachain_system.pallet import IncompleteBelowLimit, Panic, ParachainInherentData
 from relaycast_pallets.subscriber.processing_result import ReadSource
 from relaycast_pallets.subscriber.subscription import SubscribedKey, Subscriptions, TtlState
 from relaycast_trie import CodecError, DuplicateNode, MissingNode, ProofError, RootMismatch, UnusedNodes, blake2_256
@@ -36,7 +37,7 @@ def told_proof(inherent: ParachainInherentData, lie: Lie) -> ParachainInherentDa
     return replace(inherent, relay_chain_state=lie(inherent.relay_chain_state))
 
 
-def prepared(*, size: int = 40) -> tuple[Network, Parachain, Collation]:
+def prepared(*, size: int = 40) -> tuple[Watched, Parachain, Collation]:
     """Return a network with values on their way, and what an honest collator would build the next block from."""
     net = network()
     net.subscribe(SUBSCRIBER, PUBLISHER, keys(8))
@@ -53,9 +54,9 @@ def everything(parachain: Parachain) -> Any:
 
 
 @contextmanager
-def panics(parachain: Parachain) -> Iterator[pytest.ExceptionInfo[BlockPanicked]]:
+def panics(parachain: Parachain) -> Iterator[pytest.ExceptionInfo[Panic]]:
     before = everything(parachain)
-    with pytest.raises(BlockPanicked) as panic:
+    with pytest.raises(Panic) as panic:
         yield panic
     assert everything(parachain) == before
     assert list(parachain.system.events) == []
@@ -138,7 +139,7 @@ def test_a_chain_goes_on_with_the_next_honest_block() -> None:
     records = []
     for tick in range(1, 9):
         publish(net, PUBLISHER, values(4, tick))
-        records += net.step()
+        records += net.recorded_step()
     assert [record.tick for record in records if record.panic] == [3, 4, 6]
     assert [record.number for record in records] == [1, 2, 2, 2, 3, 3, 4, 5]
     assert all(record.deliveries == () for record in records if record.panic)
@@ -181,7 +182,7 @@ class Refused(DispatchError):
 class Wary:
     """A handler that keeps and publishes what it is told, and panics at the third value while it is told to."""
 
-    def __init__(self, net: Network) -> None:
+    def __init__(self, net: Watched) -> None:
         self.net = net
         self.left = 1_000
 

@@ -21,8 +21,9 @@ from collator.networks import (
     value,
     values,
 )
-from relaycast_collator import BlockAccount, BlockRecord, KeyAccount, KeyEnding, Network, NodeTotals, PublisherAccount
-from relaycast_collator.account_records import IN_THE_PROOF, PRUNED
+from ledger.watched import Watched
+from relaycast_ledger import Accounts, BlockAccount, BlockRecord, KeyAccount, KeyEnding, NodeTotals, PublisherAccount
+from relaycast_ledger.account_records import IN_THE_PROOF, PRUNED
 from relaycast_pallets.subscriber.pallet import SubscriberConfig
 from relaycast_pallets.subscriber.policies import CachePolicy, NoCache, Policies, StructureNodes
 from relaycast_trie.nibbles import to_nibbles
@@ -32,9 +33,9 @@ OUTSIDE = 400
 """Bytes of a value that stands outside of its node."""
 
 
-def by_key(wanted: Mapping[ParaId, Sequence[bytes]], **subscriber: Any) -> Network:
+def by_key(wanted: Mapping[ParaId, Sequence[bytes]], **subscriber: Any) -> Watched:
     net = network(publishers=wanted, subscribers=())
-    net.accounting = net.accounting_by_key = True
+    net.ledger.accounts = Accounts.BY_KEY
     net.add_parachain(SUBSCRIBER, **subscriber)
     for publisher, names in wanted.items():
         net.subscribe(SUBSCRIBER, publisher, list(names))
@@ -69,7 +70,7 @@ def adds_up(record: BlockRecord) -> None:
             assert NodeTotals(len(found), sum(found)) == getattr(it, cause), cause
 
 
-def nodes_count_with_their_first_key(net: Network, record: BlockRecord) -> None:
+def nodes_count_with_their_first_key(net: Watched, record: BlockRecord) -> None:
     """Demand of every node that no subscribed key before its own has it on its path."""
     wanted = net.parachains[record.para_id].kept.wanted
     for use in account_of(record).nodes:
@@ -95,7 +96,7 @@ def test_keys_add_up_to_their_publisher_over_random_networks(seed: int) -> None:
             publish(net, publisher, {name: value(lots.randrange(5), size) for name in names}, ttl=lots.choice([0, 3]))
         if tick == 8:
             net.subscribe(SUBSCRIBER, PUBLISHER, keys(3, start=30))
-        for record in net.step():
+        for record in net.recorded_step():
             adds_up(record)
             nodes_count_with_their_first_key(net, record)
             endings.update(it.ending for it in account_of(record).keys)
@@ -155,7 +156,7 @@ def test_keys_of_a_disabled_publisher_say_so() -> None:
 
 def test_nothing_is_kept_by_key_unless_asked_for() -> None:
     net = by_key({PUBLISHER: keys(3)})
-    net.accounting_by_key = False
+    net.ledger.accounts = Accounts.BY_PUBLISHER
     publish(net, PUBLISHER, values(3))
     assert {(account_of(record).keys, account_of(record).nodes) for record in run(net, 4)} == {((), ())}
 

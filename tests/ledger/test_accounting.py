@@ -22,10 +22,11 @@ from collator.networks import (
     value,
     values,
 )
-from relaycast_collator import BlockRecord, Ending, Network, NodeTotals, PublisherAccount
-from relaycast_collator.account_records import IN_THE_PROOF
-from relaycast_collator.block_checks import account_checks
-from relaycast_collator.publisher_book import sibling_bytes
+from ledger.watched import Watched
+from relaycast_ledger import Accounts, BlockRecord, Ending, NodeTotals, PublisherAccount
+from relaycast_ledger.account_records import IN_THE_PROOF
+from relaycast_ledger.block_checks import account_checks
+from relaycast_ledger.publisher_book import sibling_bytes
 from relaycast_pallets import derive_child_info
 from relaycast_pallets.parachain_system.relay_budget import Remaining
 from relaycast_pallets.subscriber.pallet import SubscriberConfig
@@ -42,10 +43,10 @@ OUTSIDE = 400
 """Bytes of a value that stands outside of its node."""
 
 
-def accounted(wanted: Mapping[ParaId, Sequence[bytes]], **subscriber: Any) -> Network:
+def accounted(wanted: Mapping[ParaId, Sequence[bytes]], **subscriber: Any) -> Watched:
     """Return a network that keeps accounts; its subscriber wants these keys."""
     net = network(publishers=wanted, subscribers=())
-    net.accounting = True
+    net.ledger.accounts = Accounts.BY_PUBLISHER
     net.add_parachain(SUBSCRIBER, **subscriber)
     for publisher, names in wanted.items():
         net.subscribe(SUBSCRIBER, publisher, list(names))
@@ -58,7 +59,7 @@ def only(record: BlockRecord) -> PublisherAccount:
     return account
 
 
-def reconciled(net: Network, records: list[BlockRecord]) -> None:
+def reconciled(net: Watched, records: list[BlockRecord]) -> None:
     """Demand that every record adds up to the byte, counted here once more."""
     assert net.invariants.ok, net.invariants.violations
     for record in records:
@@ -223,7 +224,7 @@ def test_without_a_cache_what_is_below_the_root_is_read_again() -> None:
     assert account.uncacheable == account.changed + account.unseen
 
 
-def every_place(net: Network, publisher: ParaId, names: list[bytes]) -> dict[bytes, bytes]:
+def every_place(net: Watched, publisher: ParaId, names: list[bytes]) -> dict[bytes, bytes]:
     """Return every node with a hash on the paths of keys by its prefix, straight from the relay parent's state."""
     state, root, info = net.relay_chain.state, net.relay_chain.blocks[-2].state_root, derive_child_info(publisher)
     by_hash = {blake2_256(node): node for node in state.prove_child_read(root, info, names).nodes}
@@ -254,7 +255,7 @@ def test_causes_are_those_that_two_whole_tries_show(seed: int) -> None:
     for _ in range(14):
         chosen = lots.sample(names, lots.randrange(5))
         publish(net, PUBLISHER, {name: value(lots.randrange(10_000), 20) for name in chosen}, ttl=lots.choice([0, 4]))
-        (record,) = net.step()
+        (record,) = net.recorded_step()
         after = every_place(net, PUBLISHER, names[:18])
         moved = {place: node for place, node in after.items() if before.get(place) != node}
         account = only(record)
@@ -287,7 +288,7 @@ def test_accounts_add_up_over_random_networks(seed: int) -> None:
             publish(net, publisher, {name: value(lots.randrange(5), size) for name in names}, ttl=lots.choice([0, 3]))
         if tick == 8:
             net.subscribe(SUBSCRIBER, PUBLISHER, keys(3, start=30))
-        records += net.step()
+        records += net.recorded_step()
     reconciled(net, records)
     assert any(record.deliveries for record in records)
 
@@ -356,7 +357,7 @@ def test_a_byte_without_a_cause_is_noticed(cause: str) -> None:
 
 def test_a_liar_s_block_is_accounted_for_as_far_as_it_holds() -> None:
     net = network(subscribers=())
-    net.accounting = True
+    net.ledger.accounts = Accounts.BY_PUBLISHER
     net.add_parachain(SUBSCRIBER, tamper=lambda it: replace(it, relay_chain_state=it.relay_chain_state[::-1]))
     net.subscribe(SUBSCRIBER, PUBLISHER, keys(3))
     publish(net, PUBLISHER, values(3))

@@ -4,23 +4,22 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from relaycast.cards import delivery_card, tally_card
-from relaycast.key_tally import KeyTally
-from relaycast.outcome import Latency, Point, PublisherCost, Spread, counted_latency, rank, spread
-from relaycast.points import Points
-from relaycast_collator import BlockAccount, BlockRecord, PublisherAccount
-from relaycast_collator.account_records import IN_THE_PROOF, PRUNED
-from relaycast_collator.proof_picture import ProofPicture
+from relaycast_ledger import BlockAccount, BlockRecord, PublisherAccount
+from relaycast_ledger.account_records import IN_THE_PROOF, PRUNED
+from relaycast_ledger.key_tally import KeyTally
+from relaycast_ledger.outcome import Latency, Point, PublisherCost, Spread, counted_latency, rank, spread
+from relaycast_ledger.points import Points
+from relaycast_ledger.proof_picture import ProofPicture
 
 if TYPE_CHECKING:
-    from relaycast.run_tables import RunTables
+    from relaycast_ledger.run_tables import RunTables
 
 MaybeNone: TypeAlias = Any
 """``None``, where a type checker need not ask for it: a test of a feed that is dead fails by itself."""
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class DeliveryTotals:
     """How values reached their subscribers: callbacks, and relay blocks from publication to callback.
 
     Where nothing was delivered no time was taken: the three are ``None``, which no number is compared with by mistake.
@@ -30,9 +29,6 @@ class Delivery:
     p50_blocks: int | MaybeNone
     p99_blocks: int | MaybeNone
     max_blocks: int | MaybeNone
-
-    def _repr_html_(self) -> str:
-        return delivery_card(self)
 
 
 @dataclass(slots=True)
@@ -148,9 +144,6 @@ class SubscriberTally:
         blocks = f"{len(self.points)} blocks, {self.callbacks} callbacks"
         return f"<SubscriberTally {blocks}, proof p50 {sizes.p50} p99 {sizes.p99} bytes>"
 
-    def _repr_html_(self) -> str:
-        return tally_card(self)
-
 
 class Tally:
     """The blocks of all subscribers so far; ``tables`` get them too."""
@@ -165,11 +158,11 @@ class Tally:
         if self.tables is not None:
             self.tables.add(record)
 
-    def delivery(self) -> Delivery:
+    def delivery(self) -> DeliveryTotals:
         """Return how values reached all subscribers together."""
         latencies: Counter[int] = sum((it.latencies for it in self.subscribers.values()), Counter())
         blocks = counted_latency(latencies)
-        return Delivery(latencies.total(), blocks.p50, blocks.p99, blocks.max)
+        return DeliveryTotals(latencies.total(), blocks.p50, blocks.p99, blocks.max)
 
 
 def _by_cause(account: BlockAccount) -> tuple[int, ...]:

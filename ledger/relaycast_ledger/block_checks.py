@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from relaycast_collator.collator import Collation
-from relaycast_collator.deliveries import Place
 from relaycast_collator.parachain import ParachainBlock, Update
-from relaycast_collator.records import BlockRecord
+from relaycast_ledger.deliveries import Place
+from relaycast_ledger.records import BlockRecord
 from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES
 from relaycast_trie import StorageProof

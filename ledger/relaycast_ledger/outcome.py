@@ -11,9 +11,9 @@ from math import ceil
 
 from msgspec import Struct, field
 
-from relaycast.key_tally import KeyCost
-from relaycast_collator import NodeTotals
-from relaycast_collator.proof_picture import ProofPicture
+from relaycast_ledger import NodeTotals
+from relaycast_ledger.key_tally import KeyCost
+from relaycast_ledger.proof_picture import ProofPicture
 
 SCHEMA_VERSION = 1
 
@@ -138,7 +138,7 @@ class SubscriberOutcome(Struct, frozen=True, kw_only=True):
     publishers: list[PublisherCost]
 
 
-class Invariants(Struct, frozen=True):
+class InvariantsOutcome(Struct, frozen=True):
     """Whether what must always hold did, and where not."""
 
     ok: bool
@@ -195,7 +195,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     relaychain: RelayOutcome
     publishers: list[PublisherOutcome]
     subscribers: list[SubscriberOutcome]
-    invariants: Invariants
+    invariants: InvariantsOutcome
     recorded: RecordedOutcome | None = None
     schema: int = SCHEMA_VERSION
     series: Mapping[int, Sequence[Point]] = field(default_factory=dict)

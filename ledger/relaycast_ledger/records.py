@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from relaycast_collator.account_records import BlockAccount
-from relaycast_collator.cards import delivery_card, record_card
-from relaycast_collator.proof_picture import ProofPicture
+from relaycast_ledger.account_records import BlockAccount
+from relaycast_ledger.proof_picture import ProofPicture
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_xcm import ParaId, Weight
@@ -37,9 +36,6 @@ class Delivery:
         overtook = f", overtook {self.conflated}" if self.conflated else ""
         key, size = self.key.hex(), len(self.entry.value)
         return f"<Delivery 0x{key} of {self.publisher}: {size} bytes after {self.latency_blocks} blocks{overtook}>"
-
-    def _repr_html_(self) -> str:
-        return delivery_card(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +94,6 @@ class BlockRecord:
         ending = "panicked" if self.panic is not None else "complete" if self.complete else "cut short"
         block = f"{self.para_id} #{self.number} on relay block {self.relay_parent}"
         return f"<BlockRecord {block}: {len(self.deliveries)} callbacks, {sizes}, {ending}>"
-
-    def _repr_html_(self) -> str:
-        return record_card(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,10 @@ from collections import Counter
 
 import pytest
 
-from relaycast_collator import BlockRecord, Network
-from relaycast_collator.account_records import IN_THE_PROOF
-from relaycast_collator.proof_picture import VALUE_BYTES_KEPT, PicturedNode, ProofPicture
+from ledger.watched import Watched
+from relaycast_ledger import Accounts, BlockRecord
+from relaycast_ledger.account_records import IN_THE_PROOF
+from relaycast_ledger.proof_picture import VALUE_BYTES_KEPT, PicturedNode, ProofPicture
 from relaycast_pallets.subscriber.policies import NoCache, Policies
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie import blake2_256
@@ -17,9 +18,8 @@ KEYS = [blake2_256(bytes([index])) for index in range(40)]
 READER = ParaId(3_000)
 
 
-def network(*, pictured: int = 100, policies: Policies | None = None, max_pov_size: int = 5 << 20) -> Network:
-    chains = Network(seed=3, accounting=True)
-    chains.pictured[READER] = pictured
+def network(*, pictured: int = 100, policies: Policies | None = None, max_pov_size: int = 5 << 20) -> Watched:
+    chains = Watched(seed=3, accounts=Accounts.BY_PUBLISHER, pictures={READER: pictured})
     chains.add_parachain(READER, policies=policies, max_pov_size=max_pov_size)
     for publisher in (1_000, 1_001):
         chains.add_parachain(publisher)
@@ -27,14 +27,14 @@ def network(*, pictured: int = 100, policies: Policies | None = None, max_pov_si
     return chains
 
 
-def steps(chains: Network, *, blocks: int, changed: int = 2) -> list[BlockRecord]:
+def steps(chains: Watched, *, blocks: int, changed: int = 2) -> list[BlockRecord]:
     records = []
     for tick in range(1, blocks + 1):
         for publisher in (1_000, 1_001):
             keys = KEYS if tick == 1 else KEYS[tick % 12 :][:changed]
             for index, key in enumerate(keys):
                 chains.parachains[ParaId(publisher)].publish(key, bytes([tick, index]) * (8 + 60 * (index % 2)))
-        records += chains.step()
+        records += chains.recorded_step()
     return records
 
 

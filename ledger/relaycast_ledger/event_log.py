@@ -9,34 +9,39 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from relaycast.outcome import SCHEMA_VERSION
-from relaycast_collator import BlockRecord, Network
+from relaycast_collator.facts import BlockBuilt, BlockPanicked, Fact, RelaySealed
+from relaycast_ledger.outcome import SCHEMA_VERSION
 from relaycast_pallets.frame.system import Event
 
 RELAY = "relay"
 
 
 class EventLog:
-    """Writes the events of each block of a network, relay chain first."""
+    """A listener that writes every event of every block."""
 
-    def __init__(self, stream: BinaryIO, run_id: str) -> None:
+    def __init__(self, stream: BinaryIO, run_id: str | None = None) -> None:
+        """Without a ``run_id`` there is no first line: it is a part of a log."""
         self._stream = stream
         self._encoder = msgspec.json.Encoder()
-        self._write({"schema": SCHEMA_VERSION, "run_id": run_id})
+        if run_id is not None:
+            self._write({"schema": SCHEMA_VERSION, "run_id": run_id})
 
-    def add(self, network: Network, records: list[BlockRecord]) -> None:
-        """Write what happened in the last tick; ``records`` are its subscriber blocks."""
-        for line in lines(network.relay_chain.head.events, block=network.tick, chain=RELAY):
+    def hear(self, fact: Fact) -> None:
+        """Write what happened in a block."""
+        match fact:
+            case RelaySealed(tick, block):
+                self._write_events(block.events, tick, RELAY)
+            case BlockBuilt():
+                self._write_events(fact.block.events, fact.tick, int(fact.para_id))
+            case BlockPanicked():
+                data = {"reason": fact.reason}
+                self._write(_line(fact.tick, int(fact.para_id), "Collator", "BlockPanicked", data))
+            case _:
+                pass
+
+    def _write_events(self, events: tuple[Event, ...], tick: int, chain: int | str) -> None:
+        for line in lines(events, block=tick, chain=chain):
             self._write(line)
-        for record in records:
-            if record.panic is not None:
-                self._write(
-                    _line(network.tick, int(record.para_id), "Collator", "BlockPanicked", {"reason": record.panic})
-                )
-                continue
-            events = network.parachains[record.para_id].system.events
-            for line in lines(tuple(events), block=network.tick, chain=int(record.para_id)):
-                self._write(line)
 
     def _write(self, line: dict[str, Any]) -> None:
         self._stream.write(self._encoder.encode(line) + b"\n")

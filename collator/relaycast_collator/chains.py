@@ -6,29 +6,32 @@ at t + 1 and reaches subscribers at t + 2, unless queues, budgets or the pace of
 chain's queue has no room for stays in the parachain's outbox, and messages that a block has no room for in its queue.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 
-from relaycast_collator.account_records import BlockAccount
-from relaycast_collator.accounting import account_for
-from relaycast_collator.block_checks import Check, account_checks, agreement_checks, delivery_checks, pass_checks
-from relaycast_collator.cards import network_card
-from relaycast_collator.collator import Collation, Collator, Pace, Tamper
-from relaycast_collator.deliveries import Deliveries, Place
+from relaycast_collator.collator import Collator, Pace, Tamper
+from relaycast_collator.facts import (
+    BlockBuilt,
+    BlockPanicked,
+    Fact,
+    InboundTotals,
+    Listener,
+    MessagesQueued,
+    MessagesRefused,
+    ParachainLeft,
+    RelaySealed,
+    TickBegan,
+)
 from relaycast_collator.garbage import uncollected
 from relaycast_collator.inbound import InboundQueue, Messages
 from relaycast_collator.outbox import SentMessage
-from relaycast_collator.parachain import Parachain, ParachainBlock, Update
-from relaycast_collator.proof_picture import ProofPicture, picture_tries
-from relaycast_collator.records import BlockRecord, Invariants, ReadTotals
+from relaycast_collator.parachain import Parachain
 from relaycast_collator.relay_chain import BLOCK_WEIGHT, Call, Genesis, RelayBlock, RelayChain
 from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
 from relaycast_pallets.frame.system import Origin
-from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES, BlockPanicked, ParachainInherentData
+from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES, Panic
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
-from relaycast_pallets.subscriber.pallet import PublisherDisabled, SubscriberConfig
+from relaycast_pallets.subscriber.pallet import SubscriberConfig
 from relaycast_pallets.subscriber.policies import Policies
-from relaycast_pallets.subscriber.processing_result import NodeRead, ProofProcessingResult, ReadSource
 from relaycast_pallets.subscriber.subscription import SubscriptionHandler
 from relaycast_trie import blake2_256
 from relaycast_trie.engine import Engine
@@ -36,13 +39,11 @@ from relaycast_xcm import ParaId, Weight
 from relaycast_xcm.ump import POLKADOT_LIMITS, UpwardLimits
 
 
-class Network:
+class Chains:
     """A relay chain from ``genesis``, and parachains; everything follows from ``seed`` and the calls made.
 
-    ``window`` counts the relay blocks that can be proven from, two at least: parachains build on the last but one.
-    With ``accounting`` every record says what each byte of its proof is for, and with ``accounting_by_key`` for whom.
-    ``pictured`` counts, by subscriber, how many more of its blocks with callbacks come with a picture.
-    Unless it ``keeps_score`` the same blocks pass, but it makes no records and checks no invariants.
+    ``window`` is the number of relay blocks that proofs can be made from, at least 2: parachains build on the last but
+    one.
     """
 
     def __init__(
@@ -54,18 +55,15 @@ class Network:
         block_weight: Weight = BLOCK_WEIGHT,
         upward_limits: UpwardLimits = POLKADOT_LIMITS,
         window: int = 64,
-        accounting: bool = False,
-        accounting_by_key: bool = False,
         trie_engine: Engine = "auto",
     ) -> None:
         if window < 2:
             raise ValueError(f"parachains build on the relay block before the newest: no window of {window} will do")
         self.seed = seed
         self.window = window
-        self.accounting = accounting
-        self.accounting_by_key = accounting_by_key
-        self.keeps_score = True
-        self.pictured: Counter[ParaId] = Counter()
+        self.listeners: list[Listener] = []
+        """Told of every fact as it happens, in this order."""
+
         self.relay_chain = RelayChain(
             genesis,
             seed=seed,
@@ -77,7 +75,6 @@ class Network:
         )
         self.parachains: dict[ParaId, Parachain] = {}
         self.collators: dict[ParaId, Collator] = {}
-        self.invariants = Invariants()
         self.traffic: dict[ParaId, Callable[[int], Messages]] = {}
         """What arrives for a parachain by tick, in the newest relay block that blocks of this tick can be built on."""
 
@@ -86,7 +83,7 @@ class Network:
         self.tick = 0
         self._calls: list[Call] = []
         self._sent: dict[ParaId, list[list[SentMessage]]] = {}
-        self._deliveries = Deliveries()
+        self._facts: list[Fact] = []
 
     @property
     def trie_engine(self) -> Engine:
@@ -147,8 +144,8 @@ class Network:
             del kept[leaving]
         self.traffic.pop(leaving, None)
         self._sent.pop(leaving, None)
-        self._deliveries.forget(leaving)
         self.call(lambda: self.relay_chain.offboard(leaving), declared=Weight.ZERO)
+        self._tell(ParachainLeft(self.tick, leaving))
 
     def register_publisher(self, para_id: int) -> None:
         """Register a public parachain with the next relay block, by a manager of its own who is given the deposit."""
@@ -185,21 +182,22 @@ class Network:
         self._known(para_id).unsubscribe(ParaId(publisher), keys)
 
     @uncollected()
-    def step(self) -> list[BlockRecord]:
-        """Let one tick pass and return the records of its subscriber blocks, and of those that panicked."""
+    def step(self) -> list[Fact]:
+        """Let one tick pass and return what happened, since the last tick, in order; listeners were told as it did."""
         self.tick += 1
+        self._tell(TickBegan(self.tick))
         parents = tuple(self.relay_chain.blocks)
         self._deliver_messages()
         self._build_relay_block()
-        records: list[BlockRecord] = []
         for para_id, parachain in self.parachains.items():
             self._receive(para_id, parents[-1])
             pace = self.paces[para_id]
             parent = parents[max(0, len(parents) - 1 - pace.relay_parent_offset)]
             for _ in range(pace.blocks_in(self.tick, para_id)):
-                records.extend(self._build_parachain_block(para_id, parent))
+                self._build_parachain_block(para_id, parent)
             parachain.tick = self.tick + 1
-        return records
+        facts, self._facts = self._facts, []
+        return facts
 
     def _known(self, para_id: int) -> Parachain:
         parachain = self.parachains.get(ParaId(para_id))
@@ -212,15 +210,15 @@ class Network:
             self.relay_chain.include(para_id, parachain.head.encode())
         calls = tuple(self._calls)
         self._calls.clear()
+        parent = self.relay_chain.head
         block = self.relay_chain.build_block(calls)
-        for message in block.messages:
-            self._deliveries.processed(message, block.number)
+        self._tell(RelaySealed(self.tick, block, parent))
 
     def _deliver_messages(self) -> None:
         for para_id, blocks in self._sent.items():
             for messages in blocks:
                 self.relay_chain.upward.receive(para_id, [message.data for message in messages])
-                self._deliveries.sent(para_id, messages)
+                self._tell(MessagesQueued(self.tick, para_id, tuple(messages)))
         self._sent.clear()
 
     def _take_messages(self, parachain: Parachain) -> None:
@@ -235,165 +233,47 @@ class Network:
 
     def _receive(self, para_id: ParaId, newest: RelayBlock) -> None:
         arriving = self.traffic.get(para_id)
-        if arriving is not None:
-            self.inbound[para_id].arrive(arriving(self.tick), relay_block=newest.number)
+        if arriving is None:
+            return
+        inbound = self.inbound[para_id]
+        refused_before = inbound.refused_bytes
+        inbound.arrive(arriving(self.tick), relay_block=newest.number)
+        if inbound.refused_bytes > refused_before:
+            self._tell(MessagesRefused(self.tick, para_id, inbound.refused_bytes - refused_before))
 
-    def _build_parachain_block(self, para_id: ParaId, parent: RelayBlock) -> Iterator[BlockRecord]:
-        collator = self.collators[para_id]
-        parachain = collator.parachain
+    def _build_parachain_block(self, para_id: ParaId, parent: RelayBlock) -> None:
+        collator, inbound = self.collators[para_id], self.inbound[para_id]
+        parachain, honest = collator.parachain, collator.tamper is None
         parachain.tick = self.tick
         subscribes = parachain.subscriber.subscribes
-        inbound = self.inbound[para_id]
         downward, horizontal = inbound.offered(collator.max_pov_size, relay_parent=parent.number)
         collation = collator.collate(parent, downward_messages=downward, horizontal_messages=horizontal)
         try:
             block = collator.build(collation)
-        except BlockPanicked as panic:
-            honest = Check("an honest block is valid", collator.tamper is not None, panic)
-            self._note(para_id, [honest])
-            yield self._record(para_id, parent, collation, None, str(panic))
+        except Panic as panic:
+            left = InboundTotals(0, inbound.waiting_bytes, inbound.refused_bytes)
+            head = parachain.head
+            self._tell(BlockPanicked(self.tick, para_id, parent, collation, head, str(panic), left, honest))
         else:
             given = block.inherent.downward_messages, block.inherent.horizontal_messages
-            message_bytes = inbound.take(block.outcome.abridged, given=given)
-            if not self.keeps_score:
-                self._note_deliveries(para_id, parent, block)
-                self._take_messages(parachain)
-                return
-            repeated = self._deliveries.repeated(para_id, block.outcome.result, block.updates)
-            if subscribes:
-                record = self._record(para_id, parent, collation, block, None, message_bytes=message_bytes)
-                self._note(para_id, account_checks(record, honest=collator.tamper is None))
-                yield record
-            self._check_block(collator, parent, collation, block, repeated)
+            taken_bytes = inbound.take(block.outcome.abridged, given=given)
+            left = InboundTotals(taken_bytes, inbound.waiting_bytes, inbound.refused_bytes)
+            self._tell(BlockBuilt(self.tick, para_id, parent, collation, block, left, honest, subscribes))
             self._take_messages(parachain)
 
-    def _note_deliveries(self, para_id: ParaId, parent: RelayBlock, block: ParachainBlock) -> None:
-        """Note of a block what the records and the checks of later ones follow from."""
-        self._is_pictured(para_id, block.updates)
-        for update in block.updates:
-            self._deliveries.delivered(para_id, update, self.tick)
-        self._lost(para_id, parent, block.outcome.result)
+    def _tell(self, fact: Fact) -> None:
+        self._facts.append(fact)
+        for listener in self.listeners:
+            listener(fact)
 
-    def _record(
-        self,
-        para_id: ParaId,
-        parent: RelayBlock,
-        collation: Collation,
-        block: ParachainBlock | None,
-        panic: str | None,
-        *,
-        message_bytes: int = 0,
-    ) -> BlockRecord:
-        result = collation.pruning if block is None else block.outcome.result
-        inherent = collation.inherent if block is None else block.inherent
-        budget = self.collators[para_id].parachain.parachain_system.budget.share_out(inherent.usage())
-        relay_bytes = sum(read.size for read in result.reads if read.source.is_relay)
-        updates, events = ((), ()) if block is None else (block.updates, block.events)
-        account, picture = self._account(para_id, parent, collation, inherent, result, updates)
-        return BlockRecord(
-            tick=self.tick,
-            para_id=para_id,
-            number=self.parachains[para_id].head.number,
-            relay_parent=parent.number,
-            collected_bytes=collation.collected.proof_bytes,
-            proof_bytes=inherent.proof_bytes,
-            proof_nodes=len(inherent.relay_chain_state),
-            static_bytes=inherent.proof_bytes - relay_bytes,
-            own_bytes=0 if block is None else block.own_proof.proof_bytes,
-            reads=_totals(result.reads),
-            budget_bytes=budget.pubsub_bytes,
-            message_bytes=message_bytes,
-            waiting_bytes=self.inbound[para_id].waiting_bytes,
-            refused_bytes=self.inbound[para_id].refused_bytes,
-            consumed=result.consumed,
-            complete=result.is_complete,
-            deliveries=tuple(self._deliveries.delivered(para_id, update, self.tick) for update in updates),
-            disabled=tuple(event.publisher for event in events if isinstance(event, PublisherDisabled)),
-            panic=panic,
-            cursor=result.cursor,
-            account=account,
-            picture=picture,
-        )
-
-    def _account(
-        self,
-        para_id: ParaId,
-        parent: RelayBlock,
-        collation: Collation,
-        inherent: ParachainInherentData,
-        result: ProofProcessingResult,
-        updates: tuple[Update, ...],
-    ) -> tuple[BlockAccount | None, ProofPicture | None]:
-        is_pictured = self._is_pictured(para_id, updates)
-        if not self.accounting or not result.plan.views:
-            return None, None
-        causes: dict[bytes, str] = {}
-        account = account_for(
-            result,
-            relay_root=inherent.validation_data.relay_parent_storage_root,
-            proof=inherent.relay_chain_state,
-            collected=collation.collected,
-            subscriber=self.parachains[para_id].subscriber,
-            callbacks=Counter(publisher for publisher, _, _ in updates),
-            by_key=self.accounting_by_key,
-            causes=causes if is_pictured else None,
-        )
-        if not is_pictured:
-            return account, None
-        static_keys = self.parachains[para_id].parachain_system.static_keys()
-        tries = picture_tries(result, account, causes, parent.state_root, static_keys, collation.collected)
-        static_bytes = account.static.node_bytes
-        picture = ProofPicture(
-            self.tick, para_id, parent.number, result.is_complete, inherent.proof_bytes, static_bytes, tries
-        )
-        return account, picture
-
-    def _is_pictured(self, para_id: ParaId, updates: tuple[Update, ...]) -> bool:
-        """Return whether a block comes with a picture, and count that."""
-        is_pictured = bool(updates) and self.pictured[para_id] > 0
-        self.pictured[para_id] -= is_pictured
-        return is_pictured
-
-    def _check_block(
-        self,
-        collator: Collator,
-        parent: RelayBlock,
-        collation: Collation,
-        block: ParachainBlock,
-        repeated: list[Update],
-    ) -> None:
-        """Check the invariants that one block can show; a collator that lies need not agree with the chain."""
-        para_id, subscriber = collator.parachain.para_id, collator.parachain.subscriber
-        if collator.tamper is None:
-            self._note(para_id, agreement_checks(collation, block))
-        self._note(para_id, pass_checks(subscriber, block))
-        lost = self._lost(para_id, parent, block.outcome.result)
-        self._note(para_id, delivery_checks(subscriber, repeated, lost))
-
-    def _lost(self, para_id: ParaId, parent: RelayBlock, result: ProofProcessingResult) -> list[Place]:
-        entries = self.relay_chain.broadcaster.storage.entry
-        return list(self._deliveries.lost(para_id, result, parent.number, entries)) if result.is_complete else []
-
-    def _note(self, para_id: ParaId, checks: Iterable[Check]) -> None:
-        for invariant, holds, seen in checks:
-            self.invariants.check(invariant, holds, self.tick, para_id, seen=seen)
+    def __getstate__(self) -> dict[str, object]:
+        """Leave listeners out: they belong to this process."""
+        return {**vars(self), "listeners": []}
 
     def __repr__(self) -> str:
-        return f"<Network at tick {self.tick}: {self.relay_chain!r}, {len(self.parachains)} parachains>"
-
-    def _repr_html_(self) -> str:
-        return network_card(self)
+        return f"<Chains at tick {self.tick}: {self.relay_chain!r}, {len(self.parachains)} parachains>"
 
 
 def manager_of(publisher: ParaId) -> bytes:
     """Return the account that manages a publisher which the network registers."""
     return blake2_256(b"manager" + publisher.encode())
-
-
-def _totals(reads: list[NodeRead]) -> dict[str, ReadTotals]:
-    sums: dict[ReadSource, list[int]] = {}
-    for read in reads:
-        total = sums.setdefault(read.source, [0, 0])
-        total[0] += 1
-        total[1] += read.size
-    return {source.value: ReadTotals(*total) for source, total in sums.items()}

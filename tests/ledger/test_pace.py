@@ -7,26 +7,28 @@ from itertools import accumulate, pairwise
 import pytest
 
 from collator.networks import PUBLISHER, SUBSCRIBER, deliveries, keys, network, publish, run, told, values
-from relaycast_collator import BlockRecord, InboundQueue, Network, Pace
+from ledger.watched import Watched
+from relaycast_collator import InboundQueue, Pace
 from relaycast_collator.inbound import MAX_WAITING_BYTES
+from relaycast_ledger import BlockRecord
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
 from relaycast_pallets.parachain_system.relay_budget import Abridged, Remaining
 from relaycast_xcm import ParaId
 from relaycast_xcm.ump import Processed
 
 
-def paced(pace: Pace, *, subscriber: int = SUBSCRIBER) -> Network:
+def paced(pace: Pace, *, subscriber: int = SUBSCRIBER) -> Watched:
     net = network(subscribers=())
     net.add_parachain(subscriber, pace=pace)
     net.subscribe(subscriber, PUBLISHER, keys(3))
     return net
 
 
-def published_each_tick(net: Network, ticks: int) -> list[BlockRecord]:
+def published_each_tick(net: Watched, ticks: int) -> list[BlockRecord]:
     records: list[BlockRecord] = []
     for tick in range(ticks):
         publish(net, PUBLISHER, values(3, version=tick))
-        records += net.step()
+        records += net.recorded_step()
     assert net.invariants.ok, net.invariants.violations
     return records
 
@@ -77,7 +79,7 @@ def test_an_older_relay_parent_makes_every_value_later_and_loses_none() -> None:
 
 
 def test_a_publisher_sends_when_it_builds() -> None:
-    net = Network(seed=7)
+    net = Watched(seed=7)
     net.add_parachain(PUBLISHER, pace=Pace(relay_blocks=5))
     net.register_publisher(PUBLISHER)
     net.add_parachain(SUBSCRIBER)
@@ -94,7 +96,7 @@ def test_a_pace_that_cannot_be_is_refused(pace: tuple[int, int, int]) -> None:
 
 
 def test_no_relay_parent_is_older_than_what_can_be_proven_from() -> None:
-    net = Network(window=4)
+    net = Watched(window=4)
     net.add_parachain(SUBSCRIBER, pace=Pace(relay_parent_offset=2))
     with pytest.raises(ValueError, match="only 4 relay blocks can be proven from"):
         net.add_parachain(PUBLISHER, pace=Pace(relay_parent_offset=3))
@@ -226,7 +228,7 @@ def test_a_manager_deregisters_and_nothing_is_left() -> None:
 
 def test_several_blocks_of_a_publisher_send_more_than_one_and_no_more_than_the_queue_holds() -> None:
     def arrived(cores: int) -> int:
-        net = Network(seed=7)
+        net = Watched(seed=7)
         net.add_parachain(PUBLISHER, pace=Pace(cores=cores))
         net.register_publisher(PUBLISHER)
         publish(net, PUBLISHER, values(900, 0, 2_000))

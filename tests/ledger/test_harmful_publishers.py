@@ -6,27 +6,28 @@ from dataclasses import dataclass
 import pytest
 
 from collator.networks import OTHER_PUBLISHER, PUBLISHER, SUBSCRIBER, key, keys, publish, values
-from relaycast_collator import BlockRecord, Network
-from relaycast_collator.account_records import PublisherAccount
+from ledger.watched import Watched
+from relaycast_ledger import BlockRecord
+from relaycast_ledger.account_records import PublisherAccount
 from relaycast_xcm import ParaId
 
 TICKS = 24
 HONEST_KEYS, HARMFUL_KEYS = 20, 40
 LARGEST_VALUE = 2_048
 
-Harm = Callable[[Network, int], None]
+Harm = Callable[[Watched, int], None]
 
 
-def silent(net: Network, tick: int) -> None:
+def silent(net: Watched, tick: int) -> None:
     """Nothing: what the others get when nobody harms them."""
 
 
-def heartbeats(net: Network, tick: int) -> None:
+def heartbeats(net: Watched, tick: int) -> None:
     """The same values again in every block: only the block number in each entry moves, and with it every path."""
     publish(net, OTHER_PUBLISHER, values(HARMFUL_KEYS, version=999))
 
 
-def churn(net: Network, tick: int) -> None:
+def churn(net: Watched, tick: int) -> None:
     """Keys that come and go: half of them are written in turn, to expire two blocks later."""
     half = HARMFUL_KEYS // 2
     start = half * (tick % 2)
@@ -34,7 +35,7 @@ def churn(net: Network, tick: int) -> None:
     publish(net, OTHER_PUBLISHER, chosen, ttl=2)
 
 
-def largest_values(net: Network, tick: int) -> None:
+def largest_values(net: Watched, tick: int) -> None:
     """Values at the limit, all of them new in every block."""
     publish(net, OTHER_PUBLISHER, values(HARMFUL_KEYS, version=tick, size=LARGEST_VALUE))
 
@@ -53,7 +54,7 @@ class Seen:
 
 
 def observed(harm: Harm) -> Seen:
-    net = Network(seed=7, accounting=True)
+    net = Watched(seed=7, accounting=True)
     for para_id in (PUBLISHER, OTHER_PUBLISHER):
         net.add_parachain(para_id)
         net.register_publisher(para_id)
@@ -64,7 +65,7 @@ def observed(harm: Harm) -> Seen:
     for tick in range(TICKS):
         publish(net, PUBLISHER, values(HONEST_KEYS, version=tick))
         harm(net, tick)
-        records += [record for record in net.step() if record.para_id == SUBSCRIBER]
+        records += [record for record in net.recorded_step() if record.para_id == SUBSCRIBER]
     assert net.invariants.ok, net.invariants.violations
     honest = [delivery for record in records for delivery in record.deliveries if delivery.publisher == PUBLISHER]
     return Seen(

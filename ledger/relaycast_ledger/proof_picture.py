@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from relaycast_collator.account_records import IN_THE_PROOF, BlockAccount
+from relaycast_ledger.account_records import IN_THE_PROOF, BlockAccount
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
 from relaycast_pallets.subscriber.tracked_proof import by_hash, decode_known

@@ -8,7 +8,7 @@ from types import FunctionType, ModuleType
 import pytest
 
 from collator.networks import EVERYTHING, OTHER_SUBSCRIBER, PUBLISHER, SUBSCRIBER, keys, network, publish, values
-from relaycast_collator import Network
+from ledger.watched import Watched
 
 CACHE = type(functools.cache(len))
 """What remembers calls for the whole process, up to a number of them of its own."""
@@ -27,7 +27,7 @@ def held_bytes(root: object) -> int:
     return total
 
 
-def long_run_sizes(at: tuple[int, ...]) -> tuple[Network, list[int]]:
+def long_run_sizes(at: tuple[int, ...]) -> tuple[Watched, list[int]]:
     net = network(subscribers=())
     net.add_parachain(SUBSCRIBER)
     net.add_parachain(OTHER_SUBSCRIBER, budget=EVERYTHING, max_pov_size=3_000)
@@ -36,7 +36,7 @@ def long_run_sizes(at: tuple[int, ...]) -> tuple[Network, list[int]]:
     sizes = []
     for tick in range(1, max(at) + 1):
         publish(net, PUBLISHER, values(8, tick, 100), ttl=3 + tick % 5)
-        for record in net.step():
+        for record in net.recorded_step():
             assert record.panic is None
         if tick in at:
             sizes.append(held_bytes(net))

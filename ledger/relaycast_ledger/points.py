@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
-from relaycast.outcome import Point
+from relaycast_ledger.outcome import Point
 
 NAMES = tuple(name for name in Point.__struct_fields__ if name != "by_cause")
 FLAGS = frozenset(name for name in NAMES if Point.__annotations__[name] is bool)

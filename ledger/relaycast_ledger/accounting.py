@@ -9,9 +9,9 @@ others with the one that paid. A node that several keys share counts with the fi
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from relaycast_collator.account_records import BlockAccount, NodeTotals
-from relaycast_collator.key_accounts import key_accounts, node_uses
-from relaycast_collator.publisher_book import Nodes, PublisherBook
+from relaycast_ledger.account_records import BlockAccount, NodeTotals
+from relaycast_ledger.key_accounts import key_accounts, node_uses
+from relaycast_ledger.publisher_book import Nodes, PublisherBook
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.processing_result import ProofProcessingResult

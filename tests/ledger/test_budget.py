@@ -18,14 +18,14 @@ from collator.networks import (
     told,
     values,
 )
-from relaycast_collator import Network
+from ledger.watched import Watched
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy, CumulusSixths, Floor, Remaining
 from relaycast_xcm import ParaId
 
 POV = 20_000
 
 
-def loaded(budget: BudgetPolicy, *, wanted: int = 20, pov: int = POV) -> Network:
+def loaded(budget: BudgetPolicy, *, wanted: int = 20, pov: int = POV) -> Watched:
     net = network(subscribers=())
     net.add_parachain(SUBSCRIBER, budget=budget, max_pov_size=pov)
     net.subscribe(SUBSCRIBER, PUBLISHER, keys(wanted))
@@ -64,7 +64,7 @@ def test_a_full_block_proves_static_keys_alone() -> None:
         assert record.reads == {}
         assert record.proof_bytes == record.static_bytes > 0
         assert record.complete == (record.tick < 3), "nothing is there yet, or nothing fits"
-    assert len(deliveries(net.step())) == 20
+    assert len(deliveries(net.recorded_step())) == 20
     assert net.invariants.ok
 
 
@@ -85,7 +85,7 @@ def test_messages_go_first(
 ) -> None:
     net = loaded(budget)
     net.traffic[SUBSCRIBER] = lambda _: (tuple(map(bytes, downward)), tuple(map(bytes, horizontal)))
-    (record,) = net.step()
+    (record,) = net.recorded_step()
     assert record.budget_bytes == left
 
 
@@ -113,7 +113,7 @@ def test_a_budget_too_small_for_all_still_serves_all_publishers() -> None:
     for tick in range(30):
         for publisher in (PUBLISHER, OTHER_PUBLISHER):
             publish(net, publisher, values(6, tick, 900))
-        records += net.step()
+        records += net.recorded_step()
     assert all(not record.complete for record in records[3:])
     for publisher in (PUBLISHER, OTHER_PUBLISHER):
         heard = {delivery.key for delivery in deliveries(records) if delivery.publisher == publisher}
@@ -138,7 +138,7 @@ def test_an_interrupted_pass_keeps_its_order_so_that_everyone_has_a_turn() -> No
     for tick in range(200):
         for publisher in publishers:
             publish(net, publisher, values(8, version=tick * 20 + publisher % 20))
-        for record in net.step():
+        for record in net.recorded_step():
             for publisher in {delivery.publisher for delivery in record.deliveries}:
                 heard[publisher].append(record.tick)
     gaps = {later - earlier for ticks in heard.values() for earlier, later in pairwise(ticks)}

@@ -18,9 +18,11 @@ from collator.networks import (
     run,
     values,
 )
-from relaycast_collator import Collation, Collator, Genesis, Invariants, Network, modelled_genesis
-from relaycast_collator.records import VIOLATIONS_KEPT
+from ledger.watched import Watched
+from relaycast_collator import Collation, Collator, Genesis, modelled_genesis
 from relaycast_collator.relay_chain import RelayBlock
+from relaycast_ledger import Invariants
+from relaycast_ledger.records import VIOLATIONS_KEPT
 from relaycast_pallets import Origin, PublishedEntry, derive_child_info
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber.policies import (
@@ -36,14 +38,14 @@ from relaycast_trie import StateVersion, StorageProof
 from relaycast_xcm import ParaId, Weight, WeightMeter
 
 Patch = pytest.MonkeyPatch
-Breaks = Callable[[Patch], Network]
+Breaks = Callable[[Patch], Watched]
 
 SYSTEM = ParaId(1_000)
 
 
 def network_with(
     policies: Policies | None = None, *, budget: BudgetPolicy | None = None, pov: int = 1 << 20, size: int = 16
-) -> Network:
+) -> Watched:
     """Return a network after a run in which two publishers take turns, with something left for late deliveries."""
     net = network(publishers=(PUBLISHER, OTHER_PUBLISHER), subscribers=())
     net.add_parachain(SUBSCRIBER, policies=policies, budget=budget, max_pov_size=pov)
@@ -60,7 +62,7 @@ def network_with(
 def patched(change: Callable[[Collation], Collation]) -> Breaks:
     """Return a network whose collators hand over something else than they should, and are not said to lie."""
 
-    def build(patch: Patch) -> Network:
+    def build(patch: Patch) -> Watched:
         honest = Collator.collate
 
         def collate(
@@ -86,7 +88,7 @@ def without_a_node(collation: Collation) -> Collation:
     return replace(collation, inherent=replace(collation.inherent, relay_chain_state=nodes))
 
 
-def with_a_generous_meter(patch: Patch) -> Network:
+def with_a_generous_meter(patch: Patch) -> Watched:
     def try_consume(self: WeightMeter, weight: Weight) -> bool:
         self.consume(weight)
         return True
@@ -95,12 +97,12 @@ def with_a_generous_meter(patch: Patch) -> Network:
     return network_with(budget=EVERYTHING, pov=1_000, size=500)
 
 
-def with_a_cache_of_anything(_: Patch) -> Network:
+def with_a_cache_of_anything(_: Patch) -> Watched:
     """Version 0 keeps long values inside of leaves: a cache without a bound takes them in."""
     entries = {name: PublishedEntry(data, 0, 0).encode() for name, data in values(8, 0, 2_000).items()}
     child: dict[bytes, bytes] = dict(entries)
     genesis = Genesis(modelled_genesis(7).top, {derive_child_info(SYSTEM).storage_key: child}, StateVersion.V0)
-    net = Network(genesis=genesis)
+    net = Watched(genesis=genesis)
     net.add_parachain(SUBSCRIBER, policies=Policies(cache=StructureNodes(max_node_bytes=10_000)))
     net.subscribe(SUBSCRIBER, SYSTEM, keys(8))
     run(net, 3)
@@ -138,7 +140,7 @@ MUTANTS: dict[str, Breaks] = {
 }
 
 
-def violated(net: Network) -> set[str]:
+def violated(net: Watched) -> set[str]:
     return {violation.invariant for violation in net.invariants.violations}
 
 
@@ -184,10 +186,10 @@ def test_values_may_be_told_again_after_the_cache_was_cleared() -> None:
     net = network_with()
     subscriber = net.parachains[SUBSCRIBER].subscriber
     subscriber.clear_publisher_cache(Origin.root(), PUBLISHER)
-    records = net.step()
+    records = net.recorded_step()
     assert len(records[0].deliveries) == 8
     subscriber.clear_stored_roots(Origin.root(), PUBLISHER)
-    records = net.step()
+    records = net.recorded_step()
     assert len(records[0].deliveries) == 8
     assert net.invariants.ok
 

@@ -7,7 +7,7 @@ account is what it adds to the keys before it, and the accounts of a publisher's
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from relaycast_collator.account_records import Ending, KeyAccount, KeyEnding, NodeTotals, NodeUse
+from relaycast_ledger.account_records import Ending, KeyAccount, KeyEnding, NodeTotals, NodeUse
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.subscriber.plan import PublisherView
 from relaycast_pallets.subscriber.processing_result import PublisherChange

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from relaycast_collator.account_records import Ending, NodeTotals, PublisherAccount
-from relaycast_collator.key_accounts import Entry
+from relaycast_ledger.account_records import Ending, NodeTotals, PublisherAccount
+from relaycast_ledger.key_accounts import Entry
 from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.plan import PublisherView
 from relaycast_pallets.subscriber.processing_result import NodeRead, PublisherChange, ReadSource

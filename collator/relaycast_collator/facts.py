@@ -1,0 +1,105 @@
+"""What chains tell: facts, small frozen values, each told when it has happened and in that order.
+
+Law: a chain does not keep score. Whoever wants figures listens: a listener is a function of facts with its own state,
+called while the chains still stand as the fact leaves them. A fact that is not told did not happen.
+
+In one tick: ``TickBegan``; ``MessagesQueued`` by the relay chain; ``RelaySealed``; then for each parachain
+``MessagesRefused`` and one ``BlockBuilt`` or ``BlockPanicked`` for each of its blocks.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from relaycast_collator.collator import Collation
+from relaycast_collator.header import Header
+from relaycast_collator.outbox import SentMessage
+from relaycast_collator.parachain import ParachainBlock
+from relaycast_collator.relay_chain import RelayBlock
+from relaycast_xcm import ParaId
+
+
+@dataclass(frozen=True, slots=True)
+class TickBegan:
+    """A tick begins: nothing has happened in it."""
+
+    tick: int
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesQueued:
+    """The relay chain queued the upward messages that one parachain block sent in the tick before."""
+
+    tick: int
+    para_id: ParaId
+    messages: tuple[SentMessage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RelaySealed:
+    """The relay chain sealed a block on ``parent``."""
+
+    tick: int
+    block: RelayBlock
+    parent: RelayBlock
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesRefused:
+    """Messages for a parachain were refused to their senders because its queue was full."""
+
+    tick: int
+    para_id: ParaId
+    refused_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class InboundTotals:
+    """Bytes of messages for a parachain: in its block, waiting after it, and refused since the start."""
+
+    taken_bytes: int
+    waiting_bytes: int
+    refused_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class BlockBuilt:
+    """A parachain built ``block`` on ``relay_parent``; the collation is what its collator had prepared."""
+
+    tick: int
+    para_id: ParaId
+    relay_parent: RelayBlock
+    collation: Collation
+    block: ParachainBlock
+    inbound: InboundTotals
+    honest: bool
+    """False where the collator handed over something else than what it had prepared, or may have."""
+
+    subscribes: bool
+    """Whether the parachain had subscriptions when the block was built."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPanicked:
+    """A block was refused: the parachain stays at ``head``, and the messages wait for its next block."""
+
+    tick: int
+    para_id: ParaId
+    relay_parent: RelayBlock
+    collation: Collation
+    head: Header
+    reason: str
+    inbound: InboundTotals
+    honest: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ParachainLeft:
+    """A parachain is off-boarded: it builds no more blocks."""
+
+    tick: int
+    para_id: ParaId
+
+
+Fact = TickBegan | MessagesQueued | RelaySealed | MessagesRefused | BlockBuilt | BlockPanicked | ParachainLeft
+
+Listener = Callable[[Fact], None]

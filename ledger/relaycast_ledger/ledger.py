@@ -1,0 +1,238 @@
+"""The ledger: it listens to chains and keeps a record of each subscriber block, deliveries, and invariants.
+
+Law: nothing that a chain does depends on it. Chains without a ledger build the same blocks; a ledger that only
+``follow``s for some blocks and then ``hear``s goes on as one that heard them all.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from enum import Enum
+
+from relaycast_collator.chains import Chains
+from relaycast_collator.facts import BlockBuilt, BlockPanicked, Fact
+from relaycast_ledger.account_records import BlockAccount
+from relaycast_ledger.accounting import account_for
+from relaycast_ledger.block_checks import Check, account_checks, agreement_checks, delivery_checks, pass_checks
+from relaycast_ledger.deliveries import Deliveries, Place
+from relaycast_ledger.proof_picture import ProofPicture, picture_tries
+from relaycast_ledger.records import BlockRecord, Invariants, ReadTotals
+from relaycast_pallets.parachain_system.pallet import ParachainInherentData
+from relaycast_pallets.subscriber.pallet import PublisherDisabled
+from relaycast_pallets.subscriber.processing_result import NodeRead, ProofProcessingResult, ReadSource
+from relaycast_xcm import ParaId
+
+
+class Accounts(Enum):
+    """How closely a ledger says what the bytes of a proof are for."""
+
+    NONE = "none"
+    BY_PUBLISHER = "by publisher"
+    BY_KEY = "by key"
+    """By publisher and by subscribed key."""
+
+
+class Ledger:
+    """Listens to ``chains`` from now on.
+
+    ``pictures`` is the number of blocks with callbacks that still come with a picture, by subscriber; pictures need
+    accounts.
+    """
+
+    def __init__(
+        self, chains: Chains, *, accounts: Accounts = Accounts.NONE, pictures: Mapping[ParaId, int] | None = None
+    ) -> None:
+        self.chains = chains
+        self.accounts = accounts
+        self.pictures: Counter[ParaId] = Counter(pictures or {})
+        self.invariants = Invariants()
+        self.deliveries = Deliveries()
+        self._records: list[BlockRecord] = []
+        self.listen()
+
+    def listen(self) -> None:
+        """Hear every fact from now on, before those who listen later."""
+        self.chains.listeners.append(self.hear)
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """``follow`` for a while in place of hearing: no records, no checks."""
+        listeners = self.chains.listeners
+        place = listeners.index(self.hear)
+        listeners[place] = self.follow
+        try:
+            yield
+        finally:
+            listeners[place] = self.hear
+
+    def step(self) -> list[BlockRecord]:
+        """Let one tick pass and return the records of its subscriber blocks, and of those that panicked."""
+        self._records.clear()
+        self.chains.step()
+        return self.take_records()
+
+    def take_records(self) -> list[BlockRecord]:
+        """Return the records since they were last taken, in the order of their blocks."""
+        records, self._records = self._records, []
+        return records
+
+    def hear(self, fact: Fact) -> None:
+        """Note a fact: record and check blocks."""
+        match fact:
+            case BlockBuilt():
+                self._note_built(fact)
+            case BlockPanicked():
+                self._check(fact, [Check("an honest block is valid", not fact.honest, fact.reason)])
+                self._records.append(self._record_panicked(fact))
+            case _:
+                self.deliveries.hear(fact)
+
+    def follow(self, fact: Fact) -> None:
+        """Note of a fact only what records and checks of later blocks follow from."""
+        if isinstance(fact, BlockBuilt):
+            self._is_pictured(fact)
+            for update in fact.block.updates:
+                self.deliveries.delivered(fact.para_id, update, fact.tick)
+            self._lost(fact)
+        elif not isinstance(fact, BlockPanicked):
+            self.deliveries.hear(fact)
+
+    def _note_built(self, fact: BlockBuilt) -> None:
+        block, subscriber = fact.block, self.chains.parachains[fact.para_id].subscriber
+        repeated = self.deliveries.repeated(fact.para_id, block.outcome.result, block.updates)
+        if fact.subscribes:
+            record = self._record_built(fact)
+            self._records.append(record)
+            self._check(fact, account_checks(record, honest=fact.honest))
+        if fact.honest:
+            self._check(fact, agreement_checks(fact.collation, block))
+        self._check(fact, pass_checks(subscriber, block))
+        self._check(fact, delivery_checks(subscriber, repeated, self._lost(fact)))
+
+    def _record_built(self, fact: BlockBuilt) -> BlockRecord:
+        block, result = fact.block, fact.block.outcome.result
+        account, picture = self._account(fact)
+        return BlockRecord(
+            tick=fact.tick,
+            para_id=fact.para_id,
+            number=block.header.number,
+            relay_parent=fact.relay_parent.number,
+            collected_bytes=fact.collation.collected.proof_bytes,
+            proof_bytes=block.inherent.proof_bytes,
+            proof_nodes=len(block.inherent.relay_chain_state),
+            static_bytes=_static_bytes(block.inherent, result),
+            own_bytes=block.own_proof.proof_bytes,
+            reads=_totals(result.reads),
+            budget_bytes=self._budget_bytes(fact.para_id, block.inherent),
+            message_bytes=fact.inbound.taken_bytes,
+            waiting_bytes=fact.inbound.waiting_bytes,
+            refused_bytes=fact.inbound.refused_bytes,
+            consumed=result.consumed,
+            complete=result.is_complete,
+            deliveries=tuple(self.deliveries.delivered(fact.para_id, update, fact.tick) for update in block.updates),
+            disabled=tuple(event.publisher for event in block.events if isinstance(event, PublisherDisabled)),
+            cursor=result.cursor,
+            account=account,
+            picture=picture,
+        )
+
+    def _record_panicked(self, fact: BlockPanicked) -> BlockRecord:
+        inherent, result = fact.collation.inherent, fact.collation.pruning
+        return BlockRecord(
+            tick=fact.tick,
+            para_id=fact.para_id,
+            number=fact.head.number,
+            relay_parent=fact.relay_parent.number,
+            collected_bytes=fact.collation.collected.proof_bytes,
+            proof_bytes=inherent.proof_bytes,
+            proof_nodes=len(inherent.relay_chain_state),
+            static_bytes=_static_bytes(inherent, result),
+            own_bytes=0,
+            reads=_totals(result.reads),
+            budget_bytes=self._budget_bytes(fact.para_id, inherent),
+            waiting_bytes=fact.inbound.waiting_bytes,
+            refused_bytes=fact.inbound.refused_bytes,
+            consumed=result.consumed,
+            complete=result.is_complete,
+            deliveries=(),
+            panic=fact.reason,
+            cursor=result.cursor,
+            account=self._account_for(fact, inherent, result),
+        )
+
+    def _account(self, fact: BlockBuilt) -> tuple[BlockAccount | None, ProofPicture | None]:
+        """Return the account of a block and its picture, where either is kept."""
+        inherent, result = fact.block.inherent, fact.block.outcome.result
+        causes: dict[bytes, str] | None = {} if self._is_pictured(fact) else None
+        account = self._account_for(fact, inherent, result, causes)
+        if account is None or causes is None:
+            return account, None
+        static_keys = self.chains.parachains[fact.para_id].parachain_system.static_keys()
+        return account, ProofPicture(
+            tick=fact.tick,
+            para_id=fact.para_id,
+            relay_parent=fact.relay_parent.number,
+            complete=result.is_complete,
+            proof_bytes=inherent.proof_bytes,
+            static_bytes=account.static.node_bytes,
+            tries=picture_tries(
+                result, account, causes, fact.relay_parent.state_root, static_keys, fact.collation.collected
+            ),
+        )
+
+    def _account_for(
+        self,
+        fact: BlockBuilt | BlockPanicked,
+        inherent: ParachainInherentData,
+        result: ProofProcessingResult,
+        causes: dict[bytes, str] | None = None,
+    ) -> BlockAccount | None:
+        if self.accounts is Accounts.NONE or not result.plan.views:
+            return None
+        updates = fact.block.updates if isinstance(fact, BlockBuilt) else ()
+        return account_for(
+            result,
+            relay_root=inherent.validation_data.relay_parent_storage_root,
+            proof=inherent.relay_chain_state,
+            collected=fact.collation.collected,
+            subscriber=self.chains.parachains[fact.para_id].subscriber,
+            callbacks=Counter(publisher for publisher, _, _ in updates),
+            by_key=self.accounts is Accounts.BY_KEY,
+            causes=causes,
+        )
+
+    def _is_pictured(self, fact: BlockBuilt) -> bool:
+        """Return whether a block comes with a picture, and count it."""
+        is_pictured = bool(fact.block.updates) and self.pictures[fact.para_id] > 0
+        self.pictures[fact.para_id] -= is_pictured
+        return is_pictured
+
+    def _budget_bytes(self, para_id: ParaId, inherent: ParachainInherentData) -> int:
+        budget = self.chains.parachains[para_id].parachain_system.budget
+        return budget.share_out(inherent.usage()).pubsub_bytes
+
+    def _lost(self, fact: BlockBuilt) -> list[Place]:
+        result, entries = fact.block.outcome.result, self.chains.relay_chain.broadcaster.storage.entry
+        if not result.is_complete:
+            return []
+        return list(self.deliveries.lost(fact.para_id, result, fact.relay_parent.number, entries))
+
+    def _check(self, fact: BlockBuilt | BlockPanicked, checks: Iterable[Check]) -> None:
+        for invariant, holds, seen in checks:
+            self.invariants.check(invariant, holds, fact.tick, fact.para_id, seen=seen)
+
+    def __repr__(self) -> str:
+        return f"<Ledger of {self.chains!r}, {self.invariants!r}>"
+
+
+def _static_bytes(inherent: ParachainInherentData, result: ProofProcessingResult) -> int:
+    return inherent.proof_bytes - sum(read.size for read in result.reads if read.source.is_relay)
+
+
+def _totals(reads: list[NodeRead]) -> dict[str, ReadTotals]:
+    sums: dict[ReadSource, list[int]] = {}
+    for read in reads:
+        total = sums.setdefault(read.source, [0, 0])
+        total[0] += 1
+        total[1] += read.size
+    return {source.value: ReadTotals(*total) for source, total in sums.items()}
