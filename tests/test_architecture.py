@@ -76,6 +76,12 @@ def test_only_the_spark_room_imports_spark() -> None:
     assert not [named(file) for file in users if file.relative_to(ROOT).parts[0] != "spark"]
 
 
+def test_markup_stands_in_the_app_only() -> None:
+    markup = re.compile(r"html|\bcss\b|</\w+>", re.IGNORECASE)
+    others = [room for room in SLOPE if room != "app"]
+    assert not [named(file) for file in sources(*others) if markup.search(file.read_text())]
+
+
 @pytest.mark.parametrize("room", SLOPE)
 def test_a_room_holds_one_typed_package(room: str) -> None:
     packages = [entry.name for entry in (ROOT / room).iterdir() if entry.is_dir() and entry.name != "__pycache__"]

@@ -7,12 +7,16 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from relaycast import notebook
+
 if TYPE_CHECKING:
     from relaycast import choices, predict
     from relaycast.network import Feed, Network, Publisher, Reader, Run
     from relaycast.pytest_fixtures import PovSnapshot
 
 __version__ = "0.1.0"
+
+notebook.register()
 
 _MODULES = ("choices", "predict")
 _FACES = {

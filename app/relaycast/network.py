@@ -25,7 +25,6 @@ from os import PathLike, fspath
 from typing import Any
 
 import relaycast_collator as collator
-from relaycast.cards import network_card, reader_card, run_card
 from relaycast.choices import broadcaster_of, budget_of, policies_of
 from relaycast.genesis.chain_spec import ChainSpec
 from relaycast.genesis.state_export import read_state
@@ -193,9 +192,6 @@ class Reader:
         wanted = sum(map(len, self._chain.kept.wanted.values()))
         return f"<Reader {self.para_id}, {len(self)} of {wanted} values there>"
 
-    def _repr_html_(self) -> str:
-        return reader_card(self)
-
 
 class Run:
     """What some blocks came to: ``delivery`` over all subscribers, ``subscribers`` by parachain, ``invariants``."""
@@ -215,9 +211,6 @@ class Run:
     def __repr__(self) -> str:
         panics = f", {counted(len(self.panics), 'panic')}" if self.panics else ""
         return f"<Run of {self.blocks} blocks: {self.delivery!r}, {self.invariants!r}{panics}>"
-
-    def _repr_html_(self) -> str:
-        return run_card(self)
 
 
 class Network:
@@ -323,9 +316,6 @@ class Network:
 
     def __repr__(self) -> str:
         return f"<relaycast.Network at block {self.chains.tick}, {counted(len(self.chains.parachains), 'parachain')}>"
-
-    def _repr_html_(self) -> str:
-        return network_card(self)
 
 
 def _feeds(keys: Iterable[Feed]) -> list[Feed]:

@@ -1,4 +1,4 @@
-"""Off-chain actors under one clock: a relay chain that seals blocks, collators that prove and prune, and their facts."""
+"""Off-chain actors under one clock: a relay chain that seals blocks, collators that prove and prune, and facts."""
 
 from relaycast_collator.chains import Chains
 from relaycast_collator.collator import Collation, Collator, Pace, Tamper

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
-from relaycast_ledger import BlockRecord
 from relaycast_ledger.account_records import KeyEnding
+from relaycast_ledger.records import BlockRecord
 
 Place = tuple[int, bytes]
 """A publisher and a key."""

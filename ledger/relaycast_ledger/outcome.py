@@ -11,7 +11,7 @@ from math import ceil
 
 from msgspec import Struct, field
 
-from relaycast_ledger import NodeTotals
+from relaycast_ledger.account_records import NodeTotals
 from relaycast_ledger.key_tally import KeyCost
 from relaycast_ledger.proof_picture import ProofPicture
 

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from relaycast_ledger import BlockRecord, Delivery, KeyAccount, PublisherAccount
-from relaycast_ledger.account_records import COUNTS, TOTALS
+from relaycast_ledger.account_records import COUNTS, TOTALS, KeyAccount, PublisherAccount
 from relaycast_ledger.arrow_columns import column
 from relaycast_ledger.outcome import SCHEMA_VERSION
+from relaycast_ledger.records import BlockRecord, Delivery
 
 ROWS_A_GROUP = 1 << 14
 

@@ -4,12 +4,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from relaycast_ledger import BlockAccount, BlockRecord, PublisherAccount
-from relaycast_ledger.account_records import IN_THE_PROOF, PRUNED
+from relaycast_ledger.account_records import IN_THE_PROOF, PRUNED, BlockAccount, PublisherAccount
 from relaycast_ledger.key_tally import KeyTally
 from relaycast_ledger.outcome import Latency, Point, PublisherCost, Spread, counted_latency, rank, spread
 from relaycast_ledger.points import Points
 from relaycast_ledger.proof_picture import ProofPicture
+from relaycast_ledger.records import BlockRecord
 
 if TYPE_CHECKING:
     from relaycast_ledger.run_tables import RunTables

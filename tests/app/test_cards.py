@@ -8,10 +8,11 @@ import pytest
 
 import relaycast as rc
 from app.page import parsed
-from relaycast_collator import cards as collator_cards
+from relaycast.notebook.chains import COLOURS
+from relaycast.notebook.markup import MAX_ROWS, bar, card
+from relaycast.notebook.tries import nodes_card, root_card
 from relaycast_ledger import Accounts
 from relaycast_trie import CompactProof, StateVersion, StorageProof, TrieDB, TrieDBMut, build_database
-from relaycast_trie.cards import MAX_ROWS, bar, card, nodes_card, trie_card
 from relaycast_trie.node_codec import EMPTY_ROOT
 
 PAIRS = [(bytes([index]) * 4, bytes([index + 1]) * 50) for index in range(60)]
@@ -123,7 +124,7 @@ def test_tries_show_their_root_node_and_its_children() -> None:
     assert "changed" not in page_of(trie)
     trie.insert(b"key", b"value")
     assert "changed" in page_of(trie)
-    assert "it is empty" in trie_card("Trie", EMPTY_ROOT, None, {})
+    assert "it is empty" in root_card("Trie", EMPTY_ROOT, None, {})
     assert "not there" in page_of(TrieDB({}, bytes(32)))
 
 
@@ -150,6 +151,6 @@ def test_long_tables_are_cut_and_short_ones_are_not() -> None:
 def test_colours_are_those_of_the_report_on_light_ground() -> None:
     css = (Path(rc.__file__).parent / "report" / "pages" / "page.css").read_text()
     light = css.split("@media", 1)[0]
-    for cause, colour in collator_cards.COLOURS.items():
+    for cause, colour in COLOURS.items():
         name = "new" if cause == "pub-sub" else cause
         assert re.search(rf"--{name}: {colour};", light), cause

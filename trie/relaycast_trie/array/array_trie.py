@@ -20,7 +20,6 @@ from relaycast_trie.array.compact import decode_compact, encode_compact
 from relaycast_trie.array.forest import ArrayForest
 from relaycast_trie.array.proof_columns import decode_proofs
 from relaycast_trie.array.prove import ProofColumns, prove_columns
-from relaycast_trie.cards import card
 from relaycast_trie.kernels.announce import ANNOUNCER
 from relaycast_trie.kernels.get import find_entries
 from relaycast_trie.kernels.sort import measure_strings, take_strings
@@ -242,9 +241,6 @@ class ArrayTrie:
 
     def __repr__(self) -> str:
         return f"<ArrayTrie 0x{self.root.hex()}, {len(self)} keys>"
-
-    def _repr_html_(self) -> str:
-        return card("Array trie", {"root": self.root, "keys": len(self)})
 
 
 def warm_up() -> float:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Protocol
 
-from relaycast_trie.cards import trie_card
 from relaycast_trie.exceptions import CodecError, InvalidNode, MissingNode, RootMismatch
 from relaycast_trie.hasher import BLAKE2B_256, HASH_LENGTH, Hasher
 from relaycast_trie.nibbles import all_to_nibbles, from_nibbles, to_nibbles, under
@@ -205,9 +204,6 @@ class TrieDB:
 
     def __repr__(self) -> str:
         return f"<TrieDB 0x{self.root.hex()}>"
-
-    def _repr_html_(self) -> str:
-        return trie_card("Trie", self.root, self.db.get(self.root), {})
 
 
 def _sorted_paths(keys: tuple[bytes, ...]) -> tuple[list[bytes], list[bytes]]:

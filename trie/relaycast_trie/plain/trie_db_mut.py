@@ -7,7 +7,6 @@ it any more.
 
 from collections import Counter
 
-from relaycast_trie.cards import trie_card
 from relaycast_trie.exceptions import CodecError, InvalidNode, MissingNode, RootMismatch
 from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_trie.nibbles import shared_length, to_nibbles
@@ -347,18 +346,15 @@ class TrieDBMut:
             node.partial += bytes(left) + child.partial
             node.value, node.children = child.value, child.children
 
-    def __repr__(self) -> str:
-        return f"<TrieDBMut 0x{self.root.hex()}{'' if self._is_committed() else ', changed'}>"
-
-    def _repr_html_(self) -> str:
-        return trie_card(
-            "Trie", self.root, self.db.get(self.root), {} if self._is_committed() else {"since then": "changed"}
-        )
-
-    def _is_committed(self) -> bool:
+    @property
+    def is_committed(self) -> bool:
+        """Whether ``root`` is the root of all that was written."""
         if isinstance(self._top, _MutableNode):
             return self._top.reference == self.root
         return self.root == (self._top or self.db.null_hash)
+
+    def __repr__(self) -> str:
+        return f"<TrieDBMut 0x{self.root.hex()}{'' if self.is_committed else ', changed'}>"
 
 
 def _net(inserted: list[tuple[bytes, bytes, bytes]], removed: list[tuple[bytes, bytes]]) -> PruningJournal:

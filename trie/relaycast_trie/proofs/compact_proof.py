@@ -19,7 +19,6 @@ True
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from relaycast_trie.cards import card
 from relaycast_trie.child_info import CHILD_STORAGE_PREFIX
 from relaycast_trie.exceptions import (
     CodecError,
@@ -116,9 +115,6 @@ class CompactProof:
 
     def __repr__(self) -> str:
         return f"<CompactProof {len(self.nodes)} nodes, {self.proof_bytes} bytes>"
-
-    def _repr_html_(self) -> str:
-        return card("Compact proof", {"nodes": len(self.nodes), "bytes": self.proof_bytes})
 
 
 def _child_roots(nodes: NodeSource, root: bytes, hasher: Hasher) -> list[bytes]:

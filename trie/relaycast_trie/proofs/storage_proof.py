@@ -20,7 +20,6 @@ RootMismatch: no node of the proof has the root
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from relaycast_trie.cards import nodes_card
 from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.engine import ARRAY_FROM, VERIFIES, Engine, takes_array
 from relaycast_trie.exceptions import DuplicateNode, ProofError
@@ -217,9 +216,6 @@ class StorageProof:
 
     def __repr__(self) -> str:
         return f"<StorageProof {len(self)} nodes, {self.proof_bytes} bytes>"
-
-    def _repr_html_(self) -> str:
-        return nodes_card("Storage proof", self.nodes, {"nodes": len(self), "bytes": self.proof_bytes})
 
 
 def _unpickled(nodes: tuple[bytes, ...], repeated: bytes | None) -> StorageProof:

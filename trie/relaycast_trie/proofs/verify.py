@@ -7,7 +7,6 @@ tolerant, as sp-trie is, of nodes that no read needs; the strict kind refuses th
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from relaycast_trie.cards import card
 from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.exceptions import InvalidChildRoot, UnusedNodes
 from relaycast_trie.hasher import BLAKE2B_256, HASH_LENGTH, Hasher
@@ -35,10 +34,6 @@ class VerifiedProof:
         return (
             f"<VerifiedProof of {present} values and {len(self.values) - present} absences under 0x{self.root.hex()}>"
         )
-
-    def _repr_html_(self) -> str:
-        rows = [(key, "absent" if value is None else value) for key, value in self.values.items()]
-        return card("Verified proof", {"root": self.root, "keys": len(rows)}, columns=("key", "value"), rows=rows)
 
 
 def verify_nodes(

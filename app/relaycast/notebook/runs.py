@@ -1,27 +1,23 @@
 """How notebooks show networks, readers and runs."""
 
-from typing import TYPE_CHECKING
-
-from relaycast_collator.cards import COLOURS
-from relaycast_trie.cards import Cell, Part, bar, card
+from relaycast.network import Network, Reader, Run
+from relaycast.notebook.chains import COLOURS
+from relaycast.notebook.markup import Cell, Part, bar, card
+from relaycast_ledger.tally import DeliveryTotals, SubscriberTally
 from relaycast_xcm import ParaId
-
-if TYPE_CHECKING:
-    from relaycast.network import Network, Reader, Run
-    from relaycast_ledger.tally import Delivery, SubscriberTally
 
 RUN_COLUMNS = ("reader", "blocks", "callbacks", "proof p50", "p99", "max", "static p50", "own p50", "latency p50/p99")
 
 NOTHING = "nothing delivered"
 
 
-def network_card(network: "Network") -> str:
+def network_card(network: Network) -> str:
     """Return the network with its parachains, and what they do."""
-    chains = network.chains
+    chains, checks = network.chains, network.ledger.invariants
     facts: dict[str, Cell] = {
         "relay block": chains.relay_chain.head.number,
         "state root": chains.relay_chain.head.state_root,
-        "invariants": "held" if chains.invariants.ok else f"{chains.invariants.violated:,} violated",
+        "invariants": "held" if checks.ok else f"{checks.violated:,} violated",
     }
     rows = [
         (
@@ -37,7 +33,7 @@ def network_card(network: "Network") -> str:
     return card(f"relaycast network at block {chains.tick:,}", facts, columns=columns, rows=rows)
 
 
-def reader_card(reader: "Reader") -> str:
+def reader_card(reader: Reader) -> str:
     """Return what a parachain has read, by feed."""
     rows = [(str(feed.publisher), feed.name or feed.key, reader.get(feed)) for feed in reader]
     facts: dict[str, Cell] = {"values there": len(reader)}
@@ -45,7 +41,7 @@ def reader_card(reader: "Reader") -> str:
     return card(f"Reader {reader.para_id}", facts, columns=columns, rows=rows)
 
 
-def run_card(run: "Run") -> str:
+def run_card(run: Run) -> str:
     """Return what some blocks came to, by reader, and what the largest one's median block carries."""
     delivery, checks = run.delivery, run.invariants
     facts: dict[str, Cell] = {
@@ -62,13 +58,13 @@ def run_card(run: "Run") -> str:
     return card(title, facts, columns=RUN_COLUMNS if rows else (), rows=rows, figure=figure)
 
 
-def tally_card(tally: "SubscriberTally") -> str:
+def subscriber_tally_card(tally: SubscriberTally) -> str:
     """Return the blocks of one subscriber."""
     facts: dict[str, Cell] = {"blocks cut short": tally.incomplete_blocks, "panics": len(tally.panics)}
     return card("Subscriber", facts, columns=RUN_COLUMNS[1:], rows=[_row(0, tally)[1:]], figure=bar(_median(tally)))
 
 
-def delivery_card(delivery: "Delivery") -> str:
+def delivery_card(delivery: DeliveryTotals) -> str:
     """Return how values reached their readers."""
     if not delivery.callbacks:
         return card("Relay blocks from publication to callback", {"callbacks": NOTHING})
@@ -76,7 +72,7 @@ def delivery_card(delivery: "Delivery") -> str:
     return card(f"{delivery.callbacks:,} callbacks, relay blocks from publication", facts)
 
 
-def _row(para_id: int, it: "SubscriberTally") -> tuple[int | str, ...]:
+def _row(para_id: int, it: SubscriberTally) -> tuple[int | str, ...]:
     sizes, latency = it.proof_bytes, it.latency_blocks
     return (
         str(ParaId(para_id)),
@@ -91,7 +87,7 @@ def _row(para_id: int, it: "SubscriberTally") -> tuple[int | str, ...]:
     )
 
 
-def _median(it: "SubscriberTally") -> list[Part]:
+def _median(it: SubscriberTally) -> list[Part]:
     static, proof = it.static_bytes.p50, it.proof_bytes.p50
     sizes = {"static": static, "pub-sub": max(0, proof - static), "own": it.own_bytes.p50}
     return [(name, size, COLOURS[name]) for name, size in sizes.items()]

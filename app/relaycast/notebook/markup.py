@@ -1,16 +1,10 @@
-"""How notebooks show our objects: a title, a few facts, a short table; markup that needs no style sheet.
+"""What cards are made of: a title, a few facts, a bar, a short table; markup that needs no style sheet.
 
 Law: whatever is not markup of ours is escaped, and colours work on light and on dark ground.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-
-from relaycast_trie.exceptions import CodecError
-from relaycast_trie.hasher import HASH_LENGTH, blake2_256
-from relaycast_trie.nibbles import digits
-from relaycast_trie.node import Branch, Empty, HashedValue, Leaf
-from relaycast_trie.node_codec import EMPTY_ROOT, decode_node, encode_node
 
 MAX_ROWS = 12
 """Rows of a table; more are counted."""
@@ -62,53 +56,6 @@ def bar(parts: Sequence[Part], *, unit: str = "bytes") -> str:
         f'<div style="white-space:nowrap;font-size:0;min-width:280px">{blocks}</div>'
         f'<div style="font-size:12px;margin-bottom:4px">{names}</div>'
     )
-
-
-def nodes_card(title: str, nodes: Iterable[bytes], facts: Mapping[str, Cell]) -> str:
-    """Return the card of something that is made of nodes, the largest of them first."""
-    ordered = sorted(nodes, key=lambda node: (-len(node), node))
-    rows: list[Sequence[Cell]] = [(blake2_256(node), _kind(node), len(node)) for node in ordered[:MAX_ROWS]]
-    if len(ordered) > MAX_ROWS:
-        rows.append((f"and {len(ordered) - MAX_ROWS:,} more", "", sum(map(len, ordered[MAX_ROWS:]))))
-    return card(title, facts, columns=("hash", "node", "bytes"), rows=rows)
-
-
-def trie_card(title: str, root: bytes, data: bytes | None, facts: Mapping[str, Cell]) -> str:
-    """Return the card of a trie: what its root node is, and what each of its children leads to."""
-    told: dict[str, Cell] = {"root": root, **facts}
-    if data is None:
-        return card(title, {**told, "root node": "none, it is empty" if root == EMPTY_ROOT else "not there"})
-    told["root node"] = _kind(data)
-    node = decode_node(data)
-    children = node.children if isinstance(node, Branch) else ()
-    rows: list[tuple[str, Cell]] = [
-        (f"{digits(node.partial)}{nibble:x}" if isinstance(node, Branch) else "", _child(child))
-        for nibble, child in enumerate(children)
-        if child is not None
-    ]
-    return card(title, told, columns=("path", "child") if rows else (), rows=rows)
-
-
-def _child(child: bytes) -> Cell:
-    return child if len(child) == HASH_LENGTH else f"inline {_kind(child)}, {len(child)} bytes"
-
-
-def _kind(data: bytes) -> str:
-    """Return what a node is, as its bytes say; bytes that are not all of one are a value."""
-    try:
-        node = decode_node(data)
-    except CodecError:
-        return "value"
-    if encode_node(node) != data:
-        return "value"
-    match node:
-        case Branch(_, children, value):
-            ways = sum(child is not None for child in children)
-            return f"branch, {ways} ways{'' if value is None else ', a value'}"
-        case Leaf(_, value):
-            return "leaf, value outside" if isinstance(value, HashedValue) else f"leaf, {len(value)} bytes of value"
-        case Empty():
-            return "empty"
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:

@@ -1,16 +1,13 @@
 """How notebooks show blocks, deliveries and networks of chains."""
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
+from relaycast.notebook.markup import Cell, Part, bar, card
+from relaycast_collator.chains import Chains
+from relaycast_collator.parachain import ParachainBlock
+from relaycast_collator.relay_chain import RelayBlock
 from relaycast_ledger.account_records import IN_THE_PROOF
-from relaycast_trie.cards import Cell, Part, bar, card
-
-if TYPE_CHECKING:
-    from relaycast_collator.chains import Network
-    from relaycast_collator.parachain import ParachainBlock
-    from relaycast_collator.relay_chain import RelayBlock
-    from relaycast_ledger.records import BlockRecord, Delivery
+from relaycast_ledger.records import BlockRecord, Delivery
 
 COLOURS = {
     "static": "#868d99",
@@ -27,7 +24,7 @@ COLOURS = {
 DELIVERY_COLUMNS = ("publisher", "key", "value", "published at", "delivered at", "blocks", "overtaken")
 
 
-def relay_block_card(block: "RelayBlock") -> str:
+def relay_block_card(block: RelayBlock) -> str:
     """Return a block of the relay chain, with what happened in it."""
     events = Counter(f"{event.pallet}.{type(event).__name__}" for event in block.events)
     facts: dict[str, Cell] = {"state root": block.state_root, "hash": block.hash, "messages": len(block.messages)}
@@ -35,7 +32,7 @@ def relay_block_card(block: "RelayBlock") -> str:
     return card(f"Relay block {block.number:,}", facts, columns=columns, rows=sorted(events.items()))
 
 
-def parachain_block_card(block: "ParachainBlock") -> str:
+def parachain_block_card(block: ParachainBlock) -> str:
     """Return a parachain's block, with what it was given and what its subscriber was told."""
     proof, own = block.inherent.proof_bytes, block.own_proof.proof_bytes
     facts: dict[str, Cell] = {
@@ -48,7 +45,7 @@ def parachain_block_card(block: "ParachainBlock") -> str:
     return card(f"Parachain block {block.header.number:,}", facts, columns=columns, rows=rows)
 
 
-def record_card(record: "BlockRecord") -> str:
+def block_record_card(record: BlockRecord) -> str:
     """Return what a subscriber's block took, by cause, and what it brought."""
     facts: dict[str, Cell] = {
         "relay parent": record.relay_parent,
@@ -63,12 +60,12 @@ def record_card(record: "BlockRecord") -> str:
     return card(title, facts, columns=DELIVERY_COLUMNS if rows else (), rows=rows, figure=bar(_parts(record)))
 
 
-def delivery_card(delivery: "Delivery") -> str:
+def delivery_card(delivery: Delivery) -> str:
     """Return one callback."""
     return card("Delivery", {}, columns=DELIVERY_COLUMNS, rows=[_delivery_row(delivery)])
 
 
-def network_card(network: "Network") -> str:
+def chains_card(network: Chains) -> str:
     """Return all chains as they stand."""
     head = network.relay_chain.head
     rows = [
@@ -81,17 +78,12 @@ def network_card(network: "Network") -> str:
         )
         for para_id, chain in network.parachains.items()
     ]
-    facts: dict[str, Cell] = {"relay block": head.number, "state root": head.state_root, "invariants": _held(network)}
+    facts: dict[str, Cell] = {"relay block": head.number, "state root": head.state_root}
     columns = ("parachain", "block", "values waiting", "keys subscribed", "values there")
     return card(f"Network at tick {network.tick:,}", facts, columns=columns, rows=rows)
 
 
-def _held(network: "Network") -> str:
-    checks = network.invariants
-    return f"{checks.checked:,} checks held" if checks.ok else f"{checks.violated:,} violated"
-
-
-def _parts(record: "BlockRecord") -> list[Part]:
+def _parts(record: BlockRecord) -> list[Part]:
     """Return the proof by cause, as far as it is known, and the own state beside it."""
     sizes = {"static": record.static_bytes}
     if record.account is None:
@@ -103,7 +95,7 @@ def _parts(record: "BlockRecord") -> list[Part]:
     return [(name, size, COLOURS[name]) for name, size in sizes.items()]
 
 
-def _delivery_row(delivery: "Delivery") -> tuple[Cell, ...]:
+def _delivery_row(delivery: Delivery) -> tuple[Cell, ...]:
     return (
         str(delivery.publisher),
         bytes(delivery.key),
