@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from docs.code_blocks import ROOT, blocks_of
 from relaycast.cli.command import execute
 from relaycast.scenario.files import load_preset, load_scenario
-from relaycast.simulation.simulation import simulate
+from relaycast.simulation.run_files import simulate
 from shared_vectors import shared
 
 README = (ROOT / "README.md").read_text()

@@ -17,7 +17,7 @@ from relaycast.pov.snapshot import render_snapshot
 from relaycast.report.charts import MAX_COLUMNS, Series, stacked_chart
 from relaycast.scenario.policy_choice import PolicyTable
 from relaycast.scenario.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
-from relaycast.simulation.simulation import simulate
+from relaycast.simulation.run_files import simulate
 from relaycast_ledger.account_records import IN_THE_PROOF, PRUNED
 from relaycast_ledger.arrow_columns import column
 from relaycast_ledger.run_tables import ROWS_A_GROUP, RunTables

@@ -48,7 +48,7 @@ def test_a_network_shows_its_parachains_and_what_they_read(net: rc.Network, run:
     assert "20 of 2000" in shown
     assert "2 of 2000" in shown
     assert net.chains.relay_chain.head.state_root.hex() in shown
-    assert "checks held" in page_of(net.chains)
+    assert "checks held" in page_of(net.ledger)
 
 
 def test_a_run_shows_every_readers_figures(run: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 from command_line import Command
 from relaycast.scenario.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
 from relaycast.simulation import simulation as run
-from relaycast.simulation.simulation import simulate
+from relaycast.simulation.run_files import simulate
 
 MARKET = Scenario(
     name="market",

@@ -14,7 +14,8 @@ from relaycast.cli.summary import print_summary
 from relaycast.scenario.message_load import Arrivals, Bursts, Load, Lognormal, MessageLoad, Poisson, Trace, Uniform
 from relaycast.scenario.policy_choice import PolicyTable
 from relaycast.scenario.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
-from relaycast.simulation.simulation import Simulation, simulate
+from relaycast.simulation.run_files import simulate
+from relaycast.simulation.simulation import Simulation
 
 POV = 100_000
 

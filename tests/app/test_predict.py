@@ -20,7 +20,7 @@ from relaycast.predict.measured import measured_proofs
 from relaycast.predict.trie import leaves_left_alone, leaves_split
 from relaycast.scenario.files import load_preset
 from relaycast.scenario.scenario import RelayChain
-from relaycast.simulation.simulation import simulate
+from relaycast.simulation.run_files import simulate
 from relaycast_ledger import BlockRecord
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_pallets.parachain_system.relay_budget import Remaining

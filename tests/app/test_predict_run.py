@@ -12,7 +12,7 @@ from relaycast.predict.run import passes, stays
 from relaycast.scenario.files import load_preset
 from relaycast.scenario.policy_choice import PolicyTable
 from relaycast.scenario.scenario import Parachain, Publish, Scenario, Subscription
-from relaycast.simulation.simulation import simulate
+from relaycast.simulation.run_files import simulate
 from relaycast_ledger.outcome import PublisherCost
 
 FEW_OF_MANY = Scenario(

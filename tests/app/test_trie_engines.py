@@ -14,7 +14,7 @@ from kernel_process import run
 from relaycast.network import Network
 from relaycast.scenario.files import load_preset
 from relaycast.scenario.scenario import Parachain, Publish, Scenario, Subscription
-from relaycast.simulation.simulation import simulate
+from relaycast.simulation.run_files import simulate
 from relaycast_pallets.frame.state_tries import Tries
 from relaycast_trie.engine import ENGINES, Engine
 from relaycast_xcm import ParaId

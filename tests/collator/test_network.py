@@ -286,7 +286,7 @@ def test_everything_has_a_repr_that_a_person_can_read() -> None:
     net.subscribe(SUBSCRIBER, PUBLISHER, keys(1))
     publish(net, PUBLISHER, {key(0): b"1"})
     net.step()
-    assert repr(net) == ("<Watched at tick 1: <RelayChain at #1, 0 publishers>, 2 parachains>")
+    assert repr(net) == ("<Chains at tick 1: <RelayChain at #1, 0 publishers>, 2 parachains>")
     assert repr(net.parachains[PUBLISHER]) == "<Parachain 2000 at #1>"
     assert repr(net.parachains[PUBLISHER].outbox) == "<Outbox of 0 publications>"
     assert repr(net.invariants) == f"<Invariants ok, {net.invariants.checked} checks>"

@@ -7,7 +7,7 @@ import pytest
 
 from collator.networks import OTHER_PUBLISHER, PUBLISHER, SUBSCRIBER, key, keys, publish, values
 from ledger.watched import Watched
-from relaycast_ledger import BlockRecord
+from relaycast_ledger import Accounts, BlockRecord
 from relaycast_ledger.account_records import PublisherAccount
 from relaycast_xcm import ParaId
 
@@ -54,7 +54,7 @@ class Seen:
 
 
 def observed(harm: Harm) -> Seen:
-    net = Watched(seed=7, accounting=True)
+    net = Watched(seed=7, accounts=Accounts.BY_PUBLISHER)
     for para_id in (PUBLISHER, OTHER_PUBLISHER):
         net.add_parachain(para_id)
         net.register_publisher(para_id)

@@ -10,7 +10,7 @@ from relaycast.bench.proof_rates import BATCH, PROCESSES, SPARK, Terms, count_ra
 from relaycast.bench.run_rates import market
 from relaycast.cli.command import execute
 from relaycast.cli.exit_code import ExitCode
-from relaycast.simulation.simulation import simulate
+from relaycast.simulation.run_files import simulate
 
 TERMS = Terms(count=2_500, keys=3, trie_keys=400)
 

@@ -17,7 +17,7 @@ from relaycast.cli.exit_code import ExitCode
 from relaycast.genesis.chain_spec import ChainSpec
 from relaycast.refusal import BadInput
 from relaycast.scenario.files import load_preset
-from relaycast.simulation.simulation import simulate
+from relaycast.simulation.run_files import simulate
 from relaycast.simulation.sweep import load_sweep
 from relaycast_spark.proof_tables import LIST
 from relaycast_trie import StateVersion, StorageProof, trie_root

@@ -33,6 +33,7 @@ def frozen(data: bytes) -> bytes:
 
 def test_a_simulation_goes_on_from_its_checkpoint_as_if_nothing_had_been(batch: Batch) -> None:
     again = thaw(freeze(batch))
+    again.listen()
     for block in range(6, 12):
         assert again.advance(block) == batch.advance(block)
     assert closing_digest(again) == closing_digest(batch)

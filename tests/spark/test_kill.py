@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from relaycast.scenario.files import load_scenario
-from relaycast.simulation.simulation import simulate
+from relaycast.simulation.run_files import simulate
 from relaycast_spark.exceptions import SparkUnavailable
 from relaycast_spark.session import require_spark
 from spark.scenarios import contents

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from relaycast.scenario.files import load_preset
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.batch import Batch
-from relaycast.simulation.simulation import simulate
+from relaycast.simulation.run_files import simulate
 from relaycast.simulation.spark_engine import REPLAYED, SparkOptions, simulate_with_spark
 from relaycast_spark.exceptions import SegmentFailed
 from relaycast_spark.work_folder import WorkFolder

@@ -11,7 +11,8 @@ from relaycast.cli.exit_code import ExitCode
 from relaycast.scenario.files import load_preset
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.batch import Batch
-from relaycast.simulation.simulation import Simulation, simulate
+from relaycast.simulation.run_files import simulate
+from relaycast.simulation.simulation import Simulation
 from relaycast.simulation.spark_engine import SparkOptions, simulate_with_spark
 from relaycast_pallets.frame import state_tries
 from relaycast_spark import pipeline, stages

@@ -8,7 +8,7 @@ from typing import Any
 
 from relaycast.bench.processes import peaks
 from relaycast.scenario.scenario import Parachain, Publish, Scenario, Subscription
-from relaycast.simulation.simulation import Finished, simulate
+from relaycast.simulation.run_files import Finished, simulate
 from relaycast.simulation.spark_engine import SparkOptions, simulate_with_spark
 from relaycast_spark.session import SessionSettings
 

@@ -18,7 +18,8 @@ from relaycast.scenario.scenario import MAX_BLOCKS, MAX_SEED, Scenario
 from relaycast.terminal import shows_progress
 
 if TYPE_CHECKING:
-    from relaycast.simulation.simulation import Finished, Progress
+    from relaycast.simulation.run_files import Finished
+    from relaycast.simulation.simulation import Progress
     from relaycast_trie import Engine
 
 Blocks = Annotated[int | None, Parameter(name="--blocks", help="relay blocks, instead of the scenario's")]
@@ -124,7 +125,7 @@ def adjusted(scenario: Scenario, blocks: int | None, seed: int | None, genesis: 
 def _simulate(
     scenario: Scenario, out: Path, json: bool, verbose: bool, per_key: bool | None, trie_engine: "Engine"
 ) -> ExitCode:
-    from relaycast.simulation.simulation import simulate  # noqa: PLC0415
+    from relaycast.simulation.run_files import simulate  # noqa: PLC0415
 
     with progress_bar(scenario, shown=shows_progress() and not json) as progress:
         finished = simulate(scenario, out=out, progress=progress, per_key=per_key, trie_engine=trie_engine)
@@ -132,7 +133,7 @@ def _simulate(
 
 
 def _told(finished: "Finished", json: bool, verbose: bool) -> ExitCode:
-    from relaycast.simulation.simulation import to_json  # noqa: PLC0415
+    from relaycast.simulation.run_files import to_json  # noqa: PLC0415
 
     if json:
         print(json_text.dumps(to_json(finished.outcome)))

@@ -12,7 +12,7 @@ from relaycast.refusal import BadInput
 from relaycast.scenario.scenario import MAX_BLOCKS, Scenario
 
 if TYPE_CHECKING:
-    from relaycast.simulation.simulation import Finished
+    from relaycast.simulation.run_files import Finished
     from relaycast_spark.progress import Progress
     from relaycast_spark.session import SessionSettings, Spark
     from relaycast_trie import Engine

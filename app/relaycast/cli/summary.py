@@ -3,7 +3,7 @@
 from relaycast.predict.run import passes
 from relaycast.report.story import pruned_bytes, story, title
 from relaycast.report.templates import percent
-from relaycast.simulation.simulation import Finished
+from relaycast.simulation.run_files import Finished
 from relaycast.terminal import console, counted, print_table
 from relaycast_ledger.outcome import PublisherCost, SubscriberOutcome
 

@@ -26,6 +26,7 @@ CARDS = {
     "relaycast_collator.relay_chain.RelayBlock": "chains.relay_block_card",
     "relaycast_collator.parachain.ParachainBlock": "chains.parachain_block_card",
     "relaycast_collator.chains.Chains": "chains.chains_card",
+    "relaycast_ledger.ledger.Ledger": "chains.ledger_card",
     "relaycast_ledger.records.BlockRecord": "chains.block_record_card",
     "relaycast_ledger.records.Delivery": "chains.delivery_card",
     "relaycast_ledger.tally.SubscriberTally": "runs.subscriber_tally_card",

@@ -7,6 +7,7 @@ from relaycast_collator.chains import Chains
 from relaycast_collator.parachain import ParachainBlock
 from relaycast_collator.relay_chain import RelayBlock
 from relaycast_ledger.account_records import IN_THE_PROOF
+from relaycast_ledger.ledger import Ledger
 from relaycast_ledger.records import BlockRecord, Delivery
 
 COLOURS = {
@@ -63,6 +64,13 @@ def block_record_card(record: BlockRecord) -> str:
 def delivery_card(delivery: Delivery) -> str:
     """Return one callback."""
     return card("Delivery", {}, columns=DELIVERY_COLUMNS, rows=[_delivery_row(delivery)])
+
+
+def ledger_card(ledger: Ledger) -> str:
+    """Return what a ledger keeps, and whether the invariants held so far."""
+    checks = ledger.invariants
+    held = f"{checks.checked:,} checks held" if checks.ok else f"{checks.violated:,} violated"
+    return card(f"Ledger at tick {ledger.chains.tick:,}", {"accounts": ledger.accounts.value, "invariants": held})
 
 
 def chains_card(network: Chains) -> str:

@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from relaycast import __version__
 from relaycast.genesis.chain_spec import ChainSpec
 from relaycast.genesis.state_export import read_state
 from relaycast.network import Feed, Network
-from relaycast.pov.snapshot import render_snapshot
 from relaycast.predict.run import with_formulas
 from relaycast.scenario.message_load import Arrivals, without_folders
 from relaycast.scenario.policy_choice import budget_of, policies_of
@@ -32,10 +31,8 @@ from relaycast.scenario.workload import (
     wanted,
     wants_change,
 )
-from relaycast.simulation.run_folder import staged
 from relaycast_collator import Chains, Fact, Pace, RelaySealed
 from relaycast_ledger import Accounts, BlockRecord
-from relaycast_ledger.event_log import EventLog
 from relaycast_ledger.outcome import (
     InvariantsOutcome,
     Outcome,
@@ -71,14 +68,6 @@ They take about 20 us each to make, which a short run does not notice and a long
 
 Progress = Callable[[int], None]
 """Told the number of each block that is done."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """A run whose files are in ``folder``."""
-
-    outcome: Outcome
-    folder: Path
 
 
 @dataclass(slots=True)
@@ -364,51 +353,3 @@ class Simulation:
 
     def _tally(self, para_id: int) -> SubscriberTally:
         return self.tally.subscribers.get(para_id) or SubscriberTally()
-
-
-def simulate(
-    scenario: Scenario,
-    *,
-    out: Path,
-    progress: Progress | None = None,
-    per_key: bool | None = None,
-    trie_engine: Engine = "auto",
-) -> Finished:
-    """Run ``scenario`` and write its files into ``out``; raises ``BadInput`` before anything is written.
-
-    ``per_key`` says whether ``keys.parquet`` is among them; unless it does, the number of its rows decides. The bytes
-    are the same on either ``trie_engine``.
-    """
-    from relaycast_ledger.run_tables import RunTables  # noqa: PLC0415 - pyarrow is slow to load
-
-    simulation = Simulation.prepare(scenario, trie_engine=trie_engine)
-    by_key = simulation.keep_accounts(per_key=per_key)
-    run_id = simulation.run_id
-    with staged(out, run_id) as folder:
-        with (folder / "events.jsonl").open("wb") as stream, RunTables(folder, run_id, by_key=by_key) as tables:
-            simulation.tally = Tally(tables=tables)
-            simulation.chains.listeners.append(EventLog(stream, run_id).hear)
-            outcome = simulation.run(progress)
-        write_files(folder, outcome, simulation.echo())
-    return Finished(outcome, out / run_id)
-
-
-def write_files(folder: Path, outcome: Outcome, scenario: Scenario) -> None:
-    """Write ``run.json``, ``pov.snapshot.toml`` and ``report.html``."""
-    from relaycast.report.page import render_report  # noqa: PLC0415 - the template engine is slow to load
-
-    echoed = {**to_json(outcome), "scenario": msgspec.to_builtins(scenario)}
-    text = msgspec.json.format(msgspec.json.encode(echoed), indent=2)
-    (folder / "run.json").write_bytes(text + b"\n")
-    (folder / "pov.snapshot.toml").write_text(render_snapshot(outcome), encoding="utf-8", newline="\n")
-    (folder / "report.html").write_text(render_report(outcome, scenario), encoding="utf-8")
-
-
-def to_json(outcome: Outcome) -> dict[str, object]:
-    """Return what ``run.json`` and ``--json`` say of a run."""
-    figures = asdict(outcome)
-    for for_the_report in ("series", "latencies", "pictures", "keys", "key_names"):
-        del figures[for_the_report]
-    if outcome.recorded is None:
-        del figures["recorded"]
-    return {"schema": figures.pop("schema"), **msgspec.to_builtins(figures)}

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.batch import Batch
+from relaycast.simulation.run_files import Finished, write_files
 from relaycast.simulation.run_folder import staged
-from relaycast.simulation.simulation import Finished, write_files
 from relaycast_ledger import Accounts
 from relaycast_ledger.event_log import EventLog
 from relaycast_ledger.run_tables import RunTables

@@ -1,0 +1,72 @@
+"""The files of a run: ``out/<run-id>/``, written while a simulation passes, all of them or none."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import asdict
+
+from relaycast.pov.snapshot import render_snapshot
+from relaycast.scenario.scenario import Scenario
+from relaycast.simulation.run_folder import staged
+from relaycast.simulation.simulation import Progress, Simulation
+from relaycast_ledger.event_log import EventLog
+from relaycast_ledger.outcome import Outcome
+from relaycast_ledger.tally import Tally
+from relaycast_trie.engine import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A run whose files are in ``folder``."""
+
+    outcome: Outcome
+    folder: Path
+
+
+def simulate(
+    scenario: Scenario,
+    *,
+    out: Path,
+    progress: Progress | None = None,
+    per_key: bool | None = None,
+    trie_engine: Engine = "auto",
+) -> Finished:
+    """Run ``scenario`` and write its files into ``out``; raises ``BadInput`` before anything is written.
+
+    ``per_key`` says whether ``keys.parquet`` is among them; unless it does, the number of its rows decides. The bytes
+    are the same on either ``trie_engine``.
+    """
+    from relaycast_ledger.run_tables import RunTables  # noqa: PLC0415 - pyarrow is slow to load
+
+    simulation = Simulation.prepare(scenario, trie_engine=trie_engine)
+    by_key = simulation.keep_accounts(per_key=per_key)
+    run_id = simulation.run_id
+    with staged(out, run_id) as folder:
+        with (folder / "events.jsonl").open("wb") as stream, RunTables(folder, run_id, by_key=by_key) as tables:
+            simulation.tally = Tally(tables=tables)
+            simulation.chains.listeners.append(EventLog(stream, run_id).hear)
+            outcome = simulation.run(progress)
+        write_files(folder, outcome, simulation.echo())
+    return Finished(outcome, out / run_id)
+
+
+def write_files(folder: Path, outcome: Outcome, scenario: Scenario) -> None:
+    """Write ``run.json``, ``pov.snapshot.toml`` and ``report.html``."""
+    from relaycast.report.page import render_report  # noqa: PLC0415 - the template engine is slow to load
+
+    echoed = {**to_json(outcome), "scenario": msgspec.to_builtins(scenario)}
+    text = msgspec.json.format(msgspec.json.encode(echoed), indent=2)
+    (folder / "run.json").write_bytes(text + b"\n")
+    (folder / "pov.snapshot.toml").write_text(render_snapshot(outcome), encoding="utf-8", newline="\n")
+    (folder / "report.html").write_text(render_report(outcome, scenario), encoding="utf-8")
+
+
+def to_json(outcome: Outcome) -> dict[str, object]:
+    """Return what ``run.json`` and ``--json`` say of a run."""
+    figures = asdict(outcome)
+    for for_the_report in ("series", "latencies", "pictures", "keys", "key_names"):
+        del figures[for_the_report]
+    if outcome.recorded is None:
+        del figures["recorded"]
+    return {"schema": figures.pop("schema"), **msgspec.to_builtins(figures)}
