@@ -18,4 +18,4 @@ def test_a_test_names_scenarios_as_the_specification_does() -> None:
 
 
 def test_the_page_is_what_the_markers_say() -> None:
-    assert PAGE.read_text() == page(), "run .venv/bin/python tests/spec_coverage.py"
+    assert PAGE.read_text() == page(), "run .venv/bin/python docs/generators/spec_coverage.py"

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-TESTS = Path(__file__).parent
-ROOT = TESTS.parent
+ROOT = Path(__file__).parents[2]
+TESTS = ROOT / "tests"
 PAGE = ROOT / "docs" / "spec-coverage.md"
 TITLES = TESTS / "vectors" / "spec_scenarios.txt"
 
@@ -55,7 +55,7 @@ def page() -> str:
     lines = [
         "# Scenarios of the specification and their tests",
         "",
-        "Made by `.venv/bin/python tests/spec_coverage.py` from the markers in the tests; a test keeps it fresh.",
+        "Made by `.venv/bin/python docs/generators/spec_coverage.py` from markers in the tests; a test keeps it fresh.",
         "",
         f"{tested} of {len(by_scenario)} scenarios are executed.",
         "",

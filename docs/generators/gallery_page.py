@@ -11,7 +11,7 @@ from relaycast.scenario.files import load_preset, runnable_presets
 from relaycast.simulation.simulation import Simulation
 from relaycast_ledger.outcome import Outcome, SubscriberOutcome
 
-PAGE = Path(__file__).parents[1] / "docs" / "gallery.md"
+PAGE = Path(__file__).parents[1] / "gallery.md"
 
 HEAD = """\
 # Gallery
@@ -21,7 +21,7 @@ Scenarios that come with relaycast, each with what it shows. `relaycast demo hea
 figures are those of the scenario as it is, in bytes of relay proof in a block of the reader; *news* is what all proofs
 together take beyond the static keys that every parachain block proves.
 
-Made by `.venv/bin/python tests/gallery_page.py`; a test runs every scenario and holds the page against it.
+Made by `.venv/bin/python docs/generators/gallery_page.py`; a test runs every scenario and holds the page against it.
 """
 
 COLUMNS = (

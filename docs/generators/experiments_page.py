@@ -14,9 +14,9 @@ from relaycast.experiments import REGISTRY, load
 from relaycast.experiments.chart_files import specification, svg_of
 from relaycast.experiments.experiment import SEED, Result, Scale
 
-ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "experiments.md"
-CHARTS = ROOT / "docs" / "experiments"
+DOCS = Path(__file__).parents[1]
+PAGE = DOCS / "experiments.md"
+CHARTS = DOCS / "experiments"
 RECORD = CHARTS / "results.json"
 
 Record = dict[str, Any]
@@ -29,8 +29,8 @@ Each answer comes from a table that one command makes again, to the same bytes: 
 and HTML (which takes `pip install 'relaycast[experiments]'`), and the sentence. Bytes are exact, those of the very
 nodes; what is modelled or assumed is said with each.
 
-Made by `.venv/bin/python tests/experiments_page.py`; tests run the experiments again and hold them against the digests
-in `docs/experiments/results.json`.
+Made by `.venv/bin/python docs/generators/experiments_page.py`; tests run the experiments again and hold them against
+the digests in `docs/experiments/results.json`.
 """
 
 
