@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
+import psutil
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
@@ -80,7 +81,7 @@ def write_once(frame: DataFrame, path: Path, *, stage: str, rows: int, progress:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     for old in path.parent.glob(f".{path.name}.*.staging"):
-        if not _is_running(int(old.name.split(".")[-2])):
+        if not psutil.pid_exists(int(old.name.split(".")[-2])):
             shutil.rmtree(old, ignore_errors=True)
     staging = path.with_name(f".{path.name}.{os.getpid()}.staging")
     try:
@@ -169,13 +170,3 @@ def _replace(path: Path, staging: Path) -> None:
         shutil.rmtree(old, ignore_errors=True)
     else:
         old.unlink(missing_ok=True)
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

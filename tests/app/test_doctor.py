@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
 from command_line import Command
 from relaycast.cli import installed as doctor
@@ -134,12 +135,14 @@ def test_the_code_that_is_kept_is_found_without_compiling(tmp_path: Path, monkey
         ("0.9", "numba>=0.60,<0.70", False),
         ("0.70.0", "numba>=0.60,<0.70", False),
         ("1.9.0.post1", "vl-convert-python>=1.7; extra == 'dev'", True),
-        ("2.0rc1", "x<2", False),
+        ("2.0rc1", "x<2", False),  # it is of version 2
+        ("2.1rc1", "x>=2", True),  # whoever installed it wanted it
         ("3", "x", True),
+        ("0.1-custom", "x>=0", False),
     ],
 )
 def test_versions_are_compared_as_numbers(version: str, requirement: str, whether: bool) -> None:
-    assert fits(version, requirement) is whether
+    assert fits(version, Requirement(requirement)) is whether
 
 
 def test_long_lists_are_shortened_unless_all_is_wanted(relaycast: Command) -> None:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 
 from relaycast.scenario.files import load_scenario
@@ -101,19 +102,14 @@ def master(tmp_path: Path) -> Iterator[str]:
 def executors(folder: Path) -> list[int]:
     """Return the processes of the executors that work below ``folder``."""
     found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            line, place = (process / "cmdline").read_bytes(), (process / "cwd").readlink()
-        except OSError:
-            continue
-        if b"CoarseGrainedExecutorBackend" in line and place.is_relative_to(folder):
-            found.append(int(process.name))
+    for process in psutil.process_iter(["cmdline", "cwd"]):
+        line, place = process.info["cmdline"], process.info["cwd"]
+        if line and place and any("CoarseGrainedExecutorBackend" in it for it in line):
+            found += [process.pid] if Path(place).is_relative_to(folder) else []
     return found
 
 
 def test_a_killed_executor_changes_nothing(tmp_path: Path, master: str) -> None:
-    if not Path("/proc/self/cmdline").exists():
-        pytest.skip("executors are found through /proc")
     file, out = tmp_path / "scenario.toml", tmp_path / "out"
     file.write_text(SCENARIO)
     arguments = ["run", str(file), "--engine", "spark", "--master", master, "--segment-blocks", "10"]

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from relaycast.scenario.files import load_scenario
@@ -106,12 +107,9 @@ def test_a_run_that_is_asked_to_end_says_how_to_go_on(
 
 
 def test_a_run_whose_java_is_killed_says_so_at_once(tmp_path: Path, command: list[str]) -> None:
-    if not Path("/proc/self/task").exists():
-        pytest.skip("child processes are found through /proc")
     process = started(command, tmp_path / "out", segments=3)
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    (java,) = [int(pid) for pid in children if b"java" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    os.kill(java, signal.SIGKILL)
+    (java,) = [it for it in psutil.Process(process.pid).children() if it.name() == "java"]
+    java.kill()
     _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert said.splitlines()[-1] == b"relaycast: JobFailed: the Java process that Spark runs in has ended"

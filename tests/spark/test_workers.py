@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -165,8 +164,8 @@ def test_a_worker_calls_no_kernel_that_warming_up_has_not_loaded() -> None:
 def told_of_itself(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Make and verify proofs, and tell what that took: a worker's work."""
     import os  # noqa: PLC0415 - of the worker's own
-    from pathlib import Path  # noqa: PLC0415
 
+    import psutil  # noqa: PLC0415
     from numba import config  # noqa: PLC0415
 
     from relaycast_trie.array.kept_code import all_kernels  # noqa: PLC0415
@@ -174,10 +173,7 @@ def told_of_itself(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
     made = (batch.select(["id"]) for batch in batches)
     rows = sum(batch.num_rows for batch in verify_batches(prove_random(made, lambda: TABLE, keys_a_proof=3, seed=1)))
     stats = [kernel.stats for kernel in all_kernels()]
-    busy = 0
-    for thread in Path("/proc/self/task").glob("*/stat"):
-        fields = thread.read_text().rpartition(")")[2].split()
-        busy += int(fields[11]) + int(fields[12]) > 0
+    busy = sum(it.user_time + it.system_time > 0 for it in psutil.Process().threads())
     told = {
         "pid": os.getpid(),
         "rows": rows,
@@ -201,8 +197,6 @@ def cache_files() -> dict[str, int]:
 
 
 def test_no_worker_of_a_second_application_compiles_anything_or_takes_a_second_thread(spark: "SparkSession") -> None:
-    if not Path("/proc/self/task").exists():
-        pytest.skip("threads are counted through /proc")
     warm_up()
     before = cache_files()
     columns = "pid long, rows long, compiled long, loaded long, numba_threads long, arrow_threads long, "

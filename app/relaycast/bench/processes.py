@@ -5,15 +5,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
-PROC = Path("/proc")
+import psutil
+
 LOOK_SECONDS = 0.2
 DRIVER, JVM, DAEMON, WORKER = "driver", "JVM", "daemon", "worker"
 
 JAVA = "java"
-TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,28 +29,18 @@ class Process:
     cpu_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    program: str
-    parent: int
-    resident_bytes: int
-    cpu_seconds: float
-
-
 def family(root: int, *, unique: bool = False) -> list[Process]:
-    """Return process ``root``, the driver, and all below it; nothing where there is no ``/proc``.
+    """Return process ``root``, the driver, and all below it, by number; nothing where it has ended.
 
     To find what is ``unique`` takes a look at every page, about 10 ms for a gigabyte.
     """
-    seen = {number: it for number, it in map(_look_at, _numbers()) if it is not None}
-    found = []
-    for number, it in sorted(seen.items()):
-        line = _ancestors(number, seen)
-        if root in line:
-            role = DRIVER if number == root else _role([seen[above].program for above in line])
-            unique_bytes = _unique_bytes(number) if unique else 0
-            found.append(Process(number, role, it.resident_bytes, unique_bytes, it.cpu_seconds))
-    return found
+    try:
+        driver = psutil.Process(root)
+        below = driver.children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+    seen = (_look_at(process, root, unique=unique) for process in sorted([driver, *below], key=lambda it: it.pid))
+    return [process for process in seen if process is not None]
 
 
 @contextmanager
@@ -75,30 +63,17 @@ def peaks() -> Iterator[dict[str, int]]:
         watcher.join()
 
 
-def _numbers() -> Iterator[int]:
-    for folder in PROC.glob("[0-9]*"):
-        yield int(folder.name)
-
-
-def _look_at(number: int) -> tuple[int, _Seen | None]:
-    """Return what the kernel says of a process, ``None`` of one that is gone."""
+def _look_at(process: psutil.Process, root: int, *, unique: bool) -> Process | None:
+    """Return what the system says of a process, ``None`` of one that has ended."""
     try:
-        head, _, rest = (PROC / str(number) / "stat").read_text().rpartition(")")
-        pages = int((PROC / str(number) / "statm").read_text().split()[1])
-    except (OSError, IndexError):
-        return number, None
-    fields = rest.split()
-    cpu_seconds = (int(fields[11]) + int(fields[12])) / TICKS_A_SECOND
-    return number, _Seen(head.partition("(")[2], int(fields[1]), pages * PAGE_BYTES, cpu_seconds)
-
-
-def _ancestors(number: int, seen: dict[int, _Seen]) -> list[int]:
-    """Return a process and those above it, as far as they are there."""
-    line = []
-    while number in seen:
-        line.append(number)
-        number = seen[number].parent
-    return line
+        with process.oneshot():
+            names = [it.name() for it in (process, *process.parents())]
+            resident_bytes, times = process.memory_info().rss, process.cpu_times()
+            unique_bytes = process.memory_full_info().uss if unique else 0
+    except psutil.Error:
+        return None
+    role = DRIVER if process.pid == root else _role(names)
+    return Process(process.pid, role, resident_bytes, unique_bytes, times.user + times.system)
 
 
 def _role(programs: list[str]) -> str:
@@ -109,11 +84,3 @@ def _role(programs: list[str]) -> str:
     if above[:1] == [JAVA]:
         return DAEMON
     return WORKER if above[1:2] == [JAVA] else own
-
-
-def _unique_bytes(number: int) -> int:
-    try:
-        lines = (PROC / str(number) / "smaps_rollup").read_text().splitlines()
-    except OSError:
-        return 0
-    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Private_"))

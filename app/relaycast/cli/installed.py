@@ -8,7 +8,6 @@ import importlib
 import importlib.metadata
 import os
 import platform
-import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
@@ -16,6 +15,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from msgspec import Struct
+from packaging.requirements import Requirement
+from packaging.version import InvalidVersion
 
 from relaycast.refusal import one_line
 
@@ -34,10 +35,6 @@ EXTRAS = {
 
 MODULES = {"pycryptodome": "Crypto", "pyyaml": "yaml", "vl-convert-python": "vl_convert", "mkdocs-material": "material"}
 """Where a distribution's module has another name; stubs and plugins are not loaded."""
-
-BOUND = re.compile(r"(>=|<)\s*([\d.]+)")
-REQUIREMENT = re.compile(r"[A-Za-z0-9._-]+")
-EXTRA = re.compile(r"extra\s*==\s*['\"]([^'\"]+)")
 
 
 class State(StrEnum):
@@ -73,14 +70,15 @@ def _python() -> Finding:
 
 def _packages() -> Iterator[Finding]:
     try:
-        required = importlib.metadata.requires("relaycast") or []
+        required = [Requirement(text) for text in importlib.metadata.requires("relaycast") or []]
     except importlib.metadata.PackageNotFoundError:
         found = "relaycast runs without being installed"
         yield Finding(name="packages", state=State.SLOW, found=found, fix="pip install . in its folder")
         return
-    yield _package_set("packages", [it for it in required if not EXTRA.search(it)], load=True)
+    always = [it for it in required if _is_wanted(it)]
+    yield _package_set("packages", always, load=True)
     for extra, purpose in EXTRAS.items():
-        wanted = [it for it in required if (found_extra := EXTRA.search(it)) and found_extra[1] == extra]
+        wanted = [it for it in required if it not in always and _is_wanted(it, extra)]
         finding = _package_set(f"extra {extra}", wanted, load=False)
         if finding.state is State.BROKEN:
             fix = f"pip install 'relaycast[{extra}]', or '.[{extra}]' in its folder"
@@ -88,28 +86,32 @@ def _packages() -> Iterator[Finding]:
         yield finding
 
 
-def _package_set(name: str, requirements: Iterable[str], *, load: bool) -> Finding:
+def _is_wanted(requirement: Requirement, extra: str = "") -> bool:
+    """Whether it belongs to this Python, with ``extra``."""
+    return requirement.marker is None or requirement.marker.evaluate({"extra": extra})
+
+
+def _package_set(name: str, requirements: Iterable[Requirement], *, load: bool) -> Finding:
     versions: list[str] = []
     slips: list[str] = []
     for requirement in requirements:
-        match = REQUIREMENT.match(requirement)
-        assert match is not None
-        slip, version = _slip(match[0], requirement, load=load)
-        versions.append(f"{match[0]} {version}")
+        slip, version = _slip(requirement, load=load)
+        versions.append(f"{requirement.name} {version}")
         slips += [slip] if slip else []
     if slips:
         return Finding(name=name, state=State.BROKEN, found="; ".join(slips), fix=INSTALL_AGAIN)
     return Finding(name=name, state=State.OK, found=", ".join(versions))
 
 
-def _slip(package: str, requirement: str, *, load: bool) -> tuple[str, str]:
+def _slip(requirement: Requirement, *, load: bool) -> tuple[str, str]:
     """Return what is wrong with a package, and its version."""
+    package = requirement.name
     try:
         version = importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return f"{package} is not installed", ""
     if not fits(version, requirement):
-        return f"{package} {version} does not fit {requirement.partition(';')[0].strip()}", version
+        return f"{package} {version} does not fit {package}{requirement.specifier}", version
     if load:
         try:
             importlib.import_module(MODULES.get(package.lower(), package.replace("-", "_")))
@@ -118,17 +120,12 @@ def _slip(package: str, requirement: str, *, load: bool) -> tuple[str, str]:
     return "", version
 
 
-def fits(version: str, requirement: str) -> bool:
-    """Return whether a version lies in the bounds of a requirement: ``>=`` and ``<``."""
-    bounds = BOUND.findall(requirement.partition(";")[0])
-    return all(
-        (_key(version) >= _key(bound)) if sign == ">=" else (_key(version) < _key(bound)) for sign, bound in bounds
-    )
-
-
-def _key(version: str) -> tuple[int, ...]:
-    numbers = [int(part) for part in re.findall(r"\d+", re.split(r"[^\d.]", version)[0])]
-    return (*numbers, *(0,) * (4 - len(numbers)))
+def fits(version: str, requirement: Requirement) -> bool:
+    """Whether a version is one that is asked for; pre-releases are, and what is no version is not."""
+    try:
+        return requirement.specifier.contains(version, prereleases=True)
+    except InvalidVersion:
+        return False
 
 
 def _engine() -> Iterator[Finding]:
