@@ -25,7 +25,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / room) for room in ("trie", "xcm", "pallets", "collator", "spark", "app")]
 
-from relaycast.scenario.scenario import Parachain, Publish, Scenario, Subscription  # noqa: E402
+from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable  # noqa: E402
 from relaycast.simulation.simulation import Simulation  # noqa: E402 - the rooms are put on the path above
 from relaycast_pallets import State  # noqa: E402
 from relaycast_trie import ChildInfo, StorageProof, warm_up  # noqa: E402
@@ -118,9 +118,12 @@ def state_alone(engine: Engine, options: argparse.Namespace) -> dict[str, Any]:
 def whole_run(engine: Engine, options: argparse.Namespace) -> dict[str, Any]:
     """Run the scenario; what the relay chain's tries take of it is told apart."""
     ids = range(2_000, 2_000 + options.publishers)
-    publish = Publish(keys=options.keys, value_bytes=options.value, changed=options.changed)
-    reads = [Subscription(publisher=number, keys=options.read) for number in ids]
-    chains = [*(Parachain(id=number, publish=publish) for number in ids), Parachain(id=9_000, subscribe=reads)]
+    publish = PublishTable(keys=options.keys, value_bytes=options.value, changed=options.changed)
+    reads = [SubscriptionTable(publisher=number, keys=options.read) for number in ids]
+    chains = [
+        *(ParachainTable(id=number, publish=publish) for number in ids),
+        ParachainTable(id=9_000, subscribe=reads),
+    ]
     scenario = Scenario(name="many keys", parachains=chains, seed=options.seed)
     simulation = Simulation.prepare(scenario, trie_engine=engine)
     network = simulation.network.chains

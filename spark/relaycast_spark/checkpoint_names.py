@@ -25,7 +25,7 @@ GETATTR, REBUILD = ("builtins", "getattr"), ("msgspec._utils", "rebuild")
 
 OF_THE_FRONT_DOOR = frozenset(
     {
-        ("relaycast.simulation.batch", "Batch"),
+        ("relaycast.simulation.batch", "BatchSimulation"),
         ("relaycast.scenario.load_trace", "LoadTrace"),
         *(
             ("relaycast.scenario.message_load", name)

@@ -25,7 +25,7 @@ SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ManifestEntry:
     """A segment as the manifest has it; ``file`` is there once it is replayed. Digests are hex."""
 
     first: int
@@ -45,7 +45,7 @@ class WorkFolder:
     def __init__(self, path: Path, terms: dict[str, object]) -> None:
         self.path = path
         self.terms = terms
-        self.entries: dict[int, Entry] = {}
+        self.entries: dict[int, ManifestEntry] = {}
         self._lock = -1
 
     def __enter__(self) -> "WorkFolder":
@@ -97,7 +97,7 @@ class WorkFolder:
         """Keep a segment's checkpoint, so that it can be replayed by whoever comes after a kill."""
         name = f"{blake2b(segment.checkpoint, digest_size=16).hexdigest()}.checkpoint"
         self._write(name, segment.checkpoint)
-        before = self.entries.get(segment.number, Entry(segment.first, segment.last))
+        before = self.entries.get(segment.number, ManifestEntry(segment.first, segment.last))
         self.entries[segment.number] = replace(before, closing=segment.closing.hex(), checkpoint=name)
         self._write_manifest()
         self._drop_checkpoints()
@@ -110,7 +110,7 @@ class WorkFolder:
         pq.write_table(ordered, staged, compression="zstd")
         _settle(staged, self.path / name)
         blocks = ordered.column("block")
-        before = self.entries.get(number, Entry(blocks[0].as_py(), blocks[-1].as_py()))
+        before = self.entries.get(number, ManifestEntry(blocks[0].as_py(), blocks[-1].as_py()))
         digest = _digest((self.path / name).read_bytes())
         self.entries[number] = replace(before, file=name, digest=digest)
         self._write_manifest()
@@ -137,7 +137,7 @@ class WorkFolder:
     def _read_manifest(self) -> None:
         try:
             manifest = json.loads((self.path / "manifest.json").read_bytes())
-            entries = {int(number): Entry(**entry) for number, entry in manifest["segments"].items()}
+            entries = {int(number): ManifestEntry(**entry) for number, entry in manifest["segments"].items()}
             is_ours = manifest["schema"] == SCHEMA_VERSION and manifest["terms"] == self.terms
         except (OSError, ValueError, KeyError, TypeError):
             is_ours, entries = False, {}
@@ -148,7 +148,7 @@ class WorkFolder:
         if any(not entry.file and not entry.checkpoint for entry in self.entries.values()):
             self.clear()
 
-    def _checked(self, entry: Entry) -> Entry:
+    def _checked(self, entry: ManifestEntry) -> ManifestEntry:
         """Return what of an entry is still there as it was left."""
         if entry.file:
             path = self.path / entry.file

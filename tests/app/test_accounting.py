@@ -16,7 +16,7 @@ from command_line import Command, Written
 from relaycast.pov.snapshot import render_snapshot
 from relaycast.report.charts import MAX_COLUMNS, Series, stacked_chart
 from relaycast.scenario.policy_choice import PolicyTable
-from relaycast.scenario.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
+from relaycast.scenario.scenario import ParachainTable, PublishTable, RelayChainTable, Scenario, SubscriptionTable
 from relaycast.simulation.run_files import simulate
 from relaycast_ledger.account_records import IN_THE_PROOF, PRUNED
 from relaycast_ledger.arrow_columns import column
@@ -27,12 +27,14 @@ TABLES = ("blocks", "proofs", "keys", "deliveries")
 MARKET = Scenario(
     name="market",
     blocks=16,
-    relaychain=RelayChain(max_pov_bytes=8_000, pov_percent=85),
+    relaychain=RelayChainTable(max_pov_bytes=8_000, pov_percent=85),
     parachains=[
-        Parachain(id=2000, publish=Publish(keys=12, value_bytes=[16, 900], ttl=3)),
-        Parachain(id=1000, publish=Publish(keys=5, every=4, changed=2, prefix="rate")),
-        Parachain(id=3000, name="both", subscribe=[Subscription(publisher=2000), Subscription(publisher=1000)]),
-        Parachain(id=3001, name="one", subscribe=[Subscription(publisher=1000, keys=2)]),
+        ParachainTable(id=2000, publish=PublishTable(keys=12, value_bytes=[16, 900], ttl=3)),
+        ParachainTable(id=1000, publish=PublishTable(keys=5, every=4, changed=2, prefix="rate")),
+        ParachainTable(
+            id=3000, name="both", subscribe=[SubscriptionTable(publisher=2000), SubscriptionTable(publisher=1000)]
+        ),
+        ParachainTable(id=3001, name="one", subscribe=[SubscriptionTable(publisher=1000, keys=2)]),
     ],
 )
 """Two publishers of which one is large, and a budget that cuts their reader short."""
@@ -243,8 +245,8 @@ def test_the_terminal_tells_causes_when_it_is_asked_to(relaycast: Command) -> No
 def test_what_a_cache_that_keeps_too_little_costs_is_named(tmp_path: Path) -> None:
     def scenario(**policies: Any) -> Scenario:
         parachains = [
-            Parachain(id=2000, publish=Publish(keys=80, every=5, changed=1)),
-            Parachain(id=3000, subscribe=[Subscription(publisher=2000)]),
+            ParachainTable(id=2000, publish=PublishTable(keys=80, every=5, changed=1)),
+            ParachainTable(id=3000, subscribe=[SubscriptionTable(publisher=2000)]),
         ]
         return Scenario(name="full", blocks=12, parachains=parachains, policies=PolicyTable(**policies))
 

@@ -18,7 +18,7 @@ from relaycast.scenario.policy_choice import (
     policies_of,
     with_overrides,
 )
-from relaycast.scenario.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
+from relaycast.scenario.scenario import ParachainTable, PublishTable, RelayChainTable, Scenario, SubscriptionTable
 from relaycast_pallets.parachain_system.relay_budget import CumulusSixths, Floor, Remaining
 from relaycast_pallets.subscriber.policies import AfterFirstKey, NoCache, Policies, StructureNodes
 
@@ -46,8 +46,8 @@ def figures(shown: Any, which: str) -> Any:
 
 
 def scenario(**policies: Any) -> Scenario:
-    reader = Parachain(id=3_000, subscribe=[Subscription(publisher=2_000)])
-    publisher = Parachain(id=2_000, publish=Publish(keys=12, every=3, changed=2))
+    reader = ParachainTable(id=3_000, subscribe=[SubscriptionTable(publisher=2_000)])
+    publisher = ParachainTable(id=2_000, publish=PublishTable(keys=12, every=3, changed=2))
     return Scenario(parachains=[publisher, reader], blocks=12, policies=PolicyTable(**policies))
 
 
@@ -108,10 +108,12 @@ def test_a_table_in_the_scenario_says_what_the_option_says(relaycast: Command, f
 
 
 def test_a_budget_with_a_floor_delivers_under_heavy_messages() -> None:
-    busy = Parachain(id=3_000, subscribe=[Subscription(publisher=2_000)], messages=MessageLoad(horizontal=80_000))
-    publisher = Parachain(id=2_000, publish=Publish(keys=12, changed=2))
+    busy = ParachainTable(
+        id=3_000, subscribe=[SubscriptionTable(publisher=2_000)], messages=MessageLoad(horizontal=80_000)
+    )
+    publisher = ParachainTable(id=2_000, publish=PublishTable(keys=12, changed=2))
     base = Scenario(
-        parachains=[publisher, busy], blocks=8, relaychain=RelayChain(max_pov_bytes=100_000, pov_percent=80)
+        parachains=[publisher, busy], blocks=8, relaychain=RelayChainTable(max_pov_bytes=100_000, pov_percent=80)
     )
     starved = measure(base).subscribers[3_000]
     floored = measure(Scenario(**{**asdict(base), "policies": PolicyTable(budget="floor:20000")})).subscribers[3_000]
@@ -130,8 +132,8 @@ def test_a_run_follows_its_policies(relaycast: Command, file: Written) -> None:
 
 
 def test_a_parachain_that_publishes_and_subscribes_follows_its_policies() -> None:
-    both = Parachain(id=3_000, publish=Publish(keys=1), subscribe=[Subscription(publisher=2_000)])
-    publisher = Parachain(id=2_000, publish=Publish(keys=12, every=6))
+    both = ParachainTable(id=3_000, publish=PublishTable(keys=1), subscribe=[SubscriptionTable(publisher=2_000)])
+    publisher = ParachainTable(id=2_000, publish=PublishTable(keys=12, every=6))
     design = measure(
         Scenario(parachains=[publisher, both], blocks=10, policies=PolicyTable(root_commit="forget-unchanged"))
     )

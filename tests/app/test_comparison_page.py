@@ -13,14 +13,14 @@ from relaycast.compare.comparison import Compared, compare_runs
 from relaycast.compare.page import render_comparison
 from relaycast.compare.rows import choice_rows, figure_rows, left_out, meaning, scenario_rows, verdict
 from relaycast.scenario.policy_choice import KINDS, PolicyTable
-from relaycast.scenario.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
+from relaycast.scenario.scenario import ParachainTable, PublishTable, RelayChainTable, Scenario, SubscriptionTable
 
 BASE = Scenario(
     name="feeds",
     blocks=12,
     parachains=[
-        Parachain(id=2_000, publish=Publish(keys=30, every=2, changed=2)),
-        Parachain(id=3_000, name="reader", subscribe=[Subscription(publisher=2_000)]),
+        ParachainTable(id=2_000, publish=PublishTable(keys=30, every=2, changed=2)),
+        ParachainTable(id=3_000, name="reader", subscribe=[SubscriptionTable(publisher=2_000)]),
     ],
 )
 
@@ -130,7 +130,7 @@ def _plain(scenario: Scenario) -> dict[str, object]:
 
 
 def test_scenarios_that_differ_are_told_apart_place_by_place() -> None:
-    other = replace(BASE, blocks=6, relaychain=RelayChain(pov_percent=50))
+    other = replace(BASE, blocks=6, relaychain=RelayChainTable(pov_percent=50))
     rows = scenario_rows(BASE, other)
     assert ("blocks", "12", "6") in rows
     assert ("relaychain.pov_percent", "85", "50") in rows
@@ -141,7 +141,10 @@ def test_scenarios_that_differ_are_told_apart_place_by_place() -> None:
 
 
 def test_a_reader_of_one_side_alone_has_a_table() -> None:
-    chains = [*BASE.parachains[:1], Parachain(id=3_001, name="<b>", subscribe=[Subscription(publisher=2_000)])]
+    chains = [
+        *BASE.parachains[:1],
+        ParachainTable(id=3_001, name="<b>", subscribe=[SubscriptionTable(publisher=2_000)]),
+    ]
     text = render_comparison(compare_runs(BASE, replace(BASE, parachains=chains)))
     parsed(text)
     assert "No parachain subscribes in both." in text

@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 
 from command_line import Command
 from relaycast.cli import installed as doctor
-from relaycast.cli.installed import State, examine, fits
+from relaycast.cli.installed import Health, examine, fits
 from relaycast_spark import session
 from relaycast_spark.exceptions import SparkUnavailable
 from relaycast_trie.array import kept_code
@@ -39,7 +39,7 @@ def test_what_is_not_there_is_said_with_what_it_is_for_and_how_to_fix_it(
 
     monkeypatch.setattr(session, "require_java", no_java)
     java = by_name()["java"]
-    assert (java.state, java.found, java.fix) == (State.MISSING, "there is no Java on the PATH", session.INSTALL_JAVA)
+    assert (java.state, java.found, java.fix) == (Health.MISSING, "there is no Java on the PATH", session.INSTALL_JAVA)
     ended = relaycast("doctor")
     assert ended.code == 0
     assert "fix: install Java 17" in ended.out
@@ -71,7 +71,7 @@ def test_a_package_that_every_verb_needs_makes_the_exit_code_one(
         "old": "blake3 0.1 does not fit blake3>=1.0",
         "unloadable": "does not load (libblake3.so: wrong ELF class)",
     }
-    assert found.state is State.BROKEN
+    assert found.state is Health.BROKEN
     assert expected[slip] in found.found
     ended = relaycast("doctor")
     assert ended.code == 1
@@ -89,27 +89,27 @@ def test_an_extra_that_is_not_installed_is_no_fault(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(importlib.metadata, "version", version)
     spark = by_name()["extra spark"]
-    assert (spark.state, spark.found) == (State.MISSING, "pyspark is not installed")
+    assert (spark.state, spark.found) == (Health.MISSING, "pyspark is not installed")
     assert "pip install" in spark.fix
 
 
 @pytest.mark.parametrize(
     ("code", "state", "said"),
     [
-        (kept_code.KeptCode(91, 91, Path("c"), True), State.OK, "91 of 91 kernels compiled in c"),
-        (kept_code.KeptCode(91, 4, Path("c"), True), State.SLOW, "the first large trie waits for the others"),
-        (kept_code.KeptCode(91, 0, Path("c"), False), State.SLOW, "cannot be written to: every process compiles anew"),
-        (kept_code.KeptCode(91, 0, None, False), State.SLOW, "compiled in nowhere"),
+        (kept_code.KeptCode(91, 91, Path("c"), True), Health.OK, "91 of 91 kernels compiled in c"),
+        (kept_code.KeptCode(91, 4, Path("c"), True), Health.SLOW, "the first large trie waits for the others"),
+        (kept_code.KeptCode(91, 0, Path("c"), False), Health.SLOW, "cannot be written to: every process compiles anew"),
+        (kept_code.KeptCode(91, 0, None, False), Health.SLOW, "compiled in nowhere"),
     ],
 )
 def test_compiled_code_that_is_not_kept_is_slow(
-    code: kept_code.KeptCode, state: State, said: str, monkeypatch: pytest.MonkeyPatch
+    code: kept_code.KeptCode, state: Health, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept_code, "kept_code", lambda: code)
     found = by_name()["compiled code"]
     assert found.state is state
     assert said in found.found
-    assert bool(found.fix) == (state is not State.OK)
+    assert bool(found.fix) == (state is not Health.OK)
 
 
 def test_switches_that_slow_the_engine_down_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,19 +8,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from command_line import Command
-from relaycast.scenario.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
+from relaycast.scenario.scenario import ParachainTable, PublishTable, RelayChainTable, Scenario, SubscriptionTable
 from relaycast.simulation import simulation as run
 from relaycast.simulation.run_files import simulate
 
 MARKET = Scenario(
     name="market",
     blocks=16,
-    relaychain=RelayChain(max_pov_bytes=8_000, pov_percent=85),
+    relaychain=RelayChainTable(max_pov_bytes=8_000, pov_percent=85),
     parachains=[
-        Parachain(id=2000, publish=Publish(keys=12, value_bytes=[16, 900], ttl=3)),
-        Parachain(id=1000, publish=Publish(keys=5, every=4, changed=2, prefix="rate")),
-        Parachain(id=3000, subscribe=[Subscription(publisher=2000), Subscription(publisher=1000)]),
-        Parachain(id=3001, subscribe=[Subscription(publisher=1000, keys=2)]),
+        ParachainTable(id=2000, publish=PublishTable(keys=12, value_bytes=[16, 900], ttl=3)),
+        ParachainTable(id=1000, publish=PublishTable(keys=5, every=4, changed=2, prefix="rate")),
+        ParachainTable(id=3000, subscribe=[SubscriptionTable(publisher=2000), SubscriptionTable(publisher=1000)]),
+        ParachainTable(id=3001, subscribe=[SubscriptionTable(publisher=1000, keys=2)]),
     ],
 )
 SUMS = ("nodes", "node_bytes", "value_nodes", "value_bytes", "cached_nodes", "cached_bytes")

@@ -13,7 +13,7 @@ from command_line import Command, Refused, Written
 from relaycast.cli.summary import print_summary
 from relaycast.scenario.message_load import Arrivals, Bursts, Load, Lognormal, MessageLoad, Poisson, Trace, Uniform
 from relaycast.scenario.policy_choice import PolicyTable
-from relaycast.scenario.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
+from relaycast.scenario.scenario import ParachainTable, PublishTable, RelayChainTable, Scenario, SubscriptionTable
 from relaycast.simulation.run_files import simulate
 from relaycast.simulation.simulation import Simulation
 
@@ -101,9 +101,9 @@ def test_a_trace_that_is_none_is_refused_by_its_row(refused: Refused, file: Writ
 
 
 def scenario(load: MessageLoad | None, *, budget: str = "remaining", pov: int = POV) -> Scenario:
-    reader = Parachain(id=3_000, subscribe=[Subscription(publisher=2_000)], messages=load)
-    publisher = Parachain(id=2_000, publish=Publish(keys=20, value_bytes=100))
-    relay = RelayChain(max_pov_bytes=pov, pov_percent=80)
+    reader = ParachainTable(id=3_000, subscribe=[SubscriptionTable(publisher=2_000)], messages=load)
+    publisher = ParachainTable(id=2_000, publish=PublishTable(keys=20, value_bytes=100))
+    relay = RelayChainTable(max_pov_bytes=pov, pov_percent=80)
     return Scenario(parachains=[publisher, reader], blocks=12, relaychain=relay, policies=PolicyTable(budget=budget))
 
 

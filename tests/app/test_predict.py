@@ -19,7 +19,7 @@ from relaycast.predict.ground import GROUNDS, KUSAMA, MODELLED, Ground
 from relaycast.predict.measured import measured_proofs
 from relaycast.predict.trie import leaves_left_alone, leaves_split
 from relaycast.scenario.files import load_preset
-from relaycast.scenario.scenario import RelayChain
+from relaycast.scenario.scenario import RelayChainTable
 from relaycast.simulation.run_files import simulate
 from relaycast_ledger import BlockRecord
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
@@ -178,7 +178,7 @@ def test_the_rate_that_fits_a_budget_lasts_and_a_higher_one_does_not() -> None:
 def test_what_a_block_carries_anyway_is_what_the_presets_measure(ground: Ground, tmp_path: Path) -> None:
     scenario = replace(load_preset("config-sync"), blocks=20)
     if ground is KUSAMA:
-        scenario = replace(scenario, relaychain=RelayChain(genesis=str(shared("data/kusama-genesis.json.gz"))))
+        scenario = replace(scenario, relaychain=RelayChainTable(genesis=str(shared("data/kusama-genesis.json.gz"))))
     reader = simulate(scenario, out=tmp_path).outcome.subscribers[0]
     assert (reader.static_bytes.p50, reader.proof_bytes.p50, reader.own_bytes.p50) == (
         ground.static_bytes,

@@ -11,22 +11,27 @@ from command_line import Command, Written
 from relaycast.predict.run import passes, stays
 from relaycast.scenario.files import load_preset
 from relaycast.scenario.policy_choice import PolicyTable
-from relaycast.scenario.scenario import Parachain, Publish, Scenario, Subscription
+from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable
 from relaycast.simulation.run_files import simulate
 from relaycast_ledger.outcome import PublisherCost
 
 FEW_OF_MANY = Scenario(
     parachains=[
-        Parachain(id=2000, publish=Publish(keys=150, value_bytes=[40, 10], changed=12, every=2, prefix="few")),
-        Parachain(id=2001, publish=Publish(keys=80, value_bytes=200, changed=3)),
-        Parachain(id=3000, subscribe=[Subscription(publisher=2000, keys=60), Subscription(publisher=2001, keys="all")]),
+        ParachainTable(
+            id=2000, publish=PublishTable(keys=150, value_bytes=[40, 10], changed=12, every=2, prefix="few")
+        ),
+        ParachainTable(id=2001, publish=PublishTable(keys=80, value_bytes=200, changed=3)),
+        ParachainTable(
+            id=3000,
+            subscribe=[SubscriptionTable(publisher=2000, keys=60), SubscriptionTable(publisher=2001, keys="all")],
+        ),
     ],
     blocks=60,
 )
 """Some keys of a large publisher, which is news elsewhere most of the time, and all of a smaller one."""
 
 
-def replaced(chain: Parachain, **changes: Any) -> Parachain:
+def replaced(chain: ParachainTable, **changes: Any) -> ParachainTable:
     """Return ``chain`` with another rule of publication, where it has one."""
     return chain if chain.publish is None else replace(chain, publish=replace(chain.publish, **changes))
 
@@ -84,13 +89,13 @@ def test_both_sides_are_printed_when_asked_and_always_written(
 @pytest.mark.parametrize(
     ("rule", "blocks", "holds"),
     [
-        (Publish(keys=10, ttl=0), 100, True),
-        (Publish(keys=10, every=5, ttl=5), 100, True),  # each is sent anew before it expires
-        (Publish(keys=10, every=5, ttl=4), 100, False),
-        (Publish(keys=10, changed=3, ttl=4), 100, True),  # four publications go once around
-        (Publish(keys=10, changed=3, ttl=3), 100, False),
-        (Publish(keys=10, every=1_000, ttl=60), 60, True),  # nothing expires before the end
+        (PublishTable(keys=10, ttl=0), 100, True),
+        (PublishTable(keys=10, every=5, ttl=5), 100, True),  # each is sent anew before it expires
+        (PublishTable(keys=10, every=5, ttl=4), 100, False),
+        (PublishTable(keys=10, changed=3, ttl=4), 100, True),  # four publications go once around
+        (PublishTable(keys=10, changed=3, ttl=3), 100, False),
+        (PublishTable(keys=10, every=1_000, ttl=60), 60, True),  # nothing expires before the end
     ],
 )
-def test_keys_stay_when_they_are_sent_anew_before_they_expire(rule: Publish, blocks: int, holds: bool) -> None:
+def test_keys_stay_when_they_are_sent_anew_before_they_expire(rule: PublishTable, blocks: int, holds: bool) -> None:
     assert stays(rule, blocks) is holds

@@ -14,7 +14,7 @@ from relaycast.report.page import MAX_KEYS, render_report
 from relaycast.report.pictures import MAX_NODES, MAX_ROWS
 from relaycast.report.story import why
 from relaycast.report.trie_view import CAUSES
-from relaycast.scenario.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
+from relaycast.scenario.scenario import ParachainTable, PublishTable, RelayChainTable, Scenario, SubscriptionTable
 from relaycast.simulation.simulation import Simulation
 from relaycast_ledger import NodeTotals
 from relaycast_ledger.account_records import IN_THE_PROOF, PRUNED
@@ -42,14 +42,16 @@ SMALL = Scenario(
     description="two publishers",
     blocks=10,
     parachains=[
-        Parachain(id=2_000, name="prices", publish=Publish(keys=12, value_bytes=[16, 200], changed=3, prefix="price")),
-        Parachain(id=2_001, name="news", publish=Publish(keys=2, every=4)),
-        Parachain(
+        ParachainTable(
+            id=2_000, name="prices", publish=PublishTable(keys=12, value_bytes=[16, 200], changed=3, prefix="price")
+        ),
+        ParachainTable(id=2_001, name="news", publish=PublishTable(keys=2, every=4)),
+        ParachainTable(
             id=3_000,
             name="reader",
             subscribe=[
-                Subscription(publisher=2_000, keys=["price/0", "price/1", "price/7"]),
-                Subscription(publisher=2_001),
+                SubscriptionTable(publisher=2_000, keys=["price/0", "price/1", "price/7"]),
+                SubscriptionTable(publisher=2_001),
             ],
         ),
     ],
@@ -91,8 +93,8 @@ def test_charts_and_tables_speak_to_those_who_do_not_see_them(text: str) -> None
 
 def test_nothing_that_a_scenario_says_becomes_markup_or_template() -> None:
     chains = [
-        Parachain(id=2_000, name=HOSTILE, publish=Publish(keys=3, prefix=HOSTILE)),
-        Parachain(id=3_000, name=HOSTILE, subscribe=[Subscription(publisher=2_000)]),
+        ParachainTable(id=2_000, name=HOSTILE, publish=PublishTable(keys=3, prefix=HOSTILE)),
+        ParachainTable(id=3_000, name=HOSTILE, subscribe=[SubscriptionTable(publisher=2_000)]),
     ]
     scenario = Scenario(name=HOSTILE, description=HOSTILE, parachains=chains, blocks=6)
     page = render_report(ran(scenario), scenario)
@@ -160,7 +162,7 @@ def test_a_run_without_deliveries_has_a_page() -> None:
 
 
 def test_a_starved_reader_is_shown_as_cut_short() -> None:
-    scenario = replace(SMALL, relaychain=RelayChain(max_pov_bytes=6_800))
+    scenario = replace(SMALL, relaychain=RelayChainTable(max_pov_bytes=6_800))
     page = render_report(ran(scenario), scenario)
     assert "cut short" in page
     assert "the budget ended before all was read" in page
@@ -220,10 +222,10 @@ def test_a_long_run_of_many_readers_stays_small() -> None:
 
 def test_four_thousand_keys_are_shown_as_far_as_there_is_room() -> None:
     chains = [
-        Parachain(id=2_000, publish=Publish(keys=4_000, value_bytes=40)),
-        Parachain(id=3_000, subscribe=[Subscription(publisher=2_000)]),
+        ParachainTable(id=2_000, publish=PublishTable(keys=4_000, value_bytes=40)),
+        ParachainTable(id=3_000, subscribe=[SubscriptionTable(publisher=2_000)]),
     ]
-    scenario = Scenario(parachains=chains, blocks=6, relaychain=RelayChain(max_publishers=10))
+    scenario = Scenario(parachains=chains, blocks=6, relaychain=RelayChainTable(max_publishers=10))
     page = render_report(ran(scenario), scenario)
     assert len(page.encode()) < 5_000_000
     assert page.count("<tr data-key") <= MAX_ROWS + 32 + MAX_KEYS

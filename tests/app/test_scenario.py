@@ -7,7 +7,7 @@ import pytest
 
 from command_line import Command, Refused, Written
 from relaycast.scenario.files import load_preset, load_scenario, presets
-from relaycast.scenario.scenario import Publish, Scenario
+from relaycast.scenario.scenario import PublishTable, Scenario
 from relaycast.scenario.workload import indices, publications, value_of
 
 BASE = 'extends = "oracle"\n'
@@ -58,7 +58,7 @@ def test_tables_merge_by_name_and_parachains_by_id(loaded: Loaded) -> None:
         """
     )
     assert [chain.id for chain in scenario.parachains] == [2000, 3000, 3001, 3002]
-    assert scenario.publishers()[2000] == Publish(keys=60, value_bytes=16, prefix="price")
+    assert scenario.publishers()[2000] == PublishTable(keys=60, value_bytes=16, prefix="price")
     assert (scenario.blocks, scenario.relaychain.block_seconds, scenario.relaychain.pov_percent) == (3, 2, 85)
 
 
@@ -146,7 +146,7 @@ def test_extending_oneself_and_nobody_is_refused(refused: Refused, file: Written
 
 
 def test_the_first_publication_sends_all_keys_and_later_ones_take_turns() -> None:
-    publish = Publish(keys=5, changed=2)
+    publish = PublishTable(keys=5, changed=2)
     sent = [list(indices(publish, turn)) for turn in range(4)]
     assert sent == [[0, 1, 2, 3, 4], [0, 1], [2, 3], [4, 0]]
 

@@ -15,7 +15,7 @@ from file_contents import contents
 from relaycast.compare.comparison import compare
 from relaycast.scenario.files import load_scenario
 from relaycast.scenario.recording import Playback, Recording
-from relaycast.scenario.scenario import Parachain, Publish, Scenario, Subscription
+from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable
 from relaycast.scenario.workload import publications
 from relaycast.simulation.simulation import Simulation
 from relaycast_pallets.subscriber.subscription import SubscribedKey
@@ -100,8 +100,8 @@ def test_a_recorded_rule_comes_to_the_same_figures(relaycast: Command, file: Wri
     rule = Scenario(
         blocks=9,
         parachains=[
-            Parachain(id=2000, publish=Publish(keys=7, value_bytes=[16, 900], every=2, changed=3, ttl=4)),
-            Parachain(id=3000, subscribe=[Subscription(publisher=2000)]),
+            ParachainTable(id=2000, publish=PublishTable(keys=7, value_bytes=[16, 900], every=2, changed=3, ttl=4)),
+            ParachainTable(id=3000, subscribe=[SubscriptionTable(publisher=2000)]),
         ],
     )
     rows = [

@@ -13,7 +13,7 @@ from file_contents import contents
 from kernel_process import run
 from relaycast.network import Network
 from relaycast.scenario.files import load_preset
-from relaycast.scenario.scenario import Parachain, Publish, Scenario, Subscription
+from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable
 from relaycast.simulation.run_files import simulate
 from relaycast_pallets.frame.state_tries import Tries
 from relaycast_trie.engine import ENGINES, Engine
@@ -24,9 +24,11 @@ GROWING = Scenario(
     seed=11,
     blocks=14,
     parachains=[
-        Parachain(id=2000, publish=Publish(keys=400, value_bytes=[20, 60], changed=90, ttl=6)),
-        Parachain(id=2001, publish=Publish(keys=30, value_bytes=40, every=2, changed=7)),
-        Parachain(id=3000, subscribe=[Subscription(publisher=2000, keys=300), Subscription(publisher=2001)]),
+        ParachainTable(id=2000, publish=PublishTable(keys=400, value_bytes=[20, 60], changed=90, ttl=6)),
+        ParachainTable(id=2001, publish=PublishTable(keys=30, value_bytes=40, every=2, changed=7)),
+        ParachainTable(
+            id=3000, subscribe=[SubscriptionTable(publisher=2000, keys=300), SubscriptionTable(publisher=2001)]
+        ),
     ],
 )
 """Keys come, expire and come again, more than one block takes; the reader's own state grows with what it caches."""

@@ -30,7 +30,7 @@ from relaycast_pallets.frame.system import (
     U32,
     U64,
     U128,
-    Codec,
+    StorageCodec,
     StorageDoubleMap,
     StorageHasher,
     StorageMap,
@@ -183,7 +183,7 @@ def test_parachains_are_hashed_like_this(hasher: StorageHasher, para: int, expec
         (BYTES32, ALICE, ALICE.hex()),
     ],
 )
-def test_values_have_their_scale_bytes(codec: Codec[object], value: object, encoded: str) -> None:
+def test_values_have_their_scale_bytes(codec: StorageCodec[object], value: object, encoded: str) -> None:
     assert codec.encode(value).hex() == encoded
     assert codec.decode(bytes.fromhex(encoded)) == value
     for wrong in (b"", bytes.fromhex(encoded) + b"\x00", b"\x02"):
@@ -229,6 +229,6 @@ def test_a_double_map_gives_both_keys_back() -> None:
 
 
 def test_the_first_key_of_a_double_map_has_a_fixed_size() -> None:
-    names: Codec[str] = Codec("str", str.encode, bytes.decode)
+    names: StorageCodec[str] = StorageCodec("str", str.encode, bytes.decode)
     with pytest.raises(TypeError, match="fixed size"):
         StorageDoubleMap(State(), "Test", "Double", ((IDENTITY, names), (IDENTITY, U32)), U32)

@@ -27,7 +27,7 @@ from relaycast_xcm import (
     XcmExecutor,
     encode_versioned_xcm,
 )
-from relaycast_xcm.barriers import Barrier, Properties
+from relaycast_xcm.barriers import Properties, ShouldExecute
 from relaycast_xcm.instructions import Xcm
 
 
@@ -38,7 +38,7 @@ class AllowAll:
         return message
 
 
-def executor_of(relay: Relay, barrier: Barrier | None = None) -> XcmExecutor:
+def executor_of(relay: Relay, barrier: ShouldExecute | None = None) -> XcmExecutor:
     adapter = ParachainBroadcastAdapter(OnlyParachains(), relay.broadcaster)
     return XcmExecutor(barrier or AllowPublishFrom(Everything()), broadcast=adapter)
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from relaycast.scenario.message_load import MessageLoad, Poisson
-from relaycast.scenario.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
-from relaycast.simulation.batch import Batch
+from relaycast.scenario.scenario import ParachainTable, PublishTable, RelayChainTable, Scenario, SubscriptionTable
+from relaycast.simulation.batch import BatchSimulation
 from relaycast_spark.replay import Replay, replay_segments
 from relaycast_spark.spine import Segment, spine
 from relaycast_spark.tables import SEGMENTS, Row
@@ -18,20 +18,22 @@ MARKET = Scenario(
     name="market",
     blocks=BLOCKS,
     parachains=[
-        Parachain(id=2000, publish=Publish(keys=9, value_bytes=[16, 400], ttl=3)),
-        Parachain(id=1000, publish=Publish(keys=5, every=4, changed=2, prefix="rate")),
-        Parachain(id=3000, subscribe=[Subscription(publisher=2000), Subscription(publisher=1000, keys=2)]),
-        Parachain(
+        ParachainTable(id=2000, publish=PublishTable(keys=9, value_bytes=[16, 400], ttl=3)),
+        ParachainTable(id=1000, publish=PublishTable(keys=5, every=4, changed=2, prefix="rate")),
+        ParachainTable(
+            id=3000, subscribe=[SubscriptionTable(publisher=2000), SubscriptionTable(publisher=1000, keys=2)]
+        ),
+        ParachainTable(
             id=3001,
-            publish=Publish(keys=1, every=3),
-            subscribe=[Subscription(publisher=1000)],
+            publish=PublishTable(keys=1, every=3),
+            subscribe=[SubscriptionTable(publisher=1000)],
             messages=MessageLoad(horizontal=2_000),
         ),
-        Parachain(
+        ParachainTable(
             id=3002,
             subscribe=[
-                Subscription(publisher=2000, keys=4, starts_at=4, slides_every=3, stops_at=11),
-                Subscription(publisher=2000, keys=2, starts_at=13),
+                SubscriptionTable(publisher=2000, keys=4, starts_at=4, slides_every=3, stops_at=11),
+                SubscriptionTable(publisher=2000, keys=2, starts_at=13),
             ],
             relay_blocks_per_block=2,
             cores=2,
@@ -45,10 +47,10 @@ MARKET = Scenario(
 SCARCE = Scenario(
     name="scarce",
     blocks=BLOCKS,
-    relaychain=RelayChain(max_pov_bytes=17_000, pov_percent=85),
+    relaychain=RelayChainTable(max_pov_bytes=17_000, pov_percent=85),
     parachains=[
-        Parachain(id=2000, publish=Publish(keys=24, value_bytes=600, every=3)),
-        Parachain(id=3000, subscribe=[Subscription(publisher=2000)]),
+        ParachainTable(id=2000, publish=PublishTable(keys=24, value_bytes=600, every=3)),
+        ParachainTable(id=3000, subscribe=[SubscriptionTable(publisher=2000)]),
     ],
 )
 """A budget that no pass gets by with: cursors, and nodes that count."""
@@ -59,10 +61,12 @@ MANY_KEYS = Scenario(
     blocks=9,
     parachains=[
         *(
-            Parachain(id=para_id, publish=Publish(keys=160, value_bytes=[24, 60], changed=30, ttl=5))
+            ParachainTable(id=para_id, publish=PublishTable(keys=160, value_bytes=[24, 60], changed=30, ttl=5))
             for para_id in range(2_000, 2_008)
         ),
-        Parachain(id=3000, subscribe=[Subscription(publisher=para_id, keys=12) for para_id in range(2_000, 2_008)]),
+        ParachainTable(
+            id=3000, subscribe=[SubscriptionTable(publisher=para_id, keys=12) for para_id in range(2_000, 2_008)]
+        ),
     ],
 )
 """More than a thousand keys in eight child tries, hundreds of them new in a block: what the array engine is for."""
@@ -76,28 +80,28 @@ def recorded(file: Path) -> Scenario:
         for number in range(block % 5 + 1)
     ]
     file.write_text("block,para_id,key,value,ttl\n" + "\n".join(rows) + "\n")
-    reads = [Subscription(publisher=para_id) for para_id in (2000, 2001, 2002, 2005)]
+    reads = [SubscriptionTable(publisher=para_id) for para_id in (2000, 2001, 2002, 2005)]
     return Scenario(
         name="recorded",
         blocks=BLOCKS,
         publications=str(file),
         parachains=[
-            *(Parachain(id=para_id) for para_id in (2000, 2001, 2002)),
-            Parachain(id=2005, publish=Publish(keys=3, every=2)),
-            Parachain(id=3000, subscribe=reads),
+            *(ParachainTable(id=para_id) for para_id in (2000, 2001, 2002)),
+            ParachainTable(id=2005, publish=PublishTable(keys=3, every=2)),
+            ParachainTable(id=3000, subscribe=reads),
         ],
     )
 
 
 def replayed_at_once(scenario: Scenario, *, keep_proofs: bool = False) -> list[Row]:
     """Return the rows of a run in one go: the local engine, watched."""
-    replay = Replay(Batch.prepare(scenario), segment=0, keep_proofs=keep_proofs)
+    replay = Replay(BatchSimulation.prepare(scenario), segment=0, keep_proofs=keep_proofs)
     return without_segment([replay.block(number) for number in range(1, scenario.blocks + 1)])
 
 
 def segments_of(scenario: Scenario, *, length: int, trie_engine: Engine = "auto") -> list[Segment]:
     """Return what the spine makes of a scenario from block 2 on."""
-    batch = Batch.prepare(scenario, trie_engine=trie_engine)
+    batch = BatchSimulation.prepare(scenario, trie_engine=trie_engine)
     batch.pass_over(1)
     return list(spine(batch, done=1, blocks=scenario.blocks, segment_blocks=length))
 

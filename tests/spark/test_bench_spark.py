@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from relaycast.bench.processes import DRIVER, peaks
-from relaycast.bench.proof_rates import BATCH, PROCESSES, SPARK, Terms, count_range, take_table
+from relaycast.bench.proof_rates import BATCH, PROCESSES, SPARK, ProofTerms, count_range, take_table
 from relaycast.bench.run_rates import market
 from relaycast.cli.command import execute
 from relaycast.cli.exit_code import ExitCode
 from relaycast.simulation.run_files import simulate
 
-TERMS = Terms(count=2_500, keys=3, trie_keys=400)
+TERMS = ProofTerms(count=2_500, keys=3, trie_keys=400)
 
 
 def test_tasks_count_the_same_proofs_however_they_are_cut() -> None:
@@ -21,7 +21,7 @@ def test_tasks_count_the_same_proofs_however_they_are_cut() -> None:
     parts = [count_range(first, min(first + 700, TERMS.count), TERMS) for first in range(0, TERMS.count, 700)]
     assert whole[0] == TERMS.count > BATCH
     assert (sum(part[0] for part in parts), sum(part[1] for part in parts)) == whole
-    assert count_range(0, 100, TERMS) != count_range(0, 100, Terms(2_500, 3, 400, seed=2))
+    assert count_range(0, 100, TERMS) != count_range(0, 100, ProofTerms(2_500, 3, 400, seed=2))
 
 
 def test_proofs_and_blocks_are_measured_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

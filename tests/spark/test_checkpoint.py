@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from relaycast.simulation.batch import Batch
+from relaycast.simulation.batch import BatchSimulation
 from relaycast_pallets.frame.system import ensure_root
 from relaycast_spark.checkpoint import closing_digest, freeze, thaw
 from relaycast_spark.exceptions import CheckpointRefused
@@ -19,8 +19,8 @@ from spark.scenarios import MARKET, SCARCE
 
 
 @pytest.fixture
-def batch() -> Batch:
-    batch = Batch.prepare(MARKET)
+def batch() -> BatchSimulation:
+    batch = BatchSimulation.prepare(MARKET)
     for block in range(1, 6):
         batch.pass_over(block)
     return batch
@@ -31,7 +31,7 @@ def frozen(data: bytes) -> bytes:
     return len(data).to_bytes(8, "little") + compressed
 
 
-def test_a_simulation_goes_on_from_its_checkpoint_as_if_nothing_had_been(batch: Batch) -> None:
+def test_a_simulation_goes_on_from_its_checkpoint_as_if_nothing_had_been(batch: BatchSimulation) -> None:
     again = thaw(freeze(batch))
     again.listen()
     for block in range(6, 12):
@@ -39,17 +39,17 @@ def test_a_simulation_goes_on_from_its_checkpoint_as_if_nothing_had_been(batch: 
     assert closing_digest(again) == closing_digest(batch)
 
 
-def test_constants_come_back_as_themselves(batch: Batch) -> None:
+def test_constants_come_back_as_themselves(batch: BatchSimulation) -> None:
     again = thaw(freeze(batch))
     pallet, known = again.chains.relay_chain.system, batch.chains.relay_chain.system
     assert pallet._number.codec is known._number.codec
 
 
-def test_the_digest_tells_states_apart(batch: Batch) -> None:
+def test_the_digest_tells_states_apart(batch: BatchSimulation) -> None:
     before = closing_digest(batch)
     batch.pass_over(6)
     assert closing_digest(batch) != before
-    other = Batch.prepare(SCARCE)
+    other = BatchSimulation.prepare(SCARCE)
     assert closing_digest(other) != before
 
 
@@ -77,7 +77,7 @@ def called(function: bytes, *arguments: bytes) -> bytes:
 
 HERE = "relaycast_spark.checkpoint"
 OPEN = b"\x8c\x04open"
-BATCH = by_name("relaycast.simulation.batch", "Batch")
+BATCH = by_name("relaycast.simulation.batch", "BatchSimulation")
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ CONSTANT = b"(\x8c\x15relaycast_xcm.message\x8c\x02V5tQ"
     [
         (
             BATCH + STATE + b"b",
-            "a change of <class 'relaycast.simulation.batch.Batch'>",
+            "a change of <class 'relaycast.simulation.batch.BatchSimulation'>",
         ),  # would stay so for every later run
         (ENSURE_ROOT + STATE + b"b", "a change of <function ensure_root"),
         (CONSTANT + STATE + b"b", "a change of <relaycast_xcm.message.XcmCodec"),
@@ -145,11 +145,11 @@ CONSTANT = b"(\x8c\x15relaycast_xcm.message\x8c\x02V5tQ"
     ],
 )
 def test_a_checkpoint_calls_classes_alone_and_changes_nothing_that_was_there(data: bytes, reason: str) -> None:
-    before = [dict(vars(it)) for it in (Batch, StateVersion, ensure_root, V5)]
+    before = [dict(vars(it)) for it in (BatchSimulation, StateVersion, ensure_root, V5)]
     with pytest.raises(CheckpointRefused) as refused:
         thaw(frozen(b"\x80\x04" + data + b"."))
     assert refused.value.reason.startswith(reason)
-    assert [dict(vars(it)) for it in (Batch, StateVersion, ensure_root, V5)] == before
+    assert [dict(vars(it)) for it in (BatchSimulation, StateVersion, ensure_root, V5)] == before
 
 
 @pytest.mark.parametrize("thing", [None, [], {"chains": 1}, b"chains"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from relaycast.scenario.scenario import Parachain, Publish, Scenario, Subscription
+from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable
 from relaycast.scenario.workload import publications as sent
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_pallets.subscriber.subscription import SubscribedKey
@@ -26,10 +26,10 @@ FEEDS = Scenario(
     name="feeds",
     blocks=30,
     parachains=[
-        Parachain(id=1000, publish=Publish(keys=9, value_bytes=[16, 400, 0], every=4, changed=3, ttl=6)),
-        Parachain(id=1001, publish=Publish(keys=2, every=9, ttl=3)),
-        Parachain(id=1002, publish=Publish(keys=5, changed=1)),
-        Parachain(id=3000, subscribe=[Subscription(publisher=1000)]),
+        ParachainTable(id=1000, publish=PublishTable(keys=9, value_bytes=[16, 400, 0], every=4, changed=3, ttl=6)),
+        ParachainTable(id=1001, publish=PublishTable(keys=2, every=9, ttl=3)),
+        ParachainTable(id=1002, publish=PublishTable(keys=5, changed=1)),
+        ParachainTable(id=3000, subscribe=[SubscriptionTable(publisher=1000)]),
     ],
 )
 """Keys that expire, some before they are published again; a trie that is empty now and then."""

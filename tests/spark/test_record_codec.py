@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from relaycast.scenario.scenario import Scenario
-from relaycast.simulation.batch import Batch
+from relaycast.simulation.batch import BatchSimulation
 from relaycast_ledger import BlockRecord
 from relaycast_spark.exceptions import CheckpointRefused
 from relaycast_spark.record_codec import decode_records, encode_records
@@ -15,7 +15,7 @@ from spark.scenarios import MARKET, SCARCE
 
 
 def records_of(scenario: Scenario, *, per_key: bool = False) -> list[list[BlockRecord]]:
-    batch = Batch.prepare(scenario, per_key=per_key)
+    batch = BatchSimulation.prepare(scenario, per_key=per_key)
     return [batch.advance(block).records for block in range(1, scenario.blocks + 1)]
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from relaycast.scenario.files import load_preset
 from relaycast.scenario.scenario import Scenario
-from relaycast.simulation.batch import Batch
+from relaycast.simulation.batch import BatchSimulation
 from relaycast.simulation.run_files import simulate
 from relaycast.simulation.spark_engine import REPLAYED, SparkOptions, simulate_with_spark
 from relaycast_spark.exceptions import SegmentFailed
@@ -170,7 +170,7 @@ def blocks(spark: "SparkSession", kept: Path) -> "DataFrame":
 def test_the_relay_chains_blocks_are_a_stage(blocks: "DataFrame") -> None:
     from relaycast_spark import stages  # noqa: PLC0415
 
-    batch = Batch.prepare(SCARCE)
+    batch = BatchSimulation.prepare(SCARCE)
     expected = []
     for number in range(1, SCARCE.blocks + 1):
         batch.pass_over(number)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from relaycast.scenario.scenario import Scenario
-from relaycast.simulation.batch import Batch
+from relaycast.simulation.batch import BatchSimulation
 from relaycast_spark.record_codec import decode_records
 from relaycast_spark.simulated import Advanced
 from relaycast_spark.spine import Segment, spine
@@ -58,7 +58,7 @@ def test_segments_cover_every_block_once() -> None:
 
 
 def test_the_spine_leaves_the_simulation_as_a_run_would() -> None:
-    passed, run = Batch.prepare(MARKET), Batch.prepare(MARKET)
+    passed, run = BatchSimulation.prepare(MARKET), BatchSimulation.prepare(MARKET)
     passed.pass_over(1)
     list(spine(passed, done=1, blocks=MARKET.blocks, segment_blocks=6))
     for block in range(1, MARKET.blocks + 1):
@@ -71,7 +71,7 @@ def test_the_spine_leaves_the_simulation_as_a_run_would() -> None:
 
 def test_the_spine_begins_after_block_1() -> None:
     with pytest.raises(ValueError, match="after block 1"):
-        next(spine(Batch.prepare(MARKET), done=0, blocks=3, segment_blocks=1))
+        next(spine(BatchSimulation.prepare(MARKET), done=0, blocks=3, segment_blocks=1))
 
 
 def test_a_replay_that_ends_elsewhere_says_so() -> None:
@@ -84,13 +84,13 @@ def test_a_replay_that_ends_elsewhere_says_so() -> None:
 def test_a_block_that_fails_names_itself_and_spares_other_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     segments = segments_of(MARKET, length=4)
 
-    def fails(self: Batch, block: int) -> Advanced:
+    def fails(self: BatchSimulation, block: int) -> Advanced:
         if block == 7:
             raise OverflowError("too much")
         return advance(self, block)
 
-    advance = Batch.advance
-    monkeypatch.setattr(Batch, "advance", fails)
+    advance = BatchSimulation.advance
+    monkeypatch.setattr(BatchSimulation, "advance", fails)
     errors = {row["block"]: row["error"] for row in replayed_apart(segments)}
     assert errors[7] == "OverflowError: too much"
     assert set(errors) == {*range(2, 8), *range(10, MARKET.blocks + 1)}
@@ -104,7 +104,7 @@ def test_a_mutant_spine_that_forgets_the_static_keys_is_found_out(monkeypatch: p
 
 
 def test_records_come_back_from_their_rows() -> None:
-    batch, again = Batch.prepare(SCARCE), Batch.prepare(SCARCE)
+    batch, again = BatchSimulation.prepare(SCARCE), BatchSimulation.prepare(SCARCE)
     rows = replayed_at_once(SCARCE)
     table = pa.Table.from_pylist(rows, REPLAYED).to_pylist()
     for row in table:

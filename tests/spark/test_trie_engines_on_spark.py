@@ -10,7 +10,7 @@ from relaycast.cli.command import execute
 from relaycast.cli.exit_code import ExitCode
 from relaycast.scenario.files import load_preset
 from relaycast.scenario.scenario import Scenario
-from relaycast.simulation.batch import Batch
+from relaycast.simulation.batch import BatchSimulation
 from relaycast.simulation.run_files import simulate
 from relaycast.simulation.simulation import Simulation
 from relaycast.simulation.spark_engine import SparkOptions, simulate_with_spark
@@ -103,7 +103,7 @@ def test_a_worker_takes_the_engine_that_it_is_told(
 
 
 def test_a_run_that_goes_on_takes_the_engine_that_is_chosen_now(sealed: list[str]) -> None:
-    began, now = (Batch.prepare(MANY_KEYS, trie_engine=it) for it in ("plain", "array"))
+    began, now = (BatchSimulation.prepare(MANY_KEYS, trie_engine=it) for it in ("plain", "array"))
     for block in (1, 2):
         began.pass_over(block)
     again = thaw(freeze(began))

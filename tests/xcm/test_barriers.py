@@ -15,7 +15,6 @@ from relaycast_xcm import (
     AnyOf,
     Asset,
     BadFormat,
-    Barrier,
     BarrierChain,
     BuyExecution,
     ClearOrigin,
@@ -42,6 +41,7 @@ from relaycast_xcm import (
     PublishItem,
     PublishItems,
     SetTopic,
+    ShouldExecute,
     StackLimitReached,
     TakeWeightCredit,
     TrailingSetTopicAsId,
@@ -73,11 +73,11 @@ def publish(count: int = 1) -> Xcm:
     return tuple(Publish(bytes([number]) * 32, b"value", 0) for number in range(count))
 
 
-def ask(barrier: Barrier, message: Xcm, *, origin: Location = PARA_2000, weight: Weight = WEIGHT) -> Xcm:
+def ask(barrier: ShouldExecute, message: Xcm, *, origin: Location = PARA_2000, weight: Weight = WEIGHT) -> Xcm:
     return barrier.should_execute(origin, message, weight, Properties())
 
 
-def refusal_of(barrier: Barrier, message: Xcm, *, origin: Location = PARA_2000) -> ProcessMessageError:
+def refusal_of(barrier: ShouldExecute, message: Xcm, *, origin: Location = PARA_2000) -> ProcessMessageError:
     with pytest.raises(ProcessMessageError) as refusal:
         ask(barrier, message, origin=origin)
     return refusal.value

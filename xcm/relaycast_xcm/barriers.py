@@ -56,7 +56,7 @@ class Properties:
     message_id: bytes | None = None
 
 
-class Barrier(Protocol):
+class ShouldExecute(Protocol):
     """Decides about one message."""
 
     def should_execute(self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties) -> Xcm:
@@ -179,7 +179,7 @@ class WithComputedOrigin:
     At most ``max_prefixes`` instructions are taken off. ``UniversalOrigin`` is not among them: it is not read here.
     """
 
-    inner: Barrier
+    inner: ShouldExecute
     max_prefixes: int = 8
 
     def should_execute(self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties) -> Xcm:
@@ -200,7 +200,7 @@ class WithComputedOrigin:
 class TrailingSetTopicAsId:
     """Takes a last ``SetTopic`` as the message's id and asks ``inner`` about the message without it."""
 
-    inner: Barrier
+    inner: ShouldExecute
 
     def should_execute(self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties) -> Xcm:
         last = message[-1] if message else None
@@ -219,8 +219,8 @@ class BarrierChain:
 
     __slots__ = ("barriers",)
 
-    def __init__(self, *barriers: Barrier) -> None:
-        self.barriers: Sequence[Barrier] = barriers
+    def __init__(self, *barriers: ShouldExecute) -> None:
+        self.barriers: Sequence[ShouldExecute] = barriers
 
     def should_execute(self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties) -> Xcm:
         refusals: list[tuple[str, ProcessMessageError]] = []

@@ -6,7 +6,7 @@ what the earlier ones did; a message that does not get past weighing and barrier
 
 from collections.abc import Callable, Sequence
 
-from relaycast_xcm.barriers import Barrier, Properties
+from relaycast_xcm.barriers import Properties, ShouldExecute
 from relaycast_xcm.broadcast import BroadcastHandler
 from relaycast_xcm.exceptions import ProcessMessageError
 from relaycast_xcm.holding import AssetHandler, NoAssets, NoTrader, WeightTrader
@@ -16,8 +16,7 @@ from relaycast_xcm.machine import Machine
 from relaycast_xcm.outcome import Error, Outcome
 from relaycast_xcm.primitives import Weight
 from relaycast_xcm.weigher import TEST_WEIGHTS, Weigher
-from relaycast_xcm.xcm_error import Barrier as BarrierError
-from relaycast_xcm.xcm_error import WeightLimitReached, XcmError
+from relaycast_xcm.xcm_error import Barrier, WeightLimitReached, XcmError
 
 
 class XcmExecutor:
@@ -27,7 +26,7 @@ class XcmExecutor:
 
     def __init__(
         self,
-        barrier: Barrier,
+        barrier: ShouldExecute,
         *,
         broadcast: BroadcastHandler,
         weigher: Weigher = TEST_WEIGHTS,
@@ -67,5 +66,5 @@ class XcmExecutor:
         try:
             allowed = self.barrier.should_execute(origin, message, weight, properties)
         except ProcessMessageError as refusal:
-            return Error(BarrierError(), refusal)
+            return Error(Barrier(), refusal)
         return Machine(self, origin, weight, properties.message_id).run(allowed)

@@ -51,15 +51,15 @@ class Carried(Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Feed:
+class HonestPublisher:
     """An honest publisher: it sends new values for all its ``keys`` in every block."""
 
     para_id: ParaId
     keys: tuple[SubscribedKey, ...]
 
     @classmethod
-    def of(cls, para_id: int, count: int) -> "Feed":
-        """Return a feed of ``count`` keys named ``feed/0`` and so on."""
+    def of(cls, para_id: int, count: int) -> "HonestPublisher":
+        """Return one with ``count`` keys named ``feed/0`` and so on."""
         return cls(ParaId(para_id), tuple(SubscribedKey.from_data(f"feed/{index}".encode()) for index in range(count)))
 
     def publish(self, network: Chains) -> None:
@@ -71,7 +71,7 @@ class Feed:
 
 
 def add_bystanders(
-    network: Chains, feeds: Sequence[Feed], subscriber: int, *, config: SubscriberConfig | None = None
+    network: Chains, feeds: Sequence[HonestPublisher], subscriber: int, *, config: SubscriberConfig | None = None
 ) -> None:
     """Add honest publishers, and a parachain that subscribes to all that they publish."""
     for feed in feeds:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from relaycast.attacks.bystander import Bystander, Carried, Feed, add_bystanders, bystander, carried
+from relaycast.attacks.bystander import Bystander, Carried, HonestPublisher, add_bystanders, bystander, carried
 from relaycast.scenario.workload import crafted_keys, value_of
 from relaycast_collator import Chains
 from relaycast_ledger import BlockRecord, Ledger
@@ -20,7 +20,7 @@ from relaycast_trie import Engine, StorageProof
 from relaycast_xcm import ParaId
 
 ATTACKER, SUBSCRIBER = ParaId(2_001), 3_000
-FEEDS = (Feed.of(1_000, 10), Feed.of(2_000, 10), Feed.of(2_002, 10))
+FEEDS = (HonestPublisher.of(1_000, 10), HonestPublisher.of(2_000, 10), HonestPublisher.of(2_002, 10))
 """Bystanders: a system parachain, and public ones with numbers on both sides of the attacker's."""
 
 LOWEST_LIMIT, HIGHEST_LIMIT = 4, 64

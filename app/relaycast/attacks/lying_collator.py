@@ -14,7 +14,7 @@ from random import Random
 from msgspec import Struct
 
 from relaycast.attacks.lies import ADDITIONS, OMISSIONS, Lie
-from relaycast.attacks.proving_ground import Moment, Nodes, ProvingGround, Verdict
+from relaycast.attacks.proving_ground import BlockVerdict, Moment, Nodes, ProvingGround
 from relaycast_pallets.subscriber.policies import Policies
 from relaycast_trie.engine import Engine
 
@@ -167,7 +167,7 @@ class _Trial:
         proofs = (way() if callable(way) else way for way in ways)
         return islice((nodes for nodes in proofs if nodes != moment.nodes), self._samples or None)
 
-    def _judge(self, lie: Lie, moment: Moment, honest: Verdict, nodes: Nodes) -> None:
+    def _judge(self, lie: Lie, moment: Moment, honest: BlockVerdict, nodes: Nodes) -> None:
         verdict, answers = moment.attempt(nodes), self._answers[lie]
         if verdict.caught_by is not None:
             answers[verdict.caught_by] += 1
@@ -181,7 +181,7 @@ class _Trial:
             where = f"parachain {moment.parachain.para_id} after block {self._ground.network.tick}"
             self._escapes.append(f"{lie.__name__}: {where}, {moment.kind}, {len(nodes)} of {len(moment.nodes)} nodes")
 
-    def _note_held_back(self, honest: Verdict, verdict: Verdict) -> None:
+    def _note_held_back(self, honest: BlockVerdict, verdict: BlockVerdict) -> None:
         assert verdict.outcome is not None
         self._left = max(self._left, verdict.outcome.meter.remaining().proof_size)
         self._held_back = max(self._held_back, len(honest.updates) - len(verdict.updates))
@@ -201,7 +201,7 @@ def _row(lie: Lie, answers: Counter[str]) -> LieRow:
     )
 
 
-def _same(verdict: Verdict, honest: Verdict) -> bool:
+def _same(verdict: BlockVerdict, honest: BlockVerdict) -> bool:
     """Return whether a valid block did what the honest one does."""
     assert verdict.outcome is not None
     if honest.outcome is None:
@@ -210,7 +210,7 @@ def _same(verdict: Verdict, honest: Verdict) -> bool:
     return verdict.updates == honest.updates and mine.cursor == theirs.cursor and mine.reads == theirs.reads
 
 
-def _within_min_weight(moment: Moment, honest: Verdict, verdict: Verdict, nodes: Nodes) -> bool:
+def _within_min_weight(moment: Moment, honest: BlockVerdict, verdict: BlockVerdict, nodes: Nodes) -> bool:
     """Return whether nodes were left out, none are strange, and the largest read did not fit any more."""
     assert verdict.outcome is not None
     only_left_out = set(nodes) < set(moment.nodes) and len(set(nodes)) == len(nodes)

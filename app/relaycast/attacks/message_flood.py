@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from relaycast.attacks.bystander import Bystander, Carried, Feed, add_bystanders, bystander, carried
+from relaycast.attacks.bystander import Bystander, Carried, HonestPublisher, add_bystanders, bystander, carried
 from relaycast.scenario.workload import value_of
 from relaycast_collator import Chains
 from relaycast_ledger import BlockRecord, Ledger
@@ -38,7 +38,7 @@ FIRST_SPAMMER = 4_000
 MAX_PARACHAINS = 900
 """Together with the bystanders they fit the broadcaster's thousand publishers."""
 
-FEED, SUBSCRIBER = Feed.of(2_000, 10), 3_000
+FEED, SUBSCRIBER = HonestPublisher.of(2_000, 10), 3_000
 
 OTHER_INSTRUCTIONS = Weight(10_000_000)
 """What an instruction that is no ``Publish`` weighs; assumed, as Westend does."""

@@ -63,7 +63,7 @@ class Fixed:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class BlockVerdict:
     """What the chain said to some nodes: ``caught_by`` names the error that the block panicked with.
 
     Where there is none the block was valid, with ``outcome`` and ``updates``.
@@ -116,20 +116,20 @@ class Moment:
         config = self.parachain.subscriber.config
         return Weight(config.db_weight.read, max(config.max_value_length + 2 + 8, MAX_NODE_BYTES))
 
-    def attempt(self, nodes: Sequence[bytes]) -> Verdict:
+    def attempt(self, nodes: Sequence[bytes]) -> BlockVerdict:
         """Return what the chain says to ``nodes``; nothing of it is kept."""
         parachain = self.parachain
         inherent = replace(self.collation.inherent, relay_chain_state=tuple(nodes))
         delivered = parachain.subscriber.delivered
-        verdict = Verdict("nothing")
+        verdict = BlockVerdict("nothing")
         try:
             with parachain.state.transaction():
                 parachain.system.initialize(parachain.head.number + 1, parent_hash=parachain.head.hash)
                 outcome = parachain.parachain_system.set_validation_data(inherent, seed=parachain.head.hash)
-                verdict = Verdict(None, outcome, tuple(parachain.subscriber.delivered.updates))
+                verdict = BlockVerdict(None, outcome, tuple(parachain.subscriber.delivered.updates))
                 raise _Undone
         except Panic as panic:
-            verdict = Verdict(type(panic.cause).__name__)
+            verdict = BlockVerdict(type(panic.cause).__name__)
         except _Undone:
             pass
         parachain.subscriber.delivered = delivered

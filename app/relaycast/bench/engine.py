@@ -10,7 +10,7 @@ import platform
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
-from relaycast.bench.sheet import Row, Sheet
+from relaycast.bench.sheet import MeasuredWorkload, Sheet
 from relaycast.bench.yardstick import Yardstick
 from relaycast_trie import warm_up
 
@@ -65,4 +65,4 @@ class EngineBench:
         }
 
 
-__all__ = ["SIZES", "WIDTHS", "Backend", "EngineBench", "Row", "Sheet"]
+__all__ = ["SIZES", "WIDTHS", "Backend", "EngineBench", "MeasuredWorkload", "Sheet"]

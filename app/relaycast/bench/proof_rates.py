@@ -28,7 +28,7 @@ SPARK, PROCESSES = "Spark", "processes"
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ProofTerms:
     """``count`` proofs of ``keys`` keys each, of a trie of ``trie_keys``; everything is drawn from ``seed``."""
 
     count: int
@@ -78,7 +78,9 @@ Counted = list[tuple[int, int]]
 """Of every task: proofs that hold, and their bytes."""
 
 
-def count_proofs(batches: Iterator[pa.RecordBatch], load: Callable[[], TrieTable], terms: Terms) -> tuple[int, int]:
+def count_proofs(
+    batches: Iterator[pa.RecordBatch], load: Callable[[], TrieTable], terms: ProofTerms
+) -> tuple[int, int]:
     """Make and verify proofs for the ids in ``batches``; return how many hold, and their bytes."""
     valid = proof_bytes = 0
     for verdicts in verify_batches(prove_random(batches, load, keys_a_proof=terms.keys, seed=terms.seed)):
@@ -95,7 +97,7 @@ def take_table(table: TrieTable) -> None:
     _TABLE[:] = [table]
 
 
-def count_range(first: int, last: int, terms: Terms) -> tuple[int, int]:
+def count_range(first: int, last: int, terms: ProofTerms) -> tuple[int, int]:
     """Do in a process of the pool what a Spark task does."""
     batches = (
         pa.RecordBatch.from_arrays([pa.array(range(start, min(start + BATCH, last)), pa.int64())], ["id"])
@@ -104,7 +106,7 @@ def count_range(first: int, last: int, terms: Terms) -> tuple[int, int]:
     return count_proofs(batches, lambda: _TABLE[0], terms)
 
 
-def compared(terms: Terms, *, cores: int, rounds: int = 1) -> tuple[ProofRate, ProofRate]:
+def compared(terms: ProofTerms, *, cores: int, rounds: int = 1) -> tuple[ProofRate, ProofRate]:
     """Count proofs by processes and by Spark in turns, and give the best round of each."""
     table = terms.table()
     pool = ProcessPoolExecutor(cores, mp_context=get_context("spawn"), initializer=take_table, initargs=(table,))
@@ -137,14 +139,14 @@ def _timed(count: Callable[[], Counted]) -> tuple[float, Counted]:
     return time.perf_counter() - began, counted
 
 
-def _in_processes(pool: ProcessPoolExecutor, terms: Terms, cores: int) -> Counted:
+def _in_processes(pool: ProcessPoolExecutor, terms: ProofTerms, cores: int) -> Counted:
     tasks = TASKS_A_CORE * cores
     ends = [terms.count * task // tasks for task in range(tasks + 1)]
     futures = [pool.submit(count_range, first, last, terms) for first, last in pairwise(ends)]
     return [future.result() for future in futures]
 
 
-def _on_spark(spark: "Spark", shared: Any, terms: Terms, count: int, cores: int) -> Counted:
+def _on_spark(spark: "Spark", shared: Any, terms: ProofTerms, count: int, cores: int) -> Counted:
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         valid, proof_bytes = count_proofs(batches, lambda: shared.value, terms)
         yield pa.RecordBatch.from_pydict({"valid": [valid], "bytes": [proof_bytes]})
@@ -154,7 +156,7 @@ def _on_spark(spark: "Spark", shared: Any, terms: Terms, count: int, cores: int)
 
 
 def _rate(
-    what: str, cores: int, rounds: int, terms: Terms, seconds: float, counted: Counted, *starts: float
+    what: str, cores: int, rounds: int, terms: ProofTerms, seconds: float, counted: Counted, *starts: float
 ) -> ProofRate:
     valid, proof_bytes = (sum(part) for part in zip(*counted, strict=True))
     assert valid == terms.count, f"{valid} of {terms.count} proofs hold"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from relaycast.bench.processes import peaks
-from relaycast.scenario.scenario import Parachain, Publish, Scenario, Subscription
+from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable
 from relaycast.simulation.run_files import Finished, simulate
 from relaycast.simulation.spark_engine import SparkOptions, simulate_with_spark
 from relaycast_spark.session import SessionSettings
@@ -46,17 +46,17 @@ def market(blocks: int, publishers: int, subscribers: int, *, changed: int | Non
     Every publisher sends in every block ``changed`` of its keys, or all of them.
     """
     readers = [
-        Parachain(
+        ParachainTable(
             id=3_000 + number,
             subscribe=[
-                Subscription(publisher=2_000 + (2 * number + step) % publishers, keys=READ_KEYS)
+                SubscriptionTable(publisher=2_000 + (2 * number + step) % publishers, keys=READ_KEYS)
                 for step in range(min(READ_PUBLISHERS, publishers))
             ],
         )
         for number in range(subscribers)
     ]
-    publish = Publish(keys=PUBLISHED_KEYS, changed=changed)
-    writers = [Parachain(id=2_000 + number, publish=publish) for number in range(publishers)]
+    publish = PublishTable(keys=PUBLISHED_KEYS, changed=changed)
+    writers = [ParachainTable(id=2_000 + number, publish=publish) for number in range(publishers)]
     return Scenario(name="market", blocks=blocks, parachains=[*writers, *readers])
 
 

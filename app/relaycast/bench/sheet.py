@@ -15,7 +15,7 @@ Rows = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MeasuredWorkload:
     """One workload on one backend."""
 
     backend: str
@@ -50,7 +50,7 @@ class Sheet:
         self.count, self.width, self.yardstick = keys, value_bytes, yardstick
         self.keys, self.values = _sorted_keys(keys, seed), random_rows(keys, value_bytes, seed + 1)
         self.taken: list[Taken] = []
-        self.sizes: list[Row] = []
+        self.sizes: list[MeasuredWorkload] = []
         self._seed = seed
 
     @property
@@ -74,18 +74,18 @@ class Sheet:
 
     def add_size(self, backend: str, what: str, measured: float) -> None:
         """Note something that is not a time."""
-        self.sizes.append(Row(backend, what, self.count, self.width, round(measured, 1), None, None, None))
+        self.sizes.append(MeasuredWorkload(backend, what, self.count, self.width, round(measured, 1), None, None, None))
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[MeasuredWorkload]:
         """Return what was added, measured by the yardstick as it is now."""
         return [*map(self._row, self.taken), *self.sizes]
 
-    def _row(self, taken: Taken) -> Row:
+    def _row(self, taken: Taken) -> MeasuredWorkload:
         ns = taken.seconds * 1e9
         measured = ns if ", ns" in taken.workload else ns / 1e3
         call, block = self.yardstick.hashlib_ns, self.yardstick.lane_block_ns
         peer = ratio(taken.workload, self.count, self.width, measured, call) if taken.backend == "array" else None
-        return Row(
+        return MeasuredWorkload(
             taken.backend,
             taken.workload,
             self.count,

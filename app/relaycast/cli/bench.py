@@ -21,7 +21,7 @@ from relaycast_spark.exceptions import SparkUnavailable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from relaycast.bench.engine import Row
+    from relaycast.bench.engine import MeasuredWorkload
 
 app = App(name="bench", help="Run the headline experiments E1 to E17, or time the engines here.")
 
@@ -197,7 +197,7 @@ def _list_experiments(questions: dict[str, str], json: bool) -> None:
     print("\nrelaycast bench E1 E4, or all, runs them; --help has the options, and what else can be measured")
 
 
-def _shown(row: "Row") -> str:
+def _shown(row: "MeasuredWorkload") -> str:
     ratios = ["" if part is None else f"{part:.2f}" for part in (row.hashlib_calls, row.over_floor, row.peer_ratio)]
     return _line((row.backend, row.workload, str(row.keys), str(row.value_bytes), f"{row.measured:.2f}", *ratios))
 

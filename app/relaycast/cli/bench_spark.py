@@ -82,14 +82,14 @@ def spark(
         raise BadInput("--json", str(json), "a file in a folder that is there")
     if not count and not blocks:
         raise BadInput("--count", "0 without --blocks", "proofs to make, blocks to run, or both")
-    from relaycast.bench.proof_rates import Terms  # noqa: PLC0415 - loads the compiler
+    from relaycast.bench.proof_rates import ProofTerms  # noqa: PLC0415 - loads the compiler
     from relaycast_spark.session import require_spark  # noqa: PLC0415
 
     require_spark()
     report: dict[str, Any] = {"schema": SCHEMA_VERSION, "python": platform.python_version(), "seed": seed}
     if count:
         report |= {"trie_keys": trie_keys, "keys_a_proof": keys}
-        report |= _proofs(Terms(count, keys, trie_keys, seed), cores, rounds)
+        report |= _proofs(ProofTerms(count, keys, trie_keys, seed), cores, rounds)
     if blocks:
         from relaycast.bench.run_rates import market  # noqa: PLC0415
 

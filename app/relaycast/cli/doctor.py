@@ -29,14 +29,14 @@ def doctor(*, warm_up: WarmUp = False, verbose: Verbose = False, json: Json = Fa
 
     Example: relaycast doctor --json
     """
-    from relaycast.cli.installed import State, examine  # noqa: PLC0415
+    from relaycast.cli.installed import Health, examine  # noqa: PLC0415
 
     if warm_up:
         from relaycast_trie import warm_up as compile_all  # noqa: PLC0415
 
         compile_all()
     findings = examine()
-    healthy = all(it.state is not State.BROKEN for it in findings)
+    healthy = all(it.state is not Health.BROKEN for it in findings)
     if json:
         about = {"schema": SCHEMA_VERSION, "version": __version__, "ok": healthy}
         print(json_text.dumps({**about, "findings": msgspec.to_builtins(findings)}))
@@ -46,23 +46,23 @@ def doctor(*, warm_up: WarmUp = False, verbose: Verbose = False, json: Json = Fa
 
 
 def _print(findings: "list[Finding]", *, verbose: bool) -> None:
-    from relaycast.cli.installed import State  # noqa: PLC0415
+    from relaycast.cli.installed import Health  # noqa: PLC0415
     from relaycast.terminal import console  # noqa: PLC0415
 
     out = console()
-    styles = {State.OK: "green", State.SLOW: "yellow", State.MISSING: "yellow", State.BROKEN: "red"}
+    styles = {Health.OK: "green", Health.SLOW: "yellow", Health.MISSING: "yellow", Health.BROKEN: "red"}
     width = max(len(it.name) for it in findings)
     for it in findings:
         found = it.found if verbose or len(it.found) <= SHOWN_CHARACTERS else _shortened(it.found)
         out.print(f"{it.state.value:<8}", style=styles[it.state], end="")
         out.print(f"{it.name:<{width}}  {found}", markup=False, soft_wrap=True)
-        if it.state is not State.OK:
+        if it.state is not Health.OK:
             for label, text in (("for", it.needed_for), ("fix", it.fix)):
                 if text:
                     out.print(f"{'':<8}{'':<{width}}  {label}: {text}", markup=False, soft_wrap=True)
     out.print()
-    worst = [it for it in findings if it.state is State.BROKEN]
-    rest = [it for it in findings if it.state in (State.SLOW, State.MISSING)]
+    worst = [it for it in findings if it.state is Health.BROKEN]
+    rest = [it for it in findings if it.state in (Health.SLOW, Health.MISSING)]
     if worst:
         out.print(f"broken: {', '.join(it.name for it in worst)}", style="red", markup=False)
     elif rest:

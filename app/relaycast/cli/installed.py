@@ -37,7 +37,7 @@ MODULES = {"pycryptodome": "Crypto", "pyyaml": "yaml", "vl-convert-python": "vl_
 """Where a distribution's module has another name; stubs and plugins are not loaded."""
 
 
-class State(StrEnum):
+class Health(StrEnum):
     """How it stands with one thing."""
 
     OK = "ok"
@@ -50,7 +50,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     """One thing that was looked at: what was found, and how to ``fix`` it where that is needed."""
 
     name: str
-    state: State
+    state: Health
     found: str
     fix: str = ""
     needed_for: str = ""
@@ -63,8 +63,8 @@ def examine() -> list[Finding]:
 
 def _python() -> Finding:
     version = platform.python_version()
-    state = State.OK if sys.version_info >= OLDEST_PYTHON else State.BROKEN
-    fix = "" if state is State.OK else f"install Python {'.'.join(map(str, OLDEST_PYTHON))} or newer"
+    state = Health.OK if sys.version_info >= OLDEST_PYTHON else Health.BROKEN
+    fix = "" if state is Health.OK else f"install Python {'.'.join(map(str, OLDEST_PYTHON))} or newer"
     return Finding(name="python", state=state, found=f"{version} at {sys.executable}", fix=fix)
 
 
@@ -73,16 +73,16 @@ def _packages() -> Iterator[Finding]:
         required = [Requirement(text) for text in importlib.metadata.requires("relaycast") or []]
     except importlib.metadata.PackageNotFoundError:
         found = "relaycast runs without being installed"
-        yield Finding(name="packages", state=State.SLOW, found=found, fix="pip install . in its folder")
+        yield Finding(name="packages", state=Health.SLOW, found=found, fix="pip install . in its folder")
         return
     always = [it for it in required if _is_wanted(it)]
     yield _package_set("packages", always, load=True)
     for extra, purpose in EXTRAS.items():
         wanted = [it for it in required if it not in always and _is_wanted(it, extra)]
         finding = _package_set(f"extra {extra}", wanted, load=False)
-        if finding.state is State.BROKEN:
+        if finding.state is Health.BROKEN:
             fix = f"pip install 'relaycast[{extra}]', or '.[{extra}]' in its folder"
-            finding = Finding(name=finding.name, state=State.MISSING, found=finding.found, fix=fix, needed_for=purpose)
+            finding = Finding(name=finding.name, state=Health.MISSING, found=finding.found, fix=fix, needed_for=purpose)
         yield finding
 
 
@@ -99,8 +99,8 @@ def _package_set(name: str, requirements: Iterable[Requirement], *, load: bool) 
         versions.append(f"{requirement.name} {version}")
         slips += [slip] if slip else []
     if slips:
-        return Finding(name=name, state=State.BROKEN, found="; ".join(slips), fix=INSTALL_AGAIN)
-    return Finding(name=name, state=State.OK, found=", ".join(versions))
+        return Finding(name=name, state=Health.BROKEN, found="; ".join(slips), fix=INSTALL_AGAIN)
+    return Finding(name=name, state=Health.OK, found=", ".join(versions))
 
 
 def _slip(requirement: Requirement, *, load: bool) -> tuple[str, str]:
@@ -134,25 +134,25 @@ def _engine() -> Iterator[Finding]:
 
         code = kept_code()
     except ImportError as error:
-        yield Finding(name="array engine", state=State.BROKEN, found=one_line(str(error)), fix=INSTALL_AGAIN)
+        yield Finding(name="array engine", state=Health.BROKEN, found=one_line(str(error)), fix=INSTALL_AGAIN)
         return
     for switch, on in (("NUMBA_DISABLE_JIT", not code.compiled), ("NUMBA_BOUNDSCHECK", code.checked and code.compiled)):
         if on:
-            yield Finding(name="array engine", state=State.SLOW, found=f"{switch} is set", fix=f"unset {switch}")
+            yield Finding(name="array engine", state=Health.SLOW, found=f"{switch} is set", fix=f"unset {switch}")
     vectors = "AVX-512" if code.lanes == 8 else "no AVX-512"
     found = f"{vectors}: {code.lanes} hashes at once, {'masked' if code.masked else 'plain'} copies"
-    yield Finding(name="cpu", state=State.OK, found=found)
+    yield Finding(name="cpu", state=Health.OK, found=found)
     place = "nowhere" if code.folder is None else str(code.folder)
     found = f"{code.kept} of {code.kernels} kernels compiled in {place}"
     if code.folder is None or not code.writable:
         fix = "make the folder writable, or let NUMBA_CACHE_DIR name one that is"
         found += "; it cannot be written to: every process compiles anew, about half a minute"
-        yield Finding(name="compiled code", state=State.SLOW, found=found, fix=fix)
+        yield Finding(name="compiled code", state=Health.SLOW, found=found, fix=fix)
     elif code.kept < code.kernels:
         found += "; the first large trie waits for the others, about half a minute"
-        yield Finding(name="compiled code", state=State.SLOW, found=found, fix="relaycast doctor --warm-up")
+        yield Finding(name="compiled code", state=Health.SLOW, found=found, fix="relaycast doctor --warm-up")
     else:
-        yield Finding(name="compiled code", state=State.OK, found=found)
+        yield Finding(name="compiled code", state=Health.OK, found=found)
 
 
 def _java() -> Finding:
@@ -161,10 +161,10 @@ def _java() -> Finding:
 
     purpose = EXTRAS["spark"]
     try:
-        return Finding(name="java", state=State.OK, found=f"Java {require_java()}", needed_for=purpose)
+        return Finding(name="java", state=Health.OK, found=f"Java {require_java()}", needed_for=purpose)
     except SparkUnavailable as error:
         found = str(error).partition(INSTALL_JAVA)[0].rstrip(" :;,(")
-        return Finding(name="java", state=State.MISSING, found=found, fix=INSTALL_JAVA, needed_for=purpose)
+        return Finding(name="java", state=Health.MISSING, found=found, fix=INSTALL_JAVA, needed_for=purpose)
 
 
 def _node() -> Finding:
@@ -173,19 +173,19 @@ def _node() -> Finding:
     purpose = "smoldot's trie in bench engine --backends chopsticks, and pytest -m oracle"
     why = chopsticks.missing()
     if not why:
-        return Finding(name="node", state=State.OK, found=f"{chopsticks.PACKAGE} is there", needed_for=purpose)
+        return Finding(name="node", state=Health.OK, found=f"{chopsticks.PACKAGE} is there", needed_for=purpose)
     fix = f"npm install {chopsticks.PACKAGE} in a folder, and let RELAYCAST_ORACLE name it"
-    return Finding(name="node", state=State.MISSING, found=why.partition(", expected")[0], fix=fix, needed_for=purpose)
+    return Finding(name="node", state=Health.MISSING, found=why.partition(", expected")[0], fix=fix, needed_for=purpose)
 
 
 def _folder() -> Finding:
     here = Path.cwd()
     if os.access(here, os.W_OK):
         free = shutil.disk_usage(here).free >> 20
-        return Finding(name="folder", state=State.OK, found=f"{here} can be written to, {free:,} MiB are free")
+        return Finding(name="folder", state=Health.OK, found=f"{here} can be written to, {free:,} MiB are free")
     found, fix = f"{here} cannot be written to", "go where you may write, or give demo and run --out FOLDER"
-    return Finding(name="folder", state=State.MISSING, found=found, fix=fix, needed_for="what demo and run write")
+    return Finding(name="folder", state=Health.MISSING, found=found, fix=fix, needed_for="what demo and run write")
 
 
 def _machine() -> Finding:
-    return Finding(name="machine", state=State.OK, found=f"{platform.platform()}, {os.cpu_count() or 1} CPUs")
+    return Finding(name="machine", state=Health.OK, found=f"{platform.platform()}, {os.cpu_count() or 1} CPUs")

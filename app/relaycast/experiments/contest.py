@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from relaycast.experiments.feeds import READER
-from relaycast.experiments.simulations import Run, mean, percentile, simulated
+from relaycast.experiments.simulations import RecordedRun, mean, percentile, simulated
 from relaycast.scenario.policy_choice import PolicyTable
-from relaycast.scenario.scenario import Parachain, Publish, RelayChain, Scenario, Subscription
+from relaycast.scenario.scenario import ParachainTable, PublishTable, RelayChainTable, Scenario, SubscriptionTable
 from relaycast_ledger import BlockRecord, Delivery
 
 WARM_UP = 8
@@ -34,28 +34,28 @@ class Contest:
         records = self._run(1 << 24, PolicyTable(), blocks=WARM_UP + 2 * self.every).of(READER, after=WARM_UP)
         return max(record.consumed.proof_size for record in records)
 
-    def run(self, budget_bytes: int, policies: PolicyTable) -> "Outcome":
+    def run(self, budget_bytes: int, policies: PolicyTable) -> "ReaderBlocks":
         """Let the reader have ``budget_bytes`` a block, not less than a scenario takes."""
         assert budget_bytes >= LEAST_POV_BYTES, f"a budget of {budget_bytes} bytes"
         run = self._run(budget_bytes, policies, blocks=WARM_UP + self.blocks)
-        return Outcome(run.of(READER, after=WARM_UP))
+        return ReaderBlocks(run.of(READER, after=WARM_UP))
 
-    def _run(self, budget_bytes: int, policies: PolicyTable, *, blocks: int) -> Run:
+    def _run(self, budget_bytes: int, policies: PolicyTable, *, blocks: int) -> RecordedRun:
         chains = [
-            self._chain(para_id, publish=Publish(keys=keys, value_bytes=self.value_bytes, every=self.every))
+            self._chain(para_id, publish=PublishTable(keys=keys, value_bytes=self.value_bytes, every=self.every))
             for para_id, keys in self.publishers.items()
         ]
-        reader = self._chain(READER, subscribe=[Subscription(publisher=para_id) for para_id in self.publishers])
-        relay = RelayChain(max_pov_bytes=budget_bytes, pov_percent=100)
+        reader = self._chain(READER, subscribe=[SubscriptionTable(publisher=para_id) for para_id in self.publishers])
+        relay = RelayChainTable(max_pov_bytes=budget_bytes, pov_percent=100)
         scenario = Scenario(
             parachains=[*chains, reader], seed=self.seed, blocks=blocks, relaychain=relay, policies=policies
         )
         return simulated(scenario)
 
     def _chain(
-        self, para_id: int, *, publish: Publish | None = None, subscribe: Sequence[Subscription] = ()
-    ) -> Parachain:
-        return Parachain(
+        self, para_id: int, *, publish: PublishTable | None = None, subscribe: Sequence[SubscriptionTable] = ()
+    ) -> ParachainTable:
+        return ParachainTable(
             id=para_id,
             publish=publish,
             subscribe=list(subscribe),
@@ -65,7 +65,7 @@ class Contest:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ReaderBlocks:
     """The reader's blocks."""
 
     records: list[BlockRecord]

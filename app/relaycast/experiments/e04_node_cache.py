@@ -28,7 +28,7 @@ READERS = (
 QUICK_READERS = READERS[:1]
 
 
-class CacheCost(Row, frozen=True, kw_only=True):
+class NodeCaching(Row, frozen=True, kw_only=True):
     """One pace of changes, with the cache and without; bytes a block, means over ``blocks``."""
 
     keys: int
@@ -53,13 +53,13 @@ class CacheCost(Row, frozen=True, kw_only=True):
     """What the cache takes off both proofs together; below 0 it costs more than it saves."""
 
 
-def measure(scale: Scale) -> list[CacheCost]:
+def measure(scale: Scale) -> list[NodeCaching]:
     """Run every reader at every pace."""
     readers = scale.pick(READERS, QUICK_READERS)
     return [row for reader in readers for row in _paces(scale, *reader)]
 
 
-def _paces(scale: Scale, keys: int, read: int, value_bytes: int, other_entries: int) -> Iterator[CacheCost]:
+def _paces(scale: Scale, keys: int, read: int, value_bytes: int, other_entries: int) -> Iterator[NodeCaching]:
     blocks = scale.pick(8, 4)
     for changed in sorted({max(1, round(share * read)) for share in SHARES}):
         means: list[float] = []
@@ -77,7 +77,7 @@ def _paces(scale: Scale, keys: int, read: int, value_bytes: int, other_entries: 
             means.append(mean(record.own_bytes for record in records))
             means.append(mean(len(record.deliveries) for record in records))
         relay, own, callbacks, relay_uncached, own_uncached, callbacks_uncached = means
-        yield CacheCost(
+        yield NodeCaching(
             keys=keys,
             read=read,
             value_bytes=value_bytes,
@@ -96,9 +96,9 @@ def _paces(scale: Scale, keys: int, read: int, value_bytes: int, other_entries: 
         )
 
 
-def break_even(rows: Sequence[CacheCost]) -> dict[str, float | None]:
+def break_even(rows: Sequence[NodeCaching]) -> dict[str, float | None]:
     """Return the share of keys changed in a block at which the cache stops paying, by reader."""
-    readers: dict[str, list[CacheCost]] = {}
+    readers: dict[str, list[NodeCaching]] = {}
     for row in rows:
         readers.setdefault(named(row), []).append(row)
     return {
@@ -106,13 +106,13 @@ def break_even(rows: Sequence[CacheCost]) -> dict[str, float | None]:
     }
 
 
-def named(row: CacheCost) -> str:
+def named(row: NodeCaching) -> str:
     """Return what a reader is called."""
     others = f", {row.other_entries:,} other entries" if row.other_entries else ""
     return f"{row.read:,} of {row.keys:,} keys of {row.value_bytes} B{others}"
 
 
-def answer(rows: Sequence[CacheCost]) -> str:
+def answer(rows: Sequence[NodeCaching]) -> str:
     """Say where the cache stops paying."""
     shares = {name: share for name, share in break_even(rows).items() if share is not None}
     found = "; ".join(f"{share:.1%} for {name}" for name, share in shares.items())
@@ -125,7 +125,7 @@ def answer(rows: Sequence[CacheCost]) -> str:
     )
 
 
-def chart(rows: Sequence[CacheCost]) -> Chart:
+def chart(rows: Sequence[NodeCaching]) -> Chart:
     """Draw what the cache takes off, as a share of what a block carries without it."""
     names = tuple(dict.fromkeys(map(named, rows)))
     return Chart(
@@ -149,7 +149,7 @@ def chart(rows: Sequence[CacheCost]) -> Chart:
 EXPERIMENT = Experiment(
     name="E4",
     slug="node-cache",
-    row=CacheCost,
+    row=NodeCaching,
     measure=measure,
     answer=answer,
     chart=chart,

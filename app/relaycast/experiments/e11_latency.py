@@ -32,7 +32,7 @@ PACED = 16
 SENDING, READING, PACE = "sending", "reading", "pace"
 
 
-class Latency(Row, frozen=True, kw_only=True):
+class HeldUpBurst(Row, frozen=True, kw_only=True):
     """Bursts of ``values`` and what holds them up.
 
     That is ``sending`` more than fits a block, ``reading`` with a short budget, or the ``pace`` of the parachains.
@@ -54,12 +54,12 @@ class Latency(Row, frozen=True, kw_only=True):
     p99_seconds: int
 
 
-def measure(scale: Scale) -> list[Latency]:
+def measure(scale: Scale) -> list[HeldUpBurst]:
     """Send bursts of every size, and read with every budget."""
     return list(_rows(scale))
 
 
-def _rows(scale: Scale) -> Iterator[Latency]:
+def _rows(scale: Scale) -> Iterator[HeldUpBurst]:
     blocks = scale.pick(3, 1) * EVERY
     for values in scale.pick(SENT, (1, 256, 512)):
         contest = Contest({PUBLISHER: values}, VALUE_BYTES, scale.seed, every=EVERY, blocks=blocks)
@@ -75,12 +75,12 @@ def _rows(scale: Scale) -> Iterator[Latency]:
         yield _row(paced, PACE, PACED, None, 1 << 24)
 
 
-def _row(contest: Contest, held_up_by: str, values: int, share: float | None, budget_bytes: int) -> Latency:
+def _row(contest: Contest, held_up_by: str, values: int, share: float | None, budget_bytes: int) -> HeldUpBurst:
     outcome = contest.run(budget_bytes, PolicyTable(budget="remaining:100"))
     seen = outcome.of(PUBLISHER)
     latencies = [delivery.latency_blocks for delivery in seen]
     p50, p99 = percentile(latencies, 50) or 0, percentile(latencies, 99) or 0
-    return Latency(
+    return HeldUpBurst(
         held_up_by=held_up_by,
         values=values,
         budget_share=share,
@@ -98,7 +98,7 @@ def _row(contest: Contest, held_up_by: str, values: int, share: float | None, bu
     )
 
 
-def answer(rows: Sequence[Latency]) -> str:
+def answer(rows: Sequence[HeldUpBurst]) -> str:
     """Say what a value takes, and what adds to it."""
     sending = [row for row in rows if row.held_up_by == SENDING]
     reading = [row for row in rows if row.held_up_by == READING and row.budget_share != 1]
@@ -117,7 +117,7 @@ def answer(rows: Sequence[Latency]) -> str:
     )
 
 
-def _pace(row: Latency) -> str:
+def _pace(row: HeldUpBurst) -> str:
     parts = []
     if row.relay_blocks_per_block > 1:
         parts.append(f"a parachain block on every {row.relay_blocks_per_block} relay blocks")
@@ -126,7 +126,7 @@ def _pace(row: Latency) -> str:
     return " and ".join(parts)
 
 
-def chart(rows: Sequence[Latency]) -> Chart:
+def chart(rows: Sequence[HeldUpBurst]) -> Chart:
     """Draw the latencies of all cases."""
     cases = tuple(_case(row) for row in rows)
     marks = (("least", "least_blocks"), ("p50", "p50_blocks"), ("p99", "p99_blocks"))
@@ -145,7 +145,7 @@ def chart(rows: Sequence[Latency]) -> Chart:
     )
 
 
-def _case(row: Latency) -> str:
+def _case(row: HeldUpBurst) -> str:
     if row.held_up_by == PACE:
         return f"{row.values:,}, every {row.relay_blocks_per_block}, offset {row.relay_parent_offset}"
     return f"{row.values:,}, {'ample' if row.budget_share is None else f'{row.budget_share:.1%}'}"
@@ -154,7 +154,7 @@ def _case(row: Latency) -> str:
 EXPERIMENT = Experiment(
     name="E11",
     slug="latency",
-    row=Latency,
+    row=HeldUpBurst,
     measure=measure,
     answer=answer,
     chart=chart,

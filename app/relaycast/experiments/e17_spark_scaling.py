@@ -35,13 +35,13 @@ class Scaling(Row, frozen=True, kw_only=True):
 
 def measure(scale: Scale) -> list[Scaling]:
     """Make and verify the proofs by both, in turns, with one core and with two; raises ``SparkUnavailable``."""
-    from relaycast.bench.proof_rates import Terms, compared  # noqa: PLC0415 - loads the compiler
+    from relaycast.bench.proof_rates import ProofTerms, compared  # noqa: PLC0415 - loads the compiler
     from relaycast_spark.session import require_spark  # noqa: PLC0415
     from relaycast_trie import warm_up  # noqa: PLC0415
 
     require_spark()
     warm_up()
-    terms = Terms(PROOFS, KEYS_A_PROOF, TRIE_KEYS, scale.seed)
+    terms = ProofTerms(PROOFS, KEYS_A_PROOF, TRIE_KEYS, scale.seed)
     rates = [rate for cores in CORES for rate in compared(terms, cores=cores, rounds=1)]
     return [
         Scaling(

@@ -26,7 +26,7 @@ SHORTEST_OUTSIDE = LONGEST_INSIDE + 1
 
 
 @dataclass(frozen=True, slots=True)
-class ProofSize:
+class ExactProofSize:
     """What a proof holds: nodes with their bytes, and external values with theirs."""
 
     nodes: int
@@ -119,11 +119,11 @@ class ExactTrie:
         values[:, : min(32, held)] = keys[:, : min(32, held)]
         self.trie = prover(keys, values, engine=engine)
 
-    def proof_size(self, wanted: Keys) -> ProofSize:
+    def proof_size(self, wanted: Keys) -> ExactProofSize:
         """Return what proving the ``wanted`` keys, all of them there and each once, takes."""
         nodes, total = self.trie.weight(self.trie.prove(wanted))
         values = len(wanted) if self.outside else 0
-        return ProofSize(nodes - values, total - values * SHORTEST_OUTSIDE, values, values * self.entry_bytes)
+        return ExactProofSize(nodes - values, total - values * SHORTEST_OUTSIDE, values, values * self.entry_bytes)
 
     def draw(self, count: int, draw: Random) -> Keys:
         """Return ``count`` keys, drawn without putting any back."""

@@ -14,7 +14,7 @@ from relaycast_xcm import ParaId
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RecordedRun:
     """The blocks of all subscribers, and the network as they leave it."""
 
     records: list[BlockRecord]
@@ -26,14 +26,14 @@ class Run:
         return [record for record in self.records if record.para_id == wanted and record.tick > after]
 
 
-def simulated(scenario: Scenario, *, accounting: bool = False) -> Run:
+def simulated(scenario: Scenario, *, accounting: bool = False) -> RecordedRun:
     """Run ``scenario``; an ``AssertionError`` when an invariant did not hold."""
     simulation = Simulation.prepare(scenario)
     if accounting:
         simulation.network.ledger.accounts = Accounts.BY_PUBLISHER
     records = [record for passed in simulation.blocks() for record in passed.records]
     check(simulation.network)
-    return Run(records, simulation.network)
+    return RecordedRun(records, simulation.network)
 
 
 def check(network: Network) -> None:

@@ -81,7 +81,7 @@ class _OneRun(ScenarioSizes, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     run_id: str = ""
 
 
-class Measured(Protocol):
+class SubscriberFigures(Protocol):
     """What a snapshot takes of a subscriber: outcomes have it, and tallies."""
 
     @property
@@ -104,7 +104,7 @@ def sizes_of_run(run: Outcome, *, source: str = "") -> ScenarioSizes:
     return ScenarioSizes(source=source, blocks=run.blocks, seed=run.seed, subscribers=subscribers)
 
 
-def sizes_of(it: Measured) -> SubscriberSizes:
+def sizes_of(it: SubscriberFigures) -> SubscriberSizes:
     """Return the figures of one subscriber."""
     return SubscriberSizes(
         proof_bytes=it.proof_bytes,

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from relaycast.predict.closed_forms import ValueBytes, delta_bytes_on_average, full_proof
 from relaycast.scenario.policy_choice import PolicyTable
-from relaycast.scenario.scenario import Publish, Scenario
+from relaycast.scenario.scenario import PublishTable, Scenario
 from relaycast_ledger.outcome import PublisherCost, PublisherOutcome
 from relaycast_pallets.broadcaster.published_entry import INFINITE
 
@@ -48,7 +48,7 @@ def with_formulas(
     return found
 
 
-def stays(rule: Publish, blocks: int) -> bool:
+def stays(rule: PublishTable, blocks: int) -> bool:
     """Return whether the publisher's keys are all as they were named, and there to the end of so many blocks."""
     rounds = ceil(rule.keys / (rule.changed or rule.keys))
     expires = rule.ttl != INFINITE and rule.ttl < min(rule.every * rounds, blocks)

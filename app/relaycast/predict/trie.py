@@ -34,7 +34,7 @@ class Some(NamedTuple):
     absent: float
 
 
-class Branches(NamedTuple):
+class ExpectedBranches(NamedTuple):
     """An expected number of branches, and their bytes."""
 
     nodes: float
@@ -42,13 +42,13 @@ class Branches(NamedTuple):
 
 
 @lru_cache(maxsize=1 << 14)
-def branches_on_paths(keys: int, subscribed: int) -> Branches:
+def branches_on_paths(keys: int, subscribed: int) -> ExpectedBranches:
     """Return the branches on the paths of ``subscribed`` keys: all but those in whose area none of them is."""
     return _branches(keys, (Some(1, keys, 0), Some(-1, keys - subscribed, subscribed)))
 
 
 @lru_cache(maxsize=1 << 14)
-def branches_on_changed_paths(keys: int, subscribed: int, updated: float, elsewhere: float) -> Branches:
+def branches_on_changed_paths(keys: int, subscribed: int, updated: float, elsewhere: float) -> ExpectedBranches:
     """Return the branches that lead to a subscribed key and to a changed one.
 
     ``updated`` subscribed keys changed, and ``elsewhere`` others: without the branches that have none of the
@@ -66,7 +66,7 @@ def branches_on_changed_paths(keys: int, subscribed: int, updated: float, elsewh
     )
 
 
-def branches_met(keys: float, touched: float, added: float) -> Branches:
+def branches_met(keys: float, touched: float, added: float) -> ExpectedBranches:
     """Return the branches on the way to ``touched`` of the keys, or to where ``added`` new ones will stand."""
     return _branches(keys, (Some(1, keys, 0), Some(-1, keys - touched, touched + added)))
 
@@ -119,7 +119,7 @@ def leaves_left_alone(keys: float, removed: float, added: float) -> float:
     return found
 
 
-def _branches(keys: float, terms: Sequence[Some]) -> Branches:
+def _branches(keys: float, terms: Sequence[Some]) -> ExpectedBranches:
     nodes = node_bytes = 0.0
     depth = 0
     while keys * keys * 16.0**-depth > NEGLIGIBLE:
@@ -131,7 +131,7 @@ def _branches(keys: float, terms: Sequence[Some]) -> Branches:
             node_bytes += without * (3 * there + 33 * _children(free, q))
             node_bytes += sign / q * sum(_partial(free, absent, depth, j) for j in range(1, depth + 1, 2))
         depth += 1
-    return Branches(max(0.0, nodes), max(0.0, node_bytes))
+    return ExpectedBranches(max(0.0, nodes), max(0.0, node_bytes))
 
 
 def _two_ways(keys: float, q: float) -> float:

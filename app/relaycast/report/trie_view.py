@@ -72,7 +72,7 @@ class Trail:
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class PathSegment:
     """A node in a row; ``style`` names its cause; ``width`` and ``siblings`` are percent of the row and of the node."""
 
     style: str
@@ -86,7 +86,7 @@ class PathRow:
     """A key's row; ``alone_bytes`` is what of its path the proof has, ``added_bytes`` what no row above has."""
 
     trail: Trail
-    segments: tuple[Segment, ...]
+    segments: tuple[PathSegment, ...]
     nodes: int
     alone_bytes: int
     added_bytes: int
@@ -247,13 +247,13 @@ class _Drawn:
             found[_style(node)] = found.get(_style(node), NodeTotals()).plus(node.node_bytes)
         return {style: found[style] for style in (*CAUSES, *LEFT_OUT) if style in found}
 
-    def _segment(self, node: PicturedNode, below: list[PicturedNode], scale: int, fresh: bool) -> Segment:
+    def _segment(self, node: PicturedNode, below: list[PicturedNode], scale: int, fresh: bool) -> PathSegment:
         inline = sum(it.node_bytes for it in below[:1] if it.node_hash is None)
         shown = max(0, node.node_bytes - inline)
         siblings = self.siblings[id(node)]
         style = _style(node) if fresh else f"{_style(node)} again"
         share = min(100.0, 100 * siblings / shown) if shown else 0.0
-        return Segment(style, round(100 * shown / scale, 2), round(share, 1), self._title(node, siblings, fresh))
+        return PathSegment(style, round(100 * shown / scale, 2), round(share, 1), self._title(node, siblings, fresh))
 
     def _title(self, node: PicturedNode, siblings: int, fresh: bool) -> str:
         where = f"at {digits(node.prefix)}" if node.prefix else "at the root"

@@ -12,11 +12,11 @@ from relaycast.scenario.policy_choice import budget_of, check_policies
 from relaycast.scenario.scenario import (
     LOWEST_PUBLIC_ID,
     MAX_PUBLISHERS_READ,
-    Parachain,
-    Publish,
-    RelayChain,
+    ParachainTable,
+    PublishTable,
+    RelayChainTable,
     Scenario,
-    Subscription,
+    SubscriptionTable,
     key_name,
 )
 from relaycast.scenario.workload import GRIEF_VALUE_BYTES
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MAX_PARACHAIN_ID = 2**32 - 1
 
-Publishers = Mapping[int, Publish]
+Publishers = Mapping[int, PublishTable]
 
 
 def check_references(scenario: Scenario, place: str) -> None:
@@ -62,7 +62,7 @@ def _check_ids(scenario: Scenario, place: str) -> None:
             seen[para_id] = index
 
 
-def _check_publish(chain: Parachain, publish: Publish, relay: RelayChain, place: str) -> None:
+def _check_publish(chain: ParachainTable, publish: PublishTable, relay: RelayChainTable, place: str) -> None:
     grief = 0 if publish.grief is None else publish.grief.keys
     if publish.keys + grief > relay.max_stored_keys:
         got = str(publish.keys) if not grief else f"{publish.keys} and {grief} crafted ones"
@@ -86,7 +86,7 @@ def _check_publish(chain: Parachain, publish: Publish, relay: RelayChain, place:
         raise BadInput(f"{place}.deregisters_at", "1", "a later block: in the first one publishers register")
 
 
-def _check_span(span: Publish | Subscription, place: str) -> None:
+def _check_span(span: PublishTable | SubscriptionTable, place: str) -> None:
     if span.stops_at is not None and span.stops_at <= span.starts_at:
         raise BadInput(f"{place}.stops_at", str(span.stops_at), f"a block after starts_at = {span.starts_at}")
 
@@ -110,7 +110,7 @@ def _check_load(messages: MessageLoad, scenario: Scenario, place: str) -> None:
             raise BadInput(f"{place}.message_bytes", got, f"what fits into the {side} part of a block's budget")
 
 
-def _subscriptions(chain: Parachain, here: str) -> Iterator[tuple[Subscription, str]]:
+def _subscriptions(chain: ParachainTable, here: str) -> Iterator[tuple[SubscriptionTable, str]]:
     for number, subscription in enumerate(chain.subscribe):
         place = f"{here}.subscribe[{number}]"
         _check_span(subscription, place)
@@ -125,16 +125,16 @@ def _subscriptions(chain: Parachain, here: str) -> Iterator[tuple[Subscription, 
         raise BadInput(f"{here}.subscribe", f"{most} publishers at a time", f"at most {MAX_PUBLISHERS_READ}")
 
 
-def _holds(subscription: Subscription, block: int) -> bool:
+def _holds(subscription: SubscriptionTable, block: int) -> bool:
     return subscription.starts_at <= block and (subscription.stops_at is None or block < subscription.stops_at)
 
 
-def _overlap(one: Subscription, other: Subscription) -> bool:
+def _overlap(one: SubscriptionTable, other: SubscriptionTable) -> bool:
     return _holds(one, other.starts_at) or _holds(other, one.starts_at)
 
 
 def _check_subscription(
-    subscription: Subscription, publishers: Publishers, recorded: "Recording | None", place: str
+    subscription: SubscriptionTable, publishers: Publishers, recorded: "Recording | None", place: str
 ) -> None:
     keys = subscription.keys
     if subscription.slides_every is not None and not isinstance(keys, int):

@@ -28,7 +28,7 @@ Stamp = tuple[tuple[str, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class TraceTerms:
     """What a scenario asks of a trace: who may publish in it, who publishes otherwise, how long a value may be."""
 
     publishers: frozenset[int]
@@ -140,13 +140,13 @@ class Playback:
         self._blocks = iter(())
 
 
-def recording(path: str, terms: Terms) -> Recording:
+def recording(path: str, terms: TraceTerms) -> Recording:
     """Return what a trace holds, once all of it is checked; raises ``BadInput``."""
     return _recording(path, _stamp(path), terms)
 
 
 @lru_cache(maxsize=8)
-def _recording(path: str, stamp: Stamp, terms: Terms) -> Recording:
+def _recording(path: str, stamp: Stamp, terms: TraceTerms) -> Recording:
     rows, last = 0, 0
     digests = {name: blake2b() for name in (*PUBLICATIONS.names, "lengths")}
     keys: dict[int, dict[bytes, None]] = {}
@@ -162,7 +162,7 @@ def _recording(path: str, stamp: Stamp, terms: Terms) -> Recording:
     return Recording(path, stamp, rows, last, digest, {para_id: list(known) for para_id, known in sorted(keys.items())})
 
 
-def _check_rows(batch: pa.RecordBatch, place: str, before: int, last: int, terms: Terms) -> int:
+def _check_rows(batch: pa.RecordBatch, place: str, before: int, last: int, terms: TraceTerms) -> int:
     """Raise ``BadInput`` for a row that does not fit the scenario; return the batch's last block."""
     blocks, publishers = numbers_in(batch.column("block")), numbers_in(batch.column("para_id"))
     backward = np.flatnonzero(np.diff(blocks, prepend=last) < 0)
@@ -182,7 +182,7 @@ def _check_rows(batch: pa.RecordBatch, place: str, before: int, last: int, terms
     return int(blocks[-1])
 
 
-def _strange_publisher(place: str, row: int, publisher: int, terms: Terms) -> BadInput:
+def _strange_publisher(place: str, row: int, publisher: int, terms: TraceTerms) -> BadInput:
     if publisher in terms.by_rule:
         got, expected = f"{publisher}, which has publish in the scenario", "either publish, or recorded publications"
         return refused_row(place, row, "para_id", got, expected)

@@ -39,7 +39,7 @@ class Grief(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The relay block in which the first one is sent; the others follow, one in each block."""
 
 
-class Publish(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PublishTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a parachain publishes: ``keys`` named ``prefix/0``, ``prefix/1``, ..., ``changed`` of them at a time."""
 
     keys: Count
@@ -82,7 +82,7 @@ class Publish(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.value_bytes[index % len(self.value_bytes)]
 
 
-class Subscription(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SubscriptionTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a parachain reads of one ``publisher``: the first so many ``keys``, some by name, or all."""
 
     publisher: U32
@@ -99,15 +99,15 @@ class Subscription(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Relay blocks after which the first of so many ``keys`` is dropped and the next one wanted instead."""
 
 
-class Parachain(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ParachainTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A parachain: it publishes, subscribes, or does both."""
 
     id: U32
     name: str = ""
-    publish: Publish | None = None
+    publish: PublishTable | None = None
     """What it publishes; it registers with the first relay block where its id asks for that."""
 
-    subscribe: list[Subscription] = []
+    subscribe: list[SubscriptionTable] = []
     """What it reads."""
 
     copies: Annotated[int, Meta(ge=1, le=1_000)] = 1
@@ -129,7 +129,7 @@ class Parachain(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What arrives beside pub-sub; it goes first in every block."""
 
 
-class RelayChain(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RelayChainTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The relay chain: where it starts from, and its limits."""
 
     genesis: str | None = None
@@ -163,7 +163,7 @@ class RelayChain(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A relay chain, parachains, and how long they run."""
 
-    parachains: Annotated[list[Parachain], Meta(min_length=1)]
+    parachains: Annotated[list[ParachainTable], Meta(min_length=1)]
     """One table for each; over those of the scenario that is extended by their ids."""
 
     name: str = "scenario"
@@ -185,13 +185,13 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     A parachain that is in there needs no ``publish``.
     """
 
-    relaychain: RelayChain = RelayChain()
+    relaychain: RelayChainTable = RelayChainTable()
     """Where it starts from, and its limits."""
 
     policies: PolicyTable = PolicyTable()
     """What parachains do where public drafts disagree."""
 
-    def publishers(self) -> dict[int, Publish]:
+    def publishers(self) -> dict[int, PublishTable]:
         """Return what is published, by parachain."""
         return {chain.id: chain.publish for chain in self.parachains if chain.publish is not None}
 
@@ -199,13 +199,13 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Return what is recorded in ``publications``, all of it checked; raises ``BadInput``."""
         if self.publications is None:
             return None
-        from relaycast.scenario.recording import Terms, recording  # noqa: PLC0415 - pyarrow is slow to load
+        from relaycast.scenario.recording import TraceTerms, recording  # noqa: PLC0415 - pyarrow is slow to load
 
         by_rule = frozenset(self.publishers())
         others = frozenset(chain.id for chain in self.parachains) - by_rule
-        return recording(self.publications, Terms(others, by_rule, self.relaychain.max_value_bytes))
+        return recording(self.publications, TraceTerms(others, by_rule, self.relaychain.max_value_bytes))
 
-    def subscribers(self) -> list[Parachain]:
+    def subscribers(self) -> list[ParachainTable]:
         """Return the parachains that read."""
         return [chain for chain in self.parachains if chain.subscribe]
 
@@ -215,11 +215,11 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return replace(self, parachains=chains)
 
 
-def key_name(publish: Publish, index: int) -> str:
+def key_name(publish: PublishTable, index: int) -> str:
     """Return the name that is hashed into the key numbered ``index``."""
     return f"{publish.prefix}/{index}"
 
 
-def _copy(chain: Parachain, number: int) -> Parachain:
+def _copy(chain: ParachainTable, number: int) -> ParachainTable:
     name = f"{chain.name}-{number + 1}" if chain.name and chain.copies > 1 else chain.name
     return replace(chain, id=chain.id + number, name=name, copies=1)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from hashlib import blake2b
 
-from relaycast.scenario.scenario import Parachain, Publish, Scenario, Subscription, key_name
+from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable, key_name
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie.nibbles import to_nibbles
 
@@ -33,7 +33,7 @@ def publications(scenario: Scenario, block: int) -> Iterator[Publication]:
             yield para_id, key_name(publish, index), value, publish.ttl
 
 
-def indices(publish: Publish, turn: int) -> Iterator[int]:
+def indices(publish: PublishTable, turn: int) -> Iterator[int]:
     """Yield the keys that publication number ``turn`` sends: all in the first, then ``changed`` of them in turns."""
     if turn == 0 or publish.changed is None:
         yield from range(publish.keys)
@@ -50,24 +50,24 @@ def value_of(seed: int, para_id: int, index: int, turn: int, size: int) -> bytes
     return b"".join(blocks)[:size]
 
 
-def wanted(chain: Parachain, block: int) -> list[tuple[Subscription, int]]:
+def wanted(chain: ParachainTable, block: int) -> list[tuple[SubscriptionTable, int]]:
     """Return the subscriptions that hold in relay block ``block``, each with the number of keys it has moved on by."""
     return [(it, slid) for it in chain.subscribe if (slid := _slid(it, block)) is not None]
 
 
-def wants_change(chain: Parachain, block: int) -> bool:
+def wants_change(chain: ParachainTable, block: int) -> bool:
     """Return whether ``chain`` subscribes to other keys in relay block ``block`` than in the one before."""
     return any(_slid(it, block) != _slid(it, block - 1) for it in chain.subscribe)
 
 
-def slides(subscription: Subscription, blocks: int, keys: int) -> range:
+def slides(subscription: SubscriptionTable, blocks: int, keys: int) -> range:
     """Return the numbers of keys that a subscription moves on by in a run, until it has seen all ``keys``."""
     last = blocks if subscription.stops_at is None else min(blocks, subscription.stops_at - 1)
     moved = _slid(subscription, last)
     return range(0) if moved is None else range(min(moved, keys) + 1)
 
 
-def names_of(subscription: Subscription, publish: Publish, slid: int) -> list[str]:
+def names_of(subscription: SubscriptionTable, publish: PublishTable, slid: int) -> list[str]:
     """Return the names that a subscription means, once it has moved on by ``slid`` keys."""
     if isinstance(subscription.keys, list):
         return subscription.keys
@@ -75,7 +75,7 @@ def names_of(subscription: Subscription, publish: Publish, slid: int) -> list[st
     return [key_name(publish, index % publish.keys) for index in range(slid, slid + count)]
 
 
-def recorded_keys_of(subscription: Subscription, recorded: list[bytes], slid: int) -> list[bytes]:
+def recorded_keys_of(subscription: SubscriptionTable, recorded: list[bytes], slid: int) -> list[bytes]:
     """Return the same of a publisher whose keys come from a recording."""
     if isinstance(subscription.keys, list):
         from relaycast_spark.publications import key_of  # noqa: PLC0415 - pyarrow is slow to load
@@ -101,7 +101,7 @@ def _parting_at(target: SubscribedKey, depth: int) -> SubscribedKey:
     return SubscribedKey(bytes(high << 4 | low for high, low in zip(nibbles[::2], nibbles[1::2], strict=True)))
 
 
-def _slid(subscription: Subscription, block: int) -> int | None:
+def _slid(subscription: SubscriptionTable, block: int) -> int | None:
     """Return by how many keys a subscription has moved on, ``None`` where it does not hold."""
     if block < subscription.starts_at or (subscription.stops_at is not None and block >= subscription.stops_at):
         return None

@@ -21,13 +21,15 @@ from relaycast_trie.engine import Engine
 
 
 @dataclass(slots=True)
-class Batch:
+class BatchSimulation:
     """A simulation that forgets what it has told."""
 
     simulation: Simulation
 
     @classmethod
-    def prepare(cls, scenario: Scenario, *, per_key: bool | None = None, trie_engine: Engine = "auto") -> "Batch":
+    def prepare(
+        cls, scenario: Scenario, *, per_key: bool | None = None, trie_engine: Engine = "auto"
+    ) -> "BatchSimulation":
         """Build the chains, with accounts as ``simulate`` has them; ``BadInput`` when the genesis cannot be read."""
         simulation = Simulation.prepare(scenario, trie_engine=trie_engine)
         simulation.keep_accounts(per_key=per_key)

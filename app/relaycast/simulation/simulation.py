@@ -21,7 +21,7 @@ from relaycast.network import Feed, Network
 from relaycast.predict.run import with_formulas
 from relaycast.scenario.message_load import Arrivals, without_folders
 from relaycast.scenario.policy_choice import budget_of, policies_of
-from relaycast.scenario.scenario import Parachain, Scenario, Subscription
+from relaycast.scenario.scenario import ParachainTable, Scenario, SubscriptionTable
 from relaycast.scenario.workload import (
     Publication,
     names_of,
@@ -249,7 +249,7 @@ class Simulation:
             key_names=self.network.key_names(),
         )
 
-    def _add_parachain(self, chain: Parachain) -> None:
+    def _add_parachain(self, chain: ParachainTable) -> None:
         """Add a parachain with its policies, its budget and its pace."""
         relay, table, chains = self.scenario.relaychain, self.scenario.policies, self.network.chains
         chains.add_parachain(
@@ -264,7 +264,7 @@ class Simulation:
             load = Arrivals.of(chain.messages, seed=self.scenario.seed, para_id=chain.id)
             chains.traffic[ParaId(chain.id)] = load
 
-    def _change_subscriptions(self, chain: Parachain, block: int) -> None:
+    def _change_subscriptions(self, chain: ParachainTable, block: int) -> None:
         before, after = self._wanted(chain, block - 1), self._wanted(chain, block)
         for publisher, feeds in before.items():
             kept = set(after.get(publisher, ()))
@@ -273,17 +273,17 @@ class Simulation:
                 self.network.chains.unsubscribe(chain.id, publisher, gone)
         self.network.subscriber(chain.id, keys=[feed for feeds in after.values() for feed in feeds])
 
-    def _wanted(self, chain: Parachain, block: int) -> dict[int, list[Feed]]:
+    def _wanted(self, chain: ParachainTable, block: int) -> dict[int, list[Feed]]:
         return {it.publisher: self._feeds(it, slid) for it, slid in wanted(chain, block)}
 
-    def _keys(self, chain: Parachain) -> int:
+    def _keys(self, chain: ParachainTable) -> int:
         """Return how many different keys a parachain subscribes to in the whole run."""
         published = {para_id: publish.keys for para_id, publish in self.scenario.publishers().items()}
         published |= {para_id: len(keys) for para_id, keys in self.recorded_keys.items()}
         turns = ((it, slides(it, self.scenario.blocks, published[it.publisher])) for it in chain.subscribe)
         return len({feed for it, turn in turns for slid in turn for feed in self._feeds(it, slid)})
 
-    def _feeds(self, subscription: Subscription, slid: int) -> list[Feed]:
+    def _feeds(self, subscription: SubscriptionTable, slid: int) -> list[Feed]:
         publisher = self.network.publisher(subscription.publisher)
         publish = self.scenario.publishers().get(subscription.publisher)
         if publish is not None:
@@ -303,7 +303,7 @@ class Simulation:
             if not isinstance(message, Processed) or not message.success:
                 self.published[int(message.origin)].refused += 1
 
-    def _publisher(self, chain: Parachain) -> PublisherOutcome:
+    def _publisher(self, chain: ParachainTable) -> PublisherOutcome:
         it = self.published[chain.id]
         return PublisherOutcome(
             para_id=chain.id,
@@ -323,13 +323,13 @@ class Simulation:
             file=Path(it.path).name, rows=it.rows, last_block=it.last_block, digest=f"0x{it.digest.hex()}"
         )
 
-    def _key_count(self, chain: Parachain) -> int:
+    def _key_count(self, chain: ParachainTable) -> int:
         if chain.publish is not None:
             return chain.publish.keys
         assert self.playback is not None
         return len(self.playback.recording.keys[chain.id])
 
-    def _subscriber(self, chain: Parachain, publishers: list[PublisherOutcome]) -> SubscriberOutcome:
+    def _subscriber(self, chain: ParachainTable, publishers: list[PublisherOutcome]) -> SubscriberOutcome:
         it = self._tally(chain.id)
         return SubscriberOutcome(
             para_id=chain.id,

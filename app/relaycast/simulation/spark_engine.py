@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from msgspec.structs import replace
 
 from relaycast.scenario.scenario import Scenario
-from relaycast.simulation.batch import Batch
+from relaycast.simulation.batch import BatchSimulation
 from relaycast.simulation.run_files import Finished, write_files
 from relaycast.simulation.run_folder import staged
 from relaycast_ledger import Accounts
@@ -63,7 +63,7 @@ def simulate_with_spark(
     from relaycast_spark.pipeline import BatchRun, segment_length  # noqa: PLC0415 - needs PySpark
 
     warm_up_for(options.trie_engine)  # before any worker looks for compiled kernels
-    batch = Batch.prepare(scenario, per_key=options.per_key, trie_engine=options.trie_engine)
+    batch = BatchSimulation.prepare(scenario, per_key=options.per_key, trie_engine=options.trie_engine)
     run_id, per_key = batch.simulation.run_id, batch.ledger.accounts is Accounts.BY_KEY
     terms: dict[str, object] = {"run_id": run_id, "blocks": scenario.blocks, "keep_proofs": options.keep_proofs}
     terms["per_key"] = per_key
@@ -81,7 +81,7 @@ def simulate_with_spark(
 
 def _write(run: "BatchRun", batch: object, run_id: str, out: Path) -> Finished:
     """Put the replayed segments together to what the local engine would have written."""
-    assert isinstance(batch, Batch)
+    assert isinstance(batch, BatchSimulation)
     with staged(out, run_id) as folder:
         run.progress.begin(ASSEMBLY, run.blocks)
         by_key = batch.ledger.accounts is Accounts.BY_KEY

@@ -13,9 +13,9 @@ from relaycast_pallets.frame.system import (
     BLAKE2_128_CONCAT,
     U128,
     AccountId,
-    Codec,
     DispatchError,
     Event,
+    StorageCodec,
     StorageMap,
     StorageValue,
     System,
@@ -138,9 +138,11 @@ class Balances:
         self.system = system
         state, pallet = system.state, self.PALLET
         account_key = (BLAKE2_128_CONCAT, ACCOUNT_ID)
-        accounts = Codec("AccountInfo", AccountData.encode, AccountData.decode)
+        accounts = StorageCodec("AccountInfo", AccountData.encode, AccountData.decode)
         self.account = StorageMap(state, System.PALLET, "Account", account_key, accounts)
-        self.holds = StorageMap(state, pallet, "Holds", account_key, Codec("Holds", _encode_holds, _decode_holds))
+        self.holds = StorageMap(
+            state, pallet, "Holds", account_key, StorageCodec("Holds", _encode_holds, _decode_holds)
+        )
         self._total_issuance = StorageValue(state, pallet, "TotalIssuance", U128)
 
     @property

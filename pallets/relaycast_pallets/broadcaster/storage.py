@@ -19,7 +19,7 @@ from relaycast_pallets.frame.system import (
     TWOX_64_CONCAT,
     U32,
     AccountId,
-    Codec,
+    StorageCodec,
     StorageDoubleMap,
     StorageHasher,
     StorageMap,
@@ -83,10 +83,10 @@ class BroadcasterStorage:
 
     def __init__(self, state: State, *, ttl_key_hasher: StorageHasher = TWOX_64_CONCAT) -> None:
         para = (TWOX_64_CONCAT, PARA_ID)
-        info = Codec("PublisherInfo", PublisherInfo.encode, PublisherInfo.decode)
-        keys = Codec("PublishedKeys", PublishedKeys.encode, PublishedKeys)
-        ttl = Codec("(u32, BlockNumber)", _encode_ttl, _decode_ttl, 8)
-        cursor = Codec("(ParaId, [u8; 32])", _encode_cursor, _decode_cursor, 36)
+        info = StorageCodec("PublisherInfo", PublisherInfo.encode, PublisherInfo.decode)
+        keys = StorageCodec("PublishedKeys", PublishedKeys.encode, PublishedKeys)
+        ttl = StorageCodec("(u32, BlockNumber)", _encode_ttl, _decode_ttl, 8)
+        cursor = StorageCodec("(ParaId, [u8; 32])", _encode_cursor, _decode_cursor, 36)
         self.state = state
         self._children: dict[ParaId, Storage] = {}
         self.registered_publishers = StorageMap(state, PALLET, "RegisteredPublishers", para, info)

@@ -20,7 +20,7 @@ V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
-class Codec(Generic[T]):
+class StorageCodec(Generic[T]):
     """A type's SCALE bytes: ``encode``, and ``decode``, which takes all of the bytes or raises ``CodecError``."""
 
     name: str
@@ -30,10 +30,10 @@ class Codec(Generic[T]):
     """Bytes of every encoded value, ``None`` when they differ."""
 
     def __repr__(self) -> str:
-        return f"Codec({self.name})"
+        return f"StorageCodec({self.name})"
 
 
-def _unsigned(bits: int) -> Codec[int]:
+def _unsigned(bits: int) -> StorageCodec[int]:
     size = bits // 8
 
     def decode(data: bytes) -> int:
@@ -41,16 +41,16 @@ def _unsigned(bits: int) -> Codec[int]:
             raise CodecError(f"a u{bits} has {size} bytes, got {len(data)}")
         return int.from_bytes(data, "little")
 
-    return Codec(f"u{bits}", lambda number: number.to_bytes(size, "little"), decode, size)
+    return StorageCodec(f"u{bits}", lambda number: number.to_bytes(size, "little"), decode, size)
 
 
-def _fixed_bytes(size: int) -> Codec[bytes]:
+def _fixed_bytes(size: int) -> StorageCodec[bytes]:
     def check(data: bytes) -> bytes:
         if len(data) != size:
             raise CodecError(f"[u8; {size}] has {size} bytes, got {len(data)}")
         return data
 
-    return Codec(f"[u8; {size}]", check, check, size)
+    return StorageCodec(f"[u8; {size}]", check, check, size)
 
 
 def _decode_bool(data: bytes) -> bool:
@@ -63,8 +63,8 @@ U32 = _unsigned(32)
 U64 = _unsigned(64)
 U128 = _unsigned(128)
 BYTES32 = _fixed_bytes(32)
-BOOL: Codec[bool] = Codec("bool", lambda value: b"\x01" if value else b"\x00", _decode_bool, 1)
-PARA_ID: Codec[ParaId] = Codec("ParaId", U32.encode, lambda data: ParaId(U32.decode(data)), 4)
+BOOL: StorageCodec[bool] = StorageCodec("bool", lambda value: b"\x01" if value else b"\x00", _decode_bool, 1)
+PARA_ID: StorageCodec[ParaId] = StorageCodec("ParaId", U32.encode, lambda data: ParaId(U32.decode(data)), 4)
 ACCOUNT_ID = BYTES32
 """Account ids are 32 bytes on every chain that this project knows."""
 
@@ -108,7 +108,7 @@ class StorageValue(Generic[V]):
 
     __slots__ = ("codec", "prefix", "state")
 
-    def __init__(self, state: State, pallet: str, item: str, codec: Codec[V]) -> None:
+    def __init__(self, state: State, pallet: str, item: str, codec: StorageCodec[V]) -> None:
         self.state = state
         self.prefix = storage_prefix(pallet, item)
         self.codec = codec
@@ -136,7 +136,7 @@ class StorageMap(Generic[K, V]):
     __slots__ = ("_hashed", "codec", "hasher", "key_codec", "prefix", "state")
 
     def __init__(
-        self, state: State, pallet: str, item: str, key: tuple[StorageHasher, Codec[K]], codec: Codec[V]
+        self, state: State, pallet: str, item: str, key: tuple[StorageHasher, StorageCodec[K]], codec: StorageCodec[V]
     ) -> None:
         self.state = state
         self.prefix = storage_prefix(pallet, item)
@@ -185,8 +185,8 @@ class StorageDoubleMap(Generic[K, K2, V]):
         state: State,
         pallet: str,
         item: str,
-        keys: tuple[tuple[StorageHasher, Codec[K]], tuple[StorageHasher, Codec[K2]]],
-        codec: Codec[V],
+        keys: tuple[tuple[StorageHasher, StorageCodec[K]], tuple[StorageHasher, StorageCodec[K2]]],
+        codec: StorageCodec[V],
     ) -> None:
         self.state = state
         first, (self.second_hasher, self.second_codec) = keys
@@ -253,7 +253,7 @@ class StorageUnder(Generic[K2, V]):
     __slots__ = ("_decode", "_digest", "_encode", "_encode_key", "_prefix", "_top")
 
     def __init__(
-        self, state: State, prefix: bytes, hasher: StorageHasher, key_codec: Codec[K2], codec: Codec[V]
+        self, state: State, prefix: bytes, hasher: StorageHasher, key_codec: StorageCodec[K2], codec: StorageCodec[V]
     ) -> None:
         self._top = state.top
         self._prefix = prefix

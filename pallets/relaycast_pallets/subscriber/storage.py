@@ -15,7 +15,7 @@ from relaycast_pallets.frame.typed_storage import (
     BLAKE2_128_CONCAT,
     BYTES32,
     PARA_ID,
-    Codec,
+    StorageCodec,
     StorageDoubleMap,
     StorageMap,
     StorageValue,
@@ -42,7 +42,7 @@ def _of_node_hash(node_hash: bytes) -> bytes:
 _OF_NODE_HASHES = replace(BLAKE2_128_CONCAT, digest=_of_node_hash)
 """The hasher for nodes: each is looked for in both modes, written, compared with later, and removed."""
 
-_NODE_HASH = Codec("H256", bytes, BYTES32.decode, 32)
+_NODE_HASH = StorageCodec("H256", bytes, BYTES32.decode, 32)
 """Its length is looked at when it is hashed."""
 
 CACHES_KEPT = 1 << 10
@@ -233,10 +233,10 @@ def _decode_counts(data: bytes) -> dict[bytes, int]:
     return counts
 
 
-_ROOTS = Codec("BTreeMap<ParaId, BoundedVec<u8>>", _encode_roots, _decode_roots)
-_CURSOR = Codec("(ParaId, SubscribedKey)", lambda cursor: cursor[0].encode() + cursor[1], _decode_cursor)
-_DISABLE_REASON = Codec("DisableReason", lambda reason: reason, _decode_reason)
-_NODE = Codec("BoundedVec<u8>", encode_bytes, _decode_bytes)
-_KEYS = Codec("Vec<SubscribedKey>", encode_vec, _decode_keys)
-_RANGES = Codec("Vec<(SubscribedKey, SubscribedKey, Option<H256>)>", _encode_ranges, _decode_ranges)
-_COUNTS = Codec("BTreeMap<H256, Compact<u32>>", _encode_counts, _decode_counts)
+_ROOTS = StorageCodec("BTreeMap<ParaId, BoundedVec<u8>>", _encode_roots, _decode_roots)
+_CURSOR = StorageCodec("(ParaId, SubscribedKey)", lambda cursor: cursor[0].encode() + cursor[1], _decode_cursor)
+_DISABLE_REASON = StorageCodec("DisableReason", lambda reason: reason, _decode_reason)
+_NODE = StorageCodec("BoundedVec<u8>", encode_bytes, _decode_bytes)
+_KEYS = StorageCodec("Vec<SubscribedKey>", encode_vec, _decode_keys)
+_RANGES = StorageCodec("Vec<(SubscribedKey, SubscribedKey, Option<H256>)>", _encode_ranges, _decode_ranges)
+_COUNTS = StorageCodec("BTreeMap<H256, Compact<u32>>", _encode_counts, _decode_counts)
