@@ -39,7 +39,7 @@ OF_THE_FRONT_DOOR = frozenset(
         ("relaycast.simulation.simulation", "Sendings"),
         *(
             ("relaycast.scenario.scenario", name)
-            for name in ("Grief", "Parachain", "Publish", "RelayChain", "Scenario", "Subscription")
+            for name in ("Grief", "ParachainTable", "PublishTable", "RelayChainTable", "Scenario", "SubscriptionTable")
         ),
     }
 )

@@ -16,13 +16,17 @@ import msgspec
 from msgspec import Struct
 
 from relaycast.scenario.files import presets
-from relaycast.scenario.policy_choice import KINDS
-from relaycast.scenario.scenario import Scenario
+from relaycast.scenario.message_load import MessageLoad
+from relaycast.scenario.policy_choice import KINDS, PolicyTable
+from relaycast.scenario.scenario import Grief, PublishTable, RelayChainTable, Scenario
 
 TITLE = "relaycast scenario"
 
-STANDS_ON_ANOTHER = ("Scenario", "Publish", "Grief", "RelayChain", "PolicyTable", "MessageLoad")
+STANDS_ON_ANOTHER = (Scenario, PublishTable, Grief, RelayChainTable, PolicyTable, MessageLoad)
 """Tables that are merged with those of the scenario below: it may have what they lack."""
+
+DESCRIBED = re.compile(rb'(?<=["/])(Parachain|Publish|RelayChain|Subscription)Table(?=")')
+"""Tables that editors name by what they describe."""
 
 Schema = dict[str, Any]
 
@@ -33,6 +37,8 @@ def scenario_schema() -> Schema:
     definitions: dict[str, Schema] = schema["$defs"]
     for struct in structs_below(Scenario):
         _complete(definitions[struct.__name__], struct)
+    schema = msgspec.json.decode(DESCRIBED.sub(rb"\1", msgspec.json.encode(schema)))
+    definitions = schema["$defs"]
     scenario = definitions["Scenario"]
     scenario["anyOf"] = [{"required": ["parachains"]}, {"required": ["extends"]}]
     scenario["properties"]["extends"] |= {"anyOf": [{"enum": presets()}, {"pattern": r"\.(toml|yaml|yml|json)$"}]}
@@ -66,7 +72,7 @@ def told_of(struct: type[Struct]) -> dict[str, str]:
 
 def _complete(definition: Schema, struct: type[Struct]) -> None:
     definition["description"] = plain(definition.get("description", ""))
-    if struct.__name__ in STANDS_ON_ANOTHER:
+    if struct in STANDS_ON_ANOTHER:
         definition.pop("required", None)
     for name, about in definition["properties"].items():
         _complete_field(about, told_of(struct).get(name))

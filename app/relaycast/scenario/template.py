@@ -12,21 +12,29 @@ import msgspec
 from msgspec import Struct
 
 from relaycast.scenario.files import preset_text
+from relaycast.scenario.message_load import MessageLoad
 from relaycast.scenario.policy_choice import KINDS, PolicyTable
-from relaycast.scenario.scenario import Scenario
+from relaycast.scenario.scenario import (
+    Grief,
+    ParachainTable,
+    PublishTable,
+    RelayChainTable,
+    Scenario,
+    SubscriptionTable,
+)
 from relaycast.scenario.schema import plain, structs_below, told_of
 
 WIDTH = 110
 
-PLACES = {
-    "Scenario": "at the top",
-    "Parachain": "[[parachains]]",
-    "Publish": "publish = { ... }",
-    "Grief": "publish = { grief = { ... } }",
-    "Subscription": "subscribe = [{ ... }]",
-    "MessageLoad": "messages = { ... }",
-    "RelayChain": "[relaychain]",
-    "PolicyTable": "[policies]",
+PLACES: dict[type[Struct], str] = {
+    Scenario: "at the top",
+    ParachainTable: "[[parachains]]",
+    PublishTable: "publish = { ... }",
+    Grief: "publish = { grief = { ... } }",
+    SubscriptionTable: "subscribe = [{ ... }]",
+    MessageLoad: "messages = { ... }",
+    RelayChainTable: "[relaychain]",
+    PolicyTable: "[policies]",
 }
 """Where a table of the schema stands in a file; those that are told apart by their shape say so themselves."""
 
@@ -56,7 +64,7 @@ def scenario_text(name: str, preset: str, file: str) -> str:
 
 def _reference(struct: type[Struct]) -> Iterator[str]:
     config = struct.__struct_config__
-    place = PLACES.get(struct.__name__) or f'{{ {config.tag_field} = "{config.tag}", ... }}'
+    place = PLACES.get(struct) or f'{{ {config.tag_field} = "{config.tag}", ... }}'
     yield from wrap(f"{place}: {plain(struct.__doc__ or '')}", WIDTH)
     told = told_of(struct)
     for field in msgspec.structs.fields(struct):
