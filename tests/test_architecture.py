@@ -38,6 +38,13 @@ LONG_FOR_A_REASON = {
 """A file or a function beyond the bounds, and why."""
 
 
+NAMED_BY_THE_PROTOCOL = {
+    "BadOrigin": "two errors in Rust, too: of XCM's executor (XcmError) and of a pallet's call (DispatchError)",
+    "Parachain": "a junction of a location, as in Rust, and the chain that it leads to",
+}
+"""Public classes that two files may define, and why."""
+
+
 def sources(*rooms: str) -> list[Path]:
     return [file for room in rooms for file in sorted((ROOT / room).rglob("*.py"))]
 
@@ -102,6 +109,17 @@ def test_the_root_holds_rooms_and_little_else() -> None:
 @pytest.mark.parametrize("name", ["utils", "helpers", "common", "core", "manager"])
 def test_no_module_is_named_for_nothing(name: str) -> None:
     assert not [named(file) for file in sources(*SLOPE, "tests") if name in file.stem.split("_")]
+
+
+def test_the_name_of_a_public_class_stands_for_one_thing() -> None:
+    files: dict[str, list[str]] = {}
+    for file in sources(*SLOPE):
+        for node in ast.parse(file.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                files.setdefault(node.name, []).append(named(file))
+    shared = {name: places for name, places in files.items() if len(places) > 1}
+    assert {name: places for name, places in shared.items() if name not in NAMED_BY_THE_PROTOCOL} == {}
+    assert shared.keys() == NAMED_BY_THE_PROTOCOL.keys()
 
 
 def functions(file: Path) -> Iterator[tuple[str, int]]:
