@@ -8,9 +8,9 @@ from relaycast.report.charts import (
     MAX_COLUMNS,
     Series,
     across,
+    band_chart,
     banded,
     bar_chart,
-    line_chart,
     nice_ceiling,
     round_ticks,
     side_by_side,
@@ -53,7 +53,7 @@ def test_ticks_are_round() -> None:
 
 
 def test_lines_keep_their_height_from_block_to_block() -> None:
-    drawn = line_chart([Series("steps", [(0, 0), (1, 4)])], unit="bytes", x_name="block", label="x")
+    drawn = band_chart([banded(Series("steps", [(0, 0), (1, 4)]))], unit="bytes", x_name="block", label="x")
     assert 'points="80.0,224.0 844.0,224.0 844.0,12.0"' in drawn
 
 
@@ -88,15 +88,15 @@ def test_many_lines_are_one_band_across_them() -> None:
 
 def test_a_chart_of_a_long_run_is_small() -> None:
     line = Series("long", [(block, block % 1_000) for block in range(100_000)])
-    assert len(line_chart([line], unit="bytes", x_name="block", label="x")) < 20_000
+    assert len(band_chart([banded(line)], unit="bytes", x_name="block", label="x")) < 20_000
 
 
 @pytest.mark.parametrize("name", ["<script>", 'a"b'])
 def test_names_are_escaped(name: str) -> None:
-    drawn = line_chart([Series(name, [(1, 1)])], unit=name, x_name=name, label=name)
+    drawn = band_chart([banded(Series(name, [(1, 1)]))], unit=name, x_name=name, label=name)
     drawn += bar_chart({name: {1: 1}}, unit=name, x_name=name, label=name)
     assert name not in drawn
 
 
 def test_nothing_to_draw_is_no_chart() -> None:
-    assert line_chart([], unit="", x_name="", label="") == bar_chart({}, unit="", x_name="", label="") == ""
+    assert band_chart([], unit="", x_name="", label="") == bar_chart({}, unit="", x_name="", label="") == ""

@@ -99,14 +99,6 @@ class SpamReport(Struct, frozen=True, kw_only=True):
         each = POLKADOT_LIMITS.messages_per_candidate * MAX_PUBLISH_INSTRUCTIONS
         return self.block_fits_publishes / each
 
-    @property
-    def peak_weight_share(self) -> float:
-        return max(block.weight_share for block in self.series)
-
-    @property
-    def peak_waiting_messages(self) -> int:
-        return max(block.waiting_messages for block in self.series)
-
     def __repr__(self) -> str:
         harm = "others were harmed" if self.harmed else "nobody else was harmed"
         return (

@@ -20,8 +20,6 @@ from relaycast.inputs import read_bytes
 from relaycast.refusal import BadInput, one_line, shown
 from relaycast_ledger.outcome import SCHEMA_VERSION, Outcome, PublisherCost, Spread
 
-KEPT_FILE = "pov.snapshot.toml"
-
 CAUSES = ("top", "new", "changed", "unseen", "value")
 SPREADS = ("proof_bytes", "static_bytes", "own_bytes")
 

@@ -14,8 +14,6 @@ from relaycast_trie.engine import Engine, takes_array
 from relaycast_trie.plain.build import build_database
 from relaycast_trie.plain.trie_db_mut import TrieDBMut
 
-MAX_MEASURED_KEYS = 1_000_000
-
 Pairs = dict[bytes, bytes]
 
 

@@ -38,11 +38,6 @@ class Band:
     points: Sequence[tuple[float, int, int, int]]
 
 
-def line_chart(series: Sequence[Series], *, unit: str, x_name: str, label: str) -> str:
-    """Return lines over a common scale from zero; ``label`` says in words what is to be seen."""
-    return band_chart([banded(line) for line in series], unit=unit, x_name=x_name, label=label)
-
-
 def band_chart(bands: Sequence[Band], *, unit: str, x_name: str, label: str, top: int | None = None) -> str:
     """Return a line for each middle, over a pale band from the lowest to the highest where they differ.
 
