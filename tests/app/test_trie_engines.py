@@ -123,7 +123,7 @@ def test_a_network_in_python_takes_the_engine_and_may_change_it(chosen: set[str]
 def test_a_small_run_does_not_load_the_compiler() -> None:
     program = (
         "import sys, tempfile, pathlib\n"
-        "from relaycast.simulation.simulation import simulate\n"
+        "from relaycast.simulation.run_files import simulate\n"
         "from relaycast.scenario.files import load_preset\n"
         "simulate(load_preset('oracle'), out=pathlib.Path(tempfile.mkdtemp()))\n"
         "sys.exit('numba' in sys.modules)\n"
@@ -138,7 +138,7 @@ def test_a_run_of_many_small_blocks_neither_loads_nor_compiles_a_kernel(tmp_path
     program = (
         "import sys, pathlib\n"
         "from msgspec.structs import replace\n"
-        "from relaycast.simulation.simulation import simulate\n"
+        "from relaycast.simulation.run_files import simulate\n"
         "from relaycast.scenario.files import load_preset\n"
         "scenario = replace(load_preset('oracle'), blocks=1_500)\n"
         f"assert simulate(scenario, out=pathlib.Path({str(tmp_path)!r})).outcome.invariants.ok\n"
