@@ -7,16 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
-ROOT = Path(__file__).parents[1]
-
-SLOPE = ("trie", "xcm", "pallets", "collator", "ledger", "spark", "app")
-"""Each room may import from itself and from those before it."""
-
-PACKAGES = {room: "relaycast" if room == "app" else f"relaycast_{room}" for room in SLOPE}
+from rooms import PACKAGES, PROJECT, ROOMS, ROOT, closed_to
 
 IN_THE_ROOT = {
-    *SLOPE,
+    *ROOMS,
     "benches",
     "tests",
     "docs",
@@ -63,33 +59,55 @@ def named(file: Path) -> str:
     return str(file.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("room", SLOPE)
+def test_every_tool_is_given_every_room() -> None:
+    tools, rooms = PROJECT["tool"], list(ROOMS)
+    build = tools["hatch"]["build"]
+    assert build["dev-mode-dirs"] == rooms
+    assert build["targets"]["sdist"]["include"] == [*(f"/{room}" for room in rooms), "/README.md", "/LICENSE"]
+    assert build["targets"]["wheel"]["packages"] == [f"{room}/{PACKAGES[room]}" for room in rooms]
+    assert tools["pytest"]["ini_options"]["pythonpath"] == [*rooms, "tests"]
+    assert tools["ruff"]["src"] == [*rooms, "tests", "benches", "docs/walkthrough"]
+    assert tools["mypy"]["files"] == [*rooms, "tests", "benches", "docs"]
+    assert tools["mypy"]["mypy_path"] == [*rooms, "tests", "docs/walkthrough"]
+    site = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
+    (mkdocstrings,) = (it["mkdocstrings"] for it in site["plugins"] if "mkdocstrings" in it)
+    assert mkdocstrings["handlers"]["python"]["paths"] == rooms
+    (reference,) = (it["Reference"] for it in site["nav"] if "Reference" in it)
+    assert reference == ["reference/commands.md", *(f"reference/{room}.md" for room in rooms)]
+
+
+def test_the_readme_draws_the_same_slope() -> None:
+    (house,) = re.findall(r"^`trie`.*?: imports", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert re.findall(r"`(\w+)`", house) == list(ROOMS)
+
+
+@pytest.mark.parametrize("room", ROOMS)
 def test_imports_run_down_the_slope_only(room: str) -> None:
-    above = {PACKAGES[other] for other in SLOPE[SLOPE.index(room) + 1 :]}
+    closed = closed_to(room)
     wrong = [
-        (named(file), name) for file in sources(room) for name in imported(file) if name.partition(".")[0] in above
+        (named(file), name) for file in sources(room) for name in imported(file) if name.partition(".")[0] in closed
     ]
     assert not wrong
 
 
 def test_only_kernels_import_the_compiler() -> None:
-    users = {file for file in sources(*SLOPE) for name in imported(file) if name.partition(".")[0] == "numba"}
+    users = {file for file in sources(*ROOMS) for name in imported(file) if name.partition(".")[0] == "numba"}
     outside = [named(file) for file in users if "kernels" not in file.stem and "kernels" not in file.parent.name]
     assert not outside
 
 
 def test_only_the_spark_room_imports_spark() -> None:
-    users = {file for file in sources(*SLOPE) for name in imported(file) if name.partition(".")[0] == "pyspark"}
+    users = {file for file in sources(*ROOMS) for name in imported(file) if name.partition(".")[0] == "pyspark"}
     assert not [named(file) for file in users if file.relative_to(ROOT).parts[0] != "spark"]
 
 
 def test_markup_stands_in_the_app_only() -> None:
     markup = re.compile(r"html|\bcss\b|</\w+>", re.IGNORECASE)
-    others = [room for room in SLOPE if room != "app"]
+    others = [room for room in ROOMS if room != "app"]
     assert not [named(file) for file in sources(*others) if markup.search(file.read_text())]
 
 
-@pytest.mark.parametrize("room", SLOPE)
+@pytest.mark.parametrize("room", ROOMS)
 def test_a_room_holds_one_typed_package(room: str) -> None:
     packages = [entry.name for entry in (ROOT / room).iterdir() if entry.is_dir() and entry.name != "__pycache__"]
     assert packages == [PACKAGES[room]]
@@ -108,7 +126,7 @@ def test_the_root_holds_rooms_and_little_else() -> None:
 
 @pytest.mark.parametrize("name", ["utils", "helpers", "common", "core", "manager"])
 def test_no_module_is_named_for_nothing(name: str) -> None:
-    assert not [named(file) for file in sources(*SLOPE, "tests") if name in file.stem.split("_")]
+    assert not [named(file) for file in sources(*ROOMS, "tests") if name in file.stem.split("_")]
 
 
 def test_the_name_of_a_public_class_stands_for_one_thing() -> None:
@@ -130,14 +148,14 @@ def functions(file: Path) -> Iterator[tuple[str, int]]:
 
 
 def test_files_and_functions_fit_a_reader() -> None:
-    sizes = [(named(file), len(file.read_text().splitlines()), LINES_OF_A_FILE) for file in sources(*SLOPE)]
-    sizes += [(name, lines, LINES_OF_A_FUNCTION) for file in sources(*SLOPE) for name, lines in functions(file)]
+    sizes = [(named(file), len(file.read_text().splitlines()), LINES_OF_A_FILE) for file in sources(*ROOMS)]
+    sizes += [(name, lines, LINES_OF_A_FUNCTION) for file in sources(*ROOMS) for name, lines in functions(file)]
     long = {name for name, lines, most in sizes if lines > most}
     assert long == LONG_FOR_A_REASON.keys()
 
 
 def test_every_module_says_what_it_is() -> None:
-    silent = [named(file) for file in sources(*SLOPE) if not ast.get_docstring(ast.parse(file.read_text()))]
+    silent = [named(file) for file in sources(*ROOMS) if not ast.get_docstring(ast.parse(file.read_text()))]
     assert not silent
 
 

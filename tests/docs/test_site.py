@@ -10,18 +10,8 @@ from typing import Any
 
 import pytest
 
-from docs.code_blocks import ROOT
 from relaycast.cli.command import VERBS
-
-PACKAGES = {
-    "trie": "relaycast_trie",
-    "xcm": "relaycast_xcm",
-    "pallets": "relaycast_pallets",
-    "collator": "relaycast_collator",
-    "ledger": "relaycast_ledger",
-    "spark": "relaycast_spark",
-    "app": "relaycast",
-}
+from rooms import PACKAGES, ROOT
 
 
 class Linked(HTMLParser):
