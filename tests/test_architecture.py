@@ -65,10 +65,10 @@ def test_every_tool_is_given_every_room() -> None:
     assert build["dev-mode-dirs"] == rooms
     assert build["targets"]["sdist"]["include"] == [*(f"/{room}" for room in rooms), "/README.md", "/LICENSE"]
     assert build["targets"]["wheel"]["packages"] == [f"{room}/{PACKAGES[room]}" for room in rooms]
-    assert tools["pytest"]["ini_options"]["pythonpath"] == [*rooms, "tests"]
-    assert tools["ruff"]["src"] == [*rooms, "tests", "benches", "docs/walkthrough"]
+    assert tools["pytest"]["ini_options"]["pythonpath"] == [*rooms, "tests", "docs/generators"]
+    assert tools["ruff"]["src"] == [*rooms, "tests", "benches", "docs/generators", "docs/walkthrough"]
     assert tools["mypy"]["files"] == [*rooms, "tests", "benches", "docs"]
-    assert tools["mypy"]["mypy_path"] == [*rooms, "tests", "docs/walkthrough"]
+    assert tools["mypy"]["mypy_path"] == [*rooms, "tests", "docs/generators", "docs/walkthrough"]
     site = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
     (mkdocstrings,) = (it["mkdocstrings"] for it in site["plugins"] if "mkdocstrings" in it)
     assert mkdocstrings["handlers"]["python"]["paths"] == rooms
@@ -131,7 +131,7 @@ def test_no_module_is_named_for_nothing(name: str) -> None:
 
 def test_the_name_of_a_public_class_stands_for_one_thing() -> None:
     files: dict[str, list[str]] = {}
-    for file in sources(*SLOPE):
+    for file in sources(*ROOMS):
         for node in ast.parse(file.read_text()).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 files.setdefault(node.name, []).append(named(file))
