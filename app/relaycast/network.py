@@ -25,6 +25,7 @@ from os import PathLike, fspath
 from typing import Any
 
 import relaycast_collator as collator
+from relaycast.account import FEES, Account, planck
 from relaycast.choices import broadcaster_of, budget_of, policies_of
 from relaycast.genesis.chain_spec import ChainSpec
 from relaycast.genesis.state_export import read_state
@@ -107,7 +108,19 @@ class Publisher:
             raise TypeError(f"values are a mapping of keys to bytes, got {_described(values)}")
         return self._publish(dict[str | bytes, bytes](values.items()), ttl)
 
-    def _publish(self, values: dict[str | bytes, bytes], ttl: int) -> list[Feed]:
+    @property
+    def account(self) -> Account:
+        """The parachain's account on the relay chain."""
+        return Account(self._chain.para_id, self._network.chains)
+
+    def publish_paid(self, key: str | bytes, value: bytes, *, fees: int = FEES, ttl: int = INFINITE) -> Feed:
+        """Send ``value`` in a message that pays up to ``fees`` planck for its execution from ``account``.
+
+        What is not needed returns. Values sent in a row share a message; nothing is published where it cannot pay.
+        """
+        return self._publish({key: value}, ttl, fees=planck(fees, "fees"))[0]
+
+    def _publish(self, values: dict[str | bytes, bytes], ttl: int, *, fees: int = 0) -> list[Feed]:
         _whole_number(ttl, "a ttl")
         feeds = [self.feed(key) for key in values]
         for value in values.values():
@@ -117,7 +130,7 @@ class Publisher:
         mark = outbox.mark()
         try:
             for feed, value in zip(feeds, values.values(), strict=True):
-                self._chain.publish(feed.key, value, ttl=ttl, tick=tick)
+                self._chain.publish(feed.key, value, ttl=ttl, tick=tick, fees=fees)
         except ValueError:
             outbox.roll_back(mark)
             raise

@@ -1,7 +1,8 @@
 """What a parachain wants to publish, and the upward messages that its blocks send it in.
 
 First in, first out, as much as the relay chain takes: a publication leaves the outbox with a message that has a place
-in the relay chain's queue, so that none is refused there. What a panicking block put in is taken out again.
+in the relay chain's queue, so that none is refused there. Publications that pay fees go in messages that pay, the
+others in free ones. What a panicking block put in is taken out again.
 """
 
 from collections import deque
@@ -11,15 +12,19 @@ from dataclasses import dataclass
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie import blake2_256
 from relaycast_trie.scale import encode_compact
-from relaycast_xcm import Publish
+from relaycast_xcm import Location, Publish
 from relaycast_xcm.barriers import MAX_PUBLISH_INSTRUCTIONS
 from relaycast_xcm.instructions import MAX_PUBLISH_VALUE_BYTES
 from relaycast_xcm.message import encode_versioned_xcm
+from relaycast_xcm.paid_message import MAX_PAID_INSTRUCTIONS, PAYMENT_INSTRUCTIONS, paid_message
 from relaycast_xcm.primitives import U32_MAX
 from relaycast_xcm.ump import POLKADOT_LIMITS, UpwardLimits
 
 ENVELOPE_BYTES = 2
 """The version of a message and the number of its instructions, up to 63."""
+
+MAX_FEES = 2**64 - 1
+"""What one publication may cost at most, in planck: the sum of a message's fees then fits a u128."""
 
 FIXED_PUBLISH_BYTES = 1 + 32 + 4
 """Of a ``Publish``: its index, the key and the time to live; the value comes with its length."""
@@ -27,18 +32,24 @@ FIXED_PUBLISH_BYTES = 1 + 32 + 4
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """A value on its way out, and the ``tick`` of the first block that could send it."""
+    """A value on its way out, and the ``tick`` of the first block that could send it.
+
+    ``fees`` are the planck that it may cost; at 0 it asks for free execution.
+    """
 
     key: SubscribedKey
     value: bytes
     ttl: int
     tick: int
+    fees: int = 0
 
     def __post_init__(self) -> None:
         if len(self.value) > MAX_PUBLISH_VALUE_BYTES:
             raise ValueError(f"a published value has at most {MAX_PUBLISH_VALUE_BYTES} bytes, got {len(self.value)}")
         if not 0 <= self.ttl <= U32_MAX:
             raise ValueError(f"a ttl is a u32, got {self.ttl}")
+        if not 0 <= self.fees <= MAX_FEES:
+            raise ValueError(f"fees are planck from 0 to {MAX_FEES}, got {self.fees}")
 
     @property
     def encoded_bytes(self) -> int:
@@ -48,10 +59,11 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class SentMessage:
-    """An upward message with the publications in it."""
+    """An upward message with the publications in it; ``first`` is the index of their first instruction."""
 
     data: bytes
     publications: tuple[Publication, ...]
+    first: int = 0
 
     @property
     def id(self) -> bytes:
@@ -59,17 +71,23 @@ class SentMessage:
 
 
 class Outbox:
-    """The publications of one parachain that no block has sent yet, for a relay chain with these ``limits``."""
+    """The publications of one parachain that no block has sent yet, for a relay chain with these ``limits``.
 
-    __slots__ = ("_waiting", "limits")
+    ``account`` is where fees come from, and where those that were not needed return to.
+    """
 
-    def __init__(self, *, limits: UpwardLimits = POLKADOT_LIMITS) -> None:
+    __slots__ = ("_payment_bytes", "_waiting", "account", "limits")
+
+    def __init__(self, *, limits: UpwardLimits = POLKADOT_LIMITS, account: Location | None = None) -> None:
         self.limits = limits
+        self.account = Location.here() if account is None else account
+        self._payment_bytes = _payment_bytes(self.account)
         self._waiting: deque[Publication] = deque()
 
     def put(self, publication: Publication) -> None:
         """Add a publication behind the others; ``ValueError`` when no message can hold it."""
-        size, room = ENVELOPE_BYTES + publication.encoded_bytes, min(self.limits.message_bytes, self.limits.queue_bytes)
+        room = min(self.limits.message_bytes, self.limits.queue_bytes)
+        size = self._envelope_bytes(publication) + publication.encoded_bytes
         if size > room:
             raise ValueError(f"a message has at most {room} bytes, this publication alone needs {size}")
         self._waiting.append(publication)
@@ -80,7 +98,7 @@ class Outbox:
         room = self.limits.queue_bytes - queued_bytes
         messages: list[SentMessage] = []
         while len(messages) < count and (taken := self._take(min(room, self.limits.message_bytes))):
-            messages.append(SentMessage(_encode(taken), tuple(taken)))
+            messages.append(self._message(taken))
             room -= len(messages[-1].data)
         return messages
 
@@ -92,12 +110,30 @@ class Outbox:
             self._waiting.pop()
 
     def _take(self, room: int) -> list[Publication]:
+        """Take out the publications of the next message, of which each pays or none does."""
         taken: list[Publication] = []
-        room -= ENVELOPE_BYTES
-        while self._waiting and len(taken) < MAX_PUBLISH_INSTRUCTIONS and self._waiting[0].encoded_bytes <= room:
+        if not self._waiting:
+            return taken
+        pays = self._waiting[0].fees > 0
+        room -= self._envelope_bytes(self._waiting[0])
+        most = MAX_PAID_INSTRUCTIONS if pays else MAX_PUBLISH_INSTRUCTIONS
+        while self._waiting and len(taken) < most and self._waiting[0].encoded_bytes <= room:
+            if (self._waiting[0].fees > 0) is not pays:
+                break
             taken.append(self._waiting.popleft())
             room -= taken[-1].encoded_bytes
         return taken
+
+    def _envelope_bytes(self, publication: Publication) -> int:
+        return self._payment_bytes if publication.fees else ENVELOPE_BYTES
+
+    def _message(self, publications: Sequence[Publication]) -> SentMessage:
+        publishes = [Publish(entry.key, entry.value, entry.ttl) for entry in publications]
+        fees = sum(entry.fees for entry in publications)
+        if not fees:
+            return SentMessage(encode_versioned_xcm(publishes), tuple(publications))
+        data = encode_versioned_xcm(paid_message(publishes, fees=fees, account=self.account))
+        return SentMessage(data, tuple(publications), PAYMENT_INSTRUCTIONS)
 
     def __iter__(self) -> Iterator[Publication]:
         return iter(self._waiting)
@@ -109,5 +145,7 @@ class Outbox:
         return f"<Outbox of {len(self)} publications>"
 
 
-def _encode(publications: Sequence[Publication]) -> bytes:
-    return encode_versioned_xcm([Publish(entry.key, entry.value, entry.ttl) for entry in publications])
+def _payment_bytes(account: Location) -> int:
+    """Return the most bytes that a paid message has beside its ``Publish`` instructions."""
+    dearest = paid_message((), fees=MAX_PAID_INSTRUCTIONS * MAX_FEES, account=account)
+    return len(encode_versioned_xcm(dearest)) + 1

@@ -18,7 +18,7 @@ from relaycast_pallets.subscriber.policies import Policies
 from relaycast_pallets.subscriber.subscription import SubscribedKey, SubscriptionHandler, Subscriptions, TtlState
 from relaycast_trie import Recorder, StorageProof
 from relaycast_trie.engine import Engine
-from relaycast_xcm import ParaId, Weight
+from relaycast_xcm import Location, ParaId, Weight
 from relaycast_xcm.ump import POLKADOT_LIMITS, UpwardLimits
 
 Update = tuple[ParaId, SubscribedKey, PublishedEntry]
@@ -96,7 +96,7 @@ class Parachain:
     ) -> None:
         self.para_id = para_id
         self.kept = KeptValues()
-        self.outbox = Outbox(limits=upward_limits)
+        self.outbox = Outbox(limits=upward_limits, account=Location.parachain(para_id))
         self.state = State(window=2, engine=trie_engine)
         self.system = System(self.state)
         self.subscriber = Subscriber(self.system, self.kept if handler is None else handler, config, policies=policies)
@@ -106,14 +106,16 @@ class Parachain:
         self.state.join(self.kept)
         self.state.join(self.outbox)
 
-    def publish(self, key: bytes, value: bytes, *, ttl: int = 0, tick: int | None = None) -> None:
+    def publish(self, key: bytes, value: bytes, *, ttl: int = 0, tick: int | None = None, fees: int = 0) -> None:
         """Put a value into the outbox; the next blocks send it, as many as a block may.
 
-        It counts as published at ``tick``, by default that of the next block. ``ValueError`` when the key has not 32
-        bytes, the value is longer than a ``Publish`` takes, the ``ttl`` is no u32, or no message can hold it.
+        It counts as published at ``tick``, by default that of the next block. With ``fees`` its message pays for its
+        execution, up to so many planck for this value, from the parachain's sovereign account. ``ValueError`` when the
+        key has not 32 bytes, the value is longer than a ``Publish`` takes, the ``ttl`` is no u32, the ``fees`` no u64,
+        or no message can hold it.
         """
         published_at = self.tick if tick is None else tick
-        self.outbox.put(Publication(SubscribedKey(key), value, ttl, published_at))
+        self.outbox.put(Publication(SubscribedKey(key), value, ttl, published_at, fees))
 
     def subscribe(self, publisher: ParaId, keys: list[bytes]) -> None:
         """Want more ``keys`` of a publisher from the next block on; ``ValueError`` when that cannot be."""

@@ -6,9 +6,10 @@ the seed. Randomness, slots and extrinsics are modelled, state roots and headers
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from relaycast_collator.header import DigestItem, Header, ordered_root
+from relaycast_collator.xcm_config import relay_executor
 from relaycast_pallets.balances.pallet import Balances
 from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
 from relaycast_pallets.broadcaster.pallet import Broadcaster
@@ -26,10 +27,8 @@ from relaycast_pallets.message_queue.outcome_events import event_of
 from relaycast_trie import ChildInfo, StateVersion, StorageProof, blake2_256
 from relaycast_trie.engine import Engine
 from relaycast_trie.scale import encode_bytes, encode_u64
-from relaycast_xcm import AllowPublishFrom, OnlyParachains, ParachainBroadcastAdapter, ParaId, Weight, XcmExecutor
-from relaycast_xcm.broadcast import BroadcastHandler
+from relaycast_xcm import ParaId, Weight, parachain_account
 from relaycast_xcm.ump import POLKADOT_LIMITS, Processing, UpwardLimits, UpwardMessageQueue
-from relaycast_xcm.weigher import WESTEND_WEIGHTS, PublishWeight
 
 BLOCK_WEIGHT = Weight(2_000_000_000_000, 5 * 1024 * 1024)
 """A relay chain block: two seconds of execution (picoseconds) and, nominally, 5 MiB of proof."""
@@ -107,9 +106,7 @@ class RelayChain:
         self.system = System(self.state, max_block=block_weight)
         self.balances = Balances(self.system)
         self.broadcaster = Broadcaster(self.system, self.balances, config=broadcaster)
-        handler: BroadcastHandler = ParachainBroadcastAdapter(OnlyParachains(), self.broadcaster)
-        weigher = replace(WESTEND_WEIGHTS, publish=PublishWeight(broadcaster.weight("publish")))
-        self.executor = XcmExecutor(AllowPublishFrom(OnlyParachains()), broadcast=handler, weigher=weigher)
+        self.executor = relay_executor(self.system, self.balances, self.broadcaster)
         self.upward = UpwardMessageQueue(self.executor, limits=upward_limits, service_weight=block_weight)
         self.heads: dict[ParaId, bytes] = {}
         self.blocks: deque[RelayBlock] = deque(maxlen=window)
@@ -144,6 +141,11 @@ class RelayChain:
     def include(self, para_id: ParaId, head: bytes) -> None:
         """Let the next block hold ``head`` as the parachain's."""
         self.heads[para_id] = head
+
+    def fund(self, para_id: ParaId, amount: int) -> Weight:
+        """Issue ``amount`` planck to a parachain's sovereign account. A call, for ``build_block``."""
+        self.balances.mint_into(parachain_account(para_id), amount)
+        return Weight.ZERO
 
     def offboard(self, para_id: ParaId) -> Weight:
         """Let a parachain go: its head, its queue, and all that it published. A call, for ``build_block``."""

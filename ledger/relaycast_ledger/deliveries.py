@@ -65,7 +65,7 @@ class Deliveries:
             return
         message = under_way.popleft()
         latest = self._latest.setdefault(processing.origin, {})
-        for publication in message.publications[: _applied(processing)]:
+        for publication in message.publications[: _applied(processing, message.first)]:
             place = processing.origin, publication.key
             self._versions.setdefault(place, deque(maxlen=VERSIONS_KEPT)).append((number, publication.tick))
             latest.pop(publication.key, None)
@@ -135,11 +135,14 @@ class Deliveries:
                 yield key, number
 
 
-def _applied(processing: Processing) -> int | None:
-    """Return how many instructions of a message took effect, ``None`` for all: it ends at the first that fails."""
+def _applied(processing: Processing, first: int) -> int | None:
+    """Return how many publications of a message took effect, ``None`` for all: it ends at the first that fails.
+
+    ``first`` is the index of the first one's instruction.
+    """
     if not isinstance(processing, Processed):
         return 0
-    return processing.outcome.error.index if isinstance(processing.outcome, Incomplete) else None
+    return max(0, processing.outcome.error.index - first) if isinstance(processing.outcome, Incomplete) else None
 
 
 def _wants(view: PublisherView, key: SubscribedKey) -> bool:

@@ -49,6 +49,10 @@ class Ledger:
             raise AccountEmpty(who, asset)
         self.amounts[who, asset.id] = self.amounts.get((who, asset.id), 0) + asset.amount
 
+    def transfer(self, asset: Asset, source: Location, destination: Location) -> None:
+        self.withdraw(asset, source)
+        self.deposit(asset, destination)
+
     def balance(self, who: Location, asset_id: Location) -> int:
         return self.amounts.get((who, asset_id), 0)
 

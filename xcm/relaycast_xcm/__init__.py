@@ -71,7 +71,7 @@ from relaycast_xcm.filters import (
     Nothing,
     OnlyParachains,
 )
-from relaycast_xcm.holding import AssetHandler, FixedRateTrader, NoAssets, NoTrader, WeightTrader
+from relaycast_xcm.holding import AssetHandler, AssetTrap, FixedRateTrader, NoAssets, NoTrader, NoTrap, WeightTrader
 from relaycast_xcm.instructions import (
     INSTRUCTION_NAMES,
     MAX_PUBLISH_VALUE_BYTES,
@@ -128,6 +128,8 @@ from relaycast_xcm.message import (
     encode_versioned_xcm,
 )
 from relaycast_xcm.outcome import Complete, Error, Incomplete, InstructionError, Outcome
+from relaycast_xcm.paid_message import MAX_PAID_INSTRUCTIONS, paid_message
+from relaycast_xcm.polkadot_weights import POLKADOT_WEIGHTS
 from relaycast_xcm.primitives import (
     LOWEST_PUBLIC_ID,
     PARITY_DB,
@@ -140,6 +142,7 @@ from relaycast_xcm.primitives import (
     Weight,
     WeightMeter,
 )
+from relaycast_xcm.sovereign_account import parachain_account, sovereign_account
 from relaycast_xcm.ump import (
     POLKADOT_LIMITS,
     OverweightEnqueued,
@@ -165,11 +168,13 @@ __all__ = [
     "INSTRUCTION_NAMES",
     "LOWEST_PUBLIC_ID",
     "MAX_INSTRUCTIONS_TO_DECODE",
+    "MAX_PAID_INSTRUCTIONS",
     "MAX_PUBLISH_INSTRUCTIONS",
     "MAX_PUBLISH_VALUE_BYTES",
     "MAX_XCM_DECODE_DEPTH",
     "PARITY_DB",
     "POLKADOT_LIMITS",
+    "POLKADOT_WEIGHTS",
     "PUBLISH_INDEX",
     "ROCKS_DB",
     "TEST_WEIGHTS",
@@ -192,6 +197,7 @@ __all__ = [
     "Asset",
     "AssetFilter",
     "AssetHandler",
+    "AssetTrap",
     "Assets",
     "BadFormat",
     "BadOrigin",
@@ -241,6 +247,7 @@ __all__ = [
     "NoBroadcast",
     "NoPermission",
     "NoTrader",
+    "NoTrap",
     "Nothing",
     "OnlyChild",
     "OnlyParachains",
@@ -310,5 +317,8 @@ __all__ = [
     "assets",
     "decode_versioned_xcm",
     "encode_versioned_xcm",
+    "paid_message",
+    "parachain_account",
     "publisher_of",
+    "sovereign_account",
 ]

@@ -141,7 +141,15 @@ class NoBarrierAllows(Unsupported):
         return "Unsupported"
 
     def __str__(self) -> str:
-        return "no barrier allows it: " + ", ".join(f"{barrier} says {error.name}" for barrier, error in self.refusals)
+        return f"no barrier allows it: {self._answers()}"
+
+    def _answers(self) -> str:
+        return ", ".join(
+            f"{barrier} says {error._answers()}"
+            if isinstance(error, NoBarrierAllows)
+            else f"{barrier} says {error.name}"
+            for barrier, error in self.refusals
+        )
 
 
 class Overweight(ProcessMessageError):

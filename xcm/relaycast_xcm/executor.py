@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from relaycast_xcm.barriers import Properties, ShouldExecute
 from relaycast_xcm.broadcast import BroadcastHandler
 from relaycast_xcm.exceptions import ProcessMessageError
-from relaycast_xcm.holding import AssetHandler, NoAssets, NoTrader, WeightTrader
+from relaycast_xcm.holding import AssetHandler, AssetTrap, NoAssets, NoTrader, NoTrap, WeightTrader
 from relaycast_xcm.instructions import Instruction, Xcm
 from relaycast_xcm.location import Location
 from relaycast_xcm.machine import Machine
@@ -20,9 +20,9 @@ from relaycast_xcm.xcm_error import Barrier, WeightLimitReached, XcmError
 
 
 class XcmExecutor:
-    """What executes messages on a chain; ``trader`` makes one seller of weight for each message."""
+    """Executes messages on a chain; ``trader`` makes one seller of weight per message, ``trap`` takes what is left."""
 
-    __slots__ = ("assets", "barrier", "broadcast", "trader", "weigher")
+    __slots__ = ("assets", "barrier", "broadcast", "trader", "trap", "weigher")
 
     def __init__(
         self,
@@ -32,12 +32,14 @@ class XcmExecutor:
         weigher: Weigher = TEST_WEIGHTS,
         assets: AssetHandler | None = None,
         trader: Callable[[], WeightTrader] = NoTrader,
+        trap: AssetTrap | None = None,
     ) -> None:
         self.barrier = barrier
         self.broadcast = broadcast
         self.weigher = weigher
         self.assets: AssetHandler = NoAssets() if assets is None else assets
         self.trader = trader
+        self.trap: AssetTrap = NoTrap() if trap is None else trap
 
     def prepare_and_execute(
         self,

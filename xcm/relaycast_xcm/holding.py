@@ -118,6 +118,8 @@ class AssetHandler(Protocol):
 
     def deposit(self, asset: Asset, who: Location) -> None: ...
 
+    def transfer(self, asset: Asset, source: Location, destination: Location) -> None: ...
+
     def transaction(self) -> AbstractContextManager[None]: ...
 
 
@@ -132,8 +134,25 @@ class NoAssets:
     def deposit(self, asset: Asset, who: Location) -> None:  # noqa: ARG002 - the protocol's arguments
         raise AssetNotFound
 
+    def transfer(self, asset: Asset, source: Location, destination: Location) -> None:  # noqa: ARG002
+        raise AssetNotFound
+
     def transaction(self) -> AbstractContextManager[None]:
         return nullcontext()
+
+
+class AssetTrap(Protocol):
+    """Takes the assets that a message leaves in holding."""
+
+    def drop_assets(self, origin: Location, assets: Assets) -> None: ...
+
+
+class NoTrap:
+    """Lets go of what is left: the assets are lost."""
+
+    __slots__ = ()
+
+    def drop_assets(self, origin: Location, assets: Assets) -> None: ...
 
 
 class WeightTrader(Protocol):
@@ -145,6 +164,10 @@ class WeightTrader(Protocol):
 
     def refund_weight(self, weight: Weight) -> Asset | None:
         """Return what was paid for ``weight``, as far as it was paid here."""
+        ...
+
+    def settle(self) -> None:
+        """Hand the fees to whoever earns them: the message is done."""
         ...
 
 
@@ -159,10 +182,15 @@ class NoTrader:
     def refund_weight(self, weight: Weight) -> Asset | None:  # noqa: ARG002 - the protocol's argument
         return None
 
+    def settle(self) -> None: ...
+
 
 @dataclass(slots=True)
 class FixedRateTrader:
-    """Sells weight for one asset at fixed rates (``FixedRateOfFungible``); one object serves one message."""
+    """Sells weight for one asset at fixed rates (``FixedRateOfFungible``); one object serves one message.
+
+    Nobody earns the fees: they are burned.
+    """
 
     asset_id: Location
     units_per_second: int
@@ -185,6 +213,8 @@ class FixedRateTrader:
         self.bought -= weight
         self.paid -= amount
         return Asset.fungible(self.asset_id, amount) if amount else None
+
+    def settle(self) -> None: ...
 
     def _price(self, weight: Weight) -> int:
         return (

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from relaycast_trie.exceptions import RelaycastError
 from relaycast_xcm.assets import All, Asset, Assets, Wild
 from relaycast_xcm.broadcast import BroadcastHandler
-from relaycast_xcm.holding import AssetHandler, Holding, WeightTrader
+from relaycast_xcm.holding import AssetHandler, AssetTrap, Holding, WeightTrader
 from relaycast_xcm.instructions import (
     KEY_BYTES,
     BuyExecution,
@@ -63,6 +63,9 @@ class MachineConfig(Protocol):
     @property
     def trader(self) -> Callable[[], WeightTrader]: ...
 
+    @property
+    def trap(self) -> AssetTrap: ...
+
 
 class Machine:
     """Runs one message from one origin, and says how it ended."""
@@ -72,6 +75,7 @@ class Machine:
         "_config",
         "_error_handler",
         "_fees",
+        "_origin_at_first",
         "_paid",
         "_refunded",
         "_surplus",
@@ -93,6 +97,7 @@ class Machine:
         self._paid = False
         self._error_handler: tuple[Xcm, Weight] = ((), Weight.ZERO)
         self._appendix: tuple[Xcm, Weight] = ((), Weight.ZERO)
+        self._origin_at_first = origin
         self.origin: Location | None = origin
         self.holding = Holding()
         self.topic = topic
@@ -128,8 +133,12 @@ class Machine:
         act(self, instruction)
 
     def _finish(self) -> Complete | Incomplete:
+        """Refund, let the fees be earned, and trap what is still in holding."""
         self._refund()
+        self._trader.settle()
         used, trapped = self._weight - self._surplus, self.holding.assets
+        if trapped:
+            self._config.trap.drop_assets(self.origin or self._origin_at_first, trapped)
         return Complete(used, trapped) if self.error is None else Incomplete(used, self.error, trapped)
 
     def _origin(self) -> Location:
@@ -175,31 +184,28 @@ class Machine:
     def _withdraw_asset(self, instruction: WithdrawAsset) -> None:
         origin = self._origin()
         self.holding.ensure_room(instruction.assets)
-        self._move(instruction.assets, source=origin)
+        self._move(instruction.assets, lambda asset: self._config.assets.withdraw(asset, origin))
         self.holding.subsume(instruction.assets)
 
     def _transfer_asset(self, instruction: TransferAsset) -> None:
-        self._move(instruction.assets, source=self._origin(), beneficiary=instruction.beneficiary)
+        origin, beneficiary = self._origin(), instruction.beneficiary
+        self._move(instruction.assets, lambda asset: self._config.assets.transfer(asset, origin, beneficiary))
 
     def _deposit_asset(self, instruction: DepositAsset) -> None:
         before = self.holding.snapshot()
         deposited = self.holding.saturating_take(instruction.assets)
         try:
-            self._move(deposited, beneficiary=instruction.beneficiary)
+            self._move(deposited, lambda asset: self._config.assets.deposit(asset, instruction.beneficiary))
         except XcmError:
             self.holding.restore(before)
             raise
 
-    def _move(self, moved: Assets, *, source: Location | None = None, beneficiary: Location | None = None) -> None:
+    def _move(self, moved: Assets, move: Callable[[Asset], None]) -> None:
         """Move all assets or none; a handler's own error is the cause of ``FailedToTransactAsset``."""
-        handler = self._config.assets
         try:
-            with handler.transaction():
+            with self._config.assets.transaction():
                 for asset in moved:
-                    if source is not None:
-                        handler.withdraw(asset, source)
-                    if beneficiary is not None:
-                        handler.deposit(asset, beneficiary)
+                    move(asset)
         except XcmError:
             raise
         except RelaycastError as error:

@@ -8,8 +8,20 @@ says itself.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from relaycast_xcm.assets import Definite, Wild
 from relaycast_xcm.codec import MAX_INSTRUCTIONS_TO_DECODE
-from relaycast_xcm.instructions import Instruction, Publish, PublishItems, SetAppendix, SetErrorHandler, Transact
+from relaycast_xcm.instructions import (
+    DepositAsset,
+    Instruction,
+    Publish,
+    PublishItems,
+    SetAppendix,
+    SetErrorHandler,
+    Transact,
+    TransferAsset,
+    WithdrawAsset,
+)
+from relaycast_xcm.location import Location
 from relaycast_xcm.primitives import Weight
 from relaycast_xcm.xcm_error import ExceedsStackLimit, WeightNotComputable
 
@@ -28,12 +40,18 @@ class PublishWeight:
 
 @dataclass(frozen=True, slots=True)
 class Weigher:
-    """Prices: ``base`` for any instruction but those in ``prices``, ``publish`` for ``Publish`` where given."""
+    """Prices: ``base`` for any instruction but those in ``prices``, ``publish`` for ``Publish`` where given.
+
+    An instruction in ``per_asset`` weighs that much for each asset it names, once for a wildcard. One that names
+    another asset than ``known_asset`` weighs all there is (``WeighAssets`` of the runtimes).
+    """
 
     base: Weight
     publish: PublishWeight | None = None
     prices: Mapping[type[Instruction], Weight] = field(default_factory=dict)
     max_instructions: int = MAX_INSTRUCTIONS_TO_DECODE
+    per_asset: Mapping[type[Instruction], Weight] = field(default_factory=dict)
+    known_asset: Location | None = None
 
     def weigh(self, message: Sequence[Instruction]) -> Weight:
         """Return what the message weighs at most.
@@ -68,12 +86,24 @@ class Weigher:
             return self.publish.weigh(1, len(instruction.value))
         if self.publish is not None and isinstance(instruction, PublishItems):
             return self.publish.weigh(len(instruction.data), sum(len(item.value) for item in instruction.data))
+        if kind in self.per_asset:
+            return self._price_of_assets(instruction, self.per_asset[kind])
         price = self.prices.get(kind, self.base)
         if isinstance(instruction, Transact):
             if instruction.fallback_max_weight is None:
                 raise WeightNotComputable
             return price + instruction.fallback_max_weight
         return price
+
+    def _price_of_assets(self, instruction: Instruction, price: Weight) -> Weight:
+        assert isinstance(instruction, WithdrawAsset | TransferAsset | DepositAsset), "INVARIANT: these name assets"
+        named = instruction.assets
+        if isinstance(named, Wild):
+            return price
+        listed = named.assets if isinstance(named, Definite) else named
+        if self.known_asset is not None and any(asset.id != self.known_asset for asset in listed):
+            return Weight.MAX
+        return price * len(listed)
 
 
 TEST_WEIGHTS = Weigher(Weight(10, 10))

@@ -99,6 +99,41 @@ class Transferred(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Burned(Event):
+    """``amount`` of ``account`` is no longer issued."""
+
+    pallet: ClassVar[str] = "Balances"
+    account: AccountId
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class Minted(Event):
+    """``amount`` was issued to ``account``."""
+
+    pallet: ClassVar[str] = "Balances"
+    account: AccountId
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class Issued(Event):
+    """``amount`` was issued, to be deposited."""
+
+    pallet: ClassVar[str] = "Balances"
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class Deposited(Event):
+    """``account`` received ``amount``, as a fee for instance."""
+
+    pallet: ClassVar[str] = "Balances"
+    account: AccountId
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
 class AccountData:
     """An account's ``free`` funds and the ``reserved`` sum of what is held from it."""
 
@@ -163,6 +198,26 @@ class Balances:
         data = self._data(account)
         self._total_issuance.put(self.total_issuance + amount)
         self._write(account, AccountData(data.free + amount, data.reserved))
+
+    def mint_into(self, account: AccountId, amount: int) -> None:
+        """Issue ``amount`` to ``account`` and say so: what a message deposits (``fungible::Mutate``)."""
+        self.mint(account, amount)
+        self.system.deposit_event(Minted(account, amount))
+
+    def burn_from(self, account: AccountId, amount: int) -> None:
+        """Take free funds out of issuance: what a message withdraws; raises ``InsufficientBalance``."""
+        _check_amount(amount)
+        data = self._require_free(account, amount)
+
+        self._write(account, AccountData(data.free - amount, data.reserved))
+        self._total_issuance.put(self.total_issuance - amount)
+        self.system.deposit_event(Burned(account, amount))
+
+    def deposit_fees(self, account: AccountId, amount: int) -> None:
+        """Issue ``amount`` and deposit it with ``account`` (``fungible::Balanced`` ``issue`` and ``resolve``)."""
+        self.mint(account, amount)
+        self.system.deposit_event(Issued(amount))
+        self.system.deposit_event(Deposited(account, amount))
 
     def transfer(self, source: AccountId, destination: AccountId, amount: int) -> None:
         """Move free funds; raises ``InsufficientBalance``."""
