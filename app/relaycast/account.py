@@ -52,9 +52,9 @@ class Account:
 def planck(amount: int, what: str) -> int:
     """Return ``amount``; ``TypeError`` or ``ValueError`` for what is no amount above zero."""
     if type(amount) is bool or not isinstance(amount, int):
-        raise TypeError(f"{what} is a whole number of planck, got {amount!r} of type {type(amount).__name__}")
+        raise TypeError(f"{what} must be a whole number of planck, got {amount!r} of type {type(amount).__name__}")
     if not 0 < amount <= MAX_AMOUNT:
-        raise ValueError(f"{what} is from 1 to {MAX_AMOUNT} planck, got {amount}")
+        raise ValueError(f"{what} must be from 1 to {MAX_AMOUNT} planck, got {amount}")
     return amount
 
 

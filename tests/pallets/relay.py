@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 import pytest
 
@@ -11,14 +12,13 @@ from relaycast_pallets import (
     Balances,
     Broadcaster,
     BroadcasterConfig,
-    DispatchError,
     Event,
     Origin,
     State,
     System,
 )
 from relaycast_pallets.frame.state import Snapshot
-from relaycast_trie import blake2_256
+from relaycast_trie import RelaycastError, blake2_256
 from relaycast_xcm.primitives import ParaId
 
 ALICE, BOB, CAROL = (bytes([byte]) * 32 for byte in (0xA1, 0xB0, 0xCA))
@@ -30,6 +30,7 @@ def hash_key(text: str) -> bytes:
     return blake2_256(text.encode())
 
 
+E = TypeVar("E", bound=RelaycastError)
 A, B, C = hash_key("A"), hash_key("B"), hash_key("C")
 
 
@@ -78,7 +79,7 @@ class Relay:
 
 
 @contextmanager
-def refused(relay: Relay, error: type[DispatchError]) -> Iterator[pytest.ExceptionInfo[DispatchError]]:
+def refused(relay: Relay, error: type[E]) -> Iterator[pytest.ExceptionInfo[E]]:
     """Expect ``error`` from the block, and state, events and root equal to what they were."""
     root, before = relay.state.commit(), relay.everything()
     with pytest.raises(error) as refusal:

@@ -9,7 +9,18 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from pallets.relay import ALICE, BOB, CAROL, Relay, refused
 from relaycast_pallets import PUBLISHER_DEPOSIT, HoldReason, InsufficientBalance, State, System
-from relaycast_pallets.balances.pallet import AccountData, Balances, Held, Released, Slashed, Transferred
+from relaycast_pallets.balances.pallet import (
+    AccountData,
+    Balances,
+    Burned,
+    Deposited,
+    Held,
+    Issued,
+    Minted,
+    Released,
+    Slashed,
+    Transferred,
+)
 from relaycast_trie import CodecError
 
 OTHER_REASON = HoldReason("Preimage", "Preimage", pallet_index=10, index=0)
@@ -47,10 +58,20 @@ def test_a_transfer_moves_what_is_free(relay: Relay) -> None:
     assert list(relay.system.events) == [Transferred(ALICE, BOB, 10_000), Transferred(BOB, BOB, 5)]
 
 
+def test_what_messages_move_changes_what_is_issued_and_is_told(relay: Relay) -> None:
+    relay.balances.burn_from(ALICE, 400)
+    assert (relay.free(ALICE), relay.balances.total_issuance) == (9_600, 29_600)
+    relay.balances.mint_into(BOB, 300)
+    relay.balances.deposit_fees(CAROL, 100)
+    assert (relay.free(BOB), relay.free(CAROL), relay.balances.total_issuance) == (10_300, 10_100, 30_000)
+    assert list(relay.system.events) == [Burned(ALICE, 400), Minted(BOB, 300), Issued(100), Deposited(CAROL, 100)]
+
+
 def test_nobody_spends_more_than_there_is(relay: Relay) -> None:
     relay.balances.hold(ALICE, PUBLISHER_DEPOSIT, 10)
     spends: list[Callable[[], None]] = [
         lambda: relay.balances.transfer(ALICE, BOB, 9_991),
+        lambda: relay.balances.burn_from(ALICE, 9_991),
         lambda: relay.balances.hold(ALICE, OTHER_REASON, 9_991),
         lambda: relay.balances.release(ALICE, PUBLISHER_DEPOSIT, 11),
         lambda: relay.balances.release(ALICE, OTHER_REASON, 1),
@@ -65,6 +86,9 @@ def test_nobody_spends_more_than_there_is(relay: Relay) -> None:
 def test_negative_amounts_are_slips_of_the_caller(relay: Relay) -> None:
     spends: list[Callable[[], None]] = [
         lambda: relay.balances.mint(ALICE, -1),
+        lambda: relay.balances.mint_into(ALICE, -1),
+        lambda: relay.balances.burn_from(ALICE, -1),
+        lambda: relay.balances.deposit_fees(ALICE, -1),
         lambda: relay.balances.transfer(ALICE, BOB, -1),
         lambda: relay.balances.hold(ALICE, PUBLISHER_DEPOSIT, -1),
         lambda: relay.balances.release(ALICE, PUBLISHER_DEPOSIT, -1),
@@ -97,7 +121,7 @@ def test_an_account_info_has_80_bytes(size: int) -> None:
 
 
 class Ledger(RuleBasedStateMachine):
-    """The pallet against two dictionaries: nothing is made or lost but by mint and slash."""
+    """The pallet against two dictionaries: nothing is made but by minting, nothing lost but by burning and slashing."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -113,6 +137,21 @@ class Ledger(RuleBasedStateMachine):
     def mint(self, account: bytes, amount: int) -> None:
         self.balances.mint(account, amount)
         self.free[account] = self.free.get(account, 0) + amount
+
+    @rule(account=accounts, amount=amounts)
+    def mint_into(self, account: bytes, amount: int) -> None:
+        self.balances.mint_into(account, amount)
+        self.free[account] = self.free.get(account, 0) + amount
+
+    @rule(account=accounts, amount=amounts)
+    def deposit_fees(self, account: bytes, amount: int) -> None:
+        self.balances.deposit_fees(account, amount)
+        self.free[account] = self.free.get(account, 0) + amount
+
+    @rule(account=accounts, amount=amounts)
+    def burn_from(self, account: bytes, amount: int) -> None:
+        if self.allowed(self.free.get(account, 0), amount, lambda: self.balances.burn_from(account, amount)):
+            self.free[account] = self.free.get(account, 0) - amount
 
     @rule(source=accounts, destination=accounts, amount=amounts)
     def transfer(self, source: bytes, destination: bytes, amount: int) -> None:
