@@ -39,13 +39,14 @@ OF_THE_FRONT_DOOR = frozenset(
         ("relaycast.simulation.simulation", "Sendings"),
         *(
             ("relaycast.scenario.scenario", name)
-            for name in ("Grief", "ParachainTable", "PublishTable", "RelayChainTable", "Scenario", "SubscriptionTable")
+            for name in ("Grief", "ParachainTable", "Payment", "PublishTable", "RelayChainTable", "Scenario", "SubscriptionTable")
         ),
     }
 )
 
 FUNCTIONS = frozenset(
     {
+        ("msgspec._core", "UNSET"),
         ("relaycast_pallets.balances.pallet", "AccountData.encode"),
         ("relaycast_pallets.balances.pallet", "_decode_holds"),
         ("relaycast_pallets.balances.pallet", "_encode_holds"),
@@ -58,7 +59,7 @@ FUNCTIONS = frozenset(
         ("relaycast_pallets.broadcaster.published_keys", "PublishedKeys.encode"),
     }
 )
-"""Functions that pallets and their codecs hold."""
+"""Functions that pallets and their codecs hold, and what stands for a setting that a scenario does not have."""
 
 METHODS = frozenset(
     {

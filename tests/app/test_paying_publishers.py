@@ -1,10 +1,13 @@
-"""Publishers that pay: accounts and paid publications in ``rc.Network``."""
+"""Publishers that pay: accounts and paid publications in ``rc.Network`` and in scenarios."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import relaycast as rc
+from command_line import Command, Refused, Written
 from relaycast.account import FEES, dot
 from relaycast.network import Publisher
 
@@ -102,3 +105,64 @@ def test_what_is_no_number_is_refused_at_once(amount: Any) -> None:
 
 def test_the_fee_is_enough_unless_said_otherwise() -> None:
     assert ALONE < FEES < 2 * ALONE
+
+
+SCENARIO = """
+extends = "polkadot-2026"
+blocks = 6
+[[parachains]]
+id = 2000
+publish = {{ keys = 10{payment} }}
+[[parachains]]
+id = 3000
+subscribe = [{{ publisher = 2000 }}]
+"""
+
+
+def events_of(folder: Path) -> list[str]:
+    (log,) = folder.rglob("events.jsonl")
+    lines = map(json.loads, log.read_text().splitlines()[1:])
+    return [f"{line['pallet']}.{line['event']}" for line in lines if line["chain"] == "relay" and line["block"] > 1]
+
+
+def test_a_scenario_pays_and_its_log_tells_where_the_fees_went(
+    relaycast: Command, file: Written, tmp_path: Path
+) -> None:
+    paid = SCENARIO.format(payment=", payment = { balance = 100_000_000_000 }")
+    told = relaycast("run", file(paid, "paid.toml"), "--json", "--out", "paid").json
+    free = relaycast("run", file(SCENARIO.format(payment=""), "free.toml"), "--json", "--out", "free").json
+    for run in (told, free):
+        assert (run["publishers"][0]["published"], run["invariants"]["ok"]) == (50, True)
+        assert run["subscribers"][0]["latency_blocks"]["p99"] == 2
+    assert told["relaychain"]["state_root"] != free["relaychain"]["state_root"], "accounts are part of the state"
+    message = ["Balances.Burned", *["Broadcaster.DataPublished"] * 10]
+    message += ["Balances.Minted", "Balances.Issued", "Balances.Deposited", "MessageQueue.MessageProcessed"]
+    assert events_of(tmp_path / "paid") == message * 5
+    assert set(events_of(tmp_path / "free")) == {"Broadcaster.DataPublished", "MessageQueue.MessageProcessed"}
+    (echo,) = (tmp_path / "free").rglob("run.json")
+    assert "payment" not in echo.read_text(), "what a scenario does not say does not change its run id"
+
+
+def test_a_publisher_whose_account_is_empty_publishes_no_more(relaycast: Command, file: Written) -> None:
+    paid = SCENARIO.format(payment=", payment = { balance = 2_200_000_000 }")
+    told = relaycast("run", file(paid, "paid.toml"), "--json").json
+    assert (told["publishers"][0]["published"], told["publishers"][0]["refused_messages"]) == (10, 4)
+    assert told["invariants"]["ok"]
+
+
+@pytest.mark.parametrize(
+    ("payment", "line"),
+    [
+        ("{ balance = 5 }", "publish.payment.balance: got 5, expected at least what one publication may cost, fees"),
+        ("{ balance = 0 }", "publish.payment.balance: got 0, expected a whole number >= 1"),
+        ("{ balance = 5, fees = 0 }", "publish.payment.fees: got 0, expected a whole number >= 1"),
+        ("{ fees = 5 }", "publish.payment: got no balance, expected balance = ..."),
+        ("{ balance = 5, fee = 5 }", "publish.payment: got the name 'fee', expected a known name (did you mean fees?)"),
+        ("true", "publish.payment: got true, expected a table"),
+    ],
+)
+def test_a_payment_that_is_none_is_refused_with_its_place(
+    refused: Refused, file: Written, payment: str, line: str
+) -> None:
+    text = SCENARIO.format(payment=f", payment = {payment}")
+    assert refused("run", file(text, "s.toml")).startswith(f"s.toml at parachains[0].{line}")

@@ -6,7 +6,18 @@ import pytest
 
 from command_line import Command, Refused, Written
 from relaycast_trie import blake2_256
-from relaycast_xcm import V5, ClearOrigin, Publish, PublishItem, PublishItems, SetTopic, XcmCodec, XcmFlavour
+from relaycast_xcm import (
+    V5,
+    ClearOrigin,
+    Location,
+    Publish,
+    PublishItem,
+    PublishItems,
+    SetTopic,
+    XcmCodec,
+    XcmFlavour,
+    paid_message,
+)
 
 KEY = "0x" + "01" * 32
 MESSAGE = [{"Publish": {"key": KEY, "value": "0xcafe", "ttl": 100}}]
@@ -35,6 +46,35 @@ def test_the_bytes_are_those_of_the_public_draft(relaycast: Command) -> None:
 def test_publications_are_written_without_a_file(relaycast: Command, option: str, value: bytes, ttl: int) -> None:
     ended = relaycast("xcm", "encode", "--publish", f"{KEY}={option}")
     assert V5.decode(bytes.fromhex(ended.out[2:])) == (Publish(bytes.fromhex(KEY[2:]), value, ttl),)
+
+
+def test_a_message_pays_for_itself_where_it_is_told_to(relaycast: Command) -> None:
+    ended = relaycast("xcm", "encode", "--publish", f"{KEY}=0x01", "--fees", "200000000", "--para-id", "2000")
+    expected = paid_message(
+        [Publish(bytes.fromhex(KEY[2:]), b"\1")], fees=200_000_000, account=Location.parachain(2_000)
+    )
+    assert V5.decode(bytes.fromhex(ended.out[2:])) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("--fees", "5"), "xcm encode: got --fees alone, expected --fees, --para-id and --publish together"),
+        (("--publish", f"{KEY}=0x", "--para-id", "5"), "xcm encode: got --para-id alone"),
+        (("--fees", "5", "--para-id", "2000"), "xcm encode: got --fees alone"),
+        (("--publish", f"{KEY}=0x", "--fees", "0", "--para-id", "2000"), "--fees: got 0, expected planck from 1"),
+        (("--publish", f"{KEY}=0x", "--fees", "1", "--para-id", "4294967296"), "--para-id: got 4294967296"),
+        (("--publish", f"{KEY}=0x", "--fees", "x", "--para-id", "2000"), "--fees: got 'x', expected a whole number"),
+    ],
+)
+def test_payments_that_are_none_are_refused(refused: Refused, arguments: tuple[str, ...], line: str) -> None:
+    assert line in refused("xcm", "encode", *arguments)
+
+
+def test_too_many_paid_publications_for_one_message_are_refused(refused: Refused) -> None:
+    many = [part for _ in range(96) for part in ("--publish", f"{KEY}=0x")]
+    line = "--publish: got 96 of them, expected at most 95 in a paid message"
+    assert line in refused("xcm", "encode", *many, "--fees", "1", "--para-id", "2000")
 
 
 def test_every_publish_is_an_instruction_of_one_message(relaycast: Command) -> None:

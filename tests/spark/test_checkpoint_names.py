@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from relaycast.scenario.files import load_preset
 from relaycast.scenario.message_load import Bursts, Lognormal, MessageLoad, Poisson, Trace, Uniform
 from relaycast.scenario.policy_choice import KINDS, PolicyTable
-from relaycast.scenario.scenario import Scenario
+from relaycast.scenario.scenario import Payment, Scenario
 from relaycast_spark import checkpoint, checkpoint_reading
 from relaycast_spark.checkpoint_names import (
     CHAIN_ROOMS,
@@ -50,7 +50,9 @@ def of_all_kinds(folder: Path) -> Iterator[Scenario]:
     )
     chains = [replace(it, messages=next(loads)) if it.subscribe else it for it in MARKET.parachains]
     chains = [
-        replace(it, publish=replace(it.publish, deregisters_at=6)) if it.publish and it.id == 2000 else it
+        replace(it, publish=replace(it.publish, deregisters_at=6, payment=Payment(balance=10**10)))
+        if it.publish and it.id == 2000
+        else it
         for it in chains
     ]
     yield replace(MARKET, parachains=chains, blocks=12)

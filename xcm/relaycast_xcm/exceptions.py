@@ -145,9 +145,7 @@ class NoBarrierAllows(Unsupported):
 
     def _answers(self) -> str:
         return ", ".join(
-            f"{barrier} says {error._answers()}"
-            if isinstance(error, NoBarrierAllows)
-            else f"{barrier} says {error.name}"
+            f"{barrier} ({error._answers()})" if isinstance(error, NoBarrierAllows) else f"{barrier} says {error.name}"
             for barrier, error in self.refusals
         )
 

@@ -15,7 +15,7 @@ from relaycast.terminal import counted
 
 if TYPE_CHECKING:
     from relaycast_trie import CodecError
-    from relaycast_xcm import Annotation, Instruction, XcmCodec
+    from relaycast_xcm import Annotation, Instruction, Location, XcmCodec
 
 app = App(name="xcm", help="Messages from JSON to SCALE bytes, and bytes back to what they mean.")
 
@@ -33,6 +33,14 @@ Publications = Annotated[
     ),
 ]
 
+Fees = Annotated[
+    int | None,
+    Parameter(name="--fees", help="planck that the message pays for its execution, beside --publish and --para-id"),
+]
+ParaIdOption = Annotated[
+    int | None, Parameter(name="--para-id", help="the parachain whose account pays, beside --fees")
+]
+
 PUBLICATION = "0xKEY=0xVALUE or 0xKEY=0xVALUE@TTL"
 
 _SLIP = re.compile(r"^(?P<path>\S+): (?:expected (?P<expected>.+), got (?P<got>.+)|(?P<slip>.+))$", re.DOTALL)
@@ -47,19 +55,25 @@ def encode(
     /,
     *,
     publish: Publications = None,
+    fees: Fees = None,
+    para_id: ParaIdOption = None,
     flavour: Flavour = "entry",
     json: Json = False,
 ) -> ExitCode:
     """Print the 0x SCALE bytes of a message: VersionedXcm::V5.
 
     FILE is JSON: {"V5": [..]} or the list of instructions alone, with the field names of Rust. --publish writes a
-    message of Publish instructions without a file.
+    message of Publish instructions without a file. With --fees and --para-id it pays for its execution from the
+    parachain's account on the relay chain, and what is left returns there.
 
     Example: echo '["ClearOrigin"]' | relaycast xcm encode -
     """
+    from relaycast_xcm import paid_message  # noqa: PLC0415
+
     codec = _codec(flavour)
     if file is not None and publish:
         raise BadInput("xcm encode", "a file and --publish", "one of them")
+    account = _payer(fees, para_id, publish)
     if publish:
         place, message = "--publish", _publications(publish, flavour)
     elif file is not None:
@@ -68,6 +82,8 @@ def encode(
         raise BadInput("xcm encode", "no message", f"a file, - for standard input, or --publish {PUBLICATION}")
     try:
         program = codec.from_json(message)
+        if account is not None and fees is not None:
+            program = paid_message(program, fees=fees, account=account)
         data = codec.encode(program)
     except ValueError as error:
         raise _refused(str(error), place) from None
@@ -114,6 +130,24 @@ def _codec(flavour: str) -> "XcmCodec":
 
     flavours = (XcmFlavour.entry(), XcmFlavour.items(), XcmFlavour.pairs())
     return XcmCodec({it.name: it for it in flavours}[flavour])
+
+
+def _payer(fees: int | None, para_id: int | None, publish: list[str] | None) -> "Location | None":
+    """Return whose account pays for the message, ``None`` where nobody does."""
+    from relaycast_xcm import MAX_PAID_INSTRUCTIONS, Location  # noqa: PLC0415
+
+    if fees is None and para_id is None:
+        return None
+    if fees is None or para_id is None or not publish:
+        given = "--fees" if fees is not None else "--para-id"
+        raise BadInput("xcm encode", f"{given} alone", "--fees, --para-id and --publish together")
+    if len(publish) > MAX_PAID_INSTRUCTIONS:
+        raise BadInput("--publish", f"{len(publish)} of them", f"at most {MAX_PAID_INSTRUCTIONS} in a paid message")
+    if not 0 < fees < 1 << 128:
+        raise BadInput("--fees", str(fees), "planck from 1 to 2^128 - 1")
+    if not 0 <= para_id < 1 << 32:
+        raise BadInput("--para-id", str(para_id), "a number from 0 to 4294967295")
+    return Location.parachain(para_id)
 
 
 def _publications(texts: list[str], flavour: str) -> Any:

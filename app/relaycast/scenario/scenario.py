@@ -7,9 +7,10 @@ the run. Blocks are those of the relay chain, counted from 1, unless they are sa
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
+from relaycast.account import FEES
 from relaycast.scenario.message_load import MessageLoad
 from relaycast.scenario.policy_choice import PolicyTable
 
@@ -21,6 +22,7 @@ Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 ValueBytes = Annotated[int, Meta(ge=0, le=1 << 20)]
 
 Block = Annotated[int, Meta(ge=1, le=1_000_000)]
+Planck = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 
 MAX_BLOCKS = 1_000_000
 MAX_SEED = 2**63 - 1
@@ -37,6 +39,16 @@ class Grief(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     keys: Annotated[int, Meta(ge=1, le=64)]
     at: Block
     """The relay block in which the first one is sent; the others follow, one in each block."""
+
+
+class Payment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a publisher's messages pay their execution with; one DOT is 10,000,000,000 planck."""
+
+    balance: Planck
+    """What its account on the relay chain has at first, in planck."""
+
+    fees: Planck = FEES
+    """What a publication may cost at most, in planck; what its message does not need returns to the account."""
 
 
 class PublishTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -74,6 +86,9 @@ class PublishTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     grief: Grief | None = None
     """Keys of somebody else that lengthen the way to the first key."""
+
+    payment: Payment | UnsetType = UNSET
+    """What its messages pay with; where it is not given they ask for free execution."""
 
     def size_of(self, index: int) -> int:
         """Return the bytes of the value of the key numbered ``index``."""

@@ -18,11 +18,11 @@ from msgspec import Struct
 from relaycast.scenario.files import presets
 from relaycast.scenario.message_load import MessageLoad
 from relaycast.scenario.policy_choice import KINDS, PolicyTable
-from relaycast.scenario.scenario import Grief, PublishTable, RelayChainTable, Scenario
+from relaycast.scenario.scenario import Grief, Payment, PublishTable, RelayChainTable, Scenario
 
 TITLE = "relaycast scenario"
 
-STANDS_ON_ANOTHER = (Scenario, PublishTable, Grief, RelayChainTable, PolicyTable, MessageLoad)
+STANDS_ON_ANOTHER = (Scenario, PublishTable, Payment, Grief, RelayChainTable, PolicyTable, MessageLoad)
 """Tables that are merged with those of the scenario below: it may have what they lack."""
 
 DESCRIBED = re.compile(rb'(?<=["/])(Parachain|Publish|RelayChain|Subscription)Table(?=")')

@@ -21,7 +21,7 @@ from relaycast.network import Feed, Network
 from relaycast.predict.run import with_formulas
 from relaycast.scenario.message_load import Arrivals, without_folders
 from relaycast.scenario.policy_choice import budget_of, policies_of
-from relaycast.scenario.scenario import ParachainTable, Scenario, SubscriptionTable
+from relaycast.scenario.scenario import ParachainTable, Payment, Scenario, SubscriptionTable
 from relaycast.scenario.workload import (
     Publication,
     names_of,
@@ -130,7 +130,10 @@ class Simulation:
             simulation.recorded_keys = {para_id: keys for para_id, keys in recorded.keys.items() if para_id in read}
         for chain in scenario.parachains:
             if chain.publish is not None or (recorded is not None and chain.id in recorded.keys):
-                simulation.network.publisher(chain.id)
+                publisher = simulation.network.publisher(chain.id)
+                payment = None if chain.publish is None else chain.publish.payment
+                if isinstance(payment, Payment):
+                    publisher.account.fund(payment.balance)
                 simulation.published[chain.id] = Sendings()
         network.chains.listeners.append(simulation.hear)
         return simulation
@@ -203,9 +206,16 @@ class Simulation:
             if publish.deregisters_at == block:
                 self.network.chains.deregister_publisher(para_id)
         for para_id, key, value, ttl in self.due(block):
-            self.network.publisher(para_id).publish(key, value, ttl=ttl)
+            self._send(para_id, key, value, ttl)
             self.published[para_id].sent += 1
             self.published[para_id].value_bytes += len(value)
+
+    def _send(self, para_id: int, key: str | bytes, value: bytes, ttl: int) -> None:
+        publisher, publish = self.network.publisher(para_id), self.scenario.publishers().get(para_id)
+        if publish is not None and isinstance(publish.payment, Payment):
+            publisher.publish_paid(key, value, fees=publish.payment.fees, ttl=ttl)
+        else:
+            publisher.publish(key, value, ttl=ttl)
 
     def due(self, block: int) -> Iterator[Publication]:
         """Yield all that is given away in relay block ``block``."""
