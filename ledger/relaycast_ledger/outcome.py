@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from math import ceil
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 
 from relaycast_ledger.account_records import NodeTotals
 from relaycast_ledger.key_tally import KeyCost
@@ -63,6 +63,8 @@ class PublisherOutcome(Struct, frozen=True, kw_only=True):
     published: int
     refused_messages: int
     value_bytes: int
+    fees_planck: int | UnsetType = UNSET
+    """What its account paid; absent where its messages are free."""
 
 
 class PublisherCost(Struct, frozen=True, kw_only=True):

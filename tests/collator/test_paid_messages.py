@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from collator.networks import OTHER_PUBLISHER, PUBLISHER, SYSTEM_PUBLISHER, key, network
-from relaycast_collator import Network
+from relaycast_collator import Chains
 from relaycast_collator.xcm_config import BLOCK_AUTHOR
 from relaycast_pallets import DataPublished
 from relaycast_pallets.balances.pallet import Burned, Deposited, Issued, Minted, Transferred
@@ -42,7 +42,7 @@ ACCOUNT = parachain_account(PUBLISHER)
 PUBLICATION = Publish(key(0), b"5.31")
 
 
-def funded(*, funds: int = FUNDS, publishers: tuple[int, ...] = (PUBLISHER,)) -> Network:
+def funded(*, funds: int = FUNDS, publishers: tuple[int, ...] = (PUBLISHER,)) -> Chains:
     """Return a network past block 1, whose publishers are registered and have ``funds``."""
     net = network(publishers=publishers)
     for publisher in publishers:
@@ -52,7 +52,7 @@ def funded(*, funds: int = FUNDS, publishers: tuple[int, ...] = (PUBLISHER,)) ->
     return net
 
 
-def send(net: Network, *message: Instruction, sender: int = PUBLISHER) -> list[object]:
+def send(net: Chains, *message: Instruction, sender: int = PUBLISHER) -> list[object]:
     """Let the relay chain execute one message in its next block and return that block's events."""
     net.relay_chain.upward.enqueue(ParaId(sender), encode_versioned_xcm(message))
     net.step()

@@ -1,5 +1,6 @@
 """What a run came to, in words: one paragraph that says what happened, and one that says why it cost that."""
 
+from relaycast.account import dot
 from relaycast.report.templates import percent
 from relaycast.terminal import counted
 from relaycast_ledger.account_records import IN_THE_PROOF
@@ -55,7 +56,8 @@ def story(run: Outcome) -> str:
         f"{worst.proof_bytes.p99:,} at the 99th percentile; with the {counted(worst.own_bytes.p50, 'byte')} of its own "
         f"state that the node cache takes, that is {percent(worst.pov_share.p99)} of what a block may carry."
     )
-    return f"{text} The relay chain refused {counted(refused, 'message')}." if refused else text
+    text = f"{text} The relay chain refused {counted(refused, 'message')}." if refused else text
+    return text + _fees_sentence(run)
 
 
 def why(run: Outcome) -> str:
@@ -83,6 +85,22 @@ def why(run: Outcome) -> str:
 def largest(run: Outcome) -> SubscriberOutcome:
     """Return the reader with the largest proofs."""
     return max(run.subscribers, key=lambda it: it.proof_bytes.p99)
+
+
+def _fees_sentence(run: Outcome) -> str:
+    paying = [(it.fees_planck, it.published) for it in run.publishers if isinstance(it.fees_planck, int)]
+    fees, published = sum(paid for paid, _ in paying), sum(values for _, values in paying)
+    if not fees:
+        return ""
+    each = f", {_rounded(fees // published)} a value" if published else ""
+    return (
+        f" {_parachains(len(paying))} paid {_rounded(fees)} in fees for {counted(published, 'published value')}{each}."
+    )
+
+
+def _rounded(planck: int) -> str:
+    """Return an amount in DOT, with four decimals unless that is nothing."""
+    return dot(round(planck, -6) or planck)
 
 
 def _left_out_sentence(reader: SubscriberOutcome) -> str:

@@ -323,7 +323,15 @@ class Simulation:
             published=it.published,
             refused_messages=it.refused,
             value_bytes=it.value_bytes,
+            fees_planck=self._fees(chain),
         )
+
+    def _fees(self, chain: Parachain) -> int | msgspec.UnsetType:
+        """Return what a publisher that pays has paid so far, trapped assets counted."""
+        payment = None if chain.publish is None else chain.publish.payment
+        if not isinstance(payment, Payment):
+            return msgspec.UNSET
+        return payment.balance - self.network.publisher(chain.id).account.balance
 
     def _recorded(self) -> RecordedOutcome | None:
         if self.playback is None:
