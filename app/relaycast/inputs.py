@@ -117,6 +117,17 @@ def parse_hex(text: Any, place: str, *, size: int | None = None) -> bytes:
     return data
 
 
+def hex_or_bytes(text: str, what: str) -> tuple[str, bytes]:
+    """Return how a refusal calls what ``text`` gives, and its bytes: ``0x`` hex, or a file of hex or of the bytes."""
+    if text.startswith("0x"):
+        return what, parse_hex(text, what)
+    if re.fullmatch(r"(?:[0-9a-fA-F]{2})+", text) and not Path(text).exists():
+        raise BadInput(what, shown(text), "0x before the hex digits, or a file")
+    place, data = place_of(text), read_bytes(text)
+    inside = data.strip().strip(b'"')
+    return place, parse_hex(inside.decode("ascii", "replace"), place) if inside.startswith(b"0x") else data
+
+
 def parse_keys(texts: list[str]) -> list[bytes]:
     """Return the keys that ``--key`` gives, each once, in the order of their first mention."""
     return list(dict.fromkeys(parse_hex(text, "--key") for text in texts))

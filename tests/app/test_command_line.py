@@ -16,6 +16,7 @@ SUBVERBS = {
     "trie": ["root", "show"],
     "proof": ["make", "verify", "show"],
     "xcm": ["encode", "decode"],
+    "scale": ["encode", "decode", "list"],
     "attack": ["spam", "depth", "omit", "extra"],
     "import": ["chain-spec", "state"],
 }

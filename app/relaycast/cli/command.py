@@ -41,6 +41,7 @@ VERBS = {
         "Spam, crafted keys and lying collators: what they cost, what catches them.",
     ),
     "xcm": ("relaycast.cli.xcm:app", "Messages from JSON to bytes, and bytes back to what they mean."),
+    "scale": ("relaycast.cli.scale:app", "SCALE bytes from JSON and back, for every type of pub-sub."),
     "prove": ("relaycast.cli.prove:prove", "Make proofs in bulk for a state, on Spark."),
     "verify-proofs": ("relaycast.cli.verify_proofs:verify_proofs", "Verify a table of proofs in bulk, on Spark."),
     "sweep": ("relaycast.cli.sweep:sweep", "Run a grid of scenarios, seeds and policies as one Spark job."),

@@ -2,14 +2,13 @@
 
 import json as json_text
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.options import Json
-from relaycast.inputs import parse_hex, place_of, read_bytes, read_json
+from relaycast.inputs import hex_or_bytes, parse_hex, place_of, read_json
 from relaycast.refusal import BadInput, one_line, shown
 from relaycast.terminal import counted
 
@@ -113,7 +112,7 @@ def decode(
     """
     from relaycast_xcm import annotate  # noqa: PLC0415
 
-    place, data = _message_bytes(message)
+    place, data = hex_or_bytes(message, "the message")
     codec = _codec(flavour)
     annotation = annotate(data, codec=codec)
     if json:
@@ -184,17 +183,6 @@ def _refused(message: str, place: str) -> BadInput:
     if variant := _VARIANT.match(found["slip"]):
         return BadInput(here, variant["got"], f"a variant of {variant['type']} in XCM V5", variant["hint"] or "")
     return BadInput(here, one_line(found["slip"]), "the names and fields of XCM V5")
-
-
-def _message_bytes(message: str) -> tuple[str, bytes]:
-    """Return how a refusal calls the message, and its bytes."""
-    if message.startswith("0x"):
-        return "the message", parse_hex(message, "the message")
-    if re.fullmatch(r"(?:[0-9a-fA-F]{2})+", message) and not Path(message).exists():
-        raise BadInput("the message", shown(message), "0x before the hex digits, or a file")
-    place, data = place_of(message), read_bytes(message)
-    text = data.strip().strip(b'"')
-    return place, parse_hex(text.decode("ascii", "replace"), place) if text.startswith(b"0x") else data
 
 
 def _described(data: bytes, flavour: str) -> dict[str, Any]:
