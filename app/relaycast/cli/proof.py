@@ -1,8 +1,9 @@
 """``relaycast proof``: make, verify and look into storage proofs."""
 
 import json as json_text
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
@@ -23,6 +24,21 @@ from relaycast.terminal import counted
 
 Html = Annotated[Path | None, Parameter(name="--html", help="a page to write: the trie view, path by path")]
 
+Statement = Annotated[
+    bool,
+    Parameter(name="--statement", help="for a reader who has the values: leave them out, and every hash above them"),
+]
+Claimed = Annotated[
+    str | None,
+    Parameter(
+        name="--statement",
+        help="the proof is a statement proof, and this file of pairs says what the keys hold; what it lacks is absent",
+    ),
+]
+StatementVersion = Annotated[
+    Literal[0, 1] | None, Parameter(name="--state-version", help="of the trie, beside --statement: 1 unless given")
+]
+
 app = App(name="proof", help="Make, verify and look into storage proofs.")
 
 
@@ -34,21 +50,27 @@ def make(
     key: Keys,
     state_version: Version = 1,
     compact: Compact = False,
+    statement: Statement = False,
     json: AlwaysJson = False,  # noqa: ARG001
 ) -> ExitCode:
     """Print the proof of the keys in the trie that holds the pairs of FILE, as JSON {"root": .., "nodes": [..]}.
 
     A key that the trie does not hold is proven absent. Nodes come in the order of their bytes, those of a compact
-    proof as a walk through the trie meets them.
+    or a statement proof as a walk through the trie meets them.
 
     Example: echo '[["0x01", "0x02"]]' | relaycast proof make --key 0x01 -
     """
-    from relaycast_trie import CompactProof, StateVersion, StorageProof, build_database  # noqa: PLC0415
+    from relaycast_trie import CompactProof, StateVersion, StorageProof, build_database, generate_proof  # noqa: PLC0415
 
+    if compact and statement:
+        raise BadInput("proof make", "--compact and --statement", "one of them")
     keys = parse_keys(key)
     db, root = build_database(read_pairs(file), state_version=StateVersion(state_version))
-    proof = StorageProof.generate(db, root, keys)
-    nodes = CompactProof.encode(proof, root).nodes if compact else proof
+    if statement:
+        nodes: Iterable[bytes] = generate_proof(db, root, keys)
+    else:
+        proof = StorageProof.generate(db, root, keys)
+        nodes = CompactProof.encode(proof, root).nodes if compact else proof
     print(json_text.dumps({"root": f"0x{root.hex()}", "nodes": [f"0x{node.hex()}" for node in nodes]}))
     return ExitCode.FINE
 
@@ -62,14 +84,16 @@ def verify(
     key: Keys,
     strict: bool = False,
     compact: Compact = False,
+    statement: Claimed = None,
+    state_version: StatementVersion = None,
     json: AlwaysJson = False,  # noqa: ARG001
 ) -> ExitCode:
     """Print the values that the proof in FILE proves, null for absence, as JSON {"values": {..}}.
 
     FILE is JSON: a list of nodes, {"nodes": [..]}, the answer of state_getReadProof, or one SCALE hex string.
     FILE may be SCALE as bytes, too; with --compact it holds Substrate's CompactProof in one of these shapes, such as
-    a parachain block brings along. A proof that does not hold ends with exit code 1 and
-    {"error": {"kind": .., "message": ..}}.
+    a parachain block brings along. A statement proof holds no values: --statement names the file that has them. A proof
+    that does not hold ends with exit code 1 and {"error": {"kind": .., "message": ..}}.
 
     Example: relaycast proof verify --root 0x.. --key 0x.. proof.json
 
@@ -78,13 +102,25 @@ def verify(
     strict
         refuse nodes that no key needs, and nodes that come twice
     """
-    from relaycast_trie import CompactProof, ProofError, StorageProof  # noqa: PLC0415
+    from relaycast_trie import CompactProof, ProofError, StateVersion, StorageProof, verify_proof  # noqa: PLC0415
 
+    if compact and statement is not None:
+        raise BadInput("proof verify", "--compact and --statement", "one of them")
+    if state_version is not None and statement is None:
+        raise BadInput("--state-version", str(state_version), "it beside --statement: other proofs need none")
     expected, keys = parse_root(root), parse_keys(key)
+    claimed = {} if statement is None else read_pairs(statement)
     nodes = read_proof_nodes(file)
+    values: Mapping[bytes, bytes | None]
     try:
-        proof = CompactProof(tuple(nodes)).decode(expected)[0] if compact else StorageProof(nodes)
-        values = proof.verify(expected, keys, strict=strict).values
+        if statement is None:
+            proof = CompactProof(tuple(nodes)).decode(expected)[0] if compact else StorageProof(nodes)
+            values = proof.verify(expected, keys, strict=strict).values
+        else:
+            values = {key: claimed.get(key) for key in keys}
+            verify_proof(
+                expected, nodes, values, state_version=StateVersion(1 if state_version is None else state_version)
+            )
     except ProofError as error:
         print(json_text.dumps({"error": _described(error)}))
         return ExitCode.CHECK_FAILED
@@ -105,9 +141,10 @@ def show(
     html: Html = None,
     json: Json = False,
 ) -> ExitCode:
-    """Print a proof node by node, what its bytes are spent on, and what a compact proof would save.
+    """Print a proof node by node, what its bytes are spent on, and what a compact or a statement proof would save.
 
-    FILE as in `proof verify`. With --key it also names the nodes that reading the keys does not need; --root may be
+    FILE as in `proof verify`. A statement proof is for a reader who has the values already: of the keys, or of all that
+    are in the proof. With --key it also names the nodes that reading the keys does not need; --root may be
     left out where the proof has one root, as a compact one has.
 
     Example: relaycast proof make --key 0x01 pairs.json | relaycast proof show - --html proof.html
@@ -126,7 +163,7 @@ def show(
         ]
     else:
         proof = StorageProof(nodes)
-    picture = xray(proof, root=expected)
+    picture = xray(proof, root=expected, statement=keys)
     if keys and expected is None:
         if len(picture.roots) != 1:
             raise BadInput(place_of(file), f"a proof with {len(picture.roots)} roots", "--root beside --key")

@@ -61,7 +61,14 @@ def _totals(totals: Totals) -> list[str]:
     if totals.unreached_bytes:
         lines.append(f"unreached  {counted(totals.unreached_bytes, 'byte')} that no root leads to")
     if totals.compact_bytes is not None:
-        saved = totals.proof_bytes - totals.compact_bytes
-        share = saved / totals.proof_bytes if totals.proof_bytes else 0.0
-        lines.append(f"compact    {counted(totals.compact_bytes, 'byte')}, {saved:,} less ({share:.0%})")
+        lines.append(f"compact    {_saving(totals.compact_bytes, totals)}")
+    if totals.statement_bytes is not None:
+        reader = f"for a reader who has the {counted(totals.statement_keys, 'value')}"
+        lines.append(f"statement  {_saving(totals.statement_bytes, totals)}, {reader}")
     return lines
+
+
+def _saving(size: int, totals: Totals) -> str:
+    saved = totals.proof_bytes - size
+    share = saved / totals.proof_bytes if totals.proof_bytes else 0.0
+    return f"{counted(size, 'byte')}, {saved:,} less ({share:.0%})"

@@ -4,23 +4,26 @@ Nodes are walked from the roots that they have, or from the one that is given; n
 the end. Nothing is verified here: a node is what its bytes say.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from relaycast_trie import (
+    BLAKE2B_256,
     CHILD_STORAGE_PREFIX,
     Branch,
     CodecError,
     CompactProof,
     HashedValue,
+    Hasher,
     Leaf,
     Node,
     ProofError,
     StorageProof,
     UnusedNodes,
     decode_node,
+    generate_proof,
 )
-from relaycast_trie.nibbles import digits, to_nibbles
+from relaycast_trie.nibbles import digits, from_nibbles, to_nibbles
 from relaycast_trie.node import Value
 
 _CHILD_PATH = to_nibbles(CHILD_STORAGE_PREFIX)
@@ -59,6 +62,14 @@ class Totals:
     compact_bytes: int | None
     """As a compact proof; ``None`` without one root, or where nodes are shared: it would repeat each at every place."""
 
+    statement_bytes: int | None = None
+    """As a statement proof, for a reader who has the values of ``statement_keys`` keys; ``None`` where not asked for.
+
+    It is one of a single trie: a proof that goes on into child tries has none.
+    """
+
+    statement_keys: int = 0
+
 
 @dataclass(frozen=True, slots=True)
 class Xray:
@@ -69,17 +80,31 @@ class Xray:
     totals: Totals
 
 
-def xray(proof: StorageProof, *, root: bytes | None = None) -> Xray:
-    """Look through ``proof``, from ``root`` or from every node that no other one leads to."""
-    blobs = proof.by_hash()
+def xray(
+    proof: StorageProof,
+    *,
+    root: bytes | None = None,
+    statement: Collection[bytes] | None = None,
+    hasher: Hasher = BLAKE2B_256,
+) -> Xray:
+    """Look through ``proof``, from ``root`` or from every node that no other one leads to.
+
+    With a ``statement`` the totals say what a statement proof of its keys takes; without keys in it, of those whose
+    values are there.
+    """
+    blobs = proof.by_hash(hasher)
     roots = [root] if root is not None else _roots(blobs)
     reached: set[bytes] = set()
-    views: list[NodeView] = []
-    for start in roots:
-        views.extend(_view(place) for place in _walk(blobs, start, reached))
+    found = [place for start in roots for place in _walk(blobs, start, reached)]
+    views = [_view(place) for place in found]
     unreached = sorted(blobs.keys() - reached)
     views.extend(_unreached(blobs[node_hash], node_hash) for node_hash in unreached)
-    return Xray(tuple(map(_hex, roots)), tuple(views), _totals(proof, roots, views))
+    totals = _totals(proof, roots, views, hasher)
+    if statement is not None and len(roots) == 1 and not any(place.label for place in found):
+        keys = statement or list(_held_keys(blobs, found))
+        size = _statement_bytes(blobs, roots[0], keys, hasher)
+        totals = replace(totals, statement_bytes=size, statement_keys=len(keys))
+    return Xray(tuple(map(_hex, roots)), tuple(views), totals)
 
 
 def places(proof: StorageProof, picture: Xray) -> Iterator["Place"]:
@@ -217,7 +242,7 @@ def _unreached(data: bytes, node_hash: bytes) -> NodeView:
     return NodeView("", "unreached", len(data), _hex(node_hash))
 
 
-def _totals(proof: StorageProof, roots: list[bytes], views: list[NodeView]) -> Totals:
+def _totals(proof: StorageProof, roots: list[bytes], views: list[NodeView], hasher: Hasher) -> Totals:
     counted: dict[str, NodeView] = {}
     inline_values = 0
     unreached = 0
@@ -231,13 +256,31 @@ def _totals(proof: StorageProof, roots: list[bytes], views: list[NodeView]) -> T
     values = sum(view.value_bytes for view in counted.values()) + inline_values
     structure = sum(view.node_bytes for view in counted.values()) - values
     shared = sum(view.hash is not None and view.kind != "unreached" for view in views) > len(counted)
-    compact = _compact_bytes(proof, roots[0]) if len(roots) == 1 and not shared else None
+    compact = _compact_bytes(proof, roots[0], hasher) if len(roots) == 1 and not shared else None
     return Totals(len(proof), proof.proof_bytes, structure, values, unreached, compact)
 
 
-def _compact_bytes(proof: StorageProof, root: bytes) -> int | None:
+def _compact_bytes(proof: StorageProof, root: bytes, hasher: Hasher) -> int | None:
     try:
-        return CompactProof.encode(proof, root).proof_bytes
+        return CompactProof.encode(proof, root, hasher=hasher).proof_bytes
+    except ProofError:
+        return None
+
+
+def _held_keys(blobs: dict[bytes, bytes], found: Iterable[Place]) -> Iterator[bytes]:
+    """Yield the keys whose values are there, inside their node or beside it."""
+    for place in found:
+        node = None if place.is_value else _decoded(place.data)
+        if not isinstance(node, Leaf | Branch) or node.value is None:
+            continue
+        path = place.path + node.partial
+        if len(path) % 2 == 0 and (not isinstance(node.value, HashedValue) or node.value.hash in blobs):
+            yield from_nibbles(path)
+
+
+def _statement_bytes(blobs: dict[bytes, bytes], root: bytes, keys: Iterable[bytes], hasher: Hasher) -> int | None:
+    try:
+        return sum(map(len, generate_proof(blobs, root, keys, hasher=hasher)))
     except ProofError:
         return None
 
