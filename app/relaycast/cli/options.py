@@ -26,6 +26,12 @@ TrieEngine = Annotated[
         "once that saves more time than it takes; the results are the same, to the byte",
     ),
 ]
+HasherName = Annotated[
+    Literal["blake2b-256", "keccak-256", "blake3"],
+    Parameter(
+        name="--hasher", help="what the trie hashes with: Substrate's Blake2b-256, Ethereum's Keccak-256, or BLAKE3"
+    ),
+]
 EngineName = Annotated[
     Literal["auto", "plain", "array"], Parameter(name="--engine", help="plain Python, compiled arrays, or by size")
 ]
