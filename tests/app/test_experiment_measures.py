@@ -9,7 +9,7 @@ import pytest
 from relaycast.experiments.contest import fairness
 from relaycast.experiments.e02_keys_in_a_budget import largest
 from relaycast.experiments.e09_depth import depths_of
-from relaycast.experiments.e14_encodings import binary_bytes
+from relaycast.experiments.e14_encodings import binary_bytes, binary_proof
 from relaycast.experiments.exact_tries import ExactTrie, Keys, hashed_keys, prover
 from relaycast.experiments.simulations import crossing, mean, percentile
 from relaycast.predict.closed_forms import entry_bytes
@@ -96,7 +96,8 @@ def test_binary_proofs_are_counted_as_by_hand(count: int) -> None:
     bits = [f"{int.from_bytes(key, 'big'):0256b}" for key in listed(keys)]
     for read in {1, (count + 1) // 2, count}:
         siblings, branches = binary_by_hand(bits, set(bits[:read]))
-        assert binary_bytes(keys, np.arange(read)) == 32 * siblings + (2 * branches + 7) // 8
+        assert binary_proof(keys, np.arange(read)) == (siblings, branches)
+        assert binary_bytes(siblings, branches) == 32 * siblings + (2 * branches + 7) // 8
 
 
 def test_the_largest_number_that_fits_is_found() -> None:

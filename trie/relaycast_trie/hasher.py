@@ -1,6 +1,6 @@
 """Hash functions behind one interface: those that key storage, and those that a trie can be built with.
 
-Substrate tries hash with Blake2b-256. Keccak-256 and BLAKE3 stand beside it for what-if studies.
+Substrate tries hash with Blake2b-256. Keccak-256, which Ethereum uses, and BLAKE3 stand beside it for what-if studies.
 """
 
 import hashlib
@@ -51,19 +51,40 @@ def blake3_256(data: bytes) -> bytes:
     return blake3.blake3(data).digest()
 
 
+def blake2b_compressions(length: int) -> int:
+    """Return the calls of the compression function for a message: one for each 128 bytes, and one for none."""
+    return max(1, -(-length // 128))
+
+
+def keccak_permutations(length: int) -> int:
+    """Return the calls of the permutation: one for each 136 bytes of message and padding, which is a byte or more."""
+    return length // 136 + 1
+
+
+def blake3_compressions(length: int) -> int:
+    """Return the calls of the compression function: one for each 64 bytes of a chunk of 1,024, and one to join two."""
+    whole, rest = divmod(length, 1_024)
+    chunks = whole + (rest > 0 or not whole)
+    return 16 * whole + (max(1, -(-rest // 64)) if chunks > whole else 0) + chunks - 1
+
+
 @dataclass(frozen=True, slots=True)
 class Hasher:
-    """A function that a trie is built with: ``digest`` takes any bytes and gives 32."""
+    """A function that a trie is built with: ``digest`` takes any bytes and gives 32.
+
+    ``compressions`` says how often the function inside it is called for a message of so many bytes.
+    """
 
     name: str
     digest: Callable[[bytes], bytes]
+    compressions: Callable[[int], int] = blake2b_compressions
 
     def __repr__(self) -> str:
         return f"Hasher({self.name})"
 
 
 BLAKE2B_256 = Hasher("blake2b-256", blake2_256)
-KECCAK_256 = Hasher("keccak-256", keccak_256)
-BLAKE3_256 = Hasher("blake3", blake3_256)
+KECCAK_256 = Hasher("keccak-256", keccak_256, keccak_permutations)
+BLAKE3_256 = Hasher("blake3", blake3_256, blake3_compressions)
 HASHERS = {hasher.name: hasher for hasher in (BLAKE2B_256, KECCAK_256, BLAKE3_256)}
 """Every trie hasher by its name."""
