@@ -39,7 +39,15 @@ OF_THE_FRONT_DOOR = frozenset(
         ("relaycast.simulation.simulation", "Sendings"),
         *(
             ("relaycast.scenario.scenario", name)
-            for name in ("Grief", "ParachainTable", "Payment", "PublishTable", "RelayChainTable", "Scenario", "SubscriptionTable")
+            for name in (
+                "Grief",
+                "ParachainTable",
+                "Payment",
+                "PublishTable",
+                "RelayChainTable",
+                "Scenario",
+                "SubscriptionTable",
+            )
         ),
     }
 )

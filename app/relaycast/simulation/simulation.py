@@ -326,7 +326,7 @@ class Simulation:
             fees_planck=self._fees(chain),
         )
 
-    def _fees(self, chain: Parachain) -> int | msgspec.UnsetType:
+    def _fees(self, chain: ParachainTable) -> int | msgspec.UnsetType:
         """Return what a publisher that pays has paid so far, trapped assets counted."""
         payment = None if chain.publish is None else chain.publish.payment
         if not isinstance(payment, Payment):
