@@ -26,7 +26,7 @@ from relaycast_xcm import (
 from relaycast_xcm.assets import ASSETS
 from relaycast_xcm.message import WEIGHT
 from relaycast_xcm.registry import full_name, scale_decode, scale_encode, types
-from relaycast_xcm.registry_values import ValueMismatch, is_known
+from relaycast_xcm.registry_values import RegistryMismatch, is_known
 from shared_vectors import Case, unhex
 from xcm.xcm_strategies import asset_lists, hashes, locations, messages, publishes, u32, weights
 from xcm.xcm_vectors import vectors_of
@@ -182,7 +182,7 @@ def test_bytes_that_are_none_of_a_type_are_refused(type_name: str, data: str, re
 def test_a_value_that_is_none_of_its_type_is_refused_with_its_path(
     type_name: str, value: object, path: str, expected: str
 ) -> None:
-    with pytest.raises(ValueMismatch) as refusal:
+    with pytest.raises(RegistryMismatch) as refusal:
         scale_encode(type_name, value)
     assert refusal.value.path == path
     assert refusal.value.expected.startswith(expected)

@@ -21,7 +21,7 @@ from scalecodec.exceptions import InvalidScaleTypeValueException
 from scalecodec.type_registry import load_type_registry_preset
 
 from relaycast_trie.exceptions import CodecError
-from relaycast_xcm.registry_values import Types, ValueMismatch, checked, is_known
+from relaycast_xcm.registry_values import RegistryMismatch, Types, checked, is_known
 
 VERSION_SUFFIX = "V5"
 """What the names of XCM types end with; it may be left out."""
@@ -62,7 +62,7 @@ def full_name(type_name: str) -> str | None:
 
 
 def scale_encode(type_name: str, value: object) -> bytes:
-    """Return the bytes that py-scale-codec gives a value of a type; raises ``ValueMismatch``."""
+    """Return the bytes that py-scale-codec gives a value of a type; raises ``RegistryMismatch``."""
     name = _known(type_name)
     return bytes(_configuration().create_scale_object(name).encode(checked(value, name, types())).data)
 
@@ -90,7 +90,7 @@ def scale_decode(type_name: str, data: bytes) -> Any:
     try:
         if scale_encode(name, value) == data:
             return checked(value, name, types())
-    except ValueMismatch as mismatch:
+    except RegistryMismatch as mismatch:
         raise CodecError(str(mismatch), 0) from None
     raise CodecError("a number in a form longer than it needs, or a flag that is neither 0 nor 1", 0)
 

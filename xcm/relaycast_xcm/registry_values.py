@@ -10,7 +10,7 @@ since JavaScript rounds large ones.
 >>> checked({"dot": 256, "feeds": []}, "Price", types)
 Traceback (most recent call last):
 ...
-relaycast_xcm.registry_values.ValueMismatch: dot: got 256, expected a u8
+relaycast_xcm.registry_values.RegistryMismatch: dot: got 256, expected a u8
 """
 
 import re
@@ -42,7 +42,7 @@ MISSING = _Missing()
 """Stands for a field that is not there."""
 
 
-class ValueMismatch(ValueError):
+class RegistryMismatch(ValueError):
     """The value at ``path`` is ``got``, where ``expected`` says what its type takes."""
 
     def __init__(self, path: str, got: object, expected: str) -> None:
@@ -70,7 +70,7 @@ def is_known(type_name: str, types: Types) -> bool:
 
 
 def checked(value: Any, type_name: str, types: Types, path: str = "") -> Any:
-    """Return ``value`` as a value of the type; raises ``ValueMismatch`` with the path of what is wrong."""
+    """Return ``value`` as a value of the type; raises ``RegistryMismatch`` with the path of what is wrong."""
     definition = types.get(type_name)
     if isinstance(definition, str):
         return checked(value, definition, types, path)
@@ -96,7 +96,7 @@ def _simple(value: Any, type_name: str, path: str) -> Any:
         return _expected(isinstance(value, bool), value, path, "true or false")
     if type_name == NULL:
         return _expected(value is None, value, path, "nothing")
-    raise ValueMismatch(path, value, "another variant: this one is known by name and not read")
+    raise RegistryMismatch(path, value, "another variant: this one is known by name and not read")
 
 
 def _struct(value: Any, type_name: str, fields: dict[str, str], types: Types, path: str) -> dict[str, Any]:
@@ -104,10 +104,12 @@ def _struct(value: Any, type_name: str, fields: dict[str, str], types: Types, pa
     _expected(isinstance(value, dict), value, path, named)
     for name in value:
         if name not in fields:
-            raise ValueMismatch(path, name, f"a field of {type_name}: {', '.join(fields)}")
+            raise RegistryMismatch(path, name, f"a field of {type_name}: {', '.join(fields)}")
     for name, kind in fields.items():
         if name not in value:
-            raise ValueMismatch(_below(path, name), MISSING, f"its {'bytes as 0x hex' if kind == HEX_BYTES else kind}")
+            raise RegistryMismatch(
+                _below(path, name), MISSING, f"its {'bytes as 0x hex' if kind == HEX_BYTES else kind}"
+            )
     return {name: checked(value[name], kind, types, _below(path, name)) for name, kind in fields.items()}
 
 
@@ -118,7 +120,7 @@ def _variant(value: Any, type_name: str, variants: dict[str, str], types: Types,
     readable = [name for name, kind in variants.items() if kind != NOT_READ]
     if label is None or label not in variants:
         got = value if label is None else label
-        raise ValueMismatch(path, got, f"a variant of {type_name}: {', '.join(readable)}")
+        raise RegistryMismatch(path, got, f"a variant of {type_name}: {', '.join(readable)}")
     inside = checked(content, variants[label], types, _below(path, label))
     return label if variants[label] == NULL else {label: inside}
 
@@ -156,7 +158,7 @@ def _integer(value: Any, kind: re.Match[str], path: str) -> int:
 
 def _expected(holds: bool, value: Any, path: str, expected: str) -> Any:
     if not holds:
-        raise ValueMismatch(path, value, expected)
+        raise RegistryMismatch(path, value, expected)
     return value
 
 

@@ -66,7 +66,7 @@ def encode(
     Example: relaycast scale encode TtlState '{"ValidFor": 5}'
     """
     from relaycast_xcm.registry import scale_encode  # noqa: PLC0415 - py-scale-codec is slow to load
-    from relaycast_xcm.registry_values import ValueMismatch  # noqa: PLC0415
+    from relaycast_xcm.registry_values import RegistryMismatch  # noqa: PLC0415
 
     name = _known(kind, "scale encode")
     text = read_bytes(STDIN) if value == STDIN else value.encode()
@@ -74,7 +74,7 @@ def encode(
     content = parse_json(text, place)
     try:
         data = scale_encode(name, content)
-    except ValueMismatch as error:
+    except RegistryMismatch as error:
         where = f"{place} at {error.path}" if error.path else place
         raise BadInput(where, shown(error.got), error.expected) from None
     except RecursionError:

@@ -34,7 +34,7 @@ KEYS = (100, 1_000, 10_000, 100_000)
 READS = (1, 10, 100, 1_000)
 VALUE_BYTES = (16, 384)
 DRAWN = (1_000, 10_000)
-"""Tries of which the chart tells."""
+"""BuiltTries of which the chart tells."""
 
 TRIALS = {1: 20, 10: 6}
 
@@ -79,7 +79,7 @@ class Encoded(Row, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class WeighedProof:
     """One proof: its bytes, and the bytes of each message that its reader hashes."""
 
     proof_bytes: int
@@ -94,7 +94,7 @@ def measure(scale: Scale) -> list[Encoded]:
         for value_bytes in VALUE_BYTES:
             size = entry_bytes(value_bytes)
             values = np.tile(keys, (1, -(-size // 32)))[:, :size]
-            tries = Tries.of(keys, values)
+            tries = BuiltTries.of(keys, values)
             draw = Random(f"{scale.seed} {count}")  # noqa: S311
             for read in [read for read in READS if read <= count]:
                 trials = scale.pick(TRIALS, {1: 10}).get(read, 2)
@@ -104,7 +104,7 @@ def measure(scale: Scale) -> list[Encoded]:
 
 
 @dataclass(frozen=True, slots=True)
-class Tries:
+class BuiltTries:
     """The trie of some keys in both state versions, and in version 1 under other hash functions."""
 
     old: Prover
@@ -112,7 +112,7 @@ class Tries:
     rehashed: tuple[tuple[Hasher, MemoryDB, bytes], ...]
 
     @classmethod
-    def of(cls, keys: Keys, values: Keys) -> "Tries":
+    def of(cls, keys: Keys, values: Keys) -> "BuiltTries":
         """Build the tries of ``keys`` with ``values``, a row each."""
         old, new = (prover(keys, values, state_version=version) for version in StateVersion)
         others = HASHERS[1:] if len(keys) <= MOST_REBUILT else ()
@@ -120,17 +120,17 @@ class Tries:
         rebuilt = ((it, *build_database(pairs, state_version=StateVersion.V1, hasher=it)) for it in others)
         return cls(old, new, tuple(rebuilt))
 
-    def measure(self, keys: Keys, places: npt.NDArray[np.int64], entry_size: int) -> dict[str, Measured]:
+    def measure(self, keys: Keys, places: npt.NDArray[np.int64], entry_size: int) -> dict[str, WeighedProof]:
         """Prove the keys at ``places`` in every encoding.
 
         INVARIANT: another hash function changes hashes, not the bytes of any node.
         """
-        found: dict[str, Measured] = {}
+        found: dict[str, WeighedProof] = {}
         for trie, (plain, compact) in ((self.old, (OLD, OLD_COMPACT)), (self.new, (PROOF, COMPACT))):
             proof = trie.prove(keys[places])
             sizes = tuple(sorted(map(len, proof.nodes)))
-            found[plain] = Measured(sum(sizes), sizes)
-            found[compact] = Measured(trie.compact(proof).proof_bytes, sizes)
+            found[plain] = WeighedProof(sum(sizes), sizes)
+            found[compact] = WeighedProof(trie.compact(proof).proof_bytes, sizes)
         for hasher, db, root in self.rehashed:
             asked = [key.tobytes() for key in keys[places]]
             proof = StorageProof.generate(db, root, asked, hasher=hasher)
@@ -139,11 +139,11 @@ class Tries:
         siblings, branches = binary_proof(keys, places)
         leaves = (HASH_LENGTH + entry_size,) * len(places)
         size = binary_bytes(siblings, branches) + len(places) * entry_size
-        found[BINARY] = Measured(size, (2 * HASH_LENGTH,) * branches + leaves)
+        found[BINARY] = WeighedProof(size, (2 * HASH_LENGTH,) * branches + leaves)
         return found
 
 
-def _rows(proofs: list[dict[str, Measured]], keys: Keys, value_bytes: int, read: int) -> list[Encoded]:
+def _rows(proofs: list[dict[str, WeighedProof]], keys: Keys, value_bytes: int, read: int) -> list[Encoded]:
     whole = fmean(it[PROOF].proof_bytes for it in proofs)
     usual = fmean(_compressions(it[PROOF], BLAKE2B_256) for it in proofs)
     return [
@@ -165,7 +165,7 @@ def _rows(proofs: list[dict[str, Measured]], keys: Keys, value_bytes: int, read:
     ]
 
 
-def _compressions(proof: Measured, hasher: Hasher) -> int:
+def _compressions(proof: WeighedProof, hasher: Hasher) -> int:
     return sum(map(hasher.compressions, proof.messages))
 
 
