@@ -63,8 +63,8 @@ class PublisherOutcome(Struct, frozen=True, kw_only=True):
     published: int
     refused_messages: int
     value_bytes: int
-    fees_planck: int | UnsetType = UNSET
-    """What its account paid; absent where its messages are free."""
+    spent_planck: int | UnsetType = UNSET
+    """What left its account, for fees or into the asset trap; absent where its messages are free."""
 
 
 class PublisherCost(Struct, frozen=True, kw_only=True):

@@ -88,14 +88,13 @@ def largest(run: Outcome) -> SubscriberOutcome:
 
 
 def _fees_sentence(run: Outcome) -> str:
-    paying = [(it.fees_planck, it.published) for it in run.publishers if isinstance(it.fees_planck, int)]
-    fees, published = sum(paid for paid, _ in paying), sum(values for _, values in paying)
-    if not fees:
+    paying = [(it.spent_planck, it.published) for it in run.publishers if isinstance(it.spent_planck, int)]
+    spent, published = sum(planck for planck, _ in paying), sum(values for _, values in paying)
+    if not spent:
         return ""
-    each = f", {_rounded(fees // published)} a value" if published else ""
-    return (
-        f" {_parachains(len(paying))} paid {_rounded(fees)} in fees for {counted(published, 'published value')}{each}."
-    )
+    each = f", {_rounded(spent // published)} a value" if published else ""
+    values = counted(published, "published value")
+    return f" {_parachains(len(paying))} spent {_rounded(spent)} on fees for {values}{each}, trapped tokens included."
 
 
 def _rounded(planck: int) -> str:

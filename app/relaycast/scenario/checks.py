@@ -6,8 +6,6 @@ Law: what does not raises ``BadInput`` with the path inside the file, the value 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from msgspec import UNSET
-
 from relaycast.refusal import BadInput, nearest, shown
 from relaycast.scenario.message_load import DOWNWARD, HORIZONTAL, Bursts, MessageLoad, Uniform
 from relaycast.scenario.policy_choice import budget_of, check_policies
@@ -81,7 +79,7 @@ def _check_publish(chain: ParachainTable, publish: PublishTable, relay: RelayCha
     if publish.changed is not None and publish.changed > publish.keys:
         raise BadInput(f"{place}.changed", str(publish.changed), f"at most keys = {publish.keys}")
     _check_span(publish, place)
-    if publish.payment is not UNSET and publish.payment.balance < publish.payment.fees:
+    if publish.payment is not None and publish.payment.balance < publish.payment.fees:
         got, fees = str(publish.payment.balance), publish.payment.fees
         raise BadInput(f"{place}.payment.balance", got, f"at least what one publication may cost, fees = {fees}")
     if publish.deregisters_at is not None and chain.id < LOWEST_PUBLIC_ID:
