@@ -54,6 +54,7 @@ OF_THE_FRONT_DOOR = frozenset(
 
 FUNCTIONS = frozenset(
     {
+        ("msgspec._core", "UNSET"),
         ("relaycast_pallets.balances.pallet", "AccountData.encode"),
         ("relaycast_pallets.balances.pallet", "_decode_holds"),
         ("relaycast_pallets.balances.pallet", "_encode_holds"),
@@ -66,7 +67,7 @@ FUNCTIONS = frozenset(
         ("relaycast_pallets.broadcaster.published_keys", "PublishedKeys.encode"),
     }
 )
-"""Functions that pallets and their codecs hold."""
+"""Functions that pallets and their codecs hold, and what stands for a setting that a scenario does not have."""
 
 METHODS = frozenset(
     {

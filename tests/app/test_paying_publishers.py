@@ -140,6 +140,8 @@ def test_a_scenario_pays_and_its_log_tells_where_the_fees_went(
     message = ["Balances.Burned", *["Broadcaster.DataPublished"] * 10]
     message += ["Balances.Minted", "Balances.Issued", "Balances.Deposited", "MessageQueue.MessageProcessed"]
     assert events_of(tmp_path / "paid") == message * 5
+    (echo,) = (tmp_path / "free").rglob("run.json")
+    assert "payment" not in echo.read_text(), "what a scenario does not say does not change its run id"
     assert set(events_of(tmp_path / "free")) == {"Broadcaster.DataPublished", "MessageQueue.MessageProcessed"}
 
 

@@ -13,6 +13,7 @@ from relaycast.scenario.scenario import (
     LOWEST_PUBLIC_ID,
     MAX_PUBLISHERS_READ,
     ParachainTable,
+    Payment,
     PublishTable,
     RelayChainTable,
     Scenario,
@@ -79,7 +80,7 @@ def _check_publish(chain: ParachainTable, publish: PublishTable, relay: RelayCha
     if publish.changed is not None and publish.changed > publish.keys:
         raise BadInput(f"{place}.changed", str(publish.changed), f"at most keys = {publish.keys}")
     _check_span(publish, place)
-    if publish.payment is not None and publish.payment.balance < publish.payment.fees:
+    if isinstance(publish.payment, Payment) and publish.payment.balance < publish.payment.fees:
         got, fees = str(publish.payment.balance), publish.payment.fees
         raise BadInput(f"{place}.payment.balance", got, f"at least what one publication may cost, fees = {fees}")
     if publish.deregisters_at is not None and chain.id < LOWEST_PUBLIC_ID:

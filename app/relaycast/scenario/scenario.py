@@ -7,7 +7,7 @@ the run. Blocks are those of the relay chain, counted from 1, unless they are sa
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from relaycast.account import FEES
@@ -87,7 +87,7 @@ class PublishTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     grief: Grief | None = None
     """Keys of somebody else that lengthen the way to the first key."""
 
-    payment: Payment | None = None
+    payment: Payment | UnsetType = UNSET
     """What its messages pay with; where it is not given they ask for free execution."""
 
     def size_of(self, index: int) -> int:

@@ -81,7 +81,7 @@ def _default(field: Any) -> str:
     if field.required:
         return "  (has to be given)"
     default = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
-    if default is None or isinstance(default, Struct | list):
+    if default is None or isinstance(default, Struct | list | msgspec.UnsetType):
         return ""
     shown = msgspec.json.encode(default).decode()
     return f" = {f'{default:_}' if isinstance(default, int) and default >= 10_000 else shown}"

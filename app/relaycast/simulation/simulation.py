@@ -21,7 +21,7 @@ from relaycast.network import Feed, Network
 from relaycast.predict.run import with_formulas
 from relaycast.scenario.message_load import Arrivals, without_folders
 from relaycast.scenario.policy_choice import budget_of, policies_of
-from relaycast.scenario.scenario import ParachainTable, Scenario, SubscriptionTable
+from relaycast.scenario.scenario import ParachainTable, Payment, Scenario, SubscriptionTable
 from relaycast.scenario.workload import (
     Publication,
     names_of,
@@ -131,8 +131,9 @@ class Simulation:
         for chain in scenario.parachains:
             if chain.publish is not None or (recorded is not None and chain.id in recorded.keys):
                 publisher = simulation.network.publisher(chain.id)
-                if chain.publish is not None and chain.publish.payment is not None:
-                    publisher.account.fund(chain.publish.payment.balance)
+                payment = None if chain.publish is None else chain.publish.payment
+                if isinstance(payment, Payment):
+                    publisher.account.fund(payment.balance)
                 simulation.published[chain.id] = Sendings()
         network.chains.listeners.append(simulation.hear)
         return simulation
@@ -211,7 +212,7 @@ class Simulation:
 
     def _send(self, para_id: int, key: str | bytes, value: bytes, ttl: int) -> None:
         publisher, publish = self.network.publisher(para_id), self.scenario.publishers().get(para_id)
-        if publish is not None and publish.payment is not None:
+        if publish is not None and isinstance(publish.payment, Payment):
             publisher.publish_paid(key, value, fees=publish.payment.fees, ttl=ttl)
         else:
             publisher.publish(key, value, ttl=ttl)
@@ -327,9 +328,10 @@ class Simulation:
 
     def _spent(self, chain: ParachainTable) -> int | msgspec.UnsetType:
         """Return what a publisher that pays has spent so far."""
-        if chain.publish is None or chain.publish.payment is None:
+        payment = None if chain.publish is None else chain.publish.payment
+        if not isinstance(payment, Payment):
             return msgspec.UNSET
-        return chain.publish.payment.balance - self.network.publisher(chain.id).account.balance
+        return payment.balance - self.network.publisher(chain.id).account.balance
 
     def _recorded(self) -> RecordedOutcome | None:
         if self.playback is None:
