@@ -5,13 +5,14 @@ root of every child trie into the top trie (an empty child trie has no entry the
 The last ``window`` sealed states can still be proven from; older ones are pruned without a rest.
 """
 
-from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Protocol
 
-from relaycast_pallets.frame.state_tries import NO_READS, Name, Reads, Tries
-from relaycast_pallets.frame.storage import Journal, Storage
+from relaycast_pallets.frame.state_dump import StateDump, changes_in, contents_of, dump_state, history_of
+from relaycast_pallets.frame.state_history import History, put_back, without_child_roots
+from relaycast_pallets.frame.state_tries import NO_READS, Held, Name, Reads, Tries, long_keys
+from relaycast_pallets.frame.storage import Journal, Storage, Values
 from relaycast_trie.child_info import CHILD_STORAGE_PREFIX, ChildInfo
 from relaycast_trie.engine import Engine
 from relaycast_trie.exceptions import RelaycastError
@@ -19,6 +20,7 @@ from relaycast_trie.node_codec import StateVersion
 from relaycast_trie.plain.memory_db import MemoryDB
 from relaycast_trie.plain.trie_db import NodeRecorder
 from relaycast_trie.proofs.storage_proof import StorageProof
+from relaycast_xcm.checkpoint import CheckpointRefused, refusing
 
 Snapshot = tuple[dict[bytes, bytes], dict[bytes, dict[bytes, bytes]]]
 """Everything a state holds: the top trie, and the child tries that are not empty by their name."""
@@ -62,13 +64,16 @@ class State:
         if window < 1:
             raise ValueError(f"at least the last state is kept, got a window of {window}")
         self.window = window
-        self._tries = Tries(state_version=StateVersion(state_version), window=window, engine=engine)
         self._journal = Journal()
         self._companions: list[RollsBack] = []
         self._children: dict[ChildInfo, Storage] = {}
-        self._load(dict(top or {}), children or {})
-        self._sealed: deque[bytes] = deque([self.root])
-        self._kept = Counter([self.root])
+        self.top = Storage(self._journal)
+        held: dict[Name, Mapping[bytes, bytes]] = {None: top or {}}
+        held.update((children or {}).items())
+        version = StateVersion(state_version)
+        long = {name: long_keys(values) for name, values in held.items()} if version is StateVersion.V0 else {}
+        self._hold({name: Held(values, long.get(name, ())) for name, values in held.items()}, version, engine)
+        self._history = History(self.root, long, window=window)
 
     def get(self, key: bytes) -> bytes | None:
         return self.top.get(key)
@@ -134,6 +139,7 @@ class State:
 
         Array tries begin to fill it when it is first asked for.
         """
+        self._recall()
         return self._tries.db
 
     @property
@@ -159,14 +165,17 @@ class State:
         if self._journal.frame is not None:
             raise ValueError("a state cannot be sealed inside a transaction")
         changed = {info: storage for info, storage in self._children.items() if storage.unsealed}
+        changes: dict[Name, tuple[Values, Values]] = {info: it.take_changes() for info, it in changed.items()}
         if changed:
-            self._tries.seal({info: storage.take_changes() for info, storage in changed.items()}, recorder=recorder)
+            self._tries.seal({info: written for info, (written, _) in changes.items()}, recorder=recorder)
         for info, storage in changed.items():
             self._write_child_root(info, storage)
         if self.top.unsealed or recorder is not None:
-            self._tries.seal({None: self.top.take_changes()}, reads=reads, recorder=recorder)
+            written, replaced = self.top.take_changes()
+            self._tries.seal({None: written}, reads=reads, recorder=recorder)
+            changes[None] = written, without_child_roots(replaced, changed)
+        self._history.note(self.root, self.state_version, changes)
         self._tries.close(self._contents)
-        self._keep(self.root)
         return self.root
 
     def migrate(self, state_version: StateVersion) -> None:
@@ -185,25 +194,92 @@ class State:
 
     def snapshot(self) -> Snapshot:
         """Return a copy of everything held now, sealed or not: two states are equal when their snapshots are."""
-        children = {info.storage_key: dict(storage.items()) for info, storage in self._children.items() if len(storage)}
-        return dict(self.top.items()), children
+        children = {info.storage_key: dict(storage.values) for info, storage in self._children.items() if len(storage)}
+        return dict(self.top.values), children
 
-    def _load(self, top: dict[bytes, bytes], children: Mapping[ChildInfo, Mapping[bytes, bytes]]) -> None:
+    def dump(self) -> StateDump:
+        """Return all that is held, and all that can be proven from, as data; not inside a transaction."""
+        if self._journal.frame is not None:
+            raise ValueError("a state cannot be put away inside a transaction")
+        inline, sealed = self._history.inline, self._sealed_values()
+        without_child_roots(sealed[None], self._children)
+        contents = {name: Held(values, inline.get(name, ())) for name, values in sealed.items()}
+        unsealed = {name: storage.changes for name, storage in self._storages().items() if storage.unsealed}
+        return dump_state(self.state_version, contents, self._history, unsealed)
+
+    def load(self, dump: StateDump) -> None:
+        """Hold what another state held, as if it had come here by the same blocks; raises ``CheckpointRefused``.
+
+        The ``engine`` and the ``window`` stay; ``db`` is another object from now on.
+        """
+        contents = contents_of(dump)
+        history = history_of(dump, contents, window=self.window)
+        with refusing("what its tries hold"):
+            self._hold(contents, dump.state_version, self.engine)
+        if self.root != history.roots[-1]:
+            raise CheckpointRefused(f"a state has the root 0x{self.root.hex()}, expected 0x{history.roots[-1].hex()}")
+        self._history = history
+        with refusing("what is not sealed"):
+            self._write(changes_in(dump.unsealed)[0])
+
+    def _hold(self, contents: Mapping[Name, Held], state_version: StateVersion, engine: Engine) -> None:
+        """Hold this, as sealed, and nothing else; the entries of child tries in the top trie follow."""
+        top, inline = contents[None]
         for key in top:
             if key.startswith(CHILD_STORAGE_PREFIX):
                 raise ValueError(f"0x{key.hex()} names a child trie: give its entries instead of its root")
-        held: dict[Name, Mapping[bytes, bytes]] = {info: values for info, values in children.items() if values}
-        self._tries.load(held)
-        for info, values in children.items():
-            if values:
-                self._children[info] = Storage(self._journal, values)
-                top[info.prefixed_storage_key()] = self._tries.root(info)
-        self._tries.load({None: top})
-        self.top = Storage(self._journal, top)
+        children = {info: held for info, held in contents.items() if info is not None and held.values}
+        tries = Tries(state_version=state_version, window=self.window, engine=engine)
+        tries.fill(dict(children.items()))
+        roots = {info.prefixed_storage_key(): tries.root(info) for info in children}
+        tries.fill({None: Held({**top, **roots}, inline)})
+        self._tries = tries
+        self.top.replace_all({**top, **roots})
+        for info in {*self._children, *children}:
+            self.child(info).replace_all(children[info].values if info in children else {})
 
-    def _contents(self) -> dict[Name, Storage]:
-        contents = dict[Name, Storage](self._children.items())
-        return contents | {None: self.top}
+    def _write(self, changes: Mapping[Name, Values]) -> None:
+        for name, written in changes.items():
+            storage = self if name is None else self.child(name)
+            for key, value in written.items():
+                if value is None:
+                    storage.kill(key)
+                else:
+                    storage.put(key, value)
+
+    def _recall(self) -> None:
+        """Take the tries through blocks that were loaded, from the oldest state on; raises ``CheckpointRefused``."""
+        history = self._history
+        if not history.unbuilt:
+            return
+        oldest, steps = history.unwound(self._sealed_values())
+        past = State(window=history.unbuilt + 1, engine="plain")
+        with refusing("a state before it"):
+            past._hold(oldest, StateVersion.V1, "plain")
+            roots = [past.root]
+            for step in steps[: history.unbuilt]:
+                past.migrate(step.state_version)
+                past._write(step.written)
+                roots.append(past.commit())
+        if roots != history.roots[: history.unbuilt + 1]:
+            raise CheckpointRefused("a state before it has another root than its blocks lead to")
+        self._tries.recall(past._tries)
+        history.unbuilt = 0
+
+    def _storages(self) -> dict[Name, Storage]:
+        return {None: self.top} | dict[Name, Storage](self._children.items())
+
+    def _sealed_values(self) -> dict[Name, dict[bytes, bytes]]:
+        """Return a copy of what was sealed last."""
+        values: dict[Name, dict[bytes, bytes]] = {}
+        for name, storage in self._storages().items():
+            values[name] = dict(storage.values)
+            put_back(values[name], storage.unsealed)
+        return values
+
+    def _contents(self) -> dict[Name, Held]:
+        inline = self._history.inline
+        return {name: Held(storage.values, inline.get(name, ())) for name, storage in self._storages().items()}
 
     def _write_child_root(self, info: ChildInfo, storage: Storage) -> None:
         key = info.prefixed_storage_key()
@@ -212,18 +288,11 @@ class State:
         else:
             self.top.kill(key)
 
-    def _keep(self, root: bytes) -> None:
-        self._sealed.append(root)
-        self._kept[root] += 1
-        while len(self._sealed) > self.window:
-            old_root = self._sealed.popleft()
-            self._kept[old_root] -= 1
-            if not self._kept[old_root]:
-                del self._kept[old_root]
-
     def _require(self, root: bytes) -> None:
-        if root not in self._kept:
+        if root not in self._history:
             raise StateDiscarded(root)
+        if self._history.is_unbuilt(root):
+            self._recall()
 
     def __repr__(self) -> str:
         return f"<State 0x{self.root.hex()}, {len(self.top)} keys, {len(self.children())} child tries>"

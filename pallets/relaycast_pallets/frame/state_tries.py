@@ -7,17 +7,16 @@ proofs and the database are the same. ``Tries`` goes from one to the other when 
 
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Protocol
+from typing import NamedTuple, Protocol
 
 from relaycast_pallets.frame.engine_choice import EngineChoice
-from relaycast_pallets.frame.storage import Storage
 from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.engine import Engine
+from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_trie.node_codec import StateVersion
 from relaycast_trie.plain.build import build_trie
 from relaycast_trie.plain.memory_db import MemoryDB
-from relaycast_trie.plain.recorder import Recorder
-from relaycast_trie.plain.trie_db import NodeRecorder, TrieDB
+from relaycast_trie.plain.trie_db import NodeRecorder
 from relaycast_trie.plain.trie_update import update_trie
 from relaycast_trie.plain.witness import record_witness
 from relaycast_trie.proofs.storage_proof import StorageProof
@@ -31,8 +30,23 @@ Changes = Mapping[bytes, bytes | None]
 Reads = Collection[bytes]
 NO_READS: Reads = ()
 
-Contents = Mapping[Name, Storage]
-"""All that tries hold."""
+
+class Held(NamedTuple):
+    """All that a trie holds; ``inline`` are the keys of long values that stand in their nodes, as in version 0."""
+
+    values: Mapping[bytes, bytes]
+    inline: Collection[bytes] = ()
+
+    def by_version(self) -> tuple[StateVersion, Mapping[bytes, bytes]]:
+        """Return the version that most long values are stored in, and those that are stored in the other one."""
+        if not self.inline:
+            return StateVersion.V1, {}
+        external = long_keys(self.values).difference(self.inline)
+        most = StateVersion.V0 if len(external) < len(self.inline) else StateVersion.V1
+        return most, {key: self.values[key] for key in (external if most is StateVersion.V0 else self.inline)}
+
+
+Contents = Mapping[Name, Held]
 
 
 class _Tries(Protocol):
@@ -44,6 +58,14 @@ class _Tries(Protocol):
     def roots(self) -> dict[Name, bytes]: ...
 
     def root(self, name: Name) -> bytes: ...
+
+    def fill(self, contents: Contents) -> None:
+        """Write all that tries hold into tries that were empty; no block."""
+        ...
+
+    def recall(self, past: "PlainTries") -> None:
+        """Be able to prove from what was before these tries were filled: ``past`` went from there to what they held."""
+        ...
 
     def seal(
         self, changes: Mapping[Name, Changes], *, reads: Reads = NO_READS, recorder: NodeRecorder | None = None
@@ -84,6 +106,17 @@ class PlainTries(_Tries):
 
     def root(self, name: Name) -> bytes:
         return self._roots.get(name, self.db.null_hash)
+
+    def fill(self, contents: Contents) -> None:
+        _fill(self, contents)
+        self.db.remove_all(b"".join(self._open))
+        self._open.clear()
+
+    def recall(self, past: "PlainTries") -> None:
+        for dropped in reversed(past.dropped):
+            hashes = _hashes(dropped)
+            self.db.emplace_all(hashes, _nodes(past.db, hashes))
+            self.dropped.appendleft(dropped)
 
     def seal(
         self, changes: Mapping[Name, Changes], *, reads: Reads = NO_READS, recorder: NodeRecorder | None = None
@@ -126,25 +159,14 @@ class ArrayTries(_Tries):
         from relaycast_trie.array.forest import ArrayForest  # noqa: PLC0415 - loads the compiler
 
         self.db = plain.db
-        self.shown = shown
+        self.shown = False
         self._window = window
         self._before = PlainTries(plain.db, plain.state_version, window, dropped=plain.dropped)
         self._forest: ArrayForest = ArrayForest(state_version=plain.state_version, window=window)
         self._numbers: dict[Name, int] = {}
-        for name, root in plain.roots.items():
-            self._adopt(name, root, dict(contents[name].items()))
-        self._forest.forget_open()
-
-    def _adopt(self, name: Name, root: bytes, held: dict[bytes, bytes]) -> None:
-        """Take over a trie, with those values that nobody has written since the state version changed."""
-        forest, number = self._forest, self._number(name)
-        forest.seal({number: held}, told=False)
-        if forest.root(number) != root:
-            version = forest.state_version
-            forest.state_version = StateVersion(1 - version)
-            forest.seal({number: _stored_otherwise(self.db, root, held, version)}, told=False)
-            forest.state_version = version
-        assert forest.root(number) == root, f"the trie {name} differs from its database"
+        self.fill({name: contents[name] for name in plain.roots})
+        assert self.roots == plain.roots, "the tries differ from their database"
+        self.shown = shown
 
     @property
     def state_version(self) -> StateVersion:
@@ -182,13 +204,24 @@ class ArrayTries(_Tries):
         if not dropped and not self.shown:
             self.db.clear()
 
+    def fill(self, contents: Contents) -> None:
+        _fill(self, contents)
+        self._forest.forget_open()
+
+    def recall(self, past: PlainTries) -> None:
+        if self.shown or self._before.dropped:
+            self._before.recall(past)
+            return
+        hashes = [node_hash for node_hash, count in past.db.references().items() for _ in range(count)]
+        self.db.emplace_all(hashes, _nodes(past.db, hashes))
+        self._before.dropped.extend(past.dropped)
+
     def show(self) -> None:
         """Let the database hold all nodes from now on."""
         if self.shown:
             return
-        left = b"".join(self._before.dropped)
-        older = [left[at : at + 32] for at in range(0, len(left), 32)]
-        kept = [node for node_hash in older if (node := self.db.get(node_hash)) is not None]
+        older = _hashes(b"".join(self._before.dropped))
+        kept = _nodes(self.db, older)
         self.db.clear()
         self.db.emplace_all(older, kept)
         self.db.emplace_all(*self._forest.hashed())
@@ -265,12 +298,17 @@ class Tries:
         """Return the root of a trie as it was sealed last; a trie that was never written to is empty."""
         return self._used.root(name)
 
-    def load(self, contents: Mapping[Name, Mapping[bytes, bytes]]) -> None:
+    def fill(self, contents: Contents) -> None:
         """Write tries that are not there yet; no block."""
         empty = isinstance(self._used, PlainTries) and not self._used.roots
-        if empty and self._choice.loads_in_arrays(sum(map(len, contents.values()))):
+        if empty and self._choice.loads_in_arrays(sum(len(held.values) for held in contents.values())):
             self._used = self._in_arrays({})
-        self._used.seal(contents)
+        self._used.fill(contents)
+
+    def recall(self, past: "Tries") -> None:
+        """Be able to prove from what was before these tries were filled: ``past`` went from there to what they held."""
+        assert isinstance(past._used, PlainTries)
+        self._used.recall(past._used)
 
     def seal(
         self, changes: Mapping[Name, Changes], *, reads: Reads = NO_READS, recorder: NodeRecorder | None = None
@@ -289,7 +327,7 @@ class Tries:
         if not self._choice.is_restless(in_arrays=in_arrays):
             return
         held = contents()
-        if self._choice.moves(sum(map(len, held.values()))):
+        if self._choice.moves(sum(len(one.values) for one in held.values())):
             self._used = self._used.in_plain() if isinstance(self._used, ArrayTries) else self._in_arrays(held)
 
     def prove(self, root: bytes, keys: Sequence[bytes]) -> StorageProof:
@@ -304,23 +342,30 @@ class Tries:
         assert isinstance(self._used, PlainTries)
         return ArrayTries(self._used, self._window, contents, shown=self._shown)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave arrays behind: whoever loads this has the database, and goes back to arrays when that pays."""
-        plain = self._used.in_plain() if isinstance(self._used, ArrayTries) else self._used
-        return self.__dict__ | {"_used": plain}
+
+def long_keys(values: Mapping[bytes, bytes]) -> set[bytes]:
+    """Return the keys of values that stand outside of their nodes in version 1, and inside in version 0."""
+    is_long = StateVersion.V1.is_external
+    return {key for key, value in values.items() if is_long(value)}
 
 
-def _stored_otherwise(
-    db: MemoryDB, root: bytes, held: Mapping[bytes, bytes], state_version: StateVersion
-) -> dict[bytes, bytes]:
-    """Return the keys whose values are not stored as ``state_version`` stores them."""
-    found: dict[bytes, bytes] = {}
-    for key, value in held.items():
-        if not StateVersion.V1.is_external(value):
-            continue
-        recorder = Recorder()
-        TrieDB(db, root, recorder=recorder).get(key)
-        external = db.hasher.digest(value) in recorder.nodes
-        if external != state_version.is_external(value):
-            found[key] = value
-    return found
+def _fill(tries: _Tries, contents: Contents) -> None:
+    """Write all tries in the version that most of each is in, then what is in the other one."""
+    version = tries.state_version
+    parts = {name: held.by_version() for name, held in contents.items()}
+    for most in StateVersion:
+        tries.state_version = most
+        tries.seal({name: contents[name].values for name, part in parts.items() if part[0] is most})
+    for most in StateVersion:
+        tries.state_version = StateVersion(1 - most)
+        tries.seal({name: others for name, (first, others) in parts.items() if first is most and others})
+    tries.state_version = version
+
+
+def _hashes(joined: bytes) -> list[bytes]:
+    return [joined[at : at + HASH_LENGTH] for at in range(0, len(joined), HASH_LENGTH)]
+
+
+def _nodes(db: MemoryDB, hashes: Sequence[bytes]) -> list[bytes]:
+    """Return what a database has under these hashes, all of which are there."""
+    return [node for node_hash in hashes if (node := db.get(node_hash)) is not None]

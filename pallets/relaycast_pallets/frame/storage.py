@@ -1,12 +1,16 @@
 """The keys and values of one trie, flat: every read is one dictionary lookup, every change is remembered.
 
-What changed since the last seal is a set of keys; what changed inside a transaction is a journal that can be undone.
+What changed since the last seal is known by key, with the values before; what changed inside a transaction is a journal
+that can be undone.
 The order of the keys is built when it is first asked for, and from then on put right whenever it is asked for.
 """
 
 from collections.abc import Iterator, Mapping
 
 from sortedcontainers import SortedList
+
+Values = dict[bytes, bytes | None]
+"""Values by key; ``None`` where there is none."""
 
 
 class Journal:
@@ -34,7 +38,9 @@ class Storage:
         self._values: dict[bytes, bytes] = dict(values or {})
         self._order: SortedList | None = None
         self._moved: set[bytes] = set()
-        self.unsealed: set[bytes] = set()
+        self.unsealed: Values = {}
+        """What changed since the last seal, with the values that were sealed."""
+
         self.reads: set[bytes] | None = None
 
     def get(self, key: bytes) -> bytes | None:
@@ -53,7 +59,7 @@ class Storage:
         frame = self._journal.frame
         if frame is not None and (place := (self, key)) not in frame:
             frame[place] = (old, key in self.unsealed)
-        self.unsealed.add(key)
+        self.unsealed.setdefault(key, old)
         self._values[key] = value
         if old is None and self._order is not None:
             self._disorder(key)
@@ -66,7 +72,7 @@ class Storage:
         frame = self._journal.frame
         if frame is not None and (place := (self, key)) not in frame:
             frame[place] = (old, key in self.unsealed)
-        self.unsealed.add(key)
+        self.unsealed.setdefault(key, old)
         del self._values[key]
         if self._order is not None:
             self._disorder(key)
@@ -104,16 +110,29 @@ class Storage:
             self.kill(key)
         return len(keys)
 
-    def items(self) -> Iterator[tuple[bytes, bytes]]:
-        """Iterate over all keys and values, in no order."""
-        return iter(self._values.items())
+    @property
+    def values(self) -> Mapping[bytes, bytes]:
+        """All values by key, in no order; a view, which nobody changes."""
+        return self._values
 
-    def take_changes(self) -> dict[bytes, bytes | None]:
-        """Return what changed since the last seal, ``None`` where a key went: what is to be sealed now."""
+    @property
+    def changes(self) -> Values:
+        """What is to be sealed, ``None`` where a key went."""
         get = self._values.get
-        changes = {key: get(key) for key in self.unsealed}
-        self.unsealed.clear()
-        return changes
+        return {key: get(key) for key in self.unsealed}
+
+    def take_changes(self) -> tuple[Values, Values]:
+        """Return what is to be sealed now, ``None`` where a key went, and what stood there at the last seal."""
+        changes, before = self.changes, self.unsealed
+        self.unsealed = {}
+        return changes, before
+
+    def replace_all(self, values: Mapping[bytes, bytes]) -> None:
+        """Hold these values instead, as sealed; not inside a transaction."""
+        self._values = dict(values)
+        self._order = None
+        self._moved.clear()
+        self.unsealed = {}
 
     def restore(self, key: bytes, old: bytes | None, *, was_unsealed: bool) -> None:
         """Undo a change of ``key``: part of a transaction that rolls back."""
@@ -125,7 +144,7 @@ class Storage:
         if self._order is not None and present != (old is not None):
             self._disorder(key)
         if not was_unsealed:
-            self.unsealed.discard(key)
+            self.unsealed.pop(key, None)
 
     def _disorder(self, key: bytes) -> None:
         """Note that ``key`` came or went: the order is put right when it is next asked for, or built anew."""

@@ -1,0 +1,49 @@
+"""Checkpoints are data: what a chain puts away between two blocks, and takes over again, is made of these.
+
+Law: a dump holds numbers, bytes and lists of them, and nothing that names code. Whatever loads one checks it, and
+raises ``CheckpointRefused`` for what no ``dump`` has written.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from relaycast_trie.exceptions import RelaycastError
+from relaycast_trie.hasher import HASH_LENGTH
+from relaycast_xcm.primitives import U32_MAX
+
+U32 = Annotated[int, Meta(ge=0, le=U32_MAX)]
+Count = Annotated[int, Meta(ge=0)]
+Hash = Annotated[bytes, Meta(min_length=HASH_LENGTH, max_length=HASH_LENGTH)]
+
+
+class CheckpointRefused(RelaycastError):
+    """A checkpoint that cannot be loaded, for this ``reason``, which names the part of it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the checkpoint cannot be loaded: {self.reason}"
+
+
+class Dump(Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of a checkpoint, its fields by name."""
+
+
+class Row(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    """A part of which a checkpoint has many: its fields in their order."""
+
+
+@contextmanager
+def refusing(part: str) -> Iterator[None]:
+    """Let ``CheckpointRefused`` name the ``part`` in which something is wrong: what ``ValueError`` and the like say."""
+    try:
+        yield
+    except CheckpointRefused as refusal:
+        raise CheckpointRefused(f"{part}, {refusal.reason}") from refusal
+    except (ValueError, IndexError, RelaycastError) as error:
+        raise CheckpointRefused(f"{part}: {error}") from error
