@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
 from relaycast_pallets.parachain_system.relay_budget import Abridged
+from relaycast_xcm.checkpoint import Count, Dump, refusing
 
 Messages = tuple[tuple[bytes, ...], tuple[bytes, ...]]
 """Downward and horizontal messages of one block."""
@@ -18,6 +19,22 @@ MAX_WAITING_BYTES = 1 << 25
 
 Each message is asked about alone (``can_queue_downward_message``): one that is refused holds up none that fits.
 """
+
+
+class LaneDump(Dump, frozen=True):
+    """Messages that wait: of each its relay block and its place among the different ``messages``."""
+
+    messages: list[bytes]
+    relay_blocks: list[Count]
+    places: list[Count]
+    refused_bytes: Count
+
+
+class InboundDump(Dump, frozen=True):
+    """Messages of both kinds."""
+
+    downward: LaneDump
+    horizontal: LaneDump
 
 
 class InboundQueue:
@@ -61,6 +78,17 @@ class InboundQueue:
         taken = self._downward.take(abridged.downward_count, downward)
         return taken + self._horizontal.take(abridged.horizontal_count, horizontal)
 
+    def dump(self) -> InboundDump:
+        """Return all messages as data."""
+        return InboundDump(self._downward.dump(), self._horizontal.dump())
+
+    def load(self, dump: InboundDump) -> None:
+        """Hold the messages that another queue put away; raises ``CheckpointRefused``."""
+        with refusing("downward messages"):
+            self._downward.load(dump.downward)
+        with refusing("horizontal messages"):
+            self._horizontal.load(dump.horizontal)
+
     def __repr__(self) -> str:
         return f"<InboundQueue of {self.waiting_bytes} bytes>"
 
@@ -101,3 +129,17 @@ class _Lane:
                 break
             self.waiting_bytes -= len(self._messages.popleft()[1])
         return before - self.waiting_bytes
+
+    def dump(self) -> LaneDump:
+        different = {message: place for place, message in enumerate(dict.fromkeys(it for _, it in self._messages))}
+        relay_blocks = [relay_block for relay_block, _ in self._messages]
+        places = [different[message] for _, message in self._messages]
+        return LaneDump(list(different), relay_blocks, places, self.refused_bytes)
+
+    def load(self, dump: LaneDump) -> None:
+        waiting = [dump.messages[place] for place in dump.places]
+        waiting_bytes = sum(map(len, waiting))
+        if waiting_bytes > MAX_WAITING_BYTES:
+            raise ValueError(f"{waiting_bytes:,} bytes wait, expected at most {MAX_WAITING_BYTES:,}")
+        self._messages = deque(zip(dump.relay_blocks, waiting, strict=True))
+        self.waiting_bytes, self.refused_bytes = waiting_bytes, dump.refused_bytes

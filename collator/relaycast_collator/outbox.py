@@ -14,6 +14,7 @@ from relaycast_trie import blake2_256
 from relaycast_trie.scale import encode_compact
 from relaycast_xcm import Location, Publish
 from relaycast_xcm.barriers import MAX_PUBLISH_INSTRUCTIONS
+from relaycast_xcm.checkpoint import U32, Count, Hash, Row, refusing
 from relaycast_xcm.instructions import MAX_PUBLISH_VALUE_BYTES
 from relaycast_xcm.message import encode_versioned_xcm
 from relaycast_xcm.paid_message import MAX_PAID_INSTRUCTIONS, PAYMENT_INSTRUCTIONS, paid_message
@@ -28,6 +29,16 @@ MAX_FEES = 2**64 - 1
 
 FIXED_PUBLISH_BYTES = 1 + 32 + 4
 """Of a ``Publish``: its index, the key and the time to live; the value comes with its length."""
+
+
+class PublicationDump(Row, frozen=True):
+    """A value on its way out."""
+
+    key: Hash
+    value: bytes
+    ttl: U32
+    tick: Count
+    fees: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +61,14 @@ class Publication:
             raise ValueError(f"a ttl is a u32, got {self.ttl}")
         if not 0 <= self.fees <= MAX_FEES:
             raise ValueError(f"fees are planck from 0 to {MAX_FEES}, got {self.fees}")
+
+    def dump(self) -> PublicationDump:
+        return PublicationDump(bytes(self.key), self.value, self.ttl, self.tick, self.fees)
+
+    @classmethod
+    def of_dump(cls, dump: PublicationDump) -> "Publication":
+        """Return what was put away; ``ValueError`` when no message can hold it."""
+        return cls(SubscribedKey(dump.key), dump.value, dump.ttl, dump.tick, dump.fees)
 
     @property
     def encoded_bytes(self) -> int:
@@ -98,7 +117,7 @@ class Outbox:
         room = self.limits.queue_bytes - queued_bytes
         messages: list[SentMessage] = []
         while len(messages) < count and (taken := self._take(min(room, self.limits.message_bytes))):
-            messages.append(self._message(taken))
+            messages.append(self.message_of(taken))
             room -= len(messages[-1].data)
         return messages
 
@@ -108,6 +127,17 @@ class Outbox:
     def roll_back(self, mark: int, /) -> None:
         while len(self._waiting) > mark:
             self._waiting.pop()
+
+    def dump(self) -> list[PublicationDump]:
+        """Return what waits as data."""
+        return [publication.dump() for publication in self._waiting]
+
+    def load(self, dump: list[PublicationDump]) -> None:
+        """Hold what another outbox put away; raises ``CheckpointRefused``."""
+        self._waiting.clear()
+        with refusing("publications that wait"):
+            for publication in dump:
+                self.put(Publication.of_dump(publication))
 
     def _take(self, room: int) -> list[Publication]:
         """Take out the publications of the next message, of which each pays or none does."""
@@ -127,7 +157,8 @@ class Outbox:
     def _envelope_bytes(self, publication: Publication) -> int:
         return self._payment_bytes if publication.fees else ENVELOPE_BYTES
 
-    def _message(self, publications: Sequence[Publication]) -> SentMessage:
+    def message_of(self, publications: Sequence[Publication]) -> SentMessage:
+        """Return the message that sends these, of which each pays or none does."""
         publishes = [Publish(entry.key, entry.value, entry.ttl) for entry in publications]
         fees = sum(entry.fees for entry in publications)
         if not fees:

@@ -7,22 +7,37 @@ and what was done in it is undone.
 from dataclasses import dataclass
 
 from relaycast_collator.header import Header
-from relaycast_collator.outbox import Outbox, Publication, SentMessage
+from relaycast_collator.kept_values import KeptDump, KeptValues, WantedDump
+from relaycast_collator.outbox import Outbox, Publication, PublicationDump, SentMessage
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_pallets.frame.state import State
+from relaycast_pallets.frame.state_dump import StateDump
 from relaycast_pallets.frame.system import Event, System
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData, ParachainSystem, ValidationOutcome
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber.pallet import Subscriber, SubscriberConfig
 from relaycast_pallets.subscriber.policies import Policies
-from relaycast_pallets.subscriber.subscription import SubscribedKey, SubscriptionHandler, Subscriptions, TtlState
+from relaycast_pallets.subscriber.subscription import SubscribedKey, SubscriptionHandler
 from relaycast_trie import Recorder, StorageProof
 from relaycast_trie.engine import Engine
-from relaycast_xcm import Location, ParaId, Weight
+from relaycast_xcm import Location, ParaId
+from relaycast_xcm.checkpoint import U32, VERSION, CheckpointRefused, Count, Dump, Version, refusing
 from relaycast_xcm.ump import POLKADOT_LIMITS, UpwardLimits
 
 Update = tuple[ParaId, SubscribedKey, PublishedEntry]
-Kept = tuple[bytes, TtlState]
+
+
+class ParachainDump(Dump, frozen=True):
+    """A parachain between two blocks; ``head`` is the header in SCALE."""
+
+    version: Version
+    para_id: U32
+    head: bytes
+    tick: Count
+    state: StateDump
+    wanted: list[WantedDump]
+    kept: list[KeptDump]
+    outbox: list[PublicationDump]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,42 +54,6 @@ class ParachainBlock:
 
     def __repr__(self) -> str:
         return f"<ParachainBlock #{self.header.number}, {len(self.updates)} updates>"
-
-
-class KeptValues:
-    """The plainest subscriber: it keeps the last value of every key.
-
-    It remembers outside of the chain's state and therefore joins it (``State.join``), as every such handler has to:
-    what a panicking block told it is forgotten.
-    """
-
-    def __init__(self) -> None:
-        self.wanted: dict[ParaId, list[SubscribedKey]] = {}
-        self.values: dict[tuple[ParaId, SubscribedKey], Kept] = {}
-        self._replaced: list[tuple[tuple[ParaId, SubscribedKey], Kept | None]] = []
-
-    def subscriptions(self) -> tuple[Subscriptions, Weight]:
-        return list(self.wanted.items()), Weight.ZERO
-
-    def on_data_updated(self, publisher: ParaId, key: SubscribedKey, value: bytes, ttl_state: TtlState) -> Weight:
-        self._replaced.append(((publisher, key), self.values.get((publisher, key))))
-        self.values[publisher, key] = value, ttl_state
-        return Weight.ZERO
-
-    def mark(self) -> int:
-        return len(self._replaced)
-
-    def roll_back(self, mark: int, /) -> None:
-        while len(self._replaced) > mark:
-            place, before = self._replaced.pop()
-            if before is None:
-                del self.values[place]
-            else:
-                self.values[place] = before
-
-    def settle(self) -> None:
-        """Forget what was replaced: the block that did it is sealed."""
-        self._replaced.clear()
 
 
 class Parachain:
@@ -154,6 +133,39 @@ class Parachain:
     def take_messages(self, *, queued_count: int = 0, queued_bytes: int = 0) -> list[SentMessage]:
         """Take out of the outbox what one block may send, see ``Outbox.take_messages``."""
         return self.outbox.take_messages(queued_count=queued_count, queued_bytes=queued_bytes)
+
+    def dump(self) -> ParachainDump:
+        """Return where the chain stands between two blocks; ``ValueError`` when it has a handler of its own."""
+        if self.subscriber.handler is not self.kept:
+            raise ValueError(f"parachain {self.para_id} has a handler of its own, which cannot be put away")
+        wanted, kept = self.kept.dump()
+        return ParachainDump(
+            version=VERSION,
+            para_id=int(self.para_id),
+            head=self.head.encode(),
+            tick=self.tick,
+            state=self.state.dump(),
+            wanted=wanted,
+            kept=kept,
+            outbox=self.outbox.dump(),
+        )
+
+    def load(self, dump: ParachainDump) -> None:
+        """Stand where another chain stood that was made like this one; raises ``CheckpointRefused``.
+
+        A chain that refuses is of no use any more.
+        """
+        with refusing(f"parachain {self.para_id}"):
+            if dump.para_id != self.para_id:
+                raise CheckpointRefused(f"got parachain {dump.para_id}")
+            self.state.load(dump.state)
+            self.head = Header.decode(dump.head)
+            if self.head.state_root != self.state.root:
+                raise CheckpointRefused(f"its head has the state root 0x{self.head.state_root.hex()}")
+            self.kept.load(dump.wanted, dump.kept)
+            self.outbox.load(dump.outbox)
+        self.tick = dump.tick
+        self.system.events.take()
 
     def __repr__(self) -> str:
         return f"<Parachain {self.para_id} at #{self.head.number}>"

@@ -7,6 +7,7 @@ the seed. Randomness, slots and extrinsics are modelled, state roots and headers
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from relaycast_collator.header import DigestItem, Header, ordered_root
 from relaycast_collator.xcm_config import relay_executor
@@ -14,6 +15,7 @@ from relaycast_pallets.balances.pallet import Balances
 from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
 from relaycast_pallets.broadcaster.pallet import Broadcaster
 from relaycast_pallets.frame.state import State
+from relaycast_pallets.frame.state_dump import StateDump
 from relaycast_pallets.frame.system import DispatchResult, Event, System
 from relaycast_pallets.frame.well_known_keys import (
     ACTIVE_CONFIG,
@@ -28,7 +30,8 @@ from relaycast_trie import ChildInfo, StateVersion, StorageProof, blake2_256
 from relaycast_trie.engine import Engine
 from relaycast_trie.scale import encode_bytes, encode_u64
 from relaycast_xcm import ParaId, Weight, parachain_account
-from relaycast_xcm.ump import POLKADOT_LIMITS, Processing, UpwardLimits, UpwardMessageQueue
+from relaycast_xcm.checkpoint import U32, VERSION, CheckpointRefused, Dump, Hash, Row, Version, refusing
+from relaycast_xcm.ump import POLKADOT_LIMITS, Processing, UpwardDump, UpwardLimits, UpwardMessageQueue
 
 BLOCK_WEIGHT = Weight(2_000_000_000_000, 5 * 1024 * 1024)
 """A relay chain block: two seconds of execution (picoseconds) and, nominally, 5 MiB of proof."""
@@ -77,6 +80,24 @@ class RelayBlock:
 
     def __repr__(self) -> str:
         return f"<RelayBlock #{self.number} state 0x{self.state_root.hex()}, {len(self.events)} events>"
+
+
+class HeadDump(Row, frozen=True):
+    """A parachain's head that the next block holds."""
+
+    para_id: U32
+    head: bytes
+
+
+class RelayChainDump(Dump, frozen=True):
+    """A relay chain between two blocks; ``headers`` in SCALE, from the oldest block on that can be proven from."""
+
+    version: Version
+    genesis_root: Hash
+    headers: list[bytes]
+    state: StateDump
+    heads: list[HeadDump]
+    upward: UpwardDump
 
 
 class RelayChain:
@@ -160,6 +181,44 @@ class RelayChain:
     def prove_child_read(self, block: RelayBlock, storage_key: bytes, keys: list[bytes]) -> StorageProof:
         """Prove keys of a child trie as ``block`` left it, with the way there in the top trie."""
         return self.state.prove_child_read(block.state_root, ChildInfo.new_default(storage_key), keys)
+
+    def dump(self) -> RelayChainDump:
+        """Return where the chain stands between two blocks; of earlier blocks the headers alone."""
+        return RelayChainDump(
+            version=VERSION,
+            genesis_root=self.genesis_root,
+            headers=[block.header.encode() for block in self.blocks],
+            state=self.state.dump(),
+            heads=[HeadDump(int(para_id), head) for para_id, head in self.heads.items()],
+            upward=self.upward.dump(),
+        )
+
+    def load(self, dump: RelayChainDump) -> None:
+        """Stand where another chain stood that was made like this one; raises ``CheckpointRefused``.
+
+        Of earlier blocks it knows the headers, not what happened in them. A chain that refuses is of no use any more.
+        """
+        with refusing("the relay chain"):
+            self.state.load(dump.state)
+            headers = [Header.decode(header) for header in dump.headers]
+            self._check_headers(headers)
+            self.upward.load(dump.upward)
+        self.blocks.clear()
+        self.blocks.extend(map(RelayBlock, headers))
+        self.heads = {ParaId(it.para_id): it.head for it in dump.heads}
+        self.genesis_root = dump.genesis_root
+        self.system.events.take()
+
+    def _check_headers(self, headers: list[Header]) -> None:
+        """Raise ``CheckpointRefused`` unless each follows on the one before, and all can be proven from."""
+        for parent, header in pairwise(headers):
+            if header.parent_hash != parent.hash or header.number != parent.number + 1:
+                raise CheckpointRefused(f"block {header.number} does not follow on block {parent.number}")
+        if not headers or headers[-1].state_root != self.state.root:
+            raise CheckpointRefused("its last header has another state root than its state")
+        for header in headers:
+            if not self.state.keeps(header.state_root):
+                raise CheckpointRefused(f"the state of block {header.number} is missing")
 
     def _deposit_outcome(self, processing: Processing) -> None:
         self.system.deposit_event(event_of(processing))

@@ -6,13 +6,17 @@ raises ``CheckpointRefused`` for what no ``dump`` has written.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from relaycast_trie.exceptions import RelaycastError
 from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_xcm.primitives import U32_MAX
+
+Version = Literal[1]
+VERSION: Version = 1
+"""Stands in what is put away by itself: a chain, a listener. Whatever changes the bytes of a dump changes it."""
 
 U32 = Annotated[int, Meta(ge=0, le=U32_MAX)]
 Count = Annotated[int, Meta(ge=0)]

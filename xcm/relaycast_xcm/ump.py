@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from relaycast_trie.exceptions import CodecError, RelaycastError
 from relaycast_trie.hasher import blake2_256
 from relaycast_xcm.barriers import Properties
+from relaycast_xcm.checkpoint import U32, Dump, Row, refusing
 from relaycast_xcm.exceptions import (
     CapacityExceeded,
     Corrupt,
@@ -85,6 +86,20 @@ class OverweightEnqueued:
 
 
 Processing = Processed | ProcessingFailed | OverweightEnqueued
+
+
+class WaitingDump(Row, frozen=True):
+    """Messages of one parachain, the oldest first."""
+
+    para_id: U32
+    messages: list[bytes]
+
+
+class UpwardDump(Dump, frozen=True):
+    """The queues that are not empty, in the order in which they are served next, and what is set aside."""
+
+    queues: list[WaitingDump]
+    overweight: list[WaitingDump]
 
 
 class UpwardMessageQueue:
@@ -185,6 +200,22 @@ class UpwardMessageQueue:
         self._turn_ring()
         return tuple(results)
 
+    def dump(self) -> UpwardDump:
+        """Return all messages as data."""
+        queues = [WaitingDump(int(para), [message.data for message in self._queues[para]]) for para in self._ring]
+        overweight = [WaitingDump(int(message.origin), [message.data]) for message in self.overweight.values()]
+        return UpwardDump(queues, overweight)
+
+    def load(self, dump: UpwardDump) -> None:
+        """Hold the messages that another queue put away; raises ``CheckpointRefused``."""
+        with refusing("upward messages"):
+            queues = {ParaId(it.para_id): deque(_messages(it)) for it in dump.queues}
+            if len(queues) != len(dump.queues) or not all(queues.values()):
+                raise ValueError("a parachain with no queue or two, expected one queue with messages for each")
+        self._queues, self._ring = queues, deque(queues)
+        self._bytes = {para: sum(len(message.data) for message in queue) for para, queue in queues.items()}
+        self.overweight = {message.id: message for it in dump.overweight for message in _messages(it)}
+
     def execute_overweight(self, message_id: bytes, weight_limit: Weight) -> Processing:
         """Execute a message that was set aside; it stays there where the limit is too small."""
         message = self.overweight[message_id]
@@ -245,6 +276,10 @@ class UpwardMessageQueue:
         """Let the next block begin with the next queue, and forget the empty ones."""
         self._ring.rotate(-1)
         self._ring = deque(para for para in self._ring if self._queues[para])
+
+
+def _messages(dump: WaitingDump) -> list[UpwardMessage]:
+    return [UpwardMessage(ParaId(dump.para_id), data, blake2_256(data)) for data in dump.messages]
 
 
 def _refusal(error: XcmError) -> ProcessMessageError:

@@ -192,6 +192,10 @@ class State:
         self._require(root)
         return self._tries.prove_child(root, child_info, list(keys))
 
+    def keeps(self, root: bytes) -> bool:
+        """Return whether the sealed state with this ``root`` can be proven from."""
+        return root in self._history
+
     def snapshot(self) -> Snapshot:
         """Return a copy of everything held now, sealed or not: two states are equal when their snapshots are."""
         children = {info.storage_key: dict(storage.values) for info, storage in self._children.items() if len(storage)}
@@ -289,7 +293,7 @@ class State:
             self.top.kill(key)
 
     def _require(self, root: bytes) -> None:
-        if root not in self._history:
+        if not self.keeps(root):
             raise StateDiscarded(root)
         if self._history.is_unbuilt(root):
             self._recall()
