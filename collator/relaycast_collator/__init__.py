@@ -16,8 +16,9 @@ from relaycast_collator.facts import (
 )
 from relaycast_collator.header import DigestItem, Header, ordered_root
 from relaycast_collator.inbound import InboundQueue
+from relaycast_collator.kept_values import KeptValues
 from relaycast_collator.outbox import Outbox, Publication, SentMessage
-from relaycast_collator.parachain import KeptValues, Parachain, ParachainBlock
+from relaycast_collator.parachain import Parachain, ParachainBlock
 from relaycast_collator.proof_collection import RelayProver, collect_relay_storage_proof
 from relaycast_collator.relay_chain import Genesis, RelayBlock, RelayChain, modelled_genesis
 

@@ -22,10 +22,10 @@ from relaycast_collator.facts import (
     TickBegan,
 )
 from relaycast_collator.garbage import uncollected
-from relaycast_collator.inbound import InboundQueue, Messages
-from relaycast_collator.outbox import SentMessage
-from relaycast_collator.parachain import Parachain
-from relaycast_collator.relay_chain import BLOCK_WEIGHT, Call, Genesis, RelayBlock, RelayChain
+from relaycast_collator.inbound import InboundDump, InboundQueue, Messages
+from relaycast_collator.outbox import Publication, PublicationDump, SentMessage
+from relaycast_collator.parachain import Parachain, ParachainDump
+from relaycast_collator.relay_chain import BLOCK_WEIGHT, Call, Genesis, RelayBlock, RelayChain, RelayChainDump
 from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
 from relaycast_pallets.frame.system import Origin
 from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES, Panic
@@ -36,7 +36,26 @@ from relaycast_pallets.subscriber.subscription import SubscriptionHandler
 from relaycast_trie import blake2_256
 from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId, Weight
+from relaycast_xcm.checkpoint import U32, VERSION, CheckpointRefused, Count, Dump, Row, Version, refusing
 from relaycast_xcm.ump import POLKADOT_LIMITS, UpwardLimits
+
+
+class SentDump(Row, frozen=True):
+    """What the blocks of a parachain sent in the last tick: messages, and the publications in each."""
+
+    para_id: U32
+    blocks: list[list[list[PublicationDump]]]
+
+
+class ChainsDump(Dump, frozen=True):
+    """Chains between two ticks; ``inbound`` are the messages for the parachains, in the same order."""
+
+    version: Version
+    tick: Count
+    relay_chain: RelayChainDump
+    parachains: list[ParachainDump]
+    inbound: list[InboundDump]
+    sent: list[SentDump]
 
 
 class Chains:
@@ -199,6 +218,48 @@ class Chains:
         facts, self._facts = self._facts, []
         return facts
 
+    def dump(self) -> ChainsDump:
+        """Return where all chains stand between two ticks; ``ValueError`` while a call waits for the next block."""
+        if self._calls:
+            raise ValueError(f"{len(self._calls)} calls wait for the next relay block: they cannot be put away")
+        sent = [
+            SentDump(
+                int(para_id), [[[it.dump() for it in one.publications] for one in messages] for messages in blocks]
+            )
+            for para_id, blocks in self._sent.items()
+        ]
+        return ChainsDump(
+            version=VERSION,
+            tick=self.tick,
+            relay_chain=self.relay_chain.dump(),
+            parachains=[chain.dump() for chain in self.parachains.values()],
+            inbound=[self.inbound[para_id].dump() for para_id in self.parachains],
+            sent=sent,
+        )
+
+    def load(self, dump: ChainsDump) -> None:
+        """Stand where others stood that were made like these; raises ``CheckpointRefused``.
+
+        The listeners stay, and no call waits any more. Chains that refuse are of no use any more.
+        """
+        with refusing("the parachains"):
+            known, given = list(self.parachains), [chain.para_id for chain in dump.parachains]
+            if given != known or len(dump.inbound) != len(known):
+                raise CheckpointRefused(f"got {given} with {len(dump.inbound)} queues, expected {known}")
+        self.relay_chain.load(dump.relay_chain)
+        for parachain, its_dump, inbound in zip(self.parachains.values(), dump.parachains, dump.inbound, strict=True):
+            parachain.load(its_dump)
+            with refusing(f"parachain {parachain.para_id}"):
+                self.inbound[parachain.para_id].load(inbound)
+        with refusing("messages under way"):
+            self._sent = {
+                self._known(it.para_id).para_id: [list(map(_message_of, messages)) for messages in it.blocks]
+                for it in dump.sent
+            }
+        self.tick = dump.tick
+        self._calls.clear()
+        self._facts.clear()
+
     def _known(self, para_id: int) -> Parachain:
         parachain = self.parachains.get(ParaId(para_id))
         if parachain is None:
@@ -266,10 +327,6 @@ class Chains:
         for listener in self.listeners:
             listener(fact)
 
-    def __getstate__(self) -> dict[str, object]:
-        """Leave listeners out: they belong to this process."""
-        return {**vars(self), "listeners": []}
-
     def __repr__(self) -> str:
         return f"<Chains at tick {self.tick}: {self.relay_chain!r}, {len(self.parachains)} parachains>"
 
@@ -277,3 +334,7 @@ class Chains:
 def manager_of(publisher: ParaId) -> bytes:
     """Return the account that manages a publisher which the network registers."""
     return blake2_256(b"manager" + publisher.encode())
+
+
+def _message_of(publications: list[PublicationDump]) -> SentMessage:
+    return SentMessage.of([Publication.of_dump(it) for it in publications])

@@ -142,6 +142,11 @@ class State:
         self._recall()
         return self._tries.db
 
+    def nodes_under(self, root: bytes) -> MemoryDB:
+        """Return a database with all nodes of the sealed state with this ``root``; raises ``StateDiscarded``."""
+        self._require(root)
+        return self._tries.db
+
     @property
     def engine(self) -> Engine:
         """What works on the tries; another choice holds after the next ``commit`` at the latest."""
