@@ -30,6 +30,7 @@ from relaycast.choices import broadcaster_of, budget_of, policies_of
 from relaycast.genesis.chain_spec import ChainSpec
 from relaycast.genesis.state_export import read_state
 from relaycast.scenario.scenario import MAX_SEED
+from relaycast.scenario.workload_dump import FeedDump, NetworkDump
 from relaycast.terminal import counted
 from relaycast_ledger.ledger import Accounts, Ledger
 from relaycast_ledger.records import Invariants
@@ -318,6 +319,17 @@ class Network:
             for record in self.ledger.step():
                 tally.add(record)
         return Run(tally, self.ledger.invariants, blocks=blocks, seed=self.seed)
+
+    def dump(self) -> NetworkDump:
+        """Return what is known here beside ``chains`` and ``ledger``, which are put away by themselves, as data."""
+        return NetworkDump(sorted(self._registered), [FeedDump(it.publisher, it.key, it.name) for it in self._feeds])
+
+    def load(self, dump: NetworkDump) -> None:
+        """Know what another network put away."""
+        self._registered = set(dump.registered)
+        feeds = [Feed(it.publisher, it.key, it.name) for it in dump.feeds]
+        self._feeds.clear()
+        self._feeds.update(zip(feeds, feeds, strict=True))
 
     def key_names(self) -> dict[tuple[int, bytes], str]:
         """Return the names of subscribed keys, by publisher and key, of those that have one."""

@@ -36,11 +36,11 @@ from relaycast_pallets.subscriber.subscription import SubscriptionHandler
 from relaycast_trie import blake2_256
 from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId, Weight
-from relaycast_xcm.checkpoint import U32, VERSION, CheckpointRefused, Count, Dump, Row, Version, refusing
+from relaycast_xcm.checkpoint import U32, VERSION, CheckpointRefused, Count, Dump, DumpRow, Version, refusing
 from relaycast_xcm.ump import POLKADOT_LIMITS, UpwardLimits
 
 
-class SentDump(Row, frozen=True):
+class SentDump(DumpRow, frozen=True):
     """What the blocks of a parachain sent in the last tick: messages, and the publications in each."""
 
     para_id: U32
@@ -252,13 +252,17 @@ class Chains:
             with refusing(f"parachain {parachain.para_id}"):
                 self.inbound[parachain.para_id].load(inbound)
         with refusing("messages under way"):
-            self._sent = {
-                self._known(it.para_id).para_id: [list(map(_message_of, messages)) for messages in it.blocks]
-                for it in dump.sent
-            }
+            self._sent = {ParaId(it.para_id): self._messages_of(it) for it in dump.sent}
         self.tick = dump.tick
         self._calls.clear()
         self._facts.clear()
+
+    def _messages_of(self, dump: SentDump) -> list[list[SentMessage]]:
+        outbox = self._known(dump.para_id).outbox
+        return [
+            [outbox.message_of([Publication.of_dump(it) for it in publications]) for publications in messages]
+            for messages in dump.blocks
+        ]
 
     def _known(self, para_id: int) -> Parachain:
         parachain = self.parachains.get(ParaId(para_id))
@@ -334,7 +338,3 @@ class Chains:
 def manager_of(publisher: ParaId) -> bytes:
     """Return the account that manages a publisher which the network registers."""
     return blake2_256(b"manager" + publisher.encode())
-
-
-def _message_of(publications: list[PublicationDump]) -> SentMessage:
-    return SentMessage.of([Publication.of_dump(it) for it in publications])

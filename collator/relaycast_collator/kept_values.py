@@ -9,19 +9,19 @@ from relaycast_pallets.subscriber.subscription import (
     ValidFor,
 )
 from relaycast_xcm import ParaId, Weight
-from relaycast_xcm.checkpoint import U32, Hash, Row
+from relaycast_xcm.checkpoint import U32, DumpRow, Hash
 
 Kept = tuple[bytes, TtlState]
 
 
-class WantedDump(Row, frozen=True):
+class WantedDump(DumpRow, frozen=True):
     """The keys that a parachain wants of a publisher."""
 
     publisher: U32
     keys: list[Hash]
 
 
-class KeptDump(Row, frozen=True):
+class KeptDump(DumpRow, frozen=True):
     """The last value of a key; ``remaining_blocks`` are none of a value that never expires, 0 of one that has."""
 
     publisher: U32

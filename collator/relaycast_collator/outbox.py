@@ -14,7 +14,7 @@ from relaycast_trie import blake2_256
 from relaycast_trie.scale import encode_compact
 from relaycast_xcm import Location, Publish
 from relaycast_xcm.barriers import MAX_PUBLISH_INSTRUCTIONS
-from relaycast_xcm.checkpoint import U32, Count, Hash, Row, refusing
+from relaycast_xcm.checkpoint import U32, Count, DumpRow, Hash, refusing
 from relaycast_xcm.instructions import MAX_PUBLISH_VALUE_BYTES
 from relaycast_xcm.message import encode_versioned_xcm
 from relaycast_xcm.paid_message import MAX_PAID_INSTRUCTIONS, PAYMENT_INSTRUCTIONS, paid_message
@@ -31,7 +31,7 @@ FIXED_PUBLISH_BYTES = 1 + 32 + 4
 """Of a ``Publish``: its index, the key and the time to live; the value comes with its length."""
 
 
-class PublicationDump(Row, frozen=True):
+class PublicationDump(DumpRow, frozen=True):
     """A value on its way out."""
 
     key: Hash

@@ -30,7 +30,7 @@ from relaycast_trie import ChildInfo, StateVersion, StorageProof, blake2_256
 from relaycast_trie.engine import Engine
 from relaycast_trie.scale import encode_bytes, encode_u64
 from relaycast_xcm import ParaId, Weight, parachain_account
-from relaycast_xcm.checkpoint import U32, VERSION, CheckpointRefused, Dump, Hash, Row, Version, refusing
+from relaycast_xcm.checkpoint import U32, VERSION, CheckpointRefused, Dump, DumpRow, Hash, Version, refusing
 from relaycast_xcm.ump import POLKADOT_LIMITS, Processing, UpwardDump, UpwardLimits, UpwardMessageQueue
 
 BLOCK_WEIGHT = Weight(2_000_000_000_000, 5 * 1024 * 1024)
@@ -82,7 +82,7 @@ class RelayBlock:
         return f"<RelayBlock #{self.number} state 0x{self.state_root.hex()}, {len(self.events)} events>"
 
 
-class HeadDump(Row, frozen=True):
+class HeadDump(DumpRow, frozen=True):
     """A parachain's head that the next block holds."""
 
     para_id: U32

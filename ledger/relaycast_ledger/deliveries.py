@@ -7,6 +7,8 @@ past the network (a call on the relay chain) is delivered as well, one tick olde
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import NamedTuple
 
 from relaycast_collator.facts import Fact, MessagesQueued, ParachainLeft, RelaySealed
 from relaycast_collator.outbox import SentMessage
@@ -17,6 +19,7 @@ from relaycast_pallets.subscriber.plan import PublisherView, SubscriptionChange
 from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_xcm import ParaId
+from relaycast_xcm.checkpoint import U32, Count, Dump, DumpRow, Hash, refusing
 from relaycast_xcm.outcome import Incomplete
 from relaycast_xcm.primitives import BlockNumber
 from relaycast_xcm.ump import Processed, Processing
@@ -31,11 +34,74 @@ Entries = Callable[[ParaId, bytes], PublishedEntry | None]
 """What the relay chain holds now."""
 
 
+class CarriedMessage(NamedTuple):
+    """A message under way, and the keys that it publishes, from instruction ``first`` on, with their ticks."""
+
+    id: bytes
+    first: int
+    publications: tuple[tuple[SubscribedKey, int], ...]
+
+
+class CarriedDump(DumpRow, frozen=True):
+    """A message under way."""
+
+    id: Hash
+    first: Count
+    keys: list[Hash]
+    ticks: list[Count]
+
+
+class UnderWayDump(DumpRow, frozen=True):
+    """The messages of one parachain that the relay chain has queued, the oldest first."""
+
+    para_id: U32
+    messages: list[CarriedDump]
+
+
+class PublishedDump(DumpRow, frozen=True):
+    """The keys of one publisher, the one published last at the end, and of each its last publications.
+
+    Of these ``counts`` says how many a key has; they stand one after another in ``relay_blocks`` and ``ticks``.
+    """
+
+    publisher: U32
+    keys: list[Hash]
+    counts: list[Count]
+    relay_blocks: list[U32]
+    ticks: list[Count]
+
+
+class SeenDump(DumpRow, frozen=True):
+    """The relay blocks of the values of one publisher that reached a subscriber last."""
+
+    subscriber: U32
+    publisher: U32
+    keys: list[Hash]
+    relay_blocks: list[U32]
+
+
+class CheckedDump(DumpRow, frozen=True):
+    """The relay block up to which a publisher's values were looked for at a subscriber."""
+
+    subscriber: U32
+    publisher: U32
+    relay_block: U32
+
+
+class DeliveriesDump(Dump, frozen=True):
+    """What later deliveries and checks follow from."""
+
+    under_way: list[UnderWayDump]
+    published: list[PublishedDump]
+    seen: list[SeenDump]
+    checked: list[CheckedDump]
+
+
 class Deliveries:
     """The publications of all parachains, from the message that carries them to the callbacks."""
 
     def __init__(self) -> None:
-        self._under_way: dict[ParaId, deque[SentMessage]] = {}
+        self._under_way: dict[ParaId, deque[CarriedMessage]] = {}
         self._versions: dict[Place, deque[tuple[BlockNumber, int]]] = {}
         self._latest: dict[ParaId, dict[SubscribedKey, BlockNumber]] = {}
         self._seen: dict[tuple[ParaId, Place], BlockNumber] = {}
@@ -56,7 +122,10 @@ class Deliveries:
 
     def sent(self, para_id: ParaId, messages: Iterable[SentMessage]) -> None:
         """Note messages that the relay chain has queued."""
-        self._under_way.setdefault(para_id, deque()).extend(messages)
+        carried = (
+            CarriedMessage(it.id, it.first, tuple((one.key, one.tick) for one in it.publications)) for it in messages
+        )
+        self._under_way.setdefault(para_id, deque()).extend(carried)
 
     def processed(self, processing: Processing, number: BlockNumber) -> None:
         """Note what relay block ``number`` made of a message, in the order of its queue."""
@@ -65,11 +134,10 @@ class Deliveries:
             return
         message = under_way.popleft()
         latest = self._latest.setdefault(processing.origin, {})
-        for publication in message.publications[: _applied(processing, message.first)]:
-            place = processing.origin, publication.key
-            self._versions.setdefault(place, deque(maxlen=VERSIONS_KEPT)).append((number, publication.tick))
-            latest.pop(publication.key, None)
-            latest[publication.key] = number
+        for key, tick in message.publications[: _applied(processing, message.first)]:
+            self._versions.setdefault((processing.origin, key), deque(maxlen=VERSIONS_KEPT)).append((number, tick))
+            latest.pop(key, None)
+            latest[key] = number
 
     def forget(self, para_id: ParaId) -> None:
         """Forget the messages of a parachain whose queue is gone."""
@@ -124,6 +192,57 @@ class Deliveries:
                 if entry is not None and entry.when_inserted == number:
                     yield publisher, key
 
+    def dump(self) -> DeliveriesDump:
+        """Return what was published and seen as data."""
+        under_way, checked = sorted(self._under_way.items()), sorted(self._checked.items())
+        return DeliveriesDump(
+            under_way=[_dump_under_way(para_id, messages) for para_id, messages in under_way if messages],
+            published=[self._dump_published(publisher) for publisher in sorted(self._latest)],
+            seen=self._dump_seen(),
+            checked=[CheckedDump(int(reader), int(publisher), number) for (reader, publisher), number in checked],
+        )
+
+    def load(self, dump: DeliveriesDump) -> None:
+        """Know what other deliveries put away; raises ``CheckpointRefused``."""
+        with refusing("deliveries"):
+            self._under_way = {ParaId(it.para_id): deque(map(_carried, it.messages)) for it in dump.under_way}
+            self._latest, self._versions = {}, {}
+            for published in dump.published:
+                self._load_published(published)
+            self._seen = {
+                (ParaId(it.subscriber), (ParaId(it.publisher), SubscribedKey(key))): number
+                for it in dump.seen
+                for key, number in zip(it.keys, it.relay_blocks, strict=True)
+            }
+            self._checked = {(ParaId(it.subscriber), ParaId(it.publisher)): it.relay_block for it in dump.checked}
+
+    def _dump_published(self, publisher: ParaId) -> PublishedDump:
+        keys = list(self._latest[publisher])
+        versions = [self._versions[publisher, key] for key in keys]
+        flat = [version for kept in versions for version in kept]
+        relay_blocks, ticks = [number for number, _ in flat], [tick for _, tick in flat]
+        return PublishedDump(int(publisher), list(map(bytes, keys)), list(map(len, versions)), relay_blocks, ticks)
+
+    def _dump_seen(self) -> list[SeenDump]:
+        seen: dict[tuple[int, int], list[tuple[bytes, BlockNumber]]] = {}
+        for (subscriber, (publisher, key)), number in self._seen.items():
+            seen.setdefault((int(subscriber), int(publisher)), []).append((bytes(key), number))
+        return [
+            SeenDump(*pair, [key for key, _ in sorted(rows)], [number for _, number in sorted(rows)])
+            for pair, rows in sorted(seen.items())
+        ]
+
+    def _load_published(self, dump: PublishedDump) -> None:
+        publisher = ParaId(dump.publisher)
+        latest = self._latest.setdefault(publisher, {})
+        if sum(dump.counts) != len(dump.ticks) or not all(dump.counts):
+            raise ValueError(f"{sum(dump.counts)} publications of {publisher}, expected {len(dump.ticks)}")
+        flat = zip(dump.relay_blocks, dump.ticks, strict=True)
+        for key, count in zip(map(SubscribedKey, dump.keys), dump.counts, strict=True):
+            versions = deque(islice(flat, count), maxlen=VERSIONS_KEPT)
+            self._versions[publisher, key] = versions
+            latest[key] = versions[-1][0]
+
     def _published(
         self, publisher: ParaId, after: BlockNumber, until: BlockNumber
     ) -> Iterator[tuple[SubscribedKey, BlockNumber]]:
@@ -133,6 +252,18 @@ class Deliveries:
                 return
             if number <= until:
                 yield key, number
+
+
+def _dump_under_way(para_id: ParaId, messages: Iterable[CarriedMessage]) -> UnderWayDump:
+    return UnderWayDump(int(para_id), [_dump_carried(*message) for message in messages])
+
+
+def _dump_carried(message_id: bytes, first: int, publications: tuple[tuple[SubscribedKey, int], ...]) -> CarriedDump:
+    return CarriedDump(message_id, first, [bytes(key) for key, _ in publications], [tick for _, tick in publications])
+
+
+def _carried(dump: CarriedDump) -> CarriedMessage:
+    return CarriedMessage(dump.id, dump.first, tuple(zip(map(SubscribedKey, dump.keys), dump.ticks, strict=True)))
 
 
 def _applied(processing: Processing, first: int) -> int | None:

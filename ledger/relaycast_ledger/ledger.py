@@ -14,13 +14,14 @@ from relaycast_collator.facts import BlockBuilt, BlockPanicked, Fact
 from relaycast_ledger.account_records import BlockAccount
 from relaycast_ledger.accounting import account_for
 from relaycast_ledger.block_checks import Check, account_checks, agreement_checks, delivery_checks, pass_checks
-from relaycast_ledger.deliveries import Deliveries, Place
+from relaycast_ledger.deliveries import Deliveries, DeliveriesDump, Place
 from relaycast_ledger.proof_picture import ProofPicture, picture_tries
 from relaycast_ledger.records import BlockRecord, Invariants, ReadTotals
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
 from relaycast_pallets.subscriber.pallet import PublisherDisabled
 from relaycast_pallets.subscriber.processing_result import NodeRead, ProofProcessingResult, ReadSource
 from relaycast_xcm import ParaId
+from relaycast_xcm.checkpoint import U32, VERSION, Count, Dump, DumpRow, Version
 
 
 class Accounts(Enum):
@@ -30,6 +31,21 @@ class Accounts(Enum):
     BY_PUBLISHER = "by publisher"
     BY_KEY = "by key"
     """By publisher and by subscribed key."""
+
+
+class PicturesDump(DumpRow, frozen=True):
+    """How many blocks of a subscriber still come with a picture."""
+
+    subscriber: U32
+    left: Count
+
+
+class LedgerDump(Dump, frozen=True):
+    """What records and checks of later blocks follow from; not what was recorded and found before."""
+
+    version: Version
+    pictures: list[PicturesDump]
+    deliveries: DeliveriesDump
 
 
 class Ledger:
@@ -96,6 +112,16 @@ class Ledger:
             self._lost(fact)
         elif not isinstance(fact, BlockPanicked):
             self.deliveries.hear(fact)
+
+    def dump(self) -> LedgerDump:
+        """Return what a ledger needs that goes on from here, as data."""
+        pictures = [PicturesDump(int(subscriber), left) for subscriber, left in sorted(self.pictures.items()) if left]
+        return LedgerDump(VERSION, pictures, self.deliveries.dump())
+
+    def load(self, dump: LedgerDump) -> None:
+        """Go on where another ledger was put away; raises ``CheckpointRefused``. Accounts are kept as before."""
+        self.deliveries.load(dump.deliveries)
+        self.pictures = Counter({ParaId(it.subscriber): it.left for it in dump.pictures})
 
     def _note_built(self, fact: BlockBuilt) -> None:
         block, subscriber = fact.block, self.chains.parachains[fact.para_id].subscriber

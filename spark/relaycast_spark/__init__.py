@@ -4,7 +4,6 @@
 """
 
 from relaycast_spark.exceptions import (
-    CheckpointRefused,
     InputColumns,
     JobFailed,
     SegmentFailed,
@@ -15,7 +14,6 @@ from relaycast_spark.exceptions import (
 )
 
 __all__ = [
-    "CheckpointRefused",
     "InputColumns",
     "JobFailed",
     "SegmentFailed",

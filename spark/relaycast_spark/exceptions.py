@@ -5,7 +5,6 @@
     RelaycastError
     └── SparkRefusal
         ├── SparkUnavailable       no PySpark, no Java, or not the right one
-        ├── CheckpointRefused      a checkpoint that is not what its name says, or holds what no checkpoint holds
         ├── SegmentFailed          a block could not be replayed; the other segments are kept
         ├── SpineDiverged          a replayed segment does not end where the relay chain's own pass did
         ├── JobFailed              Spark gave a job up
@@ -33,17 +32,6 @@ class SparkUnavailable(SparkRefusal):
 
     def __str__(self) -> str:
         return f"{self.lacking}: {self.remedy}"
-
-
-class CheckpointRefused(SparkRefusal):
-    """A checkpoint that is not to be loaded, for this ``reason``."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"not a checkpoint of a simulation: {self.reason}"
 
 
 class SegmentFailed(SparkRefusal):

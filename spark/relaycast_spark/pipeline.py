@@ -14,14 +14,14 @@ import pyarrow as pa
 from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
+from relaycast_ledger.segments.checkpoint import thaw
+from relaycast_ledger.segments.simulated import Preparation, Simulated
+from relaycast_ledger.segments.spine import Segment, spine
 from relaycast_spark import tables
-from relaycast_spark.checkpoint import thaw
 from relaycast_spark.exceptions import JobFailed, SegmentFailed, SpineDiverged
 from relaycast_spark.progress import Progress, Unseen
 from relaycast_spark.replay import Replay, rows_to_batch
 from relaycast_spark.session import JVM_GONE, reason_of
-from relaycast_spark.simulated import Simulated
-from relaycast_spark.spine import Segment, spine
 from relaycast_spark.stages import replayed
 from relaycast_spark.work_folder import WorkFolder
 from relaycast_trie import Engine
@@ -47,11 +47,13 @@ class BatchRun:
     trie_engine: Engine = "auto"
     _failed: list[SegmentFailed] = field(default_factory=list)
 
-    def run(self, simulation: Simulated) -> Simulated:
-        """Complete the run and return the simulation at its end; ``simulation`` stands before block 1.
+    def run(self, simulation: Simulated) -> None:
+        """Complete the run and leave the simulation at its end; it stands before block 1.
 
-        Raises ``SegmentFailed`` when a block could not be replayed, after all the others were, and ``SpineDiverged``.
+        Raises ``SegmentFailed`` when a block could not be replayed, after all the others were, ``SpineDiverged``, and
+        ``CheckpointRefused`` when what an earlier run left cannot be loaded.
         """
+        prepare = simulation.preparation()
         self.progress.begin(SPINE, self.blocks)
         self.progress.begin(REPLAY, self.blocks, done=self.folder.done_blocks)
         group = f"relaycast-{os.getpid()}"
@@ -59,11 +61,10 @@ class BatchRun:
         with ThreadPoolExecutor(max_workers=workers, thread_name_prefix="segment") as pool:
             under_way: dict[Future[pa.Table], Segment] = {}
             try:
-                simulation, segments = self._begin(simulation)
-                for segment in segments:
+                for segment in self._begin(simulation):
                     while len(under_way) >= workers + AHEAD:
                         self._collect(under_way)
-                    under_way[pool.submit(self._replay, segment, group)] = segment
+                    under_way[pool.submit(self._replay, segment, prepare, group)] = segment
                 while under_way:
                     self._collect(under_way)
             except BaseException:
@@ -74,18 +75,16 @@ class BatchRun:
         if self._failed:
             first = min(self._failed, key=lambda failure: failure.block)
             raise SegmentFailed(first.block, first.reason, len(self._failed) - 1)
-        return simulation
 
-    def _begin(self, simulation: Simulated) -> tuple[Simulated, Iterator[Segment]]:
-        """Return the simulation where the spine goes on, and the segments that are to be replayed."""
+    def _begin(self, simulation: Simulated) -> Iterator[Segment]:
+        """Take the simulation to where the spine goes on, and return the segments that are to be replayed."""
         folder, newest = self.folder, self.folder.newest
         if 0 not in folder.entries:
             newest = None
         if newest is not None:
             entry = folder.segment(newest)
-            prepared, simulation, done = simulation, thaw(entry.checkpoint), entry.first - 1
-            simulation.go_on_from(prepared)
-            simulation.listen()
+            thaw(entry.checkpoint, simulation)
+            done = entry.first - 1
         else:
             row = Replay(simulation, segment=0, keep_proofs=self.keep_proofs).block(1)
             if 0 not in folder.entries:
@@ -93,7 +92,7 @@ class BatchRun:
                 self.progress.advance(REPLAY, 1)
             done = 1
         self.progress.advance(SPINE, done)
-        return simulation, self._segments(simulation, done, newest)
+        return self._segments(simulation, done, newest)
 
     def _segments(self, simulation: Simulated, done: int, newest: int | None) -> Iterator[Segment]:
         for number in self.folder.waiting():
@@ -108,7 +107,7 @@ class BatchRun:
             if known is None or not known.file:
                 yield segment
 
-    def _replay(self, segment: Segment, group: str) -> pa.Table:
+    def _replay(self, segment: Segment, prepare: Preparation, group: str) -> pa.Table:
         """Replay one segment on a worker: a job with one task."""
         self.spark.sparkContext.setJobGroup(group, f"blocks {segment.first}-{segment.last}", interruptOnCancel=True)
         row = {
@@ -119,7 +118,7 @@ class BatchRun:
             "closing": segment.closing,
         }
         frame = self.spark.createDataFrame(pa.Table.from_pylist([row], tables.SEGMENTS))
-        rows = replayed(frame, keep_proofs=self.keep_proofs, trie_engine=self.trie_engine)
+        rows = replayed(frame, prepare, keep_proofs=self.keep_proofs, trie_engine=self.trie_engine)
         table: pa.Table = rows.toArrow()
         return table.cast(tables.REPLAYED)
 

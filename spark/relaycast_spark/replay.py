@@ -12,11 +12,11 @@ import pyarrow as pa
 from relaycast_collator import BlockBuilt, BlockPanicked, Collator, Fact
 from relaycast_collator.garbage import uncollected
 from relaycast_ledger import Invariants
-from relaycast_spark.checkpoint import closing_digest, thaw
+from relaycast_ledger.segments.checkpoint import closing_digest, thaw
+from relaycast_ledger.segments.record_codec import encode_records
+from relaycast_ledger.segments.simulated import Advanced, Preparation, Simulated
+from relaycast_ledger.segments.spine import FrugalCollator, StaticReads
 from relaycast_spark.exceptions import SpineDiverged
-from relaycast_spark.record_codec import encode_records
-from relaycast_spark.simulated import Advanced, Simulated
-from relaycast_spark.spine import FrugalCollator, StaticReads
 from relaycast_spark.tables import REPLAYED, Row, row_of, violation_row
 from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.engine import Engine, warm_up_for
@@ -39,7 +39,7 @@ class Replay:
         self.segment = segment
         self.keep_proofs = keep_proofs
         chains = simulation.chains
-        static = StaticReads(chains.relay_chain.state.db)
+        static = StaticReads(chains.relay_chain.state)
         self._working: dict[ParaId, Collator] = {
             para_id: FrugalCollator(collator, static, chains.relay_chain)
             for para_id, collator in chains.collators.items()
@@ -61,6 +61,7 @@ class Replay:
         finally:
             chains.collators.update(self._plain)
             chains.listeners.remove(self._hear)
+            self.simulation.ledger.invariants = Invariants()
         block = chains.relay_chain.head
         return {
             "segment": self.segment,
@@ -107,15 +108,19 @@ class Replay:
         }
 
 
-def replay_segments(batches: Batches, *, keep_proofs: bool = False, trie_engine: Engine | None = None) -> Batches:
+def replay_segments(
+    batches: Batches, prepare: Preparation, *, keep_proofs: bool = False, trie_engine: Engine = "auto"
+) -> Batches:
     """Replay segments (rows of ``SEGMENTS``) and give rows of ``REPLAYED``.
 
-    Unless it is given, the trie engine is the one that the checkpoint was made with.
+    The checkpoint of each is loaded into a simulation that ``prepare`` returns.
     """
-    warm_up_for(trie_engine or "auto")
+    warm_up_for(trie_engine)
     for batch in batches:
         for row in batch.to_pylist():
-            yield from _replay_segment(row, keep_proofs, trie_engine)
+            simulation = prepare(trie_engine)
+            thaw(row["checkpoint"], simulation)
+            yield from _replay_segment(Replay(simulation, segment=row["segment"], keep_proofs=keep_proofs), row)
 
 
 def rows_to_batch(rows: list[Row]) -> pa.RecordBatch:
@@ -123,11 +128,7 @@ def rows_to_batch(rows: list[Row]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, REPLAYED)
 
 
-def _replay_segment(segment: Row, keep_proofs: bool, trie_engine: Engine | None) -> Batches:
-    simulation = thaw(segment["checkpoint"])
-    simulation.listen()
-    simulation.chains.trie_engine = trie_engine or simulation.chains.trie_engine
-    replay = Replay(simulation, segment=segment["segment"], keep_proofs=keep_proofs)
+def _replay_segment(replay: Replay, segment: Row) -> Batches:
     first, last = segment["first"], segment["last"]
     for start in range(first, last + 1, ROWS_A_BATCH):
         with uncollected():

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
+from relaycast_ledger.segments.simulated import Preparation
 from relaycast_spark import schemas
 from relaycast_spark.exceptions import InputColumns
 from relaycast_spark.publications import MAX_U32, check_columns, decoded
@@ -52,14 +53,17 @@ def child_roots(
     return ordered.drop("row").mapInArrow(replay, schemas.PUBLISHER_ROOTS)
 
 
-def replayed(segments: DataFrame, *, keep_proofs: bool = False, trie_engine: Engine | None = None) -> DataFrame:
+def replayed(
+    segments: DataFrame, prepare: Preparation, *, keep_proofs: bool = False, trie_engine: Engine = "auto"
+) -> DataFrame:
     """Replay segments (``tables.SEGMENTS``): one row for each relay block, ``tables.REPLAYED``.
 
-    The rows are the same with every ``trie_engine``; unless it is given, it is the one of the checkpoint.
+    Workers load each segment's checkpoint into what ``prepare`` returns there. The rows are the same with every
+    ``trie_engine``.
     """
 
     def replay(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return replay_segments(batches, keep_proofs=keep_proofs, trie_engine=trie_engine)
+        return replay_segments(batches, prepare, keep_proofs=keep_proofs, trie_engine=trie_engine)
 
     return segments.mapInArrow(replay, schemas.REPLAYED)
 

@@ -11,10 +11,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from relaycast_collator import Parachain, ParachainBlock
 from relaycast_collator.garbage import uncollected
+from relaycast_collator.parachain import ParachainDump
+from relaycast_ledger.segments.checkpoint import decoded
+from relaycast_ledger.segments.spine import take_over
 from relaycast_pallets import (
     Panic,
     ParachainInherentData,
@@ -28,9 +32,6 @@ from relaycast_pallets.parachain_system.relay_budget import Abridged, BudgetPoli
 from relaycast_pallets.subscriber.pallet import PublisherDisabled
 from relaycast_pallets.subscriber.proof_processing import ProcessingMode, process_proof
 from relaycast_pallets.subscriber.tracked_proof import TrustedProof
-from relaycast_spark.checkpoint import freeze_plainly, thaw_plainly
-from relaycast_spark.exceptions import CheckpointRefused
-from relaycast_spark.spine import take_over
 from relaycast_spark.tables import BYTES, FLAG, NUMBER, TEXT, WANTED, Row, list_of
 from relaycast_trie import StorageProof
 from relaycast_trie.exceptions import RelaycastError
@@ -139,11 +140,10 @@ class _Chain:
 
     def __init__(self, para_id: ParaId, terms: SubscriberTerms, state: bytes | None) -> None:
         self.para_id, self.terms, self.blocks = para_id, terms, 0
-        if state is None:
-            budget, config, policies = terms.budget, terms.config, terms.policies
-            self.parachain = Parachain(para_id, config=config, policies=policies, budget=budget)
-        else:
-            self.parachain = _thawed(state, para_id)
+        budget, config, policies = terms.budget, terms.config, terms.policies
+        self.parachain = Parachain(para_id, config=config, policies=policies, budget=budget)
+        if state is not None:
+            self.parachain.load(decoded(state, ParachainDump))
         self._budget = self.parachain.parachain_system.budget
 
     def block(self, row: Row) -> Row:
@@ -199,15 +199,7 @@ class _Chain:
         every = self.terms.state_every
         if not every or self.blocks % every:
             return None
-        self.parachain.parachain_system.budget = self._budget
-        return freeze_plainly(self.parachain)
-
-
-def _thawed(state: bytes, para_id: ParaId) -> Parachain:
-    parachain = thaw_plainly(state)
-    if not isinstance(parachain, Parachain) or parachain.para_id != para_id:
-        raise CheckpointRefused(f"it holds {parachain!r:.80}, not parachain {para_id}")
-    return parachain
+        return msgspec.msgpack.encode(self.parachain.dump())
 
 
 def _outcome_of(block: ParachainBlock) -> dict[str, Any]:

@@ -6,7 +6,6 @@ others.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -105,17 +104,6 @@ SEGMENTS = pa.schema(
     [("segment", NUMBER), ("first", NUMBER), ("last", NUMBER), ("checkpoint", BYTES), ("closing", BYTES)]
 )
 """What a worker starts from: blocks ``first`` to ``last``, the state before them, and a digest of that after them."""
-
-
-@dataclass(frozen=True, slots=True)
-class PublisherCount:
-    """What one relay block took of one publisher."""
-
-    para_id: int
-    sent: int
-    published: int
-    refused: int
-    value_bytes: int
 
 
 def row_of(

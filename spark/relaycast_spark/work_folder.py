@@ -17,11 +17,11 @@ from types import TracebackType
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from relaycast_ledger.segments.spine import Segment
 from relaycast_spark.exceptions import WorkFolderInUse
-from relaycast_spark.spine import Segment
 from relaycast_spark.tables import REPLAYED
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 @dataclass(frozen=True, slots=True)

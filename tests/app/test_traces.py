@@ -13,13 +13,15 @@ from msgspec.structs import replace
 from command_line import Command, Refused, Written
 from file_contents import contents
 from relaycast.compare.comparison import compare
+from relaycast.refusal import BadInput
 from relaycast.scenario.files import load_scenario
 from relaycast.scenario.recording import Playback, Recording
 from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable
 from relaycast.scenario.workload import publications
+from relaycast.scenario.workload_dump import PlaybackDump, RecordedDump
 from relaycast.simulation.simulation import Simulation
 from relaycast_pallets.subscriber.subscription import SubscribedKey
-from relaycast_spark.checkpoint import freeze_plainly, thaw_plainly
+from relaycast_xcm.checkpoint import CheckpointRefused
 
 HEADER = "block,para_id,key,value,ttl\n"
 KEY = "0x" + "11" * 32
@@ -183,17 +185,27 @@ def test_a_trace_without_ttl_never_expires(loaded: Loaded) -> None:
     assert [row[3] for row in Simulation.prepare(loaded(feed)).due(1)] == [0, 0]
 
 
-def test_a_playback_pickles_with_the_blocks_at_hand_alone(loaded: Loaded) -> None:
+def test_a_playback_is_put_away_with_the_blocks_at_hand(loaded: Loaded) -> None:
     recorded = _recording(loaded())
     playback = Playback(recorded)
     playback.look_ahead(2)
-    elsewhere = thaw_plainly(freeze_plainly(playback))
+    elsewhere, again = Playback(recorded.without_keys_but(set())), Playback(recorded)
+    elsewhere.load(playback.dump())
+    Path(recorded.path).rename("elsewhere.csv")
     assert [len(elsewhere.take(block)) for block in (1, 2)] == [3, 1]
-    with pytest.raises(AssertionError, match="block 3 was not at hand"):
+    with pytest.raises(BadInput, match=r"feed\.csv"):
         elsewhere.take(3)
-    again = thaw_plainly(freeze_plainly(playback))
-    again.go_on(recorded)
+    Path("elsewhere.csv").rename(recorded.path)
+    again.load(playback.dump())
+    assert again.dump() == playback.dump()
     assert [len(again.take(block)) for block in range(1, 6)] == [3, 1, 0, 2, 0]
+
+
+def test_publications_of_parachains_that_record_nothing_are_refused(loaded: Loaded) -> None:
+    playback = Playback(_recording(loaded()))
+    foreign = PlaybackDump(2, [RecordedDump(1, 2_009, bytes(32), b"", 0)])
+    with pytest.raises(CheckpointRefused, match="a publication of 2009, of which nothing is recorded"):
+        playback.load(foreign)
 
 
 def test_compare_knows_recorded_traces_apart(loaded: Loaded, file: Written) -> None:

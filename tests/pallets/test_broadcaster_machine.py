@@ -7,6 +7,7 @@ nothing at all; and money is neither made nor lost but by a slash.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import msgspec
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -28,6 +29,7 @@ from relaycast_pallets import (
     TotalStorageSizeExceeded,
     ValueTooLarge,
 )
+from relaycast_pallets.frame.state_dump import StateDump
 from relaycast_xcm.primitives import ZERO_DB, ParaId, Weight
 
 PARAS = [ParaId(para) for para in (1_000, 1_999, 2_000, 2_001, 2_002)]
@@ -141,6 +143,13 @@ class BroadcasterMachine(RuleBasedStateMachine):
     def drop(self, para: ParaId, wanted: list[bytes]) -> None:
         for key in wanted:
             self.data[para].pop(key, None)
+
+    @rule()
+    def put_away(self) -> None:
+        """Load what the state puts away into the same state: no pallet knows more than its storage."""
+        before, state = self.relay.everything(), self.relay.state
+        state.load(msgspec.msgpack.decode(msgspec.msgpack.encode(state.dump()), type=StateDump))
+        assert self.relay.everything() == before
 
     @rule(para=paras, account=accounts)
     def clean_up(self, para: ParaId, account: bytes) -> None:

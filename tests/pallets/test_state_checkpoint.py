@@ -38,17 +38,19 @@ def test_a_loaded_state_goes_on_as_the_one_that_was_put_away(
     for block in before:
         state = step(state, block)
         roots.append(state.root)
-    again = loaded_from(state)
+    again, asked_backwards = loaded_from(state), loaded_from(state)
     assert again.dump() == state.dump()
     for block in after:
-        state, again = step(state, block), step(again, block)
+        state, again, asked_backwards = step(state, block), step(again, block), step(asked_backwards, block)
         roots.append(state.root)
         assert again.root == state.root
     assert again.snapshot() == state.snapshot()
     assert again.dump() == state.dump()
     assert list(answers(again, roots)) == list(answers(state, roots))
+    assert list(answers(asked_backwards, roots[::-1])) == list(answers(state, roots[::-1]))
     assert nodes(again) == nodes(state)
-    assert counts_in_the_end(again) == counts_in_the_end(state)
+    assert nodes(asked_backwards) == nodes(state)
+    assert counts_in_the_end(again) == counts_in_the_end(state) == counts_in_the_end(asked_backwards)
 
 
 @given(pairs, pairs, blocks, state_versions, st.integers(1, 4))
@@ -92,6 +94,8 @@ def test_older_states_are_put_together_when_they_are_asked_for(engine: Engine) -
     assert again._history.unbuilt == 3
     again.prove_read(again.root, [b"number"])
     assert again._history.unbuilt == 3, "the newest state needs none"
+    again.prove_read(again.dump().blocks[1].root, [b"number"])
+    assert again._history.unbuilt == 2, "no more than what was asked for"
     proof = again.prove_child_read(oldest, NAMES[0], [b"key"])
     assert proof.verify_child(oldest, NAMES[0], [b"key"])[b"key"] == bytes([1]) * 40
     assert again._history.unbuilt == 0

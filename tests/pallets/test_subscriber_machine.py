@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from random import Random
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 from pallets.subscriber_invariants import ChangesTold, Settled, all_hold, nothing_is_lost
 from pallets.subscriber_world import ALPHA, BETA, MOCK, OTHER_PUBLIC, PUBLIC, World, keys, path_key
 from relaycast_pallets import Origin, Panic, ParachainInherentData, Policies, SubscribedKey, Subscriber
+from relaycast_pallets.frame.state_dump import StateDump
 from relaycast_pallets.subscriber import storage as subscriber_storage
 from relaycast_pallets.subscriber import tracked_proof
 from relaycast_pallets.subscriber.plan import SubscriptionChange
@@ -107,6 +109,14 @@ class Network(RuleBasedStateMachine):
         world.subscriber = Subscriber(world.system, world.handler, CONFIG, policies=world.subscriber.policies)
         world.parachain.subscriber = world.subscriber
         world.storage = world.subscriber.storage
+
+    @rule()
+    def put_away(self) -> None:
+        """Load what both states put away into the same states: the pallet goes on from its storage."""
+        before = self.world.everything()
+        for state in (self.world.relay, self.world.state):
+            state.load(msgspec.msgpack.decode(msgspec.msgpack.encode(state.dump()), type=StateDump))
+        assert self.world.everything() == before
 
     @rule(pubsub_bytes=budgets, seed=seeds)
     def block(self, pubsub_bytes: int, seed: bytes) -> None:

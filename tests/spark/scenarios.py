@@ -1,5 +1,6 @@
 """Scenarios for batch runs, small and each with a difficulty of its own, and what two runs are compared by."""
 
+import pickle
 from pathlib import Path
 
 import pyarrow as pa
@@ -7,8 +8,9 @@ import pyarrow as pa
 from relaycast.scenario.message_load import MessageLoad, Poisson
 from relaycast.scenario.scenario import ParachainTable, PublishTable, RelayChainTable, Scenario, SubscriptionTable
 from relaycast.simulation.batch import BatchSimulation
+from relaycast_ledger.segments.simulated import Preparation
+from relaycast_ledger.segments.spine import Segment, spine
 from relaycast_spark.replay import Replay, replay_segments
-from relaycast_spark.spine import Segment, spine
 from relaycast_spark.tables import SEGMENTS, Row
 from relaycast_trie.engine import Engine
 
@@ -106,8 +108,14 @@ def segments_of(scenario: Scenario, *, length: int, trie_engine: Engine = "auto"
     return list(spine(batch, done=1, blocks=scenario.blocks, segment_blocks=length))
 
 
+def preparation_of(scenario: Scenario) -> Preparation:
+    """Return what workers prepare a scenario with, as it comes to them."""
+    travelled: Preparation = pickle.loads(pickle.dumps(BatchSimulation.prepare(scenario).preparation()))
+    return travelled
+
+
 def replayed_apart(
-    segments: list[Segment], *, keep_proofs: bool = False, trie_engine: Engine | None = None
+    prepare: Preparation, segments: list[Segment], *, keep_proofs: bool = False, trie_engine: Engine = "auto"
 ) -> list[Row]:
     """Return the rows of segments, each replayed from its checkpoint."""
     rows = [
@@ -115,7 +123,7 @@ def replayed_apart(
         for it in segments
     ]
     given = iter([pa.RecordBatch.from_pylist(rows, SEGMENTS)])
-    batches = replay_segments(given, keep_proofs=keep_proofs, trie_engine=trie_engine)
+    batches = replay_segments(given, prepare, keep_proofs=keep_proofs, trie_engine=trie_engine)
     return without_segment([row for batch in batches for row in batch.to_pylist()])
 
 

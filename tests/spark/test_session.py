@@ -89,11 +89,11 @@ def test_what_a_worker_raised_is_the_reason() -> None:
   File "/there/replay.py", line 124, in replay_segments
     yield from _replay_segment(row, keep_proofs)
                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-relaycast_spark.exceptions.CheckpointRefused: not a checkpoint of a simulation: builtins.eval
+relaycast_xcm.checkpoint.CheckpointRefused: the checkpoint cannot be loaded: format 2, expected 1
  SQLSTATE: 38000
 \tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:1097)
 Caused by: java.lang.IllegalStateException: later"""
-    assert reason_of(RuntimeError(told)) == "CheckpointRefused: not a checkpoint of a simulation: builtins.eval"
+    assert reason_of(RuntimeError(told)) == "CheckpointRefused: the checkpoint cannot be loaded: format 2, expected 1"
 
 
 def test_what_java_raised_is_the_reason_without_its_traceback() -> None:

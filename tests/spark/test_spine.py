@@ -8,19 +8,19 @@ import pytest
 
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.batch import BatchSimulation
-from relaycast_spark.record_codec import decode_records
-from relaycast_spark.simulated import Advanced
-from relaycast_spark.spine import Segment, spine
+from relaycast_ledger.segments.record_codec import decode_records
+from relaycast_ledger.segments.simulated import Advanced
+from relaycast_ledger.segments.spine import Segment, spine
 from relaycast_spark.tables import REPLAYED
 from relaycast_trie import node_codec
-from spark.scenarios import MARKET, SCARCE, recorded, replayed_apart, replayed_at_once, segments_of
+from spark.scenarios import MARKET, SCARCE, preparation_of, recorded, replayed_apart, replayed_at_once, segments_of
 
 
 @pytest.mark.parametrize("scenario", [MARKET, SCARCE], ids=lambda scenario: scenario.name)
 @pytest.mark.parametrize("length", [1, 5, 16])
 def test_segments_replayed_apart_equal_one_run(scenario: Scenario, length: int) -> None:
     at_once = replayed_at_once(scenario, keep_proofs=True)
-    apart = replayed_apart(segments_of(scenario, length=length), keep_proofs=True)
+    apart = replayed_apart(preparation_of(scenario), segments_of(scenario, length=length), keep_proofs=True)
     assert [row["block"] for row in apart] == list(range(2, scenario.blocks + 1))
     assert _as_table(apart) == _as_table(at_once[1:])
 
@@ -41,8 +41,9 @@ def _as_table(rows: list[dict[str, object]]) -> list[dict[str, object]]:
 def test_segments_carry_the_recorded_publications_that_they_replay(tmp_path: Path) -> None:
     scenario = recorded(tmp_path / "feed.csv")
     at_once, segments = replayed_at_once(scenario), segments_of(scenario, length=4)
+    prepare = preparation_of(scenario)
     (tmp_path / "feed.csv").unlink()
-    apart = replayed_apart(segments)
+    apart = replayed_apart(prepare, segments)
     assert not [row["error"] for row in apart if row["error"]]
     assert _as_table(apart) == _as_table(at_once[1:])
 
@@ -75,7 +76,7 @@ def test_the_spine_begins_after_block_1() -> None:
 
 
 def test_a_replay_that_ends_elsewhere_says_so() -> None:
-    rows = replayed_apart([replace(segments_of(MARKET, length=3)[0], closing=bytes(32))])
+    rows = replayed_apart(preparation_of(MARKET), [replace(segments_of(MARKET, length=3)[0], closing=bytes(32))])
     assert [row["error"] is None for row in rows] == [True, True, True, False]
     assert rows[-1]["block"] == 4
     assert rows[-1]["error"].startswith("SpineDiverged: the replay up to block 4 ends in another state")
@@ -91,15 +92,17 @@ def test_a_block_that_fails_names_itself_and_spares_other_segments(monkeypatch: 
 
     advance = BatchSimulation.advance
     monkeypatch.setattr(BatchSimulation, "advance", fails)
-    errors = {row["block"]: row["error"] for row in replayed_apart(segments)}
+    errors = {row["block"]: row["error"] for row in replayed_apart(preparation_of(MARKET), segments)}
     assert errors[7] == "OverflowError: too much"
     assert set(errors) == {*range(2, 8), *range(10, MARKET.blocks + 1)}
     assert [block for block, error in errors.items() if error] == [7]
 
 
 def test_a_mutant_spine_that_forgets_the_static_keys_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("relaycast_spark.spine.WholeTrie.read_static", lambda self, keys: {}, raising=False)
-    errors = [row["error"] for row in replayed_apart(segments_of(SCARCE, length=8)) if row["error"]]
+    monkeypatch.setattr("relaycast_ledger.segments.spine.WholeTrie.read_static", lambda self, keys: {}, raising=False)
+    errors = [
+        row["error"] for row in replayed_apart(preparation_of(SCARCE), segments_of(SCARCE, length=8)) if row["error"]
+    ]
     assert errors
 
 

@@ -9,7 +9,7 @@ import pytest
 from relaycast.scenario.scenario import Scenario
 from relaycast_pallets import Policies
 from relaycast_pallets.subscriber.policies import NoCache
-from relaycast_spark.exceptions import CheckpointRefused, InputColumns
+from relaycast_spark.exceptions import InputColumns
 from relaycast_spark.subscriber_replay import (
     INHERENTS,
     SUBSCRIBER_BLOCKS,
@@ -20,6 +20,7 @@ from relaycast_spark.subscriber_replay import (
 )
 from relaycast_spark.tables import REPLAYED, Row
 from relaycast_trie import StorageProof
+from relaycast_xcm.checkpoint import CheckpointRefused
 from spark.scenarios import MARKET, SCARCE, replayed_at_once
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def test_other_policies_take_the_same_collected_proofs() -> None:
 def test_a_state_of_somebody_else_is_refused(blocks: list[Row]) -> None:
     rows = inherents_of(blocks)
     (first, *_) = replayed(rows, SubscriberTerms(state_every=1))
-    with pytest.raises(CheckpointRefused, match="not parachain 4000"):
+    with pytest.raises(CheckpointRefused, match="parachain 4000, got parachain 3000"):
         replayed([row | {"subscriber": 4_000} for row in rows], SubscriberTerms(), states={4_000: first["state"]})
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from relaycast_ledger.segments.spine import Segment
 from relaycast_spark.exceptions import SegmentFailed, SparkUnavailable, WorkFolderInUse
-from relaycast_spark.spine import Segment
 from relaycast_spark.tables import REPLAYED
 from relaycast_spark.work_folder import WorkFolder
 

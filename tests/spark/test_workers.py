@@ -17,6 +17,7 @@ from relaycast_spark.publisher_replay import replay_publishers
 from relaycast_spark.replay import replay_segments
 from relaycast_trie import StateVersion, warm_up
 from relaycast_trie.scale import encode_bytes, encode_vec
+from spark.scenarios import MARKET, preparation_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -114,7 +115,7 @@ def test_steps_tell_a_loop_over_rows() -> None:
         (proof_tables, "warm_up", STAGES["prove what is drawn"][1]),
         (proof_tables, "warm_up", STAGES["prove what is asked for"][1]),
         (publisher_replay, "warm_up", STAGES["replay publishers"][1]),
-        (replay, "warm_up_for", lambda batches: replay_segments(batches, trie_engine="array")),
+        (replay, "warm_up_for", lambda batches: replay_segments(batches, preparation_of(MARKET), trie_engine="array")),
     ],
 )
 def test_kernels_are_warm_before_the_first_batch_is_taken(
@@ -142,11 +143,12 @@ from relaycast_trie import warm_up
 warm_up()
 from relaycast_trie.array.kept_code import all_kernels
 known = {{kernel: set(kernel.signatures) for kernel in all_kernels()}}
-from spark.scenarios import MANY_KEYS, replayed_apart, segments_of
+from spark.scenarios import MANY_KEYS, preparation_of, replayed_apart, segments_of
 from spark.test_workers import STAGES
 for make, work in STAGES.values():
     list(work(iter([make(60), make(7)])))
-replayed_apart(segments_of(MANY_KEYS, length=4, trie_engine="array"), trie_engine="array")
+segments = segments_of(MANY_KEYS, length=4, trie_engine="array")
+replayed_apart(preparation_of(MANY_KEYS), segments, trie_engine="array")
 more = {{kernel.py_func.__qualname__: set(kernel.signatures) - known[kernel] for kernel in all_kernels()}}
 assert not any(more.values()), {{name: found for name, found in more.items() if found}}
 print(sum(map(len, known.values())))

@@ -1,5 +1,6 @@
 """Upward messages: what a queue takes, what a block serves, and what is told about each message."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,6 +41,8 @@ from relaycast_xcm import (
     WeightMeter,
     XcmExecutor,
 )
+from relaycast_xcm.checkpoint import CheckpointRefused
+from relaycast_xcm.ump import UpwardDump, WaitingDump
 from relaycast_xcm.weigher import TEST_WEIGHTS
 from relaycast_xcm.xcm_error import WeightNotComputable
 from xcm.in_memory import PublisherUnknown, Store
@@ -282,3 +285,27 @@ def test_every_message_is_told_about_once_and_no_block_uses_more_than_its_weight
         assert meter.consumed.all_lte(meter.limit)
     assert told == expected
     assert queue.waiting == 0
+
+
+def test_messages_that_wait_are_put_away_in_the_order_in_which_they_are_served() -> None:
+    store, other = Store(), Store()
+    queue, again = queue_of(store), queue_of(other)
+    for para, count in ((A, 3), (B, 1), (C, 2)):
+        for number in range(count):
+            queue.enqueue(para, message(number))
+    queue.service(queue_of(store)._executor.weigher.weigh(V5.decode(message())))
+    again.enqueue(A, message(9))
+    again.load(msgspec.msgpack.decode(msgspec.msgpack.encode(queue.dump()), type=UpwardDump))
+    assert again.dump() == queue.dump()
+    assert [again.count(para) for para in (A, B, C)] == [queue.count(para) for para in (A, B, C)]
+    assert [again.size_bytes(para) for para in (A, B, C)] == [queue.size_bytes(para) for para in (A, B, C)]
+    assert again.service() == queue.service()
+
+
+@pytest.mark.parametrize("queues", [[WaitingDump(1_000, [])], [WaitingDump(1_000, [b"a"]), WaitingDump(1_000, [b"b"])]])
+def test_a_queue_that_is_empty_or_there_twice_is_refused(queues: list[WaitingDump]) -> None:
+    queue = queue_of(Store())
+    queue.enqueue(A, message())
+    with pytest.raises(CheckpointRefused, match="upward messages: a parachain with no queue or two"):
+        queue.load(UpwardDump(queues, []))
+    assert queue.count(A) == 1

@@ -38,7 +38,7 @@ class Dump(Struct, frozen=True, forbid_unknown_fields=True):
     """A part of a checkpoint, its fields by name."""
 
 
-class Row(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+class DumpRow(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
     """A part of which a checkpoint has many: its fields in their order."""
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from relaycast_trie.exceptions import CodecError, RelaycastError
 from relaycast_trie.hasher import blake2_256
 from relaycast_xcm.barriers import Properties
-from relaycast_xcm.checkpoint import U32, Dump, Row, refusing
+from relaycast_xcm.checkpoint import U32, Dump, DumpRow, refusing
 from relaycast_xcm.exceptions import (
     CapacityExceeded,
     Corrupt,
@@ -88,7 +88,7 @@ class OverweightEnqueued:
 Processing = Processed | ProcessingFailed | OverweightEnqueued
 
 
-class WaitingDump(Row, frozen=True):
+class WaitingDump(DumpRow, frozen=True):
     """Messages of one parachain, the oldest first."""
 
     para_id: U32

@@ -4,7 +4,7 @@ Law: a trace is checked from its first row to its last before anything runs, and
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import pairwise
@@ -15,7 +15,9 @@ import pyarrow as pa
 
 from relaycast.refusal import BadInput, nearest, shown
 from relaycast.scenario.trace_file import key_names, parts_of, read_trace, refused_row
+from relaycast.scenario.workload_dump import PlaybackDump, RecordedDump
 from relaycast_spark.publications import PUBLICATIONS, bytes_in, key_of, numbers_in
+from relaycast_xcm.checkpoint import CheckpointRefused
 
 Publication = tuple[int, bytes, bytes, int]
 """``(para_id, key, value, ttl)``."""
@@ -67,6 +69,12 @@ class Recording:
         if rows:
             yield block, rows
 
+    def without_keys_but(self, publishers: set[int]) -> "Recording":
+        """Return the same with the keys of these publishers alone; the others have none."""
+        return replace(
+            self, keys={para_id: keys if para_id in publishers else [] for para_id, keys in self.keys.items()}
+        )
+
     def subscribed(self, publisher: int, wanted: int | list[str] | str, place: str) -> list[bytes]:
         """Return the keys that a subscription means: the first so many, some by name, or all that come.
 
@@ -94,33 +102,23 @@ class Recording:
 
 
 class Playback:
-    """A recording under way: ``take`` gives the publications of one block after another.
-
-    It pickles with the blocks that it was told to look ahead to, and nothing else; ``go_on`` gives it the file again.
-    """
+    """A recording under way: ``take`` gives the publications of one block after another."""
 
     def __init__(self, recording: Recording) -> None:
+        self.recording = recording
         self._at_hand: dict[int, list[Publication]] = {}
-        self._reached = 0
-        self.go_on(recording)
+        self._go_on(0)
 
-    def go_on(self, recording: Recording) -> None:
-        """Read from ``recording`` what comes after the blocks at hand."""
-        self._recording: Recording | None = recording
-        self._blocks = recording.blocks(after=self._reached)
+    def _go_on(self, reached: int) -> None:
+        """Read what comes after block ``reached``."""
+        self._reached = reached
+        self._blocks = self.recording.blocks(after=reached)
         self._upcoming: tuple[int, list[Publication]] | None = (0, [])
-
-    @property
-    def recording(self) -> Recording:
-        """What is played."""
-        assert self._recording is not None, "a playback that was pickled has no file"
-        return self._recording
 
     def look_ahead(self, last: int) -> None:
         """Have the publications up to block ``last`` at hand."""
         if last <= self._reached:
             return
-        assert self._recording is not None, f"block {last} was not at hand when the playback was pickled"
         while self._upcoming is not None and self._upcoming[0] <= last:
             self._at_hand[self._upcoming[0]] = self._upcoming[1]
             self._upcoming = next(self._blocks, None)
@@ -131,13 +129,20 @@ class Playback:
         self.look_ahead(block)
         return self._at_hand.pop(block, [])
 
-    def __getstate__(self) -> tuple[dict[int, list[Publication]], int]:
-        return {block: rows for block, rows in self._at_hand.items() if rows}, self._reached
+    def dump(self) -> PlaybackDump:
+        """Return the publications at hand as data."""
+        at_hand = [RecordedDump(block, *row) for block, rows in self._at_hand.items() for row in rows]
+        return PlaybackDump(self._reached, at_hand)
 
-    def __setstate__(self, state: tuple[dict[int, list[Publication]], int]) -> None:
-        self._at_hand, self._reached = state
-        self._recording = self._upcoming = None
-        self._blocks = iter(())
+    def load(self, dump: PlaybackDump) -> None:
+        """Go on from what was put away; the file is read for what comes after it. Raises ``CheckpointRefused``."""
+        at_hand: dict[int, list[Publication]] = {}
+        for it in dump.at_hand:
+            if it.para_id not in self.recording.keys:
+                raise CheckpointRefused(f"a publication of {it.para_id}, of which nothing is recorded")
+            at_hand.setdefault(it.block, []).append((it.para_id, it.key, it.value, it.ttl))
+        self._at_hand = at_hand
+        self._go_on(dump.reached)
 
 
 def recording(path: str, terms: TraceTerms) -> Recording:

@@ -6,17 +6,21 @@ What is told of a block is what the local engine tells, by the same code.
 import io
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Self
+
+import msgspec
 
 from relaycast.scenario.scenario import Scenario
+from relaycast.scenario.workload_dump import WorkloadDump
 from relaycast.simulation.simulation import Simulation
+from relaycast.simulation.sources import Sources
 from relaycast_collator import Chains
-from relaycast_ledger import Ledger
+from relaycast_ledger import Accounts, Ledger
 from relaycast_ledger.event_log import EventLog
 from relaycast_ledger.records import VIOLATIONS_KEPT
-from relaycast_spark.record_codec import decode_records
-from relaycast_spark.simulated import Advanced
-from relaycast_spark.tables import PublisherCount, Row, violation_of
+from relaycast_ledger.segments.checkpoint import decoded
+from relaycast_ledger.segments.record_codec import decode_records
+from relaycast_ledger.segments.simulated import Advanced, PublisherCount
+from relaycast_spark.tables import Row, violation_of
 from relaycast_trie.engine import Engine
 
 
@@ -28,10 +32,15 @@ class BatchSimulation:
 
     @classmethod
     def prepare(
-        cls, scenario: Scenario, *, per_key: bool | None = None, trie_engine: Engine = "auto"
+        cls,
+        scenario: Scenario,
+        *,
+        per_key: bool | None = None,
+        trie_engine: Engine = "auto",
+        sources: Sources | None = None,
     ) -> "BatchSimulation":
         """Build the chains, with accounts as ``simulate`` has them; ``BadInput`` when the genesis cannot be read."""
-        simulation = Simulation.prepare(scenario, trie_engine=trie_engine)
+        simulation = Simulation.prepare(scenario, trie_engine=trie_engine, sources=sources)
         simulation.keep_accounts(per_key=per_key)
         return cls(simulation)
 
@@ -44,11 +53,6 @@ class BatchSimulation:
     def ledger(self) -> Ledger:
         """Who keeps score of them."""
         return self.simulation.network.ledger
-
-    def listen(self) -> None:
-        """Let the ledger and the simulation listen again."""
-        self.ledger.listen()
-        self.chains.listeners.append(self.simulation.hear)
 
     def advance(self, block: int, /) -> Advanced:
         """Let relay block number ``block`` pass and say what it brought."""
@@ -73,11 +77,20 @@ class BatchSimulation:
         if self.simulation.playback is not None:
             self.simulation.playback.look_ahead(last)
 
-    def go_on_from(self, prepared: Self, /) -> None:
-        """Read recorded publications from where ``prepared`` does, and take its choice of a trie engine."""
-        self.chains.trie_engine = prepared.chains.trie_engine
-        if self.simulation.playback is not None and prepared.simulation.playback is not None:
-            self.simulation.playback.go_on(prepared.simulation.playback.recording)
+    def dump(self) -> bytes:
+        """Return how far the workload is."""
+        return msgspec.msgpack.encode(self.simulation.dump())
+
+    def load(self, data: bytes, /) -> None:
+        """Go on with another one's workload; raises ``CheckpointRefused``."""
+        self.simulation.load(decoded(data, WorkloadDump))
+
+    def preparation(self) -> "Elsewhere":
+        """Return what prepares the same simulation in a worker, where the scenario's files need not lie."""
+        scenario = self.simulation.scenario
+        read = {it.publisher for chain in scenario.subscribers() for it in chain.subscribe}
+        sources = self.simulation.sources.without_files(read)
+        return Elsewhere(scenario, sources, per_key=self.ledger.accounts is Accounts.BY_KEY)
 
     def add_rows(self, rows: Iterable[Row]) -> None:
         """Keep score of blocks that were replayed elsewhere."""
@@ -102,3 +115,17 @@ class BatchSimulation:
             counts.append(PublisherCount(para_id, it.sent, it.published, it.refused, it.value_bytes))
             it.sent = it.published = it.refused = it.value_bytes = 0
         return counts
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """How a simulation is prepared in another process, to load a checkpoint into; it travels there by itself."""
+
+    scenario: Scenario
+    sources: Sources
+    per_key: bool
+
+    def __call__(self, trie_engine: Engine) -> BatchSimulation:
+        return BatchSimulation.prepare(
+            self.scenario, per_key=self.per_key, trie_engine=trie_engine, sources=self.sources
+        )

@@ -15,11 +15,9 @@ import msgspec
 from msgspec.structs import replace
 
 from relaycast import __version__
-from relaycast.genesis.chain_spec import ChainSpec
-from relaycast.genesis.state_export import read_state
 from relaycast.network import Feed, Network
 from relaycast.predict.run import with_formulas
-from relaycast.scenario.message_load import Arrivals, without_folders
+from relaycast.scenario.message_load import without_folders
 from relaycast.scenario.policy_choice import budget_of, policies_of
 from relaycast.scenario.scenario import ParachainTable, Payment, Scenario, SubscriptionTable
 from relaycast.scenario.workload import (
@@ -31,6 +29,9 @@ from relaycast.scenario.workload import (
     wanted,
     wants_change,
 )
+from relaycast.scenario.workload_dump import WorkloadDump
+from relaycast.simulation.sendings import Sendings
+from relaycast.simulation.sources import Sources
 from relaycast_collator import Chains, Fact, Pace, RelaySealed
 from relaycast_ledger import Accounts, BlockRecord
 from relaycast_ledger.outcome import (
@@ -48,6 +49,7 @@ from relaycast_pallets.broadcaster.events import DataPublished
 from relaycast_pallets.subscriber.pallet import SubscriberConfig
 from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId
+from relaycast_xcm.checkpoint import VERSION, CheckpointRefused
 from relaycast_xcm.ump import Processed
 
 if TYPE_CHECKING:
@@ -70,16 +72,6 @@ Progress = Callable[[int], None]
 """Told the number of each block that is done."""
 
 
-@dataclass(slots=True)
-class Sendings:
-    """What one publisher sent, and what the relay chain took of it."""
-
-    sent: int = 0
-    published: int = 0
-    refused: int = 0
-    value_bytes: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class Passed:
     """A relay block that passed, and the subscriber blocks built in its time."""
@@ -96,7 +88,7 @@ class Simulation:
     network: Network
     tally: Tally = field(default_factory=Tally)
     published: dict[int, Sendings] = field(default_factory=dict)
-    spec: ChainSpec | None = None
+    sources: Sources = field(default_factory=Sources)
     playback: "Playback | None" = None
     """Recorded publications, where the scenario has some."""
 
@@ -104,10 +96,15 @@ class Simulation:
     """Their keys, by publisher, as far as somebody reads them."""
 
     @classmethod
-    def prepare(cls, scenario: Scenario, *, trie_engine: Engine = "auto") -> "Simulation":
-        """Build the chains; raises ``BadInput`` when the genesis or a trace cannot be read."""
+    def prepare(
+        cls, scenario: Scenario, *, trie_engine: Engine = "auto", sources: Sources | None = None
+    ) -> "Simulation":
+        """Build the chains; raises ``BadInput`` when the genesis or a trace cannot be read.
+
+        Nothing is read where ``sources`` were read before.
+        """
         scenario, relay = scenario.with_copies(), scenario.relaychain
-        spec = None if relay.genesis is None else read_state(relay.genesis)
+        sources = Sources.of(scenario) if sources is None else sources
         config = BroadcasterConfig(
             name=scenario.name,
             source="scenario",
@@ -116,12 +113,12 @@ class Simulation:
             max_value_length=relay.max_value_bytes,
             max_total_storage_size=relay.max_total_bytes,
         )
-        network = Network(seed=scenario.seed, genesis=spec, broadcaster=config, trie_engine=trie_engine)
-        simulation = cls(scenario, network, spec=spec)
+        network = Network(seed=scenario.seed, genesis=sources.spec, broadcaster=config, trie_engine=trie_engine)
+        simulation = cls(scenario, network, sources=sources)
         readers = scenario.subscribers()
         for chain in [*readers, *(chain for chain in scenario.parachains if not chain.subscribe)]:
             simulation._add_parachain(chain)
-        recorded = scenario.recording()
+        recorded = sources.recording
         if recorded is not None:
             from relaycast.scenario.recording import Playback  # noqa: PLC0415 - pyarrow is slow to load
 
@@ -149,8 +146,7 @@ class Simulation:
         parts = [msgspec.json.encode(self.echo()), self.network.chains.relay_chain.genesis_root, __version__.encode()]
         if self.playback is not None:
             parts.append(self.playback.recording.digest)
-        loads = [load for load in self.network.chains.traffic.values() if isinstance(load, Arrivals)]
-        parts.extend(digest for load in loads for digest in load.digests)
+        parts.extend(digest for load in self.sources.loads.values() for digest in load.digests)
         return blake2b(b"\x00".join(parts), digest_size=8).hexdigest()
 
     def keep_accounts(self, *, per_key: bool | None = None) -> bool:
@@ -223,6 +219,25 @@ class Simulation:
         if self.playback is not None:
             yield from self.playback.take(block)
 
+    def dump(self) -> WorkloadDump:
+        """Return how far the workload is, as data; chains and ledger are put away by themselves."""
+        return WorkloadDump(
+            version=VERSION,
+            network=self.network.dump(),
+            sendings=[it.dump(para_id) for para_id, it in self.published.items()],
+            playback=None if self.playback is None else self.playback.dump(),
+        )
+
+    def load(self, dump: WorkloadDump) -> None:
+        """Go on with the workload of another simulation of this scenario; raises ``CheckpointRefused``."""
+        given = [it.para_id for it in dump.sendings]
+        if given != list(self.published) or (dump.playback is None) != (self.playback is None):
+            raise CheckpointRefused(f"the workload: got the publishers {given}, expected {list(self.published)}")
+        self.network.load(dump.network)
+        self.published = {it.para_id: Sendings.of_dump(it) for it in dump.sendings}
+        if self.playback is not None and dump.playback is not None:
+            self.playback.load(dump.playback)
+
     def outcome(self) -> Outcome:
         """Return what the run came to."""
         scenario, chains = self.scenario, self.network.chains
@@ -240,7 +255,7 @@ class Simulation:
             blocks=scenario.blocks,
             block_seconds=relay.block_seconds,
             relaychain=RelayOutcome(
-                genesis=MODELLED_GENESIS if self.spec is None else self.spec.name,
+                genesis=MODELLED_GENESIS if self.sources.spec is None else self.sources.spec.name,
                 genesis_entries=self.network.genesis_entries,
                 genesis_root=f"0x{chains.relay_chain.genesis_root.hex()}",
                 state_root=f"0x{chains.relay_chain.head.state_root.hex()}",
@@ -270,9 +285,8 @@ class Simulation:
             max_pov_size=relay.max_pov_bytes,
             pace=Pace(chain.relay_blocks_per_block, chain.cores, chain.relay_parent_offset),
         )
-        if chain.messages is not None:
-            load = Arrivals.of(chain.messages, seed=self.scenario.seed, para_id=chain.id)
-            chains.traffic[ParaId(chain.id)] = load
+        if chain.id in self.sources.loads:
+            chains.traffic[ParaId(chain.id)] = self.sources.loads[chain.id]
 
     def _change_subscriptions(self, chain: ParachainTable, block: int) -> None:
         before, after = self._wanted(chain, block - 1), self._wanted(chain, block)

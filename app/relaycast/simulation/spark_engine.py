@@ -74,14 +74,14 @@ def simulate_with_spark(
         length = folder.segment_blocks or options.segment_blocks or segment_length(scenario.blocks, workers)
         run = BatchRun(spark, folder, scenario.blocks, length, options.keep_proofs, options.fail_fast)
         run.progress, run.trie_engine = progress or Unseen(), options.trie_engine
-        finished = _write(run, run.run(batch), run_id, out)
+        run.run(batch)
+        finished = _write(run, batch, run_id, out)
         folder.remove()
     return finished
 
 
-def _write(run: "BatchRun", batch: object, run_id: str, out: Path) -> Finished:
+def _write(run: "BatchRun", batch: BatchSimulation, run_id: str, out: Path) -> Finished:
     """Put the replayed segments together to what the local engine would have written."""
-    assert isinstance(batch, BatchSimulation)
     with staged(out, run_id) as folder:
         run.progress.begin(ASSEMBLY, run.blocks)
         by_key = batch.ledger.accounts is Accounts.BY_KEY

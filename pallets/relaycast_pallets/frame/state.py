@@ -11,7 +11,7 @@ from typing import Protocol
 
 from relaycast_pallets.frame.state_dump import StateDump, changes_in, contents_of, dump_state, history_of
 from relaycast_pallets.frame.state_history import History, put_back, without_child_roots
-from relaycast_pallets.frame.state_tries import NO_READS, Held, Name, Reads, Tries, long_keys
+from relaycast_pallets.frame.state_tries import NO_READS, Name, Reads, TrieContents, Tries, long_keys
 from relaycast_pallets.frame.storage import Journal, Storage, Values
 from relaycast_trie.child_info import CHILD_STORAGE_PREFIX, ChildInfo
 from relaycast_trie.engine import Engine
@@ -72,7 +72,7 @@ class State:
         held.update((children or {}).items())
         version = StateVersion(state_version)
         long = {name: long_keys(values) for name, values in held.items()} if version is StateVersion.V0 else {}
-        self._hold({name: Held(values, long.get(name, ())) for name, values in held.items()}, version, engine)
+        self._hold({name: TrieContents(values, long.get(name, ())) for name, values in held.items()}, version, engine)
         self._history = History(self.root, long, window=window)
 
     def get(self, key: bytes) -> bytes | None:
@@ -139,7 +139,7 @@ class State:
 
         Array tries begin to fill it when it is first asked for.
         """
-        self._recall()
+        self._recall(0)
         return self._tries.db
 
     def nodes_under(self, root: bytes) -> MemoryDB:
@@ -212,7 +212,7 @@ class State:
             raise ValueError("a state cannot be put away inside a transaction")
         inline, sealed = self._history.inline, self._sealed_values()
         without_child_roots(sealed[None], self._children)
-        contents = {name: Held(values, inline.get(name, ())) for name, values in sealed.items()}
+        contents = {name: TrieContents(values, inline.get(name, ())) for name, values in sealed.items()}
         unsealed = {name: storage.changes for name, storage in self._storages().items() if storage.unsealed}
         return dump_state(self.state_version, contents, self._history, unsealed)
 
@@ -231,7 +231,7 @@ class State:
         with refusing("what is not sealed"):
             self._write(changes_in(dump.unsealed)[0])
 
-    def _hold(self, contents: Mapping[Name, Held], state_version: StateVersion, engine: Engine) -> None:
+    def _hold(self, contents: Mapping[Name, TrieContents], state_version: StateVersion, engine: Engine) -> None:
         """Hold this, as sealed, and nothing else; the entries of child tries in the top trie follow."""
         top, inline = contents[None]
         for key in top:
@@ -241,7 +241,7 @@ class State:
         tries = Tries(state_version=state_version, window=self.window, engine=engine)
         tries.fill(dict(children.items()))
         roots = {info.prefixed_storage_key(): tries.root(info) for info in children}
-        tries.fill({None: Held({**top, **roots}, inline)})
+        tries.fill({None: TrieContents({**top, **roots}, inline)})
         self._tries = tries
         self.top.replace_all({**top, **roots})
         for info in {*self._children, *children}:
@@ -256,24 +256,25 @@ class State:
                 else:
                     storage.put(key, value)
 
-    def _recall(self) -> None:
-        """Take the tries through blocks that were loaded, from the oldest state on; raises ``CheckpointRefused``."""
+    def _recall(self, first: int) -> None:
+        """Take the tries through blocks that were loaded, all after the ``first``; raises ``CheckpointRefused``."""
         history = self._history
-        if not history.unbuilt:
+        if first >= history.unbuilt:
             return
-        oldest, steps = history.unwound(self._sealed_values())
-        past = State(window=history.unbuilt + 1, engine="plain")
+        before, steps = history.unwound(self._sealed_values(), first)
+        steps = steps[: history.unbuilt - first]
+        past = State(window=len(steps) + 1, engine="plain")
         with refusing("a state before it"):
-            past._hold(oldest, StateVersion.V1, "plain")
+            past._hold(before, StateVersion.V1, "plain")
             roots = [past.root]
-            for step in steps[: history.unbuilt]:
+            for step in steps:
                 past.migrate(step.state_version)
                 past._write(step.written)
                 roots.append(past.commit())
-        if roots != history.roots[: history.unbuilt + 1]:
+        if roots != history.roots[first : history.unbuilt + 1]:
             raise CheckpointRefused("a state before it has another root than its blocks lead to")
         self._tries.recall(past._tries)
-        history.unbuilt = 0
+        history.unbuilt = first
 
     def _storages(self) -> dict[Name, Storage]:
         return {None: self.top} | dict[Name, Storage](self._children.items())
@@ -286,9 +287,9 @@ class State:
             put_back(values[name], storage.unsealed)
         return values
 
-    def _contents(self) -> dict[Name, Held]:
+    def _contents(self) -> dict[Name, TrieContents]:
         inline = self._history.inline
-        return {name: Held(storage.values, inline.get(name, ())) for name, storage in self._storages().items()}
+        return {name: TrieContents(storage.values, inline.get(name, ())) for name, storage in self._storages().items()}
 
     def _write_child_root(self, info: ChildInfo, storage: Storage) -> None:
         key = info.prefixed_storage_key()
@@ -300,8 +301,9 @@ class State:
     def _require(self, root: bytes) -> None:
         if not self.keeps(root):
             raise StateDiscarded(root)
-        if self._history.is_unbuilt(root):
-            self._recall()
+        first = self._history.blocks_before(root)
+        if first is not None:
+            self._recall(first)
 
     def __repr__(self) -> str:
         return f"<State 0x{self.root.hex()}, {len(self.top)} keys, {len(self.children())} child tries>"

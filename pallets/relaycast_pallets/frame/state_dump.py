@@ -7,17 +7,17 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TypeVar
 
 from relaycast_pallets.frame.state_history import History, Inline, Replaced
-from relaycast_pallets.frame.state_tries import Held, Name
+from relaycast_pallets.frame.state_tries import Name, TrieContents
 from relaycast_pallets.frame.storage import Values
 from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.node_codec import StateVersion
-from relaycast_xcm.checkpoint import Count, Dump, Hash, Row, refusing
+from relaycast_xcm.checkpoint import Count, Dump, DumpRow, Hash, refusing
 
 T = TypeVar("T")
 
 
-class TrieDump(Row, frozen=True):
-    """A trie by its ``name``, ``None`` for the top trie; ``inline`` are places in ``keys``, see ``Held``.
+class TrieDump(DumpRow, frozen=True):
+    """A trie by its ``name``, ``None`` for the top trie; ``inline`` are places in ``keys``, see ``TrieContents``.
 
     The entries of child tries are not among those of the top trie.
     """
@@ -28,7 +28,7 @@ class TrieDump(Row, frozen=True):
     inline: list[Count]
 
 
-class ChangesDump(Row, frozen=True):
+class ChangesDump(DumpRow, frozen=True):
     """Values of one trie by key; ``None`` where there is none."""
 
     name: bytes | None
@@ -37,7 +37,7 @@ class ChangesDump(Row, frozen=True):
     inline: list[Count]
 
 
-class BlockDump(Row, frozen=True):
+class BlockDump(DumpRow, frozen=True):
     """A block that left a state with this ``root``, and what it replaced."""
 
     root: Hash
@@ -56,7 +56,10 @@ class StateDump(Dump, frozen=True):
 
 
 def dump_state(
-    state_version: StateVersion, contents: Mapping[Name, Held], history: History, unsealed: Mapping[Name, Values]
+    state_version: StateVersion,
+    contents: Mapping[Name, TrieContents],
+    history: History,
+    unsealed: Mapping[Name, Values],
 ) -> StateDump:
     """Return a state that was sealed with these ``contents``, and what was written since."""
     tries, blocks = _in_order(contents), history.blocks
@@ -69,17 +72,19 @@ def dump_state(
     )
 
 
-def contents_of(dump: StateDump) -> dict[Name, Held]:
+def contents_of(dump: StateDump) -> dict[Name, TrieContents]:
     """Return what all tries hold, the top trie among them."""
-    contents: dict[Name, Held] = {None: Held({})}
+    contents: dict[Name, TrieContents] = {None: TrieContents({})}
     for trie in dump.tries:
         with refusing(_called(trie.name)):
             keys = trie.keys
-            contents[_name(trie.name)] = Held(_by_key(keys, trie.values), {keys[place] for place in trie.inline})
+            contents[_name(trie.name)] = TrieContents(
+                _by_key(keys, trie.values), {keys[place] for place in trie.inline}
+            )
     return contents
 
 
-def history_of(dump: StateDump, contents: Mapping[Name, Held], *, window: int) -> History:
+def history_of(dump: StateDump, contents: Mapping[Name, TrieContents], *, window: int) -> History:
     """Return the states that are kept; the tries know nothing of those before the last one."""
     history = History(dump.oldest, {name: set(held.inline) for name, held in contents.items()}, window=window)
     for block in dump.blocks:
@@ -101,17 +106,18 @@ def changes_in(changes: Iterable[ChangesDump]) -> tuple[dict[Name, Values], Inli
     return values, inline
 
 
-def _dump_trie(name: Name, held: Held) -> TrieDump:
+def _dump_trie(name: Name, held: TrieContents) -> TrieDump:
     keys = sorted(held.values)
-    return TrieDump(_bare(name), keys, [held.values[key] for key in keys], _places(keys, held.inline))
+    values = [bytes(held.values[key]) for key in keys]
+    return TrieDump(_bare(name), list(map(bytes, keys)), values, _places(keys, held.inline))
 
 
 def _dump_changes(values: Mapping[Name, Values], inline: Inline) -> list[ChangesDump]:
     found = []
     for name, changed in _in_order(values):
         keys = sorted(changed)
-        places = _places(keys, inline.get(name, ()))
-        found.append(ChangesDump(_bare(name), keys, [changed[key] for key in keys], places))
+        there = [None if value is None else bytes(value) for value in map(changed.__getitem__, keys)]
+        found.append(ChangesDump(_bare(name), list(map(bytes, keys)), there, _places(keys, inline.get(name, ()))))
     return found
 
 

@@ -6,9 +6,10 @@ Going back block by block leads from what a state holds now to every state that 
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TypeVar
 
-from relaycast_pallets.frame.state_tries import Held, Name, long_keys
+from relaycast_pallets.frame.state_tries import Name, TrieContents, long_keys
 from relaycast_pallets.frame.storage import Values
 from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.node_codec import StateVersion
@@ -85,15 +86,17 @@ class History:
             self.oldest = self.blocks.popleft().root
             self.unbuilt = max(0, self.unbuilt - 1)
 
-    def is_unbuilt(self, root: bytes) -> bool:
-        """Return whether this root is only that of states which the tries know nothing of."""
-        return bool(self.unbuilt) and root not in self.roots[self.unbuilt :]
+    def blocks_before(self, root: bytes) -> int | None:
+        """Return how many blocks stand before the last state with this root if the tries know nothing of that state."""
+        if not self.unbuilt or root in self.roots[self.unbuilt :]:
+            return None
+        return max(at for at, known in enumerate(self.roots[: self.unbuilt]) if known == root)
 
-    def unwound(self, held: dict[Name, dict[bytes, bytes]]) -> tuple[dict[Name, Held], list[Step]]:
-        """Return what the oldest state holds, and the blocks from there to what is ``held`` now, which it changes."""
+    def unwound(self, held: dict[Name, dict[bytes, bytes]], first: int) -> tuple[dict[Name, TrieContents], list[Step]]:
+        """Return what was held after the ``first`` blocks, and the blocks after them; changes what is ``held`` now."""
         inline = {name: set(keys) for name, keys in self.inline.items()}
         steps = []
-        for block in reversed(self.blocks):
+        for block in islice(reversed(self.blocks), len(self.blocks) - first):
             written = {}
             for name, replaced in block.values.items():
                 values = held.setdefault(name, {})
@@ -102,7 +105,7 @@ class History:
                 inline[name] = (inline.get(name, set()) - replaced.keys()) | block.inline.get(name, set())
             steps.append(Step(block.root, block.state_version, written))
         without_child_roots(held[None], [name for name in held if name is not None])
-        return {name: Held(values, inline.get(name, set())) for name, values in held.items()}, steps[::-1]
+        return {name: TrieContents(values, inline.get(name, set())) for name, values in held.items()}, steps[::-1]
 
     def __contains__(self, root: bytes) -> bool:
         return root in self._kept

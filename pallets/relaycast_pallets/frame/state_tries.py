@@ -31,7 +31,7 @@ Reads = Collection[bytes]
 NO_READS: Reads = ()
 
 
-class Held(NamedTuple):
+class TrieContents(NamedTuple):
     """All that a trie holds; ``inline`` are the keys of long values that stand in their nodes, as in version 0."""
 
     values: Mapping[bytes, bytes]
@@ -46,7 +46,7 @@ class Held(NamedTuple):
         return most, {key: self.values[key] for key in (external if most is StateVersion.V0 else self.inline)}
 
 
-Contents = Mapping[Name, Held]
+Contents = Mapping[Name, TrieContents]
 
 
 class _Tries(Protocol):

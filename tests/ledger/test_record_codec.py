@@ -9,8 +9,8 @@ import pytest
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.batch import BatchSimulation
 from relaycast_ledger import BlockRecord
-from relaycast_spark.exceptions import CheckpointRefused
-from relaycast_spark.record_codec import decode_records, encode_records
+from relaycast_ledger.segments.record_codec import decode_records, encode_records
+from relaycast_xcm.checkpoint import CheckpointRefused
 from spark.scenarios import MARKET, SCARCE
 
 

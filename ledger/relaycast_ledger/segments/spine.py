@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 from relaycast_collator import Collation, Collator, Header, Parachain, ParachainBlock, RelayBlock, RelayChain
 from relaycast_collator.garbage import uncollected
-from relaycast_ledger import Invariants
+from relaycast_ledger.segments.checkpoint import closing_digest, freeze
+from relaycast_ledger.segments.simulated import Simulated
+from relaycast_pallets.frame.state import State
 from relaycast_pallets.frame.well_known_keys import static_relay_keys
 from relaycast_pallets.parachain_system.pallet import (
     IncompleteBelowLimit,
@@ -24,8 +26,6 @@ from relaycast_pallets.parachain_system.pallet import (
 from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
 from relaycast_pallets.subscriber.proof_processing import ProcessingMode, process_proof
 from relaycast_pallets.subscriber.tracked_proof import TrustedProof
-from relaycast_spark.checkpoint import closing_digest, freeze
-from relaycast_spark.simulated import Simulated
 from relaycast_trie import MemoryDB, StorageProof
 from relaycast_xcm import ParaId, Weight, WeightMeter
 
@@ -59,13 +59,17 @@ class WholeTrie(TrustedProof):
 class StaticReads:
     """The nodes on the way to the static keys of a relay block: to those that all parachains read, looked up once."""
 
-    def __init__(self, db: MemoryDB) -> None:
-        self.db = db
+    def __init__(self, state: State) -> None:
+        self._state = state
         self._shared: dict[bytes, frozenset[bytes]] = {}
+
+    def bare_trie(self, relay_root: bytes) -> WholeTrie:
+        """Return the trie under ``relay_root`` as one who has read nothing finds it."""
+        return WholeTrie(self._state.nodes_under(relay_root), relay_root)
 
     def trie(self, relay_root: bytes, keys: tuple[bytes, ...]) -> WholeTrie:
         """Return the trie under ``relay_root`` as one who has read ``keys`` finds it."""
-        trie = WholeTrie(self.db, relay_root)
+        trie = self.bare_trie(relay_root)
         if relay_root not in self._shared:
             if len(self._shared) >= ROOTS_KEPT:
                 self._shared.clear()
@@ -96,7 +100,7 @@ class SpineCollator(Collator):
         data = PersistedValidationData(head.encode(), relay_parent.number, relay_parent.state_root, self.max_pov_size)
         inherent = ParachainInherentData(data, (), downward_messages, horizontal_messages)
         root, subscribes = relay_parent.state_root, system.subscriber.subscribes
-        trie = self._static.trie(root, system.static_keys()) if subscribes else WholeTrie(self._static.db, root)
+        trie = self._static.trie(root, system.static_keys()) if subscribes else self._static.bare_trie(root)
         abridged = system.budget.share_out(inherent.usage())
         meter = WeightMeter(Weight(system.ref_time_limit, abridged.pubsub_bytes))
         result = process_proof(ProcessingMode.PRUNE, trie, trie.relay_root, meter, system.subscriber, seed=head.hash)
@@ -157,13 +161,12 @@ class FrugalCollator(Collator):
 def spine(simulation: Simulated, *, done: int, blocks: int, segment_blocks: int) -> Iterator[Segment]:
     """Go from block ``done``, at a segment's end, to ``blocks``; the simulation ends where the last segment does.
 
-    Segment 0 is block 1, which whoever prepared the simulation lets pass: what is set up for it need not pickle.
+    Segment 0 is block 1, which whoever prepared the simulation lets pass: calls that wait for it cannot be put away.
     """
     if not done:
         raise ValueError("the spine begins after block 1")
     while done < blocks:
         first, last = done + 1, min(done + segment_blocks, blocks)
-        simulation.ledger.invariants = Invariants()
         simulation.look_ahead(last)
         checkpoint = freeze(simulation)
         with _unburdened(simulation), uncollected():
@@ -180,7 +183,7 @@ def _unburdened(simulation: Simulated) -> Iterator[None]:
     honest: dict[ParaId, Collator] = {
         para_id: collator for para_id, collator in chains.collators.items() if collator.tamper is None
     }
-    static = StaticReads(chains.relay_chain.state.db)
+    static = StaticReads(chains.relay_chain.state)
     chains.collators.update(
         {para_id: SpineCollator(collator, chains.relay_chain, static) for para_id, collator in honest.items()}
     )

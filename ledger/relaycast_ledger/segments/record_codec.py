@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from relaycast_ledger import BlockRecord
+from relaycast_ledger.records import BlockRecord
 from relaycast_pallets.subscriber.subscription import SubscribedKey
-from relaycast_spark.exceptions import CheckpointRefused
 from relaycast_xcm import ParaId
+from relaycast_xcm.checkpoint import CheckpointRefused
 
 OWN_TYPES = (ParaId, SubscribedKey)
 """Numbers and bytes under a name of their own, as which they come back."""

@@ -1,0 +1,42 @@
+"""What the files that a scenario names hold: all of it read and checked before anything runs."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from relaycast.genesis.chain_spec import ChainSpec
+from relaycast.genesis.state_export import read_state
+from relaycast.scenario.message_load import Arrivals
+from relaycast.scenario.scenario import Scenario
+
+if TYPE_CHECKING:
+    from relaycast.scenario.recording import Recording
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The genesis and the recorded publications, where the scenario has some, and message loads by parachain."""
+
+    spec: ChainSpec | None = None
+    recording: "Recording | None" = None
+    loads: dict[int, Arrivals] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> "Sources":
+        """Read the files of a scenario; raises ``BadInput``."""
+        genesis = scenario.relaychain.genesis
+        loads = {
+            chain.id: Arrivals.of(chain.messages, seed=scenario.seed, para_id=chain.id)
+            for chain in scenario.parachains
+            if chain.messages is not None
+        }
+        return cls(None if genesis is None else read_state(genesis), scenario.recording(), loads)
+
+    def without_files(self, read: set[int]) -> "Sources":
+        """Return what it takes to go on from a checkpoint where no file lies.
+
+        The checkpoint brings the state and publications; what it takes is the keys of recorded publishers that are
+        ``read``.
+        """
+        if self.recording is None:
+            return Sources(loads=self.loads)
+        return Sources(recording=self.recording.without_keys_but(read), loads=self.loads)

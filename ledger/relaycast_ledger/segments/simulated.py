@@ -1,0 +1,75 @@
+"""What a run in segments asks of a simulation: to go on block by block, and to be put away and taken up again."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from relaycast_collator import Chains
+from relaycast_ledger.ledger import Ledger
+from relaycast_ledger.records import BlockRecord
+from relaycast_trie.engine import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class PublisherCount:
+    """What one relay block took of one publisher."""
+
+    para_id: int
+    sent: int
+    published: int
+    refused: int
+    value_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Advanced:
+    """What one relay block brought: subscriber blocks, what was taken of publishers, and the log's lines."""
+
+    records: list[BlockRecord]
+    publishers: list[PublisherCount]
+    events: bytes
+
+
+class Simulated(Protocol):
+    """A network with a workload; everything that follows is decided by its state.
+
+    It can be put away between blocks, but need not before block 1.
+    """
+
+    @property
+    def chains(self) -> Chains:
+        """The chains themselves."""
+        ...
+
+    @property
+    def ledger(self) -> Ledger:
+        """Who keeps score of them."""
+        ...
+
+    def advance(self, block: int, /) -> Advanced:
+        """Let relay block number ``block`` pass and say what it brought."""
+        ...
+
+    def pass_over(self, block: int, /) -> None:
+        """Let relay block number ``block`` pass without keeping score."""
+        ...
+
+    def look_ahead(self, last: int, /) -> None:
+        """Have at hand, and put away, whatever comes from outside up to block ``last``."""
+        ...
+
+    def dump(self) -> bytes:
+        """Return what it holds beside chains and ledger: how far its workload is."""
+        ...
+
+    def load(self, data: bytes, /) -> None:
+        """Go on from what another one, prepared alike, put away; raises ``CheckpointRefused``."""
+        ...
+
+    def preparation(self) -> "Preparation":
+        """Return what prepares another one like it, also in another process and without files."""
+        ...
+
+
+Preparation = Callable[[Engine], Simulated]
+"""Prepares a simulation on a trie engine, to load a checkpoint into."""
