@@ -138,9 +138,6 @@ def slow(seconds: int) -> dict[str, str]:
     return {"FAKE_SLOW": str(seconds), "FAKE_SLOW_UV": str(seconds)}
 
 
-FAILING = {"FAKE_FAILS": "1", "FAKE_UV_FAILS": "1"}
-
-
 def leftovers(clone: Path) -> list[str]:
     return sorted(entry.name for entry in clone.iterdir() if entry.name.startswith(".venv"))
 
@@ -235,7 +232,7 @@ def test_an_environment_that_a_user_made_is_kept(clone: Path) -> None:
     (clone / ".venv" / "bin").mkdir(parents=True)
     shutil.copy(clone.parent / "bin" / "python3", clone / ".venv" / "bin" / "python")
     (clone / ".venv" / "mine").touch()
-    assert start(clone, **FAILING).returncode == 2
+    assert start(clone, FAKE_FAILS="1", FAKE_UV_FAILS="1").returncode == 2
     assert (clone / ".venv" / "mine").exists()
     assert start(clone).returncode == 0
     assert (clone / ".venv" / "mine").exists()
@@ -252,7 +249,7 @@ def test_an_old_python_is_refused_in_one_line(clone: Path) -> None:
 
 
 def test_a_failed_install_says_why_in_one_line_and_leaves_nothing(clone: Path) -> None:
-    failed = start(clone, **FAILING)
+    failed = start(clone, FAKE_FAILS="1", FAKE_UV_FAILS="1")
     assert failed.returncode == 2
     assert "install failed: ERROR: no matching distribution; the whole log is " in failed.stderr
     assert failed.stderr.count("\n") == 1
