@@ -8,9 +8,10 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 import pytest
 
@@ -53,12 +54,10 @@ class Journal:
         """Return what was noted for these sources; a line that a kill cut short counts for nothing."""
         entries = []
         for line in self.file.read_text().splitlines() if self.file.exists() else ():
-            try:
+            with suppress(ValueError):
                 entry = json.loads(line)
-            except ValueError:
-                continue
-            if entry["sources"] == self.sources:
-                entries.append(entry)
+                if entry["sources"] == self.sources:
+                    entries.append(entry)
         return entries
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -83,8 +82,10 @@ class Journal:
             }
         )
         self.file.parent.mkdir(parents=True, exist_ok=True)
-        with self.file.open("a") as stream:
-            stream.write(json.dumps(self.now[-1]) + "\n")
+        with self.file.open("a+b") as stream:
+            if stream.tell() and not _ends_a_line(stream):
+                stream.write(b"\n")
+            stream.write(json.dumps(self.now[-1]).encode() + b"\n")
             stream.flush()
             os.fsync(stream.fileno())
 
@@ -101,6 +102,12 @@ class Journal:
             seconds = sum(float(it["seconds"]) for it in rounds)
             told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(ended.items())) or "none now"
             terminalreporter.write_line(f"{haul}: {before} rounds done before, {told}, {seconds:,.0f} s")
+
+
+def _ends_a_line(stream: BinaryIO) -> bool:
+    """Tell whether the last line is whole: a kill may have cut it short."""
+    stream.seek(-1, os.SEEK_END)
+    return stream.read(1) == b"\n"
 
 
 def _name(nodeid: str) -> str:
