@@ -113,21 +113,45 @@ make_environment() {
     find_python
     fresh=yes
     : > "$lock/fresh"
-    if command -v uv > /dev/null 2>&1; then
-        step uv venv --quiet --python "$python" "$root/.venv"
-    else
-        step "$python" -m venv "$root/.venv"
-    fi || fail
+    { command -v uv > /dev/null 2>&1 && step uv venv --quiet --python "$python" "$root/.venv"; } ||
+        step "$python" -m venv "$root/.venv" || fail
 }
 
+pip_install() {
+    "$root/.venv/bin/python" -m pip --version > /dev/null 2>&1 || step "$root/.venv/bin/python" -m ensurepip
+    step "$root/.venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --retries 2 "$@"
+}
+
+# Installs with the uv on the PATH, or else with one that pip brings into .venv and that asks the indexes pip is set to.
+# Fails where there is no uv, and where pip is set to ask no index.
+uv_install() {
+    if command -v uv > /dev/null 2>&1; then
+        step uv pip install --quiet --python "$root/.venv/bin/python" "$@"
+        return
+    fi
+    [ -x "$root/.venv/bin/uv" ] || pip_install --retries 0 --only-binary uv uv || return 1
+    settings=$("$root/.venv/bin/python" -m pip config list 2> /dev/null) || settings=
+    [ -z "$(setting no-index)" ] || return 1
+    for index in $(setting index-url); do set -- --default-index "$index" "$@"; done
+    for index in $(setting extra-index-url); do set -- --index "$index" "$@"; done
+    for place in $(setting find-links); do set -- --find-links "$place" "$@"; done
+    step env UV_SYSTEM_CERTS=true UV_INDEX_STRATEGY=unsafe-best-match \
+        "$root/.venv/bin/uv" pip install --quiet --python "$root/.venv/bin/python" "$@"
+}
+
+# A setting of pip: those of the environment are listed before those of files. Several values stand on one line.
+setting() {
+    printf '%s\n' "$settings" | while IFS= read -r line; do
+        case $line in
+            *".$1='"*) value=${line#*=\'}; printf '%b\n' "${value%\'}"; break ;;
+        esac
+    done
+}
+
+# uv takes a third of pip's time; pip installs where uv cannot be had, or fails.
 install() {
     if [ "$extras" = - ]; then target=$root; else target="$root[$extras]"; fi
-    if command -v uv > /dev/null 2>&1; then
-        step uv pip install --quiet --python "$root/.venv/bin/python" --editable "$target"
-    else
-        "$root/.venv/bin/python" -m pip --version > /dev/null 2>&1 || step "$root/.venv/bin/python" -m ensurepip
-        step "$root/.venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --retries 2 --editable "$target"
-    fi || fail
+    uv_install --editable "$target" || pip_install --editable "$target" || fail
 }
 
 fail() {

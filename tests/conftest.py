@@ -1,20 +1,44 @@
-"""What all tests share: how long hypothesis looks for a counterexample, and relaycast's own pytest plugin."""
+"""What all tests share: how long hypothesis looks for a counterexample, which worker runs what, and the plugins."""
 
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+import long_hauls
 from relaycast import pytest_plugin
 
 settings.register_profile("dev", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile(
     "ci", deadline=None, max_examples=100, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.load_profile("ci" if os.environ.get("CI") else "dev")
+settings.register_profile(
+    "soak", deadline=None, max_examples=1_000, database=None, suppress_health_check=list(HealthCheck)
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
+
+ONE_SPARK = "spark"
+"""The group of all tests that share a Spark session."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the journal of long hauls."""
+    parser.addoption(long_hauls.OPTION, metavar="FILE", help="leave out rounds that FILE says passed, and note others")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the plugin in an environment that was made before relaycast had one: installing it does the same."""
+    """Register the plugins; relaycast's is there already unless the environment was made before it had one."""
     if not config.pluginmanager.has_plugin("relaycast"):
         config.pluginmanager.register(pytest_plugin, "relaycast")
+    journal = config.getoption(long_hauls.OPTION)
+    if journal is not None:
+        config.pluginmanager.register(long_hauls.Journal(Path(journal), long_hauls.digest_of_sources()), "long hauls")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep a file's tests together on one worker, where its fixtures are made once, and those on Spark on another."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            group = ONE_SPARK if "spark" in getattr(item, "fixturenames", ()) else item.location[0]
+            item.add_marker(pytest.mark.xdist_group(group))

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
+from peers import missing
 
 OFF = '<meta http-equiv="Content-Security-Policy" content="script-src \'none\'">'
 """What forbids scripts to a page."""
@@ -29,14 +29,14 @@ def dumped(page: Path, folder: Path, *, fragment: str = "") -> tuple[str, list[s
         (found for it in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(it))), None
     )
     if name is None:
-        pytest.skip("no Chromium here")
+        missing("no Chromium here")
     command = [name, *OPTIONS, f"--user-data-dir={folder / 'profile'}", "--dump-dom", f"{page.as_uri()}{fragment}"]
     try:
         ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     except subprocess.TimeoutExpired:
-        pytest.skip("Chromium does not answer here")
+        missing("Chromium does not answer here")
     if not ended.stdout:
-        pytest.skip(f"Chromium does not start here: {ended.stderr[-200:]}")
+        missing(f"Chromium does not start here: {ended.stderr[-200:]}")
     return ended.stdout, re.findall(r"CONSOLE.*", ended.stderr)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from command_line import Command, Refused
+from peers import missing
 from relaycast.bench import peer, py_trie, sheet, yardstick
 from relaycast.bench.engine import MODULES, SIZES, EngineBench, Sheet
 from relaycast.bench.peer import FIGURES, HASHLIB_NS, ratio
@@ -76,7 +77,7 @@ def test_a_backend_runs_or_says_in_one_line_why_it_cannot(name: str) -> None:
     reason = importlib.import_module(MODULES[name]).missing()  # type: ignore[index]
     assert "\n" not in reason
     if reason:
-        pytest.skip(reason)
+        missing(reason)
     importlib.import_module(MODULES[name]).run(small := Sheet(40, 33, yardstick.Yardstick(), seed=1))  # type: ignore[index]
     assert small.rows()
     assert {row.backend for row in small.rows()} == {name}

@@ -7,11 +7,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from command_line import Command, Refused, Written
 from file_contents import contents
+from long_hauls import soak
 from relaycast.simulation.run_folder import staged
 from relaycast_ledger.outcome import rank, spread
 from shared_vectors import shared
@@ -167,6 +169,17 @@ def test_what_stops_half_way_leaves_the_folder_as_it_was(tmp_path: Path, error: 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_run_ends_with_one_line_and_no_files(tmp_path: Path, number: int, code: int) -> None:
+    interrupt(tmp_path, number, code, seconds=0.0)
+
+
+@soak(rounds=50)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_run_interrupted_anywhere_leaves_no_files(tmp_path: Path, number: int, code: int, soak_round: int) -> None:
+    interrupt(tmp_path, number, code, seconds=Random(soak_round).uniform(0, 5))
+
+
+def interrupt(tmp_path: Path, number: int, code: int, *, seconds: float) -> None:
+    """Send a signal to a run, so many seconds after it began to write."""
     command = [sys.executable, "-m", "relaycast", "demo", "--blocks", "100000", "--out", str(tmp_path / "out")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
@@ -174,6 +187,7 @@ def test_an_interrupted_run_ends_with_one_line_and_no_files(tmp_path: Path, numb
         if list(tmp_path.glob("out/.*/events.jsonl")):
             break
         time.sleep(0.05)
+    time.sleep(seconds)
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (code, "")

@@ -1,6 +1,7 @@
 """``./relaycast`` makes its environment once, whole or not at all, and says in one line what goes wrong.
 
-A stand-in for Python makes the environment here, so that nothing is installed: it plays ``-m venv`` and ``-m pip``.
+Stand-ins for Python and uv make the environment here, so that nothing is installed: they play ``-m venv``, ``-m pip``
+and ``uv``. Every test runs with uv on the PATH, with uv that pip brings, and with pip alone.
 """
 
 import shutil
@@ -13,10 +14,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-FAKE_PYTHON = """#!/bin/sh
+RELAYCAST = """printf '#!/bin/sh\\necho "relaycast runs: $*"\\n' > "$bin/relaycast"
+        chmod +x "$bin/relaycast" """
+
+FAKE_PYTHON = f"""#!/bin/sh
 # $0 is called as Python is: it knows -c (the version check), -V, -m venv and -m pip.
-case "$1 ${2-}" in
-    "-c "*) exit ${FAKE_TOO_OLD:-0} ;;
+case "$1 ${{2-}}" in
+    "-c "*) exit ${{FAKE_TOO_OLD:-0}} ;;
     "-V "*) echo "Python 3.9.1" ;;
     "-m venv")
         for last; do :; done
@@ -24,36 +28,74 @@ case "$1 ${2-}" in
         cp "$0" "$last/bin/python" ;;
     "-m pip")
         [ "$3" != --version ] || exit 0
+        [ "$3" != config ] || {{ printf '%s\n' "${{FAKE_PIP_CONFIG-}}"; exit 0; }}
         echo pip "$@" >> "$FAKE_LOG"
-        [ -z "${FAKE_SLOW-}" ] || { : > "$FAKE_LOG.begun"; sleep "$FAKE_SLOW" & wait; }
-        [ -z "${FAKE_FAILS-}" ] || { echo "ERROR: no matching distribution" >&2; exit 1; }
+        for last; do :; done
         bin=$(dirname "$0")
-        printf '#!/bin/sh\\necho "relaycast runs: $*"\\n' > "$bin/relaycast"
-        chmod +x "$bin/relaycast" ;;
+        if [ "$last" = uv ] && [ -n "${{FAKE_NO_UV-}}" ]; then echo "ERROR: no uv" >&2; exit 1; fi
+        [ -z "${{FAKE_SLOW-}}" ] || {{ : > "$FAKE_LOG.begun"; sleep "$FAKE_SLOW" & wait; }}
+        [ -z "${{FAKE_FAILS-}}" ] || {{ echo "ERROR: no matching distribution" >&2; exit 1; }}
+        if [ "$last" = uv ]; then cp "$FAKE_UV" "$bin/uv"; exit; fi
+        {RELAYCAST};;
+esac
+"""
+
+FAKE_UV = f"""#!/bin/sh
+# It knows venv and pip install, and finds no Python.
+echo uv "$@" >> "$FAKE_LOG"
+case "$1" in
+    python) exit 1 ;;
+    venv)
+        for last; do :; done
+        mkdir -p "$last/bin"
+        cp "$4" "$last/bin/python" ;;
+    pip)
+        bin=$(dirname "$5")
+        [ -z "${{FAKE_SLOW_UV-}}" ] || {{ : > "$FAKE_LOG.begun"; sleep "$FAKE_SLOW_UV" & wait; }}
+        [ -z "${{FAKE_UV_FAILS-}}" ] || {{ echo "error: no solution found" >&2; exit 2; }}
+        {RELAYCAST};;
 esac
 """
 
 TOOLS = (
-    "cat", "chmod", "cksum", "cp", "date", "dirname", "grep", "mkdir", "mktemp", "mv", "readlink", "rm", "sh", "sleep",
-    "tail",
+    "cat", "chmod", "cksum", "cp", "date", "dirname", "env", "grep", "mkdir", "mktemp", "mv", "readlink", "rm", "sh",
+    "sleep", "tail",
 )  # fmt: skip
 """All that a start may need beside Python."""
 
+UV_THERE, UV_BROUGHT, PIP_ALONE = "uv on the PATH", "uv brought by pip", "pip alone"
+
+
+@pytest.fixture(params=[UV_THERE, UV_BROUGHT, PIP_ALONE])
+def installer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What installs."""
+    if request.param == PIP_ALONE:
+        monkeypatch.setitem(CHOSEN, "FAKE_NO_UV", "yes")
+    return str(request.param)
+
+
+CHOSEN: dict[str, str] = {}
+"""What every start of a test is told by the environment."""
+
 
 @pytest.fixture
-def clone(tmp_path: Path) -> Path:
+def clone(tmp_path: Path, installer: str) -> Path:
     place = tmp_path / "a clone"
     (place / "app").mkdir(parents=True)
     for name in ("relaycast", "app/prepare.sh", "pyproject.toml"):
         shutil.copy(ROOT / name, place / name)
-    fake = tmp_path / "bin" / "python3"
-    fake.parent.mkdir()
-    fake.write_text(FAKE_PYTHON)
-    fake.chmod(0o755)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    fakes = {programs / "python3": FAKE_PYTHON, tmp_path / "uv": FAKE_UV}
+    if installer == UV_THERE:
+        fakes[programs / "uv"] = FAKE_UV
+    for fake, script in fakes.items():
+        fake.write_text(script)
+        fake.chmod(0o755)
     for tool in TOOLS:
         found = shutil.which(tool)
         assert found
-        (fake.parent / tool).symlink_to(found)
+        (programs / tool).symlink_to(found)
     return place
 
 
@@ -61,7 +103,9 @@ def environment(clone: Path, **more: str) -> dict[str, str]:
     return {
         "PATH": str(clone.parent / "bin"),
         "FAKE_LOG": str(clone.parent / "log"),
+        "FAKE_UV": str(clone.parent / "uv"),
         "TMPDIR": str(clone.parent),
+        **CHOSEN,
         **more,
     }
 
@@ -78,9 +122,20 @@ def start(clone: Path, *arguments: str, command: Path | None = None, **more: str
     )
 
 
-def installs(clone: Path) -> int:
+def calls(clone: Path) -> list[str]:
+    """Return what pip and uv were called with."""
     log = clone.parent / "log"
-    return len(log.read_text().splitlines()) if log.exists() else 0
+    return log.read_text().splitlines() if log.exists() else []
+
+
+def installs(clone: Path) -> int:
+    """Return how many times relaycast was installed."""
+    return sum("--editable" in call for call in calls(clone))
+
+
+def slow(seconds: int) -> dict[str, str]:
+    """Let every installer take so long."""
+    return {"FAKE_SLOW": str(seconds), "FAKE_SLOW_UV": str(seconds)}
 
 
 def leftovers(clone: Path) -> list[str]:
@@ -107,6 +162,45 @@ def test_the_second_start_installs_nothing_and_says_nothing(clone: Path) -> None
     start(clone)
     second = start(clone, "demo")
     assert (second.stdout, second.stderr, installs(clone)) == ("relaycast runs: demo\n", "", 1)
+
+
+def test_uv_installs_where_it_can_be_had(clone: Path, installer: str) -> None:
+    start(clone)
+    (install,) = (call for call in calls(clone) if "--editable" in call)
+    assert install.startswith("pip " if installer == PIP_ALONE else "uv ")
+    assert any(call.endswith(" uv") for call in calls(clone)) is (installer != UV_THERE)
+
+
+def test_pip_installs_where_uv_fails(clone: Path) -> None:
+    assert start(clone, "demo", FAKE_UV_FAILS="1").stdout == "relaycast runs: demo\n"
+    assert calls(clone)[-1].startswith("pip ")
+    assert leftovers(clone) == [".venv"]
+
+
+SET_FOR_PIP = """\
+:env:.find-links='/wheels'
+global.index-url='mirror:/simple'
+global.extra-index-url='\\nmore:/simple\\nmost:/simple'
+global.find-links='/other wheels'
+global.timeout='60'
+"""
+
+
+@pytest.mark.parametrize("installer", [UV_BROUGHT], indirect=True)
+def test_a_uv_that_pip_brought_asks_where_pip_asks(clone: Path) -> None:
+    start(clone, FAKE_PIP_CONFIG=SET_FOR_PIP)
+    *_, options = calls(clone)[-1].partition("/python ")
+    assert options == (
+        "--find-links /wheels --index most:/simple --index more:/simple --default-index mirror:/simple "
+        f"--editable {clone}"
+    )
+
+
+@pytest.mark.parametrize("installer", [UV_BROUGHT], indirect=True)
+def test_pip_installs_where_it_may_ask_no_index(clone: Path) -> None:
+    start(clone, FAKE_PIP_CONFIG=":env:.no-index='1'")
+    assert not [call for call in calls(clone) if call.startswith("uv")]
+    assert installs(clone) == 1
 
 
 def test_it_works_through_a_link(clone: Path) -> None:
@@ -138,7 +232,7 @@ def test_an_environment_that_a_user_made_is_kept(clone: Path) -> None:
     (clone / ".venv" / "bin").mkdir(parents=True)
     shutil.copy(clone.parent / "bin" / "python3", clone / ".venv" / "bin" / "python")
     (clone / ".venv" / "mine").touch()
-    assert start(clone, FAKE_FAILS="1").returncode == 2
+    assert start(clone, FAKE_FAILS="1", FAKE_UV_FAILS="1").returncode == 2
     assert (clone / ".venv" / "mine").exists()
     assert start(clone).returncode == 0
     assert (clone / ".venv" / "mine").exists()
@@ -155,7 +249,7 @@ def test_an_old_python_is_refused_in_one_line(clone: Path) -> None:
 
 
 def test_a_failed_install_says_why_in_one_line_and_leaves_nothing(clone: Path) -> None:
-    failed = start(clone, FAKE_FAILS="1")
+    failed = start(clone, FAKE_FAILS="1", FAKE_UV_FAILS="1")
     assert failed.returncode == 2
     assert "install failed: ERROR: no matching distribution; the whole log is " in failed.stderr
     assert failed.stderr.count("\n") == 1
@@ -175,9 +269,14 @@ def test_a_folder_that_cannot_be_written_is_named(clone: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_install_leaves_nothing_half_made(clone: Path, number: int) -> None:
+@pytest.mark.parametrize(
+    ("installer", "late"),
+    [(UV_THERE, "FAKE_SLOW_UV"), (UV_BROUGHT, "FAKE_SLOW"), (UV_BROUGHT, "FAKE_SLOW_UV"), (PIP_ALONE, "FAKE_SLOW")],
+    indirect=["installer"],
+)
+def test_an_interrupted_install_leaves_nothing_half_made(clone: Path, number: int, late: str) -> None:
     process = subprocess.Popen(
-        [clone / "relaycast"], env=environment(clone, FAKE_SLOW="30"), stderr=subprocess.PIPE, text=True
+        [clone / "relaycast"], env=environment(clone, **{late: "30"}), stderr=subprocess.PIPE, text=True
     )
     begun(clone)
     process.send_signal(number)
@@ -193,7 +292,7 @@ def test_of_two_starts_one_installs_and_both_run(clone: Path) -> None:
     starts = [
         subprocess.Popen(
             [clone / "relaycast", str(number)],
-            env=environment(clone, FAKE_SLOW="1"),
+            env=environment(clone, **slow(1)),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 import msgspec
 import pytest
-from hypothesis import settings
+from hypothesis import seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from long_hauls import soak
 from pallets.relay import ALICE, BOB, CAROL, Relay
 from relaycast_pallets import (
     AlreadyRegistered,
@@ -233,3 +234,9 @@ def test_the_pallet_agrees_with_the_model() -> None:
 @pytest.mark.slow
 def test_the_pallet_agrees_with_the_model_for_long() -> None:
     run_state_machine_as_test(BroadcasterMachine, settings=settings(max_examples=500, stateful_step_count=150))
+
+
+@soak(rounds=40)
+def test_the_pallet_agrees_with_the_model_for_ever_longer(soak_round: int) -> None:
+    chosen = settings(max_examples=500, stateful_step_count=200, database=None)
+    run_state_machine_as_test(seed(soak_round)(BroadcasterMachine), settings=chosen)

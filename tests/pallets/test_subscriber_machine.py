@@ -11,10 +11,11 @@ from random import Random
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
+from long_hauls import soak
 from pallets.subscriber_invariants import ChangesTold, Settled, all_hold, nothing_is_lost
 from pallets.subscriber_world import ALPHA, BETA, MOCK, OTHER_PUBLIC, PUBLIC, World, keys, path_key
 from relaycast_pallets import Origin, Panic, ParachainInherentData, Policies, SubscribedKey, Subscriber
@@ -237,11 +238,27 @@ def test_all_invariants_hold_over_many_steps(machine: type[Network]) -> None:
     run_state_machine_as_test(machine, settings=settings(examples(200), stateful_step_count=60))
 
 
+@soak(rounds=40)
+@pytest.mark.parametrize("machine", [Network, NumericNetwork])
+def test_all_invariants_hold_in_many_networks(machine: type[Network], soak_round: int) -> None:
+    chosen = settings(examples(200), stateful_step_count=60, database=None)
+    run_state_machine_as_test(seed(soak_round)(machine), settings=chosen)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
-def test_all_invariants_hold_over_one_long_life(seed: int) -> None:
-    """2,500 steps of one network that is never made anew."""
-    chance, network = Random(seed), Network()
+@pytest.mark.parametrize("number", range(4))
+def test_all_invariants_hold_over_one_long_life(number: int) -> None:
+    live_long(number)
+
+
+@soak(rounds=100)
+def test_all_invariants_hold_over_many_long_lives(soak_round: int) -> None:
+    live_long(1_000 + soak_round)
+
+
+def live_long(number: int) -> None:
+    """Take 2,500 steps with one network that is never made anew."""
+    chance, network = Random(number), Network()
     for _ in range(2_500):
         network.world.handler.calls.clear()
         publisher, some = chance.choice(PUBLISHERS), chance.sample(STOCK, chance.randrange(1, 8))

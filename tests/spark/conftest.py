@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from peers import missing
 from relaycast_spark.exceptions import SparkUnavailable
 from relaycast_spark.session import SessionSettings, require_spark, spark_session
 
@@ -17,7 +18,7 @@ def spark() -> Iterator["SparkSession"]:
     try:
         require_spark()
     except SparkUnavailable as lacking:
-        pytest.skip(str(lacking))
+        missing(lacking)
     extra = (("spark.sql.shuffle.partitions", "2"),)
     with spark_session(SessionSettings(master="local[2]", app_name="relaycast tests", extra=extra)) as session:
         yield session

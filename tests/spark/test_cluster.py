@@ -17,6 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from peers import missing
 from relaycast.scenario.files import load_scenario
 from relaycast.simulation.run_files import simulate
 from relaycast_spark.exceptions import SparkUnavailable
@@ -81,7 +82,7 @@ def master(tmp_path: Path) -> Iterator[str]:
     try:
         require_spark()
     except SparkUnavailable as lacking:
-        pytest.skip(str(lacking))
+        missing(lacking)
     port = free_port()
     url = f"spark://127.0.0.1:{port}"
     logs = [tmp_path / name for name in ("master.log", "worker-1.log", "worker-2.log")]

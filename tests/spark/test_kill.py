@@ -8,17 +8,18 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import psutil
 import pytest
 
+from long_hauls import soak
+from peers import missing
 from relaycast.scenario.files import load_scenario
 from relaycast.simulation.run_files import simulate
 from relaycast_spark.exceptions import SparkUnavailable
 from relaycast_spark.session import require_spark
 from spark.scenarios import contents
-
-pytestmark = pytest.mark.slow
 
 SCENARIO = 'extends = "oracle"\nblocks = 240\n'
 
@@ -31,7 +32,7 @@ def command(tmp_path: Path) -> list[str]:
     try:
         require_spark()
     except SparkUnavailable as lacking:
-        pytest.skip(str(lacking))
+        missing(lacking)
     file = tmp_path / "scenario.toml"
     file.write_text(SCENARIO)
     arguments = ["run", str(file), "--engine", "spark", "--master", "local[2]", "--segment-blocks", "10"]
@@ -56,16 +57,39 @@ def committed(work: Path) -> dict[str, int]:
     return {file: (work / file).stat().st_mtime_ns for file in files}
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_resumed_to_the_same_bytes(tmp_path: Path, command: list[str]) -> None:
+    kill_twice_and_resume(tmp_path, command, segments=(4, 4))
+
+
+@soak(rounds=50)
+def test_a_run_killed_anywhere_is_resumed_to_the_same_bytes(
+    tmp_path: Path, command: list[str], soak_round: int
+) -> None:
+    """Two kills in each round: a hundred in all."""
+    chance = Random(soak_round)
+    kill_twice_and_resume(tmp_path, command, segments=(chance.randint(4, 10), chance.randint(1, 8)), chance=chance)
+
+
+def kill_twice_and_resume(
+    tmp_path: Path, command: list[str], *, segments: tuple[int, int], chance: Random | None = None
+) -> None:
+    """Kill a run once it has kept so many segments, and a second one; a ``chance`` puts the moments anywhere."""
+
+    def wait() -> None:
+        time.sleep(0.0 if chance is None else chance.uniform(0, 0.3))
+
     out = tmp_path / "out"
-    first = started(command, out, segments=4)
+    first = started(command, out, segments=segments[0])
+    wait()
     first.send_signal(signal.SIGKILL)
     first.communicate(timeout=PATIENCE)
     (work,) = out.glob(".*.spark")
     kept = committed(work)
     assert 3 <= len(kept) < 25
 
-    second = started(command, out, segments=len(kept) + 4)
+    second = started(command, out, segments=len(kept) + segments[1])
+    wait()
     second.send_signal(signal.SIGKILL)
     second.communicate(timeout=PATIENCE)
     assert kept.items() <= committed(work).items(), "what was there was not done again"
@@ -78,6 +102,7 @@ def test_a_killed_run_is_resumed_to_the_same_bytes(tmp_path: Path, command: list
     assert [path.name for path in out.iterdir()] == [local.name]
 
 
+@pytest.mark.slow
 def test_an_interrupt_stops_cleanly_and_keeps_what_is_done(tmp_path: Path, command: list[str]) -> None:
     out = tmp_path / "out"
     process = started(command, out, segments=3)
@@ -89,6 +114,7 @@ def test_an_interrupt_stops_cleanly_and_keeps_what_is_done(tmp_path: Path, comma
     assert len(list(work.glob("segment-*.parquet"))) >= 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ask", [os.kill, os.killpg])
 def test_a_run_that_is_asked_to_end_says_how_to_go_on(
     tmp_path: Path, command: list[str], ask: Callable[[int, int], None]
@@ -106,6 +132,7 @@ def test_a_run_that_is_asked_to_end_says_how_to_go_on(
     assert len(committed(work)) >= 3, "the manifest names a file after it is there"
 
 
+@pytest.mark.slow
 def test_a_run_whose_java_is_killed_says_so_at_once(tmp_path: Path, command: list[str]) -> None:
     process = started(command, tmp_path / "out", segments=3)
     (java,) = [it for it in psutil.Process(process.pid).children() if it.name() == "java"]

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from long_hauls import soak
+from peers import missing
 from relaycast_trie import StateVersion, StorageProof, build_database
 from strategies import Pairs
 
@@ -29,9 +31,9 @@ SEED = 160
 def folder() -> Path:
     chosen = Path(os.environ.get("RELAYCAST_ORACLE", ".")).resolve()
     if shutil.which("node") is None:
-        pytest.skip("node is not installed")
+        missing("node is not installed")
     if not (chosen / "node_modules" / PACKAGE).is_dir():
-        pytest.skip(f"{PACKAGE} is not in {chosen}/node_modules: set RELAYCAST_ORACLE to a folder that has it")
+        missing(f"{PACKAGE} is not in {chosen}/node_modules: set RELAYCAST_ORACLE to a folder that has it")
     return chosen
 
 
@@ -51,7 +53,17 @@ def ask(folder: Path, questions: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [dict(answer) for answer in answers]
 
 
+@soak(rounds=100)
+def test_many_more_tries_have_the_roots_of_the_oracle(folder: Path, soak_round: int) -> None:
+    chance = random.Random(1_000 + soak_round)
+    compare_roots(folder, [random_pairs(chance) for _ in range(10 * TRIES)])
+
+
 def test_random_tries_have_the_roots_of_the_oracle(folder: Path, tries: list[Pairs]) -> None:
+    compare_roots(folder, tries)
+
+
+def compare_roots(folder: Path, tries: list[Pairs]) -> None:
     asked = [(held, version) for held in tries for version in StateVersion]
     answers = ask(folder, [{"entries": shown(held), "version": int(version)} for held, version in asked])
     for (held, version), answer in zip(asked, answers, strict=True):
