@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from docs.code_blocks import ROOT, blocks_of
+from docs.code_blocks import blocks_of
 from relaycast.cli.command import execute
 from relaycast.scenario.files import load_preset, load_scenario
 from relaycast.simulation.run_files import simulate
+from rooms import ROOMS, ROOT
 from shared_vectors import shared
 
 README = (ROOT / "README.md").read_text()
@@ -29,6 +30,18 @@ def test_what_is_linked_is_there() -> None:
     missing = [target for target in targets if not (ROOT / target).exists()]
     assert targets
     assert not missing
+
+
+def test_nothing_is_installed_from_an_index_that_does_not_have_it() -> None:
+    """relaycast is not published: every example and every hint installs a clone, or a wheel made of one."""
+    named = re.compile(r"(pip install|uvx|uv tool install|pipx run)( -\S+)* ['\"]?relaycast(?![-/*\w])")
+    kinds = {".md", ".py", ".sh", ".toml", ".yml"}
+    files = [file for place in (*ROOMS, "docs") for file in (ROOT / place).rglob("*") if file.suffix in kinds]
+    wrong = [str(file) for file in [ROOT / "README.md", *files] if named.search(file.read_text())]
+    assert wrong == []
+    assert named.search("$ pip install relaycast\n")
+    assert named.search("uvx relaycast demo")
+    assert named.search("pip install 'relaycast[spark]'")
 
 
 GENESIS_TABLE = re.findall(r"^\| (oracle|ring-roots|config-sync) \|[^|]*\| (.*) \|$", README, re.MULTILINE)

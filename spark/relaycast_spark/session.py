@@ -27,7 +27,7 @@ OLDEST_JAVA = 17
 """Spark 4 runs on Java 17 and later."""
 
 INSTALL_JAVA = "install Java 17 (Debian: apt install openjdk-17-jre-headless), or let JAVA_HOME point to it"
-INSTALL_SPARK = "pip install 'relaycast[spark]'"
+INSTALL_SPARK = "pip install '.[spark]' in the clone of relaycast"
 
 LOCAL_ADDRESS = "127.0.0.1"
 

@@ -262,7 +262,7 @@ def run_lines(step_names: list[str]) -> list[str]:
 
 
 def test_the_workflow_passes_fails_and_shows_as_it_says(kept: str, file: Written, tmp_path: Path) -> None:
-    assert run_lines(["Install"]) == ["pip install relaycast"]
+    assert run_lines(["Install"]) == ["pip install ./relaycast-*.whl"]
     check, show = run_lines(["Hold proof sizes against pov.snapshot.toml", "Show what the snapshot would become"])
     summary = tmp_path / "summary.md"
     (tmp_path / "bin").mkdir()

@@ -18,7 +18,7 @@ def missing() -> str:
     """Return why it cannot run; a folder that happens to be called ``trie`` is not the package."""
     found = importlib.util.find_spec("trie")
     if found is None or found.origin is None:
-        return "Ethereum's trie package is not installed, expected the extra bench: pip install 'relaycast[bench]'"
+        return "Ethereum's trie package is not installed, expected: pip install '.[bench]' in the clone of relaycast"
     return ""
 
 

@@ -22,7 +22,7 @@ from relaycast.refusal import one_line
 
 OLDEST_PYTHON = (3, 11)
 
-INSTALL_AGAIN = "remove .venv and run ./relaycast again, or pip install --force-reinstall relaycast"
+INSTALL_AGAIN = "remove .venv and run ./relaycast again, or pip install --force-reinstall . in the clone of relaycast"
 
 EXTRAS = {
     "spark": "run --engine spark, sweep, prove, verify-proofs",
@@ -81,7 +81,7 @@ def _packages() -> Iterator[Finding]:
         wanted = [it for it in required if it not in always and _is_wanted(it, extra)]
         finding = _package_set(f"extra {extra}", wanted, load=False)
         if finding.state is Health.BROKEN:
-            fix = f"pip install 'relaycast[{extra}]', or '.[{extra}]' in its folder"
+            fix = f"pip install '.[{extra}]' in the clone of relaycast"
             finding = Finding(name=finding.name, state=Health.MISSING, found=finding.found, fix=fix, needed_for=purpose)
         yield finding
 

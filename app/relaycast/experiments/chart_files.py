@@ -12,7 +12,7 @@ from relaycast.experiments.chart import Axis, Chart
 if TYPE_CHECKING:
     import altair as alt
 
-MISSING = "charts need altair and vl-convert-python: pip install 'relaycast[experiments]'"
+MISSING = "charts need altair and vl-convert-python: pip install '.[experiments]' in the clone of relaycast"
 
 COLOURS = ("#e6007a", "#2f6fed", "#1b9e77", "#d98200", "#7b4fd0", "#4a5568", "#0e9aa7", "#a0522d")
 """The first is Polkadot's own; they can be told apart on white."""
