@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
-from typing import Any
 
 from relaycast_pallets.frame.state import State
 from relaycast_pallets.frame.typed_storage import (
@@ -78,9 +77,6 @@ class SubscriberStorage:
         )
         self.shared_trie_nodes = StorageMap(state, PALLET, "SharedTrieNodes", (BLAKE2_128_CONCAT, PARA_ID), _COUNTS)
         self._caches: dict[ParaId, PublisherNodes] = {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_caches": {}}
 
     def cache_of(self, para_id: ParaId) -> "PublisherNodes":
         """Return the cached nodes of a publisher."""
