@@ -19,7 +19,8 @@ from relaycast_ledger.segments.spine import FrugalCollator, StaticReads
 from relaycast_spark.exceptions import SpineDiverged
 from relaycast_spark.tables import REPLAYED, Row, row_of, violation_row
 from relaycast_trie.child_info import ChildInfo
-from relaycast_trie.engine import Engine, warm_up_for
+from relaycast_trie.dispatch import warm_up_for
+from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId
 
 ROWS_A_BATCH = 32
