@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from relaycast_trie.kernels.blake2b import BLOCK, hash_messages, new_lanes
+from relaycast_trie.kernels.blake2b import BLOCK
 from relaycast_trie.kernels.decode import (
     BRANCH,
     COUNT,
@@ -24,6 +24,7 @@ from relaycast_trie.kernels.decode import (
     partial_fits,
     plan_node,
 )
+from relaycast_trie.kernels.lanes import hash_messages, new_rooms
 from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, allocating_kernel, inlined, int64, kernel, load64
 from relaycast_trie.kernels.tables import Column, Tables, column_in, nibble, place
 
@@ -58,7 +59,7 @@ def hash_strings(column: Tables, count: int, hashes: Bytes) -> None:
         starts[k] = places[i]
         sizes[k] = lengths[i]
         slots[k] = 32 * i
-    hash_messages(new_lanes(), data, starts, sizes, count, hashes, slots)
+    hash_messages(new_rooms(), data, starts, sizes, count, hashes, slots)
 
 
 @inlined
