@@ -149,7 +149,7 @@ EXERCISE = str(ROOT / "tests" / "kernel_exercise.py")
 
 COMPILED_ALONE = {"blake2b.mix_short", "lanes._hash_short", "memory.copy128", "memory.copy_padded"}
 """Kernels below ``hash_messages``, in whose place ``hashlib`` stands where nothing is compiled."""
-COMPILED_ALONE |= {"gather._gather", "handover.write_cells"}
+COMPILED_ALONE |= {"gather._gather", "handover._fill_cells"}
 """What looks into Python objects, which Python does itself then, and at addresses, which it needs not."""
 
 

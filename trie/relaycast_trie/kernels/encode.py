@@ -62,7 +62,7 @@ class Batch(NamedTuple):
 
 
 @allocating_kernel
-def new_batch(room: int) -> Batch:
+def _new_batch(room: int) -> Batch:
     """Return an empty batch with so many bytes of buffer."""
     return Batch(
         np.empty(room, np.uint8), np.empty(BATCH, np.int64), np.empty(BATCH, np.int64), np.empty(BATCH, np.int64)
@@ -274,7 +274,7 @@ def refer_to_entries(entries: Entries, count: int, external_from: int, longest: 
     Values of ``external_from`` bytes and more become external. ``longest`` bounds the bytes of a leaf; ``flags`` are
     added to the states.
     """
-    _refer_to_entries(entries, count, external_from, longest, flags, new_batch(max(BATCH_BYTES, longest)), new_rooms())
+    _refer_to_entries(entries, count, external_from, longest, flags, _new_batch(max(BATCH_BYTES, longest)), new_rooms())
 
 
 @kernel
@@ -321,7 +321,7 @@ def refer_to_branches(
     entries: Entries, branches: Branches, order: Int32s, levels: Int64s, longest: int, flags: int
 ) -> None:
     """Compute the references of branches: those in ``order[levels[i] : levels[i + 1]]``, level by level."""
-    batch = new_batch(max(BATCH_BYTES, longest))
+    batch = _new_batch(max(BATCH_BYTES, longest))
     rooms = new_rooms()
     for level in range(len(levels) - 1):
         _refer_to_level(entries, branches, order, levels[level], levels[level + 1], longest, flags, batch, rooms)

@@ -117,7 +117,7 @@ def _write_cells(typingctx: Any, things: Any, out: Any) -> Any:  # noqa: ARG001
 if JIT:
 
     @kernel
-    def write_cells(things: tuple[Any, ...], out: Int64s) -> None:
+    def _fill_cells(things: tuple[Any, ...], out: Int64s) -> None:
         """Write the cells of arrays and numbers: two numbers for each."""
         out[2 * len(things) - 1] = 0
         _write_cells(things, out)
@@ -126,7 +126,7 @@ if JIT:
         """Return a named tuple of contiguous arrays and numbers as kernels take it."""
         things = tuple(things_in(whole))
         cells = np.empty(2 * len(things), np.int64)
-        write_cells(things, cells)
+        _fill_cells(things, cells)
         return cells
 
     def part_of(whole: type[Any], name: str) -> Callable[[Handed], Any]:

@@ -46,7 +46,7 @@ def _clear(typingctx: Any, buffer: Any, at: Any) -> Any:  # noqa: ARG001
 if CHECKED:
 
     @kernel
-    def clear_block(buffer: Bytes, at: int) -> None:
+    def _clear_block(buffer: Bytes, at: int) -> None:
         """Write a block of zeros."""
         for i in range(BLOCK):
             buffer[at + i] = 0
@@ -54,7 +54,7 @@ if CHECKED:
 else:
 
     @inlined
-    def clear_block(buffer: Bytes, at: int) -> None:
+    def _clear_block(buffer: Bytes, at: int) -> None:
         """Write a block of zeros."""
         _clear(buffer, at)
 
@@ -62,7 +62,7 @@ else:
 @inlined
 def start(rooms: Rooms, lane: int, size: int) -> None:
     """Begin the message of ``size`` bytes that was written to the room of a lane."""
-    clear_block(rooms.buffer, lane * rooms.stride + size)
+    _clear_block(rooms.buffer, lane * rooms.stride + size)
     rooms.words[DONE + lane] = 0
     rooms.words[SIZES + lane] = size
 

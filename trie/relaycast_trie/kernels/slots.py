@@ -88,8 +88,8 @@ def fresh_entry(entries: Entries, slots: Slots, entry: int) -> int:
         entries.state[entry] = state | STALE
         return entry
     twin = new_entry(slots)
-    copy_string(entries.key, entry, twin)
-    copy_string(entries.value, entry, twin)
+    _copy_string(entries.key, entry, twin)
+    _copy_string(entries.value, entry, twin)
     if state & EXTERNAL:
         copy32(entries.value_hash, twin * 32, entries.value_hash, entry * 32)
     entries.start[twin] = entries.start[entry]
@@ -99,7 +99,7 @@ def fresh_entry(entries: Entries, slots: Slots, entry: int) -> int:
 
 
 @inlined
-def copy_string(column: Column, source: int, target: int) -> None:
+def _copy_string(column: Column, source: int, target: int) -> None:
     """Make one slot of a column hold what another holds."""
     if column.width >= 0:
         copy(column.data, target * column.width, column.data, source * column.width, column.width)
