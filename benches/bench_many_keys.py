@@ -27,7 +27,7 @@ sys.path[:0] = [str(ROOT / room) for room in ("trie", "xcm", "pallets", "collato
 
 from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable  # noqa: E402
 from relaycast.simulation.simulation import Simulation  # noqa: E402 - the rooms are put on the path above
-from relaycast_pallets import State  # noqa: E402
+from relaycast_pallets import State, derive_child_info  # noqa: E402
 from relaycast_trie import ChildInfo, StorageProof, warm_up  # noqa: E402
 from relaycast_trie.engine import Engine  # noqa: E402
 
@@ -64,7 +64,7 @@ class Publishers:
         self.options = options
         self.rng = np.random.default_rng(options.seed)
         numbers = range(2_000, 2_000 + options.publishers)
-        self.names = [ChildInfo.new_default(b"pubsub" + number.to_bytes(4, "little")) for number in numbers]
+        self.names = [derive_child_info(number) for number in numbers]
         self.keys = [self._some(options.keys, 32) for _ in self.names]
 
     def first(self) -> dict[ChildInfo, dict[bytes, bytes]]:

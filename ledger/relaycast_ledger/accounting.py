@@ -15,11 +15,10 @@ from relaycast_ledger.publisher_book import Nodes, PublisherBook
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
-from relaycast_pallets.subscriber.tracked_proof import by_hash, decode_known
+from relaycast_pallets.subscriber.tracked_proof import by_hash
 from relaycast_trie import StorageProof
-from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_trie.nibbles import to_nibbles
-from relaycast_trie.node import Empty, Leaf
+from relaycast_trie.paths import descend
 from relaycast_xcm import ParaId
 
 
@@ -83,25 +82,13 @@ def _follow_top(
     on_top: dict[bytes, tuple[ParaId, int]] = {}
     for para_id in sorted(books):
         book = books[para_id]
-        path, depth, reference = to_nibbles(derive_child_info(para_id).prefixed_storage_key()), 0, relay_root
-        while True:
-            data = nodes.get(reference) if len(reference) == HASH_LENGTH else reference
-            if data is None:
-                break
+        path = to_nibbles(derive_child_info(para_id).prefixed_storage_key())
+        for reference, _, _, depth, _, _, _, value in descend((path,), relay_root, nodes):
             on_top.setdefault(reference, (para_id, depth))
             if reference in pruned:
                 book.enter_pruned_top(reference, pruned.pop(reference), depth)
-            node = decode_known(reference, data)
-            if isinstance(node, Empty) or path[depth : depth + len(node.partial)] != node.partial:
-                break
-            depth += len(node.partial)
-            if depth == len(path):
-                book.child_root = node.value if isinstance(node.value, bytes) else None
-                break
-            child = None if isinstance(node, Leaf) else node.children[path[depth]]
-            if child is None:
-                break
-            depth, reference = depth + 1, child
+            if isinstance(value, bytes):
+                book.child_root = value
     return on_top
 
 

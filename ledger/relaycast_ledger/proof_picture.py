@@ -4,18 +4,18 @@ Law: the nodes that are in the proof, each counted once, are the proof; a node's
 has it under. What was collected and left out is there too, with the reason.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from relaycast_ledger.account_records import IN_THE_PROOF, BlockAccount
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
-from relaycast_pallets.subscriber.tracked_proof import by_hash, decode_known
+from relaycast_pallets.subscriber.tracked_proof import by_hash
 from relaycast_trie import StorageProof
 from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_trie.nibbles import to_nibbles
-from relaycast_trie.node import Branch, Empty, HashedValue
+from relaycast_trie.node import HashedValue
+from relaycast_trie.paths import descend
 from relaycast_trie.plain.trie_db import TrieDB
 from relaycast_xcm import ParaId
 
@@ -118,29 +118,12 @@ def _pictured(
 ) -> Iterator[PicturedNode]:
     """Yield what stands on the paths of ``keys``, as far as ``nodes`` reach, parents first."""
     paths = tuple(map(to_nibbles, keys))
-    work = [(root, b"", 0, len(paths), "")]
-    while work:
-        reference, prefix, low, high, above = work.pop()
+    for reference, carrier, _, depth, low, _, first, value in descend(paths, root, nodes):
         is_inline = len(reference) != HASH_LENGTH
-        data = reference if is_inline else nodes.get(reference)
-        if data is None:
-            continue
-        cause = above if is_inline else causes.get(reference, "")
-        yield _node(prefix, None if is_inline else reference, data, cause, seen)
-        node = decode_known(reference, data)
-        path = prefix if isinstance(node, Empty) else prefix + node.partial
-        first, last = _under(paths, path, low, high)
-        if isinstance(node, Empty) or first == last:
-            continue
-        if len(paths[first]) == len(path) and isinstance(node.value, HashedValue) and node.value.hash in nodes:
-            value = node.value.hash
-            yield _node(path, value, nodes[value], causes.get(value, ""), seen, is_value=True)
-        if isinstance(node, Branch):
-            for nibble, child in reversed(list(enumerate(node.children))):
-                below = path + bytes([nibble])
-                start, stop = _under(paths, below, first, last)
-                if child is not None and start < stop:
-                    work.append((child, below, start, stop, cause))
+        data = reference if is_inline else nodes[reference]
+        yield _node(paths[low][:depth], None if is_inline else reference, data, causes.get(carrier, ""), seen)
+        if isinstance(value, HashedValue) and value.hash in nodes:
+            yield _node(paths[first], value.hash, nodes[value.hash], causes.get(value.hash, ""), seen, is_value=True)
 
 
 def _node(
@@ -151,9 +134,3 @@ def _node(
         seen.add(node_hash)
     kept = data[:VALUE_BYTES_KEPT] if is_value else data
     return PicturedNode(prefix, node_hash, len(data), kept, cause, is_value, again)
-
-
-def _under(paths: tuple[bytes, ...], prefix: bytes, low: int, high: int) -> tuple[int, int]:
-    """Return the range of keys whose paths start with ``prefix``."""
-    start = bisect_left(paths, prefix, low, high)
-    return start, bisect_left(paths, prefix + b"\x10", start, high)

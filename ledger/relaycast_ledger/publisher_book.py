@@ -13,7 +13,8 @@ from relaycast_pallets.subscriber.processing_result import NodeRead, PublisherCh
 from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
 from relaycast_pallets.subscriber.tracked_proof import decode_known
 from relaycast_trie.hasher import HASH_LENGTH
-from relaycast_trie.node import Branch, Empty, HashedValue
+from relaycast_trie.node import Branch, HashedValue
+from relaycast_trie.paths import descend, under, ways
 from relaycast_xcm.primitives import U64_MAX, Weight
 
 Nodes = Mapping[bytes, bytes]
@@ -183,34 +184,11 @@ def spans(subscribed: SubscribedPaths, root: bytes, nodes: Mapping[bytes, bytes]
     They come in the order of the keys: the first time that one comes is with the first key that leads to it.
     """
     paths = subscribed.paths
-    work = [(root, 0, 0, len(paths))]
-    while work:
-        reference, depth, low, high = work.pop()
-        data = nodes.get(reference) if len(reference) == HASH_LENGTH else reference
-        if data is None:
-            continue
+    for reference, _, _, depth, low, high, first, value in descend(paths, root, nodes):
         if len(reference) == HASH_LENGTH:
             yield reference, depth, low, high
-        node = decode_known(reference, data)
-        if isinstance(node, Empty):
-            continue
-        path = paths[low][:depth] + node.partial
-        first, last = _under(paths, path, low, high)
-        if first == last:
-            continue
-        if len(paths[first]) == len(path):
-            if isinstance(node.value, HashedValue):
-                yield node.value.hash, len(path), first, last
-        elif isinstance(node, Branch):
-            below: list[tuple[bytes, int, int, int]] = []
-            while first < last:
-                nibble = paths[first][len(path)]
-                _, stop = _under(paths, path + bytes([nibble]), first, last)
-                child = node.children[nibble]
-                if child is not None:
-                    below.append((child, len(path) + 1, first, stop))
-                first = stop
-            work.extend(reversed(below))
+        if isinstance(value, HashedValue):
+            yield value.hash, len(paths[first]), first, first + 1
 
 
 def sibling_bytes(subscribed: SubscribedPaths, prefix: bytes, node: Branch) -> int:
@@ -219,12 +197,10 @@ def sibling_bytes(subscribed: SubscribedPaths, prefix: bytes, node: Branch) -> i
     A child is named by its hash, or stands there itself, behind one byte for its length.
     """
     paths, path = subscribed.paths, prefix + node.partial
-    first, last = _under(paths, path, 0, len(paths))
-    wanted: set[int] = set()
-    while first < last:
-        way = paths[first][len(path) : len(path) + 1]
-        wanted.update(way)
-        first = _under(paths, path + way, first, last)[1] if way else first + 1
+    first, last = under(paths, path, 0, len(paths)) if paths else (0, 0)
+    if first < last and len(paths[first]) == len(path):
+        first += 1
+    wanted = {nibble for nibble, _, _ in ways(paths, len(path), first, last)}
     children = enumerate(node.children)
     return sum(1 + len(child) for nibble, child in children if child is not None and nibble not in wanted)
 
@@ -241,9 +217,3 @@ def _cause(prefix: bytes, node_hash: bytes, change: PublisherChange, lost_at: se
 def _first_under(subscribed: SubscribedPaths, prefix: bytes) -> int:
     """Return the number of the first key whose path starts with ``prefix``."""
     return bisect_left(subscribed.paths, prefix)
-
-
-def _under(paths: tuple[bytes, ...], prefix: bytes, low: int, high: int) -> tuple[int, int]:
-    """Return the range of keys whose paths start with ``prefix``."""
-    start = bisect_left(paths, prefix, low, high)
-    return start, bisect_left(paths, prefix + b"\x10", start, high)

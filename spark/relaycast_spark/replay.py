@@ -16,17 +16,15 @@ from relaycast_ledger.segments.checkpoint import closing_digest, thaw
 from relaycast_ledger.segments.record_codec import encode_records
 from relaycast_ledger.segments.simulated import Advanced, Preparation, Simulated
 from relaycast_ledger.segments.spine import FrugalCollator, StaticReads
+from relaycast_pallets.broadcaster.publisher_trie import publisher_of
 from relaycast_spark.exceptions import SpineDiverged
 from relaycast_spark.tables import REPLAYED, Row, row_of, violation_row
 from relaycast_trie.child_info import ChildInfo
-from relaycast_trie.engine import Engine, warm_up_for
-from relaycast_xcm import ParaId
+from relaycast_trie.dispatch import warm_up_for
+from relaycast_trie.engine import Engine
 
 ROWS_A_BATCH = 32
 """Relay blocks that a worker holds as rows before it hands them on."""
-
-PUBSUB = b"pubsub"
-"""What the name of every publisher's child trie begins with."""
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -99,12 +97,12 @@ class Replay:
         before, after = self._child_roots, self._read_child_roots()
         self._child_roots = after
         changed = [info for info in sorted(before.keys() | after.keys()) if before.get(info) != after.get(info)]
-        return [{"para_id": _publisher_of(info), "child_root": after.get(info)} for info in changed]
+        return [{"para_id": publisher_of(info), "child_root": after.get(info)} for info in changed]
 
     def _read_child_roots(self) -> dict[ChildInfo, bytes | None]:
         state = self.simulation.chains.relay_chain.state
         return {
-            info: state.get(info.prefixed_storage_key()) for info in state.children() if _publisher_of(info) is not None
+            info: state.get(info.prefixed_storage_key()) for info in state.children() if publisher_of(info) is not None
         }
 
 
@@ -148,11 +146,3 @@ def _replay_blocks(replay: Replay, first: int, last: int, segment: Row) -> Itera
         except Exception as error:
             yield {"segment": replay.segment, "block": number, "error": f"{type(error).__name__}: {error}"}
             return
-
-
-def _publisher_of(info: ChildInfo) -> ParaId | None:
-    """Return whose child trie this is, ``None`` when it is no publisher's."""
-    name = info.storage_key
-    if len(name) != len(PUBSUB) + 4 or not name.startswith(PUBSUB):
-        return None
-    return ParaId(int.from_bytes(name[len(PUBSUB) :], "little"))

@@ -81,7 +81,8 @@ def answers(*statements: str, **environment: str) -> list[str]:
 
 def test_kernels_are_loaded_once_they_are_called_and_not_when_they_are_imported() -> None:
     assert answers(
-        "from relaycast_trie import ArrayTrie, StorageProof\nfrom relaycast_trie.array import array_proofs, forest",
+        "from relaycast_trie import ArrayTrie, StorageProof",
+        "from relaycast_trie.array import array_proofs, forest",
         "from relaycast_trie.engine import BUILDS, CHANGES, VERIFIES, kernels_are_loaded as loaded",
         "print(loaded(BUILDS), loaded(CHANGES), loaded(VERIFIES))",
         "trie = ArrayTrie.from_pairs({bytes([i]): b'value' for i in range(3)})",

@@ -6,15 +6,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relaycast_trie.kernels import lanes
-from relaycast_trie.kernels.blake2b import BLOCK, LANES
-from relaycast_trie.kernels.lanes import Rooms, mix, mix_one, start, take_hash
+from relaycast_trie.kernels.blake2b import BLOCK, LANES, ROWS, Rooms, mix, mix_one
+from relaycast_trie.kernels.lanes import start, take_hash
 
 STRIDE = 6 * BLOCK
 
 
 def new_rooms() -> Rooms:
-    return Rooms(np.zeros(lanes.ROWS, np.uint64), np.full(LANES * STRIDE, 0xEE, np.uint8), STRIDE)
+    return Rooms(np.zeros(ROWS, np.uint64), np.full(LANES * STRIDE, 0xEE, np.uint8), STRIDE)
 
 
 def hash_all(messages: list[bytes], alone: list[bool]) -> list[bytes]:
@@ -30,9 +29,9 @@ def hash_all(messages: list[bytes], alone: list[bool]) -> list[bytes]:
                 start(rooms, lane, size)
         if turns and turns.pop():
             lane = max(inside)
-            ended = mix_one(rooms.words, rooms.buffer, STRIDE, lane) << lane
+            ended = mix_one(rooms, lane) << lane
         else:
-            ended = mix(rooms.words, rooms.buffer, STRIDE)
+            ended = mix(rooms, 1)
         for lane in [lane for lane in inside if ended >> lane & 1]:
             take_hash(rooms, lane, out, 32 * inside.pop(lane))
     return [out[at : at + 32].tobytes() for at in range(0, len(out), 32)]

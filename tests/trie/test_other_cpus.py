@@ -53,10 +53,10 @@ def test_the_rounds_stay_in_registers_that_are_there(
 ) -> None:
     script = (
         "import numpy as np\n"
-        "from relaycast_trie.kernels.blake2b import ROWS, LANES, compress\n"
+        "from relaycast_trie.kernels.blake2b import ROWS, LANES, Rooms, mix\n"
         "assert LANES == 4\n"
-        "compress(np.zeros(ROWS, np.uint64), np.zeros(128 * LANES, np.uint8))\n"
-        "print(next(iter(compress.inspect_asm().values())))\n"
+        "mix(Rooms(np.zeros(ROWS, np.uint64), np.zeros(128 * LANES, np.uint8), 128), 1)\n"
+        "print(next(iter(mix.inspect_asm().values())))\n"
     )
     ended = run(cpu, tmp_path, "-c", script)
     assert ended.returncode == 0, ended.stderr

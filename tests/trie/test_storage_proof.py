@@ -314,7 +314,7 @@ def test_many_proofs_give_the_same_results_with_every_engine(engine: Engine) -> 
 
 
 def test_there_is_no_other_engine() -> None:
-    with pytest.raises(ValueError, match="engine is one of auto, plain, array, got 'fast'"):
+    with pytest.raises(ValueError, match="engine must be one of auto, plain, array, got 'fast'"):
         StorageProof.verify_many([], [], [], engine="fast")  # type: ignore[arg-type]
 
 

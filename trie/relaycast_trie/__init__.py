@@ -7,7 +7,8 @@
 from typing import TYPE_CHECKING, Any
 
 from relaycast_trie.child_info import CHILD_STORAGE_PREFIX, ChildInfo
-from relaycast_trie.engine import ENGINES, Engine, trie_root
+from relaycast_trie.dispatch import attach, trie_root
+from relaycast_trie.engine import ENGINES, Engine
 from relaycast_trie.exceptions import (
     CodecError,
     DuplicateNode,
@@ -51,6 +52,8 @@ from relaycast_trie.proofs.verify import VerifiedProof, verify_nodes
 
 if TYPE_CHECKING:
     from relaycast_trie.array.array_trie import ArrayTrie, warm_up
+
+attach()
 
 _COMPILED = ("ArrayTrie", "warm_up")
 

@@ -1,44 +1,50 @@
-"""Which engine does the work: plain Python for little, compiled kernels for much, the same bytes from both."""
+"""Which engine suits how much work: plain Python for little, compiled kernels for much. Both return the same bytes.
+
+This module imports neither engine. ``dispatch`` stands on both and asks here.
+"""
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Literal
-
-from relaycast_trie.node_codec import StateVersion
-from relaycast_trie.plain.build import Pairs, build_root
 
 Engine = Literal["auto", "plain", "array"]
 ENGINES: tuple[Engine, ...] = ("auto", "plain", "array")
 
 ARRAY_FROM = 20_000
-"""Keys or nodes from which ``auto`` takes the array engine: below, loading the kernels costs more than it saves."""
+"""Number of keys or nodes from which ``auto`` takes the array engine.
+
+Below it, loading the kernels costs more time than they save.
+"""
 
 ARRAY_FROM_ONCE_LOADED = 500
-"""The same when the kernels are in memory already."""
+"""The same when the kernels are already in memory."""
 
 ARRAY_FROM_UNCOMPILED = 1_000_000
-"""The same when they would have to be compiled first, which takes half a minute: plain tries take ten seconds."""
+"""The same when the kernels must be compiled first.
+
+That takes half a minute; plain tries of this size take ten seconds.
+"""
 
 KERNELS = Path(__file__).parent / "kernels"
 PACKAGE = "relaycast_trie.kernels"
 
 BUILDS, CHANGES, VERIFIES = "encode.refer_to_branches", "settle.change", "verify.verify_proofs"
-"""Kernels that contain most others that such work takes, by module and name."""
+"""For each kind of work, the kernel that contains most others that the work needs, by module and name."""
 
 
 def check_engine(engine: Engine) -> None:
-    """Raise ``ValueError`` for what is no engine."""
+    """Raise ``ValueError`` unless ``engine`` is one of ``ENGINES``."""
     if engine not in ENGINES:
-        raise ValueError(f"engine is one of {', '.join(ENGINES)}, got {engine!r}")
+        raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
 
 
 def kernels_can_be_compiled() -> bool:
-    """Return whether numba compiles at all: with ``NUMBA_DISABLE_JIT`` kernels run in Python, slower than plain tries.
+    """Return whether numba compiles: with ``NUMBA_DISABLE_JIT`` kernels run in Python, slower than plain tries.
 
-    Numba reads the variable when it is loaded.
+    Numba reads the variable once, when it is imported.
     """
     loaded = sys.modules.get(f"{PACKAGE}.memory")
     if loaded is not None:
@@ -50,9 +56,9 @@ def kernels_can_be_compiled() -> bool:
 
 
 def kernels_are_loaded(work: str = CHANGES) -> bool:
-    """Return whether this process has compiled the kernels for some ``work``, or loaded them compiled.
+    """Return whether this process has compiled the kernels for ``work``, or loaded them compiled.
 
-    Their modules may be imported for other reasons.
+    An imported kernel module alone does not count.
     """
     module, _, name = work.partition(".")
     kernel = getattr(sys.modules.get(f"{PACKAGE}.{module}"), name, None)
@@ -61,9 +67,9 @@ def kernels_are_loaded(work: str = CHANGES) -> bool:
 
 @cache
 def kernels_are_compiled(work: str = CHANGES) -> bool:
-    """Return whether compiled kernels lie on disk, newer than what they come from; told without loading the compiler.
+    """Return whether compiled kernels lie on disk and are newer than their sources; numba is not imported for that.
 
-    A wrong answer costs time, nothing else.
+    A wrong answer costs time only.
     """
     files = file_of(work)
     kept = [path.stat().st_mtime_ns for folder in _cache_folders() for path in folder.glob(files)]
@@ -72,12 +78,12 @@ def kernels_are_compiled(work: str = CHANGES) -> bool:
 
 
 def file_of(work: str) -> str:
-    """Return how numba names the index of a kernel, as a pattern."""
+    """Return the pattern of the file names that numba gives the index of a kernel."""
     return f"{work}-*.py{sys.version_info.major}{sys.version_info.minor}*.nbi"
 
 
 def _cache_folders() -> Iterator[Path]:
-    """Yield where numba keeps code: the folder that a variable names, or beside the sources, or the user's."""
+    """Yield the folders where kernels are kept: in ``NUMBA_CACHE_DIR``, or else beside their sources and the user's."""
     named = os.environ.get("NUMBA_CACHE_DIR")
     if not named:
         yield KERNELS / "__pycache__"
@@ -85,31 +91,11 @@ def _cache_folders() -> Iterator[Path]:
     yield from (Path(named) if named else users).glob(f"{KERNELS.name}_*")
 
 
-def warm_up_for(engine: Engine) -> None:
-    """Load the kernels if ``engine`` cannot do without them, compiling those that no earlier run has compiled."""
-    check_engine(engine)
-    if engine == "array":
-        from relaycast_trie.array.array_trie import warm_up  # noqa: PLC0415 - loads the compiler
-
-        warm_up()
-
-
 def takes_array(engine: Engine, size: int, *, work: str = BUILDS) -> bool:
-    """Return whether ``engine`` means the array engine for so many keys or nodes; ``ValueError`` for no engine."""
+    """Return whether ``engine`` means the array engine for ``size`` keys or nodes; raises as ``check_engine``."""
     check_engine(engine)
     if engine != "auto" or not kernels_can_be_compiled():
         return engine == "array"
     if kernels_are_loaded(work):
         return size >= ARRAY_FROM_ONCE_LOADED
     return size >= (ARRAY_FROM if kernels_are_compiled(work) else ARRAY_FROM_UNCOMPILED)
-
-
-def trie_root(pairs: Pairs, *, state_version: StateVersion = StateVersion.V1, engine: Engine = "auto") -> bytes:
-    """Return the Blake2b-256 root of the trie that holds ``pairs``; of a key that comes twice the last value counts."""
-    state_version = StateVersion(state_version)
-    known = pairs if isinstance(pairs, Mapping) else dict(pairs)
-    if takes_array(engine, len(known)):
-        from relaycast_trie.array.array_trie import ArrayTrie  # noqa: PLC0415 - loads the compiler
-
-        return ArrayTrie.from_pairs(known, state_version=state_version).root
-    return build_root(known, state_version=state_version)

@@ -3,7 +3,6 @@ r"""Paths through a trie: half bytes, one to a byte, so that slicing and compari
 ``b"\x01\x0f"`` is the path ``1f``. Packed, an odd path has its first nibble alone in the low half of the first byte.
 """
 
-from bisect import bisect_left
 from collections.abc import Sequence
 
 _VALUES = bytes(int(chr(code), 16) if chr(code) in "0123456789abcdef" else 0 for code in range(256))
@@ -27,14 +26,6 @@ def all_to_nibbles(keys: Sequence[bytes]) -> list[bytes]:
         return [to_nibbles(key) for key in keys]
     paths, size = to_nibbles(b"".join(keys)), 2 * len(keys[0])
     return [paths[start : start + size] for start in range(0, len(paths), size)]
-
-
-def under(paths: Sequence[bytes], prefix: bytes, low: int, high: int) -> tuple[int, int]:
-    """Return the range of sorted ``paths``, within ``[low, high)``, that start with ``prefix``."""
-    if high - low == 1:
-        return (low, high) if paths[low].startswith(prefix) else (low, low)
-    start = bisect_left(paths, prefix, low, high)
-    return start, bisect_left(paths, prefix + b"\x10", start, high)
 
 
 def from_nibbles(path: bytes) -> bytes:

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from relaycast_trie.kernels.blake2b import BLOCK, LANES, hash_messages, new_lanes
+from relaycast_trie.kernels.blake2b import BLOCK, LANES
+from relaycast_trie.kernels.lanes import hash_messages, new_rooms
 
 
 def timed(work: Callable[[], Any], *, budget: float = 0.6, least: int = 3) -> float:
@@ -56,4 +57,4 @@ def _lane_block_ns() -> float:
     count = 4_096
     data, out = np.zeros(count * BLOCK, np.uint8), np.zeros(count * 32, np.uint8)
     at, sizes, slots = np.arange(count) * BLOCK, np.full(count, BLOCK), np.arange(count) * 32
-    return timed(lambda: hash_messages(new_lanes(), data, at, sizes, count, out, slots), budget=0.1) / count * 1e9
+    return timed(lambda: hash_messages(new_rooms(), data, at, sizes, count, out, slots), budget=0.1) / count * 1e9

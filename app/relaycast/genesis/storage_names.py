@@ -2,7 +2,8 @@
 
 from functools import cache
 
-from relaycast_trie import CHILD_STORAGE_PREFIX
+from relaycast_pallets.broadcaster.publisher_trie import publisher_of
+from relaycast_trie import CHILD_STORAGE_PREFIX, ChildInfo
 from relaycast_trie.hasher import twox_128
 
 ITEMS = {
@@ -23,17 +24,12 @@ ITEMS = {
 
 PLAIN = (b":relay_dispatch_queue_remaining_capacity", b":code", b":heappages", b":extrinsic_index")
 
-PUBSUB = b"pubsub"
-"""What the name of every publisher's child trie begins with, before the id as u32."""
-
 
 def storage_name(key: bytes) -> str:
     """Return what ``key`` is called, empty when it is not known; what follows an item's name is left out."""
     if key.startswith(CHILD_STORAGE_PREFIX):
-        name = key[len(CHILD_STORAGE_PREFIX) :].removeprefix(b"default:")
-        if name.startswith(PUBSUB) and len(name) == len(PUBSUB) + 4:
-            return f"child trie of publisher {int.from_bytes(name[len(PUBSUB) :], 'little')}"
-        return "child trie"
+        publisher = publisher_of(ChildInfo.from_prefixed_key(key))
+        return "child trie" if publisher is None else f"child trie of publisher {publisher}"
     plain = next((known for known in PLAIN if key.startswith(known)), None)
     return _items().get(key[:32], "") if plain is None else plain.decode()
 

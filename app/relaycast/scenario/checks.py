@@ -10,7 +10,6 @@ from relaycast.refusal import BadInput, nearest, shown
 from relaycast.scenario.message_load import DOWNWARD, HORIZONTAL, Bursts, MessageLoad, Uniform
 from relaycast.scenario.policy_choice import budget_of, check_policies
 from relaycast.scenario.scenario import (
-    LOWEST_PUBLIC_ID,
     MAX_PUBLISHERS_READ,
     ParachainTable,
     Payment,
@@ -22,6 +21,7 @@ from relaycast.scenario.scenario import (
 )
 from relaycast.scenario.workload import GRIEF_VALUE_BYTES
 from relaycast_pallets.parachain_system.relay_budget import PovUsage, check_enough_messages_included
+from relaycast_xcm.primitives import LOWEST_PUBLIC_ID
 
 if TYPE_CHECKING:
     from relaycast.scenario.recording import Recording

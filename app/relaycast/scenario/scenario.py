@@ -26,9 +26,6 @@ Planck = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 
 MAX_BLOCKS = 1_000_000
 MAX_SEED = 2**63 - 1
-LOWEST_PUBLIC_ID = 2_000
-"""Parachains below this id publish without registering."""
-
 MAX_PUBLISHERS_READ = 100
 """Of one parachain at a time (``SubscriberConfig.max_publishers``)."""
 

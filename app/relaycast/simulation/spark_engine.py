@@ -22,7 +22,8 @@ from relaycast_ledger.tally import Tally
 from relaycast_spark.progress import Progress, Unseen
 from relaycast_spark.session import SessionSettings, require_spark, spark_session
 from relaycast_spark.work_folder import WorkFolder
-from relaycast_trie.engine import Engine, warm_up_for
+from relaycast_trie.dispatch import warm_up_for
+from relaycast_trie.engine import Engine
 
 if TYPE_CHECKING:
     from relaycast_spark.pipeline import BatchRun

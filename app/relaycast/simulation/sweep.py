@@ -20,7 +20,8 @@ from relaycast.scenario.files import load_preset, load_scenario, presets
 from relaycast.scenario.policy_choice import described, with_overrides
 from relaycast.scenario.scenario import MAX_BLOCKS, Scenario
 from relaycast.simulation.simulation import Simulation
-from relaycast_trie.engine import Engine, warm_up_for
+from relaycast_trie.dispatch import warm_up_for
+from relaycast_trie.engine import Engine
 
 MAX_CELLS = 100_000
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from relaycast_pallets.subscriber.plan import Bases
 from relaycast_pallets.subscriber.publisher_walk import Placement, SubscribedPaths
 from relaycast_pallets.subscriber.subscription import SubscribedKey
-from relaycast_pallets.subscriber.tracked_proof import decode_known
 from relaycast_trie.hasher import HASH_LENGTH
-from relaycast_trie.node import Branch, Empty
+from relaycast_trie.paths import descend
 
 
 @dataclass(slots=True)
@@ -74,26 +73,12 @@ def net_moves(gained: Iterable[Placement], lost: Iterable[Placement]) -> dict[by
 
 def marked_placements(subscribed: SubscribedPaths, root: bytes, nodes: Mapping[bytes, bytes]) -> set[Placement]:
     """Return every place of a node with a hash on the paths of the subscribed keys, as far as ``nodes`` reach."""
-    placements: set[Placement] = set()
-    for path in subscribed.paths:
-        depth, reference = 0, root
-        while True:
-            if len(reference) == HASH_LENGTH:
-                data = nodes.get(reference)
-                if data is None:
-                    break
-                placements.add((path[:depth], reference))
-            else:
-                data = reference
-            node = decode_known(reference, data)
-            if isinstance(node, Empty) or path[depth : depth + len(node.partial)] != node.partial:
-                break
-            depth += len(node.partial)
-            child = node.children[path[depth]] if isinstance(node, Branch) and depth < len(path) else None
-            if child is None:
-                break
-            depth, reference = depth + 1, child
-    return placements
+    paths = sorted(subscribed.paths)
+    return {
+        (paths[low][:depth], reference)
+        for reference, _, _, depth, low, _, _, _ in descend(paths, root, nodes)
+        if len(reference) == HASH_LENGTH
+    }
 
 
 def marked_by_base(bases: Bases, nodes: Mapping[bytes, bytes]) -> set[bytes]:

@@ -6,7 +6,6 @@ than there were: then its depth is counted anew. Nodes are compared by prefix, n
 moves the others up or down) and not by mere presence in the cache (two keys may have equal leaves).
 """
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import compress
@@ -17,8 +16,9 @@ from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie.exceptions import RelaycastError
 from relaycast_trie.hasher import HASH_LENGTH, blake2_256
 from relaycast_trie.nibbles import to_nibbles
-from relaycast_trie.node import Branch, Empty, HashedValue, Leaf, Node, Value
+from relaycast_trie.node import NO_CHILDREN, Branch, Empty, HashedValue, Leaf, Node, Value
 from relaycast_trie.node_codec import decode_node
+from relaycast_trie.paths import under, ways
 
 NIBBLES = range(16)
 NIBBLE_BYTES = tuple(bytes([nibble]) for nibble in NIBBLES)
@@ -131,12 +131,13 @@ class PublisherWalk:
             for start, stop, side in self._ways(low, high, new, new_node):
                 self._visit(start, stop, side, old)
             return
-        path = self.subscribed.paths[low][: new[0]] + new_node.partial
+        paths = self.subscribed.paths
+        path = paths[low][: new[0]] + new_node.partial
         below, new_above, old_above = len(path) + 1, _nodes_to(new), _nodes_to(old)
         deeper = new_above > old_above
-        ways = NIBBLES if deeper else compress(NIBBLES, map(ne, new_node.children, old_node.children))
-        for nibble in ways:
-            start, stop = self._under(low, high, path + NIBBLE_BYTES[nibble])
+        moved = NIBBLES if deeper else compress(NIBBLES, map(ne, new_node.children, old_node.children))
+        for nibble in moved:
+            start, stop = under(paths, path + NIBBLE_BYTES[nibble], low, high)
             if start < stop:
                 new_child, old_child = new_node.children[nibble], old_node.children[nibble]
                 new_side = None if new_child is None else (below, new_child, new_above)
@@ -148,30 +149,22 @@ class PublisherWalk:
         if node is None or isinstance(node, Empty):
             return [(low, high, None)]
         path = self.subscribed.paths[low][: place[0]] + node.partial
-        first, last = self._under(low, high, path)
-        ways: list[tuple[int, int, Side]] = [(low, first, None)] if low < first else []
-        ways += self._branches(first, last, path, node, _nodes_to(place)) if first < last else []
-        return [*ways, (last, high, None)] if last < high else ways
+        first, last = under(self.subscribed.paths, path, low, high)
+        sides: list[tuple[int, int, Side]] = [(low, first, None)] if low < first else []
+        sides += self._branches(first, last, path, node, _nodes_to(place)) if first < last else []
+        return [*sides, (last, high, None)] if last < high else sides
 
     def _branches(self, first: int, last: int, path: bytes, node: Node, above: int) -> list[tuple[int, int, Side]]:
         paths, depth = self.subscribed.paths, len(path)
         assert not isinstance(node, Empty)
         if len(paths[first]) == depth:
             return [(first, last, None if node.value is None else End(node.value))]
-        ways: list[tuple[int, int, Side]] = []
-        while first < last:
-            nibble = paths[first][depth]
-            _, stop = self._under(first, last, path + NIBBLE_BYTES[nibble])
-            child = node.children[nibble] if isinstance(node, Branch) else None
-            ways.append((first, stop, None if child is None else (depth + 1, child, above)))
-            first = stop
-        return ways
-
-    def _under(self, low: int, high: int, prefix: bytes) -> tuple[int, int]:
-        """Return the range of keys whose paths start with ``prefix``."""
-        paths = self.subscribed.paths
-        start = bisect_left(paths, prefix, low, high)
-        return start, bisect_left(paths, prefix + b"\x10", start, high)
+        children = node.children if isinstance(node, Branch) else NO_CHILDREN
+        sides: list[tuple[int, int, Side]] = []
+        for nibble, start, stop in ways(paths, depth, first, last):
+            child = children[nibble]
+            sides.append((start, stop, None if child is None else (depth + 1, child, above)))
+        return sides
 
     def _read_new(self, low: int, place: Place) -> Node:
         depth, reference, above = place
@@ -195,9 +188,10 @@ class PublisherWalk:
         return node
 
     def _compare_leaves(self, low: int, high: int, depth: int, new: Leaf, old: Leaf) -> None:
-        path = self.subscribed.paths[low][:depth] + new.partial
-        start, stop = self._under(low, high, path)
-        if start < stop and self.subscribed.paths[start] == path:
+        paths = self.subscribed.paths
+        path = paths[low][:depth] + new.partial
+        start, stop = under(paths, path, low, high)
+        if start < stop and paths[start] == path:
             self.at = start
             self._compare(start, End(new.value), End(old.value))
 

@@ -23,9 +23,9 @@ from relaycast_trie.array.columns import MAX_KEY_BYTES, longest, spread_out
 from relaycast_trie.kernels.build import UNSORTED, build_branches, order_by_height
 from relaycast_trie.kernels.encode import BRANCH_BYTES, refer_to_branches, refer_to_entries
 from relaycast_trie.kernels.get import GROUP, list_entries
-from relaycast_trie.kernels.handover import hand_over
+from relaycast_trie.kernels.handover import hand_over, things_in
 from relaycast_trie.kernels.seal import slots_in_use, take_retired
-from relaycast_trie.kernels.settle import ALONE, REFUSED, Work, change
+from relaycast_trie.kernels.settle import ALONE, REFUSED, change
 from relaycast_trie.kernels.slots import (
     FREE_BRANCHES,
     FREE_ENTRIES,
@@ -37,10 +37,22 @@ from relaycast_trie.kernels.slots import (
     STALE_BRANCHES,
     STALE_ENTRIES,
     VALUE_END,
-    Slots,
 )
 from relaycast_trie.kernels.sort import take_strings
-from relaycast_trie.kernels.tables import FRESH, NO_START, REF, ROW, STATE, Branches, Column, Entries, Tables, flat
+from relaycast_trie.kernels.tables import (
+    FRESH,
+    NO_START,
+    REF,
+    ROW,
+    STATE,
+    Branches,
+    Column,
+    Entries,
+    Parts,
+    Slots,
+    Tables,
+    Work,
+)
 from relaycast_trie.kernels.update import put_entries, remove_entries
 
 Slots32 = npt.NDArray[np.int32]
@@ -332,7 +344,7 @@ class Arena:
         places = 2 * self.longest_key + 2 + GROUP
         self.work = work = with_room_for(old, nodes, node_bytes=self.longest_node, places=places)
         self.work_root = work.root
-        self.handed = hand_over((*flat(self.entries, self.branches), *self.slots, *work[:4], *work.rooms, *work[5:]))
+        self.handed = hand_over(Parts(self.entries, self.branches, self.slots, work))
 
     def _own(self) -> None:
         """Copy keys and values that came from outside, before anything is written."""
@@ -385,14 +397,5 @@ class Arena:
     def memory_bytes(self) -> int:
         """Bytes of all tables, and of the room to work in."""
         work = self.work if self.handed is not None else no_work()
-        arrays: list[npt.NDArray[Any]] = [
-            *self.entries.key[:3],
-            *self.entries.value[:3],
-            *self.entries[2:],
-            *self.branches,
-            *self.slots,
-            *work[:4],
-            *work.rooms[:2],
-            *work[5:],
-        ]
-        return sum(array.nbytes for array in arrays)
+        things = things_in(Parts(self.entries, self.branches, self.slots, work))
+        return sum(thing.nbytes for thing in things if isinstance(thing, np.ndarray))

@@ -5,11 +5,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from relaycast_trie.kernels.blake2b import BLOCK, LANES
-from relaycast_trie.kernels.lanes import ROWS, Rooms
-from relaycast_trie.kernels.settle import Work
-from relaycast_trie.kernels.slots import COUNTERS, Slots
-from relaycast_trie.kernels.tables import REF, Branches, Column, Entries
+from relaycast_trie.kernels.blake2b import BLOCK, LANES, ROWS, Rooms
+from relaycast_trie.kernels.slots import COUNTERS
+from relaycast_trie.kernels.tables import REF, Branches, Column, Entries, Slots, Work
 
 
 def resized(table: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
@@ -56,9 +54,9 @@ def no_slots() -> Slots:
 
 def no_work() -> Work:
     """Return no room to work in."""
-    lists, numbers = np.empty((4, 0), np.int32), np.empty(LANES, np.int64)
+    lists = np.empty((4, 0), np.int32)
     rooms = Rooms(np.zeros(ROWS, np.uint64), np.zeros(0, np.uint8), 0)
-    return Work(lists[0], lists[1], lists[2], lists[3], rooms, numbers, numbers[:0], np.zeros(32, np.uint8))
+    return Work(lists[0], lists[1], lists[2], lists[3], rooms, np.empty(0, np.int64), np.zeros(32, np.uint8))
 
 
 def with_room_for(work: Work, nodes: int, *, node_bytes: int, places: int) -> Work:

@@ -11,10 +11,10 @@ from relaycast_trie.array.array_proofs import ArrayProof, Bytes, Offsets, nodes_
 from relaycast_trie.array.columns import strings_in
 from relaycast_trie.child_info import CHILD_STORAGE_PREFIX
 from relaycast_trie.exceptions import RootMismatch
-from relaycast_trie.kernels.blake2b import new_lanes
 from relaycast_trie.kernels.build import order_by_height
 from relaycast_trie.kernels.compact import decode_levels, encode_walk, leads_to_prefix, link_children, plan_compact
 from relaycast_trie.kernels.decode import PLAN
+from relaycast_trie.kernels.lanes import new_rooms
 from relaycast_trie.kernels.tables import Column
 from relaycast_trie.kernels.verify import fill_table, hash_strings, look_up
 from relaycast_trie.proofs.compact_proof import CompactProof
@@ -108,7 +108,7 @@ def _decode(given: Column, count: int) -> tuple[ArrayProof, bytes] | None:
     out = np.empty(int(offsets[-1]) + 64, np.uint8)
     hashes = np.empty(32 * count, np.uint8)
     places = np.empty(3 * count, np.int64)
-    decode_levels(given, plans, ends, following, order, levels[: steps + 1], out, offsets, hashes, places, new_lanes())
+    decode_levels(given, plans, ends, following, order, levels[: steps + 1], out, offsets, hashes, places, new_rooms())
     out = out[: int(offsets[-1])]
     full = Column(out, offsets[:-1], (offsets[1:] - offsets[:-1]).astype(np.int32), -1)
     table = np.empty(4 << count.bit_length(), np.int32)

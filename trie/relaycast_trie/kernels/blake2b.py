@@ -1,14 +1,14 @@
-"""Blake2b-256 of many messages at once: one 64-bit word of each message in one lane of a vector register.
+"""Blake2b-256 in the lanes of vector registers: one 64-bit word of each message in each lane.
 
-Eight lanes where the CPU has AVX-512, four elsewhere. A lane that has finished its message takes the next one, so that
-messages of any lengths keep all lanes busy. A few messages leave lanes idle: one block of all lanes takes as long as
-two of a single message in general registers (``lanes.mix_one``).
-
-The compression function (RFC 7693, section 3.2) is written as vector instructions, not as a loop that the compiler
-might vectorise: twelve rounds, no memory traffic between them.
+There are eight lanes where the CPU has AVX-512, four elsewhere. The compression function (RFC 7693, section 3.2) is
+written as vector instructions rather than as a loop that the compiler might vectorise: twelve rounds without memory
+traffic between them. ``_Lanes.rounds`` is the only copy of it. ``mix`` hashes a block in every lane, ``mix_short`` a
+whole message of one block in every lane, ``mix_one`` a block in one lane, in general registers: that takes two thirds
+of the time that all lanes take together. ``lanes`` brings messages in and hashes out.
 """
 
 import hashlib
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,20 +16,15 @@ from llvmlite import ir
 from numba import types
 
 from relaycast_trie.kernels.memory import (
+    CHECKED,
     JIT,
     Bytes,
-    Int64s,
     Words,
     _address,
-    allocating_kernel,
     cgutils,
     compiled_for,
-    copy128,
-    copy_padded,
-    inlined,
     intrinsic,
     kernel,
-    store64,
 )
 
 LANES = 8 if compiled_for("avx512f") else 4
@@ -67,29 +62,28 @@ QUARTERS = (
     (2, 7, 8, 13),
     (3, 4, 9, 14),
 )
-
-
-class Lanes(NamedTuple):
-    """What the lanes work in; ``new_lanes`` makes one."""
-
-    words: Words
-    """Eight rows of state, then the byte counters, then a mask that is all ones for a last block."""
-    blocks: Bytes
-    message: Int64s
-    """The message in each lane, -1 for an idle one."""
-    done: Int64s
-    """How many of its bytes are hashed."""
-
-
-STATE = np.array([IV[0] ^ 0x0101_0020, *IV[1:]], dtype=np.uint64)
+FIRST = (IV[0] ^ 0x0101_0020, *IV[1:])
 """The state before the first block: 32 bytes of hash, no key."""
 
-COUNTERS, FLAGS, ROWS = 8 * LANES, 9 * LANES, 10 * LANES
-"""Where byte counters and last-block masks lie behind the eight rows of state."""
+DONE, SIZES, ITEMS, ROWS = 8 * LANES, 9 * LANES, 10 * LANES, 11 * LANES
+"""Where three more rows begin, behind the eight rows of state, and where they end."""
+
+
+class Rooms(NamedTuple):
+    """Where messages are hashed. Lane ``i`` has the ``stride`` bytes of ``buffer`` from ``i * stride`` on."""
+
+    words: Words
+    """Eight rows of state; then, for each lane, the hashed bytes of its message, its size, and the caller's number."""
+
+    buffer: Bytes
+    """Zeros follow each message up to the end of its last block."""
+
+    stride: int
+    """A multiple of ``BLOCK``."""
 
 
 class _Lanes:
-    """Writes vector instructions, one 64-bit number a lane; those for one lane need no vectors."""
+    """Writes vector instructions, one 64-bit number a lane. For one lane they work in general registers."""
 
     def __init__(self, builder: Any, *, lanes: int = LANES) -> None:
         self.builder = builder
@@ -112,7 +106,7 @@ class _Lanes:
         return ir.Constant(self.vector, [word] * self.lanes)
 
     def mixed(self, left: Any, right: Any, amount: int) -> Any:
-        """Exclusive or, rotated to the right."""
+        """Return the exclusive or, rotated to the right by ``amount`` bits."""
         both = self.builder.xor(left, right)
         return self.builder.call(self.rotate, (both, both, self.constant(amount)))
 
@@ -131,8 +125,21 @@ class _Lanes:
                 v[c] = add(v[c], v[d])
                 v[b] = self.mixed(v[b], v[c], 63)
 
+    def message(self, blocks: list[Any]) -> list[Any]:
+        """Return the sixteen words of the lanes' blocks, which start at these addresses; a row for each word."""
+        parts = range(16 // self.lanes)
+        return [word for part in parts for word in self.transposed([self.load(block, part) for block in blocks])]
+
+    def mixed_in(self, before: list[Any], words: list[Any], counter: Any, last: Any) -> list[Any]:
+        """Return the state after a block: ``counter`` bytes are hashed with it, ``last`` is all ones for a last one."""
+        xor = self.builder.xor
+        v = before + [self.constant(word) for word in IV]
+        v[12], v[14] = xor(v[12], counter), xor(v[14], last)
+        self.rounds(v, words)
+        return [xor(xor(before[row], v[row]), v[row + 8]) for row in range(8)]
+
     def transposed(self, rows: list[Any]) -> list[Any]:
-        """Turn rows that hold one message each into rows that hold one word of each message."""
+        """Return rows that hold one word of each message, given rows that hold words of one message each."""
         step = 1
         while step < LANES:
             low = [j if not j & step else LANES + j - step for j in range(LANES)]
@@ -149,138 +156,136 @@ class _Lanes:
 
 
 @intrinsic
-def _compress(typingctx: Any, lanes: Any, blocks: Any) -> Any:  # noqa: ARG001
+def _mix(typingctx: Any, rooms: Any, ahead: Any) -> Any:  # noqa: ARG001
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        write = _Lanes(builder)
-        zero = ir.Constant(ir.IntType(64), 0)
-        state = _address(context, builder, signature.args[0], args[0], zero)
-        block = _address(context, builder, signature.args[1], args[1], zero)
-        per_message = 16 // LANES
-        words: list[Any] = []
-        for part in range(per_message):
-            words += write.transposed([write.load(block, lane * per_message + part) for lane in range(LANES)])
-        before = [write.load(state, row) for row in range(8)]
-        v = before + [write.constant(word) for word in IV]
-        v[12] = builder.xor(v[12], write.load(state, 8))
-        v[14] = builder.xor(v[14], write.load(state, 9))
-        write.rounds(v, words)
-        for row in range(8):
-            write.store(builder.xor(builder.xor(before[row], v[row]), v[row + 8]), state, row)
+        word, write = ir.IntType(64), _Lanes(builder)
+        state, buffer = _places(context, builder, signature, args)
+        stride = builder.extract_value(args[0], 2)
+        done = write.load(state, 8)
+        blocks: list[Any] = []
+        for lane in range(LANES):
+            gone = builder.mul(args[1], builder.extract_element(done, ir.IntType(32)(lane)))
+            blocks.append(builder.gep(buffer, [builder.add(builder.mul(stride, word(lane)), gone)]))
+        last = _advance(write, state, done, write.message(blocks), load=write.load, store=write.store)
+        return builder.zext(builder.bitcast(last, ir.IntType(LANES)), word)
+
+    return types.int64(rooms, types.int64), generate
+
+
+@intrinsic
+def _mix_one(typingctx: Any, rooms: Any, lane: Any) -> Any:  # noqa: ARG001
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        word, write = ir.IntType(64), _Lanes(builder, lanes=1)
+        state, buffer = _places(context, builder, signature, args)
+        state = builder.gep(state, [builder.mul(args[1], word(8))])
+
+        def load(address: Any, row: int) -> Any:
+            return write.load(address, row * LANES)
+
+        def store(value: Any, address: Any, row: int) -> None:
+            write.store(value, address, row * LANES)
+
+        done = load(state, 8)
+        at = builder.mul(builder.extract_value(args[0], 2), args[1])
+        block = builder.gep(buffer, [builder.add(at, builder.extract_element(done, ir.IntType(32)(0)))])
+        message = [write.load(block, i) for i in range(16)]
+        last = _advance(write, state, done, message, load=load, store=store)
+        return builder.zext(builder.extract_element(last, ir.IntType(32)(0)), word)
+
+    return types.int64(rooms, types.int64), generate
+
+
+@intrinsic
+def _mix_short(typingctx: Any, rooms: Any) -> Any:  # noqa: ARG001
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        word, write = ir.IntType(64), _Lanes(builder)
+        state, buffer = _places(context, builder, signature, args)
+        message = write.message([builder.gep(buffer, [word(lane * BLOCK)]) for lane in range(LANES)])
+        before = [write.constant(number) for number in FIRST]
+        after = write.mixed_in(before, message, write.load(state, 9), write.constant(-1))
+        for row in range(4):
+            write.store(after[row], state, row)
         return context.get_dummy_value()
 
-    return types.void(lanes, blocks), generate
+    return types.void(rooms), generate
+
+
+def _places(context: Any, builder: Any, signature: Any, args: Any) -> tuple[Any, Any]:
+    """Return the addresses of the words and of the buffer of rooms."""
+    kinds, zero = signature.args[0].types, ir.IntType(64)(0)
+    words, buffer = (_address(context, builder, kinds[i], builder.extract_value(args[0], i), zero) for i in range(2))
+    return words, buffer
+
+
+def _advance(
+    write: _Lanes,
+    state: Any,
+    done: Any,
+    message: list[Any],
+    *,
+    load: Callable[[Any, int], Any],
+    store: Callable[[Any, Any, int], None],
+) -> Any:
+    """Write what mixes one block into each state; return in which lanes it was the last of its message."""
+    builder, none = write.builder, write.constant(0)
+    begins = builder.icmp_unsigned("==", done, none)
+    before = [builder.select(begins, write.constant(FIRST[row]), load(state, row)) for row in range(8)]
+    size = load(state, 9)
+    done = builder.add(done, write.constant(BLOCK))
+    last = builder.icmp_unsigned(">=", done, size)
+    after = write.mixed_in(before, message, builder.select(last, size, done), builder.sext(last, write.vector))
+    for row in range(8):
+        store(after[row], state, row)
+    store(builder.select(last, none, done), state, 8)
+    return last
 
 
 if JIT:
 
     @kernel
-    def compress(words: Words, blocks: Bytes) -> None:
-        """Mix one 128-byte block of each lane into its state."""
-        _compress(words, blocks)
+    def mix(rooms: Rooms, ahead: int) -> int:
+        """Hash one more block of the message in each lane; return a bitmap of the lanes whose message ends with it.
 
-    @allocating_kernel
-    def new_lanes() -> Lanes:
-        """Return room for the lanes to work in."""
-        return Lanes(
-            np.zeros(ROWS, np.uint64),
-            np.zeros(LANES * BLOCK, np.uint8),
-            np.zeros(LANES, np.int64),
-            np.zeros(LANES, np.int64),
-        )
-
-    @inlined
-    def _hash_short(
-        lanes: Lanes, data: Bytes, starts: Int64s, sizes: Int64s, count: int, out: Bytes, slots: Int64s
-    ) -> int:
-        """Hash messages of one block, a register full at a time, up to the first longer one; return how many."""
-        words, blocks = lanes.words, lanes.blocks
-        first = 0
-        while first + LANES <= count:
-            for lane in range(LANES):
-                if sizes[first + lane] > BLOCK:
-                    return first
-            for row in range(8):
-                for lane in range(LANES):
-                    words[row * LANES + lane] = STATE[row]
-            for lane in range(LANES):
-                i = first + lane
-                copy_padded(blocks, lane * BLOCK, data, starts[i], sizes[i])
-                words[COUNTERS + lane] = np.uint64(sizes[i])
-                words[FLAGS + lane] = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
-            compress(words, blocks)
-            for lane in range(LANES):
-                at = slots[first + lane]
-                for row in range(4):
-                    store64(out, at + 8 * row, words[row * LANES + lane])
-            first += LANES
-        return first
+        With ``ahead`` 1 the rooms hold whole messages; with 0 each holds the next block of its message. After its last
+        block a lane begins a message again: if nobody starts a new one, it hashes the old one once more.
+        """
+        if CHECKED:
+            rooms.buffer[LANES * rooms.stride - 1] += 0
+        return _mix(rooms, ahead)  # type: ignore[no-any-return]
 
     @kernel
-    def hash_messages(
-        lanes: Lanes, data: Bytes, starts: Int64s, sizes: Int64s, count: int, out: Bytes, slots: Int64s
-    ) -> None:
-        """Write the hash of ``data[starts[i] : starts[i] + sizes[i]]`` to ``out[slots[i] : slots[i] + 32]``."""
-        words, blocks, message, done = lanes.words, lanes.blocks, lanes.message, lanes.done
-        following = _hash_short(lanes, data, starts, sizes, count, out, slots)
-        for lane in range(LANES):
-            message[lane] = -1
-            done[lane] = 0
-            words[FLAGS + lane] = 0
-        busy = 0
-        for lane in range(min(count - following, LANES)):
-            message[lane] = following
-            following += 1
-            busy += 1
-            for row in range(8):
-                words[row * LANES + lane] = STATE[row]
-        while busy > 0:
-            for lane in range(LANES):
-                i = message[lane]
-                if i < 0:
-                    continue
-                left = sizes[i] - done[lane]
-                if left > BLOCK:
-                    copy128(blocks, lane * BLOCK, data, starts[i] + done[lane])
-                    done[lane] += BLOCK
-                else:
-                    copy_padded(blocks, lane * BLOCK, data, starts[i] + done[lane], left)
-                    done[lane] += left
-                    words[FLAGS + lane] = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
-                words[COUNTERS + lane] = np.uint64(done[lane])
-            compress(words, blocks)
-            for lane in range(LANES):
-                if words[FLAGS + lane] == 0:
-                    continue
-                at = slots[message[lane]]
-                for row in range(4):
-                    store64(out, at + 8 * row, words[row * LANES + lane])
-                words[FLAGS + lane] = 0
-                done[lane] = 0
-                if following < count:
-                    message[lane] = following
-                    following += 1
-                    for row in range(8):
-                        words[row * LANES + lane] = STATE[row]
-                else:
-                    message[lane] = -1
-                    busy -= 1
+    def mix_short(rooms: Rooms) -> None:
+        """Hash a message of at most one block in each lane; the rooms are one block long."""
+        if CHECKED:
+            rooms.buffer[LANES * BLOCK - 1] += 0
+        _mix_short(rooms)
+
+    @kernel
+    def mix_one(rooms: Rooms, lane: int) -> int:
+        """Hash one more block of the whole message in one lane; return whether the message ends with it."""
+        if CHECKED:
+            rooms.buffer[(lane + 1) * rooms.stride - 1] += 0
+        return _mix_one(rooms, lane)  # type: ignore[no-any-return]
 
 else:
 
-    def new_lanes() -> Lanes:
-        """Return room for the lanes to work in."""
-        return Lanes(np.zeros(0, np.uint64), np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.int64))
+    def mix_one(rooms: Rooms, lane: int) -> int:
+        """Hash one more block of the whole message in one lane; return whether the message ends with it."""
+        words, at = rooms.words, lane * rooms.stride
+        size, done = int(words[SIZES + lane]), int(words[DONE + lane])
+        if done == 0:
+            digest = hashlib.blake2b(rooms.buffer[at : at + size].tobytes(), digest_size=32).digest()
+            words[lane : 4 * LANES : LANES] = np.frombuffer(digest, np.uint64)
+        ends = done + BLOCK >= size
+        words[DONE + lane] = 0 if ends else done + BLOCK
+        return int(ends)
 
-    def hash_messages(
-        lanes: Lanes,  # noqa: ARG001 - hashlib needs no room
-        data: Bytes,
-        starts: Int64s,
-        sizes: Int64s,
-        count: int,
-        out: Bytes,
-        slots: Int64s,
-    ) -> None:
-        """Write the hash of ``data[starts[i] : starts[i] + sizes[i]]`` to ``out[slots[i] : slots[i] + 32]``."""
-        for i in range(count):
-            digest = hashlib.blake2b(data[starts[i] : starts[i] + sizes[i]].tobytes(), digest_size=32).digest()
-            out[slots[i] : slots[i] + 32] = np.frombuffer(digest, np.uint8)
+    def mix_short(rooms: Rooms) -> None:
+        """Hash a message of at most one block in each lane; the rooms are one block long."""
+        for lane in range(LANES):
+            mix_one(rooms, lane)
+
+    def mix(rooms: Rooms, ahead: int) -> int:
+        """Hash one more block of the message in each lane; return a bitmap of the lanes whose message ends with it."""
+        assert ahead == 1, "uncompiled, messages are hashed whole"
+        return sum(mix_one(rooms, lane) << lane for lane in range(LANES))

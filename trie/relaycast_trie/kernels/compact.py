@@ -7,7 +7,7 @@ left to the plain codec: a kernel answers ``GIVE_UP``.
 
 import numpy as np
 
-from relaycast_trie.kernels.blake2b import Lanes, hash_messages
+from relaycast_trie.kernels.blake2b import Rooms
 from relaycast_trie.kernels.decode import (
     BRANCH,
     CHILDREN,
@@ -27,6 +27,7 @@ from relaycast_trie.kernels.decode import (
     read_length,
 )
 from relaycast_trie.kernels.encode import header_size, write_header
+from relaycast_trie.kernels.lanes import hash_messages
 from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy, copy32, int64, kernel
 from relaycast_trie.kernels.tables import Column, nibble
 from relaycast_trie.kernels.verify import look_up
@@ -284,7 +285,7 @@ def decode_levels(
     offsets: Int64s,
     hashes: Bytes,
     places: Int64s,
-    lanes: Lanes,
+    rooms: Rooms,
 ) -> None:
     """Write all full nodes and values to ``out`` and their hashes to ``hashes``.
 
@@ -304,7 +305,7 @@ def decode_levels(
             places[2 * count + waiting] = 32 * i
             waiting += 1
         if waiting:
-            hash_messages(lanes, out, places[:count], places[count : 2 * count], waiting, hashes, places[2 * count :])
+            hash_messages(rooms, out, places[:count], places[count : 2 * count], waiting, hashes, places[2 * count :])
 
 
 @kernel

@@ -169,7 +169,7 @@ def child_place(data: Bytes, plans: Int64s, row: int, way: int) -> tuple[int, in
 
 
 @inlined
-def same_bytes(left: Bytes, left_at: int, right: Bytes, right_at: int, size: int) -> bool:
+def _same_bytes(left: Bytes, left_at: int, right: Bytes, right_at: int, size: int) -> bool:
     """Return whether ``size`` bytes are equal."""
     if size < 8:
         same = 0
@@ -203,4 +203,4 @@ def partial_fits(nodes: Bytes, plans: Int64s, row: int, keys: Bytes, at: int, si
             return False
         packed += 1
         depth += 1
-    return same_bytes(nodes, packed, keys, at + (depth >> 1), count >> 1)
+    return _same_bytes(nodes, packed, keys, at + (depth >> 1), count >> 1)

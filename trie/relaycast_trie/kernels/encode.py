@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from relaycast_trie.kernels.blake2b import Lanes, hash_messages, new_lanes
+from relaycast_trie.kernels.blake2b import Rooms
+from relaycast_trie.kernels.lanes import hash_messages, new_rooms
 from relaycast_trie.kernels.memory import (
     Bytes,
     Int32s,
@@ -61,7 +62,7 @@ class Batch(NamedTuple):
 
 
 @allocating_kernel
-def new_batch(room: int) -> Batch:
+def _new_batch(room: int) -> Batch:
     """Return an empty batch with so many bytes of buffer."""
     return Batch(
         np.empty(room, np.uint8), np.empty(BATCH, np.int64), np.empty(BATCH, np.int64), np.empty(BATCH, np.int64)
@@ -205,7 +206,7 @@ def ask_for_children(entries: Entries, branches: Branches, branch: int) -> None:
 
 
 @kernel
-def _hash_values(entries: Entries, count: int, batch: Batch, lanes: Lanes) -> None:
+def _hash_values(entries: Entries, count: int, batch: Batch, rooms: Rooms) -> None:
     """Hash the external values among the entries."""
     _, starts, sizes, slots = batch
     waiting = 0
@@ -216,14 +217,14 @@ def _hash_values(entries: Entries, count: int, batch: Batch, lanes: Lanes) -> No
         slots[waiting] = entry * 32
         waiting += 1
         if waiting == BATCH:
-            hash_messages(lanes, entries.value.data, starts, sizes, waiting, entries.value_hash, slots)
+            hash_messages(rooms, entries.value.data, starts, sizes, waiting, entries.value_hash, slots)
             waiting = 0
     if waiting:
-        hash_messages(lanes, entries.value.data, starts, sizes, waiting, entries.value_hash, slots)
+        hash_messages(rooms, entries.value.data, starts, sizes, waiting, entries.value_hash, slots)
 
 
 @kernel
-def _refer_to_leaves(entries: Entries, count: int, longest: int, batch: Batch, lanes: Lanes) -> None:
+def _refer_to_leaves(entries: Entries, count: int, longest: int, batch: Batch, rooms: Rooms) -> None:
     buffer, starts, sizes, slots = batch
     waiting, at = 0, 0
     for entry in range(count):
@@ -241,10 +242,10 @@ def _refer_to_leaves(entries: Entries, count: int, longest: int, batch: Batch, l
         waiting += 1
         at = end
         if waiting == BATCH or at + longest > len(buffer):
-            hash_messages(lanes, buffer, starts, sizes, waiting, entries.ref, slots)
+            hash_messages(rooms, buffer, starts, sizes, waiting, entries.ref, slots)
             waiting, at = 0, 0
     if waiting:
-        hash_messages(lanes, buffer, starts, sizes, waiting, entries.ref, slots)
+        hash_messages(rooms, buffer, starts, sizes, waiting, entries.ref, slots)
 
 
 @kernel
@@ -259,11 +260,11 @@ def _mark_external(entries: Entries, count: int, external_from: int, flags: int)
 
 @kernel
 def _refer_to_entries(
-    entries: Entries, count: int, external_from: int, longest: int, flags: int, batch: Batch, lanes: Lanes
+    entries: Entries, count: int, external_from: int, longest: int, flags: int, batch: Batch, rooms: Rooms
 ) -> None:
     if _mark_external(entries, count, external_from, flags):
-        _hash_values(entries, count, batch, lanes)
-    _refer_to_leaves(entries, count, longest, batch, lanes)
+        _hash_values(entries, count, batch, rooms)
+    _refer_to_leaves(entries, count, longest, batch, rooms)
 
 
 @allocating_kernel
@@ -273,7 +274,7 @@ def refer_to_entries(entries: Entries, count: int, external_from: int, longest: 
     Values of ``external_from`` bytes and more become external. ``longest`` bounds the bytes of a leaf; ``flags`` are
     added to the states.
     """
-    _refer_to_entries(entries, count, external_from, longest, flags, new_batch(max(BATCH_BYTES, longest)), new_lanes())
+    _refer_to_entries(entries, count, external_from, longest, flags, _new_batch(max(BATCH_BYTES, longest)), new_rooms())
 
 
 @kernel
@@ -286,7 +287,7 @@ def _refer_to_level(
     longest: int,
     flags: int,
     batch: Batch,
-    lanes: Lanes,
+    rooms: Rooms,
 ) -> None:
     """Compute the references of the branches ``order[first:last]``, none of which is below another one."""
     buffer, starts, sizes, slots = batch
@@ -309,10 +310,10 @@ def _refer_to_level(
         waiting += 1
         at = end
         if waiting == BATCH or at + longest > len(buffer):
-            hash_messages(lanes, buffer, starts, sizes, waiting, branches.ref, slots)
+            hash_messages(rooms, buffer, starts, sizes, waiting, branches.ref, slots)
             waiting, at = 0, 0
     if waiting:
-        hash_messages(lanes, buffer, starts, sizes, waiting, branches.ref, slots)
+        hash_messages(rooms, buffer, starts, sizes, waiting, branches.ref, slots)
 
 
 @allocating_kernel
@@ -320,7 +321,7 @@ def refer_to_branches(
     entries: Entries, branches: Branches, order: Int32s, levels: Int64s, longest: int, flags: int
 ) -> None:
     """Compute the references of branches: those in ``order[levels[i] : levels[i + 1]]``, level by level."""
-    batch = new_batch(max(BATCH_BYTES, longest))
-    lanes = new_lanes()
+    batch = _new_batch(max(BATCH_BYTES, longest))
+    rooms = new_rooms()
     for level in range(len(levels) - 1):
-        _refer_to_level(entries, branches, order, levels[level], levels[level + 1], longest, flags, batch, lanes)
+        _refer_to_level(entries, branches, order, levels[level], levels[level + 1], longest, flags, batch, rooms)

@@ -97,7 +97,7 @@ def find_entries(tables: Tables, root: int, wanted: Strings, count: int, found: 
 
 
 @inlined
-def fits(entries: Entries, branches: Branches, branch: int, data: Bytes, at: int, size: int) -> bool:
+def _fits(entries: Entries, branches: Branches, branch: int, data: Bytes, at: int, size: int) -> bool:
     """Return whether the partial key of a branch that a key has reached goes on as the key does."""
     start, depth = int64(branches.row[branch, START]), int64(branches.row[branch, DEPTH])
     if start == depth:
@@ -168,7 +168,7 @@ def _collect_proof(
                 room += BRANCH_BYTES + depth
                 if valued >= 0:
                     room += place(entries.value, valued)[1]
-            if not fits(entries, branches, branch, keys.data, at, size):
+            if not _fits(entries, branches, branch, keys.data, at, size):
                 break
             if depth >= 2 * size:
                 entry = valued

@@ -1,141 +1,35 @@
-"""Blake2b-256 of messages that enter the lanes one by one, each as soon as there is something to hash.
+"""Messages into the lanes and hashes out of them.
 
-Each lane has a room of its own in a buffer: whoever starts a message writes it there with zeros up to a whole block.
-A lane that works alone is hashed in general registers, in two thirds of the time that all lanes take together.
+There are two ways in. Whoever writes messages one by one writes each to the room of a free lane, with zeros up to a
+whole block, and starts it there; lanes end and begin in any order (``start``, ``blake2b.mix``, ``take_hash``). Messages
+that lie in memory already go through ``hash_messages``: a lane that has finished its message takes the next one, so
+that messages of any lengths keep all lanes busy.
 """
 
 import hashlib
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import types
 
-from relaycast_trie.kernels.blake2b import BLOCK, IV, LANES, _Lanes
+from relaycast_trie.kernels.blake2b import BLOCK, DONE, ITEMS, LANES, ROWS, SIZES, Rooms, mix, mix_short
 from relaycast_trie.kernels.memory import (
     CHECKED,
     JIT,
     Bytes,
-    Words,
+    Int64s,
     _address,
+    allocating_kernel,
+    copy128,
+    copy_padded,
     inlined,
+    int64,
     intrinsic,
     kernel,
+    lowest_bit,
     store64,
 )
-
-DONE, SIZES = 8 * LANES, 9 * LANES
-"""Where the bytes that are hashed and the sizes of messages lie, behind the eight rows of state."""
-ROWS = 10 * LANES
-
-
-class Rooms(NamedTuple):
-    """Where messages are hashed: lane ``i`` has ``stride`` bytes from ``i * stride`` on, a multiple of a block."""
-
-    words: Words
-    buffer: Bytes
-    stride: int
-
-
-@intrinsic
-def _mix(typingctx: Any, words: Any, buffer: Any, stride: Any) -> Any:  # noqa: ARG001
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        word, write = ir.IntType(64), _Lanes(builder)
-        state = _address(context, builder, signature.args[0], args[0], word(0))
-        done, size = write.load(state, 8), write.load(state, 9)
-        rows: list[list[Any]] = []
-        for lane in range(LANES):
-            at = builder.add(builder.mul(args[2], word(lane)), builder.extract_element(done, ir.IntType(32)(lane)))
-            block = _address(context, builder, signature.args[1], args[1], at)
-            rows.append([write.load(block, part) for part in range(16 // LANES)])
-        message = [word for part in range(16 // LANES) for word in write.transposed([row[part] for row in rows])]
-        last = _advance(builder, write, state, write.load, write.store, done, size, message)
-        bits = builder.bitcast(last, ir.IntType(LANES))
-        return builder.zext(bits, word)
-
-    return types.int64(words, buffer, types.int64), generate
-
-
-@intrinsic
-def _mix_one(typingctx: Any, words: Any, buffer: Any, stride: Any, lane: Any) -> Any:  # noqa: ARG001
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        word, write = ir.IntType(64), _Lanes(builder, lanes=1)
-        at = builder.mul(args[3], word(8))
-        state = _address(context, builder, signature.args[0], args[0], at)
-
-        def load(address: Any, row: int) -> Any:
-            return write.load(address, row * LANES)
-
-        def store(value: Any, address: Any, row: int) -> None:
-            write.store(value, address, row * LANES)
-
-        done, size = load(state, 8), load(state, 9)
-        at = builder.add(builder.mul(args[2], args[3]), builder.extract_element(done, ir.IntType(32)(0)))
-        block = _address(context, builder, signature.args[1], args[1], at)
-        message = [write.load(block, i) for i in range(16)]
-        last = _advance(builder, write, state, load, store, done, size, message)
-        return builder.zext(builder.extract_element(last, ir.IntType(32)(0)), word)
-
-    return types.int64(words, buffer, types.int64, types.int64), generate
-
-
-def _advance(
-    builder: Any, write: _Lanes, state: Any, load: Any, store: Any, done: Any, size: Any, message: list[Any]
-) -> Any:
-    """Write what mixes one block into each state; return which of the messages are at their end."""
-    none = write.constant(0)
-    begins = builder.icmp_unsigned("==", done, none)
-    first = [IV[0] ^ 0x0101_0020, *IV[1:]]
-    before = [builder.select(begins, write.constant(first[row]), load(state, row)) for row in range(8)]
-    done = builder.add(done, write.constant(BLOCK))
-    last = builder.icmp_unsigned(">=", done, size)
-    v = before + [write.constant(number) for number in IV]
-    v[12] = builder.xor(v[12], builder.select(last, size, done))
-    v[14] = builder.xor(v[14], builder.sext(last, write.vector))
-    write.rounds(v, message)
-    for row in range(8):
-        store(builder.xor(builder.xor(before[row], v[row]), v[row + 8]), state, row)
-    store(builder.select(last, none, done), state, 8)
-    return last
-
-
-if JIT:
-
-    @kernel
-    def mix(words: Words, buffer: Bytes, stride: int) -> int:
-        """Hash one more block of the message in each lane; return a bitmap of those lanes whose message ends there.
-
-        A lane begins anew after that: one that nobody gives a message to hashes its last one again.
-        """
-        if CHECKED:
-            buffer[LANES * stride - 1] += 0
-        return _mix(words, buffer, stride)  # type: ignore[no-any-return]
-
-    @kernel
-    def mix_one(words: Words, buffer: Bytes, stride: int, lane: int) -> int:
-        """Do what ``mix`` does in one lane only; return whether its message ends."""
-        if CHECKED:
-            buffer[(lane + 1) * stride - 1] += 0
-        return _mix_one(words, buffer, stride, lane)  # type: ignore[no-any-return]
-
-else:
-
-    def mix_one(words: Words, buffer: Bytes, stride: int, lane: int) -> int:
-        """Do what ``mix`` does in one lane only; return whether its message ends."""
-        size, done = int(words[SIZES + lane]), int(words[DONE + lane])
-        if done == 0:
-            digest = hashlib.blake2b(buffer[lane * stride : lane * stride + size].tobytes(), digest_size=32).digest()
-            words[lane : 4 * LANES : LANES] = np.frombuffer(digest, np.uint64)
-        ends = done + BLOCK >= size
-        words[DONE + lane] = 0 if ends else done + BLOCK
-        return int(ends)
-
-    def mix(words: Words, buffer: Bytes, stride: int) -> int:
-        """Hash one more block of the message in each lane; return a bitmap of those lanes whose message ends there.
-
-        A lane begins anew after that: one that nobody gives a message to hashes its last one again.
-        """
-        return sum(mix_one(words, buffer, stride, lane) << lane for lane in range(LANES))
 
 
 @intrinsic
@@ -152,7 +46,7 @@ def _clear(typingctx: Any, buffer: Any, at: Any) -> Any:  # noqa: ARG001
 if CHECKED:
 
     @kernel
-    def clear_block(buffer: Bytes, at: int) -> None:
+    def _clear_block(buffer: Bytes, at: int) -> None:
         """Write a block of zeros."""
         for i in range(BLOCK):
             buffer[at + i] = 0
@@ -160,7 +54,7 @@ if CHECKED:
 else:
 
     @inlined
-    def clear_block(buffer: Bytes, at: int) -> None:
+    def _clear_block(buffer: Bytes, at: int) -> None:
         """Write a block of zeros."""
         _clear(buffer, at)
 
@@ -168,7 +62,7 @@ else:
 @inlined
 def start(rooms: Rooms, lane: int, size: int) -> None:
     """Begin the message of ``size`` bytes that was written to the room of a lane."""
-    clear_block(rooms.buffer, lane * rooms.stride + size)
+    _clear_block(rooms.buffer, lane * rooms.stride + size)
     rooms.words[DONE + lane] = 0
     rooms.words[SIZES + lane] = size
 
@@ -178,3 +72,88 @@ def take_hash(rooms: Rooms, lane: int, out: Bytes, at: int) -> None:
     """Write the hash of the message that has ended in a lane."""
     for row in range(4):
         store64(out, at + 8 * row, rooms.words[row * LANES + lane])
+
+
+if JIT:
+
+    @allocating_kernel
+    def new_rooms() -> Rooms:
+        """Return rooms of one block each, for ``hash_messages``."""
+        return Rooms(np.zeros(ROWS, np.uint64), np.zeros(LANES * BLOCK, np.uint8), int64(BLOCK))
+
+    @inlined
+    def _hash_short(
+        rooms: Rooms, data: Bytes, starts: Int64s, sizes: Int64s, count: int, out: Bytes, slots: Int64s
+    ) -> int:
+        """Hash messages of one block, one for each lane at a time, until a longer one comes; return how many."""
+        first = 0
+        while first + LANES <= count:
+            for lane in range(LANES):
+                if sizes[first + lane] > BLOCK:
+                    return first
+            for lane in range(LANES):
+                i = first + lane
+                copy_padded(rooms.buffer, lane * BLOCK, data, starts[i], sizes[i])
+                rooms.words[SIZES + lane] = sizes[i]
+            mix_short(rooms)
+            for lane in range(LANES):
+                take_hash(rooms, lane, out, slots[first + lane])
+            first += LANES
+        return first
+
+    @kernel
+    def hash_messages(
+        rooms: Rooms, data: Bytes, starts: Int64s, sizes: Int64s, count: int, out: Bytes, slots: Int64s
+    ) -> None:
+        """Write the hash of ``data[starts[i] : starts[i] + sizes[i]]`` to ``out[slots[i] : slots[i] + 32]``."""
+        words = rooms.words
+        following = _hash_short(rooms, data, starts, sizes, count, out, slots)
+        busy = int64(0)
+        for lane in range(min(count - following, LANES)):
+            words[DONE + lane] = 0
+            words[SIZES + lane] = sizes[following]
+            words[ITEMS + lane] = following
+            busy |= int64(1) << lane
+            following += 1
+        while busy:
+            waiting = busy
+            while waiting:
+                lane = lowest_bit(waiting)
+                waiting &= waiting - 1
+                i = int64(words[ITEMS + lane])
+                done = int64(words[DONE + lane])
+                if sizes[i] - done >= BLOCK:
+                    copy128(rooms.buffer, lane * BLOCK, data, starts[i] + done)
+                else:
+                    copy_padded(rooms.buffer, lane * BLOCK, data, starts[i] + done, sizes[i] - done)
+            ended = mix(rooms, 0) & busy
+            while ended:
+                lane = lowest_bit(ended)
+                ended &= ended - 1
+                take_hash(rooms, lane, out, slots[int64(words[ITEMS + lane])])
+                if following < count:
+                    words[SIZES + lane] = sizes[following]
+                    words[ITEMS + lane] = following
+                    following += 1
+                else:
+                    busy ^= int64(1) << lane
+
+else:
+
+    def new_rooms() -> Rooms:
+        """Return rooms without room: ``hashlib`` needs none."""
+        return Rooms(np.zeros(0, np.uint64), np.zeros(0, np.uint8), 0)
+
+    def hash_messages(
+        rooms: Rooms,  # noqa: ARG001 - hashlib needs no room
+        data: Bytes,
+        starts: Int64s,
+        sizes: Int64s,
+        count: int,
+        out: Bytes,
+        slots: Int64s,
+    ) -> None:
+        """Write the hash of ``data[starts[i] : starts[i] + sizes[i]]`` to ``out[slots[i] : slots[i] + 32]``."""
+        for i in range(count):
+            digest = hashlib.blake2b(data[starts[i] : starts[i] + sizes[i]].tobytes(), digest_size=32).digest()
+            out[slots[i] : slots[i] + 32] = np.frombuffer(digest, np.uint8)

@@ -4,15 +4,12 @@ What is hashed goes by in lanes. A message enters a lane when another one leaves
 so that a few changed paths keep the lanes as busy as many do.
 """
 
-from typing import NamedTuple
-
-from relaycast_trie.kernels.blake2b import LANES
+from relaycast_trie.kernels.blake2b import ITEMS, LANES, Rooms, mix, mix_one
 from relaycast_trie.kernels.encode import AHEAD, MANY, ask_for_children, write_branch, write_leaf
-from relaycast_trie.kernels.handover import bytes_in, flattened, int32s_in, int64s_in, number_in, words_in
-from relaycast_trie.kernels.lanes import Rooms, mix, mix_one, start, take_hash
+from relaycast_trie.kernels.handover import flattened
+from relaycast_trie.kernels.lanes import start, take_hash
 from relaycast_trie.kernels.memory import (
     Bytes,
-    Int32s,
     Int64s,
     copy,
     copy32,
@@ -30,8 +27,6 @@ from relaycast_trie.kernels.slots import (
     ROOT,
     STALE_BRANCHES,
     STALE_ENTRIES,
-    Slots,
-    slots_in,
 )
 from relaycast_trie.kernels.tables import (
     EXTERNAL,
@@ -47,10 +42,14 @@ from relaycast_trie.kernels.tables import (
     Branches,
     Column,
     Entries,
+    Slots,
     Tables,
+    Work,
     branches_in,
     entries_in,
     place,
+    slots_in,
+    work_in,
 )
 from relaycast_trie.kernels.update import put_into
 
@@ -59,42 +58,6 @@ ALONE = 1 << 30
 
 REFUSED, PUT = -2, -1
 """Answers of ``change``."""
-
-
-class Work(NamedTuple):
-    """Room to work in, which an arena keeps: three lists of all that is stale, a queue of it, lanes, a way down."""
-
-    stale: Int32s
-    """Nodes from the roots down; external values that are to be hashed as ``ALONE + entry``."""
-    above: Int32s
-    """The place in ``stale`` of what waits for each, -1 for a root."""
-    waiting: Int32s
-    """How many each waits for."""
-    queue: Int32s
-    """Places of what waits for nothing any more."""
-    rooms: Rooms
-    item: Int64s
-    """The place of what is in each lane."""
-    path: Int64s
-    """Branches that a key passes."""
-    root: Bytes
-    """The hash of the first root."""
-
-
-@inlined
-def work_in(tables: Tables) -> Work:
-    """Return the room that was handed over, behind the slots."""
-    rooms = Rooms(words_in(tables, 24), bytes_in(tables, 25), number_in(tables, 26))
-    return Work(
-        int32s_in(tables, 20),
-        int32s_in(tables, 21),
-        int32s_in(tables, 22),
-        int32s_in(tables, 23),
-        rooms,
-        int64s_in(tables, 27),
-        int64s_in(tables, 28),
-        bytes_in(tables, 29),
-    )
 
 
 @inlined
@@ -264,7 +227,7 @@ def _hash_stale(entries: Entries, branches: Branches, work: Work, queued: int, f
                 _settle_state(entries, branches, node, min(size, 32), flags)
             if size >= 32 or node >= ALONE:
                 start(rooms, lane, size)
-                work.item[lane] = item
+                rooms.words[ITEMS + lane] = item
                 busy |= int64(1) << lane
                 free &= free - 1
                 continue
@@ -274,10 +237,10 @@ def _hash_stale(entries: Entries, branches: Branches, work: Work, queued: int, f
                 copy(entries.ref, (node - 1) * REF + 1, rooms.buffer, at, size)
             queued = _release(work, item, queued)
         if busy & (busy - 1):
-            ended = mix(rooms.words, rooms.buffer, rooms.stride) & busy
+            ended = mix(rooms, 1) & busy
         elif busy:
             lane = lowest_bit(busy)
-            while mix_one(rooms.words, rooms.buffer, rooms.stride, lane) == 0:
+            while mix_one(rooms, lane) == 0:
                 pass
             ended = busy
         else:
@@ -287,7 +250,7 @@ def _hash_stale(entries: Entries, branches: Branches, work: Work, queued: int, f
         while ended:
             lane = lowest_bit(ended)
             ended &= ended - 1
-            item = int64(work.item[lane])
+            item = int64(rooms.words[ITEMS + lane])
             _take_item(entries, branches, int64(work.stale[item]), rooms, lane)
             queued = _release(work, item, queued)
 
@@ -328,7 +291,7 @@ def _write_root(entries: Entries, branches: Branches, work: Work, root: int) -> 
         copy32(work.root, 0, rooms.buffer, 0)
         return
     start(rooms, 0, size)
-    mix_one(rooms.words, rooms.buffer, rooms.stride, 0)
+    mix_one(rooms, 0)
     take_hash(rooms, 0, work.root, 0)
 
 

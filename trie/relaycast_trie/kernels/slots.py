@@ -4,10 +4,7 @@ A node that is not fresh is read by an older version too: it is copied before it
 until that version is forgotten.
 """
 
-from typing import NamedTuple
-
-from relaycast_trie.kernels.handover import int32s_in, int64s_in
-from relaycast_trie.kernels.memory import Int32s, Int64s, copy, copy32, inlined, int64, kernel
+from relaycast_trie.kernels.memory import Int64s, copy, copy32, inlined, int64, kernel
 from relaycast_trie.kernels.tables import (
     EXTERNAL,
     FRESH,
@@ -18,7 +15,7 @@ from relaycast_trie.kernels.tables import (
     Branches,
     Column,
     Entries,
-    Tables,
+    Slots,
     place,
 )
 
@@ -27,31 +24,6 @@ RETIRED_ENTRIES, RETIRED_BRANCHES, STALE_ENTRIES, STALE_BRANCHES, KEY_END, VALUE
 PENDING_ENTRIES = 12
 COUNTERS = 13
 """Numbers of an arena: its root node, its keys, the first slots never used, how many are in each list, and so on."""
-
-
-class Slots(NamedTuple):
-    """Counters, and the lists of slots that are free or retired; each list has room for its whole table."""
-
-    counters: Int64s
-    free_entries: Int32s
-    pending_entries: Int32s
-    """Dropped, and free once no sample names them any more: when all references are computed."""
-    free_branches: Int32s
-    retired_entries: Int32s
-    retired_branches: Int32s
-
-
-@inlined
-def slots_in(tables: Tables) -> Slots:
-    """Return the slots that were handed over, behind the entries and the branches."""
-    return Slots(
-        int64s_in(tables, 14),
-        int32s_in(tables, 15),
-        int32s_in(tables, 16),
-        int32s_in(tables, 17),
-        int32s_in(tables, 18),
-        int32s_in(tables, 19),
-    )
 
 
 @inlined
@@ -116,8 +88,8 @@ def fresh_entry(entries: Entries, slots: Slots, entry: int) -> int:
         entries.state[entry] = state | STALE
         return entry
     twin = new_entry(slots)
-    copy_string(entries.key, entry, twin)
-    copy_string(entries.value, entry, twin)
+    _copy_string(entries.key, entry, twin)
+    _copy_string(entries.value, entry, twin)
     if state & EXTERNAL:
         copy32(entries.value_hash, twin * 32, entries.value_hash, entry * 32)
     entries.start[twin] = entries.start[entry]
@@ -127,7 +99,7 @@ def fresh_entry(entries: Entries, slots: Slots, entry: int) -> int:
 
 
 @inlined
-def copy_string(column: Column, source: int, target: int) -> None:
+def _copy_string(column: Column, source: int, target: int) -> None:
     """Make one slot of a column hold what another holds."""
     if column.width >= 0:
         copy(column.data, target * column.width, column.data, source * column.width, column.width)

@@ -5,7 +5,7 @@ from relaycast_trie.kernels.tables import Column, nibble, place, shared_nibbles
 
 
 @kernel
-def compare(column: Column, left: int, right: int) -> int:
+def _compare(column: Column, left: int, right: int) -> int:
     """Return -1, 0 or 1: how two strings stand to each other."""
     left_at, left_size = place(column, left)
     right_at, right_size = place(column, right)
@@ -26,11 +26,11 @@ def sort_order(column: Column, order: Int32s, spare: Int32s) -> None:
         for low in range(0, count - width, 2 * width):
             middle = low + width
             high = min(low + 2 * width, count)
-            if compare(column, order[middle - 1], order[middle]) <= 0:
+            if _compare(column, order[middle - 1], order[middle]) <= 0:
                 continue
             i, j = low, middle
             for k in range(low, high):
-                if j == high or (i < middle and compare(column, order[i], order[j]) <= 0):
+                if j == high or (i < middle and _compare(column, order[i], order[j]) <= 0):
                     spare[k] = order[i]
                     i += 1
                 else:
@@ -46,7 +46,7 @@ def unique_last(column: Column, order: Int32s) -> int:
     """Keep the last of equal neighbours in a sorted ``order``; return how many stay."""
     kept = 0
     for i in range(len(order)):
-        if i + 1 < len(order) and compare(column, order[i], order[i + 1]) == 0:
+        if i + 1 < len(order) and _compare(column, order[i], order[i + 1]) == 0:
             continue
         order[kept] = order[i]
         kept += 1

@@ -7,14 +7,16 @@ in a slot of its own: its hash, or its encoding when that is shorter than 32 byt
 INVARIANT: a slot that a reachable node names is never changed, unless its state says that it is fresh.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 
-from relaycast_trie.kernels.handover import Handed, array_of, bytes_in, int32s_in, int64s_in, number_in
+from relaycast_trie.kernels.blake2b import Rooms
+from relaycast_trie.kernels.handover import Handed, part_of
 from relaycast_trie.kernels.memory import (
     CHECKED,
     Bytes,
@@ -74,48 +76,76 @@ REF = 33
 """A slot for a reference has the SCALE length before it, as a parent writes it."""
 
 
-rows_in = array_of(types.int32, columns=ROW)
-
-
 class Branches(NamedTuple):
-    """Branches; all of a row together, since whoever looks at one number of it needs others too."""
+    """Branches. All numbers of a row lie together: a kernel that reads one of them reads others too."""
 
-    row: npt.NDArray[np.int32]
+    row: Annotated[Int32s, ROW]
     ref: Bytes
 
 
+class Slots(NamedTuple):
+    """Counters, and the lists of slots that are free or retired; each list has room for its whole table."""
+
+    counters: Int64s
+    free_entries: Int32s
+    pending_entries: Int32s
+    """Dropped. They become free when all references are computed: until then samples may name them."""
+
+    free_branches: Int32s
+    retired_entries: Int32s
+    retired_branches: Int32s
+
+
+class Work(NamedTuple):
+    """Room to work in, which an arena keeps: lists of what is stale, a queue of it, lanes, and a path down."""
+
+    stale: Int32s
+    """Nodes from the roots down; external values to be hashed, as ``settle.ALONE + entry``."""
+
+    above: Int32s
+    """For each item, the place in ``stale`` of the one that waits for it; -1 for a root."""
+
+    waiting: Int32s
+    """For each item, how many items it waits for."""
+
+    queue: Int32s
+    """Places of the items that wait for nothing more."""
+
+    rooms: Rooms
+    path: Int64s
+    """Branches that a key passes."""
+
+    root: Bytes
+    """The hash of the first root."""
+
+
+class Parts(NamedTuple):
+    """Everything that is handed over to kernels together."""
+
+    entries: Entries
+    branches: Branches
+    slots: Slots
+    work: Work
+
+
 Tables = Handed
-"""Entries and branches and what else belongs to them, as ``handover.hand_over`` makes it of ``flat``."""
+"""``Parts``, as ``handover.hand_over`` makes it."""
 
 Strings = tuple[Any, ...]
-"""A column without names: whoever calls a kernel from Python hands tuples over, since numba looks at named ones with
-Python code, 8 us a call. INVARIANT: only kernels that count no references take it apart. Another one would give back
-what it never took."""
+"""A column without names. Callers in Python hand over plain tuples: numba looks at named ones with Python code, which
+takes 8 us a call. INVARIANT: only kernels that count no references take it apart; another one would give back what it
+never took."""
 
-
-def flat(entries: Entries, branches: Branches) -> tuple[Any, ...]:
-    """Return the tables without names."""
-    return (*entries.key, *entries.value, *entries[2:], *branches)
+entries_in: Callable[[Tables], Entries] = part_of(Parts, "entries")
+branches_in: Callable[[Tables], Branches] = part_of(Parts, "branches")
+slots_in: Callable[[Tables], Slots] = part_of(Parts, "slots")
+work_in: Callable[[Tables], Work] = part_of(Parts, "work")
 
 
 @inlined
 def column_in(column: Strings) -> Column:
-    """Return a column that was handed over."""
-    return Column(column[0], column[1], column[2], column[3])
-
-
-@inlined
-def entries_in(tables: Tables) -> Entries:
-    """Return the entries that were handed over."""
-    key = Column(bytes_in(tables, 0), int64s_in(tables, 1), int32s_in(tables, 2), number_in(tables, 3))
-    value = Column(bytes_in(tables, 4), int64s_in(tables, 5), int32s_in(tables, 6), number_in(tables, 7))
-    return Entries(key, value, bytes_in(tables, 8), int32s_in(tables, 9), bytes_in(tables, 10), bytes_in(tables, 11))
-
-
-@inlined
-def branches_in(tables: Tables) -> Branches:
-    """Return the branches that were handed over."""
-    return Branches(rows_in(tables, 12), bytes_in(tables, 13))
+    """Return a column that was handed over without names."""
+    return Column(*column)
 
 
 @intrinsic

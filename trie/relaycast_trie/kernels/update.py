@@ -19,14 +19,12 @@ from relaycast_trie.kernels.slots import (
     NEXT_ENTRY,
     ROOT,
     VALUE_END,
-    Slots,
     drop_branch,
     drop_entry,
     fresh_branch,
     fresh_entry,
     new_branch,
     new_entry,
-    slots_in,
     store_string,
 )
 from relaycast_trie.kernels.tables import (
@@ -43,6 +41,7 @@ from relaycast_trie.kernels.tables import (
     Branches,
     Column,
     Entries,
+    Slots,
     Strings,
     Tables,
     branches_in,
@@ -51,6 +50,7 @@ from relaycast_trie.kernels.tables import (
     nibble,
     place,
     shared_nibbles,
+    slots_in,
 )
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from relaycast_trie.kernels.blake2b import BLOCK, hash_messages, new_lanes
+from relaycast_trie.kernels.blake2b import BLOCK
 from relaycast_trie.kernels.decode import (
     BRANCH,
     COUNT,
@@ -24,6 +24,7 @@ from relaycast_trie.kernels.decode import (
     partial_fits,
     plan_node,
 )
+from relaycast_trie.kernels.lanes import hash_messages, new_rooms
 from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, allocating_kernel, inlined, int64, kernel, load64
 from relaycast_trie.kernels.tables import Column, Tables, column_in, nibble, place
 
@@ -58,11 +59,11 @@ def hash_strings(column: Tables, count: int, hashes: Bytes) -> None:
         starts[k] = places[i]
         sizes[k] = lengths[i]
         slots[k] = 32 * i
-    hash_messages(new_lanes(), data, starts, sizes, count, hashes, slots)
+    hash_messages(new_rooms(), data, starts, sizes, count, hashes, slots)
 
 
 @inlined
-def same_hash(left: Bytes, left_at: int, right: Bytes, right_at: int) -> bool:
+def _same_hash(left: Bytes, left_at: int, right: Bytes, right_at: int) -> bool:
     """Return whether two hashes are equal."""
     return (
         load64(left, left_at) == load64(right, right_at)
@@ -73,7 +74,7 @@ def same_hash(left: Bytes, left_at: int, right: Bytes, right_at: int) -> bool:
 
 
 @inlined
-def slot_of(hashes: Bytes, at: int, mask: int) -> int:
+def _slot_of(hashes: Bytes, at: int, mask: int) -> int:
     """Return where the search for a hash starts in a hash table."""
     return int64(load64(hashes, at) >> np.uint64(16)) & mask
 
@@ -87,8 +88,8 @@ def fill_table(hashes: Bytes, first: int, end: int, table: Int32s, mask: int, us
     for slot in range(mask + 1):
         table[slot] = 0
     for node in range(first, end):
-        slot = slot_of(hashes, node * 32, mask)
-        while table[slot] and not same_hash(hashes, (int64(table[slot]) - 1) * 32, hashes, node * 32):
+        slot = _slot_of(hashes, node * 32, mask)
+        while table[slot] and not _same_hash(hashes, (int64(table[slot]) - 1) * 32, hashes, node * 32):
             slot = (slot + 1) & mask
         if table[slot]:
             used[node] = TWIN
@@ -99,10 +100,10 @@ def fill_table(hashes: Bytes, first: int, end: int, table: Int32s, mask: int, us
 @inlined
 def look_up(hashes: Bytes, table: Int32s, mask: int, wanted: Bytes, at: int) -> int:
     """Return the node with the hash that starts at ``wanted[at]``, or -1."""
-    slot = slot_of(wanted, at, mask)
+    slot = _slot_of(wanted, at, mask)
     while table[slot]:
         node = int64(table[slot]) - 1
-        if same_hash(hashes, node * 32, wanted, at):
+        if _same_hash(hashes, node * 32, wanted, at):
             return node
         slot = (slot + 1) & mask
     return int64(-1)

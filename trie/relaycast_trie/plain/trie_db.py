@@ -4,16 +4,16 @@ A read follows one path from the root. A node it needs and does not find is a ``
 sense an ``InvalidNode``: a wrong value is never returned, as long as the database finds only what has the hash.
 """
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Protocol
 
 from relaycast_trie.exceptions import CodecError, InvalidNode, MissingNode, RootMismatch
 from relaycast_trie.hasher import BLAKE2B_256, HASH_LENGTH, Hasher
-from relaycast_trie.nibbles import all_to_nibbles, from_nibbles, to_nibbles, under
+from relaycast_trie.nibbles import all_to_nibbles, from_nibbles, to_nibbles
 from relaycast_trie.node import Branch, Empty, HashedValue, Leaf, Node, Value
 from relaycast_trie.node_codec import EMPTY_NODE, decode_known_node
+from relaycast_trie.paths import under, ways
 from relaycast_trie.plain.memory_db import NodeSource
 
 FEW_KEYS = 64
@@ -82,7 +82,10 @@ class TrieDB:
                     values[wanted[low]] = self.fetch_value(node.value, paths[low])
                 low += 1
             if low < high and isinstance(node, Branch):
-                work += _ways(paths, node, depth, low, high)
+                for nibble, start, stop in reversed(ways(paths, depth, low, high)):
+                    child = node.children[nibble]
+                    if child is not None:
+                        work.append((child, depth + 1, start, stop))
         return values
 
     def get_hash(self, key: bytes) -> bytes | None:
@@ -213,26 +216,3 @@ def _sorted_paths(keys: tuple[bytes, ...]) -> tuple[list[bytes], list[bytes]]:
 
 
 _sorted_paths_of_few = lru_cache(maxsize=256)(_sorted_paths)
-
-
-def _ways(paths: Sequence[bytes], node: Branch, depth: int, low: int, high: int) -> list[tuple[bytes, int, int, int]]:
-    """Split sorted ``paths`` in ``[low, high)`` by the child of ``node`` that they go on to, the last way first.
-
-    None of them ends at ``depth``.
-    """
-    ways: list[tuple[bytes, int, int, int]] = []
-    children = node.children
-    while low < high:
-        path = paths[high - 1]
-        nibble = path[depth]
-        if high - low == 1 or paths[low][depth] == nibble:
-            start = low
-        elif paths[high - 2][depth] != nibble:
-            start = high - 1
-        else:
-            start = bisect_left(paths, path[: depth + 1], low, high)
-        child = children[nibble]
-        if child is not None:
-            ways.append((child, depth + 1, start, high))
-        high = start
-    return ways

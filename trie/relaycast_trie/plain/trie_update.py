@@ -5,7 +5,6 @@ that leaves a branch with one child reads that child, even where a later key bri
 learns is what a block must carry of its own state (``witness``).
 """
 
-from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import EllipsisType
@@ -23,6 +22,7 @@ from relaycast_trie.node_codec import (
     encode_branch,
     encode_leaf,
 )
+from relaycast_trie.paths import under, ways
 from relaycast_trie.plain.memory_db import MemoryDB
 from relaycast_trie.plain.trie_db import NodeRecorder
 from relaycast_trie.plain.trie_db_mut import TrieDBMut
@@ -136,11 +136,8 @@ class _Walk:
 
     def _visit(self, reference: bytes, node: Leaf | Branch, depth: int, low: int, high: int) -> tuple[Below, bool]:
         """Deal with the keys that lead to a ``node`` whose partial key begins at ``depth``."""
-        paths = self._paths
-        end, first, last = paths[low][:depth] + node.partial, low, high
-        if not (paths[low].startswith(end) and paths[high - 1].startswith(end)):
-            first = bisect_left(paths, end, low, high)
-            last = bisect_left(paths, end + b"\x10", first, high)
+        end = self._paths[low][:depth] + node.partial
+        first, last = under(self._paths, end, low, high)
         if isinstance(node, Leaf):
             below, gone = self._visit_leaf(reference, node, end, first, last)
         else:
@@ -176,22 +173,18 @@ class _Walk:
                 self._read_left(children, end)
             first += 1
         changed: list[int] = []
-        while first < last:
-            nibble = paths[first][depth]
-            stop = first + 1
-            while stop < last and paths[stop][depth] == nibble:
-                stop += 1
+        for nibble, start, stop in ways(paths, depth, first, last):
             child = branch.children[nibble]
             if child is None:
-                added = self._added(first, stop)
+                added = self._added(start, stop)
                 if added:
                     children[nibble] = self._joined(added)
                     changed.append(nibble)
                     live += 1
             else:
-                node = self._load(child, paths[first][: depth + 1])
+                node = self._load(child, paths[start][: depth + 1])
                 assert not isinstance(node, Empty)
-                below, gone = self._visit(child, node, depth + 1, first, stop)
+                below, gone = self._visit(child, node, depth + 1, start, stop)
                 if gone and value is None:
                     was_gone |= live == 1
                     if live == 2:
@@ -200,7 +193,6 @@ class _Walk:
                     children[nibble] = below
                     changed.append(nibble)
                     live -= below is None
-            first = stop
         if not changed and value is branch.value:
             return reference, False
         return self._settled(branch, _Fresh(end, value, children), changed, live), was_gone

@@ -18,10 +18,10 @@ RootMismatch: no node of the proof has the root
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 from relaycast_trie.child_info import ChildInfo
-from relaycast_trie.engine import ARRAY_FROM, VERIFIES, Engine, takes_array
+from relaycast_trie.engine import Engine
 from relaycast_trie.exceptions import DuplicateNode, ProofError
 from relaycast_trie.hasher import BLAKE2B_256, Hasher
 from relaycast_trie.plain.memory_db import NodeSource
@@ -29,6 +29,20 @@ from relaycast_trie.plain.recorder import Recorder
 from relaycast_trie.plain.trie_db import TrieDB
 from relaycast_trie.proofs.verify import VerifiedProof, child_trie, verify_nodes
 from relaycast_trie.scale import ScaleReader, encode_bytes, encode_vec
+
+
+class VerifyMany(Protocol):
+    """The signature of ``StorageProof.verify_many``."""
+
+    def __call__(
+        self,
+        roots: Iterable[bytes],
+        proofs: Iterable["StorageProof"],
+        keys: Iterable[Iterable[bytes]],
+        *,
+        strict: bool = False,
+        engine: Engine = "auto",
+    ) -> list["VerifiedProof | ProofError"]: ...
 
 
 class StorageProof:
@@ -39,6 +53,9 @@ class StorageProof:
     """
 
     __slots__ = ("_recorded", "_repeated", "_set")
+
+    verify_many: ClassVar[VerifyMany]
+    """Verifies many proofs in one call, by either engine; ``relaycast_trie.dispatch`` attaches it."""
 
     def __init__(self, nodes: Iterable[bytes] = ()) -> None:
         given = [node if type(node) is bytes else bytes(memoryview(node)) for node in nodes]
@@ -146,33 +163,6 @@ class StorageProof:
             self.refuse_duplicates(hasher=hasher)
         nodes = self.by_hash(hasher)
         return verify_nodes(nodes, root, keys, child_info=child_info, strict=strict, hasher=hasher)
-
-    @staticmethod
-    def verify_many(
-        roots: Iterable[bytes],
-        proofs: Iterable["StorageProof"],
-        keys: Iterable[Iterable[bytes]],
-        *,
-        strict: bool = False,
-        engine: Engine = "auto",
-    ) -> list["VerifiedProof | ProofError"]:
-        """Check many proofs in one call: the result of each, or the error that it gives.
-
-        From many nodes on, ``auto`` lets the compiled batch verifier do it: the same results.
-        """
-        proofs = list(proofs)
-        in_arrays = any(type(proof) is not StorageProof for proof in proofs)
-        if takes_array(engine, ARRAY_FROM if in_arrays else sum(map(len, proofs)), work=VERIFIES):
-            from relaycast_trie.array.array_proofs import verify_many  # noqa: PLC0415 - loads the compiler
-
-            return verify_many(roots, proofs, keys, strict=strict)
-        results: list[VerifiedProof | ProofError] = []
-        for root, proof, wanted in zip(roots, proofs, keys, strict=True):
-            try:
-                results.append(proof.verify(root, wanted, strict=strict))
-            except ProofError as error:
-                results.append(error)
-        return results
 
     def by_hash(self, hasher: Hasher = BLAKE2B_256) -> dict[bytes, bytes]:
         """Return the nodes by their hash."""
