@@ -45,10 +45,15 @@ class KnownHashes:
             found[node_hash] = node
         return found
 
+    def clear(self) -> None:
+        """Forget everything."""
+        self._hashes.clear()
+        self._held_bytes = 0
+
     def _make_room(self, node_bytes: int) -> None:
         self._held_bytes += node_bytes
         if self._held_bytes > HASHED_BYTES or len(self._hashes) >= HASHED_NODES:
-            self._hashes.clear()
+            self.clear()
             self._held_bytes = node_bytes
 
     def __contains__(self, node: bytes) -> bool:
