@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -131,7 +132,7 @@ def _keep_terms(store: Store, work: TablePlace, terms: dict[str, object]) -> Non
 def _is_whole(spark: SparkSession, part: TablePlace, rows: int) -> bool:
     try:
         return rows_at(spark, part) == rows and Store(spark).exists(part)
-    except PySparkException:  # a file of it is damaged
+    except (PySparkException, Py4JJavaError):  # a file of it is damaged
         return False
 
 

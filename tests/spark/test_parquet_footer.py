@@ -181,7 +181,8 @@ def test_every_verb_refuses_a_hostile_footer(
     Path("pairs.json").write_text('[["0x01", "0x02"]]')
     Path("publications.toml").write_text('extends = "oracle"\npublications = "file.parquet"\n')
     Path("load.toml").write_text(
-        'extends = "oracle"\n[[parachains]]\nid = 3000\nmessages.downward = { shape = "trace", file = "file.parquet" }\n'
+        'extends = "oracle"\n[[parachains]]\nid = 3000\n'
+        'messages.downward = { shape = "trace", file = "file.parquet" }\n'
     )
     for file in ("file.parquet", "folder/_metadata", "folder/part.parquet"):
         write(Path(file), *columns, schema=named(PYTHON_CLASS))

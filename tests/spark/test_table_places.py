@@ -1,6 +1,7 @@
 """Where tables lie: paths of this machine, URIs, and places that a cluster's machines do not share."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -105,7 +106,7 @@ def test_the_footer_of_every_file_at_a_uri_is_checked(spark: "SparkSession", sta
     pq.write_table(table, folder / "a.parquet")
     assert read_parquet(spark, TablePlace(f"file://{folder}"), "PROOFS").count() == 100
     pq.write_table(table.replace_schema_metadata({SPARK_SCHEMA: b'{"type": "udt"}'}), folder / "b.parquet")
-    with pytest.raises(ParquetRefused, match="PROOFS file:.*/folder/b.parquet: got a footer with the user-defined"):
+    with pytest.raises(ParquetRefused, match=r"PROOFS file:.*/folder/b.parquet: got a footer with the user-defined"):
         read_parquet(spark, TablePlace(f"file://{folder}"), "PROOFS")
     with pytest.raises(PlaceRefused, match="got no file there"):
         read_parquet(spark, TablePlace(f"file://{tmp_path}/nowhere"), "PROOFS")
@@ -124,7 +125,7 @@ def test_ranges_tile_the_ids() -> None:
         found = list(ranges(first, last))
         assert found[0][0] == first
         assert found[-1][1] == last
-        assert all(one[1] + 1 == other[0] for one, other in zip(found, found[1:], strict=False))
+        assert all(one[1] + 1 == other[0] for one, other in pairwise(found))
         assert len(found) <= proof_parts.MOST_RANGES
 
 
