@@ -95,6 +95,10 @@ def execute(arguments: Sequence[str]) -> ExitCode:
     except BrokenPipeError:
         _drop_stdout()
         return ExitCode.PIPE_CLOSED
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):  # rich ends so, and calls it a failure
+            return ExitCode.PIPE_CLOSED
+        raise
     except (CycloptsError, BadInput, RelaycastError, OSError, MemoryError) as error:
         line, code = refusal(error)
         print(f"relaycast: {one_line(line).replace(STDIN, '-')}", file=sys.stderr)
