@@ -156,11 +156,12 @@ def test_proving_goes_on_behind_the_ranges_that_are_whole(
     if damage == "lost":
         first.unlink()
     del written[:]
-    monkeypatch.setattr(
-        proof_parts,
-        "write_table",
-        lambda frame, place, **rest: (written.append(place.name), write_table(frame, place, **rest)),
-    )
+
+    def noting(frame: object, place: TablePlace, **rest: object) -> None:
+        written.append(place.name)
+        write_table(frame, place, **rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(proof_parts, "write_table", noting)
     assert execute([*command, str(out)]) == 0
     assert written == [*(["ids-0-39"] if damage != "none" else []), "ids-80-119", "ids-120-149"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["proofs.parquet", "state.parquet"]
