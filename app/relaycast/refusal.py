@@ -47,5 +47,15 @@ def nearest(name: str, names: list[str]) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return ``text`` on one line."""
-    return " ".join(text.split())
+    """Return ``text`` on one line, with nothing in it that a terminal would obey."""
+    return plain(" ".join(text.split()))
+
+
+def plain(text: str) -> str:
+    """Return ``text`` with an escape for whatever does not print, but for the ends of lines.
+
+    Colours, titles, links and directions of writing are all made of such characters; lone surrogates cannot be written.
+    """
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() or sign == "\n" else ascii(sign)[1:-1] for sign in text)

@@ -5,7 +5,9 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from relaycast.refusal import plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,9 +47,15 @@ def console(*, stderr: bool = False) -> "Console":
     """Return a console; in a pipe it neither colours nor wraps."""
     from rich.console import Console  # noqa: PLC0415 - slow to load, and --json needs none
 
+    class Plain(Console):
+        """A console on which names cannot give orders to the terminal; the styles are its own."""
+
+        def print(self, *objects: Any, **options: Any) -> None:
+            super().print(*(plain(it) if isinstance(it, str) else it for it in objects), **options)
+
     stream = sys.stderr if stderr else sys.stdout
     piped = not stream.isatty()
-    return Console(file=stream, highlight=False, width=PIPE_WIDTH if piped else None, soft_wrap=piped)
+    return Plain(file=stream, highlight=False, width=PIPE_WIDTH if piped else None, soft_wrap=piped)
 
 
 def counted(count: int, thing: str) -> str:
@@ -65,10 +73,12 @@ def print_table(
 
     style = box.SIMPLE_HEAD if out.is_terminal else None
     gap = (0, 2 if out.width >= WIDE else 1, 0, 0)
-    table = Table(box=style, title=title or None, title_justify="left", pad_edge=False, padding=gap)
+    table = Table(
+        box=style, title=Text(plain(title)) if title else None, title_justify="left", pad_edge=False, padding=gap
+    )
     numbers = set(right)
     for column in columns:
         table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*(Text(plain(cell)) for cell in row))
     out.print(table)

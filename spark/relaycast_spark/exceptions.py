@@ -10,6 +10,9 @@
         ├── JobFailed              Spark gave a job up
         ├── WorkFolderInUse        another process works on the same run
         ├── InputColumns           a table without the columns that a stage reads
+        ├── ParquetRefused         a file that is no Parquet, or Parquet that brings code along
+        ├── PlaceRefused           a place that Spark's machines do not share, or where there is nothing to read
+        ├── RowsLost               what was written has other rows than what was to be written
         └── RowRefused             a row of recorded publications that is none
 
 Every argument goes to ``super().__init__``, so that errors pickle.
@@ -93,6 +96,45 @@ class InputColumns(SparkRefusal):
 
     def __str__(self) -> str:
         return f"{self.place}: got the columns {self.found or 'none'}, expected {self.expected}"
+
+
+class ParquetRefused(SparkRefusal):
+    """The file at ``place`` holds ``got`` where ``expected`` is read."""
+
+    def __init__(self, place: str, got: str, expected: str) -> None:
+        super().__init__(place, got, expected)
+        self.place = place
+        self.got = got
+        self.expected = expected
+
+    def __str__(self) -> str:
+        return f"{self.place}: got {self.got}, expected {self.expected}"
+
+
+class PlaceRefused(SparkRefusal):
+    """A ``place`` is ``got``, where ``expected`` would do."""
+
+    def __init__(self, place: str, got: str, expected: str) -> None:
+        super().__init__(place, got, expected)
+        self.place = place
+        self.got = got
+        self.expected = expected
+
+    def __str__(self) -> str:
+        return f"{self.place}: got {self.got}, expected {self.expected}"
+
+
+class RowsLost(SparkRefusal):
+    """``found`` rows stand at ``place`` after ``written`` were written there: nothing of it is kept."""
+
+    def __init__(self, place: str, found: int, written: int) -> None:
+        super().__init__(place, found, written)
+        self.place = place
+        self.found = found
+        self.written = written
+
+    def __str__(self) -> str:
+        return f"{self.place}: got {self.found:,} rows there after {self.written:,} were written, expected as many"
 
 
 class RowRefused(SparkRefusal):

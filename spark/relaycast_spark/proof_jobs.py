@@ -1,23 +1,25 @@
 """Proofs in bulk on Spark: made for a trie, verified from anywhere, and written all or not at all."""
 
+import glob
 import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
 from uuid import uuid4
 
 import psutil
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from relaycast_spark import proof_tables
-from relaycast_spark.exceptions import InputColumns
+from relaycast_spark.exceptions import InputColumns, RowsLost
 from relaycast_spark.progress import Progress, Unseen
 from relaycast_spark.proof_tables import TrieTable, prove_requests, verified_schema, verify_batches
+from relaycast_spark.table_places import Store, TablePlace, refuse_unshared
 
 TASKS_A_CORE = 4
 """Tasks that a stage is cut into for each core: enough that a slow one does not hold up the end."""
@@ -41,31 +43,79 @@ def verified_proofs(proofs: DataFrame, *, strict: bool = False) -> DataFrame:
     return proofs.mapInArrow(verify, from_arrow_schema(schema))
 
 
-def random_proofs(
-    spark: SparkSession, table: TrieTable, count: int, *, keys_a_proof: int, seed: int = 0, absent_percent: int = 0
-) -> DataFrame:
-    """Return ``count`` proofs of keys drawn from the trie."""
-    shared = spark.sparkContext.broadcast(table)
+class RandomProofs:
+    """Proofs of keys drawn from a trie: those of one id are the same, whatever else is asked for."""
 
-    def prove(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return proof_tables.prove_random(
-            batches, lambda: shared.value, keys_a_proof=keys_a_proof, seed=seed, absent_percent=absent_percent
-        )
+    def __init__(
+        self,
+        spark: SparkSession,
+        table: TrieTable,
+        count: int,
+        *,
+        keys_a_proof: int,
+        seed: int = 0,
+        absent_percent: int = 0,
+    ) -> None:
+        self.count = count
+        self.first_id, self.last_id = 0, count - 1
+        self._spark, self._shared = spark, spark.sparkContext.broadcast(table)
+        self._drawn = {"keys_a_proof": keys_a_proof, "seed": seed, "absent_percent": absent_percent}
 
-    tasks = min(count, TASKS_A_CORE * spark.sparkContext.defaultParallelism)
-    return spark.range(count, numPartitions=tasks).mapInArrow(prove, from_arrow_schema(proof_tables.PROOFS))
+    def terms(self) -> dict[str, object]:
+        """Return what the proofs depend on, beside the trie."""
+        return {"random": self._drawn}
+
+    def rows_between(self, first: int, last: int) -> int:
+        """Return how many proofs have these ids."""
+        return last - first + 1
+
+    def between(self, first: int, last: int) -> DataFrame:
+        """Return the proofs with these ids."""
+        shared, drawn = self._shared, self._drawn
+
+        def prove(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return proof_tables.prove_random(batches, lambda: shared.value, **drawn)
+
+        tasks = min(last - first + 1, TASKS_A_CORE * self._spark.sparkContext.defaultParallelism)
+        ids = self._spark.range(first, last + 1, numPartitions=tasks)
+        return ids.mapInArrow(prove, from_arrow_schema(proof_tables.PROOFS))
 
 
-def requested_proofs(requests: DataFrame, table: TrieTable) -> DataFrame:
-    """Return a proof for every row of ``requests``: ``id``, and ``keys`` as a list of bytes; or ``InputColumns``."""
-    if not {"id", "keys"} <= set(requests.columns):
-        raise InputColumns("the requests", ", ".join(requests.columns), "id and keys")
-    shared = requests.sparkSession.sparkContext.broadcast(table)
+class RequestedProofs:
+    """A proof for every row of ``requests``: ``id``, and ``keys`` as a list of bytes; or ``InputColumns``."""
 
-    def prove(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return prove_requests(batches, lambda: shared.value)
+    def __init__(self, requests: DataFrame, table: TrieTable) -> None:
+        if not {"id", "keys"} <= set(requests.columns):
+            raise InputColumns("the requests", ", ".join(requests.columns), "id and keys")
+        self._requests = requests.select(F.col("id").cast("bigint"), "keys")
+        self._shared = requests.sparkSession.sparkContext.broadcast(table)
+        digest = F.sum(F.xxhash64("id", "keys").cast("decimal(38,0)"))  # whatever the order of the rows
+        rows = self._requests.agg(F.count(F.lit(1)), F.min("id"), F.max("id"), digest).collect()[0]
+        self.count: int = rows[0]
+        self.first_id: int = rows[1] or 0
+        self.last_id: int = rows[2] or 0
+        self._digest = str(rows[3])
 
-    return requests.select("id", "keys").mapInArrow(prove, from_arrow_schema(proof_tables.PROOFS))
+    def terms(self) -> dict[str, object]:
+        """Return what the proofs depend on, beside the trie: which requests there are."""
+        return {"requests": [self.count, self.first_id, self.last_id, self._digest]}
+
+    def rows_between(self, first: int, last: int) -> int:
+        """Return how many requests have these ids; what has none comes first."""
+        return self._between(first, last).count()
+
+    def between(self, first: int, last: int) -> DataFrame:
+        """Return the proofs for the requests with these ids."""
+        shared = self._shared
+
+        def prove(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return prove_requests(batches, lambda: shared.value)
+
+        return spread(self._between(first, last)).mapInArrow(prove, from_arrow_schema(proof_tables.PROOFS))
+
+    def _between(self, first: int, last: int) -> DataFrame:
+        wanted = F.col("id").between(first, last)
+        return self._requests.where(wanted | F.col("id").isNull() if first == self.first_id else wanted)
 
 
 def verdict_counts(verdicts: DataFrame) -> dict[str, int]:
@@ -74,27 +124,63 @@ def verdict_counts(verdicts: DataFrame) -> dict[str, int]:
     return {row["verdict"]: row["count"] for row in rows}
 
 
-def write_once(frame: DataFrame, path: Path, *, stage: str, rows: int, progress: Progress | None = None) -> None:
-    """Write ``frame`` as the Parquet folder ``path``, which appears when all of it is there.
+def write_table(
+    frame: DataFrame, place: TablePlace, *, stage: str, rows: int, progress: Progress | None = None
+) -> None:
+    """Write ``frame`` as the Parquet folder at ``place``, which appears when all of its ``rows`` are there.
 
-    What stood there before goes then; what a killed run left beside it goes now.
+    What stood there before goes then; what a killed run left beside it goes now. Raises ``RowsLost``.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for old in path.parent.glob(f".{path.name}.*.staging"):
-        if not psutil.pid_exists(int(old.name.split(".")[-2])):
-            shutil.rmtree(old, ignore_errors=True)
-    staging = path.with_name(f".{path.name}.{os.getpid()}.staging")
+    store = Store(frame.sparkSession)
+    refuse_unshared(place, frame.sparkSession.sparkContext.master)
+    remove_leftovers(place)
+    staging = place.beside(f".{place.name}.{os.getpid()}.staging")
     try:
         watched(
             frame.sparkSession,
-            lambda: frame.write.mode("overwrite").parquet(str(staging)),
+            lambda: frame.write.mode("overwrite").parquet(staging.uri),
             stage=stage,
             rows=rows,
             progress=progress or Unseen(),
         )
-        _replace(path, staging)
+        found = rows_at(frame.sparkSession, staging)
+        if found != rows:
+            raise RowsLost(place.text, found, rows)
+        put_in_place(store, staging, place)
     finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        store.delete(staging)
+
+
+def rows_at(spark: SparkSession, place: TablePlace) -> int:
+    """Return how many rows the files at ``place`` hold, as Spark finds them there; 0 where there are none."""
+    try:
+        return spark.read.schema("id BIGINT").parquet(place.pattern).count()
+    except AnalysisException:
+        return 0
+
+
+def put_in_place(store: Store, staging: TablePlace, place: TablePlace) -> None:
+    """Move a whole table to its place, and remove what stood there."""
+    old = place.beside(f".{place.name}.{os.getpid()}.old")
+    if store.exists(place):
+        store.move(place, old)
+    try:
+        store.move(staging, place)
+    except BaseException:
+        if store.exists(old):
+            store.move(old, place)
+        raise
+    store.delete(old)
+
+
+def remove_leftovers(place: TablePlace) -> None:
+    """Remove what killed processes of this machine left beside a path of it."""
+    if place.is_uri:
+        return
+    for old in place.path.parent.glob(f".{glob.escape(place.name)}.*.staging"):
+        pid = old.name.split(".")[-2]
+        if pid.isdecimal() and not psutil.pid_exists(int(pid)):
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def watched(
@@ -159,14 +245,3 @@ class _Tasks:
         if done > self._told:
             self._progress.advance(self._stage, done - self._told)
             self._told = done
-
-
-def _replace(path: Path, staging: Path) -> None:
-    old = path.with_name(f".{path.name}.{os.getpid()}.old")
-    if path.exists():
-        path.rename(old)
-    staging.rename(path)
-    if old.is_dir():
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        old.unlink(missing_ok=True)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from relaycast_spark.child_jvm import ends_with_us
 from relaycast_spark.exceptions import JobFailed, SparkUnavailable
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def build_session(settings: SessionSettings) -> "SparkSession":
         builder = builder.config(name, value)
     with tempfile.TemporaryFile() as said:
         try:
-            with _stderr_into(said.fileno()):
+            with _stderr_into(said.fileno()), ends_with_us():
                 session: SparkSession = builder.getOrCreate()
         except (PySparkException, Py4JError, RuntimeError, OSError) as error:
             raise SparkUnavailable(f"Spark does not start with --master {master}", _reason(error, said)) from None

@@ -149,7 +149,9 @@ def test_a_child_with_entries_that_do_not_make_its_root_is_refused(refused: Refu
 
 
 def test_parquet_that_is_no_state_is_refused(refused: Refused, file: Written, tmp_path: Path) -> None:
-    assert refused("import", "state", file(b"PAR1nothing", "a.parquet")).startswith("a.parquet: got Parquet that does")
+    assert refused("import", "state", file(b"PAR1nothing", "a.parquet")).startswith(
+        "a.parquet: got 11 bytes without a footer"
+    )
     pq.write_table(pa.table({"k": [b"a"]}), tmp_path / "b.parquet")
     assert refused("import", "state", "b.parquet") == (
         "b.parquet: got the columns k, expected key and value, and child where there are children"

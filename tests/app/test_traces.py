@@ -325,7 +325,7 @@ def test_a_parquet_row_that_is_no_publication_is_named(
 
 def test_what_only_looks_like_parquet_is_refused(refusal: Callable[..., str]) -> None:
     said = refusal(b"PAR1 and no more", SCENARIO.replace("feed.csv", "feed.parquet"), "feed.parquet")
-    assert said.startswith("feed.parquet: got what does not read as Parquet")
+    assert said == "feed.parquet: got 16 bytes without a footer at their end, expected whole Parquet"
 
 
 def test_a_trace_lies_beside_the_scenario_that_names_it(file: Written, relaycast: Command, tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """The parachain's side of the inherent: tracked reads, what a proof must and must not hold, and how a block panics."""
 
+import gc
 import pickle
+import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -88,6 +90,23 @@ def test_a_node_that_nothing_reads_panics_the_block() -> None:
     assert panic.cause.hashes == (blake2_256(b"extra"),)
     assert str(panic).startswith("the block panicked: UnusedNodes: unused node 0x")
     world.block(seal=False)
+
+
+def test_a_refused_block_with_32_000_hostile_nodes_leaves_few_of_their_bytes_in_memory() -> None:
+    """Nodes as long as are remembered at all, 125 MiB of them."""
+
+    def padded(honest: ParachainInherentData) -> ParachainInherentData:
+        padding = tuple(number.to_bytes(4, "little") * 1_024 for number in range(1, 32_001))
+        return replace(honest, relay_chain_state=(*honest.relay_chain_state, *padding))
+
+    world = publishing()
+    tracemalloc.start()
+    try:
+        assert isinstance(refused(world, padded).cause, UnusedNodes)
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] < 16 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_node_that_comes_twice_panics_the_block() -> None:

@@ -27,8 +27,7 @@ from relaycast_pallets import (
     derive_child_info,
     process_proof,
 )
-from relaycast_pallets.subscriber import tracked_proof
-from relaycast_pallets.subscriber.tracked_proof import by_hash
+from relaycast_pallets.subscriber.tracked_proof import KNOWN_HASHES, by_hash
 from relaycast_trie import EMPTY_ROOT, MemoryDB, StorageProof, TrieDBMut, blake2_256
 from relaycast_trie.exceptions import InvalidChildRoot, InvalidNode
 from relaycast_xcm.primitives import ROCKS_DB, ParaId, Weight
@@ -382,5 +381,5 @@ def test_what_a_hostile_proof_holds_does_not_stay_in_memory() -> None:
     """Hashes are remembered of nodes that relay chains have, not of what somebody pads a proof with."""
     padding, entry = bytes(1 << 16), PublishedEntry(bytes(2_048), 0, 0).encode()
     assert by_hash([padding, entry]) == {blake2_256(padding): padding, blake2_256(entry): entry}
-    assert padding not in tracked_proof._hashes
-    assert entry in tracked_proof._hashes
+    assert padding not in KNOWN_HASHES
+    assert entry in KNOWN_HASHES

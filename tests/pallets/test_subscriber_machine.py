@@ -328,7 +328,7 @@ def test_ten_thousand_blocks_take_no_more_memory_than_a_thousand() -> None:
         world.state.commit()
         world.handler.calls.clear()
         if number % 1_000 == 999:
-            tracked_proof._hashes.clear()
+            tracked_proof.KNOWN_HASHES.clear()
             node_codec.KNOWN_NODES.clear()
             subscriber_storage._OF_NODE_HASHES.digest.cache_clear()  # type: ignore[attr-defined]
             gc.collect()

@@ -18,10 +18,19 @@ from relaycast_trie import (
     blake2_256,
     build_database,
 )
-from relaycast_trie.exceptions import ExtraneousChildProof, ExtraneousNode, InvalidChildRoot, InvalidNode, TooManyNodes
-from relaycast_trie.node import Branch, Leaf
-from relaycast_trie.node_codec import ESCAPE, encode_branch, encode_leaf, encode_node
+from relaycast_trie.exceptions import (
+    ExtraneousChildProof,
+    ExtraneousNode,
+    InvalidChildRoot,
+    InvalidNode,
+    TooManyBytes,
+    TooManyNodes,
+)
+from relaycast_trie.node import Branch, Leaf, Node
+from relaycast_trie.node_codec import ESCAPE, decode_node, encode_branch, encode_leaf, encode_node
 from relaycast_trie.plain.memory_db import MemoryDB
+from relaycast_trie.plain.trie_db import TrieDB
+from relaycast_trie.proofs.compact_proof import CHILD_PATH, MAX_REPEATED_BYTES, MAX_REPEATED_NODES
 from shared_vectors import Case, over, unhex, unhex_all
 from strategies import Pairs, pairs_with_questions, some_pairs, state_versions
 
@@ -226,11 +235,77 @@ def copy_into(db: MemoryDB, source: MemoryDB) -> None:
             db.insert(data)
 
 
-def test_nodes_that_name_each_other_many_times_end_in_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("relaycast_trie.proofs.compact_proof.MAX_WALKED_NODES", 1_000)
-    nodes = [encode_leaf(bytes(40), b"value")]
-    for _ in range(12):
-        nodes.append(encode_branch(b"", [blake2_256(nodes[-1])] * 16, None))
+def sharing(levels: int, *, below: bytes = b"", leaf: bytes = encode_leaf(b"", bytes(32))) -> list[bytes]:
+    """Return the nodes of a trie, the leaf first, in which every branch names one node sixteen times."""
+    nodes = [leaf]
+    for level in range(levels):
+        partial = below if level == levels - 1 else b""
+        nodes.append(encode_branch(partial, [blake2_256(nodes[-1])] * 16, None))
+    return nodes
+
+
+def all_but_one_named(nodes: list[bytes]) -> CompactProof:
+    """Return a compact proof that leaves out one hash of each branch, and names the same node fifteen times."""
+    branches = []
+    for encoded in nodes[:0:-1]:
+        node = decode_node(encoded)
+        assert isinstance(node, Branch)
+        branches.append(encode_branch(node.partial, [*node.children[:15], b""], None))
+    return CompactProof((*branches, nodes[0]))
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Return what ``TrieDB.load`` is asked for from now on."""
+    asked: list[bytes] = []
+    load = TrieDB.load
+
+    def noting(trie: TrieDB, reference: bytes, path: bytes) -> Node:
+        asked.append(reference)
+        return load(trie, reference, path)
+
+    monkeypatch.setattr(TrieDB, "load", noting)
+    return asked
+
+
+@pytest.mark.parametrize("leaf", [encode_leaf(b"", bytes(32)), encode_leaf(bytes(2_000), bytes(32))])
+def test_a_few_kilobytes_that_spell_out_millions_of_child_tries_are_refused_after_a_look_at_each_node(
+    loaded: list[bytes], leaf: bytes
+) -> None:
+    compact = all_but_one_named(sharing(6, below=CHILD_PATH, leaf=leaf))
+    assert compact.proof_bytes < 4_500
     with pytest.raises(TooManyNodes) as refusal:
+        compact.decode()
+    assert refusal.value.limit == len(compact.nodes) + MAX_REPEATED_NODES
+    assert len(loaded) <= 2 * len(compact.nodes)
+
+
+def test_nodes_that_name_each_other_many_times_are_refused_after_a_look_at_each(loaded: list[bytes]) -> None:
+    nodes = sharing(12, leaf=encode_leaf(bytes(40), b"value"))
+    with pytest.raises(TooManyNodes):
         CompactProof.encode(StorageProof(nodes), blake2_256(nodes[-1]))
-    assert refusal.value.limit == 1_000
+    assert len(loaded) <= 2 * len(nodes)
+
+
+def test_many_child_tries_that_share_their_nodes_are_refused_together() -> None:
+    """Neither the top trie nor a child trie is too large alone: 4,096 child tries of 4,369 places each are."""
+    child = sharing(3, leaf=encode_leaf(bytes(40), b"value"))
+    top = sharing(3, below=CHILD_PATH, leaf=encode_leaf(b"\x00", blake2_256(child[-1])))
+    with pytest.raises(TooManyNodes):
+        CompactProof.encode(StorageProof([*child, *top]), blake2_256(top[-1]))
+
+
+def test_shared_nodes_whose_copies_would_fill_the_memory_are_refused() -> None:
+    nodes = sharing(4, leaf=encode_leaf(b"", bytes(1 << 16)))
+    with pytest.raises(TooManyBytes) as refusal:
+        CompactProof.encode(StorageProof(nodes), blake2_256(nodes[-1]))
+    assert refusal.value.limit == sum(map(len, nodes)) + MAX_REPEATED_BYTES
+
+
+def test_shared_nodes_are_written_at_every_place_and_read_back() -> None:
+    """Equal values under keys that have every ending: 69,905 places of five nodes."""
+    nodes = sharing(4, leaf=encode_leaf(b"", b"value" * 10))
+    proof, root = StorageProof(nodes), blake2_256(nodes[-1])
+    compact = CompactProof.encode(proof, root)
+    assert len(compact.nodes) == sum(16**level for level in range(5))
+    assert compact.decode(root) == (proof, root)

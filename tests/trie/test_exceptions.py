@@ -16,6 +16,7 @@ from relaycast_trie.exceptions import (
     ProofError,
     RelaycastError,
     RootMismatch,
+    TooManyBytes,
     TooManyNodes,
     UnusedNodes,
 )
@@ -33,6 +34,7 @@ REFUSALS: list[tuple[RelaycastError, str]] = [
     (UnusedNodes((HASH, bytes(32))), f"unused node {SHOWN} and 1 more"),
     (DuplicateNode(HASH), f"{SHOWN} comes more than once"),
     (TooManyNodes(9), "meets more than 9 nodes"),
+    (TooManyBytes(9), "more than 9 bytes"),
 ]
 
 

@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.nibbles import digits
 from relaycast_trie.node import EMPTY, NO_CHILDREN, Branch, HashedValue, Leaf, Node, Value
-from relaycast_trie.node_codec import EMPTY_ROOT, StateVersion, decode_node, encode_node
+from relaycast_trie.node_codec import (
+    CACHED_BYTES,
+    CACHED_NODE_BYTES,
+    EMPTY_ROOT,
+    KnownNodes,
+    StateVersion,
+    decode_node,
+    encode_leaf,
+    encode_node,
+)
 from shared_vectors import Case, over, unhex
 from strategies import nodes
 
@@ -189,3 +198,10 @@ def plan(node: Node) -> dict[str, Any]:
 
 def planned_value(value: Value) -> dict[str, str]:
     return {"hash": value.hash.hex()} if isinstance(value, HashedValue) else {"inline": value.hex()}
+
+
+def test_decoded_nodes_are_kept_up_to_a_number_of_bytes() -> None:
+    known = KnownNodes()
+    for number in range(4 * CACHED_BYTES // CACHED_NODE_BYTES):
+        known.decode(encode_leaf(bytes(1_900) + bytes(int(digit) for digit in f"{number:06}"), b""))
+    assert 0 < len(known) * 950 <= 2 * CACHED_BYTES

@@ -13,6 +13,7 @@
         ├── IncompleteProof        the nodes of an ordered proof end too early
         ├── ExtraneousNode         an ordered proof goes on after the last node that is needed
         ├── TooManyNodes           nodes that share each other until a walk through them has no end in sight
+        ├── TooManyBytes           shared nodes that a compact proof would repeat until nobody can hold it
         ├── ExtraneousChildProof   a compact proof holds a child trie that its top trie does not name
         ├── InvalidChildRoot       the value under a child trie's key is no root
         └── StatementError         a proof that leaves out what its statement gives does not fit that statement
@@ -119,6 +120,17 @@ class TooManyNodes(ProofError):
 
     def __str__(self) -> str:
         return f"a walk through the proof meets more than {self.limit} nodes"
+
+
+class TooManyBytes(ProofError):
+    """Nodes that share each other so often that a compact proof, which repeats them, has more than ``limit`` bytes."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self.limit = limit
+
+    def __str__(self) -> str:
+        return f"the compact proof repeats nodes until it has more than {self.limit} bytes"
 
 
 class DetailedProofError(ProofError):

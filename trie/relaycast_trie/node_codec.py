@@ -36,7 +36,8 @@ _HASH_CHILD = bytes([HASH_CHILD])
 
 CACHED_NODES = 1 << 13
 CACHED_NODE_BYTES = 1 << 10
-"""Decoded nodes of each generation that ``decode_known_node`` keeps, and how long their bytes may be."""
+CACHED_BYTES = 1 << 22
+"""Decoded nodes of each generation that ``decode_known_node`` keeps, and bytes of one of them and of all together."""
 
 MAX_PARTIAL_NIBBLES = 0xFFFF
 """Longer partial keys cannot be written (sp-trie ``NIBBLE_SIZE_BOUND``)."""
@@ -122,11 +123,12 @@ class KnownNodes:
     When the new one is full it becomes the old one, whose nodes are forgotten but for those asked for meanwhile.
     """
 
-    __slots__ = ("_new", "_old")
+    __slots__ = ("_new", "_new_bytes", "_old")
 
     def __init__(self) -> None:
         self._new: dict[bytes, Node] = {}
         self._old: dict[bytes, Node] = {}
+        self._new_bytes = 0
 
     def decode(self, data: bytes) -> Node:
         """Return what ``decode_node`` returns; nodes that come again and again are decoded once."""
@@ -142,13 +144,16 @@ class KnownNodes:
         """Keep ``node``, which ``data`` decodes to."""
         if len(data) > CACHED_NODE_BYTES:
             return
-        if len(self._new) >= CACHED_NODES:
+        self._new_bytes += len(data)
+        if len(self._new) >= CACHED_NODES or self._new_bytes > CACHED_BYTES:
             self._new, self._old = {}, self._new
+            self._new_bytes = len(data)
         self._new[data] = node
 
     def clear(self) -> None:
         """Forget everything."""
         self._new, self._old = {}, {}
+        self._new_bytes = 0
 
     def __len__(self) -> int:
         return len(self._new) + len(self._old)

@@ -23,7 +23,7 @@ from relaycast.cli.exit_code import ExitCode
 from relaycast.inputs import STDIN
 from relaycast.refusal import BadInput, nearest, one_line, shown
 from relaycast.terminal import hushed
-from relaycast_spark.exceptions import InputColumns, SparkUnavailable
+from relaycast_spark.exceptions import InputColumns, ParquetRefused, PlaceRefused, SparkUnavailable
 from relaycast_trie.exceptions import RelaycastError
 
 VERBS = {
@@ -95,6 +95,10 @@ def execute(arguments: Sequence[str]) -> ExitCode:
     except BrokenPipeError:
         _drop_stdout()
         return ExitCode.PIPE_CLOSED
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):  # rich ends so, and calls it a failure
+            return ExitCode.PIPE_CLOSED
+        raise
     except (CycloptsError, BadInput, RelaycastError, OSError, MemoryError) as error:
         line, code = refusal(error)
         print(f"relaycast: {one_line(line).replace(STDIN, '-')}", file=sys.stderr)
@@ -111,7 +115,7 @@ def refusal(error: Exception) -> tuple[str, ExitCode]:
                 f"{verb or 'arguments'}: {_slip(error)} (see {f'relaycast {verb}'.strip()} --help)",
                 ExitCode.BAD_INPUT,
             )
-        case SparkUnavailable() | InputColumns():
+        case SparkUnavailable() | InputColumns() | ParquetRefused() | PlaceRefused():
             return str(error), ExitCode.BAD_INPUT
         case RelaycastError():
             return f"{type(error).__name__}: {error}", ExitCode.CHECK_FAILED

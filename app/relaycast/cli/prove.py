@@ -1,7 +1,6 @@
 """``relaycast prove``: make proofs in bulk for a state, on Spark, as ``verify-proofs`` reads them."""
 
 import json as json_text
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -9,22 +8,23 @@ from cyclopts import Parameter
 
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.options import Json
-from relaycast.cli.spark_flags import Master, Ui, bulk_session, parquet_input
+from relaycast.cli.spark_flags import Master, Ui, bulk_session, resumable, table_place
 from relaycast.refusal import BadInput
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from relaycast_spark.proof_parts import ProofsById
     from relaycast_spark.proof_tables import TrieTable
 
 MOST_PROOFS = 1_000_000_000
 MOST_KEYS = 10_000
 
 StateFile = Annotated[
-    Path, Parameter(help="a raw chain spec, keys and values in JSON, or Parquet with the columns key and value")
+    str, Parameter(help="a raw chain spec, keys and values in JSON, or Parquet with the columns key and value")
 ]
-Out = Annotated[Path, Parameter(name="--out", help="the Parquet folder that the proofs go to")]
-Requests = Annotated[Path | None, Parameter(name="--requests", help="a Parquet table with the columns id and keys")]
+Out = Annotated[str, Parameter(name="--out", help="the Parquet folder that the proofs go to")]
+Requests = Annotated[str | None, Parameter(name="--requests", help="a Parquet table with the columns id and keys")]
 Count = Annotated[int, Parameter(name="--count", help="proofs of keys drawn from the state")]
 KeysAProof = Annotated[int, Parameter(name="--keys", help="keys drawn for each proof")]
 Absent = Annotated[int, Parameter(name="--absent", help="percent of the keys that are drawn and then altered")]
@@ -54,38 +54,48 @@ def prove(
 
     They are written with id, root, keys and nodes, as verify-proofs reads them. STATE is what `relaycast import state`
     reads: a raw chain spec, or keys and values in JSON or Parquet; the roots of its child tries stand in the top trie,
-    whose keys are proved. A table of bytes without child tries may be of any size, or a folder of Parquet files.
+    whose keys are proved. A table of bytes without child tries may be of any size, or a folder of Parquet files. What
+    begins with a scheme, such as s3:// or hdfs://, goes to Spark as it is; where Spark runs on other machines, paths of
+    this one are refused, but for STATE. A run that was stopped goes on with the ids whose proofs are not written yet.
 
     Example: relaycast prove kusama-genesis.json.gz --count 100000 --keys 10 --out proofs.parquet
     """
+    from relaycast_spark.table_places import TablePlace  # noqa: PLC0415
+
     _check_range("--count", count, 1, MOST_PROOFS)
     _check_range("--keys", keys, 1, MOST_KEYS)
     _check_range("--absent", absent, 0, 100)
     _check_range("--seed", seed, 0, 2**63 - 1)
-    if requests is not None:
-        parquet_input(requests, "--requests")
-    table = _table(state, state_version)
-    with bulk_session(master, ui=spark_ui, compiled=True) as (spark, progress):
-        from relaycast_spark.proof_jobs import (  # noqa: PLC0415
-            random_proofs,
-            requested_proofs,
-            spread,
-            write_once,
-        )
+    target = table_place(out, "--out", master, is_read=False)
+    asked = None if requests is None else table_place(requests, "--requests", master, is_read=True)
+    source = TablePlace(state)
+    table = None if source.is_uri else _table(source.path, state_version)
 
-        if requests is None:
-            proofs = random_proofs(spark, table, count, keys_a_proof=keys, seed=seed, absent_percent=absent)
+    def work() -> ExitCode:
+        with bulk_session(master, ui=spark_ui, compiled=True) as (spark, progress):
+            from relaycast_spark.proof_jobs import RandomProofs, RequestedProofs  # noqa: PLC0415
+            from relaycast_spark.proof_parts import write_by_ranges  # noqa: PLC0415
+            from relaycast_spark.table_places import read_parquet  # noqa: PLC0415
+
+            trie = table
+            if trie is None:
+                columns = read_parquet(spark, source, "STATE").toArrow()
+                trie = _table_of(*_key_values(columns, state), state_version)
+            root = f"0x{trie.build().root.hex()}"
+            proofs: ProofsById
+            if asked is None:
+                proofs = RandomProofs(spark, trie, count, keys_a_proof=keys, seed=seed, absent_percent=absent)
+            else:
+                proofs = RequestedProofs(read_parquet(spark, asked, "--requests"), trie)
+            terms = {"root": root, "state_version": int(trie.state_version)}
+            write_by_ranges(spark, proofs, target, terms=terms, progress=progress)
+        if json:
+            print(json_text.dumps({"proofs": proofs.count, "root": root, "out": out}))
         else:
-            wanted = spark.read.parquet(str(requests))
-            count = wanted.count()
-            proofs = requested_proofs(spread(wanted), table)
-        write_once(proofs, out, stage="proved", rows=count, progress=progress)
-    root = f"0x{table.build().root.hex()}"
-    if json:
-        print(json_text.dumps({"proofs": count, "root": root, "out": str(out)}))
-    else:
-        print(f"{count:,} proofs under {root}\nproofs: {out}")
-    return ExitCode.FINE
+            print(f"{proofs.count:,} proofs under {root}\nproofs: {out}")
+        return ExitCode.FINE
+
+    return resumable(work)
 
 
 def _check_range(place: str, value: int, least: int, most: int) -> None:
@@ -101,8 +111,7 @@ def _table(state: Path, version: int | None) -> "TrieTable":
     from relaycast_trie import StateVersion  # noqa: PLC0415
 
     if state.is_dir() or (state.suffix == ".parquet" and _is_in_columns(state)):
-        keys, values = _key_values(state)
-        return TrieTable.of(keys, values, state_version=StateVersion(1 if version is None else version))
+        return _table_of(*_key_values(_read_table(state), str(state)), version)
     from relaycast.genesis.state_export import read_state  # noqa: PLC0415
 
     found = read_state(str(state))
@@ -112,17 +121,33 @@ def _table(state: Path, version: int | None) -> "TrieTable":
     return TrieTable.of(keys, values, state_version=chosen)
 
 
+def _table_of(keys: "pa.Array", values: "pa.Array", version: int | None) -> "TrieTable":
+    from relaycast_spark.proof_tables import TrieTable  # noqa: PLC0415
+    from relaycast_trie import StateVersion  # noqa: PLC0415
+
+    return TrieTable.of(keys, values, state_version=StateVersion(1 if version is None else version))
+
+
 def _is_in_columns(file: Path) -> bool:
     """Return whether a Parquet file holds keys and values as bytes, and no child tries: it may be of any size."""
+    from relaycast.genesis.state_export import CHILD, COLUMNS  # noqa: PLC0415
+    from relaycast_spark.parquet_footer import open_parquet  # noqa: PLC0415
+
+    table_place(str(file), "STATE", None, is_read=True)
+    with open_parquet(file, f"STATE {file}") as opened:
+        kinds = {field.name: field.type for field in opened.schema_arrow}
+    return CHILD not in kinds and all(_is_binary(kinds[name]) for name in COLUMNS if name in kinds)
+
+
+def _read_table(place: Path) -> "pa.Table":
+    import pyarrow as pa  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    from relaycast.genesis.state_export import CHILD, COLUMNS  # noqa: PLC0415
-
-    parquet_input(file, "STATE")
-    with suppress(OSError, ValueError):  # whoever reads it as an export of a state says what is wrong with it
-        kinds = {field.name: field.type for field in pq.read_schema(file)}
-        return CHILD not in kinds and all(_is_binary(kinds[name]) for name in COLUMNS if name in kinds)
-    return False
+    table_place(str(place), "STATE", None, is_read=True)
+    try:
+        return pq.read_table(place)
+    except (pa.ArrowException, OSError) as error:
+        raise BadInput(str(place), str(error).splitlines()[0], "a Parquet table") from None
 
 
 def _is_binary(kind: "pa.DataType") -> bool:
@@ -131,28 +156,22 @@ def _is_binary(kind: "pa.DataType") -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
-def _key_values(file: Path) -> tuple["pa.Array", "pa.Array"]:
+def _key_values(table: "pa.Table", place: str) -> tuple["pa.Array", "pa.Array"]:
     import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.parquet as pq  # noqa: PLC0415
 
     from relaycast.genesis.state_export import CHILD, COLUMNS  # noqa: PLC0415
 
-    parquet_input(file, "STATE")
-    try:
-        table = pq.read_table(file)
-    except (pa.ArrowException, OSError) as error:
-        raise BadInput(str(file), str(error).splitlines()[0], "a Parquet table") from None
     if CHILD in table.schema.names:
-        raise BadInput(str(file), f"a folder with the column {CHILD}", "one file, where there are child tries")
+        raise BadInput(place, f"a folder with the column {CHILD}", "one file, where there are child tries")
     columns = []
     for name in COLUMNS:
         kind = table.schema.field(name).type if name in table.schema.names else None
         if kind is None or not _is_binary(kind):
             got = ", ".join(f"{field.name} {field.type}" for field in table.schema)
-            raise BadInput(str(file), f"the columns {got}", "key and value, both binary")
+            raise BadInput(place, f"the columns {got}", "key and value, both binary")
         columns.append(table.column(name).cast(pa.large_binary()).combine_chunks())
         if columns[-1].null_count:
-            raise BadInput(f"{file} in {name}", f"{columns[-1].null_count} nulls", "bytes in every row")
+            raise BadInput(f"{place} in {name}", f"{columns[-1].null_count} nulls", "bytes in every row")
     if not len(columns[0]):
-        raise BadInput(str(file), "no rows", "keys and values")
+        raise BadInput(place, "no rows", "keys and values")
     return columns[0], columns[1]

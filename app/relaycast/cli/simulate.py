@@ -1,7 +1,6 @@
 """``relaycast demo`` and ``relaycast run``: simulate a scenario, sum it up, write its files."""
 
 import json as json_text
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 from msgspec.structs import replace
 
-from relaycast.cli.exit_code import ExitCode, Terminated
+from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.options import Json, TrieEngine, Verbose
-from relaycast.cli.spark_flags import RunEngine, SparkFlags, refuse_spark_flags, run_on_spark
+from relaycast.cli.spark_flags import RunEngine, SparkFlags, refuse_spark_flags, resumable, run_on_spark
 from relaycast.refusal import BadInput
 from relaycast.scenario.scenario import MAX_BLOCKS, MAX_SEED, Scenario
 from relaycast.terminal import shows_progress
@@ -95,16 +94,13 @@ def run(
     if engine == "local":
         refuse_spark_flags(flags)
         return _simulate(wanted, out, json, verbose, per_key, trie_engine)
-    try:
+
+    def work() -> ExitCode:
         spark_flags = flags or SparkFlags()
         finished = run_on_spark(wanted, out, spark_flags, per_key=per_key, trie_engine=trie_engine)
         return _told(finished, json, verbose)
-    except KeyboardInterrupt:
-        print("relaycast: interrupted, the same command goes on from here", file=sys.stderr)
-        return ExitCode.INTERRUPTED
-    except Terminated:
-        print("relaycast: stopped by SIGTERM, the same command goes on from here", file=sys.stderr)
-        return ExitCode.TERMINATED
+
+    return resumable(work)
 
 
 def adjusted(scenario: Scenario, blocks: int | None, seed: int | None, genesis: str | None) -> Scenario:

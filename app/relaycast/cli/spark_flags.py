@@ -1,20 +1,24 @@
 """The options of verbs that run on Spark, and what they are turned into."""
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from relaycast.cli.exit_code import ExitCode, Terminated
 from relaycast.refusal import BadInput
 from relaycast.scenario.scenario import MAX_BLOCKS, Scenario
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from relaycast.simulation.run_files import Finished
     from relaycast_spark.progress import Progress
     from relaycast_spark.session import SessionSettings, Spark
+    from relaycast_spark.table_places import TablePlace
     from relaycast_trie import Engine
 
 RunEngine = Annotated[Literal["local", "spark"], Parameter(name="--engine", help="this process, or Spark")]
@@ -67,18 +71,34 @@ def bulk_session(master: str | None, *, ui: bool, compiled: bool = False) -> Ite
         yield spark, progress
 
 
-def parquet_input(path: Path, place: str) -> None:
-    """Raise ``BadInput`` unless ``path`` is a Parquet file, or a folder of them."""
-    if not path.exists():
-        raise BadInput(f"{place} {path}", "no such file", "a Parquet file or folder")
-    if path.is_dir():
-        if not any(path.glob("*.parquet")):
-            raise BadInput(f"{place} {path}", "a folder without Parquet files", "a Parquet file or folder")
-        return
-    with path.open("rb") as stream:
-        magic = stream.read(4)
-    if magic != b"PAR1":
-        raise BadInput(f"{place} {path}", f"a file that begins with 0x{magic.hex()}", "a Parquet file or folder")
+def table_place(text: str, option: str, master: str | None, *, is_read: bool) -> "TablePlace":
+    """Return where a table lies; raises ``BadInput`` or ``SparkRefusal`` where it could not be read or written.
+
+    Without a ``master`` this process alone uses it.
+    """
+    from relaycast.simulation.run_folder import check_writable  # noqa: PLC0415
+    from relaycast_spark.table_places import TablePlace, check_local, refuse_unshared  # noqa: PLC0415
+
+    place = TablePlace(text)
+    if master is not None:
+        refuse_unshared(place, master)
+    if is_read:
+        check_local(place, option)
+    elif not place.is_uri:
+        check_writable(place.path.parent)
+    return place
+
+
+def resumable(work: Callable[[], ExitCode]) -> ExitCode:
+    """Do ``work`` that goes on where it was stopped, and say so when it is."""
+    try:
+        return work()
+    except KeyboardInterrupt:
+        print("relaycast: interrupted, the same command goes on from here", file=sys.stderr)
+        return ExitCode.INTERRUPTED
+    except Terminated:
+        print("relaycast: stopped by SIGTERM, the same command goes on from here", file=sys.stderr)
+        return ExitCode.TERMINATED
 
 
 def refuse_spark_flags(flags: SparkFlags | None) -> None:
@@ -91,7 +111,7 @@ def refuse_spark_flags(flags: SparkFlags | None) -> None:
 
 
 def run_on_spark(
-    scenario: Scenario, out: Path, flags: SparkFlags, *, per_key: bool | None = None, trie_engine: "Engine" = "auto"
+    scenario: Scenario, out: "Path", flags: SparkFlags, *, per_key: bool | None = None, trie_engine: "Engine" = "auto"
 ) -> "Finished":
     """Run ``scenario`` on Spark; raises ``BadInput`` where Spark cannot start."""
     from relaycast.cli.bars import stage_progress  # noqa: PLC0415

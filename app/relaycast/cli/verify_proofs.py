@@ -1,20 +1,19 @@
 """``relaycast verify-proofs``: verify a table of proofs from anywhere, millions if need be, on Spark."""
 
 import json as json_text
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.options import Json
-from relaycast.cli.spark_flags import Master, Ui, bulk_session, parquet_input
+from relaycast.cli.spark_flags import Master, Ui, bulk_session, table_place
 
-Out = Annotated[Path | None, Parameter(name="--out", help="where the verdicts go, INPUT.verdicts.parquet unless given")]
+Out = Annotated[str | None, Parameter(name="--out", help="where the verdicts go, INPUT.verdicts.parquet unless given")]
 
 
 def verify_proofs(
-    proofs: Annotated[Path, Parameter(help="a Parquet file or folder with root, keys, and nodes or encoded proof")],
+    proofs: Annotated[str, Parameter(help="a Parquet file or folder with root, keys, and nodes or encoded proof")],
     /,
     *,
     out: Out = None,
@@ -26,20 +25,23 @@ def verify_proofs(
     """Verify every proof of a Parquet table and write the verdicts beside it: valid, or the kind of failure.
 
     Exit code 1 when one does not hold. Columns: root (32 bytes), keys (a list of bytes), nodes (a list of bytes) or
-    proof (SCALE Vec<Vec<u8>>); all others are kept.
+    proof (SCALE Vec<Vec<u8>>); all others are kept. What begins with a scheme, such as s3:// or hdfs://, goes to Spark
+    as it is; where Spark runs on other machines, paths of this one are refused.
 
     Example: relaycast verify-proofs proofs.parquet --strict
     """
-    parquet_input(proofs, "PROOFS")
-    target = out or proofs.with_name(f"{proofs.name.removesuffix('.parquet')}.verdicts.parquet")
+    given = table_place(proofs, "PROOFS", master, is_read=True)
+    beside = given.beside(f"{given.name.removesuffix('.parquet')}.verdicts.parquet")
+    target = table_place(out or beside.text, "--out", master, is_read=False)
     with bulk_session(master, ui=spark_ui, compiled=True) as (spark, progress):
-        from relaycast_spark.proof_jobs import spread, verdict_counts, verified_proofs, write_once  # noqa: PLC0415
+        from relaycast_spark.proof_jobs import spread, verdict_counts, verified_proofs, write_table  # noqa: PLC0415
+        from relaycast_spark.table_places import read_parquet  # noqa: PLC0415
 
-        table = spark.read.parquet(str(proofs))
+        table = read_parquet(spark, given, "PROOFS")
         rows = table.count()
         verdicts = verified_proofs(spread(table), strict=strict)
-        write_once(verdicts, target, stage="verified", rows=rows, progress=progress)
-        counts = verdict_counts(spark.read.parquet(str(target)))
+        write_table(verdicts, target, stage="verified", rows=rows, progress=progress)
+        counts = verdict_counts(spark.read.parquet(target.pattern))
     if json:
         print(json_text.dumps({"proofs": rows, "verdicts": counts, "out": str(target)}))
     else:

@@ -109,13 +109,9 @@ def _pairs(content: Any, place: str, child: str | None) -> Iterator[Row]:
 
 
 def _parquet_rows(data: bytes, place: str) -> Iterator[Row]:
-    import pyarrow as pa  # noqa: PLC0415 - slow to load
-    import pyarrow.parquet as pq  # noqa: PLC0415
+    from relaycast.parquet_input import whole_table  # noqa: PLC0415 - slow to load
 
-    try:
-        table = pq.read_table(pa.BufferReader(data))
-    except (pa.ArrowException, OSError) as error:
-        raise BadInput(place, f"Parquet that does not read ({str(error)[:60]})", "a whole Parquet file") from None
+    table = whole_table(data, place)
     names = table.column_names
     if not set(COLUMNS) <= set(names) <= {*COLUMNS, CHILD}:
         raise BadInput(place, f"the columns {', '.join(names)}", "key and value, and child where there are children")

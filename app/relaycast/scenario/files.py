@@ -114,7 +114,29 @@ def _parse(file: str) -> Table:
     table = readers.get(suffix, _parse_toml)(data, place)
     if not isinstance(table, dict):
         raise BadInput(place, shown(table), "a scenario: names with their values")
+    _check_texts(table, place)
     return {name: value for name, value in table.items() if name != EDITORS_SCHEMA}
+
+
+def _check_texts(table: Table, place: str) -> None:
+    """Raise ``BadInput`` for a text that terminals, pages or files could not show: control characters, half characters.
+
+    Paragraphs may have lines and tabs.
+    """
+    stack: list[tuple[str, Any]] = [(place, table)]
+    while stack:
+        here, value = stack.pop()
+        if isinstance(value, dict):
+            stack += [(here, name) for name in value if isinstance(name, str)]
+            stack += [(f"{here} at {name}" if here == place else f"{here}.{name}", it) for name, it in value.items()]
+        elif isinstance(value, list):
+            stack += [(f"{here}[{index}]", it) for index, it in enumerate(value)]
+        elif isinstance(value, str) and (wrong := _UNSHOWN.search(value)):
+            raise BadInput(here, f"the character {shown(wrong[0])} in {shown(value)}", "text that prints")
+
+
+_UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What a terminal obeys rather than shows, what turns text round, and halves of characters."""
 
 
 def _text(data: bytes, place: str) -> str:

@@ -75,14 +75,10 @@ def _csv_rows(file: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _parquet_rows(file: str) -> Iterator[tuple[str, Any, Any]]:
-    import pyarrow as pa  # noqa: PLC0415 - slow to load
-    import pyarrow.parquet as pq  # noqa: PLC0415
+    from relaycast.parquet_input import whole_table  # noqa: PLC0415 - slow to load
 
     place = place_of(file)
-    try:
-        table = pq.read_table(pa.BufferReader(read_bytes(file)))
-    except (pa.ArrowException, OSError) as error:
-        raise BadInput(place, f"no Parquet ({str(error)[:60]})", "Parquet with the columns block and bytes") from None
+    table = whole_table(read_bytes(file), place)
     _positions(table.column_names, place)
     for number, (block, size) in enumerate(zip(*(table[name].to_pylist() for name in COLUMNS), strict=True)):
         yield f"{place} row {number}", block, size

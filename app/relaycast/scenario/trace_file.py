@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet as pq
 
+from relaycast.parquet_input import parquet_input
 from relaycast.refusal import BadInput, one_line, shown
 from relaycast_spark.exceptions import InputColumns, RowRefused
 from relaycast_spark.publications import PUBLICATIONS, check_columns, decoded
@@ -98,7 +98,7 @@ def _raw_batches(part: Path, place: str) -> Iterator[pa.RecordBatch]:
 
 
 def _parquet_batches(part: Path, place: str) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(part) as file:
+    with parquet_input(part, place) as file:
         _check_columns(file.schema_arrow.names, place)
         yield from file.iter_batches(batch_size=ROWS_A_BATCH)
 

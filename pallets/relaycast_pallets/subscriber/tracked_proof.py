@@ -13,28 +13,58 @@ from relaycast_trie.plain.trie_db import TrieDB
 from relaycast_trie.proofs.storage_proof import StorageProof
 
 HASHED_NODES = 1 << 15
+HASHED_BYTES = 1 << 23
 HASHED_NODE_BYTES = 1 << 12
 """Nodes whose hashes are remembered, since most of what a block is given was in the block before; then none is.
 
-Longer ones are hashed each time: what a hostile proof holds must not stay in memory.
+Longer ones are hashed each time, and all of them together stay small: what a hostile proof holds must not stay in
+memory.
 """
 
-_hashes: dict[bytes, bytes] = {}
+
+class KnownHashes:
+    """The hashes of nodes that were met before, by their bytes."""
+
+    __slots__ = ("_hashes", "_held_bytes")
+
+    def __init__(self) -> None:
+        self._hashes: dict[bytes, bytes] = {}
+        self._held_bytes = 0
+
+    def by_hash(self, nodes: Iterable[bytes]) -> dict[bytes, bytes]:
+        """Return nodes by their hash, each hashed once for all blocks that hold it."""
+        found: dict[bytes, bytes] = {}
+        known = self._hashes
+        for node in nodes:
+            node_hash = known.get(node)
+            if node_hash is None:
+                node_hash = blake2_256(node)
+                if len(node) <= HASHED_NODE_BYTES:
+                    self._make_room(len(node))
+                    known[node] = node_hash
+            found[node_hash] = node
+        return found
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._hashes.clear()
+        self._held_bytes = 0
+
+    def _make_room(self, node_bytes: int) -> None:
+        self._held_bytes += node_bytes
+        if self._held_bytes > HASHED_BYTES or len(self._hashes) >= HASHED_NODES:
+            self.clear()
+            self._held_bytes = node_bytes
+
+    def __contains__(self, node: bytes) -> bool:
+        return node in self._hashes
+
+    def __repr__(self) -> str:
+        return f"<KnownHashes of {len(self._hashes)} nodes, {self._held_bytes} bytes>"
 
 
-def by_hash(nodes: Iterable[bytes]) -> dict[bytes, bytes]:
-    """Return nodes by their hash, each hashed once for all blocks that hold it."""
-    if len(_hashes) >= HASHED_NODES:
-        _hashes.clear()
-    found: dict[bytes, bytes] = {}
-    for node in nodes:
-        node_hash = _hashes.get(node)
-        if node_hash is None:
-            node_hash = blake2_256(node)
-            if len(node) <= HASHED_NODE_BYTES:
-                _hashes[node] = node_hash
-        found[node_hash] = node
-    return found
+KNOWN_HASHES = KnownHashes()
+by_hash = KNOWN_HASHES.by_hash
 
 
 class TrackedProof:

@@ -16,8 +16,10 @@ After the top trie come the child tries whose root node is in the proof (sp-trie
 True
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple
 
 from relaycast_trie.child_info import CHILD_STORAGE_PREFIX
 from relaycast_trie.exceptions import (
@@ -29,21 +31,25 @@ from relaycast_trie.exceptions import (
     InvalidNode,
     MissingNode,
     RootMismatch,
-    TooManyNodes,
+    TooManyBytes,
 )
 from relaycast_trie.hasher import BLAKE2B_256, HASH_LENGTH, Hasher
 from relaycast_trie.nibbles import from_nibbles, to_nibbles
-from relaycast_trie.node import Branch, Empty, HashedValue, Node
+from relaycast_trie.node import EMPTY, Branch, Empty, HashedValue, Node, Value
 from relaycast_trie.node_codec import EMPTY_NODE, ESCAPE, decode_node, encode_branch, encode_leaf
 from relaycast_trie.plain.memory_db import NodeSource
 from relaycast_trie.plain.trie_db import TrieDB
+from relaycast_trie.proofs.places import check_places
 from relaycast_trie.proofs.storage_proof import StorageProof
 from relaycast_trie.scale import ScaleReader, encode_bytes, encode_vec
 
 CHILD_PATH = to_nibbles(CHILD_STORAGE_PREFIX)
 
-MAX_WALKED_NODES = 1 << 20
-"""A few nodes that name each other many times spell out more trie than there is time for: the walk ends here."""
+MAX_REPEATED_NODES = 1 << 18
+"""Places that the nodes of one proof may have, beyond one for each: see ``places``."""
+
+MAX_REPEATED_BYTES = 1 << 26
+"""Bytes that a compact proof may have beyond those of its storage proof: it holds a node once for each place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,27 +62,27 @@ class CompactProof:
     def encode(cls, proof: StorageProof, root: bytes, *, hasher: Hasher = BLAKE2B_256) -> "CompactProof":
         """Return ``proof`` of the trie with this ``root`` in compact form; nodes that no walk meets are lost.
 
-        Raises ``RootMismatch`` when the proof lacks the root, ``InvalidNode``, ``InvalidChildRoot``, ``TooManyNodes``.
+        Raises ``RootMismatch`` when the proof lacks the root, ``InvalidNode``, ``InvalidChildRoot``, ``TooManyNodes``,
+        ``TooManyBytes``.
         """
         nodes = proof.by_hash(hasher)
-        encoded = _encode_trie(nodes, root, hasher)
-        for child_root in _child_roots(nodes, root, hasher):
-            if child_root in nodes:
-                encoded += _encode_trie(nodes, child_root, hasher)
-        return cls(tuple(encoded))
+        most = len(nodes) + MAX_REPEATED_NODES
+        children = [child for child in _child_roots(nodes, root, hasher, most=most) if child in nodes]
+        return cls(_encode_tries(nodes, [root, *children], hasher, most=most))
 
     def decode(self, expected_root: bytes | None = None, *, hasher: Hasher = BLAKE2B_256) -> tuple[StorageProof, bytes]:
         """Return the storage proof and the root of its top trie.
 
         Raises ``RootMismatch`` when that is not the expected root, ``IncompleteProof``, ``InvalidNode`` and
-        ``ExtraneousNode``, and for child tries ``InvalidChildRoot`` and ``ExtraneousChildProof``.
+        ``ExtraneousNode``, for child tries ``InvalidChildRoot`` and ``ExtraneousChildProof``, and ``TooManyNodes``.
         """
         given = iter(self.nodes)
         nodes: dict[bytes, bytes] = {}
         root = _decode_trie(given, nodes, hasher)
         if expected_root is not None and expected_root != root:
             raise RootMismatch(expected_root, root)
-        self._decode_children(given, nodes, _child_roots(nodes, root, hasher), hasher)
+        child_roots = _child_roots(nodes, root, hasher, most=len(self.nodes) + MAX_REPEATED_NODES)
+        self._decode_children(given, nodes, child_roots, hasher)
         return StorageProof(nodes.values()), root
 
     @staticmethod
@@ -117,57 +123,119 @@ class CompactProof:
         return f"<CompactProof {len(self.nodes)} nodes, {self.proof_bytes} bytes>"
 
 
-def _child_roots(nodes: NodeSource, root: bytes, hasher: Hasher) -> list[bytes]:
-    """Return the roots of the child tries that the known part of the top trie names, in the order of their keys."""
+def _child_roots(nodes: NodeSource, root: bytes, hasher: Hasher, *, most: int) -> list[bytes]:
+    """Return the roots of the child tries that the known part of the top trie names, in the order of their keys.
+
+    Raises ``TooManyNodes`` when the nodes with these keys have more than ``most`` places.
+    """
     trie = TrieDB(nodes, root, hasher=hasher)
-    roots: list[bytes] = []
-    stack = [(b"", root)]
-    walked = 0
-    while stack:
-        path, reference = stack.pop()
-        walked += 1
-        if walked > MAX_WALKED_NODES:
-            raise TooManyNodes(MAX_WALKED_NODES)
+
+    @cache
+    def load(reference: bytes) -> Node:
         try:
-            node = trie.load(reference, path)
+            return trie.load(reference, b"" if reference == root else CHILD_PATH)
         except MissingNode:
-            continue
+            return EMPTY
+
+    def below(reference: bytes) -> list[bytes]:
+        node = load(reference)
+        return [child for child in node.children if child is not None] if isinstance(node, Branch) else []
+
+    path, start = _at_child_path(load, root)
+    if start is None:
+        return []
+    check_places([start], below, most)
+    roots: list[bytes] = []
+    stack = [(_Path(None, path, len(path)), start)]
+    while stack:
+        above, reference = stack.pop()
+        node = load(reference)
         if isinstance(node, Empty):
             continue
-        full = path + node.partial
-        if full.startswith(CHILD_PATH) and node.value is not None:
-            if len(full) % 2:
-                raise InvalidNode(reference, f"a value at {len(full)} nibbles, where no key ends")
-            if isinstance(node.value, HashedValue) or len(node.value) != HASH_LENGTH:
-                raise InvalidChildRoot(from_nibbles(full))
-            roots.append(node.value)
+        full = above.longer(node.partial)
+        if node.value is not None:
+            roots.append(_child_root(node.value, reference, full))
         if isinstance(node, Branch):
-            for index in range(15, -1, -1):
-                child, deeper = node.children[index], full + bytes([index])
-                if child is not None and (deeper.startswith(CHILD_PATH) or CHILD_PATH.startswith(deeper)):
-                    stack.append((deeper, child))
+            ways = [(digit, child) for digit, child in zip(_DIGITS, node.children, strict=True) if child is not None]
+            stack += [(full.longer(digit), child) for digit, child in reversed(ways)]
     return roots
 
 
-def _encode_trie(nodes: dict[bytes, bytes], root: bytes, hasher: Hasher) -> list[bytes]:
-    trie = TrieDB(nodes, root, hasher=hasher)
-    encoded: list[bytes] = []
-    stack = [root]
-    while stack:
-        if len(encoded) > MAX_WALKED_NODES:
-            raise TooManyNodes(MAX_WALKED_NODES)
-        reference = stack.pop()
+class _Path(NamedTuple):
+    """A path in parts: below long partial keys whole ones would weigh far more than the proof, and few are read."""
+
+    above: "_Path | None"
+    part: bytes
+    length: int
+
+    def longer(self, part: bytes) -> "_Path":
+        return _Path(self, part, self.length + len(part)) if part else self
+
+    def whole(self) -> bytes:
+        parts: list[bytes] = []
+        path: _Path | None = self
+        while path is not None:
+            parts.append(path.part)
+            path = path.above
+        return b"".join(reversed(parts))
+
+
+_DIGITS = tuple(bytes([digit]) for digit in range(16))
+
+
+def _at_child_path(load: Callable[[bytes], Node], root: bytes) -> tuple[bytes, bytes | None]:
+    """Return the first node whose key begins as those of child tries do, and the path before it."""
+    path, reference = b"", root
+    while True:
+        node = load(reference)
+        if isinstance(node, Empty):
+            return path, None
+        full = path + node.partial
+        if full.startswith(CHILD_PATH):
+            return path, reference
+        child = (
+            node.children[CHILD_PATH[len(full)]] if isinstance(node, Branch) and CHILD_PATH.startswith(full) else None
+        )
+        if child is None:
+            return path, None
+        path, reference = CHILD_PATH[: len(full) + 1], child
+
+
+def _child_root(value: Value, reference: bytes, path: _Path) -> bytes:
+    if path.length % 2:
+        raise InvalidNode(reference, f"a value at {path.length} nibbles, where no key ends")
+    if isinstance(value, HashedValue) or len(value) != HASH_LENGTH:
+        raise InvalidChildRoot(from_nibbles(path.whole()))
+    return value
+
+
+def _encode_tries(nodes: dict[bytes, bytes], roots: list[bytes], hasher: Hasher, *, most: int) -> tuple[bytes, ...]:
+    trie = TrieDB(nodes, roots[0], hasher=hasher)
+
+    @cache
+    def written(reference: bytes) -> tuple[list[bytes], list[bytes]]:
+        """Return what stands for a node, and the children that follow it."""
         node = trie.load(reference, b"")
         value = b"" if isinstance(node, Empty) else node.value
         detached = nodes.get(value.hash) if isinstance(value, HashedValue) else None
         followed: list[bytes] = []
         if isinstance(node, Branch):
             followed = [child for child in node.children if child is not None and _is_in(child, nodes)]
-        encoded.append(_leave_out(node, set(followed), detached is not None))
-        if detached is not None:
-            encoded.append(detached)
-        stack.extend(reversed(followed))
-    return encoded
+        left = _leave_out(node, set(followed), detached is not None)
+        return [left] if detached is None else [left, detached], followed
+
+    check_places(roots, lambda reference: written(reference)[1], most)
+    most_bytes = sum(map(len, nodes.values())) + MAX_REPEATED_BYTES
+    encoded: list[bytes] = []
+    stack, encoded_bytes = roots[::-1], 0
+    while stack:
+        parts, followed = written(stack.pop())
+        encoded += parts
+        encoded_bytes += sum(map(len, parts))
+        if encoded_bytes > most_bytes:
+            raise TooManyBytes(most_bytes)
+        stack += reversed(followed)
+    return tuple(encoded)
 
 
 def _is_in(child: bytes, nodes: dict[bytes, bytes]) -> bool:

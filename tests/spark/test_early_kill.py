@@ -1,0 +1,81 @@
+"""The driver is killed while Spark starts: no process of it is left, whatever the moment."""
+
+import os
+import random
+import subprocess
+import sys
+import time
+from uuid import uuid4
+
+import psutil
+import pytest
+
+from relaycast_spark.exceptions import SparkUnavailable
+from relaycast_spark.session import require_spark
+
+pytestmark = pytest.mark.slow
+
+KILLS = 10
+MARK = "RELAYCAST_TEST_MARK"
+
+PATIENCE = 60
+"""Seconds until whatever is left must have ended: a loaded machine takes its time."""
+
+START = """
+from relaycast_spark.session import SessionSettings, spark_session
+with spark_session(SessionSettings(master="local[1]")):
+    print("started", flush=True)
+    input()
+"""
+
+
+def marked(mark: str) -> list[psutil.Process]:
+    """Return the processes that have inherited a mark, and still run."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def started(mark: str) -> "subprocess.Popen[bytes]":
+    environment = {**os.environ, MARK: mark}
+    return subprocess.Popen(
+        [sys.executable, "-c", START], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+
+
+def ends(mark: str) -> bool:
+    """Wait until nothing with the mark runs; what does not end by itself is ended, and told."""
+    deadline = time.monotonic() + PATIENCE
+    while left := marked(mark):
+        if time.monotonic() > deadline:
+            for process in left:
+                process.kill()
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def test_a_driver_that_is_killed_while_spark_starts_leaves_no_process_behind() -> None:
+    try:
+        require_spark()
+    except SparkUnavailable as lacking:
+        pytest.skip(str(lacking))
+    mark, before = uuid4().hex, time.monotonic()
+    with started(mark) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"started\n"
+        seconds = time.monotonic() - before
+        process.kill()
+    assert ends(mark), "killed when Spark ran"
+    chance = random.Random(15)
+    for number in range(KILLS):
+        mark, moment = uuid4().hex, seconds * (number + chance.random()) / KILLS
+        with started(mark) as process:
+            time.sleep(moment)
+            process.kill()
+        assert ends(mark), f"killed after {moment:.2f} of {seconds:.2f} s"
