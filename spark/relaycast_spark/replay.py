@@ -22,6 +22,7 @@ from relaycast_spark.tables import REPLAYED, Row, row_of, violation_row
 from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.dispatch import warm_up_for
 from relaycast_trie.engine import Engine
+from relaycast_xcm import ParaId
 
 ROWS_A_BATCH = 32
 """Relay blocks that a worker holds as rows before it hands them on."""
