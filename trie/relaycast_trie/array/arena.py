@@ -396,6 +396,5 @@ class Arena:
     @property
     def memory_bytes(self) -> int:
         """Bytes of all tables, and of the room to work in."""
-        work = self.work if self.handed is not None else no_work()
-        things = things_in(Parts(self.entries, self.branches, self.slots, work))
-        return sum(thing.nbytes for thing in things if isinstance(thing, np.ndarray))
+        parts = Parts(self.entries, self.branches, self.slots, no_work() if self.handed is None else self.work)
+        return sum(thing.nbytes for thing in things_in(parts) if isinstance(thing, np.ndarray))
