@@ -98,10 +98,7 @@ def _list_below(entries: Entries, branches: Branches, work: Work, at: int, count
 
 @kernel
 def _list_stale(entries: Entries, branches: Branches, roots: Int64s, work: Work, flags: int) -> int:
-    """List what is to be hashed again below ``roots``, level by level; return how many items that are.
-
-    Each branch gets a sample that is still below it. What waits for nothing is queued, the lowest first.
-    """
+    """List what is to be hashed again below ``roots``, level by level; return the number of items."""
     count = 0
     for trie in range(len(roots)):
         root = int64(roots[trie])
@@ -120,7 +117,10 @@ def _list_stale(entries: Entries, branches: Branches, roots: Int64s, work: Work,
 
 @inlined
 def _give_samples(branches: Branches, work: Work, count: int) -> int:
-    """Give each branch a sample that is below it; queue what waits for nothing, lowest first, and return how many."""
+    """Give each listed branch a sample that is still below it; queue items that wait for nothing, the lowest first.
+
+    Returns the number of queued items.
+    """
     queued = 0
     for i in range(count - 1, -1, -1):
         node = int64(work.stale[i])
