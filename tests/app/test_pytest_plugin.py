@@ -122,7 +122,7 @@ def test_a_seed_follows_from_the_name(net, kind):
     assert net.seed == seed_of(f"test_seeds.py::test_a_seed_follows_from_the_name[{kind}]")
 
 def test_every_test_has_a_network_of_its_own(net):
-    assert net.chains.tick == 0 and net.chains.accounting
+    assert net.chains.tick == 0 and net.ledger.accounts.value == "by publisher"
     net.run(blocks=1)
 
 def test_and_the_next_one_too(net):
@@ -219,7 +219,7 @@ def test_loading_the_plugin_loads_nothing_else() -> None:
     )
     environment = {"PYTHONPATH": ":".join(filter(None, sys.path))}
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
-    assert ended.stdout == "['relaycast'] ['relaycast', 'relaycast.pytest_plugin']\n"
+    assert ended.stdout == "['relaycast'] ['relaycast', 'relaycast.notebook', 'relaycast.pytest_plugin']\n"
 
 
 def test_this_suite_has_the_plugin_once(request: pytest.FixtureRequest) -> None:

@@ -189,7 +189,7 @@ def commands_of(text: str) -> Iterator[tuple[str, str]]:
 def pattern_of(shown: str) -> str:
     """Return a pattern for ``shown``, in which ``...`` stands for anything."""
     lines = [
-        r"(?:[^\n]*\n?)*?" if line == "..." else re.escape(line).replace(r"\.\.\.", r"[^\n]*") + r"\n"
+        r"[\s\S]*?" if line == "..." else re.escape(line).replace(r"\.\.\.", r"[^\n]*") + r"\n"
         for line in shown.splitlines()
     ]
     return "".join(lines).removesuffix(r"\n") + (r"\n?" if shown.endswith("...") else "")

@@ -118,7 +118,7 @@ def test_a_budget_that_is_a_byte_too_small_starves_as_chapter_6_says(budget_byte
     late: list[Any] = []
     for block in range(1, 41):
         net.publisher(2000).publish_many({feed.name: bytes([index, block]) * 150 for index, feed in enumerate(feeds)})
-        late += [delivery for record in net.chains.step() for delivery in record.deliveries if block > 20]
+        late += [delivery for record in net.ledger.step() for delivery in record.deliveries if block > 20]
     assert bool(late) is reaches_all
 
 
