@@ -58,7 +58,7 @@ def haul(folder: Path, failing: int, *options: str) -> str:
         text=True,
         check=False,
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": rooms},
+        env={**{name: value for name, value in os.environ.items() if "XDIST" not in name}, "PYTHONPATH": rooms},
     ).stdout
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from relaycast_ledger.segments.simulated import Preparation
 from relaycast_spark import proof_tables, publisher_replay, replay
 from relaycast_spark.proof_tables import LIST, TrieTable, prove_random, prove_requests, verify_batches
 from relaycast_spark.publications import PUBLICATIONS
@@ -17,13 +18,18 @@ from relaycast_spark.publisher_replay import replay_publishers
 from relaycast_spark.replay import replay_segments
 from relaycast_trie import StateVersion, warm_up
 from relaycast_trie.scale import encode_bytes, encode_vec
-from spark.scenarios import MARKET, preparation_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 KEYS = [bytes([number % 251]) * 31 + bytes([number // 251]) for number in range(500)]
 TABLE = TrieTable.of(pa.array(KEYS, pa.binary()), pa.array(KEYS, pa.binary()))
+
+
+def market() -> Preparation:
+    from spark.scenarios import MARKET, preparation_of  # noqa: PLC0415 - workers load this file, where no tests are found
+
+    return preparation_of(MARKET)
 
 
 def numbered(rows: int) -> pa.RecordBatch:
@@ -115,7 +121,7 @@ def test_steps_tell_a_loop_over_rows() -> None:
         (proof_tables, "warm_up", STAGES["prove what is drawn"][1]),
         (proof_tables, "warm_up", STAGES["prove what is asked for"][1]),
         (publisher_replay, "warm_up", STAGES["replay publishers"][1]),
-        (replay, "warm_up_for", lambda batches: replay_segments(batches, preparation_of(MARKET), trie_engine="array")),
+        (replay, "warm_up_for", lambda batches: replay_segments(batches, market(), trie_engine="array")),
     ],
 )
 def test_kernels_are_warm_before_the_first_batch_is_taken(
