@@ -9,6 +9,7 @@ INVARIANT: whoever hands arrays over keeps them, and hands them over anew when o
 """
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from operator import attrgetter
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -28,13 +29,24 @@ populate_array: Any = numba_populate_array
 from_dtype: Any = numba_from_dtype
 
 
-def things_in(whole: tuple[Any, ...]) -> Iterator[Any]:
-    """Yield the arrays and numbers of a named tuple in the order of its fields, those of tuples inside it included."""
-    for thing in whole:
-        if isinstance(thing, tuple):
-            yield from things_in(thing)
+def things_in(whole: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the arrays and numbers of a named tuple in the order of its fields, those of tuples inside it included."""
+    things: tuple[Any, ...] = _taking(type(whole))(whole)
+    return things
+
+
+@cache
+def _taking(whole: type[Any]) -> Callable[[Any], Any]:
+    """Return what takes all things out of such a tuple at once: tables that grow are handed over again and again."""
+    return attrgetter(*_paths(whole))
+
+
+def _paths(whole: type[Any]) -> Iterator[str]:
+    for name, kind in _fields(whole).items():
+        if _is_tuple(kind):
+            yield from (f"{name}.{path}" for path in _paths(kind))
         else:
-            yield thing
+            yield name
 
 
 def _fields(whole: type[Any]) -> dict[str, Any]:
@@ -124,7 +136,7 @@ if JIT:
 
     def hand_over(whole: tuple[Any, ...]) -> Handed:
         """Return a named tuple of contiguous arrays and numbers as kernels take it."""
-        things = tuple(things_in(whole))
+        things = things_in(whole)
         cells = np.empty(2 * len(things), np.int64)
         _fill_cells(things, cells)
         return cells
