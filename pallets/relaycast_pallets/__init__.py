@@ -8,6 +8,7 @@ from relaycast_pallets.broadcaster.errors import (
     NoDataToCleanup,
     NotManager,
     NotOwner,
+    NotPublicParachain,
     NotRegistered,
     TooManyKeys,
     TooManyPublishers,
@@ -25,6 +26,7 @@ from relaycast_pallets.broadcaster.events import (
 )
 from relaycast_pallets.broadcaster.pallet import PUBLISHER_DEPOSIT, Broadcaster, derive_child_info
 from relaycast_pallets.broadcaster.published_entry import INFINITE, PublishedEntry
+from relaycast_pallets.broadcaster.registration import REGISTRATIONS, AnyParachain, PublicParachains, Registration
 from relaycast_pallets.frame.state import State, StateDiscarded
 from relaycast_pallets.frame.system import (
     BadOrigin,
@@ -89,9 +91,11 @@ __all__ = [
     "POLKADOT",
     "PRESETS",
     "PUBLISHER_DEPOSIT",
+    "REGISTRATIONS",
     "ROCOCO",
     "SPEC",
     "AlreadyRegistered",
+    "AnyParachain",
     "BadOrigin",
     "Balances",
     "Broadcaster",
@@ -121,6 +125,7 @@ __all__ = [
     "NodeRead",
     "NotManager",
     "NotOwner",
+    "NotPublicParachain",
     "NotRegistered",
     "Origin",
     "Panic",
@@ -131,6 +136,7 @@ __all__ = [
     "PovUsage",
     "ProcessingMode",
     "ProofProcessingResult",
+    "PublicParachains",
     "PublishedEntry",
     "PublisherCacheCleared",
     "PublisherDeregistered",
@@ -141,6 +147,7 @@ __all__ = [
     "PublisherRootCleared",
     "PublisherRootNotFound",
     "ReadSource",
+    "Registration",
     "RelayProofRequest",
     "Remaining",
     "State",

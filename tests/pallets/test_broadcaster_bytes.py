@@ -18,6 +18,7 @@ from relaycast_pallets import (
     NoDataToCleanup,
     NotManager,
     NotOwner,
+    NotPublicParachain,
     NotRegistered,
     Origin,
     PublishedEntry,
@@ -146,6 +147,7 @@ def test_a_publisher_info_has_48_bytes(size: int) -> None:
 
 ERRORS: list[tuple[RelaycastError, str]] = [
     (NotRegistered(PARA), "2000"),
+    (NotPublicParachain(SYSTEM_PARA), "from 2000 on, got 1000"),
     (AlreadyRegistered(PARA), "2000"),
     (TooManyPublishers(1_000), "1000"),
     (NotManager(PARA, BOB), BOB.hex()),
@@ -171,6 +173,7 @@ def test_errors_keep_their_fields_say_them_and_pickle(error: RelaycastError, tol
 def test_every_error_of_the_broadcaster_knows_its_upstream_name() -> None:
     assert {kind.__name__: kind.upstream for kind in BroadcasterError.__subclasses__()} == {
         "NotRegistered": "NotRegistered",
+        "NotPublicParachain": "",  # the drafts let anyone register any id
         "AlreadyRegistered": "AlreadyRegistered",
         "TooManyPublishers": "TooManyPublishers",
         "NotManager": "NotAuthorized",

@@ -23,6 +23,7 @@ from relaycast_pallets import (
     KeyExpired,
     NoDataToCleanup,
     NotManager,
+    NotPublicParachain,
     NotRegistered,
     Origin,
     TooManyKeys,
@@ -93,7 +94,9 @@ class BroadcasterMachine(RuleBasedStateMachine):
     def register(self, para: ParaId, account: bytes, forced: int | None) -> None:
         deposit = 100 if forced is None else forced
         refusal: Refusal = None
-        if para in self.registered:
+        if forced is None and para < 2_000:
+            refusal = NotPublicParachain
+        elif para in self.registered:
             refusal = AlreadyRegistered
         elif len(self.registered) == 2:
             refusal = TooManyPublishers

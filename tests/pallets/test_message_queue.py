@@ -1,5 +1,6 @@
 """Events of upward messages: what ran, what did not, and why, with the pallet's own reason."""
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from relaycast_pallets import NotRegistered
@@ -37,6 +38,9 @@ class RefusesFrom:
         self.allowed -= 1
         if self.allowed < 0:
             raise NotRegistered(publisher)
+
+    def transaction(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 def served(data: bytes, *, allowed: int = 9, service_weight: Weight = Weight.MAX) -> list[Processing]:

@@ -1,5 +1,7 @@
 """What ``handle_publish`` stores, what it refuses, and how it counts."""
 
+from dataclasses import replace
+
 import pytest
 
 from pallets.relay import OTHER_PARA, PARA, SYSTEM_PARA, A, B, C, Relay, hash_key, refused
@@ -174,6 +176,24 @@ def test_at_the_limit_an_update_may_stay_or_shrink(value_bytes: int, allowed: bo
         return
     with refused(relay, TotalStorageSizeExceeded):
         relay.publish(A, bytes(value_bytes))
+
+
+@pytest.mark.parametrize(("value_bytes", "allowed"), [(101, False), (100, True), (99, True), (0, True)])
+def test_an_update_that_does_not_grow_the_total_is_allowed_above_a_lowered_limit(
+    value_bytes: int, allowed: bool
+) -> None:
+    """A limit may be lowered below what a publisher stores: it can still write its keys anew, and shrink."""
+    relay = Relay(ONE_KEY)
+    relay.register()
+    relay.publish(A, bytes(100))
+    relay.broadcaster.config = replace(ONE_KEY, max_total_storage_size=40)
+    if allowed:
+        relay.publish(A, bytes(value_bytes))
+        assert relay.storage.size_of(PARA) == 32 + value_bytes
+        return
+    with refused(relay, TotalStorageSizeExceeded) as refusal:
+        relay.publish(A, bytes(value_bytes))
+    assert refusal.value.args == (PARA, 133, 40)
 
 
 @pytest.mark.parametrize("value", [b"", b"x"])

@@ -22,6 +22,8 @@ from relaycast_xcm import (
     Processed,
     Publish,
     PublishFailed,
+    PublishItem,
+    PublishItems,
     UpwardMessageQueue,
     Weight,
     XcmExecutor,
@@ -179,3 +181,13 @@ def test_messages_of_many_parachains_meet_in_one_block(relay: Relay) -> None:
             queue.enqueue(para, encode_versioned_xcm([Publish(key, str(para).encode(), 0)]))
     assert [type(result) for result in queue.service()] == [Processed] * 4
     assert [relay.value(A, para) for para in (PARA, OTHER_PARA)] == [b"2000", b"2001"]
+
+
+def test_many_items_of_one_instruction_are_stored_all_or_none(relay: Relay) -> None:
+    """The flavour that carries several items: the last is too long, and none is stored or told."""
+    relay.register()
+    before = relay.everything()
+    items = PublishItems((PublishItem(A, b"first"), PublishItem(B, b"second"), PublishItem(C, bytes(1_025))))
+    outcome = executor_of(relay, AllowAll()).prepare_and_execute(Location.parachain(PARA), (items,))
+    assert isinstance(refusal_of(outcome), ValueTooLarge)
+    assert relay.everything() == before

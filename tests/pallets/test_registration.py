@@ -1,15 +1,22 @@
 """Who becomes a publisher, what it costs, and how many there may be."""
 
+from dataclasses import replace
+
 import pytest
 
 from pallets.relay import ALICE, BOB, LAST_SYSTEM_PARA, OTHER_PARA, PARA, SYSTEM_PARA, A, Relay, refused
 from relaycast_pallets import (
     DRAFT_MOCK,
+    PRESETS,
+    REGISTRATIONS,
     AlreadyRegistered,
+    AnyParachain,
     BadOrigin,
     Broadcaster,
+    BroadcasterConfig,
     DataPublished,
     InsufficientBalance,
+    NotPublicParachain,
     NotRegistered,
     Origin,
     PublisherRegistered,
@@ -73,6 +80,32 @@ def test_2000_is_the_first_that_registers(relay: Relay) -> None:
     relay.publish(A, publisher=ParaId(2_000))
     assert relay.held() == 100
     assert relay.keys(ParaId(2_000)) == {A}
+
+
+@pytest.mark.parametrize("para", [0, 1_000, 1_999])
+def test_an_account_cannot_register_a_system_parachain(relay: Relay, para: int) -> None:
+    """Whoever registers it is its manager: free to clean up what the parachain published."""
+    relay.publish(A, b"value", publisher=ParaId(para))
+    with refused(relay, NotPublicParachain) as refusal:
+        relay.register(ParaId(para))
+    assert refusal.value.args == (para,)
+
+
+def test_open_registration_lets_an_account_manage_a_system_parachain() -> None:
+    """The drafts' behaviour, and what is wrong with it."""
+    relay = Relay(replace(DRAFT_MOCK, registration=AnyParachain()))
+    relay.publish(A, b"value", publisher=SYSTEM_PARA)
+    relay.register(SYSTEM_PARA)
+    assert relay.held() == 100
+    relay.broadcaster.cleanup_published_data(Origin.signed(ALICE), SYSTEM_PARA)
+    assert relay.keys(SYSTEM_PARA) == set()
+
+
+def test_registration_policies_have_names_and_the_first_is_the_default() -> None:
+    assert list(REGISTRATIONS) == ["public", "open"]
+    assert BroadcasterConfig().registration == REGISTRATIONS["public"]
+    assert all(preset.registration == REGISTRATIONS["public"] for preset in PRESETS.values())
+    assert REGISTRATIONS["open"] == AnyParachain()
 
 
 @pytest.mark.scenario("Publisher Registration / Registration fails when already registered")

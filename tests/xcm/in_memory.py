@@ -14,21 +14,37 @@ class PublisherUnknown(RelaycastError):
     """The parachain may not publish."""
 
 
+class StoreFull(RelaycastError):
+    """Nothing more is kept."""
+
+
 class AccountEmpty(RelaycastError):
     """The account does not have the asset."""
 
 
 @dataclass
 class Store:
-    """Keeps what parachains publish; public ones must be ``registered``."""
+    """Keeps what parachains publish, ``most`` entries at most; public ones must be ``registered``."""
 
     registered: frozenset[int] = frozenset()
     stored: Stored = field(default_factory=dict)
+    most: int = 100
 
     def handle_publish(self, publisher: ParaId, key: bytes, value: bytes, *, ttl: int) -> None:
         if not publisher.is_system and publisher not in self.registered:
             raise PublisherUnknown(publisher)
+        if len(self.stored) >= self.most:
+            raise StoreFull(self.most)
         self.stored[publisher, key] = (value, ttl)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        before = dict(self.stored)
+        try:
+            yield
+        except BaseException:
+            self.stored = before
+            raise
 
 
 @dataclass

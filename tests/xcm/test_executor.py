@@ -124,6 +124,15 @@ def test_an_earlier_draft_publishes_several_items_in_one_instruction() -> None:
     assert store.stored[1_000, KEY] == (b"a", 0)
 
 
+def test_items_are_published_all_or_none() -> None:
+    """The handler refuses the third item; the first two are taken back."""
+    store = Store(most=2)
+    three = PublishItems(tuple(PublishItem(bytes([number]) * 32, b"v") for number in range(3)))
+    outcome = chain(store).prepare_and_execute(PARA_1000, (three,))
+    assert outcome == failed(10, 0, PublishFailed())
+    assert store.stored == {}
+
+
 @pytest.mark.upstream("publish_from_non_system_parachain_registered")
 def test_a_registered_public_parachain_publishes() -> None:
     store = Store(frozenset({2_000}))

@@ -4,6 +4,7 @@ The executor knows a ``BroadcastHandler``. A pallet knows publishers; ``Parachai
 them and decides which origins are parachains.
 """
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,15 +17,25 @@ from relaycast_xcm.xcm_error import BadOrigin, NoPermission, PublishFailed, XcmE
 
 
 class BroadcastHandler(Protocol):
-    """Takes a publication from an XCM origin; raises an ``XcmError``."""
+    """Takes a publication from an XCM origin; raises an ``XcmError``.
+
+    ``transaction()`` undoes everything inside it when an exception leaves it.
+    """
 
     def handle_publish(self, origin: Location, key: bytes, value: bytes, ttl: int) -> None: ...
 
+    def transaction(self) -> AbstractContextManager[None]: ...
+
 
 class PublisherHandler(Protocol):
-    """Takes a publication from a parachain; raises a ``RelaycastError`` and then leaves storage untouched."""
+    """Takes a publication from a parachain; raises a ``RelaycastError`` and then leaves storage untouched.
+
+    ``transaction()`` undoes everything inside it when an exception leaves it.
+    """
 
     def handle_publish(self, publisher: ParaId, key: bytes, value: bytes, *, ttl: int) -> None: ...
+
+    def transaction(self) -> AbstractContextManager[None]: ...
 
 
 class NoBroadcast:
@@ -33,6 +44,9 @@ class NoBroadcast:
     __slots__ = ()
 
     def handle_publish(self, origin: Location, key: bytes, value: bytes, ttl: int) -> None: ...
+
+    def transaction(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +73,9 @@ class ParachainBroadcastAdapter:
             raise
         except RelaycastError as error:
             raise PublishFailed from error
+
+    def transaction(self) -> AbstractContextManager[None]:
+        return self.handler.transaction()
 
 
 def publisher_of(origin: Location) -> ParaId | None:

@@ -152,11 +152,13 @@ class Machine:
         self._config.broadcast.handle_publish(self._origin(), instruction.key, instruction.value, instruction.ttl)
 
     def _publish_items(self, instruction: PublishItems) -> None:
-        origin = self._origin()
+        """Publish all items, or none when one is refused."""
+        origin, broadcast = self._origin(), self._config.broadcast
         if any(len(item.key) != KEY_BYTES for item in instruction.data):
             raise Unimplemented
-        for item in instruction.data:
-            self._config.broadcast.handle_publish(origin, item.key, item.value, 0)
+        with broadcast.transaction():
+            for item in instruction.data:
+                broadcast.handle_publish(origin, item.key, item.value, 0)
 
     # -- origin and topic
 

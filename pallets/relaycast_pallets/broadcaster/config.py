@@ -3,8 +3,9 @@
 The default is what the draft's plan recommends for Polkadot. Where a source is silent, a preset says so.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
+from relaycast_pallets.broadcaster.registration import PublicParachains, Registration
 from relaycast_pallets.frame.typed_storage import TWOX_64_CONCAT, StorageHasher
 from relaycast_pallets.frame.weights import CallWeight, Term, WeightTable
 from relaycast_xcm.primitives import ROCKS_DB, U32_MAX, ZERO_DB, DbWeight, Weight
@@ -58,6 +59,9 @@ class BroadcasterConfig:
     slash_on_force: bool = False
     """Whether ``force_deregister_publisher`` burns the deposit instead of giving it back."""
 
+    registration: Registration = field(default_factory=PublicParachains)
+    """Which ids an account may register; governance may register any."""
+
     ttl_key_hasher: StorageHasher = TWOX_64_CONCAT
     """How ``TtlData`` hashes its second key: the draft's code says Twox64Concat, its design Blake2_128Concat."""
 
@@ -65,12 +69,12 @@ class BroadcasterConfig:
     weights: WeightTable = DRAFT_WEIGHTS
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.type is int:
-                bound = (1 << 128) - 1 if field.name == "publisher_deposit" else U32_MAX
+        for constant in fields(self):
+            value = getattr(self, constant.name)
+            if constant.type is int:
+                bound = (1 << 128) - 1 if constant.name == "publisher_deposit" else U32_MAX
                 if not 0 <= value <= bound:
-                    raise ValueError(f"{field.name} is between 0 and {bound}, got {value}")
+                    raise ValueError(f"{constant.name} is between 0 and {bound}, got {value}")
         if not self.ttl_key_hasher.keeps_key:
             raise ValueError(f"TtlData is scanned for its keys, {self.ttl_key_hasher} does not keep them")
         object.__setattr__(self, "weights", self.weights.over(DRAFT_WEIGHTS))

@@ -5,6 +5,7 @@
     DispatchError
     └── BroadcasterError            everything below; ``upstream`` is the draft's name
         ├── NotRegistered           a public parachain that is no publisher
+        ├── NotPublicParachain      an account registers a system parachain
         ├── AlreadyRegistered       a publisher registers again
         ├── TooManyPublishers       no place for another publisher
         ├── NotManager              an account that does not manage the publisher
@@ -18,7 +19,7 @@
 from typing import ClassVar
 
 from relaycast_pallets.frame.system import AccountId, DispatchError
-from relaycast_xcm.primitives import ParaId
+from relaycast_xcm.primitives import LOWEST_PUBLIC_ID, ParaId
 
 
 class BroadcasterError(DispatchError):
@@ -38,6 +39,17 @@ class NotRegistered(BroadcasterError):
 
     def __str__(self) -> str:
         return f"parachain {self.publisher} is not registered as a publisher"
+
+
+class NotPublicParachain(BroadcasterError):
+    """An account asks to register ``publisher``, a system parachain, which governance alone may register."""
+
+    def __init__(self, publisher: ParaId) -> None:
+        super().__init__(publisher)
+        self.publisher = publisher
+
+    def __str__(self) -> str:
+        return f"an account registers parachains from {LOWEST_PUBLIC_ID} on, got {self.publisher}"
 
 
 class AlreadyRegistered(BroadcasterError):

@@ -5,6 +5,7 @@ first, then writes, then deposits its event: a refused call leaves no trace. It 
 """
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 
 from relaycast_pallets.balances.pallet import Balances, HoldReason
 from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
@@ -13,6 +14,7 @@ from relaycast_pallets.broadcaster.errors import (
     NoDataToCleanup,
     NotManager,
     NotOwner,
+    NotPublicParachain,
     NotRegistered,
     TooManyKeys,
     TooManyPublishers,
@@ -58,10 +60,12 @@ class Broadcaster:
     def register_publisher(self, origin: Origin, para_id: ParaId) -> Weight:
         """Let ``para_id`` publish, against a deposit from the account that calls and becomes its manager.
 
-        Anyone may register any parachain. Raises ``BadOrigin``, ``AlreadyRegistered``, ``TooManyPublishers`` or
-        ``InsufficientBalance``.
+        Anyone may register any parachain that ``config.registration`` admits. Raises ``BadOrigin``,
+        ``NotPublicParachain``, ``AlreadyRegistered``, ``TooManyPublishers`` or ``InsufficientBalance``.
         """
         manager = ensure_signed(origin)
+        if not self.config.registration.admits(para_id):
+            raise NotPublicParachain(para_id)
         self._register(para_id, manager, self.config.publisher_deposit)
         return self.config.weight("register_publisher")
 
@@ -156,6 +160,10 @@ class Broadcaster:
         self.storage.write(publisher, key, entry, total=total)
         self.system.deposit_event(DataPublished(publisher, key))
 
+    def transaction(self) -> AbstractContextManager[None]:
+        """Return a ``with`` block that leaves no trace of what was published in it when it raises."""
+        return self.system.state.transaction()
+
     def on_idle(self, remaining: Weight) -> Weight:
         """Remove expired keys within ``remaining`` and return the weight used; see ``ttl_expiration``."""
         return expire_keys(self.system, self.storage, self.config, remaining)
@@ -230,17 +238,20 @@ class Broadcaster:
             raise NotRegistered(para_id)
 
     def _total_with(self, publisher: ParaId, key: bytes, value: bytes) -> int:
-        """Return the publisher's storage size with ``value`` under ``key``; refuse it beyond the limits."""
+        """Return the publisher's storage size with ``value`` under ``key``; refuse it beyond the limits.
+
+        An update that does not grow the size is within the limit, whatever the limit has become.
+        """
         config, child = self.config, self.storage.child(publisher)
-        old = child.get(key)
-        total = self.storage.size_of(publisher) + len(value)
+        old, before = child.get(key), self.storage.size_of(publisher)
+        total = before + len(value)
         if old is not None:
             total -= value_bytes(old)
         elif len(child) >= config.max_stored_keys:
             raise TooManyKeys(publisher, config.max_stored_keys)
         else:
             total += KEY_BYTES
-        if total > config.max_total_storage_size:
+        if total > max(config.max_total_storage_size, before):
             raise TotalStorageSizeExceeded(publisher, total, config.max_total_storage_size)
         return total
 
