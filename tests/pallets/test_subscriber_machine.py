@@ -86,7 +86,7 @@ class Network(RuleBasedStateMachine):
 
     @rule(publisher=publishers)
     def clear_cache(self, publisher: ParaId) -> None:
-        if publisher in self.world.storage.previous_roots() or self.world.cached(publisher):
+        if self.world.storage.keeps_anything_of(publisher):
             self.world.subscriber.clear_publisher_cache(ROOT, publisher)
             self.told.forget(publisher)
             assert not self.world.cached(publisher)
@@ -124,7 +124,7 @@ class Network(RuleBasedStateMachine):
         self.told.note(self.world)
         self.world.seal()
         for publisher, view in self.world.subscriber.plan().views.items():
-            if view.change is SubscriptionChange.REMOVED:
+            if view.change in {SubscriptionChange.REMOVED, SubscriptionChange.NEW}:
                 self.told.forget(publisher)
         self.world.system.initialize(self.world.number)
         block = self.world.block(pubsub_bytes, seed=seed, seal=False)

@@ -116,12 +116,27 @@ def test_ttl_states_encode_as_an_enum() -> None:
 @pytest.mark.scenario("Subscription Handler / Subscription declaration")
 @pytest.mark.upstream("subscriptions_returns_keys")
 @pytest.mark.upstream("subscriptions_multiple_publishers")
-def test_a_declaration_names_publishers_with_their_keys_and_its_weight() -> None:
-    handler = Recorder({ALPHA: [A, B, C], PUBLIC: [A]}, weight=Weight(7, 9))
-    declared, weight = handler.subscriptions()
-    assert list(declared) == [(ALPHA, [A, B, C]), (PUBLIC, [A])]
-    assert {len(wanted) for _, wanted_keys in declared for wanted in wanted_keys} == {32}
-    assert weight == Weight(7, 9)
+def test_what_a_declaration_names_is_what_is_asked_for_and_what_it_weighs_is_charged() -> None:
+    """Two handlers declare; the pallet asks for every key of theirs once, and charges the block with both weights."""
+    first = Recorder({ALPHA: [C, A], PUBLIC: [A]}, weight=Weight(7, 9))
+    second = Recorder({ALPHA: [A, B]}, weight=Weight(1, 2))
+    world = World()
+    world.subscriber.handler = CombinedHandlers([first, second])
+    names = {para_id: derive_child_info(para_id).storage_key for para_id in (ALPHA, PUBLIC)}
+    asked = world.subscriber.relay_keys().by_child_trie()
+    assert asked == {names[ALPHA]: [A, B, C], names[PUBLIC]: [A]}
+    assert {type(wanted) for wanted_keys in asked.values() for wanted in wanted_keys} == {SubscribedKey}
+    world.publish(ALPHA, [A, B, C])
+    world.publish(PUBLIC, [A])
+    block = world.block()
+    assert world.system.meter.consumed == Weight(8, 11)
+    assert [update[:2] for update in world.subscriber.delivered.updates] == [
+        (ALPHA, A),
+        (ALPHA, B),
+        (ALPHA, C),
+        (PUBLIC, A),
+    ]
+    assert block.outcome.meter.consumed == block.result.consumed
 
 
 @pytest.mark.upstream("subscriptions_deduplicated")

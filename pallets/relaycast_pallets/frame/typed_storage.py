@@ -227,6 +227,10 @@ class StorageDoubleMap(Generic[K, K2, V]):
     def count(self) -> int:
         return self.state.top.count_prefix(self.prefix)
 
+    def has_any(self, first: K) -> bool:
+        """Return whether there is any entry under ``first``."""
+        return next(self.state.top.iter_prefix(self.prefix_of(first)), None) is not None
+
     def under(self, first: K) -> "StorageUnder[K2, V]":
         """Return the entries under ``first``, whose place is worked out once."""
         return StorageUnder(self.state, self.prefix_of(first), self.second_hasher, self.second_codec, self.codec)

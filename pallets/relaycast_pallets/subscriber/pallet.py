@@ -109,7 +109,7 @@ class PublisherNotDisabled(SubscriberRefusal):
 
 
 class NoCachedNodes(SubscriberRefusal):
-    """Nothing of it is cached."""
+    """Nothing of it is kept."""
 
 
 @dataclass(slots=True)
@@ -140,6 +140,7 @@ class Subscriber:
         self.delivered = Delivered()
         self._clear_cache_origin = clear_cache_origin
         self._charges = Charges(self.policies.metering, self.config.db_weight)
+        self._declared_weight = Weight.ZERO
         self._declared: list[tuple[ParaId, tuple[SubscribedKey, ...]]] | None = None
         self._paths: dict[ParaId, SubscribedPaths] = {}
         self._request: tuple[set[ParaId], RelayProofRequest] | None = None
@@ -169,20 +170,21 @@ class Subscriber:
 
     def plan(self) -> SubscriberPlan:
         """Return what the next pass starts from, with a changed subscription taken into account; writes nothing."""
-        roots = self.storage.previous_roots()
-        views = {para_id: self._view(para_id, paths, roots.get(para_id)) for para_id, paths in self._wanted().items()}
+        roots, digests = self.storage.previous_roots(), self.storage.digests()
+        views = {
+            para_id: self._view(para_id, paths, roots.get(para_id), digests.get(para_id))
+            for para_id, paths in self._wanted().items()
+        }
         cursor = self.storage.relay_proof_processing_cursor.get()
         seed = None if cursor is None else self.storage.publisher_order_seed.get()
-        return SubscriberPlan(views, cursor, seed)
+        return SubscriberPlan(views, cursor, seed, self._declared_weight)
 
     def apply(self, result: ProofProcessingResult, *, relay_parent_number: BlockNumber) -> None:
         """Take over what a pass found: storage first, then the handler is called."""
         self.delivered = Delivered()
         for change in result.changes:
             change.settle()
-        for view in result.plan.views.values():
-            if view.change is not SubscriptionChange.NONE:
-                self._note_subscription(view)
+        self._note_subscriptions(result.plan)
         roots = self.storage.previous_roots()
         changed: dict[ParaId, bytes] = {}
         for change in result.changes:
@@ -196,6 +198,7 @@ class Subscriber:
             self.storage.publisher_order_seed.put(result.seed)
         for change in result.changes:
             self._deliver(change, relay_parent_number)
+        self.system.meter.consume(result.plan.weight)
 
     def clear_stored_roots(self, origin: Origin, publisher: ParaId) -> None:
         """Forget a publisher's root, so that its keys are dealt with anew. Root only; ``PublisherRootNotFound``."""
@@ -216,24 +219,21 @@ class Subscriber:
         self.system.deposit_event(PublisherEnabled(publisher))
 
     def clear_publisher_cache(self, origin: Origin, publisher: ParaId) -> None:
-        """Remove a publisher's cached nodes and root; the next proof builds them again for the keys then subscribed.
+        """Remove all that is kept of a publisher, nodes or not; the next proof serves the keys then subscribed anew.
 
         For the configured origin; ``NoCachedNodes`` when there is nothing to remove.
         """
         self._clear_cache_origin(origin)
-        known = publisher in self.storage.previous_roots() or bool(self.storage.cached_nodes(publisher))
-        if not known:
+        if not self.storage.keeps_anything_of(publisher):
             raise NoCachedNodes(publisher)
 
         self.storage.clear_cache(publisher)
-        self.storage.forget_root(publisher)
-        self.storage.subscribed_keys_digest.remove(publisher)
-        self.storage.subscribed_keys.remove(publisher)
+        self.storage.forget_publisher(publisher)
         self.system.deposit_event(PublisherCacheCleared(publisher))
 
     def _wanted(self) -> dict[ParaId, SubscribedPaths]:
         """Return the subscribed keys of every publisher that is not disabled."""
-        subscriptions, _ = self.handler.subscriptions()
+        subscriptions, self._declared_weight = self.handler.subscriptions()
         declared = [(para_id, tuple(keys)) for para_id, keys in subscriptions]
         if declared != self._declared:
             wanted = by_publisher(declared)
@@ -247,11 +247,12 @@ class Subscriber:
         disabled = self.storage.disabled_publishers
         return {para_id: paths for para_id, paths in self._paths.items() if para_id not in disabled}
 
-    def _view(self, para_id: ParaId, subscribed: SubscribedPaths, root: bytes | None) -> PublisherView:
-        digest = self.storage.subscribed_keys_digest.get(para_id)
+    def _view(
+        self, para_id: ParaId, subscribed: SubscribedPaths, root: bytes | None, digest: bytes | None
+    ) -> PublisherView:
         change, bases = SubscriptionChange.NONE, self.storage.bases(para_id, subscribed.keys)
         if digest is None:
-            change = SubscriptionChange.NEW
+            change, root, bases = SubscriptionChange.NEW, None, None
         elif digest != self._digests[para_id]:
             before = set(self.storage.subscribed_keys.get(para_id) or ())
             if before <= set(subscribed.keys):
@@ -262,8 +263,19 @@ class Subscriber:
         cache = NO_CACHED_NODES if change is SubscriptionChange.REMOVED else self.storage.cache_of(para_id)
         return PublisherView(para_id, subscribed, root, bases, change, cache)
 
+    def _note_subscriptions(self, plan: SubscriberPlan) -> None:
+        """Remember which keys are followed now; of a publisher that left nothing stays but its nodes."""
+        followed = self.storage.digests()
+        for para_id in sorted(followed.keys() - self._paths.keys()):
+            self.storage.forget_publisher(para_id)
+        changed = [view for view in plan.views.values() if view.change is not SubscriptionChange.NONE]
+        if changed:
+            of_changed = {view.para_id: self._digests[view.para_id] for view in changed}
+            self.storage.put_digests({**self.storage.digests(), **of_changed})
+        for view in changed:
+            self._note_subscription(view)
+
     def _note_subscription(self, view: PublisherView) -> None:
-        self.storage.subscribed_keys_digest.insert(view.para_id, self._digests[view.para_id])
         self.storage.subscribed_keys.insert(view.para_id, view.subscribed.keys)
         if view.change is SubscriptionChange.REMOVED:
             self.storage.clear_cache(view.para_id)

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
 from relaycast_pallets.subscriber.subscription import SubscribedKey
-from relaycast_xcm.primitives import ParaId
+from relaycast_xcm.primitives import ParaId, Weight
 
 Bases = dict[SubscribedKey, bytes | None]
 """The root against which each key was last dealt with, where that is not the publisher's stored root."""
@@ -81,3 +81,6 @@ class SubscriberPlan:
     cursor: tuple[ParaId, SubscribedKey] | None
     seed: bytes | None = None
     """What shuffled the publishers when the last pass was cut short: their order stays until a pass is complete."""
+
+    weight: Weight = Weight.ZERO
+    """What ``subscriptions()`` declared: the block is charged, the pass is not."""

@@ -1,7 +1,7 @@
 """The subscriber pallet's storage items, under the keys and with the bytes that the chain gives them.
 
-The first four are the draft's. The others are what it takes to hold the invariants: which keys were subscribed, how
-far an interrupted pass came, and which cached nodes stand at several places.
+The first four are the draft's. The others are what it takes to hold the invariants: which publishers are followed for
+which keys, how far an interrupted pass came, and which cached nodes stand at several places.
 """
 
 from collections.abc import Iterable, Mapping
@@ -68,9 +68,7 @@ class SubscriberStorage:
         )
         self.relay_proof_processing_cursor = StorageValue(state, PALLET, "RelayProofProcessingCursor", _CURSOR)
         self.publisher_order_seed = StorageValue(state, PALLET, "PublisherOrderSeed", _NODE)
-        self.subscribed_keys_digest = StorageMap(
-            state, PALLET, "SubscribedKeysDigest", (BLAKE2_128_CONCAT, PARA_ID), BYTES32
-        )
+        self.subscribed_keys_digests = StorageValue(state, PALLET, "SubscribedKeysDigests", _DIGESTS)
         self.subscribed_keys = StorageMap(state, PALLET, "SubscribedKeys", (BLAKE2_128_CONCAT, PARA_ID), _KEYS)
         self.unfinished_publishers = StorageMap(
             state, PALLET, "UnfinishedPublishers", (BLAKE2_128_CONCAT, PARA_ID), _RANGES
@@ -89,6 +87,16 @@ class SubscriberStorage:
 
     def previous_roots(self) -> dict[ParaId, bytes]:
         return self.previous_published_data_roots.get() or {}
+
+    def digests(self) -> dict[ParaId, bytes]:
+        """Return the digest of the subscribed keys of every publisher that is followed."""
+        return self.subscribed_keys_digests.get() or {}
+
+    def put_digests(self, digests: Mapping[ParaId, bytes]) -> None:
+        if digests:
+            self.subscribed_keys_digests.put(dict(digests))
+        else:
+            self.subscribed_keys_digests.kill()
 
     def cached_node(self, para_id: ParaId, node_hash: bytes, /) -> bytes | None:
         return self.cached_trie_nodes.get(para_id, node_hash)
@@ -137,6 +145,29 @@ class SubscriberStorage:
         self.put_roots(roots)
         return True
 
+    def forget_publisher(self, para_id: ParaId) -> None:
+        """Forget all that is remembered of a publisher but its nodes, and a cursor that stands at one of its keys."""
+        self.forget_root(para_id)
+        digests = self.digests()
+        if digests.pop(para_id, None) is not None:
+            self.put_digests(digests)
+        self.subscribed_keys.remove(para_id)
+        cursor = self.relay_proof_processing_cursor.get()
+        if cursor is not None and cursor[0] == para_id:
+            self.relay_proof_processing_cursor.kill()
+            self.publisher_order_seed.kill()
+
+    def keeps_anything_of(self, para_id: ParaId) -> bool:
+        """Return whether anything is kept of a publisher: what is remembered, or a node."""
+        return (
+            para_id in self.digests()
+            or para_id in self.previous_roots()
+            or para_id in self.unfinished_publishers
+            or para_id in self.subscribed_keys
+            or para_id in self.shared_trie_nodes
+            or self.cached_trie_nodes.has_any(para_id)
+        )
+
     def put_roots(self, roots: Mapping[ParaId, bytes]) -> None:
         if roots:
             self.previous_published_data_roots.put(dict(roots))
@@ -163,6 +194,23 @@ class PublisherNodes:
 
 def _encode_roots(roots: Mapping[ParaId, bytes]) -> bytes:
     return encode_vec(para_id.encode() + encode_bytes(root) for para_id, root in sorted(roots.items()))
+
+
+def _encode_digests(digests: Mapping[ParaId, bytes]) -> bytes:
+    return encode_vec(para_id.encode() + digest for para_id, digest in sorted(digests.items()))
+
+
+def _decode_digests(data: bytes) -> dict[ParaId, bytes]:
+    return dict(_digests_in(data))
+
+
+@lru_cache(maxsize=64)
+def _digests_in(data: bytes) -> tuple[tuple[ParaId, bytes], ...]:
+    """Return publishers with the digests of their keys, decoded once for the times that a block asks for them."""
+    reader = ScaleReader(data)
+    digests = tuple((ParaId(reader.u32()), reader.take(32)) for _ in range(reader.length(36)))
+    reader.done()
+    return digests
 
 
 def _decode_roots(data: bytes) -> dict[ParaId, bytes]:
@@ -230,6 +278,7 @@ def _decode_counts(data: bytes) -> dict[bytes, int]:
 
 
 _ROOTS = StorageCodec("BTreeMap<ParaId, BoundedVec<u8>>", _encode_roots, _decode_roots)
+_DIGESTS = StorageCodec("BTreeMap<ParaId, H256>", _encode_digests, _decode_digests)
 _CURSOR = StorageCodec("(ParaId, SubscribedKey)", lambda cursor: cursor[0].encode() + cursor[1], _decode_cursor)
 _DISABLE_REASON = StorageCodec("DisableReason", lambda reason: reason, _decode_reason)
 _NODE = StorageCodec("BoundedVec<u8>", encode_bytes, _decode_bytes)
