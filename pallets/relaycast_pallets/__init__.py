@@ -52,7 +52,14 @@ from relaycast_pallets.parachain_system.pallet import (
     PersistedValidationData,
     ValidationOutcome,
 )
-from relaycast_pallets.parachain_system.relay_budget import CumulusSixths, Floor, PovUsage, Remaining, into_abridged
+from relaycast_pallets.parachain_system.relay_budget import (
+    CumulusSixths,
+    Floor,
+    PovUsage,
+    Remaining,
+    into_abridged,
+    message_free_bytes,
+)
 from relaycast_pallets.parachain_system.relay_proof_request import Child, RelayProofRequest, Top
 from relaycast_pallets.subscriber.pallet import (
     DataProcessed,
@@ -66,10 +73,11 @@ from relaycast_pallets.subscriber.pallet import (
     Subscriber,
     SubscriberConfig,
 )
-from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES, Policies
+from relaycast_pallets.subscriber.policies import LARGEST_BRANCH_BYTES, MAX_NODE_BYTES, Policies
 from relaycast_pallets.subscriber.processing_result import NodeRead, ProofProcessingResult, ReadSource
 from relaycast_pallets.subscriber.proof_processing import ProcessingMode, process_proof
 from relaycast_pallets.subscriber.publisher_walk import TrieDepthExceeded
+from relaycast_pallets.subscriber.set_up import budget_for_any_key, ensure_values_fit
 from relaycast_pallets.subscriber.subscription import (
     CombinedHandlers,
     Infinite,
@@ -86,6 +94,7 @@ from relaycast_pallets.subscriber.tracked_proof import TrackedProof
 __all__ = [
     "DRAFT_MOCK",
     "INFINITE",
+    "LARGEST_BRANCH_BYTES",
     "MAX_NODE_BYTES",
     "MAX_POV_BYTES",
     "POLKADOT",
@@ -169,12 +178,15 @@ __all__ = [
     "ValidationOutcome",
     "ValueTooLarge",
     "WeightTable",
+    "budget_for_any_key",
     "compute_ttl_state",
     "derive_child_info",
     "ensure_parachain",
     "ensure_root",
     "ensure_signed",
+    "ensure_values_fit",
     "into_abridged",
+    "message_free_bytes",
     "parse_weights",
     "process_proof",
     "static_relay_keys",

@@ -90,6 +90,11 @@ class Floor:
         return Abridged(downward, horizontal, left + reserved)
 
 
+def message_free_bytes(budget: BudgetPolicy, max_pov_bytes: int) -> int:
+    """Return what ``budget`` gives to pub-sub in a block without messages: the most that it ever gives."""
+    return budget.share_out(PovUsage(max_pov_bytes)).pubsub_bytes
+
+
 def check_enough_messages_included(messages: Sequence[bytes], full_count: int) -> bool:
     """Return whether messages move on: when any is hashed, one at least is given in full."""
     return full_count > 0 or not messages

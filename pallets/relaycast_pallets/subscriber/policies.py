@@ -13,6 +13,9 @@ from relaycast_xcm.primitives import LOWEST_PUBLIC_ID, DbWeight, ParaId, Weight
 
 Root = bytes
 
+LARGEST_BRANCH_BYTES = 564
+"""A branch with all sixteen children and the longest partial key: 2 + 32 + 2 + 16 * 33."""
+
 MAX_NODE_BYTES = 750
 """Room for every node that 32-byte keys can give rise to: a branch with all sixteen children has 531 to 564 bytes."""
 

@@ -1,0 +1,24 @@
+"""What a subscriber and its relay chain must agree on before the first block, and which budget serves every key."""
+
+from relaycast_pallets.broadcaster.config import BroadcasterConfig
+from relaycast_pallets.subscriber.pallet import SubscriberConfig
+from relaycast_pallets.subscriber.policies import LARGEST_BRANCH_BYTES
+
+
+def ensure_values_fit(subscriber: SubscriberConfig, broadcaster: BroadcasterConfig) -> None:
+    """Raise ``ValueError`` when the relay chain lets longer values be published than the subscriber reckons with."""
+    expected, allowed = subscriber.max_value_length, broadcaster.max_value_length
+    if expected < allowed:
+        raise ValueError(
+            f"max_value_length of the subscriber must be at least {allowed}, "
+            f"the longest value that the relay chain lets be published, got {expected}"
+        )
+
+
+def budget_for_any_key(config: SubscriberConfig, *, top_path_bytes: int) -> int:
+    """Return the bytes that a block without messages needs so that no key is beyond its budget.
+
+    That is the way to a child root of ``top_path_bytes``, then a new and an old path as deep as the configuration
+    allows, all full branches, then the longest entry. With less, a deep key may be passed over in every round.
+    """
+    return top_path_bytes + 2 * config.max_trie_depth * LARGEST_BRANCH_BYTES + config.max_entry_bytes
