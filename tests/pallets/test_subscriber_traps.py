@@ -36,7 +36,8 @@ from relaycast_pallets.subscriber.policies import (
     SystemFirstNumeric,
     ValuesOnly,
 )
-from relaycast_pallets.subscriber.proof_processing import ProcessingMode, _Pass, _PublisherPass, _Stop, process_proof
+from relaycast_pallets.subscriber.proof_processing import ProcessingMode, _Pass, process_proof
+from relaycast_pallets.subscriber.publisher_pass import PublisherPass, Stop
 from relaycast_pallets.subscriber.publisher_walk import PublisherWalk, SubscribedPaths
 from relaycast_trie import UnusedNodes
 from relaycast_xcm.primitives import ParaId
@@ -50,9 +51,9 @@ PATCH = pytest.MonkeyPatch
 
 def sweep_per_key(patch: PATCH) -> None:
     """Each key's path sweeps the others out of the cache."""
-    swept = _PublisherPass._swept_cache
+    swept = PublisherPass._swept_cache
 
-    def last_key_only(self: _PublisherPass) -> PublisherCache:
+    def last_key_only(self: PublisherPass) -> PublisherCache:
         swept(self)
         assert self._root is not None
         stored = self._view.cached_nodes()
@@ -60,7 +61,7 @@ def sweep_per_key(patch: PATCH) -> None:
         last = SubscribedPaths.of(self._view.subscribed.keys[-1:])
         return PublisherCache.exactly(marked_placements(last, self._root, known), self._kept(known), stored)
 
-    patch.setattr(_PublisherPass, "_swept_cache", last_key_only)
+    patch.setattr(PublisherPass, "_swept_cache", last_key_only)
 
 
 def compare_by_depth(patch: PATCH) -> None:
@@ -117,15 +118,15 @@ def count_nodes(patch: PATCH) -> None:
 
 def tell_before_the_depth_is_known(patch: PATCH) -> None:
     """Keys that were read before the deep one are told although their publisher is disabled."""
-    change = _PublisherPass.change
+    change = PublisherPass.change
 
-    def told(self: _PublisherPass) -> Any:
+    def told(self: PublisherPass) -> Any:
         found = change(self)
         if found is not None and found.disabled_by is not None:
             found.changed = self._walk.changed
         return found
 
-    patch.setattr(_PublisherPass, "change", told)
+    patch.setattr(PublisherPass, "change", told)
 
 
 def count_parachain_blocks(patch: PATCH) -> None:
@@ -145,7 +146,7 @@ def missing_means_absent(patch: PATCH) -> None:
     def absent(self: _Pass, para_id: ParaId) -> bytes | None:
         try:
             return child_root(self, para_id)
-        except _Stop:
+        except Stop:
             return None
 
     patch.setattr(_Pass, "child_root", absent)
@@ -190,23 +191,23 @@ def demand_after_the_callbacks(patch: PATCH) -> None:
 
 def one_deep_publisher_ends_the_pass(patch: PATCH) -> None:
     """A path too deep ends the whole pass instead of its publisher's part."""
-    process = _PublisherPass.process
+    process = PublisherPass.process
 
-    def ends(self: _PublisherPass, low: int, high: int) -> None:
+    def ends(self: PublisherPass, low: int, high: int) -> None:
         process(self, low, high)
         if self._disabled is not None:
-            raise _Stop
+            raise Stop
 
-    patch.setattr(_PublisherPass, "process", ends)
+    patch.setattr(PublisherPass, "process", ends)
 
 
 def sweep_never(patch: PATCH) -> None:
     """What leaves the trie stays in the cache."""
 
-    def kept(self: _PublisherPass) -> PublisherCache:
+    def kept(self: PublisherPass) -> PublisherCache:
         return PublisherCache(insert=self._kept(self._new))
 
-    patch.setattr(_PublisherPass, "_swept_cache", kept)
+    patch.setattr(PublisherPass, "_swept_cache", kept)
 
 
 def spend_what_is_not_there(patch: PATCH) -> None:
