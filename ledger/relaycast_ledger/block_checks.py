@@ -57,7 +57,7 @@ def pass_checks(subscriber: Subscriber, block: ParachainBlock) -> Iterator[Check
     """Check what one pass consumed, read and left in storage."""
     result, meter = block.outcome.result, block.outcome.meter
     yield Check("no more is consumed than allowed", meter.consumed.all_lte(meter.limit), meter)
-    read_bytes = sum(read.size for read in result.reads)
+    read_bytes = result.chargeable_bytes
     seen = f"{read_bytes} bytes where {meter.limit.proof_size} are allowed"
     yield Check("no more is read than allowed", read_bytes <= meter.limit.proof_size, seen)
     largest = max((len(node) for change in result.changes for node in change.cache.insert.values()), default=0)

@@ -30,10 +30,15 @@ def one_pass_in_both_modes(block: Block) -> None:
 
 
 def within_the_limit(block: Block) -> None:
-    """Invariant 2: no more is consumed than allowed, and what was read is what was consumed."""
-    meter = block.outcome.meter
+    """Invariant 2: no more is consumed than allowed, and what was read is what was consumed.
+
+    What a read is not charged for is counted beside it.
+    """
+    meter, result = block.outcome.meter, block.result
     assert meter.consumed.all_lte(meter.limit)
-    assert sum(read.size for read in block.result.reads) <= meter.limit.proof_size
+    assert result.chargeable_bytes <= meter.limit.proof_size
+    assert sum(read.size for read in result.reads) == result.chargeable_bytes + result.oversize_bytes
+    assert result.overshoot_bytes <= result.oversize_bytes
 
 
 def proof_is_what_was_read(world: World, block: Block) -> None:
@@ -71,7 +76,8 @@ def cache_is_exact(world: World) -> None:
         if publisher in world.storage.disabled_publishers or not world.handler.wanted[publisher]:
             continue
         paths = hashed_paths(world, publisher)
-        placed = {placement for path in paths for placement in path}
+        kept = {node_hash for node_hash, node in world.relay_nodes().items() if len(node) <= MAX_NODE_BYTES}
+        placed = {(prefix, node_hash) for path in paths for prefix, node_hash in path if node_hash in kept}
         cached = world.cached(publisher)
         assert cached.keys() == {node_hash for _, node_hash in placed}
         assert all(blake2_256(node) == node_hash for node_hash, node in cached.items())

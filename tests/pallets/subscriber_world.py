@@ -126,8 +126,9 @@ class World:
         budget: BudgetPolicy | None = None,
         ref_time_limit: int = U64_MAX,
         top_entries: int = 20,
+        relay: State | None = None,
     ) -> None:
-        self.relay = State({key(f"top{number}"): bytes(40) for number in range(top_entries)}, window=8)
+        self.relay = relay or State({key(f"top{number}"): bytes(40) for number in range(top_entries)}, window=8)
         self.state = State(window=2)
         self.system = System(self.state)
         self.handler = Recorder()

@@ -10,29 +10,33 @@ SIZES_KEPT = 1 << 12
 
 
 class _BySize(dict[int, Weight]):
-    """Weights of one kind of read by the bytes read."""
+    """Weights of one kind of read by the bytes read, of which ``largest`` are charged at most."""
 
-    __slots__ = ("_charge", "_db_weight")
+    __slots__ = ("_charge", "_db_weight", "_largest")
 
-    def __init__(self, charge: Callable[[DbWeight, int], Weight], db_weight: DbWeight) -> None:
+    def __init__(self, charge: Callable[[DbWeight, int], Weight], db_weight: DbWeight, largest: int) -> None:
         super().__init__()
-        self._charge, self._db_weight = charge, db_weight
+        self._charge, self._db_weight, self._largest = charge, db_weight, largest
 
     def __missing__(self, size: int) -> Weight:
         if len(self) >= SIZES_KEPT:
             self.clear()
-        weight = self[size] = self._charge(self._db_weight, size)
+        weight = self[size] = self._charge(self._db_weight, min(size, self._largest))
         return weight
 
 
 class Charges:
-    """Weights by size under one ``metering``: of a relay ``node``, of a relay ``value``, of a ``cached`` node."""
+    """Weights by size under one ``metering``: of a relay ``node``, of a relay ``value``, of a ``cached`` node.
 
-    __slots__ = ("cached", "db_weight", "metering", "node", "value")
+    No read is charged for more than ``largest`` bytes. What the relay chain holds may be longer (a version 0 trie has
+    its values inside its nodes): a read that does not fit leaves less than the largest charge, so that no honest block
+    panics.
+    """
 
-    def __init__(self, metering: MeteringPolicy, db_weight: DbWeight) -> None:
-        self.metering = metering
-        self.db_weight = db_weight
-        self.node = _BySize(metering.relay_node, db_weight)
-        self.value = _BySize(metering.relay_value, db_weight)
-        self.cached = _BySize(metering.cached_node, db_weight)
+    __slots__ = ("cached", "largest", "node", "value")
+
+    def __init__(self, metering: MeteringPolicy, db_weight: DbWeight, largest: int) -> None:
+        self.largest = largest
+        self.node = _BySize(metering.relay_node, db_weight, largest)
+        self.value = _BySize(metering.relay_value, db_weight, largest)
+        self.cached = _BySize(metering.cached_node, db_weight, largest)

@@ -14,7 +14,7 @@ from relaycast_pallets.frame.system import DispatchError, Event, Origin, System,
 from relaycast_pallets.parachain_system.relay_proof_request import Child, RelayProofRequest
 from relaycast_pallets.subscriber.charges import Charges
 from relaycast_pallets.subscriber.plan import NO_CACHED_NODES, Bases, PublisherView, SubscriberPlan, SubscriptionChange
-from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES, Policies
+from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES, MeteringPolicy, Policies
 from relaycast_pallets.subscriber.processing_result import ProofProcessingResult, PublisherChange
 from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
 from relaycast_pallets.subscriber.storage import PALLET, TRIE_DEPTH_EXCEEDED, SubscriberStorage
@@ -46,7 +46,10 @@ class SubscriberConfig:
 
     @property
     def min_weight(self) -> Weight:
-        """What must not fit any more when a pass ends incomplete: one read of the largest node or entry."""
+        """What must not fit any more when a pass ends incomplete: one read of the largest node or entry.
+
+        Its bytes are also the most that a single read is charged for.
+        """
         return Weight(self.db_weight.read, max(self.max_entry_bytes, MAX_NODE_BYTES))
 
 
@@ -139,7 +142,7 @@ class Subscriber:
         self.storage = SubscriberStorage(system.state)
         self.delivered = Delivered()
         self._clear_cache_origin = clear_cache_origin
-        self._charges = Charges(self.policies.metering, self.config.db_weight)
+        self._charges: tuple[MeteringPolicy, SubscriberConfig, Charges] | None = None
         self._declared_weight = Weight.ZERO
         self._declared: list[tuple[ParaId, tuple[SubscribedKey, ...]]] | None = None
         self._paths: dict[ParaId, SubscribedPaths] = {}
@@ -149,10 +152,11 @@ class Subscriber:
     @property
     def charges(self) -> Charges:
         """What reads weigh, by size."""
-        known = self._charges
-        if known.metering is not self.policies.metering or known.db_weight is not self.config.db_weight:
-            self._charges = known = Charges(self.policies.metering, self.config.db_weight)
-        return known
+        known, metering, config = self._charges, self.policies.metering, self.config
+        if known is None or known[0] is not metering or known[1] is not config:
+            charges = Charges(metering, config.db_weight, config.min_weight.proof_size)
+            self._charges = known = (metering, config, charges)
+        return known[2]
 
     @property
     def subscribes(self) -> bool:

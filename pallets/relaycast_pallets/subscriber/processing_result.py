@@ -6,6 +6,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from relaycast_pallets.subscriber.node_cache import PublisherCache
+from relaycast_pallets.subscriber.oversize import Oversize
 from relaycast_pallets.subscriber.plan import SubscriberPlan
 from relaycast_pallets.subscriber.publisher_walk import Placement, TrieDepthExceeded
 from relaycast_pallets.subscriber.subscription import SubscribedKey
@@ -91,9 +92,30 @@ class ProofProcessingResult:
     seed: bytes = b""
     """What the publishers were shuffled with."""
 
+    allowed: Weight = Weight.MAX
+    """What the meter had left before the pass."""
+
+    oversize: tuple[Oversize, ...] = ()
+    """Relay nodes and values that were charged for a part of their bytes."""
+
     @property
     def is_complete(self) -> bool:
         return self.cursor is None
+
+    @property
+    def oversize_bytes(self) -> int:
+        """Bytes that were read and, since a read is charged for so many at most, not charged."""
+        return sum(it.excess_bytes for it in self.oversize)
+
+    @property
+    def chargeable_bytes(self) -> int:
+        """Bytes read, of every read as many as are charged at most: they stay within what was allowed."""
+        return sum(read.size for read in self.reads) - self.oversize_bytes
+
+    @property
+    def overshoot_bytes(self) -> int:
+        """By how many bytes what was read exceeds what was allowed."""
+        return max(0, sum(read.size for read in self.reads) - self.allowed.proof_size)
 
     def __repr__(self) -> str:
         end = "complete" if self.cursor is None else f"incomplete at publisher {self.cursor[0]}"

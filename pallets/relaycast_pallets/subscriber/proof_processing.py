@@ -8,11 +8,12 @@ A pass may take several blocks. Until a publisher is done its old root stays; wh
 against which root, is remembered, so that no change is told twice and none is lost, even one that is taken back.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
 
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.subscriber.oversize import Oversize, key_on_the_way
 from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.plan import PublisherView
 from relaycast_pallets.subscriber.processing_result import (
@@ -90,7 +91,7 @@ class _Pass:
         self.reads: list[NodeRead] = []
 
     def run(self) -> ProofProcessingResult:
-        before = self._meter.consumed
+        before, allowed = self._meter.consumed, self._meter.remaining()
         cursor: Cursor | None = None
         publishers: dict[ParaId, PublisherPass] = {}
         for view, low, high in self._work():
@@ -103,7 +104,16 @@ class _Pass:
                 cursor = view.para_id, view.subscribed.keys[publisher.stopped_at]
                 break
         changes = [change for publisher in publishers.values() if (change := publisher.change()) is not None]
-        return ProofProcessingResult(self._plan, cursor, changes, self.reads, self._meter.consumed - before, self._seed)
+        return ProofProcessingResult(
+            self._plan,
+            cursor,
+            changes,
+            self.reads,
+            self._meter.consumed - before,
+            self._seed,
+            allowed,
+            self._oversize(publishers),
+        )
 
     def _work(self) -> list[tuple[PublisherView, int, int]]:
         """Return publishers with ranges of their keys, rotated so that the cursor's key comes first."""
@@ -118,6 +128,21 @@ class _Pass:
         key = view.subscribed.keys.index(cursor[1])
         rotated = [(view, key, count), *work[at + 1 :], *work[:at]]
         return [*rotated, (view, 0, key)] if key else rotated
+
+    def _oversize(self, publishers: Mapping[ParaId, PublisherPass]) -> tuple[Oversize, ...]:
+        """Return what was read beyond what a read is charged for, with the keys of the entries inside."""
+        largest = self._charges.largest
+        long = [read for read in self.reads if read.size > largest]
+        return tuple(
+            Oversize(read.publisher, read.node_hash, read.size, largest, self._key_in(read, publishers))
+            for read in long
+        )
+
+    def _key_in(self, read: NodeRead, publishers: Mapping[ParaId, PublisherPass]) -> bytes | None:
+        if read.publisher is not None:
+            return publishers[read.publisher].key_in(read.node_hash)
+        ways = map(_path_to, self._plan.views)
+        return key_on_the_way(read.node_hash, self._proof.relay_root, ways, self._top_nodes)
 
     def child_root(self, para_id: ParaId) -> bytes | None:
         """Return the publisher's child root as the relay chain's top trie has it."""

@@ -4,12 +4,14 @@ from functools import partial
 from typing import Protocol
 
 from relaycast_pallets.subscriber.node_cache import PublisherCache, marked_by_base, marked_placements, net_moves
+from relaycast_pallets.subscriber.oversize import entry_key
 from relaycast_pallets.subscriber.plan import Bases, PublisherView
 from relaycast_pallets.subscriber.policies import Policies
 from relaycast_pallets.subscriber.processing_result import PublisherChange, ReadSource
 from relaycast_pallets.subscriber.publisher_walk import PublisherWalk, TrieDepthExceeded
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_pallets.subscriber.tracked_proof import decode_known
+from relaycast_trie.hasher import blake2_256
 from relaycast_trie.node import Node
 from relaycast_xcm.primitives import ParaId
 
@@ -129,6 +131,15 @@ class PublisherPass:
             change.bases = self._new_bases()
             change.sweep = partial(self._interrupted_cache, change.bases)
         return change
+
+    def key_in(self, node_hash: bytes) -> bytes | None:
+        """Return the key of the entry that a node or value read for this publisher holds."""
+        data = self._new.get(node_hash)
+        if data is not None:
+            places = (prefix for prefix, gained in self._walk.gained if gained == node_hash)
+            return entry_key(next(places), decode_known(node_hash, data))
+        changed = (key for key, entry in self._walk.changed if blake2_256(entry) == node_hash)
+        return next(changed, None)
 
     def _is_unchanged(self) -> bool:
         return self._root == self._view.root and self._view.bases is None

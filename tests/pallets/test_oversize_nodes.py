@@ -1,0 +1,175 @@
+"""Relay nodes longer than any read is charged for: no honest block panics at any budget, and what is over is counted.
+
+A version 0 trie has its values inside its nodes. Before a publisher has published, the leaf of ``:code`` stands on the
+way to its child root; in a child trie of version 0 an entry of the greatest length makes a leaf longer than any entry.
+"""
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from pallets.lying_collators import Situation, omit, omit_from_the_end, verdict
+from pallets.subscriber_invariants import ChangesTold, all_hold, nothing_is_lost
+from pallets.subscriber_world import ALPHA, BETA, PUBLIC, World, keys, path_key
+from relaycast_pallets import (
+    PublishedEntry,
+    State,
+    SubscriberConfig,
+    ValidationOutcome,
+    derive_child_info,
+)
+from relaycast_trie import StateVersion
+from relaycast_trie.node import Leaf
+from relaycast_trie.node_codec import encode_node
+from relaycast_xcm.primitives import Weight
+from trie.test_real_chains import GENESIS_ROOTS, genesis
+
+CODE_BYTES = 1_100_000
+CONFIG = SubscriberConfig(max_trie_depth=8)
+MOST = CONFIG.min_weight.proof_size
+CODE = random.Random(1).randbytes(CODE_BYTES)
+
+
+def with_code() -> World:
+    """Return a world on a version 0 genesis with ``:code``, whose publishers have published nothing."""
+    top = {b":code": CODE, b":grandpa_authorities": bytes(40)} | {
+        bytes([number]) * 32: bytes(40) for number in range(20)
+    }
+    world = World(config=CONFIG, relay=State(top, state_version=StateVersion.V0, window=8))
+    for publisher in (ALPHA, PUBLIC):
+        world.subscribe(publisher, keys(2))
+    world.seal()
+    return world
+
+
+def with_long_entries() -> World:
+    """Return a world on a version 0 genesis whose child trie has two entries of the greatest length in its leaves."""
+    entries = {
+        bytes(wanted): PublishedEntry(bytes([number]) * 2_048, 0, 0).encode() for number, wanted in enumerate(keys(2))
+    }
+    top = {bytes([number]) * 32: bytes(40) for number in range(20)}
+    children = {
+        derive_child_info(ALPHA): entries,
+        derive_child_info(BETA): {bytes(path_key("1")): PublishedEntry(b"x", 0, 0).encode()},
+    }
+    world = World(config=CONFIG, relay=State(top, children, state_version=StateVersion.V0, window=8))
+    world.subscribe(ALPHA, keys(2))
+    world.subscribe(BETA, [path_key("1"), path_key("2")])
+    world.seal()
+    return world
+
+
+def holds(world: World, pubsub_bytes: int) -> ValidationOutcome:
+    """Return what an honest block at this budget comes to; fails when it panics."""
+    situation = Situation(world, pubsub_bytes)
+    outcome = verdict(situation, situation.honest.relay_chain_state)
+    assert isinstance(outcome, ValidationOutcome), f"{pubsub_bytes} bytes: {outcome}"
+    assert outcome.meter.consumed.all_lte(outcome.meter.limit)
+    assert outcome.result.chargeable_bytes <= pubsub_bytes
+    return outcome
+
+
+def around(*places: int) -> list[int]:
+    return sorted({max(0, place + near) for place in places for near in (-1, 0, 1)})
+
+
+FEW = around(0, 100, 500, MOST, 2 * MOST, 3 * MOST, 100_000, CODE_BYTES, CODE_BYTES + MOST, 4 * CODE_BYTES)
+
+
+@pytest.mark.parametrize("shape", [with_code, with_long_entries])
+def test_an_honest_block_stands_at_these_budgets(shape: Callable[[], World]) -> None:
+    world = shape()
+    assert {holds(world, pubsub_bytes).result.is_complete for pubsub_bytes in FEW} == {False, True}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("shape", "budgets"), [(with_code, range(0, 7_000, 2)), (with_long_entries, range(7_000))])
+def test_an_honest_block_stands_at_any_budget(shape: Callable[[], World], budgets: range) -> None:
+    """Were nodes charged in full, honest blocks would panic at most of these budgets."""
+    world = shape()
+    for pubsub_bytes in budgets:
+        holds(world, pubsub_bytes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chain", GENESIS_ROOTS)
+def test_an_honest_block_stands_on_a_real_genesis(chain: str) -> None:
+    relay = State(genesis(chain), state_version=StateVersion.V0, window=8)
+    assert relay.root.hex() == GENESIS_ROOTS[chain]
+    world = World(config=CONFIG, relay=relay)
+    world.subscribe(ALPHA, keys(2))
+    world.number = 1
+    seen = [holds(world, pubsub_bytes) for pubsub_bytes in [*range(0, 7_000, 23), *FEW]]
+    assert {it.name for outcome in seen for it in outcome.result.oversize} == {":code"}
+    assert {outcome.result.is_complete for outcome in seen} == {False, True}
+
+
+def test_what_is_over_is_counted_and_named() -> None:
+    world = with_code()
+    outcome = holds(world, 100_000)
+    (over,) = outcome.result.oversize
+    assert outcome.result.is_complete
+    assert (over.publisher, over.key, over.name, over.charged_bytes) == (None, b":code", ":code", MOST)
+    assert over.size == len(encode_node(Leaf(bytes(6), CODE)))
+    assert outcome.result.oversize_bytes == over.excess_bytes == over.size - MOST
+    assert outcome.result.overshoot_bytes == sum(read.size for read in outcome.result.reads) - 100_000
+    assert str(over) == f":code: {over.size:,} bytes, {MOST:,} of them charged"
+    assert holds(world, 4 * CODE_BYTES).result.overshoot_bytes == 0
+
+
+def test_entries_that_are_over_are_named_by_their_key() -> None:
+    world = with_long_entries()
+    result = world.prune()[1]
+    assert [(it.publisher, it.key) for it in result.oversize] == [(ALPHA, wanted) for wanted in keys(2)]
+    assert result.oversize[0].name == f"0x{keys(2)[0].hex()}"
+    assert result.oversize_bytes == sum(read.size - MOST for read in result.reads if read.size > MOST)
+
+
+def test_values_outside_of_their_nodes_are_named_by_their_key_too() -> None:
+    """A relay chain that lets longer values be published than the subscriber reckons with."""
+    world = World(config=SubscriberConfig(max_value_length=100))
+    world.subscribe(ALPHA, keys(3))
+    world.publish(ALPHA, keys(3)[1:2], bytes(5_000))
+    world.seal()
+    for pubsub_bytes in range(0, 2_000, 50):
+        holds(world, pubsub_bytes)
+    (over,) = world.prune()[1].oversize
+    assert (over.publisher, over.key, over.charged_bytes) == (ALPHA, keys(3)[1], 750)
+
+
+def test_a_node_without_an_entry_is_named_by_its_hash() -> None:
+    world = with_code()
+    (over,) = world.prune()[1].oversize
+    assert type(over)(None, over.node_hash, 3, 2).name == f"node 0x{over.node_hash.hex()}"
+
+
+def test_without_a_budget_such_a_genesis_proves_the_static_keys_alone() -> None:
+    for shape in (with_code, with_long_entries):
+        world = shape()
+        block = world.block(0, seal=False)
+        assert block.nodes == world.static_nodes()
+        assert (block.result.reads, block.result.consumed) == ([], Weight.ZERO)
+
+
+def test_an_omission_stays_below_the_slack() -> None:
+    """Whatever is left out of a proof with nodes that are over: refused, or inside the last ``min_weight``."""
+    world = with_long_entries()
+    for pubsub_bytes in (3_000, 4_500, 6_000):
+        situation = Situation(world, pubsub_bytes)
+        for nodes in [*omit(situation), *omit_from_the_end(situation)]:
+            outcome = verdict(situation, nodes)
+            if isinstance(outcome, ValidationOutcome) and not outcome.result.is_complete:
+                assert not outcome.meter.can_consume(CONFIG.min_weight)
+
+
+def test_invariants_hold_while_such_a_genesis_is_written_anew() -> None:
+    world, told = with_long_entries(), ChangesTold()
+    world.relay.migrate(StateVersion.V1)
+    for number in range(12):
+        told.note(world)
+        all_hold(world, world.block((900, 2_500, 5_000)[number % 3]), told)
+        if number == 4:
+            world.publish(ALPHA, keys(2), b"short")
+    assert world.block().result.is_complete
+    nothing_is_lost(world)
