@@ -30,7 +30,7 @@ def agreement_checks(collation: Collation, block: ParachainBlock) -> Iterator[Ch
     both = f"{pruned!r} and {verified!r}"
     yield Check("prune and verify read the same nodes", pruned.reads == verified.reads, both)
     yield Check("prune and verify consume the same weight", pruned.consumed == verified.consumed, both)
-    yield Check("prune and verify set the same cursor", pruned.cursor == verified.cursor, both)
+    yield Check("prune and verify set the same cursor", pruned.turn == verified.turn, both)
     nodes = StorageProof(block.inherent.relay_chain_state).nodes
     foreign = nodes - collation.collected.nodes
     yield Check("the pruned proof is a part of the collected one", not foreign, f"{len(foreign)} foreign nodes")

@@ -63,6 +63,7 @@ from relaycast_pallets.parachain_system.relay_budget import (
 from relaycast_pallets.parachain_system.relay_proof_request import Child, RelayProofRequest, Top
 from relaycast_pallets.subscriber.pallet import (
     DataProcessed,
+    KeyBeyondBudget,
     NoCachedNodes,
     PublisherCacheCleared,
     PublisherDisabled,
@@ -126,6 +127,7 @@ __all__ = [
     "IncompleteBelowLimit",
     "Infinite",
     "InsufficientBalance",
+    "KeyBeyondBudget",
     "KeyExpired",
     "KeysDeleted",
     "KeysForcedDeleted",

@@ -28,7 +28,7 @@ from relaycast_pallets import (
     SubscriberConfig,
 )
 from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES
-from relaycast_pallets.parachain_system.relay_budget import Abridged, BudgetPolicy, PovUsage
+from relaycast_pallets.parachain_system.relay_budget import Abridged, BudgetPolicy, PovUsage, message_free_bytes
 from relaycast_pallets.subscriber.pallet import PublisherDisabled
 from relaycast_pallets.subscriber.proof_processing import ProcessingMode, process_proof
 from relaycast_pallets.subscriber.tracked_proof import TrustedProof
@@ -107,13 +107,14 @@ class SubscriberTerms:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """So many bytes for pub-sub, whatever else a block is given."""
+    """So many bytes for pub-sub, whatever else a block is given; ``crowded`` where messages took some."""
 
     pubsub_bytes: int
+    crowded: bool = False
 
     def share_out(self, usage: PovUsage) -> Abridged:  # noqa: ARG002 - it was shared out before
         """Return what was granted."""
-        return Abridged(0, 0, self.pubsub_bytes)
+        return Abridged(0, 0, self.pubsub_bytes, crowded=self.crowded)
 
 
 def replay_subscribers(
@@ -173,8 +174,12 @@ class _Chain:
             self.parachain.kept.wanted = {
                 ParaId(it["publisher"]): [SubscribedKey(key) for key in it["keys"]] for it in row["wanted"]
             }
-        granted = row["budget_bytes"]
-        self.parachain.parachain_system.budget = self._budget if granted is None else Granted(granted)
+        granted, system = row["budget_bytes"], self.parachain.parachain_system
+        if granted is None:
+            system.budget = self._budget
+        else:
+            most = message_free_bytes(self._budget, self.terms.max_pov_bytes)
+            system.budget = Granted(granted, crowded=granted < most)
 
     def _pass_idle_blocks(self, row: Row) -> None:
         """Build the blocks before this one in which the chain wanted nothing: no proof leaves a trace in them."""

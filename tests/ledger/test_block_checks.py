@@ -34,6 +34,7 @@ from relaycast_pallets.subscriber.policies import (
     StructureNodes,
     ValuesOnly,
 )
+from relaycast_pallets.subscriber.turns import Turn
 from relaycast_trie import StateVersion, StorageProof
 from relaycast_xcm import ParaId, Weight, WeightMeter
 
@@ -122,7 +123,7 @@ MUTANTS: dict[str, Breaks] = {
         )
     ),
     "prune and verify set the same cursor": patched(
-        lambda collation: replace(collation, pruning=replace(collation.pruning, cursor=(PUBLISHER, key(0))))
+        lambda collation: replace(collation, pruning=replace(collation.pruning, turn=Turn(None, (PUBLISHER, key(0)))))
     ),
     "the pruned proof is a part of the collected one": patched(
         lambda collation: replace(collation, collected=StorageProof(()))

@@ -26,7 +26,7 @@ def one_pass_in_both_modes(block: Block) -> None:
     """Invariant 1: PRUNE and VERIFY read the same nodes, consume the same weight, set the same cursor."""
     assert block.pruning.reads == block.result.reads
     assert block.pruning.consumed == block.result.consumed
-    assert block.pruning.cursor == block.result.cursor
+    assert block.pruning.turn == block.result.turn
 
 
 def within_the_limit(block: Block) -> None:

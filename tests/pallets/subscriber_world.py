@@ -181,26 +181,36 @@ class World:
         ]
         return StorageProof.merge(proofs)
 
-    def inherent(self, proof: Iterable[bytes], pubsub_bytes: int = PLENTY) -> ParachainInherentData:
+    def inherent(self, proof: Iterable[bytes], pubsub_bytes: int = PLENTY, *, flood: int = 0) -> ParachainInherentData:
+        """Return an inherent in which a message takes ``flood`` of the bytes that pub-sub could have."""
         data = PersistedValidationData(b"", self.number, self.relay.root, pubsub_bytes)
-        return ParachainInherentData(data, tuple(proof))
+        return ParachainInherentData(data, tuple(proof), (bytes(flood),) if flood else ())
 
     def prune(
-        self, pubsub_bytes: int = PLENTY, *, seed: bytes = b""
+        self, pubsub_bytes: int = PLENTY, *, seed: bytes = b"", flood: int = 0
     ) -> tuple[ParachainInherentData, ProofProcessingResult]:
         """Return the honest inherent on the sealed relay state, and the pass that it came from."""
-        full = self.inherent(self.collect(), pubsub_bytes)
+        full = self.inherent(self.collect(), pubsub_bytes, flood=flood)
         pruned, result = self.parachain.prune(full, seed)
         return replace(full, relay_chain_state=tuple(pruned)), result
 
     def block(
-        self, pubsub_bytes: int = PLENTY, *, seed: bytes = b"", tamper: Tamper | None = None, seal: bool = True
+        self,
+        pubsub_bytes: int = PLENTY,
+        *,
+        seed: bytes = b"",
+        flood: int = 0,
+        tamper: Tamper | None = None,
+        seal: bool = True,
     ) -> Block:
-        """Seal the relay chain, prune and verify; raises ``Panic`` when the inherent does not hold."""
+        """Seal the relay chain, prune and verify; raises ``Panic`` when the inherent does not hold.
+
+        A message takes ``flood`` of the ``pubsub_bytes``.
+        """
         if seal:
             self.seal()
         collected = self.collect()
-        inherent, pruning = self.prune(pubsub_bytes, seed=seed)
+        inherent, pruning = self.prune(pubsub_bytes, seed=seed, flood=flood)
         if tamper is not None:
             inherent = tamper(inherent)
         before = len(self.handler.calls)

@@ -39,6 +39,9 @@ values = st.sampled_from(
     [b"", b"same", bytes(5), bytes(23), bytes(24), bytes(31), b"\x01" * 40, b"\x02" * 40, bytes(200)]
 )
 budgets = st.sampled_from([0, 1, 400, 800, 1_500, 2_500, 4_000, 8_000, 1 << 20])
+floods = st.sampled_from([0, 0, 0, 400, 1_500, 4_000])
+"""Bytes of a message that takes its place in a block, where it fits."""
+
 seeds = st.binary(max_size=2)
 ROOT = Origin.root()
 
@@ -119,15 +122,15 @@ class Network(RuleBasedStateMachine):
             state.load(msgspec.msgpack.decode(msgspec.msgpack.encode(state.dump()), type=StateDump))
         assert self.world.everything() == before
 
-    @rule(pubsub_bytes=budgets, seed=seeds)
-    def block(self, pubsub_bytes: int, seed: bytes) -> None:
+    @rule(pubsub_bytes=budgets, seed=seeds, flood=floods)
+    def block(self, pubsub_bytes: int, seed: bytes, flood: int = 0) -> None:
         self.told.note(self.world)
         self.world.seal()
         for publisher, view in self.world.subscriber.plan().views.items():
             if view.change in {SubscriptionChange.REMOVED, SubscriptionChange.NEW}:
                 self.told.forget(publisher)
         self.world.system.initialize(self.world.number)
-        block = self.world.block(pubsub_bytes, seed=seed, seal=False)
+        block = self.world.block(pubsub_bytes, seed=seed, flood=flood, seal=False)
         all_hold(self.world, block, self.told)
 
     @rule(pubsub_bytes=budgets, seed=seeds, chance=st.randoms(use_true_random=False))

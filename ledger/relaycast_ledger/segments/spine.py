@@ -22,6 +22,7 @@ from relaycast_pallets.parachain_system.pallet import (
     ParachainInherentData,
     PersistedValidationData,
     ValidationOutcome,
+    ensure_exhausted,
 )
 from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
 from relaycast_pallets.subscriber.proof_processing import ProcessingMode, process_proof
@@ -103,7 +104,15 @@ class SpineCollator(Collator):
         trie = self._static.trie(root, system.static_keys()) if subscribes else self._static.bare_trie(root)
         abridged = system.budget.share_out(inherent.usage())
         meter = WeightMeter(Weight(system.ref_time_limit, abridged.pubsub_bytes))
-        result = process_proof(ProcessingMode.PRUNE, trie, trie.relay_root, meter, system.subscriber, seed=head.hash)
+        result = process_proof(
+            ProcessingMode.PRUNE,
+            trie,
+            trie.relay_root,
+            meter,
+            system.subscriber,
+            seed=head.hash,
+            crowded=abridged.crowded,
+        )
         self._outcome = ValidationOutcome(result, meter, abridged)
         return Collation(StorageProof(), inherent, result)
 
@@ -113,8 +122,10 @@ class SpineCollator(Collator):
         assert outcome is not None
         subscriber, result = parachain.subscriber, outcome.result
         parachain.system.events.take()
-        if result.cursor is not None and outcome.meter.can_consume(subscriber.config.min_weight):
-            raise Panic(IncompleteBelowLimit(*result.cursor, outcome.meter.remaining()))
+        try:
+            ensure_exhausted(result, outcome.meter, subscriber)
+        except IncompleteBelowLimit as error:
+            raise Panic(error) from error
         take_over(parachain, result, collation.inherent.validation_data.relay_parent_number)
         updates, events = tuple(subscriber.delivered.updates), tuple(parachain.system.events)
         return ParachainBlock(parachain.head, collation.inherent, outcome, updates, events, StorageProof())

@@ -142,8 +142,8 @@ class ParachainSystem:
         else:
             proof = TrackedProof.collected(collected, relay_root)
         proof.read_static(self.static_keys())
-        meter, _ = self._meter(inherent)
-        result = self._process(ProcessingMode.PRUNE, proof, inherent, meter, seed)
+        meter, abridged = self._meter(inherent)
+        result = self._process(ProcessingMode.PRUNE, proof, inherent, meter, seed, abridged)
         return proof.read_nodes(), result
 
     def set_validation_data(self, inherent: ParachainInherentData, seed: bytes) -> ValidationOutcome:
@@ -162,10 +162,9 @@ class ParachainSystem:
 
         def demand(result: ProofProcessingResult) -> None:
             proof.ensure_no_unused_nodes()
-            if result.cursor is not None and meter.can_consume(self.subscriber.config.min_weight):
-                raise IncompleteBelowLimit(*result.cursor, meter.remaining())
+            ensure_exhausted(result, meter, self.subscriber)
 
-        result = self._process(ProcessingMode.VERIFY, proof, inherent, meter, seed, demand)
+        result = self._process(ProcessingMode.VERIFY, proof, inherent, meter, seed, abridged, demand)
         return ValidationOutcome(result, meter, abridged)
 
     def _process(
@@ -175,6 +174,7 @@ class ParachainSystem:
         inherent: ParachainInherentData,
         meter: WeightMeter,
         seed: bytes,
+        abridged: Abridged,
         demand: Demand | None = None,
     ) -> ProofProcessingResult:
         return process_proof(
@@ -185,9 +185,16 @@ class ParachainSystem:
             self.subscriber,
             seed=seed,
             relay_parent_number=inherent.validation_data.relay_parent_number,
+            crowded=abridged.crowded,
             demand=demand,
         )
 
     def _meter(self, inherent: ParachainInherentData) -> tuple[WeightMeter, Abridged]:
         abridged = self.budget.share_out(inherent.usage())
         return WeightMeter(Weight(self.ref_time_limit, abridged.pubsub_bytes)), abridged
+
+
+def ensure_exhausted(result: ProofProcessingResult, meter: WeightMeter, subscriber: Subscriber) -> None:
+    """Raise ``IncompleteBelowLimit`` where a pass ended early although ``meter`` would have held the largest read."""
+    if result.stopped_at is not None and meter.can_consume(subscriber.config.min_weight):
+        raise IncompleteBelowLimit(*result.stopped_at, meter.remaining())

@@ -4,7 +4,7 @@ All sizes in bytes. The collator and the chain compute the same budget from the 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 MIB = 1 << 20
@@ -40,6 +40,8 @@ class Abridged:
     downward_count: int
     horizontal_count: int
     pubsub_bytes: int
+    crowded: bool = field(default=False, compare=False)
+    """Whether pub-sub may use less than in a block without messages; it follows from the rest and the budget."""
 
 
 class BudgetPolicy(Protocol):
@@ -55,10 +57,10 @@ class Remaining:
     percent: int = 85
 
     def share_out(self, usage: PovUsage) -> Abridged:
-        left = max(0, usage.max_pov_bytes * self.percent // 100 - usage.other_bytes)
-        downward, left = into_abridged(usage.downward_messages, left)
+        allowed = max(0, usage.max_pov_bytes * self.percent // 100 - usage.other_bytes)
+        downward, left = into_abridged(usage.downward_messages, allowed)
         horizontal, left = into_abridged(usage.horizontal_messages, left)
-        return Abridged(downward, horizontal, left)
+        return Abridged(downward, horizontal, left, crowded=left < allowed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class CumulusSixths:
         sixth = usage.max_pov_bytes // 6
         downward, left = into_abridged(usage.downward_messages, sixth)
         horizontal, left = into_abridged(usage.horizontal_messages, left + sixth)
-        return Abridged(downward, horizontal, left)
+        return Abridged(downward, horizontal, left, crowded=left < 2 * sixth)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ class Floor:
         reserved = min(self.minimum_bytes, allowed)
         downward, left = into_abridged(usage.downward_messages, allowed - reserved)
         horizontal, left = into_abridged(usage.horizontal_messages, left)
-        return Abridged(downward, horizontal, left + reserved)
+        return Abridged(downward, horizontal, left + reserved, crowded=left + reserved < allowed)
 
 
 def message_free_bytes(budget: BudgetPolicy, max_pov_bytes: int) -> int:

@@ -76,6 +76,17 @@ class EntryUndecodable(SubscriberEvent):
     key: SubscribedKey
 
 
+@dataclass(frozen=True, slots=True)
+class KeyBeyondBudget(SubscriberEvent):
+    """A pass began with ``key`` and could not finish it within its budget: the next one begins with the next key.
+
+    ``bytes_read`` is what the pass read for it. The key stays owed, and has its turn in the next round.
+    """
+
+    key: SubscribedKey
+    bytes_read: int
+
+
 class PublisherRootCleared(SubscriberEvent):
     """The publisher's root was forgotten: all its keys will be dealt with anew."""
 
@@ -181,7 +192,8 @@ class Subscriber:
         }
         cursor = self.storage.relay_proof_processing_cursor.get()
         seed = None if cursor is None else self.storage.publisher_order_seed.get()
-        return SubscriberPlan(views, cursor, seed, self._declared_weight)
+        owed = None if cursor is None else self.storage.owed_key.get()
+        return SubscriberPlan(views, cursor, seed, owed, self._declared_weight)
 
     def apply(self, result: ProofProcessingResult, *, relay_parent_number: BlockNumber) -> None:
         """Take over what a pass found: storage first, then the handler is called."""
@@ -194,12 +206,12 @@ class Subscriber:
         for change in result.changes:
             self._apply_change(change, result.plan.views[change.para_id], roots, changed)
         self.storage.put_roots(self.policies.root_commit.when_complete(roots, changed))
-        if result.cursor is None:
-            self.storage.relay_proof_processing_cursor.kill()
-            self.storage.publisher_order_seed.kill()
-        else:
-            self.storage.relay_proof_processing_cursor.put(result.cursor)
+        self.storage.put_turn(result.turn.cursor, result.turn.owed)
+        if not result.is_complete:
             self.storage.publisher_order_seed.put(result.seed)
+        if result.beyond_budget is not None:
+            publisher, key = result.beyond_budget
+            self.system.deposit_event(KeyBeyondBudget(publisher, key, sum(read.size for read in result.reads)))
         for change in result.changes:
             self._deliver(change, relay_parent_number)
         self.system.meter.consume(result.plan.weight)

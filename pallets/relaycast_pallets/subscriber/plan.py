@@ -13,6 +13,9 @@ from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_xcm.primitives import ParaId, Weight
 
+Cursor = tuple[ParaId, SubscribedKey]
+"""A key at which a pass begins."""
+
 Bases = dict[SubscribedKey, bytes | None]
 """The root against which each key was last dealt with, where that is not the publisher's stored root."""
 
@@ -78,9 +81,12 @@ class SubscriberPlan:
     """All publishers wanted and not disabled, and where the last pass ended."""
 
     views: dict[ParaId, PublisherView]
-    cursor: tuple[ParaId, SubscribedKey] | None
+    cursor: Cursor | None
     seed: bytes | None = None
     """What shuffled the publishers when the last pass was cut short: their order stays until a pass is complete."""
+
+    owed: Cursor | None = None
+    """Where passes with the whole budget begin, if not at the cursor: see ``turns``."""
 
     weight: Weight = Weight.ZERO
     """What ``subscriptions()`` declared: the block is charged, the pass is not."""

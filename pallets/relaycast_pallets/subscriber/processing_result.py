@@ -7,13 +7,11 @@ from typing import NamedTuple
 
 from relaycast_pallets.subscriber.node_cache import PublisherCache
 from relaycast_pallets.subscriber.oversize import Oversize
-from relaycast_pallets.subscriber.plan import SubscriberPlan
+from relaycast_pallets.subscriber.plan import Cursor, SubscriberPlan
 from relaycast_pallets.subscriber.publisher_walk import Placement, TrieDepthExceeded
 from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_pallets.subscriber.turns import Turn
 from relaycast_xcm.primitives import ParaId, Weight
-
-Cursor = tuple[ParaId, SubscribedKey]
-"""The first key that was not dealt with."""
 
 
 class ReadSource(Enum):
@@ -82,10 +80,10 @@ class PublisherChange:
 
 @dataclass(slots=True)
 class ProofProcessingResult:
-    """How a pass ended: ``cursor`` is ``None`` when it is complete."""
+    """How a pass ended: in which ``turn``, with what moved and what was read."""
 
     plan: SubscriberPlan
-    cursor: Cursor | None
+    turn: Turn
     changes: list[PublisherChange]
     reads: list[NodeRead]
     consumed: Weight
@@ -100,7 +98,22 @@ class ProofProcessingResult:
 
     @property
     def is_complete(self) -> bool:
-        return self.cursor is None
+        return self.turn.stopped_at is None
+
+    @property
+    def stopped_at(self) -> Cursor | None:
+        """The first key that was not dealt with."""
+        return self.turn.stopped_at
+
+    @property
+    def cursor(self) -> Cursor | None:
+        """The key that the next pass begins with: the first that was not dealt with, or the one after it."""
+        return self.turn.cursor
+
+    @property
+    def beyond_budget(self) -> Cursor | None:
+        """The key that the pass began with at its cursor and could not finish: the next pass goes past it."""
+        return self.turn.stopped_at if self.turn.is_passed_over else None
 
     @property
     def oversize_bytes(self) -> int:
@@ -118,5 +131,6 @@ class ProofProcessingResult:
         return max(0, sum(read.size for read in self.reads) - self.allowed.proof_size)
 
     def __repr__(self) -> str:
-        end = "complete" if self.cursor is None else f"incomplete at publisher {self.cursor[0]}"
+        stopped_at = self.turn.stopped_at
+        end = "complete" if stopped_at is None else f"incomplete at publisher {stopped_at[0]}"
         return f"<ProofProcessingResult {end}, {len(self.reads)} reads, {self.consumed}>"

@@ -15,15 +15,15 @@ from functools import cache
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.subscriber.oversize import Oversize, key_on_the_way
 from relaycast_pallets.subscriber.pallet import Subscriber
-from relaycast_pallets.subscriber.plan import PublisherView
+from relaycast_pallets.subscriber.plan import Cursor
 from relaycast_pallets.subscriber.processing_result import (
-    Cursor,
     NodeRead,
     ProofProcessingResult,
     ReadSource,
 )
 from relaycast_pallets.subscriber.publisher_pass import PublisherPass, Stop
 from relaycast_pallets.subscriber.tracked_proof import TrackedProof
+from relaycast_pallets.subscriber.turns import Turns
 from relaycast_trie.exceptions import InvalidChildRoot
 from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_trie.nibbles import to_nibbles
@@ -53,13 +53,14 @@ def process_proof(
     *,
     seed: bytes = b"",
     relay_parent_number: BlockNumber = 0,
+    crowded: bool = False,
     demand: Demand | None = None,
 ) -> ProofProcessingResult:
     """Process a relay state proof for everything that ``subscriber`` subscribes to, within what ``meter`` allows.
 
     ``seed`` shuffles the publishers; both modes must be given the same one. A pass that goes on where the last one was
-    cut short keeps that one's order, so that nobody is drawn to the end again and again. A ``TrackedProof`` learns what
-    was read.
+    cut short keeps that one's order, so that no publisher is repeatedly shuffled last. ``crowded`` says that messages
+    took a part of what the meter allows (see ``turns``). A ``TrackedProof`` learns what was read.
     With ``VERIFY`` the result must first meet the ``demand``; then the subscriber's storage is written and its handler
     called, with times to live counted from ``relay_parent_number``. Raises ``InvalidNode`` and ``InvalidChildRoot``
     where the relay chain's state is broken, and ``ValueError`` for VERIFY by hashes that were taken on trust.
@@ -67,7 +68,7 @@ def process_proof(
     if mode is ProcessingMode.VERIFY and isinstance(proof, TrackedProof) and proof.is_trusted:
         raise ValueError("a block hashes what it is given: no proof that is taken on trust")
     tracked = proof if isinstance(proof, TrackedProof) else TrackedProof(proof, relay_root)
-    result = _Pass(tracked, meter, subscriber, seed).run()
+    result = _Pass(tracked, meter, subscriber, seed, crowded=crowded).run()
     if mode is ProcessingMode.VERIFY:
         if demand is not None:
             demand(result)
@@ -78,7 +79,9 @@ def process_proof(
 class _Pass:
     """One pass: the work in its order, and every read that it pays for."""
 
-    def __init__(self, proof: TrackedProof, meter: WeightMeter, subscriber: Subscriber, seed: bytes) -> None:
+    def __init__(
+        self, proof: TrackedProof, meter: WeightMeter, subscriber: Subscriber, seed: bytes, *, crowded: bool
+    ) -> None:
         self._proof = proof
         self._nodes, self._accessed = proof.nodes, proof.accessed
         self._meter = meter
@@ -89,24 +92,26 @@ class _Pass:
         self.policies = subscriber.policies
         self.max_trie_depth = subscriber.config.max_trie_depth
         self.reads: list[NodeRead] = []
+        order = self.policies.order.arrange(self._plan.views, self._seed)
+        self._turns = Turns(self._plan, order, crowded=crowded)
 
     def run(self) -> ProofProcessingResult:
         before, allowed = self._meter.consumed, self._meter.remaining()
-        cursor: Cursor | None = None
+        stopped_at: Cursor | None = None
         publishers: dict[ParaId, PublisherPass] = {}
-        for view, low, high in self._work():
+        for view, low, high in self._turns.work:
             publisher = publishers.get(view.para_id)
             if publisher is None:
                 publisher = publishers[view.para_id] = PublisherPass(self, view)
             try:
                 publisher.process(low, high)
             except Stop:
-                cursor = view.para_id, view.subscribed.keys[publisher.stopped_at]
+                stopped_at = view.para_id, view.subscribed.keys[publisher.stopped_at]
                 break
         changes = [change for publisher in publishers.values() if (change := publisher.change()) is not None]
         return ProofProcessingResult(
             self._plan,
-            cursor,
+            self._turns.after(stopped_at),
             changes,
             self.reads,
             self._meter.consumed - before,
@@ -114,20 +119,6 @@ class _Pass:
             allowed,
             self._oversize(publishers),
         )
-
-    def _work(self) -> list[tuple[PublisherView, int, int]]:
-        """Return publishers with ranges of their keys, rotated so that the cursor's key comes first."""
-        views = self._plan.views
-        order = self.policies.order.arrange(views, self._seed)
-        work = [(views[para_id], 0, len(views[para_id].subscribed.keys)) for para_id in order]
-        cursor = self._plan.cursor
-        if cursor is None or cursor[0] not in views or cursor[1] not in views[cursor[0]].subscribed.keys:
-            return work
-        at = order.index(cursor[0])
-        view, _, count = work[at]
-        key = view.subscribed.keys.index(cursor[1])
-        rotated = [(view, key, count), *work[at + 1 :], *work[:at]]
-        return [*rotated, (view, 0, key)] if key else rotated
 
     def _oversize(self, publishers: Mapping[ParaId, PublisherPass]) -> tuple[Oversize, ...]:
         """Return what was read beyond what a read is charged for, with the keys of the entries inside."""

@@ -19,7 +19,7 @@ from relaycast_pallets.frame.typed_storage import (
     StorageMap,
     StorageValue,
 )
-from relaycast_pallets.subscriber.plan import Bases
+from relaycast_pallets.subscriber.plan import Bases, Cursor
 from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie.exceptions import CodecError
@@ -67,6 +67,7 @@ class SubscriberStorage:
             state, PALLET, "CachedTrieNodes", ((BLAKE2_128_CONCAT, PARA_ID), (_OF_NODE_HASHES, _NODE_HASH)), _NODE
         )
         self.relay_proof_processing_cursor = StorageValue(state, PALLET, "RelayProofProcessingCursor", _CURSOR)
+        self.owed_key = StorageValue(state, PALLET, "OwedKey", _CURSOR)
         self.publisher_order_seed = StorageValue(state, PALLET, "PublisherOrderSeed", _NODE)
         self.subscribed_keys_digests = StorageValue(state, PALLET, "SubscribedKeysDigests", _DIGESTS)
         self.subscribed_keys = StorageMap(state, PALLET, "SubscribedKeys", (BLAKE2_128_CONCAT, PARA_ID), _KEYS)
@@ -152,10 +153,11 @@ class SubscriberStorage:
         if digests.pop(para_id, None) is not None:
             self.put_digests(digests)
         self.subscribed_keys.remove(para_id)
-        cursor = self.relay_proof_processing_cursor.get()
+        cursor, owed = self.relay_proof_processing_cursor.get(), self.owed_key.get()
+        if owed is not None and owed[0] == para_id:
+            self.put_turn(cursor, None)
         if cursor is not None and cursor[0] == para_id:
-            self.relay_proof_processing_cursor.kill()
-            self.publisher_order_seed.kill()
+            self.put_turn(self.owed_key.get(), None)
 
     def keeps_anything_of(self, para_id: ParaId) -> bool:
         """Return whether anything is kept of a publisher: what is remembered, or a node."""
@@ -167,6 +169,18 @@ class SubscriberStorage:
             or para_id in self.shared_trie_nodes
             or self.cached_trie_nodes.has_any(para_id)
         )
+
+    def put_turn(self, cursor: Cursor | None, owed: Cursor | None) -> None:
+        """Remember where the next passes begin; without a cursor the order of the publishers is drawn anew."""
+        if cursor is None:
+            self.relay_proof_processing_cursor.kill()
+            self.publisher_order_seed.kill()
+        else:
+            self.relay_proof_processing_cursor.put(cursor)
+        if owed is None:
+            self.owed_key.kill()
+        else:
+            self.owed_key.put(owed)
 
     def put_roots(self, roots: Mapping[ParaId, bytes]) -> None:
         if roots:
