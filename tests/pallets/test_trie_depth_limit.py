@@ -3,12 +3,14 @@
 import pytest
 
 from pallets.subscriber_invariants import ChangesTold, all_hold, cache_is_exact, hashed_paths
-from pallets.subscriber_world import ALPHA, BETA, K, World, disabled, keys, path_key, staircase
+from pallets.subscriber_world import ALPHA, BETA, K, World, disabled, path_key, staircase
 from relaycast_pallets import (
     Origin,
     PublisherDisabled,
     PublisherEnabled,
+    SubscribedKey,
 )
+from relaycast_pallets.subscriber.publisher_walk import PublisherWalk
 
 A, B, C, D, E = K[:5]
 ROOT, SIGNED = Origin.root(), Origin.signed(bytes(32))
@@ -65,17 +67,56 @@ def test_a_trie_that_grows_above_unchanged_nodes_does_not_escape_the_limit() -> 
     assert len(hashed_paths(world, ALPHA)[0]) == 9
 
 
+def crafted(count: int) -> tuple[list[SubscribedKey], list[SubscribedKey]]:
+    """Return keys whose paths have eight nodes each, and all keys that it takes to put them there."""
+    stairs = [staircase(8, subscribed=path_key(f"{number:02x}")) for number in range(0, 2 * count, 2)]
+    return [steps[0] for steps in stairs], [key for steps in stairs for key in steps]
+
+
+def bounded(world: World) -> None:
+    """Check that each key has at most as many cached nodes as a path may have, and all of them together."""
+    limit, paths = world.subscriber.config.max_trie_depth, hashed_paths(world, ALPHA)
+    cached = world.cached(ALPHA)
+    assert all(sum(node_hash in cached for _, node_hash in path) <= limit for path in paths)
+    assert len(cached) <= len(paths) * limit
+
+
 @pytest.mark.scenario("Trie Depth Limit / Depth limit bounds cache size")
 @pytest.mark.upstream("depth_limit_bounds_cache")
-def test_the_depth_limit_bounds_the_cache() -> None:
+@pytest.mark.parametrize("count", [1, 16, 100])
+def test_the_depth_limit_bounds_the_cache(count: int) -> None:
+    """Crafted keys reach the limit on every path, one key even the bound; one level more is not cached at all."""
     world = World()
-    wanted = keys(100)
+    wanted, every = crafted(count)
     world.subscribe(ALPHA, wanted)
-    world.publish(ALPHA, [*wanted, *keys(1_500, prefix="x")], bytes(40))
+    for number, written in enumerate(every):
+        world.publish(ALPHA, [written], bytes([number % 251, number // 251]) * 20)
     world.block()
-    assert all(len(path) <= 8 for path in hashed_paths(world, ALPHA))
-    assert 100 < len(world.cached(ALPHA)) <= 100 * 8
+    paths = hashed_paths(world, ALPHA)
+    assert {len(path) for path in paths} == {8}
+    assert len(world.cached(ALPHA)) == len({placement for path in paths for placement in path})
+    assert len(world.cached(ALPHA)) >= 6 * count + 2
+    bounded(world)
     cache_is_exact(world)
+    before = world.cached(ALPHA)
+    world.publish(ALPHA, staircase(9, subscribed=wanted[-1])[-1:], bytes(40))
+    world.block()
+    assert max(map(len, hashed_paths(world, ALPHA))) == 9
+    assert ALPHA in world.storage.disabled_publishers
+    assert world.cached(ALPHA) == before
+    bounded(world)
+
+
+def test_without_the_limit_the_cache_would_outgrow_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutant: a walk that counts no nodes."""
+    read = PublisherWalk._read_new
+    monkeypatch.setattr(PublisherWalk, "_read_new", lambda self, low, place: read(self, low, (*place[:2], 0)))
+    world = World()
+    world.subscribe(ALPHA, staircase(9)[:1])
+    world.publish(ALPHA, staircase(9), bytes(40))
+    world.block()
+    with pytest.raises(AssertionError):
+        bounded(world)
 
 
 @pytest.mark.upstream("disabled_publisher_skipped_in_processing")
