@@ -151,13 +151,8 @@ class PublisherBook:
         self.entries.append(Entry("cached", read.node_hash, read.size, index, len(prefix)))
 
     def _enter_weight(self, read: NodeRead) -> None:
-        charges, source = self.subscriber.charges, read.source
-        if source is ReadSource.RELAY_VALUE:
-            weight = charges.value[read.size]
-        else:
-            weight = (charges.cached if source is ReadSource.CACHED_NODE else charges.node)[read.size]
-        self.ref_time += weight.ref_time
-        self.proof_size += weight.proof_size
+        self.ref_time += read.weight.ref_time
+        self.proof_size += read.weight.proof_size
 
     def _moved(self) -> PublisherChange:
         """Return what moved, with its nodes' places by their hashes: of several the first."""

@@ -27,6 +27,7 @@ from relaycast_pallets.frame.state import Transaction
 from relaycast_pallets.parachain_system import pallet as parachain_module
 from relaycast_pallets.subscriber.node_cache import PublisherCache, marked_placements
 from relaycast_pallets.subscriber.pallet import Subscriber
+from relaycast_pallets.subscriber.plan import PublisherView
 from relaycast_pallets.subscriber.policies import (
     AfterFirstKey,
     AllKeysOnChange,
@@ -36,7 +37,9 @@ from relaycast_pallets.subscriber.policies import (
     SystemFirstNumeric,
     ValuesOnly,
 )
-from relaycast_pallets.subscriber.proof_processing import ProcessingMode, _Pass, process_proof
+from relaycast_pallets.subscriber.processing_result import NodeRead
+from relaycast_pallets.subscriber.proof_pass import Pass
+from relaycast_pallets.subscriber.proof_processing import ProcessingMode, process_proof
 from relaycast_pallets.subscriber.publisher_pass import PublisherPass, Stop
 from relaycast_pallets.subscriber.publisher_walk import PublisherWalk, SubscribedPaths
 from relaycast_trie import UnusedNodes
@@ -106,14 +109,16 @@ def count_nodes(patch: PATCH) -> None:
         if len(self.nodes) != len(self.accessed):
             raise UnusedNodes((b"",))
 
-    pay = _Pass.pay_for_cached
+    read = Pass.read_cached
 
-    def record_too(self: _Pass, publisher: ParaId, node_hash: bytes, data: bytes) -> None:
-        pay(self, publisher, node_hash, data)
-        self._proof.accessed.add(node_hash)
+    def record_too(self: Pass, view: PublisherView, node_hash: bytes) -> bytes | None:
+        data = read(self, view, node_hash)
+        if data is not None:
+            self._proof.accessed.add(node_hash)
+        return data
 
     patch.setattr(TrackedProof, "ensure_no_unused_nodes", count)
-    patch.setattr(_Pass, "pay_for_cached", record_too)
+    patch.setattr(Pass, "read_cached", record_too)
 
 
 def tell_before_the_depth_is_known(patch: PATCH) -> None:
@@ -141,15 +146,15 @@ def count_parachain_blocks(patch: PATCH) -> None:
 
 def missing_means_absent(patch: PATCH) -> None:
     """A node missing on the way to a child root counts as a child trie that is not there."""
-    child_root = _Pass.child_root
+    child_root = Pass.child_root
 
-    def absent(self: _Pass, para_id: ParaId) -> bytes | None:
+    def absent(self: Pass, para_id: ParaId) -> bytes | None:
         try:
             return child_root(self, para_id)
         except Stop:
             return None
 
-    patch.setattr(_Pass, "child_root", absent)
+    patch.setattr(Pass, "child_root", absent)
 
 
 def shuffle_apart(patch: PATCH) -> None:
@@ -213,11 +218,11 @@ def sweep_never(patch: PATCH) -> None:
 def spend_what_is_not_there(patch: PATCH) -> None:
     """A read that does not fit is made all the same."""
 
-    def overspend(self: _Pass, weight: Any, read: Any) -> None:
-        self._meter.consume(weight)
+    def overspend(self: Pass, read: NodeRead) -> None:
+        self._meter.consume(read.weight)
         self.reads.append(read)
 
-    patch.setattr(_Pass, "_pay", overspend)
+    patch.setattr(Pass, "_pay", overspend)
 
 
 SCENES = [drive, grow_wide, grow_deep, grow_slowly, share_a_leaf, split_a_path, pad, hide_a_publisher]

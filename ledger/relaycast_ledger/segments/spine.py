@@ -123,7 +123,7 @@ class SpineCollator(Collator):
         subscriber, result = parachain.subscriber, outcome.result
         parachain.system.events.take()
         try:
-            ensure_exhausted(result, outcome.meter, subscriber)
+            ensure_exhausted(result, outcome.meter)
         except IncompleteBelowLimit as error:
             raise Panic(error) from error
         take_over(parachain, result, collation.inherent.validation_data.relay_parent_number)

@@ -162,7 +162,7 @@ class ParachainSystem:
 
         def demand(result: ProofProcessingResult) -> None:
             proof.ensure_no_unused_nodes()
-            ensure_exhausted(result, meter, self.subscriber)
+            ensure_exhausted(result, meter)
 
         result = self._process(ProcessingMode.VERIFY, proof, inherent, meter, seed, abridged, demand)
         return ValidationOutcome(result, meter, abridged)
@@ -194,7 +194,7 @@ class ParachainSystem:
         return WeightMeter(Weight(self.ref_time_limit, abridged.pubsub_bytes)), abridged
 
 
-def ensure_exhausted(result: ProofProcessingResult, meter: WeightMeter, subscriber: Subscriber) -> None:
+def ensure_exhausted(result: ProofProcessingResult, meter: WeightMeter) -> None:
     """Raise ``IncompleteBelowLimit`` where a pass ended early although ``meter`` would have held the largest read."""
-    if result.stopped_at is not None and meter.can_consume(subscriber.config.min_weight):
+    if result.stopped_at is not None and meter.can_consume(result.least):
         raise IncompleteBelowLimit(*result.stopped_at, meter.remaining())

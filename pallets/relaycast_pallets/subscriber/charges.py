@@ -30,13 +30,14 @@ class Charges:
 
     No read is charged for more than ``largest`` bytes. What the relay chain holds may be longer (a version 0 trie has
     its values inside its nodes): a read that does not fit leaves less than the largest charge, so that no honest block
-    panics.
+    panics. ``most`` is the largest charge of all.
     """
 
-    __slots__ = ("cached", "largest", "node", "value")
+    __slots__ = ("cached", "largest", "most", "node", "value")
 
     def __init__(self, metering: MeteringPolicy, db_weight: DbWeight, largest: int) -> None:
         self.largest = largest
         self.node = _BySize(metering.relay_node, db_weight, largest)
         self.value = _BySize(metering.relay_value, db_weight, largest)
         self.cached = _BySize(metering.cached_node, db_weight, largest)
+        self.most = self.node[largest].max(self.value[largest]).max(self.cached[largest])

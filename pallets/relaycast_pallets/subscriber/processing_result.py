@@ -29,12 +29,13 @@ class ReadSource(Enum):
 
 
 class NodeRead(NamedTuple):
-    """One read that was paid for; ``publisher`` is ``None`` in the relay chain's top trie."""
+    """One read and the ``weight`` that was paid for it; ``publisher`` is ``None`` in the relay chain's top trie."""
 
     publisher: ParaId | None
     node_hash: bytes
     size: int
     source: ReadSource
+    weight: Weight
 
 
 @dataclass(slots=True)
@@ -95,6 +96,9 @@ class ProofProcessingResult:
 
     oversize: tuple[Oversize, ...] = ()
     """Relay nodes and values that were charged for a part of their bytes."""
+
+    least: Weight = Weight.ZERO
+    """What must not fit any more when the pass is incomplete: the most that its last step could have weighed."""
 
     @property
     def is_complete(self) -> bool:

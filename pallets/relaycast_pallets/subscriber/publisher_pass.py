@@ -30,7 +30,7 @@ class PassReads(Protocol):
 
     def read_relay(self, publisher: ParaId | None, node_hash: bytes, source: ReadSource) -> bytes: ...
 
-    def pay_for_cached(self, publisher: ParaId, node_hash: bytes, data: bytes) -> None: ...
+    def read_cached(self, view: PublisherView, node_hash: bytes) -> bytes | None: ...
 
 
 class PublisherReads:
@@ -67,10 +67,7 @@ class PublisherReads:
 
     def _read_cached(self, node_hash: bytes) -> bytes | None:
         """Return a node of the cache, paid for once, ``None`` when it is not there; raises ``Stop``."""
-        data = self._view.cache.get(node_hash)
-        if data is not None:
-            self._run.pay_for_cached(self._view.para_id, node_hash, data)
-        self._cached[node_hash] = data
+        data = self._cached[node_hash] = self._run.read_cached(self._view, node_hash)
         return data
 
 
