@@ -82,6 +82,8 @@ class PublisherBook:
                 self._enter_cached(read)
             case ReadSource.RELAY_NODE:
                 self._enter_relay_node(read.node_hash, given[read.node_hash])
+            case ReadSource.OWN_PATH:
+                pass  # a place in the own trie: it weighs something, and no node of the proof stands for it
             case ReadSource.RELAY_TOP:
                 raise AssertionError("the top trie's nodes are nobody's own")
 

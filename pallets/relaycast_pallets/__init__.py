@@ -61,16 +61,14 @@ from relaycast_pallets.parachain_system.relay_budget import (
     message_free_bytes,
 )
 from relaycast_pallets.parachain_system.relay_proof_request import Child, RelayProofRequest, Top
+from relaycast_pallets.subscriber.errors import NoCachedNodes, PublisherNotDisabled, PublisherRootNotFound
 from relaycast_pallets.subscriber.pallet import (
     DataProcessed,
     KeyBeyondBudget,
-    NoCachedNodes,
     PublisherCacheCleared,
     PublisherDisabled,
     PublisherEnabled,
-    PublisherNotDisabled,
     PublisherRootCleared,
-    PublisherRootNotFound,
     Subscriber,
     SubscriberConfig,
 )

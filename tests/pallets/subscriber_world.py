@@ -230,7 +230,7 @@ class World:
         return SubscribedPaths.of(sorted(set(self.handler.wanted.get(publisher, ()))))
 
     def cached(self, publisher: ParaId) -> dict[bytes, bytes]:
-        return self.storage.cached_nodes(publisher)
+        return self.subscriber.cached_nodes(publisher)
 
     def everything(self) -> tuple[object, ...]:
         """Return all that a refused block must leave as it is."""

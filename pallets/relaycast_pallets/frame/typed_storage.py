@@ -231,6 +231,15 @@ class StorageDoubleMap(Generic[K, K2, V]):
         """Return whether there is any entry under ``first``."""
         return next(self.state.top.iter_prefix(self.prefix_of(first)), None) is not None
 
+    def second_keys(self, first: K) -> list[K2]:
+        """Return the second keys of all entries under ``first``, in the order of the raw keys; no value is read."""
+        prefix, found = self.prefix_of(first), list[K2]()
+        raw = self.state.top.next_key(prefix)
+        while raw is not None and raw.startswith(prefix):
+            found.append(self.keys_in(raw)[1])
+            raw = self.state.top.next_key(raw)
+        return found
+
     def under(self, first: K) -> "StorageUnder[K2, V]":
         """Return the entries under ``first``, whose place is worked out once."""
         return StorageUnder(self.state, self.prefix_of(first), self.second_hasher, self.second_codec, self.codec)

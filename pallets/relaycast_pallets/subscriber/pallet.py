@@ -10,10 +10,19 @@ from typing import ClassVar
 
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
-from relaycast_pallets.frame.system import DispatchError, Event, Origin, System, ensure_root
+from relaycast_pallets.frame.system import Event, Origin, System, ensure_root
 from relaycast_pallets.parachain_system.relay_proof_request import Child, RelayProofRequest
 from relaycast_pallets.subscriber.charges import Charges
-from relaycast_pallets.subscriber.plan import NO_CACHED_NODES, Bases, PublisherView, SubscriberPlan, SubscriptionChange
+from relaycast_pallets.subscriber.counted_nodes import CountedNodes
+from relaycast_pallets.subscriber.errors import NoCachedNodes, PublisherNotDisabled, PublisherRootNotFound
+from relaycast_pallets.subscriber.plan import (
+    NO_CACHED_NODES,
+    Bases,
+    CachedNodes,
+    PublisherView,
+    SubscriberPlan,
+    SubscriptionChange,
+)
 from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES, MeteringPolicy, Policies
 from relaycast_pallets.subscriber.processing_result import ProofProcessingResult, PublisherChange
 from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
@@ -103,29 +112,6 @@ class PublisherCacheCleared(SubscriberEvent):
     """The publisher's cached nodes and root are gone."""
 
 
-class SubscriberRefusal(DispatchError):
-    """A call about ``publisher`` that does not fit the pallet's state."""
-
-    def __init__(self, publisher: ParaId) -> None:
-        super().__init__(publisher)
-        self.publisher = publisher
-
-    def __str__(self) -> str:
-        return f"publisher {self.publisher}: {(type(self).__doc__ or '').rstrip('.')}"
-
-
-class PublisherRootNotFound(SubscriberRefusal):
-    """No root of it is stored."""
-
-
-class PublisherNotDisabled(SubscriberRefusal):
-    """It is not disabled."""
-
-
-class NoCachedNodes(SubscriberRefusal):
-    """Nothing of it is kept."""
-
-
 @dataclass(slots=True)
 class Delivered:
     """What one block handed on, for reports: ``(publisher, key, entry)`` in the order of the calls."""
@@ -200,7 +186,7 @@ class Subscriber:
         self.delivered = Delivered()
         for change in result.changes:
             change.settle()
-        self._note_subscriptions(result.plan)
+        self._note_subscriptions(result)
         roots = self.storage.previous_roots()
         changed: dict[ParaId, bytes] = {}
         for change in result.changes:
@@ -209,7 +195,7 @@ class Subscriber:
         self.storage.put_turn(result.turn.cursor, result.turn.owed)
         if not result.is_complete:
             self.storage.publisher_order_seed.put(result.seed)
-        if result.beyond_budget is not None:
+        if result.beyond_budget is not None and not any(change.sweeping for change in result.changes):
             publisher, key = result.beyond_budget
             self.system.deposit_event(KeyBeyondBudget(publisher, key, sum(read.size for read in result.reads)))
         for change in result.changes:
@@ -222,7 +208,10 @@ class Subscriber:
         if publisher not in self.storage.previous_roots():
             raise PublisherRootNotFound(publisher)
 
-        self.storage.forget_root(publisher)
+        if self._removes_within_budget:
+            self.storage.forget_publisher(publisher)
+        else:
+            self.storage.forget_root(publisher)
         self.system.deposit_event(PublisherRootCleared(publisher))
 
     def enable_publisher(self, origin: Origin, publisher: ParaId) -> None:
@@ -276,15 +265,41 @@ class Subscriber:
                 bases = {**(bases or {}), **{key: None for key in subscribed.keys if key not in before}}
             else:
                 change, root, bases = SubscriptionChange.REMOVED, None, None
-        cache = NO_CACHED_NODES if change is SubscriptionChange.REMOVED else self.storage.cache_of(para_id)
+        cache = self._nodes_of(para_id)
+        if change is SubscriptionChange.REMOVED or (self._removes_within_budget and root is None and bases is None):
+            cache = NO_CACHED_NODES
         return PublisherView(para_id, subscribed, root, bases, change, cache)
 
-    def _note_subscriptions(self, plan: SubscriberPlan) -> None:
+    @property
+    def _removes_within_budget(self) -> bool:
+        return self.policies.metering.charges_own_state
+
+    def cached_nodes(self, publisher: ParaId) -> dict[bytes, bytes]:
+        """Return the cached nodes of a publisher by their hash, as they stand in its trie."""
+        return self._nodes_of(publisher).all()
+
+    def _nodes_of(self, para_id: ParaId) -> CachedNodes:
+        nodes = self.storage.cache_of(para_id)
+        return CountedNodes(nodes) if self._removes_within_budget else nodes
+
+    def _waits(self, view: PublisherView, change: PublisherChange | None) -> bool:
+        """Return whether nodes of a publisher have to go before it can be followed anew."""
+        if not self._removes_within_budget or view.change not in {SubscriptionChange.NEW, SubscriptionChange.REMOVED}:
+            return False
+        reached = change is not None and not change.sweeping
+        return not reached and bool(self.storage.cached_trie_nodes.second_keys(view.para_id))
+
+    def _note_subscriptions(self, result: ProofProcessingResult) -> None:
         """Remember which keys are followed now; of a publisher that left nothing stays but its nodes."""
-        followed = self.storage.digests()
+        changes = {change.para_id: change for change in result.changes}
+        followed, changed = self.storage.digests(), list[PublisherView]()
         for para_id in sorted(followed.keys() - self._paths.keys()):
             self.storage.forget_publisher(para_id)
-        changed = [view for view in plan.views.values() if view.change is not SubscriptionChange.NONE]
+        for view in result.plan.views.values():
+            if self._waits(view, changes.get(view.para_id)):
+                self.storage.forget_publisher(view.para_id)
+            elif view.change is not SubscriptionChange.NONE:
+                changed.append(view)
         if changed:
             of_changed = {view.para_id: self._digests[view.para_id] for view in changed}
             self.storage.put_digests({**self.storage.digests(), **of_changed})
@@ -294,7 +309,8 @@ class Subscriber:
     def _note_subscription(self, view: PublisherView) -> None:
         self.storage.subscribed_keys.insert(view.para_id, view.subscribed.keys)
         if view.change is SubscriptionChange.REMOVED:
-            self.storage.clear_cache(view.para_id)
+            if not self._removes_within_budget:
+                self.storage.clear_cache(view.para_id)
             self.storage.forget_root(view.para_id)
         elif view.bases is not None:
             self._remember(view, view.bases, view.root)
@@ -306,14 +322,22 @@ class Subscriber:
         self, change: PublisherChange, view: PublisherView, roots: dict[ParaId, bytes], changed: dict[ParaId, bytes]
     ) -> None:
         para_id = change.para_id
+        if change.sweeping:
+            roots.pop(para_id, None)
+            self._apply_cache(change)
+            self.storage.forget_publisher(para_id)
+            return
         if change.disabled_by is not None:
+            self._apply_cache(change)
             self.storage.disabled_publishers.insert(para_id, TRIE_DEPTH_EXCEEDED)
             self.system.deposit_event(PublisherDisabled(para_id))
             return
         if change.root is None:
             roots.pop(para_id, None)
             self.storage.unfinished_publishers.remove(para_id)
-            self.storage.clear_cache(para_id)
+            self._apply_cache(change)
+            if not self._removes_within_budget:
+                self.storage.clear_cache(para_id)
             return
         self._apply_cache(change)
         if change.finished:

@@ -6,7 +6,7 @@ be compared on one trace, and so that it can be seen what they break.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from relaycast_trie.hasher import blake2_256
 from relaycast_xcm.primitives import LOWEST_PUBLIC_ID, DbWeight, ParaId, Weight
@@ -51,6 +51,9 @@ class SystemFirstNumeric:
 class MeteringPolicy(Protocol):
     """What a read weighs; sizes in bytes."""
 
+    charges_own_state: ClassVar[bool]
+    """Whether the paths in the own trie are charged too, and nodes that go are removed within the budget."""
+
     def relay_node(self, db_weight: DbWeight, size: int) -> Weight: ...
 
     def relay_value(self, db_weight: DbWeight, size: int) -> Weight: ...
@@ -61,6 +64,8 @@ class MeteringPolicy(Protocol):
 @dataclass(frozen=True, slots=True)
 class EveryRead:
     """One database read and the bytes read, for nodes, values and cached nodes alike."""
+
+    charges_own_state: ClassVar[bool] = False
 
     def relay_node(self, db_weight: DbWeight, size: int) -> Weight:
         return Weight(db_weight.read, size)
@@ -73,6 +78,8 @@ class EveryRead:
 class ValuesOnly:
     """Values are charged, nodes are free: the proof grows past the budget (the draft's ``process_proof``)."""
 
+    charges_own_state: ClassVar[bool] = False
+
     def relay_node(self, db_weight: DbWeight, size: int) -> Weight:  # noqa: ARG002 - free, that is the point
         return Weight.ZERO
 
@@ -80,6 +87,26 @@ class ValuesOnly:
         return Weight(db_weight.read, size)
 
     cached_node = relay_node
+
+
+@dataclass(frozen=True, slots=True)
+class EverythingCarried:
+    """All that a block carries for a read: its bytes, the write that keeps a node, and the paths in the own trie.
+
+    The bytes of the own trie, those of a cached node among them, are charged as the sealed trie has them, each of its
+    nodes once a block (see ``own_trie``). A cache that goes altogether is removed within the budgets of several blocks.
+    """
+
+    charges_own_state: ClassVar[bool] = True
+
+    def relay_node(self, db_weight: DbWeight, size: int) -> Weight:
+        return db_weight.reads_writes(1, 1) + Weight(0, size)
+
+    def relay_value(self, db_weight: DbWeight, size: int) -> Weight:
+        return Weight(db_weight.read, size)
+
+    def cached_node(self, db_weight: DbWeight, size: int) -> Weight:  # noqa: ARG002 - bytes are those of the own trie
+        return db_weight.reads_writes(1, 1)
 
 
 class RootCommitPolicy(Protocol):

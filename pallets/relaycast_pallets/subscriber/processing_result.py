@@ -21,11 +21,13 @@ class ReadSource(Enum):
     RELAY_NODE = "relay_node"
     RELAY_VALUE = "relay_value"
     CACHED_NODE = "cached_node"
+    OWN_PATH = "own_path"
+    """A place in the own trie where no node is read: none is there, one comes, or one goes."""
 
     @property
     def is_relay(self) -> bool:
         """Whether the bytes come out of the relay state proof."""
-        return self is not ReadSource.CACHED_NODE
+        return self is not ReadSource.CACHED_NODE and self is not ReadSource.OWN_PATH
 
 
 class NodeRead(NamedTuple):
@@ -47,6 +49,9 @@ class PublisherChange:
     """The child root, ``None`` where the relay chain has no such child trie."""
 
     finished: bool = False
+    sweeping: bool = False
+    """Whether its old nodes have to go first: nothing else of it was dealt with."""
+
     disabled_by: TrieDepthExceeded | None = None
     changed: list[tuple[SubscribedKey, bytes]] = field(default_factory=list)
     """Keys with their new entries, in the order in which they were read."""

@@ -46,7 +46,7 @@ class Pass:
         for view, low, high in self._turns.work:
             publisher = publishers.get(view.para_id)
             if publisher is None:
-                publisher = publishers[view.para_id] = PublisherPass(self, view)
+                publisher = publishers[view.para_id] = self._publisher_pass(view)
             try:
                 publisher.process(low, high)
             except Stop:
@@ -64,6 +64,9 @@ class Pass:
             self._oversize(publishers),
             self._least,
         )
+
+    def _publisher_pass(self, view: PublisherView) -> PublisherPass:
+        return PublisherPass(self, view)
 
     def _oversize(self, publishers: Mapping[ParaId, PublisherPass]) -> tuple[Oversize, ...]:
         """Return what was read beyond what a read is charged for, with the keys of the entries inside."""

@@ -11,6 +11,7 @@ against which root, is remembered, so that no change is told twice and none is l
 from collections.abc import Callable
 from enum import Enum
 
+from relaycast_pallets.subscriber.carried_pass import CarriedPass
 from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
 from relaycast_pallets.subscriber.proof_pass import Pass
@@ -54,7 +55,8 @@ def process_proof(
     if mode is ProcessingMode.VERIFY and isinstance(proof, TrackedProof) and proof.is_trusted:
         raise ValueError("a block hashes what it is given: no proof that is taken on trust")
     tracked = proof if isinstance(proof, TrackedProof) else TrackedProof(proof, relay_root)
-    result = Pass(tracked, meter, subscriber, seed, crowded=crowded).run()
+    kind = CarriedPass if subscriber.policies.metering.charges_own_state else Pass
+    result = kind(tracked, meter, subscriber, seed, crowded=crowded).run()
     if mode is ProcessingMode.VERIFY:
         if demand is not None:
             demand(result)

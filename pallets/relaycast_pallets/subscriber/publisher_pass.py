@@ -92,7 +92,7 @@ class PublisherPass:
         """Deal with keys ``[low, high)``; raises ``Stop``, and ``stopped_at`` says where."""
         if not self._root_known:
             self._began_at = self.stopped_at = low
-            self._root = self._run.child_root(self._view.para_id)
+            self._root = self._begin()
             self._root_known = True
         if self._root is None or self._is_unchanged() or self._disabled is not None:
             return
@@ -100,7 +100,7 @@ class PublisherPass:
             compared = self._run.policies.callback.compared_with(base)
             self._saw_all_of_old &= compared == base
             try:
-                self._walk.walk(start, stop, new_root=self._root, old_root=compared)
+                self._walk_run(start, stop, compared)
             except TrieDepthExceeded as error:
                 self._disabled = error
                 return
@@ -109,6 +109,15 @@ class PublisherPass:
                 self._done.append((start, self._walk.at))
                 raise
             self._done.append((start, stop))
+
+    def _begin(self) -> bytes | None:
+        """Return the publisher's child root."""
+        return self._run.child_root(self._view.para_id)
+
+    def _walk_run(self, start: int, stop: int, old_root: bytes | None) -> None:
+        """Walk keys ``[start, stop)``, last dealt with against ``old_root``."""
+        assert self._root is not None
+        self._walk.walk(start, stop, new_root=self._root, old_root=old_root)
 
     def change(self) -> PublisherChange | None:
         """Return what there is to keep, ``None`` when nothing moved."""

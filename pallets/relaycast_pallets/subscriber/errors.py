@@ -1,0 +1,36 @@
+"""Why the subscriber refuses a call: one class for each reason.
+
+::
+
+    DispatchError
+    └── SubscriberRefusal           everything below; each names the publisher
+        ├── PublisherRootNotFound   no root to forget
+        ├── PublisherNotDisabled    nothing to enable
+        └── NoCachedNodes           nothing to clear
+"""
+
+from relaycast_pallets.frame.system import DispatchError
+from relaycast_xcm.primitives import ParaId
+
+
+class SubscriberRefusal(DispatchError):
+    """A call about ``publisher`` that does not fit the pallet's state."""
+
+    def __init__(self, publisher: ParaId) -> None:
+        super().__init__(publisher)
+        self.publisher = publisher
+
+    def __str__(self) -> str:
+        return f"publisher {self.publisher}: {(type(self).__doc__ or '').rstrip('.')}"
+
+
+class PublisherRootNotFound(SubscriberRefusal):
+    """No root of it is stored."""
+
+
+class PublisherNotDisabled(SubscriberRefusal):
+    """It is not disabled."""
+
+
+class NoCachedNodes(SubscriberRefusal):
+    """Nothing of it is kept."""
