@@ -11,8 +11,9 @@ from relaycast import notebook
 
 if TYPE_CHECKING:
     from relaycast import choices, predict
-    from relaycast.network import Feed, Network, Publisher, Reader, Run
+    from relaycast.network import Feed, Network, Publisher, Reader
     from relaycast.pytest_fixtures import PovSnapshot
+    from relaycast.run import Run
 
 __version__ = "0.1.0"
 
@@ -25,7 +26,7 @@ _FACES = {
     "PovSnapshot": "pytest_fixtures",
     "Publisher": "network",
     "Reader": "network",
-    "Run": "network",
+    "Run": "run",
 }
 """Where everything else stands."""
 

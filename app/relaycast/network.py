@@ -29,12 +29,12 @@ from relaycast.account import FEES, Account, planck
 from relaycast.choices import broadcaster_of, budget_of, policies_of
 from relaycast.genesis.chain_spec import ChainSpec
 from relaycast.genesis.state_export import read_state
+from relaycast.run import Run
 from relaycast.scenario.scenario import MAX_SEED
 from relaycast.scenario.workload_dump import FeedDump, NetworkDump
 from relaycast.terminal import counted
 from relaycast_ledger.ledger import Accounts, Ledger
-from relaycast_ledger.records import Invariants
-from relaycast_ledger.tally import DeliveryTotals, Tally
+from relaycast_ledger.tally import Tally
 from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
 from relaycast_pallets.broadcaster.published_entry import INFINITE
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
@@ -42,6 +42,7 @@ from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber.pallet import SubscriberConfig
 from relaycast_pallets.subscriber.policies import Policies
 from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_trie import StateVersion
 from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId
 
@@ -207,26 +208,6 @@ class Reader:
         return f"<Reader {self.para_id}, {len(self)} of {wanted} values there>"
 
 
-class Run:
-    """What some blocks came to: ``delivery`` over all subscribers, ``subscribers`` by parachain, ``invariants``."""
-
-    def __init__(self, tally: Tally, invariants: Invariants, *, blocks: int, seed: int = 0) -> None:
-        self.blocks = blocks
-        self.seed = seed
-        self.subscribers = tally.subscribers
-        self.delivery: DeliveryTotals = tally.delivery()
-        self.invariants = invariants
-
-    @property
-    def panics(self) -> list[str]:
-        """The blocks that were refused, each with its reason."""
-        return [f"{para_id}: {panic}" for para_id, it in self.subscribers.items() for panic in it.panics]
-
-    def __repr__(self) -> str:
-        panics = f", {counted(len(self.panics), 'panic')}" if self.panics else ""
-        return f"<Run of {self.blocks} blocks: {self.delivery!r}, {self.invariants!r}{panics}>"
-
-
 class Network:
     """A relay chain and parachains under one clock: the same calls under the same ``seed`` give the same bytes.
 
@@ -236,6 +217,7 @@ class Network:
     three may be names (``relaycast.choices``). With ``accounting`` a run says what each byte of a proof is for.
     ``trie_engine`` is what works on tries: ``plain`` Python, compiled ``array``, or ``auto``, which moves to arrays
     where that saves time. All else is the same with either.
+    ``state_version`` 1 migrates a genesis of version 0 before block 1.
 
     >>> Network(seed=7, policies={"cache": "none"}, budget="floor:65536", broadcaster="rococo")
     <relaycast.Network at block 0, 0 parachains>
@@ -251,6 +233,7 @@ class Network:
         budget: BudgetPolicy | str | None = None,
         accounting: bool = False,
         trie_engine: Engine = "auto",
+        state_version: int | None = None,
     ) -> None:
         if not 0 <= _whole_number(seed, "a seed") <= MAX_SEED:
             raise ValueError(f"a seed is a number from 0 to 2^63 - 1, got {seed}")
@@ -261,6 +244,10 @@ class Network:
             start = collator.modelled_genesis(seed)
         else:
             start = collator.Genesis(spec.top, spec.children, spec.state_version)
+        if state_version is not None:
+            if _whole_number(state_version, "a state version") not in tuple(StateVersion):
+                raise ValueError(f"a state version is 0 or 1, got {state_version}")
+            start = replace(start, state_version=StateVersion(state_version))
         self.genesis_entries = len(start.top)
         limits = broadcaster_of(broadcaster) if isinstance(broadcaster, str) else broadcaster
         if not isinstance(limits, BroadcasterConfig):

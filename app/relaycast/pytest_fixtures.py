@@ -1,14 +1,20 @@
 """What the fixtures of the pytest plugin do; loaded when a test first asks for one."""
 
 from hashlib import blake2b
+from os import PathLike, environ, fspath
+from os.path import relpath
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from relaycast.network import Network, Run
+from relaycast.network import Network
 from relaycast.pov.gate import described, judge, tolerance_of
-from relaycast.pov.snapshot import ScenarioSizes, Snapshot, read_snapshot, sizes_of, write_kept
+from relaycast.pov.snapshot import ScenarioSizes, Snapshot, read_snapshot, sizes_of
+from relaycast.pytest_notes import name_of_item, notes_of
 from relaycast.refusal import BadInput, nearest
+from relaycast.report.full_block import fullest
+from relaycast.run import Run
 from relaycast.scenario.scenario import MAX_SEED
 
 ARGUMENTS = ("seed", "policies", "budget", "broadcaster", "genesis", "trie_engine")
@@ -29,6 +35,9 @@ def network_for(request: pytest.FixtureRequest) -> Network:
         options |= marker.kwargs
     given = request.config.getoption("--relaycast-seed", default=None)
     seed = options.pop("seed", seed_of(name_of(request)) if given is None else given)
+    genesis = options.get("genesis")
+    if isinstance(genesis, str | PathLike):
+        options["genesis"] = relpath(request.path.parent / fspath(genesis))
     try:
         net = Network(seed=seed, accounting=True, **options)  # type: ignore[arg-type]
     except (TypeError, ValueError, BadInput) as error:
@@ -39,13 +48,17 @@ def network_for(request: pytest.FixtureRequest) -> Network:
 
 def name_of(request: pytest.FixtureRequest) -> str:
     """Return how a test is called in the folder of its file: ``test_feeds.py::TestOracle::test_prices[a]``."""
-    inside = request.node.nodeid.partition("::")[2]
-    return f"{request.path.name}::{inside}"
+    return name_of_item(request.node)
 
 
 def seed_of(name: str) -> int:
     """Return the seed that a test of this name has by default."""
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little") & MAX_SEED
+
+
+def is_continuous_integration() -> bool:
+    """Return whether the environment says ``CI``, as services for continuous integration do."""
+    return environ.get("CI", "").lower() not in {"", "0", "false"}
 
 
 class PovSnapshot:
@@ -56,15 +69,18 @@ class PovSnapshot:
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
         self._test = name_of(request)
-        self._config = request.config
+        self._notes = notes_of(request.config)
         self._seen: set[str] = set()
         self.file: Path = request.path.parent / str(request.config.getini("pov_snapshot_file"))
         self.updates = bool(request.config.getoption("--pov-update", default=False))
-        if self.updates and hasattr(request.config, "workerinput"):
-            raise pytest.UsageError("--pov-update writes one file: without -n")
+        if self.updates and is_continuous_integration():
+            raise pytest.UsageError("--pov-update: got CI in the environment, expected sizes to be kept by a person")
 
-    def __call__(self, run: Run, *, name: str = "", tolerance: str = "0%") -> None:
-        """Assert that no size of ``run`` grew beyond ``tolerance``; ``name`` tells several runs of a test apart."""
+    def __call__(self, run: Run, *, name: str = "", tolerance: str = "0%", allow_oversize: bool = False) -> None:
+        """Assert that no size of ``run`` grew beyond ``tolerance``, and that every block fits into a PoV.
+
+        ``name`` tells several runs of a test apart; ``allow_oversize`` is for studies of blocks that do not fit.
+        """
         __tracebackhide__ = True
         allowed = _tolerance(tolerance)
         if not isinstance(run, Run):
@@ -73,30 +89,27 @@ class PovSnapshot:
         if entry in self._seen:
             raise ValueError(f"{entry} was compared already: name the runs, as in pov_snapshot(run, name='later')")
         self._seen.add(entry)
+        self._notes.compared.setdefault(str(self.file), []).append(entry)
+        if run.oversize_blocks and run.fullest_block is not None and not allow_oversize:
+            built = sum(len(it.points) for it in run.subscribers.values())
+            blocks = f"{run.oversize_blocks:,} of {built:,} blocks do not fit into a PoV"
+            raise AssertionError(f"{blocks}: {fullest(run.fullest_block)}")
         subscribers = {int(para_id): sizes_of(it) for para_id, it in run.subscribers.items()}
         self._compare(entry, ScenarioSizes(blocks=run.blocks, seed=run.seed, subscribers=subscribers), allowed)
 
     def _compare(self, entry: str, sizes: ScenarioSizes, allowed: float) -> None:
         __tracebackhide__ = True
-        kept = _read(self.file)
         if self.updates:
-            if kept.scenarios.get(entry) != sizes:
-                write_kept(self.file, kept.with_scenarios({entry: sizes}))
-                self._tell(f"{self.file.name}: kept {entry}")
+            plain = msgspec.to_builtins(sizes, str_keys=True)
+            self._notes.measured.setdefault(str(self.file), {})[entry] = plain
             return
-        verdict = judge(kept, {entry: sizes}, tolerance=allowed)
+        verdict = judge(_read(self.file), {entry: sizes}, tolerance=allowed)
         if verdict.ok:
             for line in described(verdict) if verdict.shrunk else ():
-                self._tell(line)
+                self._notes.lines.append(line)
             return
         lines = [*described(verdict), *(f"cannot be compared: {line}" for line in verdict.wrong)]
         raise AssertionError("\n".join([*lines, f"if that is meant: pytest --pov-update keeps it in {self.file.name}"]))
-
-    def _tell(self, line: str) -> None:
-        lines = getattr(self._config, "_relaycast_lines", None)
-        if lines is None:
-            lines = self._config._relaycast_lines = []  # type: ignore[attr-defined]
-        lines.append(line)
 
     def __repr__(self) -> str:
         return f"<PovSnapshot of {self._test} in {self.file.name}>"

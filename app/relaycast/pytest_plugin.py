@@ -3,6 +3,8 @@
 Law: it costs a test run that does not use it nothing. Nothing of relaycast is imported before a fixture is asked for.
 """
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,8 +30,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
+    """Make the marker known, and watch the session."""
     config.addinivalue_line("markers", MARKER)
+    config.pluginmanager.register(Hooks(config), "relaycast_session")
 
 
 @pytest.fixture
@@ -51,10 +54,60 @@ def pov_snapshot(request: pytest.FixtureRequest) -> "PovSnapshot":
     return PovSnapshot(request)
 
 
+class _Session:
+    """What this session has seen; of relaycast only where a test asked for its fixtures."""
+
+    def __init__(self) -> None:
+        self.passed: set[str] = set()
+        self.deselected = False
+
+
+def _session(config: pytest.Config) -> _Session:
+    known = getattr(config, "_relaycast_session", None)
+    if known is None:
+        known = config._relaycast_session = _Session()  # type: ignore[attr-defined]
+    assert isinstance(known, _Session)
+    return known
+
+
+class Hooks:
+    """Hooks of one session, of which the configuration is known."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._seen = _session(config)
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        """Remember that not all tests ran."""
+        self._seen.deselected |= bool(items)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Remember which tests passed."""
+        if report.when == "call" and report.passed:
+            file, _, inside = report.nodeid.partition("::")
+            self._seen.passed.add(f"{Path(file).name}::{inside}")
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take over the notes of a worker of pytest-xdist."""
+        notes = getattr(node, "workeroutput", {}).get("relaycast")
+        if notes is not None:
+            from relaycast.pytest_notes import notes_of  # noqa: PLC0415 - loads every room
+
+            notes_of(self._config).add(notes)
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Keep sizes, and find kept ones that no test uses."""
+        if hasattr(self._config, "_relaycast_notes"):
+            from relaycast.pytest_notes import finish  # noqa: PLC0415 - loads every room
+
+            finish(session, self._seen.passed, deselected=self._seen.deselected)
+
+
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Say what was kept, and what could be."""
-    lines = getattr(config, "_relaycast_lines", None)
-    if lines:
+    notes = getattr(config, "_relaycast_notes", None)
+    if notes is not None and notes.lines:
         terminalreporter.section("relaycast")
-        for line in lines:
+        for line in notes.lines:
             terminalreporter.write_line(line)

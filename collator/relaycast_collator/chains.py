@@ -308,7 +308,7 @@ class Chains:
 
     def _build_parachain_block(self, para_id: ParaId, parent: RelayBlock) -> None:
         collator, inbound = self.collators[para_id], self.inbound[para_id]
-        parachain, honest = collator.parachain, collator.tamper is None
+        parachain, honest, head = collator.parachain, collator.tamper is None, collator.parachain.head
         parachain.tick = self.tick
         subscribes = parachain.subscriber.subscribes
         downward, horizontal = inbound.offered(collator.max_pov_size, relay_parent=parent.number)
@@ -317,13 +317,12 @@ class Chains:
             block = collator.build(collation)
         except Panic as panic:
             left = InboundTotals(0, inbound.waiting_bytes, inbound.refused_bytes)
-            head = parachain.head
             self._tell(BlockPanicked(self.tick, para_id, parent, collation, head, str(panic), left, honest))
         else:
             given = block.inherent.downward_messages, block.inherent.horizontal_messages
             taken_bytes = inbound.take(block.outcome.abridged, given=given)
             left = InboundTotals(taken_bytes, inbound.waiting_bytes, inbound.refused_bytes)
-            self._tell(BlockBuilt(self.tick, para_id, parent, collation, block, left, honest, subscribes))
+            self._tell(BlockBuilt(self.tick, para_id, parent, collation, head, block, left, honest, subscribes))
             self._take_messages(parachain)
 
     def _tell(self, fact: Fact) -> None:

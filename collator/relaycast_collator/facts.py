@@ -69,6 +69,9 @@ class BlockBuilt:
     para_id: ParaId
     relay_parent: RelayBlock
     collation: Collation
+    parent: Header
+    """The header of the parachain block that it stands on."""
+
     block: ParachainBlock
     inbound: InboundTotals
     honest: bool

@@ -157,7 +157,8 @@ class Deliveries:
                     break
                 overwritten += 1
         self._seen[subscriber, (publisher, key)] = entry.when_inserted
-        return Delivery(publisher, key, entry, published_at, tick, overwritten)
+        again = seen == entry.when_inserted
+        return Delivery(publisher, key, entry, published_at, tick, overwritten, again)
 
     def repeated(self, subscriber: ParaId, result: ProofProcessingResult, updates: tuple[Update, ...]) -> list[Update]:
         """Return updates that told ``subscriber`` nothing new; to ask before ``delivered`` notes them.

@@ -27,7 +27,7 @@ class KeyCost(Struct, frozen=True, kw_only=True):
     cached_bytes: int
     pruned_bytes: int
     slowest_blocks: int
-    """The longest way of a value, from publication to callback."""
+    """The longest way of a value, from publication to delivery."""
 
     conflated: int
 
@@ -62,7 +62,8 @@ class KeyTally:
             it = self._of(int(delivery.publisher), bytes(delivery.key))
             it.callbacks += 1
             it.conflated += delivery.conflated
-            it.slowest_blocks = max(it.slowest_blocks, delivery.latency_blocks)
+            if not delivery.told_again:
+                it.slowest_blocks = max(it.slowest_blocks, delivery.latency_blocks)
         for account in () if record.account is None else record.account.keys:
             self.has_bytes = True
             it = self._of(int(account.publisher), bytes(account.key))

@@ -15,6 +15,7 @@ from relaycast_ledger.account_records import BlockAccount
 from relaycast_ledger.accounting import account_for
 from relaycast_ledger.block_checks import Check, account_checks, agreement_checks, delivery_checks, pass_checks
 from relaycast_ledger.deliveries import Deliveries, DeliveriesDump, Place
+from relaycast_ledger.pov import PovSize, pov_size
 from relaycast_ledger.proof_picture import ProofPicture, picture_tries
 from relaycast_ledger.records import BlockRecord, Invariants, ReadTotals
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
@@ -61,6 +62,9 @@ class Ledger:
         self.chains = chains
         self.accounts = accounts
         self.pictures: Counter[ParaId] = Counter(pictures or {})
+        self.compresses = False
+        """Whether every block's PoV is compressed, not only those that may not fit otherwise."""
+
         self.invariants = Invariants()
         self.deliveries = Deliveries()
         self._records: list[BlockRecord] = []
@@ -160,7 +164,16 @@ class Ledger:
             cursor=result.cursor,
             account=account,
             picture=picture,
+            pov=self._pov(fact),
         )
+
+    def _pov(self, fact: BlockBuilt) -> PovSize:
+        """Return what the whole block carries, and the time that it takes to compute."""
+        parachain, result = self.chains.parachains[fact.para_id], fact.block.outcome.result
+        weights = (result.consumed, parachain.subscriber.delivered.weight, parachain.system.meter.consumed)
+        ref_time = sum(weight.ref_time for weight in weights)
+        root = fact.parent.state_root
+        return pov_size(fact.block, own_root=root, ref_time=ref_time, compresses=self.compresses)
 
     def _record_panicked(self, fact: BlockPanicked) -> BlockRecord:
         inherent, result = fact.collation.inherent, fact.collation.pruning

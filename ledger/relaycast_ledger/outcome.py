@@ -19,7 +19,10 @@ SCHEMA_VERSION = 1
 
 
 class Spread(Struct, frozen=True):
-    """Percentiles by nearest rank, and the sum."""
+    """Percentiles by nearest rank, and the sum.
+
+    A run's percentiles are of the blocks after its warm-up, the sum is of all blocks.
+    """
 
     p50: int
     p99: int
@@ -46,11 +49,43 @@ class Latency(Struct, frozen=True):
 
 
 class Share(Struct, frozen=True):
-    """Parts of what a block may bring along, between 0 and 1."""
+    """Parts of the largest PoV: 1 is a full block, more does not fit."""
 
     p50: float
     p99: float
     max: float
+
+
+class FullBlock(Struct, frozen=True, kw_only=True):
+    """The fullest block of a subscriber: what it carries, by cause, and the time that it takes to compute."""
+
+    block: int
+    number: int
+    pov_bytes: int
+    compressed_bytes: int | None
+    """``None`` where it was not compressed: it fits in any case."""
+
+    max_pov_bytes: int
+    ref_time: int
+    max_ref_time: int
+    by_cause: dict[str, int]
+    """Bytes of ``pov_bytes``: ``static``, the causes of ``PublisherCost`` (``pubsub`` where no account is kept),
+    ``own``, ``messages``, and ``rest``, which is the header and the lengths between nodes."""
+
+    @property
+    def is_oversize(self) -> bool:
+        """Whether the relay chain would refuse it."""
+        return self.load > 1
+
+    @property
+    def sent_bytes(self) -> int:
+        """The compressed bytes, or, where they are not known, those before compression."""
+        return self.pov_bytes if self.compressed_bytes is None else self.compressed_bytes
+
+    @property
+    def load(self) -> float:
+        """How much of its limit it takes, in the dimension that decides."""
+        return max(self.sent_bytes / self.max_pov_bytes, self.ref_time / self.max_ref_time)
 
 
 class PublisherOutcome(Struct, frozen=True, kw_only=True):
@@ -122,10 +157,40 @@ class SubscriberOutcome(Struct, frozen=True, kw_only=True):
     own_bytes: Spread
     """Beside the proof: nodes of the parachain's own state, the price of its node cache."""
 
+    pov_bytes: Spread
+    """Everything that a block carries, as SCALE ``ParachainBlockData``, before compression."""
+
+    compressed_bytes: Spread
+    """The same as the relay chain gets it; it decides whether a block fits."""
+
     pov_share: Share
-    """Of the relay proof and the parachain's own nodes together."""
+    """Of ``pov_bytes``: parts of the largest PoV."""
+
+    compressed_share: Share
+    """Of ``compressed_bytes``."""
+
+    pov_parts: dict[str, Share]
+    """Each part of ``pov_bytes`` alone: ``static``, ``top``, ``proof`` (the rest of the relay proof), ``own``,
+    ``messages``."""
+
+    oversize_blocks: int
+    """Blocks that the relay chain would refuse."""
+
+    large_blocks: int
+    """Blocks that fit only because they are compressed."""
+
+    fullest_block: FullBlock | None
+    """The one that takes most of its limit."""
+
+    warm_up_blocks: int
+    """Blocks at the beginning that percentiles and charts leave out."""
 
     latency_blocks: Latency
+    """Of deliveries; what was told again is none."""
+
+    told_again: int
+    """Callbacks with an entry that the subscriber had been told before."""
+
     incomplete_blocks: int
     message_bytes: Spread
     """Messages that went before pub-sub in each block."""
@@ -138,6 +203,24 @@ class SubscriberOutcome(Struct, frozen=True, kw_only=True):
 
     disabled_publishers: list[int]
     publishers: list[PublisherCost]
+
+
+class Alternative(Struct, frozen=True, kw_only=True):
+    """What another policy makes of the same relay blocks: bytes that all subscribers' blocks carry, uncompressed."""
+
+    policy: str
+    first_block: int
+    last_block: int
+    pov_bytes: int
+    """Of the run itself."""
+
+    its_pov_bytes: int
+    """Under the other policy."""
+
+    its_told_again: int
+    """Callbacks under the other policy that tell what was known."""
+
+    violations: int
 
 
 class InvariantsOutcome(Struct, frozen=True):
@@ -155,6 +238,10 @@ class RelayOutcome(Struct, frozen=True, kw_only=True):
     genesis_root: str
     state_root: str
     allowed_pov_bytes: int
+    """What collators use of it."""
+
+    max_pov_bytes: int
+    """The largest PoV that the relay chain takes, compressed."""
 
 
 class RecordedOutcome(Struct, frozen=True, kw_only=True):
@@ -182,6 +269,14 @@ class Point(Struct, frozen=True):
     by_cause: tuple[int, ...] = ()
     """Bytes of the proof by the causes of ``PublisherCost``; empty where no account is kept."""
 
+    pov_bytes: int = 0
+    compressed_bytes: int = 0
+    own_pov_bytes: int = 0
+    """Of ``pov_bytes``: the own state as a compact proof."""
+
+    message_bytes: int = 0
+    """Of ``pov_bytes``: messages, in full and hashed."""
+
 
 class Outcome(Struct, frozen=True, kw_only=True):
     """A whole run; what has a default but ``schema`` is for the report, by parachain, and not in ``run.json``."""
@@ -197,8 +292,12 @@ class Outcome(Struct, frozen=True, kw_only=True):
     relaychain: RelayOutcome
     publishers: list[PublisherOutcome]
     subscribers: list[SubscriberOutcome]
+    oversize_blocks: int
+    """Blocks of all subscribers that the relay chain would refuse."""
+
     invariants: InvariantsOutcome
     recorded: RecordedOutcome | None = None
+    alternative: Alternative | None = None
     schema: int = SCHEMA_VERSION
     series: Mapping[int, Sequence[Point]] = field(default_factory=dict)
     latencies: dict[int, dict[int, int]] = field(default_factory=dict)
@@ -212,10 +311,10 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """By publisher and key."""
 
 
-def spread(values: Sequence[int]) -> Spread:
-    """Return the spread of ``values``; all zero when there are none."""
-    ordered = sorted(values)
-    return Spread(rank(ordered, 50), rank(ordered, 99), rank(ordered, 100), sum(ordered))
+def spread(values: Sequence[int], *, after: int = 0) -> Spread:
+    """Return the spread of ``values``, percentiles without the first ``after``; all zero when there are none."""
+    ordered = sorted(values[after:])
+    return Spread(rank(ordered, 50), rank(ordered, 99), rank(ordered, 100), sum(values))
 
 
 def latency(values: Iterable[int]) -> Latency:

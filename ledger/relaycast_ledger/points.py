@@ -66,6 +66,16 @@ class Points(Sequence[Point]):
         """Return one number of every point."""
         return self._numbers[NAMES.index(name) :: len(NAMES)]
 
+    def after(self, index: int) -> "Points":
+        """Return the points from number ``index`` on."""
+        if index == 0:
+            return self
+        points = Points()
+        points._numbers = self._numbers[index * len(NAMES) :]
+        points._causes = self._causes[self._ends[index] :]
+        points._ends = array("q", (end - self._ends[index] for end in self._ends[index:]))
+        return points
+
     def line(self, name: str) -> Line:
         """Return one number of every point over the blocks."""
         return Line(self._numbers[NAMES.index("block") :: len(NAMES)], self._numbers[NAMES.index(name) :: len(NAMES)])

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from relaycast_ledger.account_records import BlockAccount
+from relaycast_ledger.pov import PovSize
 from relaycast_ledger.proof_picture import ProofPicture
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_pallets.subscriber.subscription import SubscribedKey
@@ -26,6 +27,8 @@ class Delivery:
     published_at: int
     delivered_at: int
     conflated: int = 0
+    told_again: bool = False
+    """Whether the subscriber was told this very entry before: no delivery, and no part of latencies."""
 
     @property
     def latency_blocks(self) -> int:
@@ -35,7 +38,10 @@ class Delivery:
     def __repr__(self) -> str:
         overtook = f", overtook {self.conflated}" if self.conflated else ""
         key, size = self.key.hex(), len(self.entry.value)
-        return f"<Delivery 0x{key} of {self.publisher}: {size} bytes after {self.latency_blocks} blocks{overtook}>"
+        again = ", told again" if self.told_again else ""
+        return (
+            f"<Delivery 0x{key} of {self.publisher}: {size} bytes after {self.latency_blocks} blocks{overtook}{again}>"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,14 @@ class BlockRecord:
 
     picture: ProofPicture | None = None
     """Every node path by path, of a few blocks that the network is asked to picture."""
+
+    pov: PovSize | None = None
+    """What the whole block carries; ``None`` of one that panicked, which nobody sends."""
+
+    @property
+    def is_oversize(self) -> bool:
+        """Whether the relay chain would refuse the block, because it carries or computes too much."""
+        return self.pov is not None and self.pov.is_oversize
 
     def __repr__(self) -> str:
         sizes = f"proof {self.proof_bytes:,} bytes, {self.static_bytes:,} of them static, own {self.own_bytes:,}"

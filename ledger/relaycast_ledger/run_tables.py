@@ -4,7 +4,9 @@ Law: rows stand in the order of the run, in groups of a fixed number, so that th
 The schema's version and the run's id stand in the metadata. Keys are bytes, parachains and bytes are 64-bit integers.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -33,7 +35,14 @@ BLOCKS = pa.schema(
         ("pruned_unsubscribed_nodes", NUMBER),
         ("pruned_unsubscribed_bytes", NUMBER),
         ("own_bytes", NUMBER),
+        ("own_pov_bytes", NUMBER),
         ("message_bytes", NUMBER),
+        ("message_pov_bytes", NUMBER),
+        ("pov_bytes", NUMBER),
+        ("compressed_bytes", NUMBER),
+        ("max_pov_bytes", NUMBER),
+        ("block_ref_time", NUMBER),
+        ("oversize", FLAG),
         ("waiting_bytes", NUMBER),
         ("refused_bytes", NUMBER),
         ("budget_bytes", NUMBER),
@@ -47,7 +56,13 @@ BLOCKS = pa.schema(
         ("panic", TEXT),
     ]
 )
-"""``block`` is the relay block of simulated time in which the parachain's block ``number`` was built."""
+"""``block`` is the relay block of simulated time in which the parachain's block ``number`` was built.
+
+``own_bytes`` are the nodes of the parachain's own state that the block reads and rewrites, ``own_pov_bytes`` the same
+as the compact proof that the block carries. ``pov_bytes`` are everything that the block carries, ``compressed_bytes``
+the same as the relay chain gets it, at most ``max_pov_bytes`` of them. ``block_ref_time`` are picoseconds of the whole
+block, ``ref_time`` and ``proof_size`` what the pass was charged. Null of a block that panicked, which nobody sends.
+"""
 
 PROOFS = pa.schema(
     [
@@ -75,6 +90,7 @@ KEYS = pa.schema(
         ("para_id", NUMBER),
         ("publisher", NUMBER),
         ("key", BYTES),
+        ("name", TEXT),
         ("reason", TEXT),
         ("nodes", NUMBER),
         ("node_bytes", NUMBER),
@@ -90,7 +106,8 @@ KEYS = pa.schema(
 """What each subscribed key of a publisher took of the block; together they are the publisher's row in ``PROOFS``.
 
 A node counts with the first key, in the order of the keys, whose path leads through it: a row says what its key adds to
-those before it. ``top_bytes`` are a part of ``node_bytes``: the way to the publisher, which counts with its first key.
+those before it. ``name`` is what was hashed into the key, null where only the key is known. ``top_bytes`` are a part of
+``node_bytes``: the way to the publisher, which counts with its first key.
 """
 
 DELIVERIES = pa.schema(
@@ -105,16 +122,24 @@ DELIVERIES = pa.schema(
         ("delivered_at", NUMBER),
         ("latency_blocks", NUMBER),
         ("conflated", NUMBER),
+        ("told_again", FLAG),
     ]
 )
+"""One row for each callback; one that was ``told_again`` brought an entry that the subscriber had been told before."""
 
 Row = dict[str, Any]
+
+KeyNames = Mapping[tuple[int, bytes], str]
+"""Names by publisher and key."""
 
 
 class RunTables:
     """Writes the tables of one run into ``folder``, to be closed at the end; that of keys where it is asked for."""
 
-    def __init__(self, folder: Path, run_id: str, *, by_key: bool = False) -> None:
+    def __init__(
+        self, folder: Path, run_id: str, *, by_key: bool = False, key_names: KeyNames = MappingProxyType({})
+    ) -> None:
+        self._key_names = key_names
         self._blocks = _Table(folder / "blocks.parquet", BLOCKS, run_id)
         self._proofs = _Table(folder / "proofs.parquet", PROOFS, run_id)
         self._keys = _Table(folder / "keys.parquet", KEYS, run_id) if by_key else None
@@ -127,7 +152,8 @@ class RunTables:
             self._proofs.add({"block": record.tick, "para_id": int(record.para_id), **proof_row(account)})
         if self._keys is not None and record.account is not None:
             for it in record.account.keys:
-                self._keys.add({"block": record.tick, "para_id": int(record.para_id), **key_row(it)})
+                name = self._key_names.get((int(it.publisher), bytes(it.key)))
+                self._keys.add({"block": record.tick, "para_id": int(record.para_id), "name": name, **key_row(it)})
         for delivery in record.deliveries:
             self._deliveries.add({"para_id": int(record.para_id), **delivery_row(delivery)})
 
@@ -169,7 +195,7 @@ class _Table:
 
 def block_row(record: BlockRecord) -> Row:
     """Return a block as a row of ``BLOCKS``."""
-    account, cursor = record.account, record.cursor
+    account, cursor, pov = record.account, record.cursor, record.pov
     row: Row = {
         "block": record.tick,
         "para_id": int(record.para_id),
@@ -193,6 +219,16 @@ def block_row(record: BlockRecord) -> Row:
         "disabled": [int(publisher) for publisher in record.disabled],
         "panic": record.panic,
     }
+    if pov is not None:
+        row |= {
+            "own_pov_bytes": pov.own_bytes,
+            "message_pov_bytes": pov.message_bytes,
+            "pov_bytes": pov.pov_bytes,
+            "compressed_bytes": pov.compressed_bytes,
+            "max_pov_bytes": pov.max_pov_bytes,
+            "block_ref_time": pov.ref_time,
+            "oversize": pov.is_oversize,
+        }
     if account is not None:
         row["static_nodes"] = account.static.nodes
         row["pruned_unsubscribed_nodes"] = account.pruned_unsubscribed.nodes
@@ -240,4 +276,5 @@ def delivery_row(delivery: Delivery) -> Row:
         "delivered_at": delivery.delivered_at,
         "latency_blocks": delivery.latency_blocks,
         "conflated": delivery.conflated,
+        "told_again": delivery.told_again,
     }

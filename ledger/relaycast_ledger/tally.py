@@ -1,13 +1,16 @@
 """Keeping score: subscriber blocks come in one by one, figures come out."""
 
+from array import array
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from relaycast_ledger.account_records import IN_THE_PROOF, PRUNED, BlockAccount, PublisherAccount
 from relaycast_ledger.key_tally import KeyTally
-from relaycast_ledger.outcome import Latency, Point, PublisherCost, Spread, counted_latency, rank, spread
+from relaycast_ledger.outcome import FullBlock, Latency, Point, PublisherCost, Spread, counted_latency, rank, spread
 from relaycast_ledger.points import Points
+from relaycast_ledger.pov import PovSize
+from relaycast_ledger.pov_causes import pov_by_cause
 from relaycast_ledger.proof_picture import ProofPicture
 from relaycast_ledger.records import BlockRecord
 
@@ -20,26 +23,42 @@ MaybeNone: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True)
 class DeliveryTotals:
-    """How values reached their subscribers: callbacks, and relay blocks from publication to callback.
+    """How values reached their subscribers: callbacks, and relay blocks from publication to delivery.
 
     Where nothing was delivered no time was taken: the three are ``None``, which no number is compared with by mistake.
+    ``told_again`` of the callbacks brought what had been told before: no deliveries, and no part of the times.
     """
 
     callbacks: int
     p50_blocks: int | MaybeNone
     p99_blocks: int | MaybeNone
     max_blocks: int | MaybeNone
+    told_again: int = 0
 
 
 @dataclass(slots=True)
 class SubscriberTally:
-    """The blocks of one subscriber so far."""
+    """The blocks of one subscriber so far.
 
+    Percentiles leave out the blocks up to relay block ``warm_up``, with ``None`` those before the first callback.
+    """
+
+    warm_up: int | None = 0
     points: Points = field(default_factory=Points)
     latencies: Counter[int] = field(default_factory=Counter)
-    """How many callbacks came so many relay blocks after their publication."""
+    """How many deliveries came so many relay blocks after their publication."""
+
+    callbacks: int = 0
+    """Values that were handed on."""
+
+    told_again: int = 0
+    """Of them, those that had been told before."""
 
     conflated: int = 0
+    oversize_blocks: int = 0
+    large_blocks: int = 0
+    fullest_block: FullBlock | None = None
+    _fullest_load: float = -1.0
     incomplete_blocks: int = 0
     taken_bytes: list[int] = field(default_factory=list)
     waiting_bytes_max: int = 0
@@ -53,6 +72,7 @@ class SubscriberTally:
 
     def add(self, record: BlockRecord) -> None:
         """Count one block in."""
+        pov = record.pov
         self.points.append(
             Point(
                 block=record.tick,
@@ -63,10 +83,18 @@ class SubscriberTally:
                 budget_bytes=record.budget_bytes,
                 metered_bytes=record.consumed.proof_size,
                 complete=record.complete,
+                pov_bytes=0 if pov is None else pov.pov_bytes,
+                compressed_bytes=0 if pov is None else pov.compressed_bytes or 0,
+                own_pov_bytes=0 if pov is None else pov.own_bytes,
+                message_bytes=0 if pov is None else pov.message_bytes,
                 by_cause=() if record.account is None else _by_cause(record.account),
             )
         )
-        self.latencies.update(delivery.latency_blocks for delivery in record.deliveries)
+        if pov is not None:
+            self._add_pov(record, pov)
+        self.callbacks += len(record.deliveries)
+        self.told_again += sum(delivery.told_again for delivery in record.deliveries)
+        self.latencies.update(delivery.latency_blocks for delivery in record.deliveries if not delivery.told_again)
         self.conflated += sum(delivery.conflated for delivery in record.deliveries)
         self.incomplete_blocks += not record.complete
         self.taken_bytes.append(record.message_bytes)
@@ -90,39 +118,59 @@ class SubscriberTally:
         return [_cost(self.accounts[para_id], self.endings[para_id]) for para_id in sorted(self.accounts)]
 
     @property
-    def callbacks(self) -> int:
-        """Values that were handed on."""
-        return self.latencies.total()
+    def warm_up_blocks(self) -> int:
+        """Blocks at the beginning that percentiles and charts leave out."""
+        column, last = ("callbacks", 0) if self.warm_up is None else ("block", self.warm_up)
+        return next((index for index, seen in enumerate(self.points.column(column)) if seen > last), 0)
 
     @property
     def proof_bytes(self) -> Spread:
         """Bytes of the relay proof in each block."""
-        return spread(self.points.column("proof_bytes"))
+        return self._spread("proof_bytes")
 
     @property
     def static_bytes(self) -> Spread:
         """Of them, what every block proves whether it subscribes or not."""
-        return spread(self.points.column("static_bytes"))
+        return self._spread("static_bytes")
 
     @property
     def own_bytes(self) -> Spread:
         """Bytes of the parachain's own state in each block."""
-        return spread(self.points.column("own_bytes"))
+        return self._spread("own_bytes")
 
     @property
     def message_bytes(self) -> Spread:
         """Bytes of the messages that each block took in full."""
-        return spread(self.taken_bytes)
+        return spread(self.taken_bytes, after=self.warm_up_blocks)
 
     @property
     def pov_bytes(self) -> Spread:
-        """Bytes of both together."""
-        both = zip(self.points.column("proof_bytes"), self.points.column("own_bytes"), strict=True)
-        return spread(list(map(sum, both)))
+        """Bytes of everything that a block carries, before compression."""
+        return self._spread("pov_bytes")
+
+    @property
+    def compressed_bytes(self) -> Spread:
+        """Bytes of everything that a block carries, as the relay chain gets it; 0 where it was not compressed."""
+        return self._spread("compressed_bytes")
+
+    @property
+    def pov_parts(self) -> dict[str, Spread]:
+        """Bytes of each part of the relay proof, of the own state and of the messages in a block."""
+        points, after = self.points, self.warm_up_blocks
+        top = array("q", (point.by_cause[0] if point.by_cause else 0 for point in points))
+        sizes = zip(points.column("proof_bytes"), points.column("static_bytes"), top, strict=True)
+        parts = {
+            "static": points.column("static_bytes"),
+            "top": top,
+            "proof": array("q", (proof - static - way for proof, static, way in sizes)),
+            "own": points.column("own_pov_bytes"),
+            "messages": points.column("message_bytes"),
+        }
+        return {part: spread(column, after=after) for part, column in parts.items()}
 
     @property
     def latency_blocks(self) -> Latency:
-        """Relay blocks from publication to callback."""
+        """Relay blocks from publication to delivery; what was told again is left out."""
         return counted_latency(self.latencies)
 
     @property
@@ -139,6 +187,25 @@ class SubscriberTally:
         later = sorted(pictures[start + 1 :], key=lambda picture: abs(picture.pubsub_bytes - rank(news, 50)))
         return [pictures[start], *later[:1]]
 
+    def _spread(self, name: str) -> Spread:
+        return spread(self.points.column(name), after=self.warm_up_blocks)
+
+    def _add_pov(self, record: BlockRecord, pov: PovSize) -> None:
+        self.oversize_blocks += pov.is_oversize
+        self.large_blocks += pov.is_large
+        if pov.load > self._fullest_load:
+            self._fullest_load = pov.load
+            self.fullest_block = FullBlock(
+                block=record.tick,
+                number=record.number,
+                pov_bytes=pov.pov_bytes,
+                compressed_bytes=pov.compressed_bytes,
+                max_pov_bytes=pov.max_pov_bytes,
+                ref_time=pov.ref_time,
+                max_ref_time=pov.max_ref_time,
+                by_cause=pov_by_cause(record, pov),
+            )
+
     def __repr__(self) -> str:
         sizes = self.proof_bytes
         blocks = f"{len(self.points)} blocks, {self.callbacks} callbacks"
@@ -146,23 +213,37 @@ class SubscriberTally:
 
 
 class Tally:
-    """The blocks of all subscribers so far; ``tables`` get them too."""
+    """The blocks of all subscribers so far; ``tables`` get them too. For ``warm_up`` see ``SubscriberTally``."""
 
-    def __init__(self, *, tables: "RunTables | None" = None) -> None:
+    def __init__(self, *, tables: "RunTables | None" = None, warm_up: int | None = 0) -> None:
         self.subscribers: dict[int, SubscriberTally] = {}
         self.tables = tables
+        self.warm_up = warm_up
 
     def add(self, record: BlockRecord) -> None:
         """Count one block in."""
-        self.subscribers.setdefault(int(record.para_id), SubscriberTally()).add(record)
+        self.of(int(record.para_id)).add(record)
         if self.tables is not None:
             self.tables.add(record)
 
     def delivery(self) -> DeliveryTotals:
         """Return how values reached all subscribers together."""
         latencies: Counter[int] = sum((it.latencies for it in self.subscribers.values()), Counter())
-        blocks = counted_latency(latencies)
-        return DeliveryTotals(latencies.total(), blocks.p50, blocks.p99, blocks.max)
+        blocks, tallies = counted_latency(latencies), self.subscribers.values()
+        callbacks, told_again = sum(it.callbacks for it in tallies), sum(it.told_again for it in tallies)
+        return DeliveryTotals(callbacks, blocks.p50, blocks.p99, blocks.max, told_again)
+
+    def of(self, para_id: int) -> SubscriberTally:
+        """Return the blocks of a subscriber, none where it has built none."""
+        known = self.subscribers.get(para_id)
+        if known is None:
+            known = self.subscribers[para_id] = SubscriberTally(self.warm_up)
+        return known
+
+    @property
+    def oversize_blocks(self) -> int:
+        """Blocks that the relay chain would refuse."""
+        return sum(it.oversize_blocks for it in self.subscribers.values())
 
 
 def _by_cause(account: BlockAccount) -> tuple[int, ...]:

@@ -147,7 +147,7 @@ def test_tables_are_written_in_groups_of_a_fixed_number(tmp_path: Path) -> None:
     class Ticks:
         """A record with nothing in it but its tick."""
 
-        account = cursor = panic = None
+        account = cursor = panic = pov = None
         complete = True
         deliveries = disabled = ()
 

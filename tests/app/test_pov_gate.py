@@ -15,9 +15,18 @@ import yaml
 
 from command_line import Command, Refused, Written
 from file_contents import contents
-from relaycast.pov.gate import judge, tolerance_of
-from relaycast.pov.snapshot import ScenarioSizes, Snapshot, read_snapshot, render_kept, write_kept
+from relaycast.pov.gate import described, judge, tolerance_of
+from relaycast.pov.snapshot import (
+    PublisherSizes,
+    ScenarioSizes,
+    Snapshot,
+    SubscriberSizes,
+    read_snapshot,
+    render_kept,
+    write_kept,
+)
 from relaycast.refusal import BadInput
+from relaycast_ledger.outcome import Spread
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -290,3 +299,29 @@ def test_the_workflow_passes_fails_and_shows_as_it_says(kept: str, file: Written
     assert shown.returncode == 0
     assert "-proof_bytes = {" in shown.stdout
     assert "+proof_bytes = {" in shown.stdout
+
+
+def test_growth_is_explained_by_growth_and_shrinkage_by_shrinkage() -> None:
+    def sizes(proof: int, own: int, new: int, changed: int) -> SubscriberSizes:
+        publisher = PublisherSizes(
+            top=0, new=new, changed=changed, unseen=0, value=0, cached=own, pruned=0, sibling_bytes=0
+        )
+        spread = Spread(proof, proof, proof, proof)
+        return SubscriberSizes(
+            proof_bytes=spread,
+            static_bytes=Spread(0, 0, 0, 0),
+            own_bytes=Spread(own, own, own, own),
+            callbacks=1,
+            incomplete_blocks=0,
+            publishers={2_000: publisher},
+        )
+
+    before, after = sizes(100, 50, 60, 40), sizes(120, 30, 90, 30)
+    kept = Snapshot(scenarios={"it": ScenarioSizes(blocks=1, seed=0, subscribers={3_000: before})})
+    verdict = judge(kept, {"it": ScenarioSizes(blocks=1, seed=0, subscribers={3_000: after})}, tolerance=0.0)
+    grew, _, shrank = "\n".join(described(verdict)).partition("shrank: ")
+    assert "+30 new nodes" in grew
+    assert "-" not in grew.replace("->", ""), "no shrinkage under growth"
+    assert "proof_bytes" not in shrank
+    assert "-20 cached nodes" in shrank
+    assert "+" not in shrank

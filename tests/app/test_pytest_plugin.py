@@ -237,3 +237,76 @@ def test_the_fixtures_serve_this_suite_too(net: rc.Network, pov_snapshot: rc.Pov
         "<PovSnapshot of test_pytest_plugin.py::test_the_fixtures_serve_this_suite_too in pov.pytest.toml>"
     )
     pov_snapshot(net.run(blocks=8))
+
+
+KEPT = """
+def test_a(net, pov_snapshot):
+    net.subscriber(3000, keys=[net.publisher(2000).publish("a", bytes(16))])
+    pov_snapshot(net.run(blocks=4))
+"""
+
+
+def test_entries_that_no_test_uses_are_named_and_removed_on_update(project: Pytest, tmp_path: Path) -> None:
+    both = KEPT + KEPT.replace("test_a", "test_b")
+    project("-q", "--pov-update", test_kept=both)
+    kept = tmp_path / "pov.pytest.toml"
+    said = project("-q", "-k", "test_a").stdout
+    assert "no test compares" not in said, "test_b was left out by the command line, not by the project"
+    said = project("-q", test_kept=KEPT).stdout
+    assert "pov.pytest.toml: no test compares test_kept.py::test_b (--pov-update removes it)" in said
+    assert len(read_snapshot(kept).scenarios) == 2
+    project("-q", "--pov-update")
+    assert list(read_snapshot(kept).scenarios) == ["test_kept.py::test_a"]
+
+
+def test_continuous_integration_keeps_no_new_sizes(
+    project: Pytest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    said = project("-q", "--pov-update", code=1, test_kept=KEPT).stdout
+    assert "--pov-update: got CI in the environment, expected sizes to be kept by a person" in said
+    assert not (tmp_path / "pov.pytest.toml").exists()
+
+
+def test_sizes_are_kept_by_several_workers_too(project: Pytest, tmp_path: Path) -> None:
+    pytest.importorskip("xdist")
+    tests = "".join(KEPT.replace("test_a", f"test_{name}") for name in "abcd")
+    said = project("-q", "-n", "2", "--pov-update", test_kept=tests).stdout
+    assert said.count("pov.pytest.toml: kept test_kept.py::test_") == 4
+    assert len(read_snapshot(tmp_path / "pov.pytest.toml").scenarios) == 4
+    assert (
+        "no test compares test_kept.py::test_d"
+        in project("-q", "-n", "2", test_kept=tests.partition("def test_d")[0]).stdout
+    )
+
+
+def test_paths_in_a_marker_start_at_the_file_of_the_test(project: Pytest, tmp_path: Path) -> None:
+    code = """
+import pytest
+@pytest.mark.relaycast(genesis="state.json")
+def test_it(net):
+    assert net.genesis_entries > 1
+"""
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "inside" / "state.json").write_text('[["0x01", "0x02"], ["0x03", "0x04"]]')
+    (tmp_path / "inside" / "test_inside.py").write_text(code)
+    assert "1 passed" in project("-q").stdout
+
+
+def test_blocks_that_do_not_fit_fail_a_test_by_cause(project: Pytest) -> None:
+    code = """
+def crowded(net):
+    feeds = net.publisher(2000).publish_many({f"key/{i}": bytes([i]) * 40 for i in range(150)})
+    net.subscriber(3000, keys=feeds, max_pov_bytes=9_000)
+    return net.run(blocks=6)
+
+def test_it(net, pov_snapshot):
+    pov_snapshot(crowded(net))
+
+def test_a_study(net, pov_snapshot):
+    pov_snapshot(crowded(net), allow_oversize=True)
+"""
+    said = project("-q", "--pov-update", code=1, test_crowded=code).stdout
+    assert "blocks do not fit into a PoV: relay block" in said
+    assert "of 9,000 bytes compressed" in said
+    assert "1 failed, 1 passed" in said

@@ -238,7 +238,9 @@ def synthetic(*, blocks: int, readers: int) -> Outcome:
 
     def point(block: int, reader: int) -> Point:
         causes = (60, 0, 2_000 + 37 * ((block * 7 + reader) % 101), 0, 500)
-        return Point(block, 5_000 + sum(causes), 5_000, 4_000, 20, 100_000, sum(causes), True, causes)
+        size = 9_400 + sum(causes)
+        whole = {"pov_bytes": size, "compressed_bytes": size - 100, "own_pov_bytes": 4_000, "message_bytes": 4}
+        return Point(block, 5_000 + sum(causes), 5_000, 4_000, 20, 100_000, sum(causes), True, causes, **whole)
 
     lines = [[point(block, it) for block in range(1, blocks + 1)] for it in range(3)]
     series = {3_000 + it: lines[it % 3] for it in range(readers)}
@@ -270,7 +272,16 @@ def synthetic(*, blocks: int, readers: int) -> Outcome:
             proof_bytes=spread([it.proof_bytes for it in points]),
             static_bytes=spread([it.static_bytes for it in points]),
             own_bytes=spread([it.own_bytes for it in points]),
+            pov_bytes=spread([it.pov_bytes for it in points]),
+            compressed_bytes=spread([it.compressed_bytes for it in points]),
             pov_share=Share(0.01, 0.02, 0.03),
+            compressed_share=Share(0.01, 0.02, 0.03),
+            pov_parts=dict.fromkeys(("static", "top", "proof", "own", "messages"), Share(0.0, 0.01, 0.01)),
+            oversize_blocks=0,
+            large_blocks=0,
+            fullest_block=None,
+            warm_up_blocks=0,
+            told_again=0,
             latency_blocks=latency([2, 3, 200]),
             incomplete_blocks=0,
             message_bytes=Spread(0, 0, 0, 0),
@@ -291,7 +302,12 @@ def synthetic(*, blocks: int, readers: int) -> Outcome:
         blocks=blocks,
         block_seconds=6.0,
         relaychain=RelayOutcome(
-            genesis="modelled", genesis_entries=1, genesis_root="0x", state_root="0x", allowed_pov_bytes=1_000_000
+            genesis="modelled",
+            genesis_entries=1,
+            genesis_root="0x",
+            state_root="0x",
+            allowed_pov_bytes=1_000_000,
+            max_pov_bytes=1_200_000,
         ),
         publishers=[
             PublisherOutcome(
@@ -300,6 +316,7 @@ def synthetic(*, blocks: int, readers: int) -> Outcome:
             for it in range(20)
         ],
         subscribers=subscribers,
+        oversize_blocks=0,
         invariants=InvariantsOutcome(True, []),
         series=series,
         latencies={para_id: {2: 10, 3: 5, 200: 1} for para_id in series},

@@ -219,4 +219,4 @@ def test_output_that_cannot_be_written_is_said_in_one_line(scenario: str, tmp_pa
 def test_names_are_printed_as_they_are(relaycast: Command, file: Written) -> None:
     ended = relaycast("run", file(SCENARIO.replace('"reader"', '"[/red][bold]"'), "small.toml"))
     assert ended.code == 0
-    assert ended.out.count("3000 [/red][bold]") == 2
+    assert ended.out.count("3000 [/red][bold]") == 4

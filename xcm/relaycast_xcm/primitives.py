@@ -100,7 +100,12 @@ class Weight:
         return not (self.ref_time or self.proof_size)
 
     def __str__(self) -> str:
-        return f"({self.ref_time:,} ps, {self.proof_size:,} B)"
+        return f"({_amount(self.ref_time, 'ps')}, {_amount(self.proof_size, 'B')})"
+
+
+def _amount(amount: int, unit: str) -> str:
+    """Return an amount with its unit; the largest u64 stands for no limit."""
+    return f"unlimited {unit}" if amount == U64_MAX else f"{amount:,} {unit}"
 
 
 Weight.ZERO = Weight(0, 0)

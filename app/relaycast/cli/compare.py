@@ -97,7 +97,13 @@ def _write(compared: "Compared", told: dict[str, object], out: Path) -> Path:
 
 
 def _print(comparison: "Comparison", folder: Path) -> None:
-    from relaycast.compare.rows import COLUMNS, broken_lines, figure_rows, left_out  # noqa: PLC0415
+    from relaycast.compare.rows import (  # noqa: PLC0415
+        COLUMNS,
+        broken_lines,
+        figure_rows,
+        left_out,
+        oversize_lines,
+    )
     from relaycast.terminal import console, print_table  # noqa: PLC0415
 
     out = console()
@@ -124,6 +130,6 @@ def _print(comparison: "Comparison", folder: Path) -> None:
     for which, design in (("first", first), ("second", second)):
         if not design.broken:
             out.print(f"[green]{which}: every invariant held[/green]")
-        for line in broken_lines(which, design):
+        for line in (*broken_lines(which, design), *oversize_lines(which, design)):
             out.print(line, style="red", markup=False)
     out.print(f"report: {folder / 'report.html'}", markup=False, soft_wrap=True)

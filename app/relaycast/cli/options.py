@@ -7,6 +7,9 @@ from cyclopts import Parameter, validators
 File = Annotated[str, Parameter(help="a file, or - for standard input")]
 Json = Annotated[bool, Parameter(name="--json", help="print JSON, for programs")]
 Verbose = Annotated[bool, Parameter(name=["--verbose", "-v"], help="print more: what figures are made of")]
+AllowOversize = Annotated[
+    bool, Parameter(name="--allow-oversize", help="exit code 0 although blocks do not fit into a PoV")
+]
 Root = Annotated[str, Parameter(name="--root", help="the trie's root, 0x and 64 hex digits")]
 Keys = Annotated[list[str], Parameter(name="--key", help="a key, 0x and hex digits; may be given several times")]
 Limit = Annotated[int, Parameter(name="--limit", help="rows to print, 0 for all", validator=validators.Number(gte=0))]

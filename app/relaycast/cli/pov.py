@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from relaycast.cli.exit_code import ExitCode
-from relaycast.cli.options import Json, TrieEngine
+from relaycast.cli.options import AllowOversize, Json, TrieEngine
 from relaycast.inputs import STDIN
 from relaycast.refusal import BadInput, nearest, shown
 from relaycast.terminal import shows_progress
@@ -38,12 +38,14 @@ def snapshot(
     check: Check = False,
     tolerance: Tolerance = "0%",
     trie_engine: TrieEngine = "auto",
+    allow_oversize: AllowOversize = False,
     json: Json = False,
 ) -> ExitCode:
     """Measure the proof sizes of scenarios and keep them in a file, or --check them against it.
 
     With --check nothing is written: exit code 1 names every size that grew beyond the tolerance, from how much to how
-    much, and what its bytes are for. What is kept of other scenarios stays as it is.
+    much, and what its bytes are for. What is kept of other scenarios stays as it is. Blocks that do not fit into a PoV
+    make the exit code 1 in any case, unless --allow-oversize.
 
     Example: relaycast pov snapshot oracle weather.toml
 
@@ -60,17 +62,18 @@ def snapshot(
         raise BadInput(f"--out {out}", "a folder that is not there", "a file in a folder that is")
     kept = read_snapshot(out) if there else Snapshot()
     wanted = _wanted(scenario, kept, out)
-    measured, broken = _measure_all(wanted, trie_engine, shown=shows_progress() and not json)
+    measured, broken, oversize = _measure_all(wanted, trie_engine, shown=shows_progress() and not json)
     verdict = judge(kept, measured, tolerance=allowed)
     if not check:
         write_kept(out, kept.with_scenarios(measured))
     if json:
-        _print_json(verdict, out, check, broken)
+        _print_json(verdict, out, check, broken, oversize)
     else:
-        _print(verdict, kept, measured, out, check, broken)
+        _print(verdict, kept, measured, out, check, [*(f"violated: {line}" for line in broken), *oversize])
     if broken:
         return ExitCode.INVARIANT_VIOLATED
-    return ExitCode.CHECK_FAILED if check and not verdict.ok else ExitCode.FINE
+    failed = (check and not verdict.ok) or (oversize and not allow_oversize)
+    return ExitCode.CHECK_FAILED if failed else ExitCode.FINE
 
 
 def _wanted(names: tuple[str, ...], kept: "Snapshot", file: Path) -> "dict[str, tuple[Scenario, str]]":
@@ -106,17 +109,22 @@ def _found(source: str, file: Path, presets: list[str]) -> Path:
 
 def _measure_all(
     wanted: "dict[str, tuple[Scenario, str]]", trie_engine: "Engine", *, shown: bool
-) -> "tuple[dict[str, ScenarioSizes], list[str]]":
+) -> "tuple[dict[str, ScenarioSizes], list[str], list[str]]":
+    """Return the sizes of every scenario, the invariants violated, and a line for each with blocks that do not fit."""
     from relaycast.cli.simulate import progress_bar  # noqa: PLC0415
     from relaycast.pov.snapshot import sizes_of_run  # noqa: PLC0415
+    from relaycast.report.verdicts import verdicts  # noqa: PLC0415
 
-    measured, broken = {}, []
+    measured, broken, oversize = {}, [], []
     for name, (scenario, source) in wanted.items():
         with progress_bar(scenario, shown=shown) as progress:
             run = _measure(scenario, trie_engine, progress)
         measured[name] = sizes_of_run(run, source=source)
         broken += [f"{name}: {violation}" for violation in run.invariants.violations]
-    return measured, broken
+        oversize += [f"{name}: {verdict.text}" for verdict in verdicts(run) if verdict.about == "fits"][
+            : run.oversize_blocks
+        ]
+    return measured, broken, oversize
 
 
 def _measure(scenario: "Scenario", trie_engine: "Engine", progress: "Progress | None") -> "Outcome":
@@ -128,13 +136,13 @@ def _measure(scenario: "Scenario", trie_engine: "Engine", progress: "Progress | 
     return simulation.run(progress)
 
 
-def _print_json(verdict: "Verdict", file: Path, check: bool, broken: list[str]) -> None:
+def _print_json(verdict: "Verdict", file: Path, check: bool, broken: list[str], oversize: list[str]) -> None:
     import msgspec  # noqa: PLC0415
 
     from relaycast_ledger.outcome import SCHEMA_VERSION  # noqa: PLC0415
 
     head = {"schema": SCHEMA_VERSION, "file": str(file), "checked": check, "ok": verdict.ok and not broken}
-    print(json_text.dumps({**head, "violations": broken, **msgspec.to_builtins(verdict)}))
+    print(json_text.dumps({**head, "violations": broken, "oversize": oversize, **msgspec.to_builtins(verdict)}))
 
 
 def _print(
@@ -143,14 +151,14 @@ def _print(
     measured: "dict[str, ScenarioSizes]",
     file: Path,
     check: bool,
-    broken: list[str],
+    wrong: list[str],
 ) -> None:
     from relaycast.pov.gate import described  # noqa: PLC0415
     from relaycast.terminal import console  # noqa: PLC0415
 
     out = console()
-    for line in broken:
-        out.print(f"violated: {line}", style="red", markup=False)
+    for line in wrong:
+        out.print(line, style="red", markup=False, soft_wrap=True)
     for line in described(verdict):
         style = "red" if line.startswith("grew") else "green" if line.startswith("shrank") else ""
         out.print(line, style=style, markup=False, soft_wrap=True)

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from relaycast.cli.exit_code import ExitCode
-from relaycast.cli.options import AlwaysJson
+from relaycast.cli.options import AlwaysJson, Json
 from relaycast.refusal import BadInput, nearest, shown
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -45,6 +45,25 @@ def new(
     except FileExistsError:
         raise BadInput(str(file), "a file that is there already", "a new name") from None
     print(f"{file} is written. Run it: relaycast run {file}")
+    return ExitCode.FINE
+
+
+def list_presets(*, json: Json = False) -> ExitCode:
+    """List the presets that run, demo, compare, budget and pov take by name.
+
+    Example: relaycast list
+    """
+    from relaycast.scenario.files import load_preset, runnable_presets  # noqa: PLC0415
+
+    found = [load_preset(name) for name in runnable_presets()]
+    if json:
+        told = [{"name": it.name, "blocks": it.blocks, "description": it.description} for it in found]
+        print(json_text.dumps(told))
+        return ExitCode.FINE
+    from relaycast.terminal import console, print_table  # noqa: PLC0415
+
+    columns = ("preset", "blocks", "what it shows")
+    print_table(console(), columns, [(it.name, f"{it.blocks:,}", it.description) for it in found], right=("blocks",))
     return ExitCode.FINE
 
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.options import Json, TrieEngine, Verbose
+from relaycast.cli.run_flags import NO_FLAGS, RunFlags, overridden, show
 from relaycast.cli.spark_flags import RunEngine, SparkFlags, refuse_spark_flags, resumable, run_on_spark
 from relaycast.refusal import BadInput
 from relaycast.scenario.scenario import MAX_BLOCKS, MAX_SEED, Scenario
@@ -51,6 +52,7 @@ def demo(
     verbose: Verbose = False,
     per_key: PerKey = None,
     trie_engine: TrieEngine = "auto",
+    flags: Annotated[RunFlags, Parameter(name="*")] = NO_FLAGS,
 ) -> ExitCode:
     """Run a preset end to end: a summary here, run.json, Parquet tables, events.jsonl and report.html in out/.
 
@@ -61,8 +63,8 @@ def demo(
     """
     from relaycast.scenario.files import load_preset  # noqa: PLC0415
 
-    scenario = adjusted(load_preset(preset), blocks, seed, genesis)
-    return _simulate(scenario, out, json, verbose, per_key, trie_engine)
+    scenario = overridden(adjusted(load_preset(preset), blocks, seed, genesis), flags)
+    return _told(_simulate(scenario, out, json, per_key, trie_engine), json, verbose, flags)
 
 
 def run(
@@ -79,26 +81,31 @@ def run(
     verbose: Verbose = False,
     per_key: PerKey = None,
     trie_engine: TrieEngine = "auto",
+    flags: Annotated[RunFlags, Parameter(name="*")] = NO_FLAGS,
     engine: RunEngine = "local",
-    flags: Annotated[SparkFlags | None, Parameter(name="*")] = None,
+    spark: Annotated[SparkFlags | None, Parameter(name="*")] = None,
 ) -> ExitCode:
     """Simulate a scenario file: a summary here, run.json, Parquet tables, events.jsonl and report.html in out/.
 
+    A block whose compressed proof of validity (PoV) exceeds max_pov_bytes, or that takes more than two seconds to
+    compute, does not fit: the exit code is 1, unless --allow-oversize.
+
     Example: relaycast run scenario.toml --blocks 200 --seed 1
+
+    Example: relaycast run oracle --set parachains.2000.publish.keys=200 --policy cache=none
 
     Example: relaycast run scenario.toml --blocks 100000 --engine spark --master local[8]
     """
     from relaycast.scenario.files import load_named  # noqa: PLC0415
 
-    wanted = adjusted(load_named(scenario, "run"), blocks, seed, genesis)
+    wanted = overridden(adjusted(load_named(scenario, "run"), blocks, seed, genesis), flags)
     if engine == "local":
-        refuse_spark_flags(flags)
-        return _simulate(wanted, out, json, verbose, per_key, trie_engine)
+        refuse_spark_flags(spark)
+        return _told(_simulate(wanted, out, json, per_key, trie_engine), json, verbose, flags)
 
     def work() -> ExitCode:
-        spark_flags = flags or SparkFlags()
-        finished = run_on_spark(wanted, out, spark_flags, per_key=per_key, trie_engine=trie_engine)
-        return _told(finished, json, verbose)
+        finished = run_on_spark(wanted, out, spark or SparkFlags(), per_key=per_key, trie_engine=trie_engine)
+        return _told(finished, json, verbose, flags)
 
     return resumable(work)
 
@@ -118,17 +125,15 @@ def adjusted(scenario: Scenario, blocks: int | None, seed: int | None, genesis: 
     return scenario
 
 
-def _simulate(
-    scenario: Scenario, out: Path, json: bool, verbose: bool, per_key: bool | None, trie_engine: "Engine"
-) -> ExitCode:
+def _simulate(scenario: Scenario, out: Path, json: bool, per_key: bool | None, trie_engine: "Engine") -> "Finished":
     from relaycast.simulation.run_files import simulate  # noqa: PLC0415
 
     with progress_bar(scenario, shown=shows_progress() and not json) as progress:
-        finished = simulate(scenario, out=out, progress=progress, per_key=per_key, trie_engine=trie_engine)
-    return _told(finished, json, verbose)
+        return simulate(scenario, out=out, progress=progress, per_key=per_key, trie_engine=trie_engine)
 
 
-def _told(finished: "Finished", json: bool, verbose: bool) -> ExitCode:
+def _told(finished: "Finished", json: bool, verbose: bool, flags: RunFlags) -> ExitCode:
+    """Say what a run came to, and return how it ends."""
     from relaycast.simulation.run_files import to_json  # noqa: PLC0415
 
     if json:
@@ -137,7 +142,12 @@ def _told(finished: "Finished", json: bool, verbose: bool) -> ExitCode:
         from relaycast.cli.summary import print_summary  # noqa: PLC0415
 
         print_summary(finished, verbose=verbose)
-    return ExitCode.FINE if finished.outcome.invariants.ok else ExitCode.INVARIANT_VIOLATED
+    if flags.open:
+        show(finished.folder / "report.html")
+    if not finished.outcome.invariants.ok:
+        return ExitCode.INVARIANT_VIOLATED
+    refused = finished.outcome.oversize_blocks and not flags.allow_oversize
+    return ExitCode.CHECK_FAILED if refused else ExitCode.FINE
 
 
 @contextmanager

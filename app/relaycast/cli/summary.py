@@ -1,11 +1,17 @@
 """What a run says on the terminal: a few lines that answer what it cost."""
 
+from typing import TYPE_CHECKING
+
 from relaycast.predict.run import passes
-from relaycast.report.story import pruned_bytes, story, title
+from relaycast.report.story import pruned_bytes, story
 from relaycast.report.templates import percent
+from relaycast.report.verdicts import Severity, title, verdicts
 from relaycast.simulation.run_files import Finished
 from relaycast.terminal import console, counted, print_table
-from relaycast_ledger.outcome import PublisherCost, SubscriberOutcome
+from relaycast_ledger.outcome import Outcome, PublisherCost, SubscriberOutcome
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 COLUMNS = (
     "reader",
@@ -16,10 +22,19 @@ COLUMNS = (
     "\nmax",
     "own\np50",
     "of PoV\np99",
+    "zstd\np99",
     "latency\np50/p99",
     "cut\nshort",
 )
-"""Sizes in bytes of one block, latencies in relay blocks; cut short: blocks whose budget ended before all was read."""
+"""Sizes in bytes of one block, latencies in relay blocks; cut short: blocks whose budget ended before all was read.
+
+Of PoV: all that a block carries over the largest PoV, before compression and (zstd) after it.
+"""
+
+PART_COLUMNS = ("reader", "static", "top", "proof", "own", "messages", "all", "compressed")
+"""The p99 of each part of a block alone, and of the whole block before and after compression, over the largest PoV."""
+
+STYLES = {Severity.FINE: "green", Severity.WARNING: "yellow", Severity.BAD: "red"}
 
 CAUSE_COLUMNS = (
     "reader",
@@ -75,17 +90,32 @@ def print_summary(finished: Finished, *, verbose: bool = False) -> None:
         if rows:
             print_table(out, FORMULA_COLUMNS, rows[:MAX_COSTS], right=FORMULA_COLUMNS[2:])
             out.print(FORMULA_NOTE)
-            out.print()
-    loaded = [it for it in run.subscribers if it.message_bytes.total]
-    for it in loaded[:MAX_READERS]:
-        out.print(_load_line(it), markup=False)
-    if loaded:
+            print_table(out, PART_COLUMNS, map(_part_row, run.subscribers[:MAX_READERS]), right=PART_COLUMNS[1:])
+        out.print("shares of the largest PoV, p99 of each part alone")
         out.print()
+    _print_remarks(out, run)
     if run.description:
         out.print(run.description, markup=False)
         out.print()
     out.print(story(run), markup=False)
     out.print()
+    _print_endings(out, run)
+    out.print(f"report: {finished.folder / 'report.html'}", markup=False, soft_wrap=True)
+
+
+def _print_remarks(out: "Console", run: Outcome) -> None:
+    """Print what messages took of blocks, and which readers were told again what they knew."""
+    lines = [_load_line(it) for it in run.subscribers[:MAX_READERS] if it.message_bytes.total]
+    again = [it for it in run.subscribers[:MAX_READERS] if it.told_again]
+    lines += [f"{title(it)}: {it.told_again:,} callbacks told again what it knew, in no latency" for it in again]
+    for line in lines:
+        out.print(line, markup=False)
+    if lines:
+        out.print()
+
+
+def _print_endings(out: "Console", run: Outcome) -> None:
+    """Print which invariants were violated, and the verdicts."""
     if run.invariants.ok:
         out.print("every invariant held", style="green")
     for violation in run.invariants.violations[:MAX_VIOLATIONS]:
@@ -93,7 +123,11 @@ def print_summary(finished: Finished, *, verbose: bool = False) -> None:
     left_out = len(run.invariants.violations) - MAX_VIOLATIONS
     if left_out > 0:
         out.print(f"... and {left_out} more, all in run.json")
-    out.print(f"report: {finished.folder / 'report.html'}", markup=False, soft_wrap=True)
+    out.print()
+    for verdict in verdicts(run):
+        style = "" if verdict.about == "cost" else STYLES[verdict.ending]
+        out.print(verdict.text, style=style, markup=False)
+    out.print()
 
 
 def _row(it: SubscriberOutcome) -> tuple[str, ...]:
@@ -104,9 +138,15 @@ def _row(it: SubscriberOutcome) -> tuple[str, ...]:
         f"{it.callbacks:,}",
         *(f"{size:,}" for size in sizes),
         percent(it.pov_share.p99),
+        percent(it.compressed_share.p99),
         it.latency_blocks.told("p50", "p99"),
         f"{it.incomplete_blocks:,}",
     )
+
+
+def _part_row(it: SubscriberOutcome) -> tuple[str, ...]:
+    parts = (*it.pov_parts.values(), it.pov_share, it.compressed_share)
+    return title(it), *(percent(share.p99) for share in parts)
 
 
 def _load_line(it: SubscriberOutcome) -> str:

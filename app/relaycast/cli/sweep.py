@@ -3,14 +3,17 @@
 import json as json_text
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from cyclopts import Parameter
 
 from relaycast.cli.exit_code import ExitCode
-from relaycast.cli.options import Json, TrieEngine
+from relaycast.cli.options import AllowOversize, Json, TrieEngine
 from relaycast.cli.spark_flags import Master, Ui, bulk_session
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Out = Annotated[Path, Parameter(name="--out", help="the Parquet file that the table goes to")]
 
@@ -25,6 +28,7 @@ def sweep(
     trie_engine: TrieEngine = "auto",
     master: Master = None,
     spark_ui: Ui = False,
+    allow_oversize: AllowOversize = False,
     json: Json = False,
 ) -> ExitCode:
     """Run every combination of a sweep file and write one table: a row for each subscriber of each run.
@@ -32,7 +36,8 @@ def sweep(
     scenarios = ["oracle", "mine.toml"], and as wanted seeds = [1, 2, 3], blocks = 100, policies = [[], ["cache=none"]],
     and in a table [vary] values by path: "parachains.2000.publish.keys" = [10, 100].
 
-    Exit code 1 when a run fails, 3 when one violates an invariant.
+    Exit code 1 when a run fails or has blocks that do not fit into a PoV, 3 when one violates an invariant.
+    --allow-oversize is for studies of such blocks.
 
     Example: relaycast sweep sweep.toml --out sweep.parquet
     """
@@ -63,11 +68,24 @@ def sweep(
         staged.replace(out)
     failed = len(table) - table.column("error").null_count
     broken = table.column("invariants_ok").to_pylist().count(False)
+    oversize = sum(1 for blocks in table.column("oversize_blocks").to_pylist() if blocks)
     if json:
-        print(json_text.dumps({"cells": len(cells), "rows": len(table), "failed": failed, "out": str(out)}))
+        told = {"cells": len(cells), "rows": len(table), "failed": failed, "oversize": oversize, "out": str(out)}
+        print(json_text.dumps(told))
     else:
         print(f"{len(cells):,} runs, {len(table):,} rows, {failed} failed, {broken} with a violated invariant")
+        if oversize:
+            _print_oversize(table, oversize)
         print(f"table: {out}")
-    if failed:
+    if failed or (oversize and not broken and not allow_oversize):
         return ExitCode.CHECK_FAILED
     return ExitCode.INVARIANT_VIOLATED if broken else ExitCode.FINE
+
+
+def _print_oversize(table: "pa.Table", rows: int) -> None:
+    """Say which rows have blocks that do not fit, the first of them with what its fullest block carries."""
+    from relaycast.terminal import console  # noqa: PLC0415
+
+    first = next(row for row in table.to_pylist() if row["oversize_blocks"])
+    text = f"blocks that do not fit in {rows:,} rows, first in cell {first['cell']}: {first['fullest_block']}"
+    console().print(text, style="red", markup=False, soft_wrap=True)

@@ -15,7 +15,8 @@ from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.simulation import Progress, Simulation
 from relaycast_collator import Fact, TickBegan
 from relaycast_ledger import BlockRecord, Violation
-from relaycast_ledger.outcome import Latency, Outcome, Spread, latency, spread
+from relaycast_ledger.outcome import FullBlock, Latency, Outcome, Spread
+from relaycast_ledger.tally import SubscriberTally, Tally
 from relaycast_pallets.broadcaster.events import DataPublished, KeyExpired, PublisherDeregistered
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_trie.engine import Engine
@@ -40,7 +41,20 @@ class DesignFigures(Struct, frozen=True, kw_only=True):
     """Nodes of the parachain's own state in its blocks: what reading and writing the cache costs."""
 
     pov_bytes: Spread
-    """Both together."""
+    """Everything that a block carries, before compression."""
+
+    compressed_bytes: Spread
+    """The same as the relay chain gets it."""
+
+    charged_bytes_max: int
+    """The most that a pass was charged of its budget."""
+
+    oversize_blocks: int
+    """Blocks that the relay chain would refuse."""
+
+    fullest_block: FullBlock | None
+    warm_up_blocks: int
+    """Blocks at the beginning that percentiles leave out."""
 
     callbacks: int
     redeliveries: int
@@ -48,7 +62,7 @@ class DesignFigures(Struct, frozen=True, kw_only=True):
 
     conflated: int
     latency_blocks: Latency
-    """Of what had not been told before."""
+    """Of deliveries; what was told again is none."""
 
     incomplete_blocks: int
     lost_updates: int
@@ -117,30 +131,47 @@ def compare_runs(
     return Compared(comparison, (first, second), (our_run, their_run))
 
 
-def measure(scenario: Scenario) -> Design:
-    """Simulate ``scenario`` and return what it came to."""
-    return _measured(scenario)[0]
+def measure(
+    scenario: Scenario,
+    *,
+    progress: Progress | None = None,
+    trie_engine: Engine = "auto",
+    accounts: bool = True,
+    settling_blocks: int = MAX_SETTLING_BLOCKS,
+) -> Design:
+    """Simulate ``scenario`` and return what it came to.
+
+    Without ``accounts`` no byte has a cause, and blocks that fit in any case are not compressed, which is quicker.
+    """
+    return _measured(scenario, progress, trie_engine, accounts=accounts, settling_blocks=settling_blocks)[0]
 
 
 def _measured(
-    scenario: Scenario, progress: Progress | None = None, trie_engine: Engine = "auto"
+    scenario: Scenario,
+    progress: Progress | None = None,
+    trie_engine: Engine = "auto",
+    *,
+    accounts: bool = True,
+    settling_blocks: int = MAX_SETTLING_BLOCKS,
 ) -> tuple[Design, Outcome]:
     simulation = Simulation.prepare(scenario, trie_engine=trie_engine)
-    simulation.keep_accounts(per_key=False)
+    simulation.network.ledger.compresses = accounts
+    if accounts:
+        simulation.keep_accounts(per_key=False)
     watch = _Watch(simulation)
     for passed in simulation.blocks():
         watch.take(passed.records, counted=True)
         if progress is not None:
             progress(passed.block)
     outcome = simulation.outcome()
-    for _ in range(MAX_SETTLING_BLOCKS):
+    for _ in range(settling_blocks):
         if watch.at_rest:
             break
         watch.take(simulation.network.ledger.step(), counted=False)
     design = Design(
         name=scenario.name,
         policies=described(scenario.policies),
-        subscribers={int(reader.para_id): reader.figures() for reader in watch.readers.values()},
+        subscribers=watch.figures(simulation.tally),
         broken=_broken(simulation.network.ledger.invariants.violations),
     )
     return design, outcome
@@ -168,34 +199,24 @@ def _trace(scenario: Scenario) -> tuple[object, ...]:
 
 @dataclass(slots=True)
 class _Reader:
-    """A subscriber: its blocks, and which of its values it has not been told."""
+    """A subscriber, and which of its values it has not been told."""
 
     para_id: ParaId
     wanted: frozenset[Address] = frozenset()
-    records: list[BlockRecord] = field(default_factory=list)
     told: dict[Address, PublishedEntry] = field(default_factory=dict)
     untold: dict[Address, PublishedEntry] = field(default_factory=dict)
     lost: set[tuple[Address, PublishedEntry]] = field(default_factory=set)
     disabled: set[ParaId] = field(default_factory=set)
-    latencies: list[int] = field(default_factory=list)
-    redeliveries: int = 0
     restless_at: int = 0
     """The relay block of the last news, or of the last block that was cut short."""
 
-    def add(self, record: BlockRecord, *, counted: bool) -> None:
+    def add(self, record: BlockRecord) -> None:
         """Take a block in; ``untold`` is of its relay parent."""
-        if counted:
-            self.records.append(record)
         self.disabled.update(record.disabled)
         news = 0
         for delivery in record.deliveries:
             address = (delivery.publisher, bytes(delivery.key))
-            again = self.told.get(address) == delivery.entry
-            news += not again
-            if counted and again:
-                self.redeliveries += 1
-            elif counted:
-                self.latencies.append(delivery.latency_blocks)
+            news += not delivery.told_again
             self.told[address] = delivery.entry
             if self.untold.get(address) == delivery.entry:
                 del self.untold[address]
@@ -218,23 +239,27 @@ class _Reader:
         else:
             self.untold[address] = entry
 
-    def figures(self) -> DesignFigures:
-        blocks = self.records
-        deliveries = [delivery for record in blocks for delivery in record.deliveries]
+    def figures(self, it: SubscriberTally) -> DesignFigures:
+        """Return what the blocks of ``it`` came to, and what this reader misses."""
         return DesignFigures(
-            blocks=len(blocks),
-            proof_bytes=spread([record.proof_bytes for record in blocks]),
-            own_bytes=spread([record.own_bytes for record in blocks]),
-            pov_bytes=spread([record.proof_bytes + record.own_bytes for record in blocks]),
-            callbacks=len(deliveries),
-            redeliveries=self.redeliveries,
-            conflated=sum(delivery.conflated for delivery in deliveries),
-            latency_blocks=latency(self.latencies),
-            incomplete_blocks=sum(not record.complete for record in blocks),
+            blocks=len(it.points),
+            proof_bytes=it.proof_bytes,
+            own_bytes=it.own_bytes,
+            pov_bytes=it.pov_bytes,
+            compressed_bytes=it.compressed_bytes,
+            charged_bytes_max=max(it.points.column("metered_bytes"), default=0),
+            oversize_blocks=it.oversize_blocks,
+            fullest_block=it.fullest_block,
+            warm_up_blocks=it.warm_up_blocks,
+            callbacks=it.callbacks,
+            redeliveries=it.told_again,
+            conflated=it.conflated,
+            latency_blocks=it.latency_blocks,
+            incomplete_blocks=it.incomplete_blocks,
             lost_updates=len(self.lost),
             undelivered=sum(address[0] not in self.disabled for address in self.untold),
             disabled_publishers=sorted(map(int, self.disabled)),
-            panics=sum(record.panic is not None for record in blocks),
+            panics=len(it.panics),
         )
 
 
@@ -257,6 +282,10 @@ class _Watch:
         restless_at = max(self._acted_at, *(reader.restless_at for reader in self.readers.values()))
         return not sending and self._chains.tick - restless_at >= way_blocks
 
+    def figures(self, tally: Tally) -> dict[int, DesignFigures]:
+        """Return the figures of every subscriber, by its id."""
+        return {int(para_id): reader.figures(tally.of(int(para_id))) for para_id, reader in self.readers.items()}
+
     def hear(self, fact: Fact) -> None:
         """Learn what readers want when a tick begins: before anything happens in it."""
         if isinstance(fact, TickBegan):
@@ -269,7 +298,7 @@ class _Watch:
         What its relay block holds is known when subscribers come to build on it.
         """
         for record in records:
-            self.readers[record.para_id].add(record, counted=counted)
+            self.readers[record.para_id].add(record)
         if counted:
             self._acted_at = self._chains.tick
         for publisher, key in self._touched():

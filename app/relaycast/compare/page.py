@@ -4,12 +4,31 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from relaycast.compare.comparison import Compared
-from relaycast.compare.rows import broken_lines, choice_rows, figure_rows, left_out, scenario_rows, verdict
+from relaycast.compare.rows import (
+    broken_lines,
+    choice_rows,
+    figure_rows,
+    left_out,
+    oversize_lines,
+    scenario_rows,
+    verdict,
+)
 from relaycast.report.charts import nice_ceiling
-from relaycast.report.page import STACKED, CostBar, cost_bars, latency_chart, proof_chart, reader_legend, stack
-from relaycast.report.story import title, why
+from relaycast.report.full_block import MEANINGS
+from relaycast.report.page import (
+    BAR_KEYS,
+    STACKED,
+    CostBar,
+    cost_bars,
+    latency_chart,
+    proof_chart,
+    reader_legend,
+    stack,
+)
+from relaycast.report.story import why
 from relaycast.report.templates import own_markup, render
 from relaycast.report.trie_view import CAUSES
+from relaycast.report.verdicts import title
 from relaycast_ledger.outcome import Outcome, SubscriberOutcome
 
 if TYPE_CHECKING:
@@ -49,8 +68,11 @@ def render_comparison(compared: Compared) -> str:
         proofs=[own_markup(chart) for chart in _on_one_scale(runs)],
         latencies=[own_markup(latency_chart(run)) for run in runs],
         stacks=_stacks(runs),
+        bar_keys=BAR_KEYS,
+        meanings=MEANINGS,
         stack_legend=[(cause, CAUSES[cause]) for cause in STACKED],
         broken=[line for side, design in zip(SIDES, designs, strict=True) for line in broken_lines(side, design)],
+        oversize=[line for side, design in zip(SIDES, designs, strict=True) for line in oversize_lines(side, design)],
         readers=[_reader(compared, para_id) for para_id in para_ids[:MAX_READERS]],
         more_readers=max(0, len(para_ids) - MAX_READERS),
         longest=max(len(points) for run in runs for points in run.series.values()),

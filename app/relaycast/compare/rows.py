@@ -6,6 +6,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from relaycast.compare.comparison import Comparison, Design, DesignFigures
+from relaycast.report.full_block import fullest
 from relaycast.scenario.policy_choice import KINDS, PolicyTable
 from relaycast.scenario.scenario import Scenario
 from relaycast.terminal import counted
@@ -43,6 +44,14 @@ def broken_lines(which: str, design: Design) -> Iterator[str]:
         where = f"from block {it.first_block} on, in {', '.join(map(str, it.subscribers))}"
         times = "once" if it.times == 1 else f"{it.times} times"
         yield f"{which}: violated {times}: {it.invariant} ({where})"
+
+
+def oversize_lines(which: str, design: Design) -> Iterator[str]:
+    """Yield a line for every subscriber some of whose blocks the relay chain would refuse."""
+    for para_id, it in design.subscribers.items():
+        if it.oversize_blocks and it.fullest_block is not None:
+            blocks = f"{it.oversize_blocks:,} of {counted(it.blocks, 'block')} of {para_id} do not fit"
+            yield f"{which}: {blocks}: {fullest(it.fullest_block)}"
 
 
 def choice_rows(first: PolicyTable, second: PolicyTable) -> list[tuple[str, tuple[str, str], tuple[str, str]]]:
@@ -84,9 +93,10 @@ def verdict(comparison: Comparison) -> str:
     ours, theirs = first[para_id], second[para_id]
     name = f"{para_id} {comparison.names.get(para_id, '')}".rstrip()
     text = (
-        f"With the second design, the blocks of {name} carry {_change(ours.pov_bytes, theirs.pov_bytes)}: "
-        f"{_change(ours.proof_bytes, theirs.proof_bytes)} of relay proof and "
-        f"{_change(ours.own_bytes, theirs.own_bytes)} of own state, over the whole run."
+        f"With the second design, the blocks of {name} carry {_change(ours.pov_bytes, theirs.pov_bytes)} over the "
+        f"whole run, before compression. Of the nodes in them, relay proofs have "
+        f"{_change(ours.proof_bytes, theirs.proof_bytes)} and own state "
+        f"{_change(ours.own_bytes, theirs.own_bytes)}."
     )
     told = sum(it.redeliveries for it in second.values()) - sum(it.redeliveries for it in first.values())
     lost = sum(it.lost_updates for it in second.values()) - sum(it.lost_updates for it in first.values())
@@ -129,7 +139,9 @@ def _figures(it: DesignFigures | None) -> dict[str, int | None]:
     return {
         **_spread("relay proof", it.proof_bytes),
         **_spread("own state proof", it.own_bytes),
-        **_spread("both", it.pov_bytes),
+        **_spread("whole block", it.pov_bytes),
+        **_spread("compressed", it.compressed_bytes),
+        "blocks that do not fit": it.oversize_blocks,
         "callbacks": it.callbacks,
         "  told again": it.redeliveries,
         "  overtaken values": it.conflated,

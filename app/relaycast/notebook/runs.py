@@ -1,8 +1,9 @@
 """How notebooks show networks, readers and runs."""
 
-from relaycast.network import Network, Reader, Run
+from relaycast.network import Network, Reader
 from relaycast.notebook.chains import COLOURS
 from relaycast.notebook.markup import Cell, Part, bar, card
+from relaycast.run import Run
 from relaycast_ledger.tally import DeliveryTotals, SubscriberTally
 from relaycast_xcm import ParaId
 

@@ -62,6 +62,10 @@ class Because(Struct, frozen=True, kw_only=True):
     sizes: str
     causes: list[Cause]
 
+    def explains(self, figures: Iterable[Figure]) -> bool:
+        """Return whether one of the figures is a size that these causes make up."""
+        return any(it.figure.startswith(self.sizes) for it in figures)
+
 
 class Verdict(Struct, kw_only=True):
     """What became of every figure; ``wrong`` are sides that cannot be compared."""
@@ -112,16 +116,15 @@ def judge(kept: Snapshot, measured: Mapping[str, ScenarioSizes], *, tolerance: f
 
 
 def described(verdict: Verdict) -> Iterator[str]:
-    """Say line by line what grew and what shrank, and why; nothing where nothing did."""
-    for title, figures in (("grew", verdict.grown), ("shrank", verdict.shrunk)):
+    """Say line by line what grew and what shrank, each with the causes that did; nothing where nothing did."""
+    for title, sign, figures in (("grew", 1, verdict.grown), ("shrank", -1, verdict.shrunk)):
         for scenario, subscriber in dict.fromkeys((it.scenario, it.subscriber) for it in figures):
             yield f"{title}: {scenario}, subscriber {subscriber}"
-            for it in figures:
-                if (it.scenario, it.subscriber) == (scenario, subscriber):
-                    yield f"  {it}"
+            moved = [it for it in figures if (it.scenario, it.subscriber) == (scenario, subscriber)]
+            yield from (f"  {it}" for it in moved)
             for reason in verdict.because:
-                if (reason.scenario, reason.subscriber) == (scenario, subscriber):
-                    yield from _reason(reason)
+                if (reason.scenario, reason.subscriber) == (scenario, subscriber) and reason.explains(moved):
+                    yield from _reason(reason, sign)
     yield from verdict.notes
 
 
@@ -183,14 +186,18 @@ def _by_publisher(old: SubscriberSizes, new: SubscriberSizes, names: Iterable[st
                 yield Cause(IN_WORDS[name].format(publisher), more)
 
 
-def _reason(it: Because) -> Iterator[str]:
-    """Yield the largest causes, each on a line of its own: logs of continuous integration cut long ones off."""
+def _reason(it: Because, sign: int) -> Iterator[str]:
+    """Yield the largest causes of growth (``sign`` 1) or of shrinkage (-1).
+
+    Each has a line of its own: logs of continuous integration cut long ones off.
+    """
     what = "proofs" if it.sizes == "proof_bytes" else "own state"
-    if not it.causes:
+    causes = [cause for cause in it.causes if cause.more_bytes * sign > 0]
+    if not causes:
         yield f"  {what}: the same bytes by cause, in other blocks or of the parachain's other state"
         return
     yield f"  {what} of all blocks:"
-    for cause in it.causes[:MAX_CAUSES]:
+    for cause in causes[:MAX_CAUSES]:
         yield f"    {cause.more_bytes:+,} {cause.what}"
-    if len(it.causes) > MAX_CAUSES:
-        yield f"    and {len(it.causes) - MAX_CAUSES} causes more"
+    if len(causes) > MAX_CAUSES:
+        yield f"    and {len(causes) - MAX_CAUSES} causes more"

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import msgspec
 
 from relaycast.report.charts import COLOURS, Series, across, band_chart, banded, bar_chart, stacked_chart
+from relaycast.report.full_block import MEANINGS
 from relaycast.report.pictures import block_views
-from relaycast.report.story import largest, pruned_bytes, story, title, why
+from relaycast.report.story import pruned_bytes, story, why
 from relaycast.report.templates import own_markup, percent, render
 from relaycast.report.trie_view import CAUSES
+from relaycast.report.verdicts import by_cause, largest, median_block, title, verdicts
 from relaycast.scenario.scenario import Scenario
 from relaycast.terminal import counted
 from relaycast_ledger.account_records import IN_THE_PROOF
@@ -34,6 +36,12 @@ MAX_TABLE_ROWS = 300
 MAX_KEYS = 250
 MAX_LATENCIES = 40
 """Bars of latencies; more are put together."""
+
+STYLES = {"pubsub": "given"}
+"""Causes that go by another name in the style sheet."""
+
+BAR_KEYS = (*STACKED, "own", "messages", "rest")
+"""What bars are made of, from left to right."""
 
 X_NAME = "relay block"
 CHARGED = "Bytes that each pass was charged over the relay blocks"
@@ -63,6 +71,10 @@ def render_report(run: Outcome, scenario: Scenario) -> str:
         run=run,
         story=story(run),
         why=why(run),
+        verdicts=verdicts(run),
+        bar_keys=BAR_KEYS,
+        parts=tuple(run.subscribers[0].pov_parts) if run.subscribers else (),
+        meanings=MEANINGS,
         cards=_cards(run),
         bars=cost_bars(run),
         legend=reader_legend(run),
@@ -155,32 +167,20 @@ def stack(run: Outcome, subscriber: SubscriberOutcome, *, top: int | None = None
 
 def cost_bars(run: Outcome, *, most: int = MAX_BARS) -> list[CostBar]:
     """Return what a median block carries, of the readers whose blocks carry most."""
-    found = [(it, _median_block(run.series[it.para_id])) for it in run.subscribers]
+    found = [(it, median_block(run.series[it.para_id])) for it in run.subscribers]
     known = [(it, point) for it, point in found if point is not None]
-    known.sort(key=lambda item: -(item[1].proof_bytes + item[1].own_bytes))
-    longest = max((point.proof_bytes + point.own_bytes for _, point in known), default=0) or 1
+    known.sort(key=lambda item: -item[1].pov_bytes)
+    longest = max((point.pov_bytes for _, point in known), default=0) or 1
     bars = []
     for it, point in known[:most]:
-        sizes = [("static", point.static_bytes), *zip(IN_THE_PROOF, point.by_cause or (), strict=False)]
-        if not point.by_cause:
-            sizes.append(("given", point.proof_bytes - point.static_bytes))
-        sizes.append(("own", point.own_bytes))
-        parts = tuple((style, size, round(100 * size / longest, 2)) for style, size in sizes if size)
-        bars.append(CostBar(title(it), parts, point.proof_bytes + point.own_bytes, point.block))
+        sizes = ((STYLES.get(cause, cause), size) for cause, size in by_cause(point).items())
+        parts = tuple((style, size, round(100 * size / longest, 2)) for style, size in sizes)
+        bars.append(CostBar(title(it), parts, point.pov_bytes, point.block))
     return bars
 
 
 def _median(sizes: list[int]) -> int:
     return rank(sorted(sizes), 50)
-
-
-def _median_block(points: Sequence[Point]) -> Point | None:
-    """Return the first block with the median of what blocks carry that bring something new; of all if none does."""
-    every = not any(point.callbacks for point in points)
-    carried = [point.proof_bytes + point.own_bytes for point in points if every or point.callbacks]
-    median = _median(carried)
-    chosen = (it for it in points if every or it.callbacks)
-    return next((it for it in chosen if it.proof_bytes + it.own_bytes == median), None)
 
 
 def _lines(lines: Mapping[str, Sequence[tuple[int, int]]], *, unit: str, label: str, top: int | None = None) -> str:
@@ -207,7 +207,6 @@ def _budget_use(points: Sequence[Point]) -> dict[str, int | float]:
         "p99": rank(charged, 99),
         "max": rank(charged, 100),
         "part": parts[-1] if parts else 0.0,
-        "cut_short": sum(not point.complete for point in points),
     }
 
 
@@ -250,9 +249,12 @@ def _cards(run: Outcome) -> list[dict[str, str]]:
         {"figure": f"{pubsub:,} B", "meaning": f"of relay proof when {title(worst)} is told something new{rest}"},
         {
             "figure": f"{_median([it.own_bytes for it in points if it.callbacks]):,} B",
-            "meaning": "of its own state then, to keep the node cache",
+            "meaning": "of nodes of its own state then, to keep the node cache",
         },
-        {"figure": percent(worst.pov_share.p99), "meaning": "of what a block may carry, static keys included, p99"},
+        {
+            "figure": percent(worst.pov_share.p99),
+            "meaning": f"of the largest PoV in all, p99; {percent(worst.compressed_share.p99)} compressed",
+        },
         {"figure": late, "meaning": "from publication to delivery, p99 of the slowest reader"},
         {"figure": f"{cut:,} blocks", "meaning": "cut short: the budget ended before all was read"},
     ]

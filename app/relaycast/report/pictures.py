@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 from relaycast.genesis.storage_names import storage_name
 from relaycast.report.icicle import NARROWEST
-from relaycast.report.story import title as reader_title
 from relaycast.report.trie_view import Room, TrieView, picture_view
+from relaycast.report.verdicts import title as reader_title
 from relaycast_ledger.outcome import Outcome
 from relaycast_ledger.proof_picture import PicturedTrie, ProofPicture
 from relaycast_xcm import ParaId

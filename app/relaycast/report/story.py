@@ -1,7 +1,7 @@
 """What a run came to, in words: one paragraph that says what happened, and one that says why it cost that."""
 
 from relaycast.account import dot
-from relaycast.report.templates import percent
+from relaycast.report.verdicts import largest, title
 from relaycast.terminal import counted
 from relaycast_ledger.account_records import IN_THE_PROOF
 from relaycast_ledger.outcome import Outcome, PublisherCost, SubscriberOutcome
@@ -30,11 +30,6 @@ WORTH_SAYING = 0.05
 """Of a whole, the share from which a part is mentioned."""
 
 
-def title(subscriber: SubscriberOutcome) -> str:
-    """Return how a subscriber is called in charts."""
-    return f"{subscriber.para_id} {subscriber.name}".strip()
-
-
 def pruned_bytes(cost: PublisherCost) -> int:
     """Return the bytes that were collected for a publisher and left out, for whatever reason."""
     return sum(totals.node_bytes for totals in cost.pruned.values())
@@ -46,16 +41,15 @@ def story(run: Outcome) -> str:
     published = sum(it.published for it in run.publishers)
     refused = sum(it.refused_messages for it in run.publishers)
     callbacks = sum(it.callbacks for it in run.subscribers)
-    worst = largest(run)
     text = (
         f"Over {counted(run.blocks, 'relay block')} ({minutes:,.1f} minutes) {_parachains(len(run.publishers))} "
         f"published {counted(published, 'value')}, and {_parachains(len(run.subscribers))} subscribed: "
-        f"{counted(callbacks, 'callback')}. "
-        f"The largest reader, {title(worst)}, brought {worst.proof_bytes.p50:,} bytes of relay proof along in its "
-        f"median block, {worst.static_bytes.p50:,} of them for the keys that every parachain block proves, and "
-        f"{worst.proof_bytes.p99:,} at the 99th percentile; with the {counted(worst.own_bytes.p50, 'byte')} of its own "
-        f"state that the node cache takes, that is {percent(worst.pov_share.p99)} of what a block may carry."
+        f"{counted(callbacks, 'callback')}."
     )
+    told_again = sum(it.told_again for it in run.subscribers)
+    if told_again:
+        text += f" {told_again:,} of them told what the reader had been told before; they count in no latency."
+    text += _warm_up_sentence(run)
     text = f"{text} The relay chain refused {counted(refused, 'message')}." if refused else text
     return text + _fees_sentence(run)
 
@@ -82,9 +76,17 @@ def why(run: Outcome) -> str:
     return text + _left_out_sentence(worst) + _cache_sentence(worst) + _cut_sentence(worst) + _disabled_sentence(run)
 
 
-def largest(run: Outcome) -> SubscriberOutcome:
-    """Return the reader with the largest proofs."""
-    return max(run.subscribers, key=lambda it: it.proof_bytes.p99)
+def _warm_up_sentence(run: Outcome) -> str:
+    """Return what percentiles and charts leave out, where they leave out anything."""
+    left_out = [(title(it), it.warm_up_blocks) for it in run.subscribers if it.warm_up_blocks]
+    if not left_out:
+        return ""
+    counts = sorted({blocks for _, blocks in left_out})
+    if len(counts) == 1:
+        which = f"the first {counted(counts[0], 'block')} of {'each' if len(left_out) > 1 else left_out[0][0]}"
+    else:
+        which = f"the first {counts[0]} to {counts[-1]} blocks, by reader"
+    return f" Percentiles and charts leave out the warm-up, by default what comes before the first delivery: {which}."
 
 
 def _fees_sentence(run: Outcome) -> str:
@@ -123,8 +125,8 @@ def _cache_sentence(reader: SubscriberOutcome) -> str:
     if pubsub <= 0 or reader.own_bytes.total <= pubsub:
         return ""
     return (
-        f" Its own state, the price of the node cache, takes {reader.own_bytes.total:,} bytes more, "
-        f"{reader.own_bytes.total / pubsub:.1f} times as many; compare with --policy cache=none shows what that saves."
+        f" Nodes of its own state, the price of the node cache, have {reader.own_bytes.total:,} bytes more, "
+        f"{reader.own_bytes.total / pubsub:.1f} times as many."
     )
 
 

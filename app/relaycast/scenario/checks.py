@@ -97,7 +97,7 @@ def _check_span(span: PublishTable | SubscriptionTable, place: str) -> None:
 
 def _check_load(messages: MessageLoad, scenario: Scenario, place: str) -> None:
     relay = scenario.relaychain
-    budget = budget_of(scenario.policies, pov_percent=relay.pov_percent)
+    budget = budget_of(scenario.policies, pov_percent=relay.pov_percent, pov_bytes=relay.pov_bytes)
     for side, load in ((DOWNWARD, messages.downward), (HORIZONTAL, messages.horizontal)):
         if load == 0:
             continue

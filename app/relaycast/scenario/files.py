@@ -93,7 +93,7 @@ def _scenario(table: Table, place: str) -> Scenario:
     try:
         scenario = msgspec.convert(table, Scenario)
     except msgspec.ValidationError as error:
-        raise _refused(str(error), table, place) from None
+        raise refused_value(str(error), table, place) from None
     check_references(scenario, place)
     recorded = scenario.recording()
     if recorded is not None and "blocks" not in table:
@@ -224,7 +224,8 @@ def _merged_parachains(base: list[Any], over: list[Any]) -> list[Any]:
     return result
 
 
-def _refused(message: str, table: Table, place: str) -> BadInput:
+def refused_value(message: str, table: Table, place: str) -> BadInput:
+    """Return the refusal that a ``msgspec.ValidationError`` of a scenario's ``table`` comes to."""
     found = _AT.search(message)
     path = found["path"] if found else ""
     expectation = message[: found.start()] if found else message

@@ -4,10 +4,10 @@ Messages go first in every block, so a load decides how much of it the relay pro
 other shape is a table that names itself. What is drawn follows from the seed, the parachain and the relay block alone.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import blake2b
+from hashlib import blake2b, shake_128
 from math import exp
 from pathlib import Path
 from statistics import NormalDist
@@ -24,6 +24,9 @@ BlockSpan = Annotated[int, Meta(ge=1, le=1_000_000)]
 
 MAX_MESSAGE_BYTES = 102_400
 """Polkadot's ``hrmp_channel_max_message_size``; downward messages are no longer than half of it."""
+
+CHUNK_BYTES, CHUNKS, CHUNKS_BETWEEN_BLOCKS = 1 << 14, 1 << 9, 389
+"""Contents of messages: a chunk comes again after 8 MiB at the earliest, beyond the window of a compression."""
 
 DOWNWARD, HORIZONTAL = "downward", "horizontal"
 
@@ -109,7 +112,7 @@ class Arrivals:
         if isinstance(load, Trace):
             trace: LoadTrace = getattr(self, side)
             return trace.at(block, repeats=load.repeats)
-        label = b"".join(number.to_bytes(8, "little") for number in (self.seed, self.para_id, block)) + side.encode()
+        label = b"".join(_labels(self.seed, self.para_id, block)) + side.encode()
         return _drawn(load, block, self.load.message_bytes, lambda: _fraction(label))
 
     @property
@@ -118,9 +121,9 @@ class Arrivals:
         return [trace.digest for trace in (self.downward, self.horizontal) if trace is not None]
 
     def _messages(self, side: str, block: int) -> tuple[bytes, ...]:
-        whole, rest = divmod(self.bytes_at(side, block), self.load.message_bytes)
-        messages = (_message(self.load.message_bytes),) * whole
-        return (*messages, bytes(rest)) if rest else messages
+        size, most = self.bytes_at(side, block), self.load.message_bytes
+        content = _content(b"".join((*_labels(self.seed), side.encode())), block, size)
+        return tuple(content[start : start + most] for start in range(0, size, most))
 
 
 def without_folders(load: MessageLoad | None) -> MessageLoad | None:
@@ -174,6 +177,20 @@ def _fraction(label: bytes) -> float:
     return (drawn + 0.5) / (1 << 53)
 
 
-@lru_cache(maxsize=16)
-def _message(size: int) -> bytes:
-    return bytes(size)
+def _labels(*numbers: int) -> Iterator[bytes]:
+    return (number.to_bytes(8, "little") for number in numbers)
+
+
+def _content(label: bytes, block: int, size: int) -> bytes:
+    """Return ``size`` bytes that compression does not make smaller: what real messages hold is not known.
+
+    They are cut from one circle of chunks, another part in each block.
+    """
+    first = block * CHUNKS_BETWEEN_BLOCKS
+    chunks = (_chunk(label, (first + index) % CHUNKS) for index in range(-(-size // CHUNK_BYTES)))
+    return b"".join(chunks)[:size]
+
+
+@lru_cache(maxsize=1024)
+def _chunk(label: bytes, index: int) -> bytes:
+    return shake_128(label + index.to_bytes(2, "little")).digest(CHUNK_BYTES)

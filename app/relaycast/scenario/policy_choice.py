@@ -4,6 +4,7 @@ Law: the first name of each kind is what a scenario gets that names none, and ho
 public drafts do, or might. A name that is not known raises ``BadInput`` with the nearest.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -31,7 +32,7 @@ from relaycast_pallets.subscriber.policies import (
 
 
 class PolicyTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One name of each kind; ``budget`` may carry a number, as in ``floor:65536``."""
+    """One name of each kind; ``budget`` may carry a number, as in ``floor:65536`` or ``remaining:400kB``."""
 
     order: str = "shuffled"
     metering: str = "every-read"
@@ -50,6 +51,7 @@ class _Choice:
     make: Callable[..., Any]
     number: range | None = None
     default: int | None = None
+    takes_bytes: bool = False
 
 
 KINDS: Mapping[str, Mapping[str, _Choice]] = {
@@ -63,12 +65,24 @@ KINDS: Mapping[str, Mapping[str, _Choice]] = {
     "callback": {"changed-keys": _Choice(ChangedKeys), "all-keys": _Choice(AllKeysOnChange)},
     "cache": {"structure": _Choice(StructureNodes), "none": _Choice(NoCache)},
     "budget": {
-        "remaining": _Choice(Remaining, range(1, 101)),
+        "remaining": _Choice(Remaining, range(1, 101), takes_bytes=True),
         "cumulus": _Choice(CumulusSixths),
-        "floor": _Choice(Floor, range(1 << 30), 1 << 20),
+        "floor": _Choice(Floor, range(1 << 30), 1 << 20, takes_bytes=True),
     },
 }
-"""Every policy, by kind and name; numbers are percent of the largest PoV, and bytes of a floor."""
+"""Every policy, by kind and name; numbers are percent of the largest PoV, and bytes of a floor.
+
+With a unit (``remaining:64KiB``) either is in bytes.
+"""
+
+BYTE_UNITS = {"B": 1, "kB": 1_000, "KiB": 1 << 10, "MB": 1_000_000, "MiB": 1 << 20}
+MAX_BUDGET_BYTES = 1 << 30
+
+_BYTES = re.compile(rf"([0-9]{{1,10}})({'|'.join(BYTE_UNITS)})")
+
+
+class ByteCount(int):
+    """A number that was given in bytes, where it could be a percentage."""
 
 
 def check_policies(table: PolicyTable, place: str) -> None:
@@ -86,14 +100,20 @@ def policies_of(table: PolicyTable) -> Policies:
     return Policies(**made)
 
 
-def budget_of(table: PolicyTable, *, pov_percent: int) -> BudgetPolicy:
-    """Return the budget; ``pov_percent`` of the largest PoV is shared out unless ``remaining`` says otherwise."""
+def budget_of(table: PolicyTable, *, pov_percent: int, pov_bytes: int | None = None) -> BudgetPolicy:
+    """Return the budget.
+
+    ``pov_percent`` of the largest PoV, or ``pov_bytes``, are shared out unless ``remaining`` says otherwise.
+    """
     choice, number = _chosen("budget", table.budget, "budget")
+    whole = Remaining(pov_percent, pov_bytes)
     if choice.make is Remaining:
-        return Remaining(pov_percent if number is None else number)
+        if isinstance(number, ByteCount):
+            return Remaining(limit_bytes=int(number))
+        return whole if number is None else Remaining(number)
     if choice.make is Floor:
         assert number is not None
-        return Floor(number, Remaining(pov_percent))
+        return Floor(int(number), whole)
     return CumulusSixths()
 
 
@@ -124,6 +144,12 @@ def described(table: PolicyTable) -> str:
     return ", ".join(others) or "default policies"
 
 
+def _with_number(name: str, choice: _Choice) -> str:
+    assert choice.number is not None
+    text = f"{name}:N with N from {choice.number[0]} to {choice.number[-1]}"
+    return f"{text}, or bytes such as {name}:64KiB" if choice.takes_bytes else text
+
+
 def _node_bytes(text: str, place: str) -> int:
     if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= MAX_NODE_BYTES):
         raise BadInput(place, shown(text), f"a number of bytes from 1 to {MAX_NODE_BYTES}")
@@ -145,6 +171,11 @@ def _chosen(kind: str, text: str, place: str) -> tuple[_Choice, int | None]:
         return choice, choice.default
     if choice.number is None:
         raise BadInput(place, shown(text), f"{name} without a number")
+    if choice.takes_bytes and (found := _BYTES.fullmatch(number)):
+        size = int(found[1]) * BYTE_UNITS[found[2]]
+        if not 1 <= size <= MAX_BUDGET_BYTES:
+            raise BadInput(place, shown(text), f"1 to {MAX_BUDGET_BYTES:,} bytes")
+        return choice, ByteCount(size)
     if not (number.isascii() and number.isdecimal() and len(number) <= 10 and int(number) in choice.number):
-        raise BadInput(place, shown(text), f"{name}:N with N from {choice.number[0]} to {choice.number[-1]}")
+        raise BadInput(place, shown(text), _with_number(name, choice))
     return choice, int(number)

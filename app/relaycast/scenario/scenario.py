@@ -150,6 +150,12 @@ class RelayChainTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     Without it the relay chain starts from a modelled state.
     """
 
+    state_version: Literal[0, 1] | None = None
+    """The state version of the state before block 1: 1 migrates a genesis of version 0. By default as the genesis is.
+
+    From block 1 on the relay chain writes in version 1.
+    """
+
     block_seconds: Annotated[float, Meta(gt=0, le=3600)] = 6.0
     """Seconds from one relay block to the next: 6, or 2 as proposed."""
 
@@ -158,6 +164,9 @@ class RelayChainTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     pov_percent: Annotated[int, Meta(ge=1, le=100)] = 85
     """Of the maximum that collators use."""
+
+    pov_bytes: Annotated[int, Meta(ge=1, le=1 << 30)] | None = None
+    """Bytes that collators use, in place of pov_percent."""
 
     max_publishers: Count = 1_000
     max_stored_keys: Count = 4_000
@@ -169,6 +178,8 @@ class RelayChainTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def allowed_pov_bytes(self) -> int:
         """Return what a block may bring along."""
+        if self.pov_bytes is not None:
+            return min(self.pov_bytes, self.max_pov_bytes)
         return self.max_pov_bytes * self.pov_percent // 100
 
 
@@ -196,6 +207,9 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     A parachain that is in there needs no ``publish``.
     """
+
+    warm_up: Annotated[int, Meta(ge=0, le=MAX_BLOCKS)] | Literal["auto"] = "auto"
+    """Relay blocks at the beginning that percentiles and charts leave out; "auto": up to a reader's first callback."""
 
     relaychain: RelayChainTable = RelayChainTable()
     """Where it starts from, and its limits."""

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from relaycast.scenario.files import presets
 from relaycast.scenario.message_load import MessageLoad
-from relaycast.scenario.policy_choice import KINDS, PolicyTable
+from relaycast.scenario.policy_choice import BYTE_UNITS, KINDS, PolicyTable
 from relaycast.scenario.scenario import Grief, Payment, PublishTable, RelayChainTable, Scenario
 
 TITLE = "relaycast scenario"
@@ -100,7 +100,11 @@ def _structs_in(info: msgspec.inspect.Type) -> list[type[Struct]]:
 
 
 def _policy_pattern(kind: str) -> str:
-    names = [f"{name}(:[0-9]+)?" if choice.number is not None else name for name, choice in KINDS[kind].items()]
+    units = "|".join(BYTE_UNITS)
+    names = [
+        f"{name}(:[0-9]+{f'({units})?' if choice.takes_bytes else ''})?" if choice.number is not None else name
+        for name, choice in KINDS[kind].items()
+    ]
     return f"^({'|'.join(names)})$"
 
 

@@ -67,6 +67,15 @@ def slides(subscription: SubscriptionTable, blocks: int, keys: int) -> range:
     return range(0) if moved is None else range(min(moved, keys) + 1)
 
 
+def key_names(scenario: Scenario) -> dict[tuple[int, bytes], str]:
+    """Return the names that were hashed into keys, by publisher and key."""
+    return {
+        (para_id, bytes(SubscribedKey.from_data(name.encode()))): name
+        for para_id, publish in scenario.publishers().items()
+        for name in (key_name(publish, index) for index in range(publish.keys))
+    }
+
+
 def names_of(subscription: SubscriptionTable, publish: PublishTable, slid: int) -> list[str]:
     """Return the names that a subscription means, once it has moved on by ``slid`` keys."""
     if isinstance(subscription.keys, list):

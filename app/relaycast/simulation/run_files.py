@@ -7,12 +7,13 @@ import msgspec
 from msgspec.structs import asdict
 
 from relaycast.pov.snapshot import render_snapshot
+from relaycast.report.verdicts import verdicts
 from relaycast.scenario.scenario import Scenario
+from relaycast.simulation.alternative import with_alternative
 from relaycast.simulation.run_folder import staged
 from relaycast.simulation.simulation import Progress, Simulation
 from relaycast_ledger.event_log import EventLog
 from relaycast_ledger.outcome import Outcome
-from relaycast_ledger.tally import Tally
 from relaycast_trie.engine import Engine
 
 
@@ -37,16 +38,14 @@ def simulate(
     ``per_key`` says whether ``keys.parquet`` is among them; unless it does, the number of its rows decides. The bytes
     are the same on either ``trie_engine``.
     """
-    from relaycast_ledger.run_tables import RunTables  # noqa: PLC0415 - pyarrow is slow to load
-
     simulation = Simulation.prepare(scenario, trie_engine=trie_engine)
     by_key = simulation.keep_accounts(per_key=per_key)
     run_id = simulation.run_id
     with staged(out, run_id) as folder:
-        with (folder / "events.jsonl").open("wb") as stream, RunTables(folder, run_id, by_key=by_key) as tables:
-            simulation.tally = Tally(tables=tables)
+        with (folder / "events.jsonl").open("wb") as stream, simulation.tables(folder, by_key=by_key) as tables:
+            simulation.tally = simulation.new_tally(tables=tables)
             simulation.chains.listeners.append(EventLog(stream, run_id).hear)
-            outcome = simulation.run(progress)
+            outcome = with_alternative(simulation.run(progress), scenario, trie_engine=trie_engine)
         write_files(folder, outcome, simulation.echo())
     return Finished(outcome, out / run_id)
 
@@ -67,6 +66,8 @@ def to_json(outcome: Outcome) -> dict[str, object]:
     figures = asdict(outcome)
     for for_the_report in ("series", "latencies", "pictures", "keys", "key_names"):
         del figures[for_the_report]
-    if outcome.recorded is None:
-        del figures["recorded"]
-    return {"schema": figures.pop("schema"), **msgspec.to_builtins(figures)}
+    for optional in ("recorded", "alternative"):
+        if figures[optional] is None:
+            del figures[optional]
+    told = {it.about: it.text for it in verdicts(outcome)}
+    return {"schema": figures.pop("schema"), **msgspec.to_builtins(figures), "verdicts": told}

@@ -22,6 +22,7 @@ from relaycast.scenario.policy_choice import budget_of, policies_of
 from relaycast.scenario.scenario import ParachainTable, Payment, Scenario, SubscriptionTable
 from relaycast.scenario.workload import (
     Publication,
+    key_names,
     names_of,
     publications,
     recorded_keys_of,
@@ -43,7 +44,7 @@ from relaycast_ledger.outcome import (
     SubscriberOutcome,
     share,
 )
-from relaycast_ledger.tally import SubscriberTally, Tally
+from relaycast_ledger.tally import Tally
 from relaycast_pallets.broadcaster.config import BroadcasterConfig
 from relaycast_pallets.broadcaster.events import DataPublished
 from relaycast_pallets.subscriber.pallet import SubscriberConfig
@@ -54,6 +55,7 @@ from relaycast_xcm.ump import Processed
 
 if TYPE_CHECKING:
     from relaycast.scenario.recording import Playback
+    from relaycast_ledger.run_tables import RunTables
 
 PICTURED_SUBSCRIBERS = 8
 PICTURED_BLOCKS = 6
@@ -113,7 +115,14 @@ class Simulation:
             max_value_length=relay.max_value_bytes,
             max_total_storage_size=relay.max_total_bytes,
         )
-        network = Network(seed=scenario.seed, genesis=sources.spec, broadcaster=config, trie_engine=trie_engine)
+        network = Network(
+            seed=scenario.seed,
+            genesis=sources.spec,
+            broadcaster=config,
+            trie_engine=trie_engine,
+            state_version=relay.state_version,
+        )
+        network.ledger.compresses = True
         simulation = cls(scenario, network, sources=sources)
         readers = scenario.subscribers()
         for chain in [*readers, *(chain for chain in scenario.parachains if not chain.subscribe)]:
@@ -132,8 +141,20 @@ class Simulation:
                 if isinstance(payment, Payment):
                     publisher.account.fund(payment.balance)
                 simulation.published[chain.id] = Sendings()
+        simulation.tally = simulation.new_tally()
         network.chains.listeners.append(simulation.hear)
         return simulation
+
+    def new_tally(self, *, tables: "RunTables | None" = None) -> Tally:
+        """Return a tally that leaves out of percentiles what the scenario says; ``tables`` get every block."""
+        warm_up = self.scenario.warm_up
+        return Tally(tables=tables, warm_up=None if warm_up == "auto" else warm_up)
+
+    def tables(self, folder: Path, *, by_key: bool) -> "RunTables":
+        """Return the tables of this run, to be written into ``folder``."""
+        from relaycast_ledger.run_tables import RunTables  # noqa: PLC0415 - pyarrow is slow to load
+
+        return RunTables(folder, self.run_id, by_key=by_key, key_names=key_names(self.scenario) if by_key else {})
 
     @property
     def chains(self) -> Chains:
@@ -241,7 +262,7 @@ class Simulation:
     def outcome(self) -> Outcome:
         """Return what the run came to."""
         scenario, chains = self.scenario, self.network.chains
-        relay = scenario.relaychain
+        relay, tallies = scenario.relaychain, {chain.id: self.tally.of(chain.id) for chain in scenario.subscribers()}
         panics = [f"{para_id}: {panic}" for para_id, it in self.tally.subscribers.items() for panic in it.panics]
         publishers = [self._publisher(chain) for chain in scenario.parachains if chain.id in self.published]
         violations = [*map(str, self.network.ledger.invariants.violations), *panics]
@@ -260,17 +281,17 @@ class Simulation:
                 genesis_root=f"0x{chains.relay_chain.genesis_root.hex()}",
                 state_root=f"0x{chains.relay_chain.head.state_root.hex()}",
                 allowed_pov_bytes=relay.allowed_pov_bytes,
+                max_pov_bytes=relay.max_pov_bytes,
             ),
             publishers=publishers,
             subscribers=[self._subscriber(chain, publishers) for chain in scenario.subscribers()],
+            oversize_blocks=self.tally.oversize_blocks,
             invariants=InvariantsOutcome(not violations, violations),
             recorded=self._recorded(),
-            series={chain.id: self._tally(chain.id).points for chain in scenario.subscribers()},
-            latencies={
-                chain.id: dict(sorted(self._tally(chain.id).latencies.items())) for chain in scenario.subscribers()
-            },
-            pictures={chain.id: self._tally(chain.id).chosen_pictures for chain in scenario.subscribers()},
-            keys={chain.id: self._tally(chain.id).keys.costs for chain in scenario.subscribers()},
+            series={para_id: it.points.after(it.warm_up_blocks) for para_id, it in tallies.items()},
+            latencies={para_id: dict(sorted(it.latencies.items())) for para_id, it in tallies.items()},
+            pictures={para_id: it.chosen_pictures for para_id, it in tallies.items()},
+            keys={para_id: it.keys.costs for para_id, it in tallies.items()},
             key_names=self.network.key_names(),
         )
 
@@ -281,7 +302,7 @@ class Simulation:
             chain.id,
             config=SubscriberConfig(max_trie_depth=chain.max_trie_depth, max_value_length=relay.max_value_bytes),
             policies=policies_of(table),
-            budget=budget_of(table, pov_percent=relay.pov_percent),
+            budget=budget_of(table, pov_percent=relay.pov_percent, pov_bytes=relay.pov_bytes),
             max_pov_size=relay.max_pov_bytes,
             pace=Pace(chain.relay_blocks_per_block, chain.cores, chain.relay_parent_offset),
         )
@@ -362,19 +383,28 @@ class Simulation:
         return len(self.playback.recording.keys[chain.id])
 
     def _subscriber(self, chain: ParachainTable, publishers: list[PublisherOutcome]) -> SubscriberOutcome:
-        it = self._tally(chain.id)
+        it, most = self.tally.of(chain.id), self.scenario.relaychain.max_pov_bytes
         return SubscriberOutcome(
             para_id=chain.id,
             name=chain.name,
             keys=self._keys(chain),
             blocks=len(it.points),
-            deliveries=it.callbacks + it.conflated,
+            deliveries=it.callbacks - it.told_again + it.conflated,
             callbacks=it.callbacks,
             proof_bytes=it.proof_bytes,
             static_bytes=it.static_bytes,
             own_bytes=it.own_bytes,
-            pov_share=share(it.pov_bytes, self.scenario.relaychain.allowed_pov_bytes),
+            pov_bytes=it.pov_bytes,
+            compressed_bytes=it.compressed_bytes,
+            pov_share=share(it.pov_bytes, most),
+            compressed_share=share(it.compressed_bytes, most),
+            pov_parts={part: share(sizes, most) for part, sizes in it.pov_parts.items()},
+            oversize_blocks=it.oversize_blocks,
+            large_blocks=it.large_blocks,
+            fullest_block=it.fullest_block,
+            warm_up_blocks=it.warm_up_blocks,
             latency_blocks=it.latency_blocks,
+            told_again=it.told_again,
             incomplete_blocks=it.incomplete_blocks,
             message_bytes=it.message_bytes,
             waiting_bytes_max=it.waiting_bytes_max,
@@ -382,6 +412,3 @@ class Simulation:
             disabled_publishers=sorted(set(it.disabled)),
             publishers=with_formulas(it.publishers, publishers, self.scenario),
         )
-
-    def _tally(self, para_id: int) -> SubscriberTally:
-        return self.tally.subscribers.get(para_id) or SubscriberTally()

@@ -12,13 +12,12 @@ import pyarrow.parquet as pq
 from msgspec.structs import replace
 
 from relaycast.scenario.scenario import Scenario
+from relaycast.simulation.alternative import with_alternative
 from relaycast.simulation.batch import BatchSimulation
 from relaycast.simulation.run_files import Finished, write_files
 from relaycast.simulation.run_folder import staged
 from relaycast_ledger import Accounts
 from relaycast_ledger.event_log import EventLog
-from relaycast_ledger.run_tables import RunTables
-from relaycast_ledger.tally import Tally
 from relaycast_spark.progress import Progress, Unseen
 from relaycast_spark.session import SessionSettings, require_spark, spark_session
 from relaycast_spark.work_folder import WorkFolder
@@ -86,9 +85,9 @@ def _write(run: "BatchRun", batch: BatchSimulation, run_id: str, out: Path) -> F
     with staged(out, run_id) as folder:
         run.progress.begin(ASSEMBLY, run.blocks)
         by_key = batch.ledger.accounts is Accounts.BY_KEY
-        with (folder / "events.jsonl").open("wb") as stream, RunTables(folder, run_id, by_key=by_key) as tables:
+        with (folder / "events.jsonl").open("wb") as stream, batch.simulation.tables(folder, by_key=by_key) as tables:
             EventLog(stream, run_id)
-            batch.simulation.tally = Tally(tables=tables)
+            batch.simulation.tally = batch.simulation.new_tally(tables=tables)
             for table in run.folder.tables():
                 for part in table.to_batches(max_chunksize=100):
                     rows = part.to_pylist()
@@ -100,6 +99,7 @@ def _write(run: "BatchRun", batch: BatchSimulation, run_id: str, out: Path) -> F
             for number, table in enumerate(run.folder.tables()):
                 kept = table.drop_columns(["segment", "records", "events"])
                 pq.write_table(kept, folder / REPLAYED / f"part-{number:06}.parquet", compression="zstd")
-        outcome = replace(batch.simulation.outcome(), engine=ENGINE)
+        measured = replace(batch.simulation.outcome(), engine=ENGINE)
+        outcome = with_alternative(measured, batch.simulation.scenario, trie_engine=run.trie_engine)
         write_files(folder, outcome, batch.simulation.echo())
     return Finished(outcome, out / run_id)

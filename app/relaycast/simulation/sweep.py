@@ -15,10 +15,12 @@ from msgspec import Meta, Struct
 
 from relaycast.inputs import place_of, read_bytes
 from relaycast.refusal import BadInput, nearest, one_line, shown
+from relaycast.report.full_block import fullest
 from relaycast.scenario.checks import check_references
 from relaycast.scenario.files import load_preset, load_scenario, presets
 from relaycast.scenario.policy_choice import described, with_overrides
 from relaycast.scenario.scenario import MAX_BLOCKS, Scenario
+from relaycast.scenario.settings import with_settings
 from relaycast.simulation.simulation import Simulation
 from relaycast_trie.dispatch import warm_up_for
 from relaycast_trie.engine import Engine
@@ -65,15 +67,27 @@ FIGURES = pa.schema(
         ("subscriber_blocks", pa.int64()),
         ("deliveries", pa.int64()),
         ("callbacks", pa.int64()),
+        ("told_again", pa.int64()),
         *((f"proof_bytes_{which}", pa.int64()) for which in ("p50", "p99", "max", "total")),
         *((f"static_bytes_{which}", pa.int64()) for which in ("p50", "p99", "max", "total")),
+        *((f"own_bytes_{which}", pa.int64()) for which in ("p50", "p99", "max", "total")),
+        *((f"pov_bytes_{which}", pa.int64()) for which in ("p50", "p99", "max", "total")),
+        *((f"compressed_bytes_{which}", pa.int64()) for which in ("p50", "p99", "max", "total")),
+        ("oversize_blocks", pa.int64()),
+        ("fullest_block", pa.string()),
         *((f"latency_blocks_{which}", pa.int64()) for which in ("p50", "p99", "max")),
         ("incomplete_blocks", pa.int64()),
         ("invariants_ok", pa.bool_()),
         ("error", pa.string()),
     ]
 )
-"""What is said of one subscriber in one cell; ``error`` says why a cell could not be run."""
+"""What is said of one subscriber in one cell; ``error`` says why a cell could not be run.
+
+``own_bytes`` are nodes of the parachain's own state beside the relay proof, ``pov_bytes`` all that a block carries,
+``compressed_bytes`` the same as the relay chain gets it; ``oversize_blocks`` are blocks that it would refuse, and
+``fullest_block`` says, where there are any, what the fullest one carries. ``told_again`` of the callbacks told what was
+known and count in no latency.
+"""
 
 
 def load_sweep(file: str) -> list[Cell]:
@@ -124,6 +138,12 @@ def run_cell(encoded: bytes, *, trie_engine: Engine = "auto") -> list[dict[str, 
             "callbacks": it.callbacks,
             **_flat("proof_bytes", it.proof_bytes),
             **_flat("static_bytes", it.static_bytes),
+            **_flat("own_bytes", it.own_bytes),
+            **_flat("pov_bytes", it.pov_bytes),
+            **_flat("compressed_bytes", it.compressed_bytes),
+            "oversize_blocks": it.oversize_blocks,
+            "fullest_block": fullest(it.fullest_block) if it.oversize_blocks and it.fullest_block else None,
+            "told_again": it.told_again,
             **_flat("latency_blocks", it.latency_blocks),
             "incomplete_blocks": it.incomplete_blocks,
             "invariants_ok": outcome.invariants.ok,
@@ -146,7 +166,7 @@ def _cells(sweep: Sweep, place: str, folder: Path) -> list[Cell]:
     for number, (scenario, seed, policies, values) in enumerate(grid):
         varied = dict(zip(sweep.vary, values, strict=True))
         chosen = msgspec.structs.replace(
-            _with_values(scenario, varied, place),
+            with_settings(scenario, varied, f"{place} at vary"),
             seed=scenario.seed if seed is None else seed,
             blocks=sweep.blocks or scenario.blocks,
         )
@@ -163,37 +183,6 @@ def _scenario(name: str, folder: Path, place: str) -> Scenario:
     if not Path(name).suffix:
         raise BadInput(f"{place} at scenarios", shown(name), "a preset or a scenario file", nearest(name, presets()))
     return load_scenario(str(folder / name))
-
-
-def _with_values(scenario: Scenario, varied: dict[str, Value], place: str) -> Scenario:
-    """Return the scenario with other values at some paths; parachains are called by their id."""
-    if not varied:
-        return scenario
-    table = msgspec.to_builtins(scenario)
-    for path, value in varied.items():
-        here = f"{place} at vary.{path}"
-        *steps, last = path.split(".")
-        inside: Any = table
-        for step in steps:
-            inside = _step(inside, step, here)
-        if not isinstance(inside, dict) or last not in inside:
-            names = list(inside) if isinstance(inside, dict) else []
-            raise BadInput(here, shown(last), "the name of a setting", nearest(last, names))
-        inside[last] = value
-    try:
-        return msgspec.convert(table, Scenario)
-    except msgspec.ValidationError as error:
-        raise BadInput(f"{place} at vary", one_line(str(error)), "values that fit their settings") from None
-
-
-def _step(inside: Any, step: str, here: str) -> Any:
-    if isinstance(inside, list):
-        found = [entry for entry in inside if isinstance(entry, dict) and str(entry.get("id")) == step]
-        if found:
-            return found[0]
-    elif isinstance(inside, dict) and step in inside:
-        return inside[step]
-    raise BadInput(here, shown(step), "a path inside the scenario, parachains by their id")
 
 
 def _kind(values: list[Value]) -> pa.DataType:

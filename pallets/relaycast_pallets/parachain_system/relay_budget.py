@@ -52,12 +52,22 @@ class BudgetPolicy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """What messages leave of ``percent`` of the largest proof; there is no minimum (the specification's numbers)."""
+    """What messages leave of ``percent`` of the largest proof; there is no minimum (the specification's numbers).
+
+    With ``limit_bytes`` messages and pub-sub share so many bytes instead, at most those of the largest proof.
+    """
 
     percent: int = 85
+    limit_bytes: int | None = None
+
+    def allowed_bytes(self, usage: PovUsage) -> int:
+        """Return what messages and pub-sub share."""
+        if self.limit_bytes is None:
+            return max(0, usage.max_pov_bytes * self.percent // 100 - usage.other_bytes)
+        return max(0, min(self.limit_bytes, usage.max_pov_bytes - usage.other_bytes))
 
     def share_out(self, usage: PovUsage) -> Abridged:
-        allowed = max(0, usage.max_pov_bytes * self.percent // 100 - usage.other_bytes)
+        allowed = self.allowed_bytes(usage)
         downward, left = into_abridged(usage.downward_messages, allowed)
         horizontal, left = into_abridged(usage.horizontal_messages, left)
         return Abridged(downward, horizontal, left, crowded=left < allowed)
@@ -85,7 +95,7 @@ class Floor:
     inner: Remaining = Remaining()
 
     def share_out(self, usage: PovUsage) -> Abridged:
-        allowed = max(0, usage.max_pov_bytes * self.inner.percent // 100 - usage.other_bytes)
+        allowed = self.inner.allowed_bytes(usage)
         reserved = min(self.minimum_bytes, allowed)
         downward, left = into_abridged(usage.downward_messages, allowed - reserved)
         horizontal, left = into_abridged(usage.horizontal_messages, left)

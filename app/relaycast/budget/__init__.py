@@ -1,0 +1,1 @@
+"""The smallest budget of a scenario, and what smaller ones cost."""

@@ -1,0 +1,141 @@
+"""What a run comes to in three sentences: what a block costs, whether it fits, and what would be cheaper.
+
+Law: a sentence says what was measured, in which blocks. Its parts are of one block, so that they add up.
+"""
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from relaycast.report.full_block import causes, fullest, share_taken
+from relaycast.report.templates import percent
+from relaycast.terminal import counted
+from relaycast_ledger.account_records import IN_THE_PROOF
+from relaycast_ledger.outcome import Outcome, Point, SubscriberOutcome, rank
+
+WORTH_CHANGING = 0.005
+"""Of the bytes that blocks carry, what an alternative has to save to be named."""
+
+
+NO_MESSAGES_BYTES = 4
+"""What an inherent without messages says of them."""
+
+
+class Severity(Enum):
+    """How a verdict is to be taken."""
+
+    FINE = "fine"
+    WARNING = "warning"
+    BAD = "bad"
+
+
+class RunVerdict(NamedTuple):
+    """One sentence or two about a run; ``about`` is ``cost``, ``fits`` or ``alternative``."""
+
+    about: str
+    text: str
+    ending: Severity = Severity.FINE
+
+
+def verdicts(run: Outcome) -> list[RunVerdict]:
+    """Return the three verdicts of a run."""
+    return [_cost(run), _fits(run), _alternative(run)]
+
+
+def title(subscriber: SubscriberOutcome) -> str:
+    """Return how a subscriber is called in charts."""
+    return f"{subscriber.para_id} {subscriber.name}".strip()
+
+
+def largest(run: Outcome) -> SubscriberOutcome:
+    """Return the reader whose blocks carry most."""
+    return max(run.subscribers, key=lambda it: it.pov_bytes.p99)
+
+
+def median_block(points: Sequence[Point]) -> Point | None:
+    """Return the first block with the median of what blocks carry that bring something new; of all if none does."""
+    every = not any(point.callbacks for point in points)
+    chosen = [point for point in points if every or point.callbacks]
+    median = rank(sorted(point.pov_bytes for point in chosen), 50)
+    return next((it for it in chosen if it.pov_bytes == median), None)
+
+
+def by_cause(point: Point) -> dict[str, int]:
+    """Return the bytes of a block by cause; they add up to ``pov_bytes``."""
+    causes = {"static": point.static_bytes}
+    if point.by_cause:
+        causes |= dict(zip(IN_THE_PROOF, point.by_cause, strict=True))
+    else:
+        causes["pubsub"] = point.proof_bytes - point.static_bytes
+    causes |= {"own": point.own_pov_bytes, "messages": point.message_bytes}
+    causes["rest"] = max(0, point.pov_bytes - sum(causes.values()))
+    return {cause: size for cause, size in causes.items() if size}
+
+
+def _cost(run: Outcome) -> RunVerdict:
+    it = largest(run)
+    point = median_block(run.series[it.para_id])
+    if point is None or not point.pov_bytes:
+        return RunVerdict("cost", f"Cost: no block of {title(it)} was built.")
+    pubsub = point.proof_bytes - point.static_bytes
+    rest = point.pov_bytes - point.proof_bytes - point.own_pov_bytes - point.message_bytes
+    parts = f"{pubsub:,} for pub-sub, {point.own_pov_bytes:,} of own state, {point.static_bytes:,} for static keys"
+    messages = f", {point.message_bytes:,} of messages" if point.message_bytes > NO_MESSAGES_BYTES else ""
+    others = rest if messages else rest + point.message_bytes
+    share = percent(point.pov_bytes / run.relaychain.max_pov_bytes)
+    which = "that brings something new" if point.callbacks else "(nothing was delivered)"
+    return RunVerdict(
+        "cost",
+        f"Cost: a block of {title(it)} {which} carries {point.pov_bytes:,} bytes in the median, {share} of the largest "
+        f"PoV: {parts}{messages} and {others:,} of header and lengths. Compressed it has {point.compressed_bytes:,}.",
+    )
+
+
+def _fits(run: Outcome) -> RunVerdict:
+    fullest_of = [(it, it.fullest_block) for it in run.subscribers if it.fullest_block is not None]
+    if not fullest_of:
+        return RunVerdict("fits", "Fits: no block was built.", Severity.WARNING)
+    it, block = max(fullest_of, key=lambda pair: pair[1].load)
+    if run.oversize_blocks:
+        built = sum(it.blocks for it in run.subscribers)
+        blocks = f"{run.oversize_blocks:,} of {counted(built, 'block')}"
+        return RunVerdict(
+            "fits",
+            f"Does not fit: the relay chain would refuse {blocks}. Of {title(it)}, {fullest(block)}.",
+            Severity.BAD,
+        )
+    text = f"Fits: the fullest block, of {title(it)} in relay block {block.block}, takes {share_taken(block)} of the "
+    text += f"largest PoV, {block.sent_bytes:,} of {block.max_pov_bytes:,} bytes compressed. {_budget(run)}"
+    large = sum(it.large_blocks for it in run.subscribers)
+    if not large:
+        return RunVerdict("fits", text)
+    warning = f" Warning: {counted(large, 'block')} fit only because they are compressed ({causes(block)})."
+    return RunVerdict("fits", text + warning, Severity.WARNING)
+
+
+def _budget(run: Outcome) -> str:
+    """Return which budget is known to deliver everything as fast, and where the smallest one is found."""
+    search = "relaycast budget finds the smallest that loses nothing"
+    cut_short = sum(it.incomplete_blocks for it in run.subscribers)
+    if cut_short:
+        return f"The budget cut {counted(cut_short, 'block')} short; {search}."
+    most = max((point.metered_bytes for points in run.series.values() for point in points), default=0)
+    return f"No pass used more than {most:,} bytes: that budget delivers everything as fast; {search}."
+
+
+def _alternative(run: Outcome) -> RunVerdict:
+    it = run.alternative
+    if it is None:
+        text = "Alternative: not measured; relaycast compare SCENARIO --policy cache=none tells."
+        return RunVerdict("alternative", text)
+    where = f"measured in relay blocks {it.first_block} to {it.last_block}, before compression"
+    again = f" and tells {counted(it.its_told_again, 'value')} again" if it.its_told_again else ""
+    part = (it.pov_bytes - it.its_pov_bytes) / it.pov_bytes if it.pov_bytes else 0.0
+    if it.violations:
+        return RunVerdict("alternative", f"Alternative: {it.policy} breaks an invariant ({where}).")
+    if part >= WORTH_CHANGING:
+        return RunVerdict(
+            "alternative", f"Cheaper: {it.policy} saves {part:.1%} of what blocks carry{again} ({where})."
+        )
+    more = f"takes {-part:.1%} more" if -part >= WORTH_CHANGING else "takes as much"
+    return RunVerdict("alternative", f"Alternative: none is cheaper; {it.policy} {more} ({where}).")

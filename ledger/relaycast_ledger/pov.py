@@ -1,0 +1,164 @@
+"""A block's proof of validity (PoV): its bytes as a collator sends them, and whether the relay chain takes them.
+
+A PoV is SCALE ``ParachainBlockData`` (cumulus): the header, the extrinsics with the ``set_validation_data`` inherent,
+and the parachain's own state as a compact proof. A collator compresses it with zstd; the relay chain refuses a PoV
+whose compressed bytes exceed ``max_pov_size``. Law: ``pov_bytes`` are before compression and ``compressed_bytes`` after
+it; only the latter decide. A block's computation time has a limit of its own.
+
+Modelled: no other inherent (a timestamp takes 11 bytes), ``sent_at`` of a message is the relay parent, and a horizontal
+message has no sender.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from relaycast_collator.parachain import ParachainBlock
+from relaycast_pallets.parachain_system.pallet import ParachainInherentData
+from relaycast_pallets.parachain_system.relay_budget import Abridged
+from relaycast_trie import blake2_256
+from relaycast_trie.proofs.compact_proof import CompactProof
+from relaycast_trie.scale import encode_bytes, encode_compact, encode_u32, encode_vec
+
+ZSTD_PREFIX = bytes([82, 188, 83, 118, 70, 219, 142, 5])
+"""What a compressed blob begins with (sp-maybe-compressed-blob)."""
+
+COMPRESSION_LEVEL = 3
+"""Of zstd, as sp-maybe-compressed-blob compresses a PoV."""
+
+MAX_BLOCK_REF_TIME = 2_000_000_000_000
+"""Picoseconds that a parachain block may take: two seconds of execution (cumulus ``MAXIMUM_BLOCK_WEIGHT``)."""
+
+BARE_EXTRINSIC = 5
+PARACHAIN_SYSTEM, SET_VALIDATION_DATA = 1, 0
+"""The pallet's index in the parachain template, and the call's index in the pallet."""
+
+NO_RELAY_PARENT_DESCENDANTS, NO_COLLATOR_PEER = b"\x00", b"\x00"
+NO_SENDER = encode_u32(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PovSize:
+    """What a block carries, in bytes, and the computation time it takes, in picoseconds; each with its limit."""
+
+    pov_bytes: int
+    """The encoded ``ParachainBlockData``, before compression."""
+
+    compressed_bytes: int | None
+    """The PoV as the relay chain gets it; ``None`` where it fits whatever compression makes of it, and nobody asked."""
+
+    own_bytes: int
+    """Of ``pov_bytes``: the parachain's own state as a compact proof."""
+
+    message_bytes: int
+    """Of ``pov_bytes``: messages, in full and hashed."""
+
+    max_pov_bytes: int
+    ref_time: int
+    """Of the pass, of callbacks, and of what the subscriptions declare."""
+
+    max_ref_time: int = MAX_BLOCK_REF_TIME
+
+    @property
+    def is_oversize(self) -> bool:
+        """Whether the relay chain would refuse the block."""
+        return self.sent_bytes > self.max_pov_bytes or self.ref_time > self.max_ref_time
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the block fits only because it is compressed: a warning."""
+        return self.pov_bytes > self.max_pov_bytes and not self.is_oversize
+
+    @property
+    def load(self) -> float:
+        """How much of its limit the block takes, in the dimension that decides; above 1 it is refused."""
+        return max(self.sent_bytes / self.max_pov_bytes, self.ref_time / self.max_ref_time)
+
+    @property
+    def sent_bytes(self) -> int:
+        """The compressed bytes, or, where they are not known, those before compression."""
+        return self.pov_bytes if self.compressed_bytes is None else self.compressed_bytes
+
+    def __repr__(self) -> str:
+        sizes = f"{self.pov_bytes:,} bytes, {self.sent_bytes:,} as it is sent, of {self.max_pov_bytes:,}"
+        return f"<PovSize {sizes}{', oversize' if self.is_oversize else ''}>"
+
+
+def pov_size(block: ParachainBlock, *, own_root: bytes, ref_time: int, compresses: bool = True) -> PovSize:
+    """Return the size of the block's PoV; ``own_root`` is the state root of its parent.
+
+    Without ``compresses`` only a PoV that may not fit is compressed.
+    """
+    own, messages = own_state(block, own_root), _messages(block.inherent, block.outcome.abridged)
+    data, most = _joined(block, messages, own), block.inherent.validation_data.max_pov_size
+    return PovSize(
+        pov_bytes=len(data),
+        compressed_bytes=len(compressed(data)) if compresses or _most_compressed(len(data)) > most else None,
+        own_bytes=len(own),
+        message_bytes=sum(map(len, messages)),
+        max_pov_bytes=most,
+        ref_time=ref_time,
+    )
+
+
+def block_data(block: ParachainBlock, *, own_root: bytes) -> bytes:
+    """Return the block as SCALE ``ParachainBlockData``: header, extrinsics, own state."""
+    return _joined(block, _messages(block.inherent, block.outcome.abridged), own_state(block, own_root))
+
+
+def compressed(data: bytes) -> bytes:
+    """Return the PoV of this block data as it is sent: SCALE ``Vec<u8>`` of a prefix and a zstd frame."""
+    return encode_bytes(ZSTD_PREFIX + _zstd().compress(data, asbytes=True))
+
+
+def own_state(block: ParachainBlock, own_root: bytes) -> bytes:
+    """Return the nodes of the own state that the block carries as a SCALE ``CompactProof``."""
+    if not len(block.own_proof):
+        return encode_vec([])
+    return CompactProof.encode(block.own_proof, own_root).to_bytes()
+
+
+def _most_compressed(size: int) -> int:
+    """Return the most that compression makes of so many bytes (zstd ``ZSTD_compressBound``), as it is sent."""
+    return size + (size >> 8) + (1 << 6) + len(ZSTD_PREFIX) + 4
+
+
+def _joined(block: ParachainBlock, messages: list[bytes], own: bytes) -> bytes:
+    """Return the block's data, whose one extrinsic is ``set_validation_data``; long messages are copied once."""
+    inherent = block.inherent
+    call = [
+        bytes([BARE_EXTRINSIC, PARACHAIN_SYSTEM, SET_VALIDATION_DATA]),
+        inherent.validation_data.encode(),
+        encode_vec(map(encode_bytes, inherent.relay_chain_state)),
+        NO_RELAY_PARENT_DESCENDANTS,
+        NO_COLLATOR_PEER,
+        *messages,
+    ]
+    one_extrinsic = encode_compact(1) + encode_compact(sum(map(len, call)))
+    return b"".join([block.header.encode(), one_extrinsic, *call, own])
+
+
+def _messages(inherent: ParachainInherentData, abridged: Abridged) -> list[bytes]:
+    """Return the messages as the parts of SCALE ``InboundMessagesData``: those in full, and hashes of the rest."""
+    sent_at = encode_u32(inherent.validation_data.relay_parent_number)
+    downward = _abridged(inherent.downward_messages, abridged.downward_count, sent_at)
+    return downward + _abridged(inherent.horizontal_messages, abridged.horizontal_count, NO_SENDER + sent_at)
+
+
+def _abridged(messages: tuple[bytes, ...], full_count: int, about: bytes) -> list[bytes]:
+    """Return messages behind what is said ``about`` each of them, those after ``full_count`` as hashes."""
+    parts = [encode_compact(full_count)]
+    for message in messages[:full_count]:
+        parts += (about, encode_compact(len(message)), message)
+    hashed = messages[full_count:]
+    parts.append(encode_compact(len(hashed)))
+    for message in hashed:
+        parts += (about, blake2_256(message))
+    return parts
+
+
+@cache
+def _zstd() -> Any:
+    import pyarrow as pa  # noqa: PLC0415 - slow to load
+
+    return pa.Codec("zstd", compression_level=COMPRESSION_LEVEL)

@@ -1,0 +1,167 @@
+"""``relaycast budget``, budgets in bytes, and single settings on a command line."""
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import relaycast as rc
+from app.page import parsed
+from command_line import Command, Written
+from relaycast.budget.search import find_budget
+from relaycast.refusal import BadInput
+from relaycast.scenario.policy_choice import PolicyTable, budget_of
+from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable
+from relaycast.scenario.settings import parsed_settings
+from relaycast_pallets.parachain_system.relay_budget import Floor, PovUsage, Remaining
+from relaycast_xcm import Weight
+
+FEEDS = """
+blocks = 8
+[[parachains]]
+id = 2000
+publish = { keys = 12, value_bytes = 20, every = 4 }
+[[parachains]]
+id = 3000
+subscribe = [{ publisher = 2000 }]
+"""
+
+SMALL = Scenario(
+    parachains=[
+        ParachainTable(id=2_000, publish=PublishTable(keys=12, value_bytes=20, every=2)),
+        ParachainTable(id=3_000, subscribe=[SubscriptionTable(publisher=2_000)]),
+    ],
+    blocks=8,
+)
+
+
+def test_the_smallest_budgets_serve_and_what_is_tried_below_them_does_not() -> None:
+    tried: list[int] = []
+    curve = find_budget(SMALL, tried=tried.append)
+    assert tried == list(range(1, curve.runs + 1))
+    points = {it.budget_bytes: it for it in curve.points}
+    assert list(points) == sorted(points)
+    assert curve.nothing_lost is not None
+    assert curve.nothing_overtaken is not None
+    assert curve.nothing_lost <= curve.nothing_overtaken <= curve.allowed_bytes
+    assert points[curve.nothing_lost].lost == 0
+    assert points[curve.nothing_overtaken].overtaken == curve.unavoidable == 0
+    below = max(budget for budget in points if budget < curve.nothing_lost)
+    assert points[below].lost > 0
+    assert curve.nothing_lost - below <= max(16, curve.nothing_lost // 100 + 1)
+
+
+def test_the_curve_is_a_table_a_chart_and_json(relaycast: Command, file: Written) -> None:
+    ended = relaycast("budget", file(FEEDS, "feeds.toml"))
+    assert ended.code == 0
+    assert "bytes in a block everything arrives" in ended.out
+    (folder,) = Path("out").glob("budget-*")
+    page = parsed((folder / "report.html").read_text())
+    assert page.named("svg")
+    assert (folder / "budget.svg").read_text().startswith('<svg xmlns="')
+    told = relaycast("budget", "feeds.toml", "--json").json
+    assert told["nothing_lost"] <= told["nothing_overtaken"] <= told["allowed_bytes"]
+    assert len(told["points"]) > 8
+    assert len(list(Path("out").glob("budget-*"))) == 1, "the same scenario gives the same folder"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("remaining:400kB", Remaining(limit_bytes=400_000)),
+        ("remaining:64KiB", Remaining(limit_bytes=65_536)),
+        ("remaining:50", Remaining(50)),
+        ("floor:2KiB", Floor(2_048, Remaining(85))),
+    ],
+)
+def test_a_budget_with_a_unit_is_in_bytes(name: str, expected: object) -> None:
+    assert budget_of(PolicyTable(budget=name), pov_percent=85) == expected
+
+
+def test_a_budget_in_bytes_is_shared_with_messages_and_never_exceeds_the_pov() -> None:
+    assert Remaining(limit_bytes=500).share_out(PovUsage(10_000, (bytes(100),))).pubsub_bytes == 400
+    assert Remaining(limit_bytes=50_000).share_out(PovUsage(10_000)).pubsub_bytes == 10_000
+    assert budget_of(PolicyTable(), pov_percent=85, pov_bytes=700) == Remaining(85, 700)
+
+
+@pytest.mark.parametrize("name", ["remaining:0B", "remaining:5GB", "remaining:9999MiB", "cumulus:1kB"])
+def test_a_budget_that_cannot_be_is_refused(name: str) -> None:
+    with pytest.raises(BadInput):
+        budget_of(PolicyTable(budget=name), pov_percent=85)
+
+
+def test_single_settings_and_policies_change_a_run(relaycast: Command, file: Written) -> None:
+    name = file(FEEDS, "feeds.toml")
+    arguments = ("--set", "parachains.3000.subscribe.2000.keys=5", "--policy", "cache=none", "--json")
+    told = relaycast("run", name, *arguments).json
+    assert told["subscribers"][0]["keys"] == 5
+    assert told["subscribers"][0]["own_bytes"]["max"] < 600
+
+
+@pytest.mark.parametrize(
+    ("setting", "line"),
+    [
+        ("relaychain.pov_percnt=5", "did you mean pov_percent?"),
+        ("relaychain.pov_percent=500", "got 500, expected"),
+        ("nope.x=1", "got 'nope', expected a path inside the scenario"),
+        ("x", "expected PATH=VALUE"),
+        ("parachains.3000.subscribe.2000.keys=13", "at most the 12 keys that are published"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused(relaycast: Command, file: Written, setting: str, line: str) -> None:
+    ended = relaycast("run", file(FEEDS, "feeds.toml"), "--set", setting)
+    assert ended.code == 2
+    assert line in ended.err
+    assert ended.err.count("\n") == 1
+    assert not Path("out").exists()
+
+
+def test_values_of_settings_are_toml_and_bare_words_are_text() -> None:
+    texts = ["a.b=5", "c=true", 'd="x"', "e=word", "f=[1, 2]"]
+    assert parsed_settings(texts) == {"a.b": 5, "c": True, "d": "x", "e": "word", "f": [1, 2]}
+
+
+def test_presets_are_listed_with_what_they_show(relaycast: Command) -> None:
+    listed = relaycast("list", "--json").json
+    assert {"oracle", "ring-roots", "config-sync"} <= {it["name"] for it in listed}
+    assert all(it["description"] for it in listed)
+    assert "oracle" in relaycast("list").out
+
+
+def test_keys_are_named_in_their_table(relaycast: Command, file: Written) -> None:
+    told = relaycast("run", file(FEEDS, "feeds.toml"), "--json").json
+    rows = pq.read_table(Path("out") / told["run_id"] / "keys.parquet").to_pylist()
+    assert {row["name"] for row in rows} == {f"key/{index}" for index in range(12)}
+
+
+def test_a_run_in_python_is_a_table_for_pandas() -> None:
+    pytest.importorskip("pandas")
+    net = rc.Network(seed=7)
+    net.subscriber(3000, keys=[net.publisher(2000).publish("a", b"1")])
+    run = net.run(blocks=5)
+    frame = run.to_pandas()
+    assert list(frame["block"]) == [1, 2, 3, 4, 5]
+    assert frame["callbacks"].sum() == run.delivery.callbacks == 1
+    assert set(frame["para_id"]) == {3000}
+    assert frame["complete"].dtype == bool
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_the_state_before_block_1_is_of_the_version_that_is_asked_for(
+    relaycast: Command, file: Written, version: int
+) -> None:
+    spec = json.dumps(
+        {"name": "old", "genesis": {"raw": {"top": {"0x01": f"0x{'ab' * 40}", "0x02": "0x03"}, "childrenDefault": {}}}}
+    )
+    arguments = ("run", file(FEEDS, "feeds.toml"), "--genesis", file(spec, "spec.json"), "--json")
+    as_it_is = relaycast(*arguments).json["relaychain"]["genesis_root"]
+    root = relaycast(*arguments, "--state-version", str(version)).json["relaychain"]["genesis_root"]
+    assert (root == as_it_is) == (version == 0), "a chain spec is of version 0"
+    shown = relaycast("import", "chain-spec", "spec.json", "--state-version", str(version), "--json").json
+    assert root == shown["state_root"]
+
+
+def test_no_limit_prints_as_unlimited() -> None:
+    assert str(Weight(Weight.MAX.ref_time, 5)) == "(unlimited ps, 5 B)"
+    assert "18,446,744,073,709,551,615" not in str(Weight.MAX)

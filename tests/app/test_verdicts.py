@@ -1,0 +1,169 @@
+"""What a run says at its end: what a block costs, whether it fits, what would be cheaper; and how that ends."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from command_line import Command, Written
+from relaycast.report.page import render_report
+from relaycast.report.verdicts import Severity, by_cause, median_block, verdicts
+from relaycast.scenario.files import load_preset
+from relaycast.scenario.message_load import MessageLoad
+from relaycast.scenario.scenario import ParachainTable, PublishTable, RelayChainTable, Scenario, SubscriptionTable
+from relaycast.simulation.alternative import with_alternative
+from relaycast.simulation.simulation import Simulation
+from relaycast_ledger.outcome import Outcome
+
+CROWDED = """
+blocks = 12
+[relaychain]
+max_pov_bytes = 16_000
+[[parachains]]
+id = 2000
+publish = { keys = 200, value_bytes = 40, changed = 30 }
+[[parachains]]
+id = 3000
+name = "reader"
+subscribe = [{ publisher = 2000 }]
+"""
+"""A budget that is kept, and blocks that are larger than the largest PoV all the same: by their own state."""
+
+FITTING = CROWDED.replace("16_000", "200_000")
+
+
+def ran(scenario: Scenario) -> Outcome:
+    simulation = Simulation.prepare(scenario)
+    simulation.keep_accounts()
+    return simulation.run()
+
+
+def reader(**relay: Any) -> Scenario:
+    return Scenario(
+        parachains=[
+            ParachainTable(id=2_000, publish=PublishTable(keys=20)),
+            ParachainTable(id=3_000, subscribe=[SubscriptionTable(publisher=2_000)]),
+        ],
+        blocks=12,
+        relaychain=RelayChainTable(**relay),
+    )
+
+
+def test_blocks_that_do_not_fit_fail_a_run_by_cause(relaycast: Command, file: Written) -> None:
+    ended = relaycast("run", file(CROWDED, "crowded.toml"))
+    assert ended.code == 1
+    (verdict,) = [line for line in ended.out.splitlines() if line.startswith("Does not fit: ")]
+    assert "the relay chain would refuse 10 of 12 blocks. Of 3000 reader, relay block" in verdict
+    assert "of 16,000 bytes compressed" in verdict
+    assert "own state" in verdict
+    assert "every invariant held" in ended.out
+
+
+def test_studies_of_blocks_that_do_not_fit_are_allowed(relaycast: Command, file: Written) -> None:
+    name = file(CROWDED, "crowded.toml")
+    assert relaycast("run", name, "--allow-oversize").code == 0
+    told = relaycast("run", name, "--allow-oversize", "--json").json
+    assert told["oversize_blocks"] == told["subscribers"][0]["oversize_blocks"] == 10
+    fullest = told["subscribers"][0]["fullest_block"]
+    assert fullest["compressed_bytes"] > fullest["max_pov_bytes"] == 16_000
+    assert sum(fullest["by_cause"].values()) == fullest["pov_bytes"]
+    assert max(fullest["by_cause"], key=fullest["by_cause"].get) == "own"
+
+
+def test_tables_and_report_say_which_blocks_do_not_fit(relaycast: Command, file: Written) -> None:
+    told = relaycast("run", file(CROWDED, "crowded.toml"), "--json").json
+    folder = Path("out") / told["run_id"]
+    rows = pq.read_table(folder / "blocks.parquet").to_pylist()
+    assert [row["oversize"] for row in rows].count(True) == told["oversize_blocks"]
+    assert all((row["compressed_bytes"] > row["max_pov_bytes"]) == row["oversize"] for row in rows)
+    assert all(row["own_pov_bytes"] <= row["own_bytes"] + 300 for row in rows)
+    assert '<li class="bad">Does not fit: ' in (folder / "report.html").read_text()
+    assert json.loads((folder / "run.json").read_text())["verdicts"]["fits"].startswith("Does not fit")
+
+
+def test_a_comparison_says_in_red_which_side_does_not_fit(relaycast: Command, file: Written) -> None:
+    ended = relaycast("compare", file(CROWDED, "crowded.toml"), file(FITTING, "fitting.toml"))
+    assert "first: 10 of 12 blocks of 3000 do not fit: relay block" in ended.out
+    assert "second: " not in ended.out.partition("do not fit:")[2].replace("second: every invariant held", "")
+    assert "blocks that do not fit" in ended.out
+
+
+def test_a_block_that_fits_only_compressed_is_a_warning() -> None:
+    free = ran(reader()).subscribers[0]
+    run = ran(reader(max_pov_bytes=(free.compressed_bytes.max + free.pov_bytes.max) // 2))
+    assert run.oversize_blocks == 0
+    assert run.subscribers[0].large_blocks > 0
+    _, fits, _ = verdicts(run)
+    assert fits.ending is Severity.WARNING
+    assert "fit only because they are compressed" in fits.text
+
+
+def test_what_a_block_costs_adds_up_to_one_block() -> None:
+    run = ran(load_preset("oracle"))
+    (cost, fits, _) = verdicts(run)
+    point = median_block(run.series[3_000])
+    assert point is not None
+    assert sum(by_cause(point).values()) == point.pov_bytes
+    assert f"carries {point.pov_bytes:,} bytes in the median" in cost.text
+    numbers = [
+        int(word.replace(",", ""))
+        for word in cost.text.replace(", ", " ").split()
+        if word[0].isdigit() and "%" not in word and "." not in word
+    ]
+    total, *parts = [number for number in numbers if number != 3_000]
+    assert sum(parts) == total
+    assert "No pass used more than" in fits.text
+
+
+def test_of_pov_is_everything_that_a_block_carries() -> None:
+    scenario = reader(max_pov_bytes=1_000_000)
+    loaded = [
+        scenario.parachains[0],
+        ParachainTable(id=3_000, subscribe=scenario.parachains[1].subscribe, messages=MessageLoad(horizontal=500_000)),
+    ]
+    (it,) = ran(Scenario(parachains=loaded, blocks=12, relaychain=scenario.relaychain)).subscribers
+    assert 0.5 < it.pov_share.p50 < 0.53
+    assert 0.5 < it.pov_parts["messages"].p50 < 0.51
+    assert list(it.pov_parts) == ["static", "top", "proof", "own", "messages"]
+    assert it.compressed_share.p50 > 0.5, "contents of messages are not known: they do not compress"
+
+
+def test_the_alternative_is_measured_in_the_same_blocks() -> None:
+    scenario = load_preset("oracle")
+    run = with_alternative(ran(scenario), scenario)
+    it = run.alternative
+    assert it is not None
+    assert (it.policy, it.first_block, it.last_block) == ("cache=none", 3, 24)
+    points = [point for subscriber in run.subscribers for point in run.series[subscriber.para_id]]
+    assert it.pov_bytes == sum(point.pov_bytes for point in points if 3 <= point.block <= 24)
+    assert it.its_pov_bytes < it.pov_bytes
+    assert verdicts(run)[2].text.startswith("Cheaper: cache=none saves ")
+
+
+def test_nothing_is_said_of_an_alternative_after_too_few_blocks() -> None:
+    scenario = Scenario(parachains=reader().parachains, blocks=6)
+    run = with_alternative(ran(scenario), scenario)
+    assert run.alternative is None
+    assert "not measured" in verdicts(run)[2].text
+
+
+def test_charts_and_percentiles_leave_out_the_warm_up_and_say_so() -> None:
+    run = ran(reader())
+    assert run.subscribers[0].warm_up_blocks == 2
+    assert run.series[3_000][0].block == 3
+    assert "leave out the warm-up" in render_report(run, reader())
+    whole = ran(Scenario(parachains=reader().parachains, blocks=12, warm_up=0))
+    assert whole.subscribers[0].warm_up_blocks == 0
+    assert whole.series[3_000][0].block == 1
+    assert whole.subscribers[0].proof_bytes.total == run.subscribers[0].proof_bytes.total
+    assert "warm-up" not in verdicts(whole)[0].text
+
+
+@pytest.mark.parametrize("warm_up", ["-1", '"later"', "1.5"])
+def test_a_warm_up_is_a_number_of_blocks_or_auto(relaycast: Command, file: Written, warm_up: str) -> None:
+    ended = relaycast("run", file(f"warm_up = {warm_up}\n{FITTING}", "warm.toml"))
+    assert ended.code == 2
+    assert "warm_up" in ended.err
+    assert ended.err.count("\n") == 1
