@@ -15,14 +15,15 @@ from relaycast_collator.facts import (
     TickBegan,
 )
 from relaycast_collator.header import DigestItem, Header, ordered_root
-from relaycast_collator.inbound import InboundQueue
 from relaycast_collator.kept_values import KeptValues
 from relaycast_collator.outbox import Outbox, Publication, SentMessage
 from relaycast_collator.parachain import Parachain, ParachainBlock
 from relaycast_collator.proof_collection import RelayProver, collect_relay_storage_proof
 from relaycast_collator.relay_chain import Genesis, RelayBlock, RelayChain, modelled_genesis
+from relaycast_collator.traffic import MODELLED_SENDER, Messages, Traffic
 
 __all__ = [
+    "MODELLED_SENDER",
     "BlockBuilt",
     "BlockPanicked",
     "Chains",
@@ -32,10 +33,10 @@ __all__ = [
     "Fact",
     "Genesis",
     "Header",
-    "InboundQueue",
     "InboundTotals",
     "KeptValues",
     "Listener",
+    "Messages",
     "MessagesQueued",
     "MessagesRefused",
     "Outbox",
@@ -51,6 +52,7 @@ __all__ = [
     "SentMessage",
     "Tamper",
     "TickBegan",
+    "Traffic",
     "collect_relay_storage_proof",
     "modelled_genesis",
     "ordered_root",

@@ -3,10 +3,11 @@
 In every tick each parachain builds a block on the relay block of the tick before, and the relay chain builds the next
 block with the messages that parachains sent in the tick before. So a value published at tick t is in the relay chain
 at t + 1 and reaches subscribers at t + 2, unless queues, budgets or the pace of a parachain hold it up. What the relay
-chain's queue has no room for stays in the parachain's outbox, and messages that a block has no room for in its queue.
+chain's queue has no room for stays in the parachain's outbox. Messages for a parachain stand in the relay chain's
+queues until a block that took them is included; one that a block has no room for goes with the next.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from relaycast_collator.collator import Collator, Pace, Tamper
 from relaycast_collator.facts import (
@@ -22,13 +23,14 @@ from relaycast_collator.facts import (
     TickBegan,
 )
 from relaycast_collator.garbage import uncollected
-from relaycast_collator.inbound import InboundDump, InboundQueue, Messages
 from relaycast_collator.outbox import Publication, PublicationDump, SentMessage
 from relaycast_collator.parachain import Parachain, ParachainDump
 from relaycast_collator.relay_chain import BLOCK_WEIGHT, Call, Genesis, RelayBlock, RelayChain, RelayChainDump
+from relaycast_collator.traffic import MODELLED_SENDER, Traffic, by_sender
 from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
 from relaycast_pallets.frame.system import Origin
-from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES, Panic
+from relaycast_pallets.parachain_system.inbound_messages import MessagesTaken
+from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES, Panic, ParachainInherentData
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber.pallet import SubscriberConfig
 from relaycast_pallets.subscriber.policies import Policies
@@ -47,8 +49,18 @@ class SentDump(DumpRow, frozen=True):
     blocks: list[list[list[PublicationDump]]]
 
 
+class InboundDump(DumpRow, frozen=True):
+    """What is known of a parachain's messages beside queues: what its blocks took that are not included yet."""
+
+    joined: U32
+    refused_bytes: Count
+    processed_downward_messages: U32
+    hrmp_watermark: U32 | None
+    """None of a parachain that built no block in the last tick."""
+
+
 class ChainsDump(Dump, frozen=True):
-    """Chains between two ticks; ``inbound`` are the messages for the parachains, in the same order."""
+    """Chains between two ticks; ``inbound`` is about messages for the parachains, in the same order."""
 
     version: Version
     tick: Count
@@ -94,12 +106,18 @@ class Chains:
         )
         self.parachains: dict[ParaId, Parachain] = {}
         self.collators: dict[ParaId, Collator] = {}
-        self.traffic: dict[ParaId, Callable[[int], Messages]] = {}
-        """What arrives for a parachain by tick, in the newest relay block that blocks of this tick can be built on."""
+        self.traffic: dict[ParaId, Traffic] = {}
+        """What arrives for a parachain in a relay block: blocks that are built on it can take it."""
 
-        self.inbound: dict[ParaId, InboundQueue] = {}
+        self.senders: dict[ParaId, Sequence[ParaId]] = {}
+        """Who sends the horizontal messages of a parachain's traffic; ``MODELLED_SENDER`` unless named here."""
+
         self.paces: dict[ParaId, Pace] = {}
         self.tick = 0
+        self._joined: dict[ParaId, int] = {}
+        self._leaving: set[ParaId] = set()
+        self._taken: dict[ParaId, MessagesTaken] = {}
+        self._refused_bytes: dict[ParaId, int] = {}
         self._calls: list[Call] = []
         self._sent: dict[ParaId, list[list[SentMessage]]] = {}
         self._facts: list[Fact] = []
@@ -128,12 +146,16 @@ class Chains:
     ) -> Parachain:
         """Add a parachain with its collator, to build from the next tick on, a block in each unless ``pace`` differs.
 
-        Without a ``config`` it reckons with the longest values that this relay chain lets anyone publish.
-        ``ValueError`` when this id is taken, or the relay parents would be older than what can be proven from.
+        Without a ``config`` it reckons with the longest values that this relay chain lets anyone publish. Where the
+        relay chain has queued messages for this id before, it takes over their heads: its relay parents are not older.
+        ``ValueError`` when this id is taken, or the relay parents would be older than what can be proven from;
+        ``CodecError`` when the relay chain's state holds no such heads where they should be.
         """
         known, pace = ParaId(para_id), pace or Pace()
         if known in self.parachains:
             raise ValueError(f"parachain {known} is there already")
+        if known in self._leaving:
+            raise ValueError(f"parachain {known} leaves with the next relay block: add it after that")
         if pace.relay_parent_offset > self.window - 2:
             raise ValueError(
                 f"only {self.window} relay blocks can be proven from, no offset of {pace.relay_parent_offset}"
@@ -150,19 +172,22 @@ class Chains:
             upward_limits=limits,
             trie_engine=self.trie_engine,
         )
+        newest = self.relay_chain.head.number
+        parachain.join(self.relay_chain.join(known), relay_block=newest)
         parachain.tick = self.tick + 1
         self.parachains[known] = parachain
-        self.inbound[known], self.paces[known] = InboundQueue(), pace
+        self.paces[known], self._joined[known] = pace, newest
         self.collators[known] = Collator(parachain, self.relay_chain, max_pov_size=max_pov_size, tamper=tamper)
         return parachain
 
     def offboard(self, para_id: int) -> None:
         """Let a parachain go: it builds no block any more; the next relay block removes all that it published."""
         leaving = self._known(para_id).para_id
-        for kept in (self.parachains, self.collators, self.inbound, self.paces):
+        for kept in (self.parachains, self.collators, self.paces, self._joined):
             del kept[leaving]
-        self.traffic.pop(leaving, None)
-        self._sent.pop(leaving, None)
+        for loaded in (self.traffic, self.senders, self._sent, self._taken, self._refused_bytes):
+            loaded.pop(leaving, None)
+        self._leaving.add(leaving)
         self.call(lambda: self.relay_chain.offboard(leaving), declared=Weight.ZERO)
         self._tell(ParachainLeft(self.tick, leaving))
 
@@ -209,11 +234,10 @@ class Chains:
         self._deliver_messages()
         self._build_relay_block()
         for para_id, parachain in self.parachains.items():
-            self._receive(para_id, parents[-1])
             pace = self.paces[para_id]
-            parent = parents[max(0, len(parents) - 1 - pace.relay_parent_offset)]
+            age = min(pace.relay_parent_offset, parents[-1].number - self._joined[para_id], len(parents) - 1)
             for _ in range(pace.blocks_in(self.tick, para_id)):
-                self._build_parachain_block(para_id, parent)
+                self._build_parachain_block(para_id, parents[-1 - age], newest=parents[-1])
             parachain.tick = self.tick + 1
         facts, self._facts = self._facts, []
         return facts
@@ -233,7 +257,7 @@ class Chains:
             tick=self.tick,
             relay_chain=self.relay_chain.dump(),
             parachains=[chain.dump() for chain in self.parachains.values()],
-            inbound=[self.inbound[para_id].dump() for para_id in self.parachains],
+            inbound=list(map(self._inbound_dump, self.parachains)),
             sent=sent,
         )
 
@@ -245,17 +269,28 @@ class Chains:
         with refusing("the parachains"):
             known, given = list(self.parachains), [chain.para_id for chain in dump.parachains]
             if given != known or len(dump.inbound) != len(known):
-                raise CheckpointRefused(f"got {given} with {len(dump.inbound)} queues, expected {known}")
+                raise CheckpointRefused(f"got {given} with messages of {len(dump.inbound)}, expected {known}")
         self.relay_chain.load(dump.relay_chain)
         for parachain, its_dump, inbound in zip(self.parachains.values(), dump.parachains, dump.inbound, strict=True):
             parachain.load(its_dump)
-            with refusing(f"parachain {parachain.para_id}"):
-                self.inbound[parachain.para_id].load(inbound)
+            self._load_inbound(parachain.para_id, inbound)
         with refusing("messages under way"):
             self._sent = {ParaId(it.para_id): self._messages_of(it) for it in dump.sent}
         self.tick = dump.tick
         self._calls.clear()
         self._facts.clear()
+
+    def _inbound_dump(self, para_id: ParaId) -> InboundDump:
+        taken, refused_bytes = self._taken.get(para_id), self._refused_bytes.get(para_id, 0)
+        processed = 0 if taken is None else taken.processed_downward_messages
+        watermark = None if taken is None else taken.hrmp_watermark
+        return InboundDump(self._joined[para_id], refused_bytes, processed, watermark)
+
+    def _load_inbound(self, para_id: ParaId, dump: InboundDump) -> None:
+        self._joined[para_id], self._refused_bytes[para_id] = dump.joined, dump.refused_bytes
+        self._taken.pop(para_id, None)
+        if dump.hrmp_watermark is not None:
+            self._taken[para_id] = MessagesTaken(dump.processed_downward_messages, dump.hrmp_watermark)
 
     def _messages_of(self, dump: SentDump) -> list[list[SentMessage]]:
         outbox = self._known(dump.para_id).outbox
@@ -272,11 +307,14 @@ class Chains:
 
     def _build_relay_block(self) -> None:
         for para_id, parachain in self.parachains.items():
-            self.relay_chain.include(para_id, parachain.head.encode())
+            self.relay_chain.include(para_id, parachain.head.encode(), self._taken.pop(para_id, None))
+            if para_id in self.traffic:
+                self._receive(para_id)
         calls = tuple(self._calls)
         self._calls.clear()
         parent = self.relay_chain.head
         block = self.relay_chain.build_block(calls)
+        self._leaving.clear()
         self._tell(RelaySealed(self.tick, block, parent))
 
     def _deliver_messages(self) -> None:
@@ -296,34 +334,47 @@ class Chains:
         if messages:
             self._sent.setdefault(para_id, []).append(messages)
 
-    def _receive(self, para_id: ParaId, newest: RelayBlock) -> None:
-        arriving = self.traffic.get(para_id)
-        if arriving is None:
-            return
-        inbound = self.inbound[para_id]
-        refused_before = inbound.refused_bytes
-        inbound.arrive(arriving(self.tick), relay_block=newest.number)
-        if inbound.refused_bytes > refused_before:
-            self._tell(MessagesRefused(self.tick, para_id, inbound.refused_bytes - refused_before))
+    def _receive(self, para_id: ParaId) -> None:
+        relay_block = self.relay_chain.head.number + 1
+        downward, horizontal = self.traffic[para_id](relay_block)
+        shares = by_sender(horizontal, self.senders.get(para_id, (MODELLED_SENDER,)), relay_block=relay_block)
+        refused_bytes = self.relay_chain.receive(para_id, downward, shares)
+        if refused_bytes:
+            self._refused_bytes[para_id] = self._refused_bytes.get(para_id, 0) + refused_bytes
+            self._tell(MessagesRefused(self.tick, para_id, refused_bytes))
 
-    def _build_parachain_block(self, para_id: ParaId, parent: RelayBlock) -> None:
-        collator, inbound = self.collators[para_id], self.inbound[para_id]
+    def _build_parachain_block(self, para_id: ParaId, parent: RelayBlock, *, newest: RelayBlock) -> None:
+        collator = self.collators[para_id]
         parachain, honest, head = collator.parachain, collator.tamper is None, collator.parachain.head
         parachain.tick = self.tick
         subscribes = parachain.subscriber.subscribes
-        downward, horizontal = inbound.offered(collator.max_pov_size, relay_parent=parent.number)
-        collation = collator.collate(parent, downward_messages=downward, horizontal_messages=horizontal)
+        collation = collator.collate(parent)
         try:
             block = collator.build(collation)
         except Panic as panic:
-            left = InboundTotals(0, inbound.waiting_bytes, inbound.refused_bytes)
+            left = self._inbound_totals(parachain, newest)
             self._tell(BlockPanicked(self.tick, para_id, parent, collation, head, str(panic), left, honest))
         else:
-            given = block.inherent.downward_messages, block.inherent.horizontal_messages
-            taken_bytes = inbound.take(block.outcome.abridged, given=given)
-            left = InboundTotals(taken_bytes, inbound.waiting_bytes, inbound.refused_bytes)
+            taken = block.outcome.messages
+            before = self._taken.get(para_id)
+            self._taken[para_id] = taken if before is None else before.and_then(taken)
+            left = self._inbound_totals(parachain, newest, block.inherent)
             self._tell(BlockBuilt(self.tick, para_id, parent, collation, head, block, left, honest, subscribes))
             self._take_messages(parachain)
+
+    def _inbound_totals(
+        self, parachain: Parachain, newest: RelayBlock, given: ParachainInherentData | None = None
+    ) -> InboundTotals:
+        """Return what became of the messages that stood in relay blocks when this tick began."""
+        kinds = () if given is None else (given.downward_messages, given.horizontal_messages)
+        queued = self.relay_chain.inbound_messages(newest, parachain.para_id)
+        left = parachain.parachain_system.inbound.unprocessed(*queued)
+        return InboundTotals(
+            sum(messages.full_bytes for messages in kinds),
+            sum(messages.hashed_bytes for messages in kinds),
+            sum(len(message.data) for messages in left for message in messages),
+            self._refused_bytes.get(parachain.para_id, 0),
+        )
 
     def _tell(self, fact: Fact) -> None:
         self._facts.append(fact)

@@ -1,11 +1,11 @@
-"""The collator: it collects a proof, prunes it by running the block's own algorithm, and hands over the inherent.
+"""The collator: it collects messages and a proof, prunes it by the block's own algorithm, and hands both over.
 
 A collator remembers nothing between blocks: another one can take over at any time. ``tamper`` is for collators that
 lie: it gets the honest inherent and returns the one that is handed over.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from relaycast_collator.parachain import Parachain, ParachainBlock
 from relaycast_collator.proof_collection import RelayProver, collect_relay_storage_proof
@@ -67,24 +67,25 @@ class Collator:
         self.max_pov_size = max_pov_size
         self.tamper = tamper
 
-    def collate(
-        self,
-        relay_parent: RelayBlock,
-        *,
-        downward_messages: tuple[bytes, ...] = (),
-        horizontal_messages: tuple[bytes, ...] = (),
-    ) -> Collation:
+    def collate(self, relay_parent: RelayBlock) -> Collation:
         """Prepare a block on ``relay_parent``: collect, then prune within the budget that messages leave."""
-        system = self.parachain.parachain_system
+        system, para_id = self.parachain.parachain_system, self.parachain.para_id
         request = system.relay_keys_to_prove()
-        collected = collect_relay_storage_proof(self.relay_chain, relay_parent, system.static_keys(), request)
-        data = PersistedValidationData(
-            self.parachain.head.encode(), relay_parent.number, relay_parent.state_root, self.max_pov_size
+        collected = collect_relay_storage_proof(
+            self.relay_chain, relay_parent, system.static_keys(), request, channels_of=para_id
         )
-        bare = ParachainInherentData(data, (), downward_messages, horizontal_messages)
+        bare = self.bare_inherent(relay_parent)
         pruned, pruning = system.prune(bare, seed=self.parachain.head.hash, collected=collected)
-        inherent = ParachainInherentData(data, tuple(pruned), downward_messages, horizontal_messages)
-        return Collation(collected, inherent, pruning)
+        return Collation(collected, replace(bare, relay_chain_state=tuple(pruned)), pruning)
+
+    def bare_inherent(self, relay_parent: RelayBlock) -> ParachainInherentData:
+        """Return the inherent of a block on ``relay_parent`` but for its proof: validation data and messages."""
+        parachain = self.parachain
+        data = PersistedValidationData(
+            parachain.head.encode(), relay_parent.number, relay_parent.state_root, self.max_pov_size
+        )
+        waiting = self.relay_chain.inbound_messages(relay_parent, parachain.para_id)
+        return parachain.parachain_system.create_inherent(data, *waiting)
 
     def build(self, collation: Collation) -> ParachainBlock:
         """Hand the inherent over, tampered with if this collator lies; raises ``Panic``."""

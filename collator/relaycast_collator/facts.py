@@ -3,8 +3,8 @@
 Law: a chain does not keep score. Whoever wants figures listens: a listener is a function of facts with its own state,
 called while the chains still stand as the fact leaves them. A fact that is not told did not happen.
 
-In one tick: ``TickBegan``; ``MessagesQueued`` by the relay chain; ``RelaySealed``; then for each parachain
-``MessagesRefused`` and one ``BlockBuilt`` or ``BlockPanicked`` for each of its blocks.
+In one tick: ``TickBegan``; ``MessagesQueued`` and ``MessagesRefused`` by the relay chain; ``RelaySealed``; then for
+each parachain one ``BlockBuilt`` or ``BlockPanicked`` for each of its blocks.
 """
 
 from collections.abc import Callable
@@ -45,7 +45,7 @@ class RelaySealed:
 
 @dataclass(frozen=True, slots=True)
 class MessagesRefused:
-    """Messages for a parachain were refused to their senders because its queue was full."""
+    """Messages for a parachain were refused to their senders because its queue or their channel was full."""
 
     tick: int
     para_id: ParaId
@@ -57,6 +57,9 @@ class InboundTotals:
     """Bytes of messages for a parachain: in its block, waiting after it, and refused since the start."""
 
     taken_bytes: int
+    hashed_bytes: int
+    """Of the entries that stand in the block for messages that it has no room for."""
+
     waiting_bytes: int
     refused_bytes: int
 

@@ -35,6 +35,14 @@ class DigestItem:
     def pre_runtime(cls, engine: bytes, data: bytes) -> "DigestItem":
         return cls(PRE_RUNTIME, data, engine)
 
+    @classmethod
+    def consensus(cls, engine: bytes, data: bytes) -> "DigestItem":
+        return cls(CONSENSUS, data, engine)
+
+    @classmethod
+    def seal(cls, engine: bytes, data: bytes) -> "DigestItem":
+        return cls(SEAL, data, engine)
+
     def encode(self) -> bytes:
         if self.variant == RUNTIME_ENVIRONMENT_UPDATED:
             return bytes([self.variant])

@@ -4,8 +4,9 @@ Every parachain can publish and subscribe. A block takes the inherent over or pa
 and what was done in it is undone.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from relaycast_collator.digests import aura_pre_digest, modelled_seal, relay_parent_storage_root_item
 from relaycast_collator.header import Header
 from relaycast_collator.kept_values import KeptDump, KeptValues, WantedDump
 from relaycast_collator.outbox import Outbox, Publication, PublicationDump, SentMessage
@@ -13,7 +14,13 @@ from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_pallets.frame.state import State
 from relaycast_pallets.frame.state_dump import StateDump
 from relaycast_pallets.frame.system import Event, System
-from relaycast_pallets.parachain_system.pallet import ParachainInherentData, ParachainSystem, ValidationOutcome
+from relaycast_pallets.parachain_system.messaging_state import MessagingState
+from relaycast_pallets.parachain_system.pallet import (
+    ParachainInherentData,
+    ParachainSystem,
+    PersistedValidationData,
+    ValidationOutcome,
+)
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber.pallet import Subscriber, SubscriberConfig
 from relaycast_pallets.subscriber.policies import Policies
@@ -85,6 +92,13 @@ class Parachain:
         self.state.join(self.kept)
         self.state.join(self.outbox)
 
+    def join(self, relay: MessagingState, *, relay_block: int) -> None:
+        """Take over, before block 1, the heads and channels that the relay chain has for this id in ``relay_block``."""
+        assert self.head.number == 0, "a parachain joins before its first block"
+        if not relay.is_empty:
+            self.parachain_system.inbound.adopt(relay, relay_block=relay_block)
+            self.head = Header(bytes(32), 0, self.state.commit())
+
     def publish(self, key: bytes, value: bytes, *, ttl: int = 0, tick: int | None = None, fees: int = 0) -> None:
         """Put a value into the outbox; the next blocks send it, as many as a block may.
 
@@ -125,10 +139,20 @@ class Parachain:
         finally:
             reads, storage.reads = storage.reads, None
         touched = Recorder()
-        self.head = Header(parent.hash, parent.number + 1, self.state.commit(reads=reads, recorder=touched))
+        self.seal(inherent.validation_data, self.state.commit(reads=reads, recorder=touched))
         self.kept.settle()
         updates, events = tuple(self.subscriber.delivered.updates), tuple(self.system.events)
         return ParachainBlock(self.head, inherent, outcome, updates, events, StorageProof(touched.nodes.values()))
+
+    def seal(self, data: PersistedValidationData, state_root: bytes) -> None:
+        """Make the next block the head: its state is sealed, with ``state_root``."""
+        relay_parent = data.relay_parent_number
+        logs = (
+            aura_pre_digest(slot=relay_parent),
+            relay_parent_storage_root_item(data.relay_parent_storage_root, relay_parent),
+        )
+        unsealed = Header(self.head.hash, self.head.number + 1, state_root, digest=logs)
+        self.head = replace(unsealed, digest=(*logs, modelled_seal(self.para_id, unsealed)))
 
     def take_messages(self, *, queued_count: int = 0, queued_bytes: int = 0) -> list[SentMessage]:
         """Take out of the outbox what one block may send, see ``Outbox.take_messages``."""

@@ -1,15 +1,17 @@
 """The relay chain: it takes upward messages, executes them, expires what is old, and seals blocks with real roots.
 
 What stands at the keys that collators always prove is written each block with a node's sizes; the values come from
-the seed. Randomness, slots and extrinsics are modelled, state roots and headers are exact.
+the seed. Randomness, slots, authorities and extrinsics are modelled; state roots, headers and the heads of message
+queues are exact.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from relaycast_collator.header import DigestItem, Header, ordered_root
+from relaycast_collator.digests import authority_of, babe_pre_digest
+from relaycast_collator.header import Header, ordered_root
 from relaycast_collator.xcm_config import relay_executor
 from relaycast_pallets.balances.pallet import Balances
 from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
@@ -26,6 +28,11 @@ from relaycast_pallets.frame.well_known_keys import (
     para_head,
 )
 from relaycast_pallets.message_queue.outcome_events import event_of
+from relaycast_pallets.messaging.dmp import Dmp, DownwardDump
+from relaycast_pallets.messaging.hrmp import ChannelDump, Hrmp
+from relaycast_pallets.messaging.inbound_message import InboundMessage
+from relaycast_pallets.parachain_system.inbound_messages import MessagesTaken
+from relaycast_pallets.parachain_system.messaging_state import MessagingState
 from relaycast_trie import ChildInfo, StateVersion, StorageProof, blake2_256
 from relaycast_trie.engine import Engine
 from relaycast_trie.scale import encode_bytes, encode_u64
@@ -98,6 +105,8 @@ class RelayChainDump(Dump, frozen=True):
     state: StateDump
     heads: list[HeadDump]
     upward: UpwardDump
+    downward: list[DownwardDump]
+    channels: list[ChannelDump]
 
 
 class RelayChain:
@@ -129,6 +138,7 @@ class RelayChain:
         self.broadcaster = Broadcaster(self.system, self.balances, config=broadcaster)
         self.executor = relay_executor(self.system, self.balances, self.broadcaster)
         self.upward = UpwardMessageQueue(self.executor, limits=upward_limits, service_weight=block_weight)
+        self.dmp, self.hrmp = Dmp(self.state), Hrmp(self.state)
         self.heads: dict[ParaId, bytes] = {}
         self.blocks: deque[RelayBlock] = deque(maxlen=window)
         self._seed = blake2_256(b"relay chain" + encode_u64(seed))
@@ -149,8 +159,9 @@ class RelayChain:
         self.system.meter.consume(self.broadcaster.on_idle(self.system.meter.remaining()))
         state_root = self.state.commit()
         extrinsics = ordered_root([message.id for message in messages])
-        slot = DigestItem.pre_runtime(b"BABE", encode_u64(parent.number + 1))
-        header = Header(parent.hash, parent.number + 1, state_root, extrinsics, (slot,))
+        slot = parent.number + 1
+        author = babe_pre_digest(authority_index=authority_of(self._seed, slot), slot=slot)
+        header = Header(parent.hash, parent.number + 1, state_root, extrinsics, (author,))
         block = RelayBlock(header, tuple(self.system.events), messages, dispatched)
         self.blocks.append(block)
         return block
@@ -159,9 +170,37 @@ class RelayChain:
         """Make a call in the current block; one that is refused weighs what it declared."""
         return self.system.apply(call.run, declared=call.declared)
 
-    def include(self, para_id: ParaId, head: bytes) -> None:
-        """Let the next block hold ``head`` as the parachain's."""
+    def join(self, para_id: ParaId) -> MessagingState:
+        """Return the heads and channels that the state has for a parachain that joins: it takes them over.
+
+        What waits for this id in a state from elsewhere is gone with the next block, for the heads cover it.
+        """
+        found = MessagingState.read(lambda keys: {key: self.state.get(key) for key in keys}, para_id)
+        self.dmp.forget_forked(para_id)
+        self.hrmp.forget_forked(para_id)
+        return found
+
+    def include(self, para_id: ParaId, head: bytes, taken: MessagesTaken | None = None) -> None:
+        """Let the next block hold ``head`` as the parachain's; messages that its new blocks have ``taken`` go."""
         self.heads[para_id] = head
+        if taken is not None:
+            self.dmp.prune(para_id, taken.processed_downward_messages)
+            self.hrmp.prune(para_id, taken.hrmp_watermark)
+
+    def receive(self, para_id: ParaId, downward: Sequence[bytes], horizontal: Mapping[ParaId, Sequence[bytes]]) -> int:
+        """Queue messages for a parachain with the next block, horizontal ones by sender; return the bytes refused."""
+        sent_at = self.head.number + 1
+        refused_bytes = self.dmp.queue(para_id, downward, sent_at=sent_at)
+        for sender, messages in horizontal.items():
+            refused_bytes += self.hrmp.send(sender, para_id, messages, sent_at=sent_at)
+        return refused_bytes
+
+    def inbound_messages(
+        self, block: RelayBlock, para_id: ParaId
+    ) -> tuple[Sequence[InboundMessage], Sequence[InboundMessage]]:
+        """Return the downward and the horizontal messages that wait for a parachain as of ``block``."""
+        up_to = block.number
+        return self.dmp.messages(para_id, up_to=up_to), self.hrmp.messages(para_id, up_to=up_to)
 
     def fund(self, para_id: ParaId, amount: int) -> Weight:
         """Issue ``amount`` planck to a parachain's sovereign account. A call, for ``build_block``."""
@@ -169,8 +208,10 @@ class RelayChain:
         return Weight.ZERO
 
     def offboard(self, para_id: ParaId) -> Weight:
-        """Let a parachain go: its head, its queue, and all that it published. A call, for ``build_block``."""
+        """Let a parachain go: its head, queues and channels, and all that it published. A call, for ``build_block``."""
         self.upward.drop(para_id)
+        self.dmp.remove(para_id)
+        self.hrmp.close_channels(para_id)
         self.state.kill(para_head(para_id))
         return self.broadcaster.offboard_publishers([para_id])
 
@@ -191,6 +232,8 @@ class RelayChain:
             state=self.state.dump(),
             heads=[HeadDump(int(para_id), head) for para_id, head in self.heads.items()],
             upward=self.upward.dump(),
+            downward=self.dmp.dump(),
+            channels=self.hrmp.dump(),
         )
 
     def load(self, dump: RelayChainDump) -> None:
@@ -203,6 +246,8 @@ class RelayChain:
             headers = [Header.decode(header) for header in dump.headers]
             self._check_headers(headers)
             self.upward.load(dump.upward)
+            self.dmp.load(dump.downward)
+            self.hrmp.load(dump.channels)
         self.blocks.clear()
         self.blocks.extend(map(RelayBlock, headers))
         self.heads = {ParaId(it.para_id): it.head for it in dump.heads}

@@ -18,9 +18,11 @@ from relaycast_ledger.deliveries import Deliveries, DeliveriesDump, Place
 from relaycast_ledger.pov import PovSize, pov_size
 from relaycast_ledger.proof_picture import ProofPicture, picture_tries
 from relaycast_ledger.records import BlockRecord, Invariants, ReadTotals
+from relaycast_pallets.parachain_system.messaging_state import channel_keys
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
 from relaycast_pallets.subscriber.pallet import PublisherDisabled
 from relaycast_pallets.subscriber.processing_result import NodeRead, ProofProcessingResult, ReadSource
+from relaycast_pallets.subscriber.tracked_proof import TrackedProof
 from relaycast_xcm import ParaId
 from relaycast_xcm.checkpoint import U32, VERSION, Count, Dump, DumpRow, Version
 
@@ -154,7 +156,8 @@ class Ledger:
             own_bytes=block.own_proof.proof_bytes,
             reads=_totals(result.reads),
             budget_bytes=self._budget_bytes(fact.para_id, block.inherent),
-            message_bytes=fact.inbound.taken_bytes,
+            message_bytes=fact.inbound.taken_bytes + fact.inbound.hashed_bytes,
+            hashed_bytes=fact.inbound.hashed_bytes,
             waiting_bytes=fact.inbound.waiting_bytes,
             refused_bytes=fact.inbound.refused_bytes,
             consumed=result.consumed,
@@ -206,7 +209,9 @@ class Ledger:
         account = self._account_for(fact, inherent, result, causes)
         if account is None or causes is None:
             return account, None
-        static_keys = self.chains.parachains[fact.para_id].parachain_system.static_keys()
+        system, root = self.chains.parachains[fact.para_id].parachain_system, fact.relay_parent.state_root
+        read = TrackedProof.collected(fact.collation.collected, root).read_static
+        static_keys = (*system.static_keys(), *channel_keys(read, fact.para_id))
         return account, ProofPicture(
             tick=fact.tick,
             para_id=fact.para_id,
@@ -214,9 +219,7 @@ class Ledger:
             complete=result.is_complete,
             proof_bytes=inherent.proof_bytes,
             static_bytes=account.static.node_bytes,
-            tries=picture_tries(
-                result, account, causes, fact.relay_parent.state_root, static_keys, fact.collation.collected
-            ),
+            tries=picture_tries(result, account, causes, root, static_keys, fact.collation.collected),
         )
 
     def _account_for(
@@ -247,8 +250,8 @@ class Ledger:
         return is_pictured
 
     def _budget_bytes(self, para_id: ParaId, inherent: ParachainInherentData) -> int:
-        budget = self.chains.parachains[para_id].parachain_system.budget
-        return budget.share_out(inherent.usage()).pubsub_bytes
+        _, abridged = self.chains.parachains[para_id].parachain_system.meter(inherent)
+        return abridged.pubsub_bytes
 
     def _lost(self, fact: BlockBuilt) -> list[Place]:
         result, entries = fact.block.outcome.result, self.chains.relay_chain.broadcaster.storage.entry

@@ -5,8 +5,7 @@ and the parachain's own state as a compact proof. A collator compresses it with 
 whose compressed bytes exceed ``max_pov_size``. Law: ``pov_bytes`` are before compression and ``compressed_bytes`` after
 it; only the latter decide. A block's computation time has a limit of its own.
 
-Modelled: no other inherent (a timestamp takes 11 bytes), ``sent_at`` of a message is the relay parent, and a horizontal
-message has no sender.
+Modelled: no other inherent (a timestamp takes 11 bytes).
 """
 
 from dataclasses import dataclass
@@ -15,10 +14,8 @@ from typing import Any
 
 from relaycast_collator.parachain import ParachainBlock
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
-from relaycast_pallets.parachain_system.relay_budget import Abridged
-from relaycast_trie import blake2_256
 from relaycast_trie.proofs.compact_proof import CompactProof
-from relaycast_trie.scale import encode_bytes, encode_compact, encode_u32, encode_vec
+from relaycast_trie.scale import encode_bytes, encode_compact, encode_vec
 
 ZSTD_PREFIX = bytes([82, 188, 83, 118, 70, 219, 142, 5])
 """What a compressed blob begins with (sp-maybe-compressed-blob)."""
@@ -34,7 +31,6 @@ PARACHAIN_SYSTEM, SET_VALIDATION_DATA = 1, 0
 """The pallet's index in the parachain template, and the call's index in the pallet."""
 
 NO_RELAY_PARENT_DESCENDANTS, NO_COLLATOR_PEER = b"\x00", b"\x00"
-NO_SENDER = encode_u32(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +85,7 @@ def pov_size(block: ParachainBlock, *, own_root: bytes, ref_time: int, compresse
 
     Without ``compresses`` only a PoV that may not fit is compressed.
     """
-    own, messages = own_state(block, own_root), _messages(block.inherent, block.outcome.abridged)
+    own, messages = own_state(block, own_root), _messages(block.inherent)
     data, most = _joined(block, messages, own), block.inherent.validation_data.max_pov_size
     return PovSize(
         pov_bytes=len(data),
@@ -103,7 +99,7 @@ def pov_size(block: ParachainBlock, *, own_root: bytes, ref_time: int, compresse
 
 def block_data(block: ParachainBlock, *, own_root: bytes) -> bytes:
     """Return the block as SCALE ``ParachainBlockData``: header, extrinsics, own state."""
-    return _joined(block, _messages(block.inherent, block.outcome.abridged), own_state(block, own_root))
+    return _joined(block, _messages(block.inherent), own_state(block, own_root))
 
 
 def compressed(data: bytes) -> bytes:
@@ -138,23 +134,9 @@ def _joined(block: ParachainBlock, messages: list[bytes], own: bytes) -> bytes:
     return b"".join([block.header.encode(), one_extrinsic, *call, own])
 
 
-def _messages(inherent: ParachainInherentData, abridged: Abridged) -> list[bytes]:
-    """Return the messages as the parts of SCALE ``InboundMessagesData``: those in full, and hashes of the rest."""
-    sent_at = encode_u32(inherent.validation_data.relay_parent_number)
-    downward = _abridged(inherent.downward_messages, abridged.downward_count, sent_at)
-    return downward + _abridged(inherent.horizontal_messages, abridged.horizontal_count, NO_SENDER + sent_at)
-
-
-def _abridged(messages: tuple[bytes, ...], full_count: int, about: bytes) -> list[bytes]:
-    """Return messages behind what is said ``about`` each of them, those after ``full_count`` as hashes."""
-    parts = [encode_compact(full_count)]
-    for message in messages[:full_count]:
-        parts += (about, encode_compact(len(message)), message)
-    hashed = messages[full_count:]
-    parts.append(encode_compact(len(hashed)))
-    for message in hashed:
-        parts += (about, blake2_256(message))
-    return parts
+def _messages(inherent: ParachainInherentData) -> list[bytes]:
+    """Return the messages as the parts of SCALE ``InboundMessagesData``: downward ones, then horizontal ones."""
+    return [inherent.downward_messages.encode(), inherent.horizontal_messages.encode()]
 
 
 @cache

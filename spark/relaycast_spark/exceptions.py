@@ -13,7 +13,8 @@
         ├── ParquetRefused         a file that is no Parquet, or Parquet that brings code along
         ├── PlaceRefused           a place that Spark's machines do not share, or where there is nothing to read
         ├── RowsLost               what was written has other rows than what was to be written
-        └── RowRefused             a row of recorded publications that is none
+        ├── RowRefused             a row of recorded publications that is none
+        └── GapRefused             a row behind a gap does not say what the blocks in the gap left
 
 Every argument goes to ``super().__init__``, so that errors pickle.
 """
@@ -149,3 +150,17 @@ class RowRefused(SparkRefusal):
 
     def __str__(self) -> str:
         return f"row {self.row + 1:,}, column {self.column}: got {self.got}, expected {self.expected}"
+
+
+class GapRefused(SparkRefusal):
+    """A subscriber stands at block ``head``; the row of block ``number`` has ``got`` where ``expected`` is needed."""
+
+    def __init__(self, head: int, number: int, got: str, expected: str) -> None:
+        super().__init__(head, number, got, expected)
+        self.head = head
+        self.number = number
+        self.got = got
+        self.expected = expected
+
+    def __str__(self) -> str:
+        return f"from block {self.head:,} to block {self.number:,}: got {self.got}, expected {self.expected}"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from relaycast_collator import BlockBuilt, BlockPanicked, Collator, Fact
+from relaycast_collator import BlockBuilt, BlockPanicked, Fact
 from relaycast_collator.garbage import uncollected
 from relaycast_ledger import Invariants
 from relaycast_ledger.segments.checkpoint import closing_digest, thaw
@@ -18,11 +18,10 @@ from relaycast_ledger.segments.simulated import Advanced, Preparation, Simulated
 from relaycast_ledger.segments.spine import FrugalCollator, StaticReads
 from relaycast_pallets.broadcaster.publisher_trie import publisher_of
 from relaycast_spark.exceptions import SpineDiverged
-from relaycast_spark.tables import REPLAYED, Row, row_of, violation_row
+from relaycast_spark.tables import REPLAYED, Row, given_of, row_of, violation_row
 from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.dispatch import warm_up_for
 from relaycast_trie.engine import Engine
-from relaycast_xcm import ParaId
 
 ROWS_A_BATCH = 32
 """Relay blocks that a worker holds as rows before it hands them on."""
@@ -39,14 +38,14 @@ class Replay:
         self.keep_proofs = keep_proofs
         chains = simulation.chains
         static = StaticReads(chains.relay_chain.state)
-        self._working: dict[ParaId, Collator] = {
+        self._working = {
             para_id: FrugalCollator(collator, static, chains.relay_chain)
             for para_id, collator in chains.collators.items()
         }
         self._plain = dict(chains.collators)
         self._child_roots = self._read_child_roots()
-        self._subscriber_blocks: list[BlockBuilt | BlockPanicked] = []
-        """Those of one relay block, in the order of their records."""
+        self._subscriber_blocks: list[tuple[BlockBuilt | BlockPanicked, bytes]] = []
+        """Those of one relay block, in the order of their records, each with what its chain knew of messages before."""
 
     def block(self, number: int) -> Row:
         """Let relay block ``number`` pass and return its row."""
@@ -84,14 +83,17 @@ class Replay:
 
     def _hear(self, fact: Fact) -> None:
         if isinstance(fact, BlockPanicked) or (isinstance(fact, BlockBuilt) and fact.subscribes):
-            self._subscriber_blocks.append(fact)
+            self._subscriber_blocks.append((fact, self._working[fact.para_id].messages_before))
 
     def _subscriber_rows(self, advanced: Advanced) -> list[Row]:
         rows = []
-        for record, fact in zip(advanced.records, self._subscriber_blocks, strict=True):
+        for record, (fact, messages_before) in zip(advanced.records, self._subscriber_blocks, strict=True):
             head = fact.block.header if isinstance(fact, BlockBuilt) else fact.head
-            wanted = self.simulation.chains.parachains[record.para_id].kept.wanted if self.keep_proofs else None
-            rows.append(row_of(record, fact.collation, head.hash, wanted=wanted))
+            given = None
+            if self.keep_proofs:
+                wanted = self.simulation.chains.parachains[record.para_id].kept.wanted
+                given = given_of(fact.collation, wanted, messages_before)
+            rows.append(row_of(record, fact.collation, head.hash, given=given))
         return rows
 
     def _changed_child_roots(self) -> list[Row]:

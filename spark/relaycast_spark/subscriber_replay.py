@@ -8,17 +8,16 @@ Law: it is the parachain itself that takes the proofs over. A block that panics 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
-from relaycast_collator import Parachain, ParachainBlock
+from relaycast_collator import Header, Parachain, ParachainBlock
 from relaycast_collator.garbage import uncollected
 from relaycast_collator.parachain import ParachainDump
 from relaycast_ledger.segments.checkpoint import decoded
-from relaycast_ledger.segments.spine import take_over
 from relaycast_pallets import (
     Panic,
     ParachainInherentData,
@@ -27,11 +26,13 @@ from relaycast_pallets import (
     SubscribedKey,
     SubscriberConfig,
 )
+from relaycast_pallets.messaging.inbound_message import InboundMessagesData
 from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES
 from relaycast_pallets.parachain_system.relay_budget import Abridged, BudgetPolicy, PovUsage, message_free_bytes
 from relaycast_pallets.subscriber.pallet import PublisherDisabled
 from relaycast_pallets.subscriber.proof_processing import ProcessingMode, process_proof
 from relaycast_pallets.subscriber.tracked_proof import TrustedProof
+from relaycast_spark.exceptions import GapRefused
 from relaycast_spark.tables import BYTES, FLAG, NUMBER, TEXT, WANTED, Row, list_of
 from relaycast_trie import StorageProof
 from relaycast_trie.exceptions import RelaycastError
@@ -47,13 +48,20 @@ INHERENTS = pa.schema(
         ("proof", BYTES),
         ("budget_bytes", NUMBER),
         ("wanted", WANTED),
+        ("parent_head", BYTES),
+        ("messages", BYTES),
+        ("messages_before", BYTES),
     ]
 )
 """What a subscriber's block was given: ``proof`` as SCALE, against ``relay_root``, the state root of ``relay_parent``.
 
 ``block`` orders the rows, and those of one block their ``number``, the block's on its own chain: what a gap leaves out
-subscribed to nothing; null is the next. ``budget_bytes`` are what messages left for pub-sub; where null, the budget
-policy says. ``wanted`` is what it subscribes to from this block on; where null, what it did before.
+subscribed to nothing; null is the next. ``messages`` are SCALE ``InboundMessagesData``, null is none. ``budget_bytes``
+are what messages left for pub-sub; where null, the budget policy says. ``wanted`` is what it subscribes to from this
+block on; where null, what it did before.
+
+Behind a gap a row says what the blocks in it left: ``parent_head`` is the header that its block stands on, and
+``messages_before`` the storage items about messages (``InboundMessages.encode``).
 """
 
 UPDATES = list_of(publisher=NUMBER, key=BYTES, value=BYTES, ttl=NUMBER, when_inserted=NUMBER)
@@ -112,9 +120,10 @@ class Granted:
     pubsub_bytes: int
     crowded: bool = False
 
-    def share_out(self, usage: PovUsage) -> Abridged:  # noqa: ARG002 - it was shared out before
+    def share_out(self, usage: PovUsage) -> Abridged:
         """Return what was granted."""
-        return Abridged(0, 0, self.pubsub_bytes, crowded=self.crowded)
+        full = len(usage.downward_messages), len(usage.horizontal_messages)
+        return Abridged(*full, self.pubsub_bytes, crowded=self.crowded)
 
 
 def replay_subscribers(
@@ -150,9 +159,9 @@ class _Chain:
     def block(self, row: Row) -> Row:
         """Build the block that ``row`` gives a proof for, and return what came of it."""
         self._prepare(row)
-        self._pass_idle_blocks(row)
         result: Row = {"subscriber": int(self.para_id), "block": row["block"], "given_bytes": 0, "updates": []}
         try:
+            self._pass_gap(row)
             proof = StorageProof.decode(row["proof"])
             result["given_bytes"] = proof.proof_bytes
             inherent = self._inherent(row, proof)
@@ -181,24 +190,41 @@ class _Chain:
             most = message_free_bytes(self._budget, self.terms.max_pov_bytes)
             system.budget = Granted(granted, crowded=granted < most)
 
-    def _pass_idle_blocks(self, row: Row) -> None:
-        """Build the blocks before this one in which the chain wanted nothing: no proof leaves a trace in them."""
-        parachain, wanted = self.parachain, self.parachain.kept.wanted
-        parachain.kept.wanted = {}
-        for _ in range(parachain.head.number + 1, row["number"] or 0):
-            empty, meter = TrustedProof({}, row["relay_root"]), WeightMeter(Weight.ZERO)
-            result = process_proof(
-                ProcessingMode.PRUNE, empty, empty.relay_root, meter, parachain.subscriber, seed=parachain.head.hash
-            )
-            take_over(parachain, result, row["relay_parent"])
-        parachain.kept.wanted = wanted
+    def _pass_gap(self, row: Row) -> None:
+        """Pass the blocks before this one in which the chain wanted nothing: they leave messages and a header.
+
+        The header has this chain's own state root, which is the row's where nothing else differs. Raises
+        ``GapRefused``.
+        """
+        parachain, number = self.parachain, row["number"]
+        if number is None or number <= parachain.head.number + 1:
+            return
+        parent = None if row["parent_head"] is None else Header.decode(row["parent_head"])
+        if parent is None or parent.number != number - 1:
+            found = "no parent_head" if parent is None else f"the header of block {parent.number:,}"
+            raise GapRefused(parachain.head.number, number, found, "the header of the block before")
+        wanted, parachain.kept.wanted = parachain.kept.wanted, {}
+        empty, meter, subscriber = TrustedProof({}, row["relay_root"]), WeightMeter(Weight.ZERO), parachain.subscriber
+        try:
+            seed = parachain.head.hash
+            result = process_proof(ProcessingMode.PRUNE, empty, empty.relay_root, meter, subscriber, seed=seed)
+            with parachain.state.transaction():
+                parachain.system.initialize(parent.number, parent_hash=parent.parent_hash)
+                parachain.parachain_system.inbound.restore(row["messages_before"] or b"")
+                subscriber.apply(result, relay_parent_number=row["relay_parent"])
+        finally:
+            parachain.kept.wanted = wanted
+        parachain.head = replace(parent, state_root=parachain.state.commit())
 
     def _inherent(self, row: Row, proof: StorageProof) -> ParachainInherentData:
         head, system = self.parachain.head, self.parachain.parachain_system
         data = PersistedValidationData(head.encode(), row["relay_parent"], row["relay_root"], self.terms.max_pov_bytes)
+        messages = InboundMessagesData.decode(row["messages"]) if row["messages"] else InboundMessagesData()
+        inherent = ParachainInherentData(data, tuple(proof), messages.downward, messages.horizontal)
         if self.terms.prune:
-            proof, _ = system.prune(ParachainInherentData(data, tuple(proof)), seed=head.hash)
-        return ParachainInherentData(data, tuple(proof))
+            pruned, _ = system.prune(inherent, seed=head.hash)
+            inherent = replace(inherent, relay_chain_state=tuple(pruned))
+        return inherent
 
     def _put_away(self) -> bytes | None:
         every = self.terms.state_every

@@ -67,8 +67,17 @@ SUBSCRIBERS = list_of(
     disabled=pa.list_(NUMBER),
     panic=TEXT,
     head_hash=BYTES,
+    parent_head=BYTES,
+    messages=BYTES,
+    messages_before=BYTES,
 )
-"""One block of a subscriber; ``collected`` and ``pruned``, proofs as SCALE, and ``wanted`` are there when asked for."""
+"""One block of a subscriber. What it was given is there when asked for, and ``wanted``: what it subscribed to.
+
+``collected`` and ``pruned`` are proofs as SCALE, ``parent_head`` the header that the block stands on, ``messages``
+those that it was given (``InboundMessagesData``), ``messages_before`` the parachain's own storage items about messages.
+"""
+
+GIVEN = ("wanted", "collected", "pruned", "parent_head", "messages", "messages_before")
 
 PUBLISHERS = list_of(para_id=NUMBER, sent=NUMBER, published=NUMBER, refused=NUMBER, value_bytes=NUMBER)
 """What the relay block took of each publisher."""
@@ -106,25 +115,32 @@ SEGMENTS = pa.schema(
 """What a worker starts from: blocks ``first`` to ``last``, the state before them, and a digest of that after them."""
 
 
-def row_of(
-    record: BlockRecord, collation: Collation, head_hash: bytes, *, wanted: Mapping[ParaId, Sequence[bytes]] | None
-) -> Row:
-    """Return a subscriber's block as a row; with the proofs themselves where it says what was ``wanted``."""
-    keep_proofs = wanted is not None
+def given_of(collation: Collation, wanted: Mapping[ParaId, Sequence[bytes]], messages_before: bytes) -> Row:
+    """Return what a subscriber's block was given, as part of its row."""
+    inherent = collation.inherent
+    return {
+        "wanted": _wanted_rows(wanted),
+        "collected": collation.collected.encode(),
+        "pruned": StorageProof(inherent.relay_chain_state).encode(),
+        "parent_head": inherent.validation_data.parent_head,
+        "messages": inherent.messages.encode(),
+        "messages_before": messages_before,
+    }
+
+
+def row_of(record: BlockRecord, collation: Collation, head_hash: bytes, *, given: Row | None) -> Row:
+    """Return a subscriber's block as a row; ``given`` is what ``given_of`` says of it, where that is kept."""
     collected, pruned = collation.collected.encode(), StorageProof(collation.inherent.relay_chain_state).encode()
     return {
         "para_id": int(record.para_id),
         "number": record.number,
         "relay_parent": record.relay_parent,
         "relay_root": collation.inherent.validation_data.relay_parent_storage_root,
-        "wanted": None if wanted is None else _wanted_rows(wanted),
         "collected_bytes": record.collected_bytes,
         "collected_hash": blake2_256(collected),
-        "collected": collected if keep_proofs else None,
         "proof_bytes": record.proof_bytes,
         "proof_nodes": record.proof_nodes,
         "pruned_hash": blake2_256(pruned),
-        "pruned": pruned if keep_proofs else None,
         "static_bytes": record.static_bytes,
         "own_bytes": record.own_bytes,
         "reads": [
@@ -141,6 +157,7 @@ def row_of(
         "disabled": [int(publisher) for publisher in record.disabled],
         "panic": record.panic,
         "head_hash": head_hash,
+        **(given or dict.fromkeys(GIVEN)),
     }
 
 

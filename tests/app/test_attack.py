@@ -10,8 +10,10 @@ import pytest
 from command_line import Command, Refused
 from relaycast.attacks import Bystander, LieReport, Service, crafted_keys, depth, extra, omit, spam
 from relaycast.attacks import lies as all_lies
+from relaycast.attacks.message_lies import INVENTED, WITHHELD
 from relaycast.attacks.proving_ground import BUSY, TIGHT, Moment, ProvingGround
 from relaycast_ledger.outcome import Latency
+from relaycast_pallets import ParachainInherentData
 from relaycast_pallets.broadcaster.config import POLKADOT
 from relaycast_pallets.subscriber.pallet import SubscriberConfig
 from relaycast_pallets.subscriber.subscription import SubscribedKey
@@ -40,7 +42,8 @@ def test_every_omission_is_caught_but_those_within_the_last_min_weight(omissions
     assert omissions.undetected == 0
     assert omissions.violations == ()
     assert omissions.ok
-    assert omissions.caught + omissions.within_min_weight == omissions.told
+    assert omissions.caught + omissions.within_min_weight + omissions.put_off == omissions.told
+    assert {row.lie: row.put_off for row in omissions.rows if row.put_off} == {"hold_back": omissions.put_off}
     assert 0 < omissions.within_min_weight < omissions.told // 10
     assert 0 < omissions.most_bytes_left < omissions.min_weight_bytes == 2_058
 
@@ -60,6 +63,12 @@ def test_lies_are_caught_by_the_error_that_fits_them(omissions: LieReport, addit
     assert set(caught["add_foreign"]) == set(caught["add_unneeded"]) == set(caught["add_past"]) == {"UnusedNodes"}
     assert set(caught["stop_early"]) == set(caught["stop_at_once"]) == {"IncompleteBelowLimit"}
     assert set(caught["hand_over_nothing"]) == set(caught["show_the_past"]) == {"RootMismatch"}
+    assert set(caught["withhold_all"]) == set(caught["withhold_one"]) == {"QueueHeadMismatch"}
+    assert set(caught["hash_all"]) == {"NoMessageInFull"}
+    causes = {"MessageOutOfOrder", "NoMessageInFull", "NoSuchChannel", "QueueHeadMismatch"}
+    assert set(caught["invent_message"]) == causes, "a hash alone, and a sender without a channel, have their own"
+    assert set(caught["alter_message"]) == {"QueueHeadMismatch"}
+    assert "NoSuchChannel" in caught["rename_sender"]
     assert set(caught["drop_one"]) == {"IncompleteBelowLimit", "MissingNode", "RootMismatch", "UnusedNodes"}
 
 
@@ -86,9 +95,16 @@ def test_trying_lies_out_leaves_no_trace_in_the_network() -> None:
         pass
     for moment in lied_to.moments(6):
         draw = Random(0)
-        for lie in (all_lies.stop_early, all_lies.drop_one, all_lies.skip_ahead):
+        for lie in (
+            all_lies.stop_early,
+            all_lies.drop_one,
+            all_lies.skip_ahead,
+            *WITHHELD,
+            *INVENTED,
+        ):
             for way in list(lie(moment, draw))[:4]:
-                moment.attempt(way() if callable(way) else way)
+                told = way() if callable(way) else way
+                moment.attempt_inherent(told if isinstance(told, ParachainInherentData) else moment.with_nodes(told))
     assert lied_to.network.relay_chain.head == honest.network.relay_chain.head
     for para_id, parachain in lied_to.network.parachains.items():
         twin = honest.network.parachains[para_id]
@@ -134,12 +150,9 @@ def test_a_collator_that_stops_as_early_as_it_may_loses_no_value(subscriber: Par
     for _ in ground.moments(4):
         pass
     collator, parachain = network.collators[subscriber], network.parachains[subscriber]
-    downward, horizontal = network.traffic[subscriber](0) if subscriber in network.traffic else ((), ())
     shortened = 0
     for _ in range(30):
-        collation = collator.collate(
-            network.relay_chain.head, downward_messages=downward, horizontal_messages=horizontal
-        )
+        collation = collator.collate(network.relay_chain.head)
         moment = Moment(parachain, network.relay_chain, collation, ())
         budgets = range(0, collation.pruning.consumed.proof_size + 1, 100)
         laziest = next((it for it in map(moment.pruned, budgets) if moment.attempt(it).caught_by is None), moment.nodes)

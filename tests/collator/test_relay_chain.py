@@ -134,8 +134,9 @@ def test_headers_chain() -> None:
     assert [block.number for block in blocks] == list(range(11))
     for parent, block in pairwise(blocks):
         assert block.header.parent_hash == parent.hash
-        (slot,) = block.header.digest
-        assert (slot.variant, slot.engine, slot.data) == (PRE_RUNTIME, b"BABE", encode_u64(block.number))
+        (author,) = block.header.digest
+        assert (author.variant, author.engine, len(author.data)) == (PRE_RUNTIME, b"BABE", 13)
+        assert author.data[:1] + author.data[5:] == b"\x02" + encode_u64(block.number)
     assert len({block.hash for block in blocks}) == len({block.state_root for block in blocks}) == 11
 
 

@@ -66,16 +66,8 @@ def patched(change: Callable[[Collation], Collation]) -> Breaks:
     def build(patch: Patch) -> Watched:
         honest = Collator.collate
 
-        def collate(
-            self: Collator,
-            relay_parent: RelayBlock,
-            *,
-            downward_messages: tuple[bytes, ...] = (),
-            horizontal_messages: tuple[bytes, ...] = (),
-        ) -> Collation:
-            collation = honest(
-                self, relay_parent, downward_messages=downward_messages, horizontal_messages=horizontal_messages
-            )
+        def collate(self: Collator, relay_parent: RelayBlock) -> Collation:
+            collation = honest(self, relay_parent)
             return change(collation) if collation.pruning.reads else collation
 
         patch.setattr(Collator, "collate", collate)

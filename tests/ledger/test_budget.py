@@ -37,9 +37,9 @@ def loaded(budget: BudgetPolicy, *, wanted: int = 20, pov: int = POV) -> Watched
 @pytest.mark.upstream("light_block_large_budget")
 def test_under_message_load_a_subscriber_gets_less_and_catches_up() -> None:
     net = loaded(Remaining())
-    net.traffic[SUBSCRIBER] = lambda tick: ((bytes(6_000),), (bytes(4_000), bytes(5_000))) if tick < 6 else ((), ())
+    net.traffic[SUBSCRIBER] = lambda block: ((bytes(6_000),), (bytes(4_000), bytes(5_000))) if block < 5 else ((), ())
     publish(net, PUBLISHER, values(20, 0, 500))
-    records = run(net, 10)
+    records = run(net, 10)[1:]
     heavy, light = [r for r in records if r.tick < 6], [r for r in records if r.tick >= 6]
     assert {record.budget_bytes for record in heavy} == {17_000 - 15_000}
     assert {record.budget_bytes for record in light} == {17_000}
@@ -57,9 +57,10 @@ def test_under_message_load_a_subscriber_gets_less_and_catches_up() -> None:
 @pytest.mark.upstream("zero_budget_only_static_keys")
 def test_a_full_block_proves_static_keys_alone() -> None:
     net = loaded(Remaining(percent=50))
-    net.traffic[SUBSCRIBER] = lambda tick: ((bytes(10_000),), ()) if tick <= 4 else ((), ())
+    net.traffic[SUBSCRIBER] = lambda block: ((bytes(10_000),), ()) if block <= 3 else ((), ())
     publish(net, PUBLISHER, values(20))
-    for record in run(net, 4):
+    net.step()
+    for record in run(net, 3):
         assert record.budget_bytes == 0
         assert record.reads == {}
         assert record.proof_bytes == record.static_bytes > 0
@@ -74,10 +75,12 @@ def test_a_full_block_proves_static_keys_alone() -> None:
     [
         (Remaining(), (1_000, 2_000), (500,), 17_000 - 3_500),
         (Remaining(percent=50), (1_000,), (500,), 10_000 - 1_500),
-        (Remaining(), (17_001,), (500,), 17_000 - 500),  # hashed: it takes no room
-        (EVERYTHING, (20_000,), (1,), 0),  # not a byte left, and the last message hashed
+        (Remaining(), (16_000, 600), (500,), 17_000 - 16_536),  # hashed: the second one takes 36 bytes
+        (Remaining(), (17_001,), (500,), 0),  # more than there is room for, and each kind must move on
+        (EVERYTHING, (20_000,), (1,), 0),
         (CumulusSixths(), (3_000,), (3_000,), 3_333 - 3_000 + 3_333 - 3_000),
-        (Floor(5_000), (12_000,), (1,), 5_000),  # the messages get no more than 12,000
+        (Floor(5_000), (11_000, 2_000), (1,), 5_963),  # the messages get no more than 12,000
+        (Floor(5_000), (12_000,), (1,), 5_000),  # or one of each kind
     ],
 )
 def test_messages_go_first(
@@ -85,8 +88,10 @@ def test_messages_go_first(
 ) -> None:
     net = loaded(budget)
     net.traffic[SUBSCRIBER] = lambda _: (tuple(map(bytes, downward)), tuple(map(bytes, horizontal)))
+    net.step()
     (record,) = net.recorded_step()
     assert record.budget_bytes == left
+    assert net.invariants.ok
 
 
 @pytest.mark.upstream("budget_split_across_blocks")

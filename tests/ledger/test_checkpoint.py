@@ -154,7 +154,8 @@ def test_messages_and_values_that_wait_are_put_away() -> None:
         batch.chains.parachains[ParaId(2_000)].publish(number.to_bytes(32, "big"), bytes(900))
     batch.advance(5)
     assert any(chain.outbox for chain in batch.chains.parachains.values())
-    assert any(queue.waiting_bytes for queue in batch.chains.inbound.values())
+    relay = batch.chains.relay_chain
+    assert [len(found) > 1 for found in relay.inbound_messages(relay.head, ParaId(3_000))] == [True, True]
     assert_goes_on_alike(batch, thawed(freeze(batch), batch), range(6, 9))
 
 
@@ -255,9 +256,13 @@ RELAY, PARAS = "relay_chain", "parachains"
         (lambda it: it["chains"][RELAY].update(genesis_root=bytes(31)), "`$.chains.relay_chain.genesis_root`"),
         (lambda it: it.update(workload="text"), "`$.workload`"),
         (lambda it: it.update(workload=b"\x80"), "missing required field `version`"),
-        (lambda it: it["chains"][PARAS].pop(), "the parachains, got [3000, 3001, 3002, 2000] with 5 queues, expected"),
+        (
+            lambda it: it["chains"][PARAS].pop(),
+            "the parachains, got [3000, 3001, 3002, 2000] with messages of 5, expected",
+        ),
         (lambda it: it["chains"][PARAS].reverse(), "the parachains, got [1000, 2000, 3002"),
-        (lambda it: it["chains"]["inbound"].pop(), "with 4 queues, expected"),
+        (lambda it: it["chains"]["inbound"].pop(), "with messages of 4, expected"),
+        (lambda it: it["chains"]["inbound"][0].pop(), "`$.chains.inbound[0]`"),
         (lambda it: swap(it["chains"][PARAS], "state"), "parachain 3000, its head has the state root"),
         (lambda it: swap(it["chains"][PARAS], "head"), "parachain 3000, its head has the state root"),
         (lambda it: it["chains"][PARAS][0].update(head=b"\x00"), "parachain 3000: "),
@@ -276,12 +281,11 @@ RELAY, PARAS = "relay_chain", "parachains"
             "publications that wait",
         ),
         (lambda it: it["chains"][PARAS][0].update(wanted=[[2000, [bytes(31)]]]), "length >= 32"),
-        (lambda it: lane(it).update(places=[0]), "downward messages: list index out of range"),
-        (lambda it: lane(it).update(messages=[b""], relay_blocks=[1]), "downward messages: zip()"),
-        (
-            lambda it: lane(it).update(messages=[bytes(1 << 20)], places=[0] * 33, relay_blocks=[1] * 33),
-            "wait",
-        ),
+        (lambda it: downward(it, [], [1], [0]), "downward messages for parachain 3000: list index out of range"),
+        (lambda it: downward(it, [b""], [1, 2], [0]), "downward messages for parachain 3000: zip()"),
+        (lambda it: downward(it, [bytes(1 << 20)], [1] * 33, [0] * 33), "more than a queue takes"),
+        (lambda it: downward(it, [b"", b"a"], [2, 1], [0, 1]), "in another order than they came"),
+        (lambda it: channel(it, 1, 3_000), "messages from parachain 1 to 3000, <WaitingMessages 1, 1 bytes>, which"),
         (
             lambda it: deliveries(it)["published"].append([9, [bytes(32)], [2], [1], [1]]),
             "2 publications of 9",
@@ -307,9 +311,14 @@ def queue(plain: dict[str, Any], queues: list[Any]) -> None:
     plain["chains"][RELAY]["upward"]["queues"] = queues
 
 
-def lane(plain: dict[str, Any]) -> dict[str, Any]:
-    lane: dict[str, Any] = plain["chains"]["inbound"][0]["downward"]
-    return lane
+def downward(plain: dict[str, Any], messages: list[bytes], relay_blocks: list[int], places: list[int]) -> None:
+    waiting = {"messages": messages, "relay_blocks": relay_blocks, "places": places}
+    plain["chains"][RELAY]["downward"] = [{"para_id": 3_000, "waiting": waiting}]
+
+
+def channel(plain: dict[str, Any], sender: int, recipient: int) -> None:
+    waiting = {"messages": [b"a"], "relay_blocks": [1], "places": [0]}
+    plain["chains"][RELAY]["channels"] = [{"sender": sender, "recipient": recipient, "waiting": waiting}]
 
 
 def deliveries(plain: dict[str, Any]) -> dict[str, Any]:

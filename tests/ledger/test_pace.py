@@ -1,18 +1,14 @@
 """When parachains build, on which relay parent, and what becomes of messages that find no room."""
 
-from collections.abc import Callable
-from dataclasses import replace
 from itertools import accumulate, pairwise
 
 import pytest
 
 from collator.networks import PUBLISHER, SUBSCRIBER, deliveries, keys, network, publish, run, told, values
 from ledger.watched import Watched
-from relaycast_collator import InboundQueue, Pace
-from relaycast_collator.inbound import MAX_WAITING_BYTES
+from relaycast_collator import Pace
 from relaycast_ledger import BlockRecord
-from relaycast_pallets.parachain_system.pallet import ParachainInherentData
-from relaycast_pallets.parachain_system.relay_budget import Abridged, Remaining
+from relaycast_pallets.parachain_system.relay_budget import Remaining
 from relaycast_xcm import ParaId
 from relaycast_xcm.ump import Processed
 
@@ -106,96 +102,43 @@ def test_no_relay_parent_is_older_than_what_can_be_proven_from() -> None:
 
 
 def test_messages_without_room_wait_and_come_before_later_ones() -> None:
-    """2,000 bytes arrive in each of four blocks that have room for 1,700: each takes one, three are left."""
+    """2,000 bytes arrive in each of four relay blocks, and blocks have room for 1,700: each takes one message.
+
+    A block is given a hash for each that waits behind it, 40 bytes.
+    """
     net = network(subscribers=())
     net.add_parachain(SUBSCRIBER, budget=Remaining(85), max_pov_size=2_000)
     net.subscribe(SUBSCRIBER, PUBLISHER, keys(1))
-    net.traffic[ParaId(SUBSCRIBER)] = lambda tick: ((), (bytes(1_000),) * 2) if tick <= 4 else ((), ())
+    net.traffic[ParaId(SUBSCRIBER)] = lambda block: ((), (bytes(1_000),) * 2) if block <= 4 else ((), ())
     records = run(net, 10)
-    assert [record.message_bytes for record in records] == [1_000] * 8 + [0, 0]
-    assert [record.waiting_bytes for record in records] == [1_000, 2_000, 3_000, 4_000, 3_000, 2_000, 1_000, 0, 0, 0]
-    assert [record.budget_bytes for record in records] == [700] * 8 + [1_700] * 2
+    waiting = [0, 1_000, 2_000, 3_000, 4_000, 3_000, 2_000, 1_000, 0, 0]
+    taken = [0, *[1_000] * 8, 0]
+    hashes = [left // 1_000 * 40 for left in waiting]
+    assert [record.waiting_bytes for record in records] == waiting
+    assert [record.hashed_bytes for record in records] == hashes
+    assert [record.message_bytes - record.hashed_bytes for record in records] == taken
+    assert [record.budget_bytes for record in records] == [1_700 - record.message_bytes for record in records]
+    assert net.invariants.ok
 
 
 def test_a_parachain_that_builds_rarely_finds_all_messages_that_came_meanwhile() -> None:
+    """Its blocks at ticks 3, 6 and 9 stand on relay blocks 2, 5 and 8."""
     net = paced(Pace(relay_blocks=3))
-    net.traffic[ParaId(SUBSCRIBER)] = lambda tick: ((bytes(tick),), ())
+    net.traffic[ParaId(SUBSCRIBER)] = lambda block: ((bytes(block),), ())
     records = run(net, 9)
-    assert [record.message_bytes for record in records] == [1 + 2 + 3, 4 + 5 + 6, 7 + 8 + 9]
-
-
-def test_a_queue_offers_what_could_fit_and_refuses_what_the_relay_chain_would() -> None:
-    queue = InboundQueue()
-    queue.arrive(((b"a" * 60, b"b" * 60, b"c"), (b"d" * 200, b"e")), relay_block=1)
-    assert queue.offered(100, relay_parent=1) == ((b"a" * 60, b"b" * 60), (b"d" * 200,))
-    assert queue.take(Abridged(1, 0, 40)) == 60
-    assert queue.offered(100, relay_parent=1) == ((b"b" * 60, b"c"), (b"d" * 200,))
-    half = bytes(MAX_WAITING_BYTES // 2)
-    queue.arrive(((), (half, half)), relay_block=2)
-    assert queue.waiting_bytes == 61 + 201 + len(half)
-    assert queue.refused_bytes == len(half)
-
-
-def test_a_refused_message_holds_up_none_that_fits() -> None:
-    """The relay chain asks about each alone; one kind does not fill the other's room."""
-    queue, most = InboundQueue(), MAX_WAITING_BYTES
-    queue.arrive(((bytes(most - 3), b"four", b"two", b"1"), (bytes(most + 1), b"to the brim")), relay_block=1)
-    assert queue.waiting_bytes == most + len(b"to the brim")
-    assert queue.refused_bytes == len(b"four") + len(b"1") + most + 1
-    assert queue.take(Abridged(1, 0, 0)) == most - 3
-    assert queue.offered(100, relay_parent=1) == ((b"two",), (b"to the brim",))
-    queue.arrive(((b"four",), ()), relay_block=2)
-    assert queue.offered(100, relay_parent=2) == ((b"two", b"four"), (b"to the brim",))
-
-
-def test_a_block_is_offered_nothing_that_stands_in_relay_blocks_after_its_parent() -> None:
-    queue = InboundQueue()
-    for relay_block in (3, 4, 5):
-        queue.arrive(((bytes([relay_block]),), (bytes([relay_block]) * 2,)), relay_block=relay_block)
-    assert queue.offered(100, relay_parent=2) == ((), ())
-    assert queue.offered(100, relay_parent=4) == ((b"\3", b"\4"), (b"\3\3", b"\4\4"))
-    assert queue.take(Abridged(1, 2, 0)) == 5
-    assert queue.offered(100, relay_parent=4) == ((b"\4",), ())
-    assert queue.offered(100, relay_parent=5) == ((b"\4", b"\5"), (b"\5\5",))
+    assert [record.message_bytes for record in records] == [1 + 2, 3 + 4 + 5, 6 + 7 + 8]
 
 
 @pytest.mark.parametrize("offset", [0, 1, 3])
 def test_a_parachain_on_older_relay_parents_takes_messages_as_much_later(offset: int) -> None:
-    """Those of tick 1 stand in relay block 0, the newest that this tick's blocks can be built on."""
     net = paced(Pace(relay_parent_offset=offset))
-    net.traffic[ParaId(SUBSCRIBER)] = lambda tick: ((bytes(tick),), ())
+    net.traffic[ParaId(SUBSCRIBER)] = lambda block: ((bytes(block),), ())
     records = run(net, 8)
     assert [record.relay_parent for record in records] == [max(0, tick - 1 - offset) for tick in range(1, 9)]
     taken = accumulate(record.message_bytes for record in records)
-    assert list(taken) == [sum(range(1, record.relay_parent + 2)) for record in records]
-    assert records[-1].waiting_bytes == sum(range(9 - offset, 9))
-
-
-@pytest.mark.parametrize(
-    ("lie", "taken"),
-    [
-        (lambda waiting: (*waiting, b"never sent"), 5),  # more than waited
-        (lambda waiting: (b"never sent", *waiting), 0),  # another one in front
-        (lambda waiting: (waiting[0], b"new", waiting[1]), 3),  # another one between
-        (lambda waiting: waiting[::-1], 0),  # the order turned round
-        (lambda waiting: waiting[:1], 3),  # one held back
-        (lambda waiting: (), 0),  # all held back
-    ],
-)
-def test_a_collator_that_lies_about_messages_takes_none_that_its_block_was_not_given(
-    lie: Callable[[tuple[bytes, ...]], tuple[bytes, ...]], taken: int
-) -> None:
-    """Of two messages that arrive once, what did not go into the block in its order still waits."""
-    net = network(subscribers=())
-
-    def tamper(inherent: ParachainInherentData) -> ParachainInherentData:
-        return replace(inherent, downward_messages=lie(inherent.downward_messages))
-
-    net.add_parachain(SUBSCRIBER, tamper=tamper)
-    net.subscribe(SUBSCRIBER, PUBLISHER, keys(1))
-    net.traffic[ParaId(SUBSCRIBER)] = lambda tick: ((b"one", b"22"), ()) if tick == 1 else ((), ())
-    (record,) = run(net, 1)
-    assert (record.panic, record.message_bytes, record.waiting_bytes) == (None, taken, 5 - taken)
+    assert list(taken) == [sum(range(1, record.relay_parent + 1)) for record in records]
+    assert records[-1].waiting_bytes == sum(range(8 - offset, 8))
+    assert net.invariants.ok
 
 
 def test_what_is_wanted_no_more_is_not_asked_for() -> None:

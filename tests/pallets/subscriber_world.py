@@ -24,6 +24,9 @@ from relaycast_pallets import (
     ValidationOutcome,
     derive_child_info,
 )
+from relaycast_pallets.messaging.dmp import Dmp
+from relaycast_pallets.messaging.hrmp import Hrmp
+from relaycast_pallets.parachain_system.messaging_state import channel_keys
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
 from relaycast_pallets.subscriber.subscription import Subscriptions
@@ -141,6 +144,7 @@ class World:
             budget=budget or Remaining(percent=100),
             ref_time_limit=ref_time_limit,
         )
+        self.dmp, self.hrmp = Dmp(self.relay), Hrmp(self.relay)
         self.number = 0
         self.system.initialize(1)
 
@@ -151,6 +155,13 @@ class World:
         child = self.relay.child(derive_child_info(publisher))
         for written in keys:
             child.put(written, PublishedEntry(value, ttl, self.number + 1).encode())
+
+    def receive(self, downward: Iterable[bytes] = (), horizontal: Iterable[bytes] = (), *, sender: int = 1) -> None:
+        """Queue messages for the parachain with the next relay block, horizontal ones from ``sender``."""
+        sent_at = self.number + 1
+        self.dmp.queue(SUBSCRIBER, downward, sent_at=sent_at)
+        if horizontal := list(horizontal):
+            self.hrmp.send(ParaId(sender), SUBSCRIBER, horizontal, sent_at=sent_at)
 
     def delete(self, publisher: ParaId, keys: Iterable[SubscribedKey]) -> None:
         for deleted in keys:
@@ -174,23 +185,23 @@ class World:
     def collect(self) -> StorageProof:
         """Return everything that the parachain asks for, as the sealed relay state proves it."""
         root, request = self.relay.root, self.subscriber.relay_keys()
-        proofs = [self.relay.prove_read(root, [*self.parachain.static_keys(), *request.top_keys()])]
+        proofs = [self.relay.prove_read(root, [*self.static_keys(), *request.top_keys()])]
         proofs += [
             self.relay.prove_child_read(root, ChildInfo(name), wanted)
             for name, wanted in request.by_child_trie().items()
         ]
         return StorageProof.merge(proofs)
 
-    def inherent(self, proof: Iterable[bytes], pubsub_bytes: int = PLENTY, *, flood: int = 0) -> ParachainInherentData:
-        """Return an inherent in which a message takes ``flood`` of the bytes that pub-sub could have."""
+    def inherent(self, proof: Iterable[bytes], pubsub_bytes: int = PLENTY) -> ParachainInherentData:
         data = PersistedValidationData(b"", self.number, self.relay.root, pubsub_bytes)
-        return ParachainInherentData(data, tuple(proof), (bytes(flood),) if flood else ())
+        queues = self.dmp.messages(SUBSCRIBER, up_to=self.number), self.hrmp.messages(SUBSCRIBER, up_to=self.number)
+        return replace(self.parachain.create_inherent(data, *queues), relay_chain_state=tuple(proof))
 
     def prune(
-        self, pubsub_bytes: int = PLENTY, *, seed: bytes = b"", flood: int = 0
+        self, pubsub_bytes: int = PLENTY, *, seed: bytes = b""
     ) -> tuple[ParachainInherentData, ProofProcessingResult]:
         """Return the honest inherent on the sealed relay state, and the pass that it came from."""
-        full = self.inherent(self.collect(), pubsub_bytes, flood=flood)
+        full = self.inherent(self.collect(), pubsub_bytes)
         pruned, result = self.parachain.prune(full, seed)
         return replace(full, relay_chain_state=tuple(pruned)), result
 
@@ -205,21 +216,28 @@ class World:
     ) -> Block:
         """Seal the relay chain, prune and verify; raises ``Panic`` when the inherent does not hold.
 
-        A message takes ``flood`` of the ``pubsub_bytes``.
+        A message takes ``flood`` of the ``pubsub_bytes``; it comes with a relay block of its own.
         """
-        if seal:
+        if flood:
+            self.receive([bytes(flood)])
+        if seal or flood:
             self.seal()
         collected = self.collect()
-        inherent, pruning = self.prune(pubsub_bytes, seed=seed, flood=flood)
+        inherent, pruning = self.prune(pubsub_bytes, seed=seed)
         if tamper is not None:
             inherent = tamper(inherent)
         before = len(self.handler.calls)
         outcome = self.parachain.set_validation_data(inherent, seed)
         return Block(collected, pruning, inherent, outcome, tuple(self.handler.calls[before:]))
 
+    def static_keys(self) -> list[bytes]:
+        """Return the static keys, those of open channels among them."""
+        channels = channel_keys(lambda keys: {key: self.relay.get(key) for key in keys}, SUBSCRIBER)
+        return [*self.parachain.static_keys(), *channels]
+
     def static_nodes(self) -> set[bytes]:
         """Return the hashes of the nodes that the static keys need."""
-        proof = self.relay.prove_read(self.relay.root, self.parachain.static_keys())
+        proof = self.relay.prove_read(self.relay.root, self.static_keys())
         return set(map(blake2_256, proof.nodes))
 
     def relay_nodes(self) -> dict[bytes, bytes]:

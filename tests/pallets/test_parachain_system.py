@@ -15,11 +15,13 @@ from relaycast_pallets import (
     Panic,
     ParachainInherentData,
     PersistedValidationData,
+    PovUsage,
     SubscriberConfig,
     TrackedProof,
     derive_child_info,
 )
 from relaycast_pallets.frame.well_known_keys import CURRENT_SLOT
+from relaycast_pallets.messaging.inbound_message import AbridgedMessages, InboundMessage
 from relaycast_trie import (
     DuplicateNode,
     MemoryDB,
@@ -31,7 +33,7 @@ from relaycast_trie import (
     blake2_256,
 )
 from relaycast_trie.exceptions import RelaycastError
-from relaycast_xcm.primitives import Weight, WeightMeter
+from relaycast_xcm.primitives import ParaId, Weight, WeightMeter
 
 K = keys(10)
 
@@ -234,10 +236,13 @@ def test_validation_data_has_these_bytes() -> None:
 
 
 def test_an_inherent_knows_its_bytes() -> None:
-    inherent = ParachainInherentData(PersistedValidationData(b"", 1, bytes(32)), (b"ab", b"c"), (b"d",), (b"e", b"f"))
+    data, sender = PersistedValidationData(b"", 1, bytes(32)), ParaId(7)
+    downward = AbridgedMessages.of([InboundMessage(1, b"d"), InboundMessage(1, b"hashed")], 1)
+    horizontal = AbridgedMessages.of([InboundMessage(1, it, sender) for it in (b"e", b"f", b"hashed")], 2)
+    inherent = ParachainInherentData(data, (b"ab", b"c"), downward, horizontal)
     assert inherent.proof_bytes == 3
-    usage = inherent.usage()
-    assert (usage.downward_messages, usage.horizontal_messages) == ((b"d",), (b"e", b"f"))
+    assert inherent.message_bytes == 3 + 36 + 40
+    assert inherent.usage() == PovUsage(MAX_POV_BYTES, (b"d",), (b"e", b"f"), hashed_bytes=36 + 40)
 
 
 def test_static_keys_are_read_where_they_stand() -> None:

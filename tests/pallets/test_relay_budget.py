@@ -1,11 +1,13 @@
 """How much of a block's proof pub-sub gets: messages first, then what is left."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pallets.subscriber_world import ALPHA, PLENTY, World, keys
-from relaycast_pallets import CumulusSixths, Floor, ParachainInherentData, PovUsage, Remaining, into_abridged
+from relaycast_pallets import CumulusSixths, Floor, PovUsage, Remaining, into_abridged
 from relaycast_pallets.parachain_system.relay_budget import MIB, Abridged, BudgetPolicy, check_enough_messages_included
 
 MB = 1_000_000
@@ -85,13 +87,11 @@ def test_a_full_block_skips_pubsub_and_the_next_one_tries_again() -> None:
     world = World(budget=Remaining())
     world.subscribe(ALPHA, keys(3))
     world.publish(ALPHA, keys(3))
+    world.receive([bytes(1_000)], [bytes(700)])
     world.seal()
-    full = world.inherent(world.collect(), 2_000)
-    crowded = ParachainInherentData(full.validation_data, full.relay_chain_state, (bytes(1_000),), (bytes(700),))
+    crowded = world.inherent(world.collect(), 2_000)
     pruned, pruning = world.parachain.prune(crowded, b"")
-    handed_over = ParachainInherentData(
-        full.validation_data, tuple(pruned), crowded.downward_messages, crowded.horizontal_messages
-    )
+    handed_over = replace(crowded, relay_chain_state=tuple(pruned))
     outcome = world.parachain.set_validation_data(handed_over, b"")
     assert outcome.abridged == Abridged(1, 1, 0)
     assert outcome.result.cursor == pruning.cursor == (ALPHA, keys(3)[0])
@@ -103,9 +103,10 @@ def test_a_full_block_skips_pubsub_and_the_next_one_tries_again() -> None:
 @pytest.mark.upstream("budget_after_dmq_hrmp_correct")
 def test_the_budget_is_what_messages_leave_of_85_percent() -> None:
     usage = PovUsage(10_001, (bytes(3_000), bytes(2_000)), (bytes(3_000), bytes(600), bytes(1)))
-    # 10,001 * 85 / 100 rounds down to 8,500; the fourth message does not fit into 500 and ends the list
-    assert Remaining().share_out(usage) == Abridged(2, 1, 500)
-    assert Remaining(50).share_out(usage) == Abridged(2, 0, 0)
+    # 10,001 * 85 / 100 rounds down to 8,500; the fourth message does not fit into 500 and ends the list: two hashes of
+    # 40 bytes stand for it and the last one
+    assert Remaining().share_out(usage) == Abridged(2, 1, 500 - 2 * 40)
+    assert Remaining(50).share_out(usage) == Abridged(1, 1, 0, 3_000 + 36 + 3_000 + 2 * 40 - 5_000)
 
 
 @pytest.mark.parametrize(
@@ -133,9 +134,12 @@ def test_cumulus_shares_out_sixths(downward: tuple[int, ...], horizontal: tuple[
 def test_a_floor_is_taken_from_messages() -> None:
     usage = PovUsage(10_000, (bytes(5_000),), (bytes(3_400),))
     assert Remaining().share_out(usage) == Abridged(1, 1, 100)
-    assert Floor(500).share_out(usage) == Abridged(1, 0, 3_500)
     assert Floor(100).share_out(usage) == Abridged(1, 1, 100)
-    assert Floor(9_000).share_out(usage) == Abridged(0, 0, 8_500)  # no more than is allowed
+    # a floor takes room, and never the first message of a kind: without it the block would be refused
+    assert Floor(500).share_out(usage) == Abridged(1, 1, 500, 400)
+    assert Floor(9_000).share_out(usage) == Abridged(1, 1, 8_500, 8_400)  # no more than is allowed
+    several = PovUsage(10_000, (bytes(3_000), bytes(2_500)), (bytes(3_000),))
+    assert Floor(500).share_out(several) == Abridged(1, 1, 500 + 8_000 - 6_000 - 36)
 
 
 @given(usages, st.sampled_from([Remaining(), Remaining(50), CumulusSixths(), Floor(700), Floor(50_000)]))
@@ -144,7 +148,22 @@ def test_no_policy_gives_out_more_than_there_is(usage: PovUsage, policy: BudgetP
     taken = sum(map(len, usage.downward_messages[: shares.downward_count]))
     taken += sum(map(len, usage.horizontal_messages[: shares.horizontal_count]))
     assert shares.pubsub_bytes >= 0
-    assert taken + shares.pubsub_bytes <= usage.max_pov_bytes * 85 // 100
+    assert taken + shares.pubsub_bytes <= usage.max_pov_bytes * 85 // 100 + shares.over_bytes
+    if shares.over_bytes and all(len(it) > 40 for it in (*usage.downward_messages, *usage.horizontal_messages)):
+        assert max(shares.downward_count, shares.horizontal_count) <= 1, "only what must be in a block exceeds its room"
+
+
+@given(usages, st.sampled_from([Remaining(), Remaining(50), CumulusSixths(), Floor(700), Floor(50_000)]))
+def test_a_chain_gives_pubsub_what_the_collator_did(usage: PovUsage, policy: BudgetPolicy) -> None:
+    """The collator shares out all that waits; the chain sees messages in full, and hashes of the others."""
+    shares = policy.share_out(usage)
+    downward, horizontal = usage.downward_messages, usage.horizontal_messages
+    hashed = 36 * (len(downward) - shares.downward_count) + 40 * (len(horizontal) - shares.horizontal_count)
+    in_full = downward[: shares.downward_count], horizontal[: shares.horizontal_count]
+    assert policy.share_out(PovUsage(usage.max_pov_bytes, *in_full, usage.other_bytes, hashed)) == shares
+    if not isinstance(policy, CumulusSixths):
+        assert bool(shares.downward_count) == bool(downward)
+        assert bool(shares.horizontal_count) == bool(horizontal)
 
 
 def test_the_collator_and_the_chain_share_out_alike() -> None:

@@ -26,6 +26,8 @@ from spark.scenarios import MARKET, SCARCE, replayed_at_once
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+TOLD = ("wanted", "parent_head", "messages", "messages_before")
+
 SAME = ("complete", "cursor_publisher", "cursor_key", "proof_bytes", "budget_bytes", "ref_time", "proof_size")
 """What a run says of a block in the same words."""
 
@@ -42,7 +44,7 @@ def inherents_of(blocks: list[Row], *, proof: str = "pruned") -> list[Row]:
     """Return what the subscribers' blocks were given, subscriber by subscriber."""
     rows = [
         {"subscriber": it["para_id"], "block": row["block"], "proof": it[proof]}
-        | {name: it[name] for name in ("number", "relay_parent", "relay_root", "budget_bytes", "wanted")}
+        | {name: it[name] for name in ("number", "relay_parent", "relay_root", "budget_bytes", *TOLD)}
         for row in blocks
         for it in row["subscribers"]
     ]
@@ -108,11 +110,27 @@ def without_state(row: Row) -> Row:
 
 
 def test_a_state_that_is_left_out_shows(blocks: list[Row]) -> None:
-    """The mutant: without its state a subscriber does not know what it was told, and lacks what it keeps."""
+    """The mutant: without its state a subscriber does not know what it was told, and lacks what it keeps.
+
+    One that subscribed to nothing for a while begins anew with a gap, and needs no state before it.
+    """
     late = [row for row in inherents_of(blocks) if row["block"] > 8]
     found, told = replayed(late, SubscriberTerms()), told_of(blocks)
-    assert all(row["head_hash"] != told.get((row["subscriber"], row["number"]), {}).get("head_hash") for row in found)
-    assert len(found) > 8
+    other = [row for row in found if row["head_hash"] != told.get((row["subscriber"], row["number"]), {})["head_hash"]]
+    assert {row["block"] for row in found if row["subscriber"] == 3_000} == set(range(9, 18))
+    assert [row for row in found if row not in other] == [
+        row for row in found if row["subscriber"] == 3_002 and row["block"] > 13
+    ]
+
+
+def test_a_gap_without_the_header_before_its_end_is_refused(blocks: list[Row]) -> None:
+    rows = inherents_of(blocks)
+    found = replayed([row | {"parent_head": None} for row in rows if row["block"] != 5], SubscriberTerms())
+    behind = [row for row in found if row["subscriber"] == 3_000 and row["block"] > 5]
+    assert behind
+    expected = "GapRefused: from block 4 to block {number}: got no parent_head, expected the header of the block before"
+    for row in behind:
+        assert row["verdict"] == expected.format(number=row["block"])
 
 
 def test_a_damaged_proof_is_named_and_the_chain_goes_on(blocks: list[Row]) -> None:

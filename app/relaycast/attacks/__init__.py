@@ -1,7 +1,8 @@
 """Attacks on a running network, seeded and in seconds: what they cost, whom they harm, what catches them.
 
 ``spam`` floods the relay chain with messages, ``depth`` publishes under crafted keys, ``omit`` and ``extra`` are
-collators that lie about the relay chain's state. Each returns a report that prints, compares and encodes to JSON.
+collators that lie about the relay chain's state and about messages. Each returns a report that prints, compares and
+encodes to JSON.
 """
 
 from relaycast.attacks.bystander import Bystander, Carried, Service

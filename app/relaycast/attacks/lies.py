@@ -1,19 +1,21 @@
 """Lies that a collator can tell about the relay chain's state: each makes other nodes out of an honest proof.
 
-Two families: ``OMISSIONS`` leave out what should be there, ``ADDITIONS`` hand over what should not. Messages are no
-part of it: message queue chains authenticate them, which are not modelled.
+Two families: ``OMISSIONS`` leave out what should be there, ``ADDITIONS`` hand over what should not. Lies about messages
+are part of both (``message_lies.py``).
 """
 
 from collections.abc import Callable, Iterator
 from functools import partial
 from random import Random
 
+from relaycast.attacks.message_lies import INVENTED, WITHHELD
 from relaycast.attacks.proving_ground import Moment, Nodes
+from relaycast_pallets import ParachainInherentData
 from relaycast_pallets.subscriber.processing_result import ReadSource
 from relaycast_trie import blake2_256
 
-Way = Nodes | Callable[[], Nodes]
-"""The proof of a collator that lies, or how to make it where that takes a pass of its own."""
+Way = Nodes | Callable[[], Nodes | ParachainInherentData]
+"""The proof of a collator that lies, or how to make it, or a whole inherent, where that takes a pass of its own."""
 
 Lie = Callable[[Moment, Random], Iterator[Way]]
 """Yields as many proofs as there are ways to tell this lie in one block."""
@@ -157,6 +159,7 @@ OMISSIONS: tuple[Lie, ...] = (
     hand_over_nothing,
     show_the_past,
     skip_ahead,
+    *WITHHELD,
 )
 ADDITIONS: tuple[Lie, ...] = (
     add_foreign,
@@ -168,6 +171,7 @@ ADDITIONS: tuple[Lie, ...] = (
     truncate,
     inflate,
     reorder,
+    *INVENTED,
 )
 
 

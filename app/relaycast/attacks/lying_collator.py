@@ -1,9 +1,11 @@
 """The lying collators: every lie against every state of a running network, and what caught it.
 
-A lie is told and gets one of four answers. The block panics: the lie is caught, by the error that it panicked with.
+A lie is told and gets one of five answers. The block panics: the lie is caught, by the error that it panicked with.
 The block is valid, of the same nodes, and does what the honest one does: there was no lie in it. The block is valid,
 ends incomplete, and less than one read of the largest node was left of its budget: an honest collator could have ended
-there, what is held back comes later, and no chain can tell the two apart. Anything else went undetected.
+there, what is held back comes later, and no chain can tell the two apart. The block is valid, and hashes stand in it
+for messages that would have fitted: chains allow it as long as messages move on, and the messages come later. Anything
+else went undetected.
 """
 
 from collections import Counter
@@ -15,10 +17,17 @@ from msgspec import Struct
 
 from relaycast.attacks.lies import ADDITIONS, OMISSIONS, Lie
 from relaycast.attacks.proving_ground import BlockVerdict, Moment, Nodes, ProvingGround
+from relaycast_pallets import ParachainInherentData
+from relaycast_pallets.messaging.inbound_message import AbridgedMessages, HashedMessage
 from relaycast_pallets.subscriber.policies import Policies
 from relaycast_trie.engine import Engine
 
-NO_LIE, WITHIN_MIN_WEIGHT, UNDETECTED = NOT_CAUGHT = ("no lie", "within min_weight", "undetected")
+NO_LIE, WITHIN_MIN_WEIGHT, PUT_OFF, UNDETECTED = NOT_CAUGHT = (
+    "no lie",
+    "within min_weight",
+    "messages put off",
+    "undetected",
+)
 
 MAX_ESCAPES = 20
 """Undetected lies that are told of one by one."""
@@ -32,11 +41,12 @@ class LieRow(Struct, frozen=True, kw_only=True):
     caught: dict[str, int]
     no_lie: int
     within_min_weight: int
+    put_off: int
     undetected: int
 
     @property
     def told(self) -> int:
-        return sum(self.caught.values()) + self.no_lie + self.within_min_weight + self.undetected
+        return sum(self.caught.values()) + self.no_lie + self.within_min_weight + self.put_off + self.undetected
 
 
 class LieReport(Struct, frozen=True, kw_only=True):
@@ -70,6 +80,10 @@ class LieReport(Struct, frozen=True, kw_only=True):
         return sum(row.within_min_weight for row in self.rows)
 
     @property
+    def put_off(self) -> int:
+        return sum(row.put_off for row in self.rows)
+
+    @property
     def undetected(self) -> int:
         return sum(row.undetected for row in self.rows)
 
@@ -81,7 +95,8 @@ class LieReport(Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         return (
             f"<LieReport {self.family}: {self.told:,} told, {self.caught:,} caught, "
-            f"{self.within_min_weight} within the last min_weight, {self.undetected} undetected>"
+            f"{self.within_min_weight} within the last min_weight, {self.put_off} put messages off, "
+            f"{self.undetected} undetected>"
         )
 
 
@@ -93,7 +108,7 @@ def omit(
     policies: Policies | None = None,
     trie_engine: Engine = "auto",
 ) -> LieReport:
-    """Leave nodes out in every way, ``samples`` of each way in each block (0: all there are)."""
+    """Leave nodes and messages out in every way, ``samples`` of each way in each block (0: all there are)."""
     ground = ProvingGround(seed=seed, policies=policies, trie_engine=trie_engine)
     return _Trial("omit", OMISSIONS, blocks, samples, ground).run()
 
@@ -106,7 +121,7 @@ def extra(
     policies: Policies | None = None,
     trie_engine: Engine = "auto",
 ) -> LieReport:
-    """Hand wrong nodes over in every way, ``samples`` of each way in each block (0: all there are)."""
+    """Hand wrong nodes and messages over in every way, ``samples`` of each way in each block (0: all there are)."""
     ground = ProvingGround(seed=seed, policies=policies, trie_engine=trie_engine)
     return _Trial("extra", ADDITIONS, blocks, samples, ground).run()
 
@@ -154,32 +169,38 @@ class _Trial:
         if honest.caught_by is not None:
             self._violated(moment, f"the honest proof was refused: {honest.caught_by}")
         for lie in self._lies:
-            for nodes in self._proofs(lie, moment):
-                self._judge(lie, moment, honest, nodes)
+            for inherent in self._inherents(lie, moment):
+                self._judge(lie, moment, honest, inherent)
         if moment.parachain.state.snapshot() != before:
             self._violated(moment, "a refused block left a trace in the state")
 
-    def _proofs(self, lie: Lie, moment: Moment) -> Iterator[Nodes]:
-        """Return other proofs than the honest one, in an order that the seed shuffles."""
+    def _inherents(self, lie: Lie, moment: Moment) -> Iterator[ParachainInherentData]:
+        """Return other inherents than the honest one, in an order that the seed shuffles."""
         draw = Random(f"{self._seed} {moment.parachain.para_id} {self._ground.network.tick} {lie.__name__}")  # noqa: S311
         ways = list(lie(moment, draw))
         draw.shuffle(ways)
-        proofs = (way() if callable(way) else way for way in ways)
-        return islice((nodes for nodes in proofs if nodes != moment.nodes), self._samples or None)
+        told = (way() if callable(way) else way for way in ways)
+        inherents = (it if isinstance(it, ParachainInherentData) else moment.with_nodes(it) for it in told)
+        return islice((it for it in inherents if it != moment.collation.inherent), self._samples or None)
 
-    def _judge(self, lie: Lie, moment: Moment, honest: BlockVerdict, nodes: Nodes) -> None:
-        verdict, answers = moment.attempt(nodes), self._answers[lie]
+    def _judge(self, lie: Lie, moment: Moment, honest: BlockVerdict, inherent: ParachainInherentData) -> None:
+        verdict, answers, nodes = moment.attempt_inherent(inherent), self._answers[lie], inherent.relay_chain_state
+        true_messages = inherent.messages == moment.collation.inherent.messages
         if verdict.caught_by is not None:
             answers[verdict.caught_by] += 1
-        elif sorted(nodes) == sorted(moment.nodes) and _same(verdict, honest):
+        elif true_messages and sorted(nodes) == sorted(moment.nodes) and _same(verdict, honest):
             answers[NO_LIE] += 1
-        elif _within_min_weight(moment, honest, verdict, nodes):
+        elif true_messages and _within_min_weight(moment, honest, verdict, nodes):
             answers[WITHIN_MIN_WEIGHT] += 1
             self._note_held_back(honest, verdict)
+        elif not true_messages and _put_off(moment, inherent):
+            answers[PUT_OFF] += 1
         else:
             answers[UNDETECTED] += 1
             where = f"parachain {moment.parachain.para_id} after block {self._ground.network.tick}"
-            self._escapes.append(f"{lie.__name__}: {where}, {moment.kind}, {len(nodes)} of {len(moment.nodes)} nodes")
+            count = f"{len(nodes)} of {len(moment.nodes)} nodes, {len(inherent.downward_messages)} downward and "
+            count += f"{len(inherent.horizontal_messages)} horizontal messages"
+            self._escapes.append(f"{lie.__name__}: {where}, {moment.kind}, {count}")
 
     def _note_held_back(self, honest: BlockVerdict, verdict: BlockVerdict) -> None:
         assert verdict.outcome is not None
@@ -197,6 +218,7 @@ def _row(lie: Lie, answers: Counter[str]) -> LieRow:
         caught={name: count for name, count in sorted(answers.items()) if name not in NOT_CAUGHT},
         no_lie=answers[NO_LIE],
         within_min_weight=answers[WITHIN_MIN_WEIGHT],
+        put_off=answers[PUT_OFF],
         undetected=answers[UNDETECTED],
     )
 
@@ -217,3 +239,17 @@ def _within_min_weight(moment: Moment, honest: BlockVerdict, verdict: BlockVerdi
     told_truly = verdict.updates == honest.updates[: len(verdict.updates)]
     incomplete = verdict.outcome.result.cursor is not None
     return incomplete and only_left_out and told_truly and not verdict.outcome.meter.can_consume(moment.min_weight)
+
+
+def _put_off(moment: Moment, inherent: ParachainInherentData) -> bool:
+    """Return whether the messages are the true ones, some of them as hashes that would have fitted in full."""
+    honest = moment.collation.inherent
+    kinds = (
+        (inherent.downward_messages, honest.downward_messages),
+        (inherent.horizontal_messages, honest.horizontal_messages),
+    )
+    return all(_as_hashes(told) == _as_hashes(true) and len(told.full) <= len(true.full) for told, true in kinds)
+
+
+def _as_hashes(messages: AbridgedMessages) -> list[HashedMessage]:
+    return [*(message.hashed() for message in messages.full), *messages.hashed]

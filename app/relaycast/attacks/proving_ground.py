@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from relaycast.scenario.workload import value_of
-from relaycast_collator import Chains, Collation, Parachain, RelayChain
+from relaycast_collator import Chains, Collation, Messages, Parachain, RelayChain
 from relaycast_collator.parachain import Update
 from relaycast_ledger import Ledger
-from relaycast_pallets.parachain_system.pallet import Panic, ValidationOutcome
+from relaycast_pallets.messaging.inbound_message import AbridgedMessages, InboundMessagesData
+from relaycast_pallets.parachain_system.pallet import Panic, ParachainInherentData, ValidationOutcome
 from relaycast_pallets.parachain_system.relay_budget import Abridged, PovUsage, Remaining
 from relaycast_pallets.subscriber.pallet import SubscriberConfig
 from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES, Policies
@@ -21,9 +22,15 @@ from relaycast_xcm import ParaId, Weight
 
 AMPLE, TIGHT, LATE, BUSY, SHALLOW = map(ParaId, range(3_000, 3_005))
 """Subscribers: one with room for all, one with a small block, one that comes later and drops keys, one whose messages
-leave little, and one that tolerates hardly any depth."""
+leave little or more than fit, and one that tolerates hardly any depth."""
 
-TIGHT_POV_BYTES, BUSY_POV_BYTES, MESSAGE_BYTES = 3_600, 24_000, 9_000
+TIGHT_POV_BYTES, BUSY_POV_BYTES, MESSAGE_BYTES = 3_600, 24_000, 2_000
+
+SENDERS = (ParaId(2_100), ParaId(2_101))
+"""Who sends the horizontal messages, each through a channel of its own."""
+
+OUTBURST_EVERY = 4
+"""In each so many-th relay block more messages arrive than one block holds."""
 
 Nodes = tuple[bytes, ...]
 
@@ -88,6 +95,9 @@ class Moment:
     earlier: Nodes
     """The proof of the parachain's block before."""
 
+    earlier_messages: InboundMessagesData = InboundMessagesData()  # noqa: RUF009 - a frozen value
+    """The messages that the block before was given."""
+
     @property
     def nodes(self) -> Nodes:
         """The honest proof."""
@@ -116,10 +126,36 @@ class Moment:
         config = self.parachain.subscriber.config
         return Weight(config.db_weight.read, max(config.max_value_length + 2 + 8, MAX_NODE_BYTES))
 
+    @property
+    def relay_parent_number(self) -> int:
+        """The relay block that the block is built on."""
+        return self.collation.inherent.validation_data.relay_parent_number
+
+    def with_nodes(self, nodes: Sequence[bytes]) -> ParachainInherentData:
+        """Return the honest inherent with other ``nodes`` for a proof."""
+        return replace(self.collation.inherent, relay_chain_state=tuple(nodes))
+
+    def with_messages(
+        self, *, downward: AbridgedMessages | None = None, horizontal: AbridgedMessages | None = None
+    ) -> ParachainInherentData:
+        """Return the inherent with other messages, and the proof pruned to the budget that these leave."""
+        honest = self.collation.inherent
+        told = replace(
+            honest,
+            downward_messages=honest.downward_messages if downward is None else downward,
+            horizontal_messages=honest.horizontal_messages if horizontal is None else horizontal,
+            relay_chain_state=tuple(self.collation.collected),
+        )
+        pruned, _ = self.parachain.parachain_system.prune(told, seed=self.parachain.head.hash)
+        return replace(told, relay_chain_state=tuple(pruned))
+
     def attempt(self, nodes: Sequence[bytes]) -> BlockVerdict:
-        """Return what the chain says to ``nodes``; nothing of it is kept."""
+        """Return what the chain says to ``nodes`` as a proof; nothing of it is kept."""
+        return self.attempt_inherent(self.with_nodes(nodes))
+
+    def attempt_inherent(self, inherent: ParachainInherentData) -> BlockVerdict:
+        """Return what the chain says to an inherent; nothing of it is kept."""
         parachain = self.parachain
-        inherent = replace(self.collation.inherent, relay_chain_state=tuple(nodes))
         delivered = parachain.subscriber.delivered
         verdict = BlockVerdict("nothing")
         try:
@@ -159,7 +195,7 @@ class ProvingGround:
     def __init__(self, *, seed: int = 0, policies: Policies | None = None, trie_engine: Engine = "auto") -> None:
         self.network = Chains(seed=seed, window=8, trie_engine=trie_engine)
         self.ledger = Ledger(self.network)
-        self._earlier: dict[ParaId, Nodes] = {}
+        self._earlier: dict[ParaId, tuple[Nodes, InboundMessagesData]] = {}
         for publisher in PUBLISHERS:
             self.network.add_parachain(publisher.para_id)
             if not publisher.para_id.is_system:
@@ -170,7 +206,7 @@ class ProvingGround:
         add(LATE, policies=policies)
         add(BUSY, policies=policies, budget=Remaining(100), max_pov_size=BUSY_POV_BYTES)
         add(SHALLOW, policies=policies, config=SubscriberConfig(max_trie_depth=1))
-        self.network.traffic[BUSY] = lambda _tick: ((bytes(MESSAGE_BYTES),), (bytes(MESSAGE_BYTES),))
+        self.network.traffic[BUSY], self.network.senders[BUSY] = self._messages, SENDERS
         for subscriber in (AMPLE, TIGHT, BUSY, SHALLOW):
             for publisher in PUBLISHERS:
                 self._subscribe(subscriber, publisher, publisher.keys)
@@ -180,22 +216,32 @@ class ProvingGround:
         for _ in range(blocks):
             tick = self.network.tick + 1
             self._change_subscriptions(tick)
-            yield from self._moments(tick)
+            yield from self._moments()
             self._publish(tick)
             self.ledger.step()
 
-    def _moments(self, tick: int) -> Iterator[Moment]:
+    def _moments(self) -> Iterator[Moment]:
         network = self.network
         for para_id, collator in network.collators.items():
             if not collator.parachain.subscriber.subscribes:
                 continue
-            downward, horizontal = network.traffic[para_id](tick) if para_id in network.traffic else ((), ())
-            collation = collator.collate(
-                network.relay_chain.head, downward_messages=downward, horizontal_messages=horizontal
-            )
-            moment = Moment(collator.parachain, network.relay_chain, collation, self._earlier.get(para_id, ()))
-            self._earlier[para_id] = moment.nodes
+            collation = collator.collate(network.relay_chain.head)
+            earlier = self._earlier.get(para_id, ((), InboundMessagesData()))
+            moment = Moment(collator.parachain, network.relay_chain, collation, *earlier)
+            self._earlier[para_id] = moment.nodes, collation.inherent.messages
             yield moment
+
+    def _messages(self, relay_block: int) -> Messages:
+        """Return three messages of each kind, and some more now and then; no two are alike."""
+        count = 8 if relay_block % OUTBURST_EVERY == 0 else 3
+        downward, horizontal = (
+            tuple(
+                value_of(self.network.seed, int(BUSY), kind * count + index, relay_block, MESSAGE_BYTES)
+                for index in range(count)
+            )
+            for kind in (0, 1)
+        )
+        return downward, horizontal
 
     def _publish(self, tick: int) -> None:
         for publisher in PUBLISHERS:

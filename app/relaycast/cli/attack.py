@@ -110,10 +110,10 @@ def omit(
     trie_engine: TrieEngine = "auto",
     json: Json = False,
 ) -> ExitCode:
-    """Let collators leave out what they should hand over, and print what caught each lie.
+    """Let collators leave out nodes and messages that they should hand over, and print what caught each lie.
 
-    Omissions within the last min_weight of a budget cannot be told from an honest end; any other that goes undetected
-    makes the exit code 1.
+    Omissions within the last min_weight of a budget cannot be told from an honest end, and hashes may stand for
+    messages that would fit as long as one is in full. Any other lie that goes undetected makes the exit code 1.
 
     Example: relaycast attack omit --samples 0
     """
@@ -129,7 +129,7 @@ def extra(
     trie_engine: TrieEngine = "auto",
     json: Json = False,
 ) -> ExitCode:
-    """Let collators add, swap, duplicate, flip, truncate and inflate nodes, and print what caught each lie.
+    """Let collators hand over wrong nodes, and invent, alter and reorder messages, and print what caught each lie.
 
     A lie that goes undetected makes the exit code 1.
 
@@ -146,7 +146,8 @@ def _lies(family: str, blocks: int, samples: int, seed: int, trie_engine: "Engin
     report = attack(blocks=blocks, samples=samples, seed=seed, trie_engine=trie_engine)
     if json:
         counts = {"told": report.told, "caught": report.caught, "undetected": report.undetected}
-        print_json(family, report, ok=report.ok, **counts, within_min_weight=report.within_min_weight)
+        passed = {"within_min_weight": report.within_min_weight, "put_off": report.put_off}
+        print_json(family, report, ok=report.ok, **counts, **passed)
     else:
         print_lies(report)
     return _ended(report.violations, ok=not report.undetected)

@@ -98,7 +98,7 @@ def print_lies(report: LieReport) -> None:
     )
     out.print(f"blocks lied about: {met}\n", markup=False)
     causes = sorted({cause for row in report.rows for cause in row.caught})
-    columns = ("lie", "told", *map(_words, causes), "no lie", "last min_weight", "undetected")
+    columns = ("lie", "told", *map(_words, causes), "no lie", "last min_weight", "put off", "undetected")
     print_table(out, columns, (_lie(row, causes) for row in report.rows), right=columns[1:])
     out.print()
     out.print("\n".join(_explained(report)), markup=False)
@@ -115,7 +115,8 @@ def _words(name: str) -> str:
 
 
 def _lie(row: LieRow, causes: Iterable[str]) -> tuple[str, ...]:
-    counts = [*(row.caught.get(cause, 0) for cause in causes), row.no_lie, row.within_min_weight, row.undetected]
+    passed = row.no_lie, row.within_min_weight, row.put_off, row.undetected
+    counts = [*(row.caught.get(cause, 0) for cause in causes), *passed]
     return row.lie.replace("_", " "), f"{row.told:,}", *(f"{count:,}" if count else "" for count in counts)
 
 
@@ -133,6 +134,12 @@ def _explained(report: LieReport) -> Iterable[str]:
         yield (
             "An honest collator may have to end there too, so no chain can tell; "
             f"up to {report.most_held_back} callbacks were put off, none was lost: the cursor stands before them."
+        )
+
+    if report.put_off:
+        yield (
+            f"{report.put_off:,} gave hashes for messages that would fit: a block must move messages on by one, "
+            "and may leave the rest to later ones."
         )
 
 

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from relaycast.attacks import LieReport, extra, omit
-from relaycast.attacks.lying_collator import NO_LIE, UNDETECTED, WITHIN_MIN_WEIGHT
+from relaycast.attacks.lying_collator import NO_LIE, PUT_OFF, UNDETECTED, WITHIN_MIN_WEIGHT
 from relaycast.experiments.chart import Axis, Chart
 from relaycast.experiments.experiment import Experiment, Row, Scale
 
-PASSED = (NO_LIE, WITHIN_MIN_WEIGHT, UNDETECTED)
+PASSED = (NO_LIE, WITHIN_MIN_WEIGHT, PUT_OFF, UNDETECTED)
 
 
 class LieAnswer(Row, frozen=True, kw_only=True):
@@ -44,8 +44,8 @@ def measure(scale: Scale) -> list[LieAnswer]:
 
 def _rows(report: LieReport) -> Iterator[LieAnswer]:
     for lie in report.rows:
-        uncaught = {NO_LIE: lie.no_lie, WITHIN_MIN_WEIGHT: lie.within_min_weight, UNDETECTED: lie.undetected}
-        for name, times in {**lie.caught, **uncaught}.items():
+        passed = dict(zip(PASSED, (lie.no_lie, lie.within_min_weight, lie.put_off, lie.undetected), strict=True))
+        for name, times in {**lie.caught, **passed}.items():
             if times:
                 yield LieAnswer(
                     family=report.family,
@@ -71,10 +71,11 @@ def answer(rows: Sequence[LieAnswer]) -> str:
     kinds = len({row.lie for row in rows})
     return (
         f"Of {told:,} lies of {kinds} kinds, {times['caught']:,} make the block panic, {times[UNDETECTED]} go "
-        f"undetected, {times[NO_LIE]} are no lie (the same nodes in another order), and "
+        f"undetected, {times[NO_LIE]} are no lie (the same nodes in another order), "
         f"{times[WITHIN_MIN_WEIGHT]} omissions pass because less than one read of the largest node was left of the "
         f"budget ({hidden:,} bytes at most), which puts off at most {held_back} callback"
-        f"{'' if held_back == 1 else 's'} by a block (against the default policies; messages are taken as honest)."
+        f"{'' if held_back == 1 else 's'} by a block, and {times[PUT_OFF]} give hashes for messages that would fit, "
+        "which chains allow as long as one moves on (against the default policies)."
     )
 
 
@@ -107,7 +108,7 @@ EXPERIMENT = Experiment(
     chart=chart,
     notes=(
         "Five subscribers: with room for all, with a small block, one that changes what it reads, one under message "
-        "load, and one that tolerates hardly any depth.",
+        "load, and one that tolerates hardly any depth. Messages come from the relay chain and through two channels.",
         "A lie is tried on the block that the honest collator is about to build, and leaves no trace.",
     ),
 )

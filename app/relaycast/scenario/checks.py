@@ -3,7 +3,7 @@
 Law: what does not raises ``BadInput`` with the path inside the file, the value and what was expected.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from relaycast.refusal import BadInput, nearest, shown
@@ -45,6 +45,7 @@ def check_references(scenario: Scenario, place: str) -> None:
             _check_publish(chain, chain.publish, scenario.relaychain, f"{here}.publish")
         if chain.messages is not None:
             _check_load(chain.messages, scenario, f"{here}.messages")
+            _check_senders(chain, chain.messages.senders, f"{here}.messages.senders")
         for subscription, inside in _subscriptions(chain, here):
             _check_subscription(subscription, publishers, recorded, inside)
     if not scenario.subscribers():
@@ -109,9 +110,23 @@ def _check_load(messages: MessageLoad, scenario: Scenario, place: str) -> None:
         downward, horizontal = (message, ()) if side == DOWNWARD else ((), message)
         abridged = budget.share_out(PovUsage(relay.max_pov_bytes, downward, horizontal))
         full_count = abridged.downward_count if side == DOWNWARD else abridged.horizontal_count
-        if not check_enough_messages_included(message, full_count):
+        if abridged.over_bytes or not check_enough_messages_included(message, full_count):
             got = f"{messages.message_bytes}, more than a block has room for"
             raise BadInput(f"{place}.message_bytes", got, f"what fits into the {side} part of a block's budget")
+    if messages.downward != 0 and messages.horizontal != 0:
+        both = (bytes(messages.message_bytes),)
+        over_bytes = budget.share_out(PovUsage(relay.max_pov_bytes, both, both)).over_bytes
+        if over_bytes:
+            got = f"{messages.message_bytes}, twice of which are {over_bytes} bytes more than a block has room for"
+            raise BadInput(f"{place}.message_bytes", got, "what lets a block hold one message of each kind")
+
+
+def _check_senders(chain: ParachainTable, senders: Sequence[int], place: str) -> None:
+    for index, sender in enumerate(senders):
+        if sender in senders[:index]:
+            raise BadInput(f"{place}[{index}]", f"{sender} again", "every sender once")
+        if chain.id <= sender < chain.id + chain.copies:
+            raise BadInput(f"{place}[{index}]", f"{sender}, the recipient itself", "the id of another parachain")
 
 
 def _subscriptions(chain: ParachainTable, here: str) -> Iterator[tuple[SubscriptionTable, str]]:

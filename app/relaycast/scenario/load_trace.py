@@ -13,7 +13,7 @@ from typing import Any
 
 from relaycast.inputs import place_of, read_bytes
 from relaycast.refusal import BadInput, shown
-from relaycast_collator.inbound import MAX_WAITING_BYTES
+from relaycast_pallets.messaging.waiting import MAX_WAITING_BYTES
 
 COLUMNS = ("block", "bytes")
 MAX_TRACED_BLOCK = 10_000_000

@@ -17,13 +17,12 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from relaycast.scenario.load_trace import LoadTrace, read_load_trace
-from relaycast_collator.inbound import MAX_WAITING_BYTES, Messages
+from relaycast_collator import Messages
+from relaycast_pallets.messaging.hrmp import MAX_MESSAGE_BYTES
+from relaycast_pallets.messaging.waiting import MAX_WAITING_BYTES
 
 LoadBytes = Annotated[int, Meta(ge=0, le=MAX_WAITING_BYTES)]
 BlockSpan = Annotated[int, Meta(ge=1, le=1_000_000)]
-
-MAX_MESSAGE_BYTES = 102_400
-"""Polkadot's ``hrmp_channel_max_message_size``; downward messages are no longer than half of it."""
 
 CHUNK_BYTES, CHUNKS, CHUNKS_BETWEEN_BLOCKS = 1 << 14, 1 << 9, 389
 """Contents of messages: a chunk comes again after 8 MiB at the earliest, beyond the window of a compression."""
@@ -75,7 +74,10 @@ Load = LoadBytes | Uniform | Lognormal | Poisson | Bursts | Trace
 
 
 class MessageLoad(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Messages that arrive for a parachain in every relay block; what does not fit into a block waits for the next."""
+    """Messages that arrive for a parachain in every relay block; what does not fit into a block waits for the next.
+
+    Each is in the hash chain of its queue, whose head the relay chain's state has: blocks that lack one are refused.
+    """
 
     downward: Load = 0
     """Bytes from the relay chain."""
@@ -84,7 +86,13 @@ class MessageLoad(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Bytes from other parachains."""
 
     message_bytes: Annotated[int, Meta(ge=64, le=MAX_MESSAGE_BYTES)] = 1_024
-    """Of each message; the last one of a block is what is left."""
+    """Of each message, at most what Polkadot lets a channel carry; the last one of a block is what is left."""
+
+    senders: list[Annotated[int, Meta(ge=0, le=0xFFFF_FFFF)]] = []
+    """Ids of the parachains that send the horizontal messages, in turns, each through a channel of its own.
+
+    Without any one modelled parachain sends them all.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from relaycast import __version__
 from relaycast.network import Feed, Network
 from relaycast.predict.run import with_formulas
+from relaycast.refusal import BadInput
 from relaycast.scenario.message_load import without_folders
 from relaycast.scenario.policy_choice import budget_of, policies_of
 from relaycast.scenario.scenario import ParachainTable, Payment, Scenario, SubscriptionTable
@@ -47,7 +48,9 @@ from relaycast_ledger.outcome import (
 from relaycast_ledger.tally import Tally
 from relaycast_pallets.broadcaster.config import BroadcasterConfig
 from relaycast_pallets.broadcaster.events import DataPublished
+from relaycast_pallets.parachain_system.messaging_state import ChannelMissing
 from relaycast_pallets.subscriber.pallet import SubscriberConfig
+from relaycast_trie import CodecError
 from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId
 from relaycast_xcm.checkpoint import VERSION, CheckpointRefused
@@ -298,16 +301,22 @@ class Simulation:
     def _add_parachain(self, chain: ParachainTable) -> None:
         """Add a parachain with its policies, its budget and its pace."""
         relay, table, chains = self.scenario.relaychain, self.scenario.policies, self.network.chains
-        chains.add_parachain(
-            chain.id,
-            config=SubscriberConfig(max_trie_depth=chain.max_trie_depth, max_value_length=relay.max_value_bytes),
-            policies=policies_of(table),
-            budget=budget_of(table, pov_percent=relay.pov_percent, pov_bytes=relay.pov_bytes),
-            max_pov_size=relay.max_pov_bytes,
-            pace=Pace(chain.relay_blocks_per_block, chain.cores, chain.relay_parent_offset),
-        )
-        if chain.id in self.sources.loads:
+        try:
+            chains.add_parachain(
+                chain.id,
+                config=SubscriberConfig(max_trie_depth=chain.max_trie_depth, max_value_length=relay.max_value_bytes),
+                policies=policies_of(table),
+                budget=budget_of(table, pov_percent=relay.pov_percent, pov_bytes=relay.pov_bytes),
+                max_pov_size=relay.max_pov_bytes,
+                pace=Pace(chain.relay_blocks_per_block, chain.cores, chain.relay_parent_offset),
+            )
+        except (CodecError, ChannelMissing) as error:
+            place = f"{relay.genesis} at the message queues of parachain {chain.id}"
+            raise BadInput(place, str(error), "heads and channels as a relay chain writes them") from None
+        if chain.messages is not None:
             chains.traffic[ParaId(chain.id)] = self.sources.loads[chain.id]
+            if chain.messages.senders:
+                chains.senders[ParaId(chain.id)] = tuple(map(ParaId, chain.messages.senders))
 
     def _change_subscriptions(self, chain: ParachainTable, block: int) -> None:
         before, after = self._wanted(chain, block - 1), self._wanted(chain, block)

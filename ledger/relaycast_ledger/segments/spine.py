@@ -8,19 +8,20 @@ segments are then replayed in full, side by side, and each must end where the sp
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from relaycast_collator import Collation, Collator, Header, Parachain, ParachainBlock, RelayBlock, RelayChain
+from relaycast_collator import Collation, Collator, Parachain, ParachainBlock, RelayBlock, RelayChain
 from relaycast_collator.garbage import uncollected
 from relaycast_ledger.segments.checkpoint import closing_digest, freeze
 from relaycast_ledger.segments.simulated import Simulated
 from relaycast_pallets.frame.state import State
 from relaycast_pallets.frame.well_known_keys import static_relay_keys
+from relaycast_pallets.parachain_system.inbound_messages import MessagesRefused, MessagesTaken
+from relaycast_pallets.parachain_system.messaging_state import MessagingState, channel_keys
 from relaycast_pallets.parachain_system.pallet import (
     IncompleteBelowLimit,
     Panic,
     ParachainInherentData,
-    PersistedValidationData,
     ValidationOutcome,
     ensure_exhausted,
 )
@@ -28,7 +29,7 @@ from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
 from relaycast_pallets.subscriber.proof_processing import ProcessingMode, process_proof
 from relaycast_pallets.subscriber.tracked_proof import TrustedProof
 from relaycast_trie import MemoryDB, StorageProof
-from relaycast_xcm import ParaId, Weight, WeightMeter
+from relaycast_xcm import ParaId
 
 ROOTS_KEPT = 8
 """Relay blocks whose static keys are remembered at a time."""
@@ -68,8 +69,8 @@ class StaticReads:
         """Return the trie under ``relay_root`` as one who has read nothing finds it."""
         return WholeTrie(self._state.nodes_under(relay_root), relay_root)
 
-    def trie(self, relay_root: bytes, keys: tuple[bytes, ...]) -> WholeTrie:
-        """Return the trie under ``relay_root`` as one who has read ``keys`` finds it."""
+    def trie(self, relay_root: bytes, para_id: ParaId) -> WholeTrie:
+        """Return the trie under ``relay_root`` as one finds it who has read the static keys of ``para_id``."""
         trie = self.bare_trie(relay_root)
         if relay_root not in self._shared:
             if len(self._shared) >= ROOTS_KEPT:
@@ -77,7 +78,8 @@ class StaticReads:
             trie.read_static(SHARED_KEYS)
             self._shared[relay_root] = frozenset(trie.accessed)
         trie.accessed |= self._shared[relay_root]
-        trie.read_static(key for key in keys if key not in SHARED_KEYS)
+        trie.read_static(key for key in static_relay_keys(para_id) if key not in SHARED_KEYS)
+        trie.read_static(channel_keys(trie.read_static, para_id))
         return trie
 
 
@@ -87,23 +89,16 @@ class SpineCollator(Collator):
     def __init__(self, collator: Collator, relay_chain: RelayChain, static: StaticReads) -> None:
         super().__init__(collator.parachain, relay_chain, max_pov_size=collator.max_pov_size)
         self._static = static
-        self._outcome: ValidationOutcome | None = None
+        self._found: tuple[ValidationOutcome, MessagingState] | None = None
 
-    def collate(
-        self,
-        relay_parent: RelayBlock,
-        *,
-        downward_messages: tuple[bytes, ...] = (),
-        horizontal_messages: tuple[bytes, ...] = (),
-    ) -> Collation:
+    def collate(self, relay_parent: RelayBlock) -> Collation:
         """Run the pass of PRUNE over the whole trie; what is static matters to those who read something else."""
         system, head = self.parachain.parachain_system, self.parachain.head
-        data = PersistedValidationData(head.encode(), relay_parent.number, relay_parent.state_root, self.max_pov_size)
-        inherent = ParachainInherentData(data, (), downward_messages, horizontal_messages)
+        inherent = self.bare_inherent(relay_parent)
         root, subscribes = relay_parent.state_root, system.subscriber.subscribes
-        trie = self._static.trie(root, system.static_keys()) if subscribes else self._static.bare_trie(root)
-        abridged = system.budget.share_out(inherent.usage())
-        meter = WeightMeter(Weight(system.ref_time_limit, abridged.pubsub_bytes))
+        trie = self._static.trie(root, system.para_id) if subscribes else self._static.bare_trie(root)
+        meter, abridged = system.meter(inherent)
+        relay = MessagingState.read(self._static.bare_trie(root).read_static, system.para_id)
         result = process_proof(
             ProcessingMode.PRUNE,
             trie,
@@ -113,56 +108,65 @@ class SpineCollator(Collator):
             seed=head.hash,
             crowded=abridged.crowded,
         )
-        self._outcome = ValidationOutcome(result, meter, abridged)
+        self._found = ValidationOutcome(result, meter, abridged), relay
         return Collation(StorageProof(), inherent, result)
 
     def build(self, collation: Collation) -> ParachainBlock:
         """Take over what the pass found; raises ``Panic`` where the block would."""
-        outcome, parachain = self._outcome, self.parachain
-        assert outcome is not None
-        subscriber, result = parachain.subscriber, outcome.result
+        found, parachain = self._found, self.parachain
+        assert found is not None
+        (outcome, relay), subscriber = found, parachain.subscriber
+        result = outcome.result
         parachain.system.events.take()
         try:
             ensure_exhausted(result, outcome.meter)
         except IncompleteBelowLimit as error:
             raise Panic(error) from error
-        take_over(parachain, result, collation.inherent.validation_data.relay_parent_number)
+        outcome = replace(outcome, messages=take_over(parachain, result, collation.inherent, relay))
         updates, events = tuple(subscriber.delivered.updates), tuple(parachain.system.events)
         return ParachainBlock(parachain.head, collation.inherent, outcome, updates, events, StorageProof())
 
 
-def take_over(parachain: Parachain, result: ProofProcessingResult, relay_parent_number: int) -> None:
-    """Let a parachain build its next block with what a pass found: its state is as if it had been proven."""
-    parent = parachain.head
-    with parachain.state.transaction():
-        parachain.system.initialize(parent.number + 1, parent_hash=parent.hash)
-        parachain.subscriber.apply(result, relay_parent_number=relay_parent_number)
-    parachain.head = Header(parent.hash, parent.number + 1, parachain.state.commit())
+def take_over(
+    parachain: Parachain, result: ProofProcessingResult, inherent: ParachainInherentData, relay: MessagingState
+) -> MessagesTaken:
+    """Let a parachain build its next block with what a pass found: its state is as if it had been proven.
+
+    Raises ``Panic`` where the messages of the inherent are not those that the ``relay`` chain has.
+    """
+    parent, relay_parent = parachain.head, inherent.validation_data.relay_parent_number
+    try:
+        with parachain.state.transaction():
+            parachain.system.initialize(parent.number + 1, parent_hash=parent.hash)
+            inbound = parachain.parachain_system.inbound
+            taken = inbound.take_over(inherent.messages, relay, relay_parent_number=relay_parent)
+            parachain.subscriber.apply(result, relay_parent_number=relay_parent)
+    except MessagesRefused as refusal:
+        raise Panic(refusal) from refusal
+    parachain.seal(inherent.validation_data, parachain.state.commit())
     parachain.kept.settle()
+    return taken
 
 
 class FrugalCollator(Collator):
-    """Works as ``collator`` does where its chain reads something, and as the spine does where it reads nothing."""
+    """Works as ``collator`` does where its chain reads something, and as the spine does where it reads nothing.
+
+    It can say what its chain knew of messages before the block that it collated last.
+    """
 
     def __init__(self, collator: Collator, static: StaticReads, relay_chain: RelayChain) -> None:
         super().__init__(collator.parachain, relay_chain, max_pov_size=collator.max_pov_size, tamper=collator.tamper)
         self._full = collator
         self._bare = SpineCollator(collator, relay_chain, static)
         self._chosen: Collator = collator
+        self.messages_before = b""
 
-    def collate(
-        self,
-        relay_parent: RelayBlock,
-        *,
-        downward_messages: tuple[bytes, ...] = (),
-        horizontal_messages: tuple[bytes, ...] = (),
-    ) -> Collation:
+    def collate(self, relay_parent: RelayBlock) -> Collation:
         """Prepare a block as whoever is due does."""
         idle = self.tamper is None and not self.parachain.subscriber.subscribes
         self._chosen = self._bare if idle else self._full
-        return self._chosen.collate(
-            relay_parent, downward_messages=downward_messages, horizontal_messages=horizontal_messages
-        )
+        self.messages_before = self.parachain.parachain_system.inbound.encode()
+        return self._chosen.collate(relay_parent)
 
     def build(self, collation: Collation) -> ParachainBlock:
         """Build what the same one prepared; raises ``Panic``."""

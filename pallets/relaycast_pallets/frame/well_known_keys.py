@@ -40,6 +40,11 @@ def hrmp_egress_channel_index(para_id: ParaId) -> bytes:
     return _item("Hrmp", "HrmpEgressChannelsIndex") + twox_64_concat(para_id.encode())
 
 
+def hrmp_channel(sender: ParaId, recipient: ParaId) -> bytes:
+    """Return the key of the channel between two parachains, which both of them prove."""
+    return _item("Hrmp", "HrmpChannels") + twox_64_concat(sender.encode() + recipient.encode())
+
+
 def upgrade_go_ahead_signal(para_id: ParaId) -> bytes:
     return _item("Paras", "UpgradeGoAheadSignal") + twox_64_concat(para_id.encode())
 
@@ -54,7 +59,7 @@ def para_head(para_id: ParaId) -> bytes:
 
 @cache
 def static_relay_keys(para_id: ParaId) -> tuple[bytes, ...]:
-    """Return the keys that the relay state proof of ``para_id`` always covers."""
+    """Return the keys that the relay state proof of ``para_id`` always covers, beside those of its open channels."""
     return (
         CURRENT_BLOCK_RANDOMNESS,
         ONE_EPOCH_AGO_RANDOMNESS,

@@ -1,14 +1,23 @@
 """The parachain's side of a block's relay chain data: the inherent is believed only as far as its proof goes.
 
-``set_validation_data`` reads the static keys, gives pub-sub what the messages leave, and demands that every node of
-the proof was used and that nothing was left out that would have fitted. Otherwise the block panics before anything is
-written or handed on.
+``set_validation_data`` reads the static keys, takes the messages over up to the heads that they tell of, gives pub-sub
+what the messages leave, and demands that every node of the proof was used and that nothing was left out that would have
+fitted. Otherwise the block panics: nothing of it is kept or handed on.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from relaycast_pallets.frame.system import System
 from relaycast_pallets.frame.well_known_keys import static_relay_keys
+from relaycast_pallets.messaging.inbound_message import (
+    NO_MESSAGES,
+    AbridgedMessages,
+    InboundMessage,
+    InboundMessagesData,
+)
+from relaycast_pallets.parachain_system.inbound_messages import NOTHING_TAKEN, InboundMessages, MessagesTaken
+from relaycast_pallets.parachain_system.messaging_state import MessagingState
 from relaycast_pallets.parachain_system.relay_budget import Abridged, BudgetPolicy, PovUsage, Remaining
 from relaycast_pallets.parachain_system.relay_proof_request import RelayProofRequest
 from relaycast_pallets.subscriber.pallet import Subscriber
@@ -45,17 +54,28 @@ class PersistedValidationData:
 
 @dataclass(frozen=True, slots=True)
 class ParachainInherentData:
-    """What a collator hands to its block: validation data, the relay state proof's nodes, messages in full."""
+    """What a collator hands to its block: validation data, the relay state proof's nodes, and messages."""
 
     validation_data: PersistedValidationData
     relay_chain_state: tuple[bytes, ...]
-    downward_messages: tuple[bytes, ...] = ()
-    horizontal_messages: tuple[bytes, ...] = ()
+    downward_messages: AbridgedMessages = NO_MESSAGES
+    horizontal_messages: AbridgedMessages = NO_MESSAGES
 
     @property
     def proof_bytes(self) -> int:
         """Bytes of the relay state proof's nodes."""
         return sum(map(len, self.relay_chain_state))
+
+    @property
+    def messages(self) -> InboundMessagesData:
+        """All messages, as the call of the inherent encodes them."""
+        return InboundMessagesData(self.downward_messages, self.horizontal_messages)
+
+    @property
+    def message_bytes(self) -> int:
+        """Bytes of messages in full, and of the entries of those that are hashed."""
+        both = self.downward_messages, self.horizontal_messages
+        return sum(messages.full_bytes + messages.hashed_bytes for messages in both)
 
     def __repr__(self) -> str:
         messages = len(self.downward_messages) + len(self.horizontal_messages)
@@ -63,7 +83,10 @@ class ParachainInherentData:
         return f"<ParachainInherentData on {self.validation_data!r}: {proof}, {messages} messages>"
 
     def usage(self) -> PovUsage:
-        return PovUsage(self.validation_data.max_pov_size, self.downward_messages, self.horizontal_messages)
+        """Return what the messages use of the block."""
+        downward, horizontal = self.downward_messages, self.horizontal_messages
+        used = _usage(self.validation_data, downward.full, horizontal.full)
+        return replace(used, hashed_bytes=downward.hashed_bytes + horizontal.hashed_bytes)
 
 
 class IncompleteBelowLimit(RelaycastError):
@@ -95,11 +118,12 @@ class Panic(RelaycastError):
 
 @dataclass(frozen=True, slots=True)
 class ValidationOutcome:
-    """What ``set_validation_data`` did: the pass, the meter after it, and how the proof was shared out."""
+    """What ``set_validation_data`` did: the pass, the meter after it, how the proof was shared out, and messages."""
 
     result: ProofProcessingResult
     meter: WeightMeter
     abridged: Abridged
+    messages: MessagesTaken = NOTHING_TAKEN
 
 
 class ParachainSystem:
@@ -119,14 +143,41 @@ class ParachainSystem:
         self.subscriber = subscriber
         self.budget = budget or Remaining()
         self.ref_time_limit = ref_time_limit
+        self.inbound = InboundMessages(system.state)
 
     def static_keys(self) -> tuple[bytes, ...]:
-        """Return the relay chain keys that every proof covers."""
+        """Return the relay chain keys that every proof covers, open channels apart."""
         return static_relay_keys(self.para_id)
+
+    def read_static(self, proof: TrackedProof) -> MessagingState:
+        """Read every static key, those of open channels among them, and return what they say about messages.
+
+        Raises what the proof raises, ``CodecError`` and ``ChannelMissing``.
+        """
+        proof.read_static(self.static_keys())
+        return MessagingState.read(proof.read_static, self.para_id)
 
     def relay_keys_to_prove(self) -> RelayProofRequest:
         """Return what a proof covers besides: the subscribed keys of every publisher that is not disabled."""
         return self.subscriber.relay_keys()
+
+    def create_inherent(
+        self, data: PersistedValidationData, downward: Sequence[InboundMessage], horizontal: Sequence[InboundMessage]
+    ) -> ParachainInherentData:
+        """Return the inherent of an honest collator, still without a proof, from what the relay chain's queues hold.
+
+        Processed messages are dropped; the budget policy says how many of the others are in full.
+        """
+        downward, horizontal = self.inbound.unprocessed(downward, horizontal)
+        if not downward and not horizontal:
+            return ParachainInherentData(data, ())
+        abridged = self.budget.share_out(_usage(data, downward, horizontal))
+        return ParachainInherentData(
+            data,
+            (),
+            AbridgedMessages.of(downward, abridged.downward_count),
+            AbridgedMessages.of(horizontal, abridged.horizontal_count),
+        )
 
     def prune(
         self, inherent: ParachainInherentData, seed: bytes, *, collected: StorageProof | None = None
@@ -141,8 +192,8 @@ class ParachainSystem:
             proof = TrackedProof(inherent.relay_chain_state, relay_root)
         else:
             proof = TrackedProof.collected(collected, relay_root)
-        proof.read_static(self.static_keys())
-        meter, abridged = self._meter(inherent)
+        self.read_static(proof)
+        meter, abridged = self.meter(inherent)
         result = self._process(ProcessingMode.PRUNE, proof, inherent, meter, seed, abridged)
         return proof.read_nodes(), result
 
@@ -157,15 +208,17 @@ class ParachainSystem:
     def _verify(self, inherent: ParachainInherentData, seed: bytes) -> ValidationOutcome:
         relay_root = inherent.validation_data.relay_parent_storage_root
         proof = TrackedProof.without_duplicates(inherent.relay_chain_state, relay_root)
-        proof.read_static(self.static_keys())
-        meter, abridged = self._meter(inherent)
+        relay = self.read_static(proof)
+        relay_parent_number = inherent.validation_data.relay_parent_number
+        messages = self.inbound.take_over(inherent.messages, relay, relay_parent_number=relay_parent_number)
+        meter, abridged = self.meter(inherent)
 
         def demand(result: ProofProcessingResult) -> None:
             proof.ensure_no_unused_nodes()
             ensure_exhausted(result, meter)
 
         result = self._process(ProcessingMode.VERIFY, proof, inherent, meter, seed, abridged, demand)
-        return ValidationOutcome(result, meter, abridged)
+        return ValidationOutcome(result, meter, abridged, messages)
 
     def _process(
         self,
@@ -189,9 +242,16 @@ class ParachainSystem:
             demand=demand,
         )
 
-    def _meter(self, inherent: ParachainInherentData) -> tuple[WeightMeter, Abridged]:
+    def meter(self, inherent: ParachainInherentData) -> tuple[WeightMeter, Abridged]:
+        """Return what pub-sub may use beside the messages of the inherent."""
         abridged = self.budget.share_out(inherent.usage())
         return WeightMeter(Weight(self.ref_time_limit, abridged.pubsub_bytes)), abridged
+
+
+def _usage(
+    data: PersistedValidationData, downward: Sequence[InboundMessage], horizontal: Sequence[InboundMessage]
+) -> PovUsage:
+    return PovUsage(data.max_pov_size, tuple(it.data for it in downward), tuple(it.data for it in horizontal))
 
 
 def ensure_exhausted(result: ProofProcessingResult, meter: WeightMeter) -> None:

@@ -1,26 +1,32 @@
 """How much of a block's proof of validity pub-sub may use: messages first, then what is left.
 
-All sizes in bytes. The collator and the chain compute the same budget from the same inherent.
+All sizes in bytes. A collator shares out everything that waits; the block that it hands over then holds some messages
+in full and hashes of the others, and gives pub-sub the same.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
+
+from relaycast_pallets.messaging.inbound_message import HASHED_DOWNWARD_BYTES, HASHED_HORIZONTAL_BYTES
 
 MIB = 1 << 20
 
 
-def into_abridged(messages: Sequence[bytes], size_limit: int) -> tuple[int, int]:
+def into_abridged(messages: Sequence[bytes], size_limit: int, *, hashed_bytes: int = 0) -> tuple[int, int]:
     """Return how many messages stay in full, in order, and what they leave of ``size_limit``.
 
     The first message that does not fit ends it: it and all after it are hashed, however small (cumulus
-    ``into_abridged``).
+    ``into_abridged``). A message that is hashed takes ``hashed_bytes``, nothing in cumulus' own count; what is left is
+    negative where the hashes alone take more than there is.
     """
+    left = size_limit - hashed_bytes * len(messages)
     for count, message in enumerate(messages):
-        if len(message) > size_limit:
-            return count, size_limit
-        size_limit -= len(message)
-    return len(messages), size_limit
+        more = len(message) - hashed_bytes
+        if more > left:
+            return count, left
+        left -= more
+    return len(messages), left
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,8 @@ class PovUsage:
     downward_messages: tuple[bytes, ...] = ()
     horizontal_messages: tuple[bytes, ...] = ()
     other_bytes: int = 0
+    hashed_bytes: int = 0
+    """Of messages that are hashed already, as a chain is given them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +48,31 @@ class Abridged:
     downward_count: int
     horizontal_count: int
     pubsub_bytes: int
+    over_bytes: int = 0
+    """By which messages and hashes that a block must hold exceed the room that the policy gives them."""
     crowded: bool = field(default=False, compare=False)
     """Whether pub-sub may use less than in a block without messages; it follows from the rest and the budget."""
+
+
+def _in_full(usage: PovUsage, size_limit: int) -> Abridged:
+    """Return which messages stay in full within ``size_limit``, the hashes of the others included; the rest is left.
+
+    The first message of each kind stays in full in any case, for a block without it would be refused: downward messages
+    leave room for the first horizontal one, and both may exceed what there is.
+    """
+    to_come = HASHED_HORIZONTAL_BYTES * len(usage.horizontal_messages)
+    if usage.horizontal_messages:
+        to_come += max(0, len(usage.horizontal_messages[0]) - HASHED_HORIZONTAL_BYTES)
+    left = size_limit - usage.hashed_bytes - to_come
+    downward, left = _with_the_first(usage.downward_messages, left, HASHED_DOWNWARD_BYTES)
+    left += to_come
+    horizontal, left = _with_the_first(usage.horizontal_messages, left, HASHED_HORIZONTAL_BYTES)
+    return Abridged(downward, horizontal, max(0, left), max(0, -left), crowded=left < size_limit)
+
+
+def _with_the_first(messages: Sequence[bytes], size_limit: int, hashed_bytes: int) -> tuple[int, int]:
+    count, left = into_abridged(messages, size_limit, hashed_bytes=hashed_bytes)
+    return (1, left - len(messages[0]) + hashed_bytes) if messages and not count else (count, left)
 
 
 class BudgetPolicy(Protocol):
@@ -67,17 +98,15 @@ class Remaining:
         return max(0, min(self.limit_bytes, usage.max_pov_bytes - usage.other_bytes))
 
     def share_out(self, usage: PovUsage) -> Abridged:
-        allowed = self.allowed_bytes(usage)
-        downward, left = into_abridged(usage.downward_messages, allowed)
-        horizontal, left = into_abridged(usage.horizontal_messages, left)
-        return Abridged(downward, horizontal, left, crowded=left < allowed)
+        return _in_full(usage, self.allowed_bytes(usage))
 
 
 @dataclass(frozen=True, slots=True)
 class CumulusSixths:
     """A sixth of the block for downward messages, what they leave and a sixth for horizontal ones, then pub-sub.
 
-    Pub-sub never gets more than a third of the block (cumulus ``messages_collection_size_limit``).
+    Pub-sub never gets more than a third of the block (cumulus ``messages_collection_size_limit``). Hashes of messages
+    are not counted, as in cumulus: they come on top.
     """
 
     def share_out(self, usage: PovUsage) -> Abridged:
@@ -97,9 +126,8 @@ class Floor:
     def share_out(self, usage: PovUsage) -> Abridged:
         allowed = self.inner.allowed_bytes(usage)
         reserved = min(self.minimum_bytes, allowed)
-        downward, left = into_abridged(usage.downward_messages, allowed - reserved)
-        horizontal, left = into_abridged(usage.horizontal_messages, left)
-        return Abridged(downward, horizontal, left + reserved, crowded=left + reserved < allowed)
+        abridged = _in_full(usage, allowed - reserved)
+        return replace(abridged, pubsub_bytes=abridged.pubsub_bytes + reserved)
 
 
 def message_free_bytes(budget: BudgetPolicy, max_pov_bytes: int) -> int:
@@ -107,6 +135,6 @@ def message_free_bytes(budget: BudgetPolicy, max_pov_bytes: int) -> int:
     return budget.share_out(PovUsage(max_pov_bytes)).pubsub_bytes
 
 
-def check_enough_messages_included(messages: Sequence[bytes], full_count: int) -> bool:
+def check_enough_messages_included(hashed: Sequence[object], full_count: int) -> bool:
     """Return whether messages move on: when any is hashed, one at least is given in full."""
-    return full_count > 0 or not messages
+    return full_count > 0 or not hashed

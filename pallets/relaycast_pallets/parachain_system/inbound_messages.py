@@ -1,0 +1,250 @@
+"""How a parachain takes messages over: it extends its own chains by what it is given, up to the relay chain's heads.
+
+Law: a block is valid when full and hashed messages together reach every head that the relay chain's state has, in order
+and through open channels, and at least one message of a kind is in full where any is hashed. The chain advances by the
+messages in full alone; the hashed ones are handed over again with a later block.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from relaycast_pallets.frame.state import State
+from relaycast_pallets.frame.typed_storage import BYTES32, U32, StorageValue
+from relaycast_pallets.messaging.hrmp_channel import HrmpChannel
+from relaycast_pallets.messaging.inbound_message import (
+    EMPTY_CHAIN,
+    HEADS_BY_SENDER,
+    INBOUND_MESSAGE_ID,
+    AbridgedMessages,
+    HashedMessage,
+    InboundMessage,
+    InboundMessageId,
+    InboundMessagesData,
+    drop_processed,
+    extend,
+)
+from relaycast_pallets.parachain_system.messaging_state import MessagingState
+from relaycast_pallets.parachain_system.relay_budget import check_enough_messages_included
+from relaycast_trie.exceptions import CodecError, RelaycastError
+from relaycast_trie.scale import ScaleReader, encode_bytes, encode_option, encode_vec
+from relaycast_xcm.primitives import BlockNumber, ParaId
+
+
+class MessagesRefused(RelaycastError):
+    """The messages that a block was given are not those that the relay chain has for the parachain."""
+
+
+class NoMessageInFull(MessagesRefused):
+    """Messages of a ``kind`` wait, and all of them are handed over as hashes: the queue would never move on."""
+
+    def __init__(self, kind: str, hashed: int) -> None:
+        super().__init__(kind, hashed)
+        self.kind = kind
+        self.hashed = hashed
+
+    def __str__(self) -> str:
+        return f"{self.hashed} {self.kind} messages are given as hashes, expected at least one in full"
+
+
+class QueueHeadMismatch(MessagesRefused):
+    """The messages of a queue lead to ``reached`` in place of ``expected``; ``sender`` is ``None`` downward."""
+
+    def __init__(self, sender: ParaId | None, reached: bytes, expected: bytes) -> None:
+        super().__init__(sender, reached, expected)
+        self.sender = sender
+        self.reached = reached
+        self.expected = expected
+
+    def __str__(self) -> str:
+        queue = "the relay chain" if self.sender is None else f"parachain {self.sender}"
+        reached, expected = self.reached.hex(), self.expected.hex()
+        return f"messages from {queue} lead to the head 0x{reached}, the relay chain's state has 0x{expected}"
+
+
+class MessageOutOfOrder(MessagesRefused):
+    """A horizontal message stands behind a later one, or behind one of the same block with a higher sender."""
+
+    def __init__(self, sent_at: BlockNumber, sender: ParaId) -> None:
+        super().__init__(sent_at, sender)
+        self.sent_at = sent_at
+        self.sender = sender
+
+    def __str__(self) -> str:
+        return f"a message of relay block {self.sent_at} from parachain {self.sender} stands behind a later one"
+
+
+class NoSuchChannel(MessagesRefused):
+    """A horizontal message comes from a ``sender`` without an open channel to this parachain."""
+
+    def __init__(self, sender: ParaId | None) -> None:
+        super().__init__(sender)
+        self.sender = sender
+
+    def __str__(self) -> str:
+        who = "the relay chain" if self.sender is None else f"parachain {self.sender}"
+        return f"a horizontal message comes from {who}, which has no channel to this parachain"
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesTaken:
+    """What a block tells the relay chain about messages, so that it lets them go when the block is included."""
+
+    processed_downward_messages: int = 0
+    hrmp_watermark: BlockNumber = 0
+    """The relay block up to which all horizontal messages are processed."""
+
+    def and_then(self, later: "MessagesTaken") -> "MessagesTaken":
+        """Return what two blocks in a row tell."""
+        processed = self.processed_downward_messages + later.processed_downward_messages
+        return MessagesTaken(processed, later.hrmp_watermark)
+
+
+NOTHING_TAKEN = MessagesTaken()
+
+
+class InboundMessages:
+    """The storage items that messages advance, under cumulus' own names."""
+
+    PALLET = "ParachainSystem"
+
+    def __init__(self, state: State) -> None:
+        def value_of(item: str) -> tuple[State, str, str]:
+            return state, self.PALLET, item
+
+        self._state = state
+        self.last_dmq_mqc_head = StorageValue(*value_of("LastDmqMqcHead"), BYTES32)
+        self.last_hrmp_mqc_heads = StorageValue(*value_of("LastHrmpMqcHeads"), HEADS_BY_SENDER)
+        self.processed_downward_messages = StorageValue(*value_of("ProcessedDownwardMessages"), U32)
+        self.hrmp_watermark = StorageValue(*value_of("HrmpWatermark"), U32)
+        self.last_downward = StorageValue(*value_of("LastProcessedDownwardMessage"), INBOUND_MESSAGE_ID)
+        self.last_horizontal = StorageValue(*value_of("LastProcessedHrmpMessage"), INBOUND_MESSAGE_ID)
+
+    def adopt(self, relay: MessagingState, *, relay_block: BlockNumber) -> None:
+        """Join a relay chain that has queued messages for this id before: they count as processed.
+
+        A relay chain without heads for the id leaves the state as it is.
+        """
+        if relay.is_empty:
+            return
+        self.last_dmq_mqc_head.put(relay.dmq_mqc_head)
+        self.last_hrmp_mqc_heads.put({sender: channel.head for sender, channel in relay.ingress.items()})
+        self.last_downward.put(InboundMessageId(relay_block))
+        self.last_horizontal.put(InboundMessageId(relay_block))
+        self.hrmp_watermark.put(relay_block)
+
+    def encode(self) -> bytes:
+        """Return all items as they stand in storage: ``Vec<Option<Vec<u8>>>``."""
+        values = [self._state.get(item.storage_key()) for item in self._items]
+        return encode_vec(encode_option(None if value is None else encode_bytes(value)) for value in values)
+
+    def restore(self, data: bytes) -> None:
+        """Put back what ``encode`` gave, as it stood elsewhere; raises ``CodecError``."""
+        reader = ScaleReader(data)
+        if reader.length() != len(self._items):
+            raise CodecError(f"messages have {len(self._items)} items of storage")
+        values = [reader.bytes_() if reader.option() else None for _ in self._items]
+        reader.done()
+        for item, value in zip(self._items, values, strict=True):
+            if value is None:
+                item.kill()
+            else:
+                self._state.put(item.storage_key(), value)
+
+    @property
+    def _items(self) -> tuple[StorageValue[Any], ...]:
+        return (
+            self.last_dmq_mqc_head,
+            self.last_hrmp_mqc_heads,
+            self.processed_downward_messages,
+            self.hrmp_watermark,
+            self.last_downward,
+            self.last_horizontal,
+        )
+
+    def unprocessed(
+        self, downward: Sequence[InboundMessage], horizontal: Sequence[InboundMessage]
+    ) -> tuple[Sequence[InboundMessage], Sequence[InboundMessage]]:
+        """Return what of the relay chain's queues no block has processed: it lets go of messages a block later."""
+        return (
+            drop_processed(downward, self.last_downward.get()),
+            drop_processed(horizontal, self.last_horizontal.get()),
+        )
+
+    def take_over(
+        self, messages: InboundMessagesData, relay: MessagingState, *, relay_parent_number: BlockNumber
+    ) -> MessagesTaken:
+        """Advance by the messages in full; raises ``MessagesRefused``, and then the caller's transaction fails."""
+        self._take_downward(messages.downward, relay.dmq_mqc_head)
+        watermark = self._take_horizontal(messages.horizontal, relay.ingress, relay_parent_number)
+        self.hrmp_watermark.put(watermark)
+        return MessagesTaken(len(messages.downward.full), watermark)
+
+    def _take_downward(self, messages: AbridgedMessages, expected: bytes) -> None:
+        _require_one_in_full("downward", messages)
+        head = self.last_dmq_mqc_head.get() or EMPTY_CHAIN
+        if messages.full:
+            head = _extended(head, (message.hashed() for message in messages.full))
+            self.last_dmq_mqc_head.put(head)
+            last = messages.full[-1].sent_at
+            self.last_downward.put(InboundMessageId(last, sum(it.sent_at == last for it in messages.hashed)))
+            head = _extended(head, messages.hashed)
+        if head != expected:
+            raise QueueHeadMismatch(None, head, expected)
+        self.processed_downward_messages.put(len(messages.full))
+
+    def _take_horizontal(
+        self, messages: AbridgedMessages, channels: Mapping[ParaId, HrmpChannel], relay_parent_number: BlockNumber
+    ) -> BlockNumber:
+        _require_one_in_full("horizontal", messages)
+        full = [message.hashed() for message in messages.full]
+        _require_order((*full, *messages.hashed), channels)
+        before = self.last_hrmp_mqc_heads.get() or {}
+        heads = {sender: head for sender, head in before.items() if sender in channels}
+        _extend_each(heads, full)
+        if heads != before:
+            self.last_hrmp_mqc_heads.put(heads)
+        reached = dict(heads)
+        _extend_each(reached, messages.hashed)
+        for sender, channel in channels.items():
+            if reached.get(sender, EMPTY_CHAIN) != channel.head:
+                raise QueueHeadMismatch(sender, reached.get(sender, EMPTY_CHAIN), channel.head)
+        if not full:
+            self.last_horizontal.put(InboundMessageId(relay_parent_number))
+            return relay_parent_number
+        last = full[-1].sent_at
+        still_to_come = sum(it.sent_at == last for it in messages.hashed)
+        self.last_horizontal.put(InboundMessageId(last, still_to_come))
+        if not still_to_come:
+            return last
+        earlier = (message.sent_at for message in reversed(full) if message.sent_at < last)
+        return next(earlier, self.hrmp_watermark.get() or 0)
+
+
+def _require_one_in_full(kind: str, messages: AbridgedMessages) -> None:
+    if not check_enough_messages_included(messages.hashed, len(messages.full)):
+        raise NoMessageInFull(kind, len(messages.hashed))
+
+
+def _require_order(messages: Iterable[HashedMessage], channels: Mapping[ParaId, HrmpChannel]) -> None:
+    """Refuse messages that are not ordered by relay block, then by sender, or come through no open channel."""
+    latest = (0, 0)
+    for message in messages:
+        if message.sender is None or message.sender not in channels:
+            raise NoSuchChannel(message.sender)
+        place = (message.sent_at, message.sender)
+        if place < latest:
+            raise MessageOutOfOrder(message.sent_at, message.sender)
+        latest = place
+
+
+def _extended(head: bytes, messages: Iterable[HashedMessage]) -> bytes:
+    for message in messages:
+        head = extend(head, message)
+    return head
+
+
+def _extend_each(heads: dict[ParaId, bytes], messages: Iterable[HashedMessage]) -> None:
+    for message in messages:
+        assert message.sender is not None
+        heads[message.sender] = extend(heads.get(message.sender, EMPTY_CHAIN), message)
