@@ -30,8 +30,8 @@ from relaycast_pallets.messaging.inbound_message import (
     message_hash,
 )
 from relaycast_pallets.parachain_system.inbound_messages import (
+    InvalidMessages,
     MessageOutOfOrder,
-    MessagesRefused,
     MessagesTaken,
     NoMessageInFull,
     NoSuchChannel,
@@ -192,10 +192,10 @@ def test_full_and_hashed_messages_together_reach_the_heads_and_hashed_ones_come_
     assert inbound.last_hrmp_mqc_heads.get() == {sender: channel.head for sender, channel in relay.ingress.items()}
 
 
-LIES: dict[str, tuple[Lie, type[MessagesRefused]]] = {
+LIES: dict[str, tuple[Lie, type[InvalidMessages]]] = {
     "no downward message": (lambda it: replace(it, downward_messages=AbridgedMessages()), QueueHeadMismatch),
     "no horizontal message": (lambda it: replace(it, horizontal_messages=AbridgedMessages()), QueueHeadMismatch),
-    "the first one hidden": (lambda it: with_downward(it, *it.downward_messages.full[1:]), MessagesRefused),
+    "the first one hidden": (lambda it: with_downward(it, *it.downward_messages.full[1:]), InvalidMessages),
     "a hash hidden": (
         lambda it: replace(
             it, downward_messages=replace(it.downward_messages, hashed=it.downward_messages.hashed[:-1])
@@ -246,7 +246,7 @@ def hashes_alone(messages: AbridgedMessages) -> AbridgedMessages:
 
 
 @pytest.mark.parametrize(("lie", "cause"), LIES.values(), ids=LIES)
-def test_a_block_that_lies_about_messages_is_refused_without_a_trace(lie: Lie, cause: type[MessagesRefused]) -> None:
+def test_a_block_that_lies_about_messages_is_refused_without_a_trace(lie: Lie, cause: type[InvalidMessages]) -> None:
     world = crowded()
     panic = refused(world, lie, pubsub_bytes=TIGHT)
     assert isinstance(panic.cause, cause)

@@ -16,7 +16,7 @@ from relaycast_ledger.segments.checkpoint import closing_digest, freeze
 from relaycast_ledger.segments.simulated import Simulated
 from relaycast_pallets.frame.state import State
 from relaycast_pallets.frame.well_known_keys import static_relay_keys
-from relaycast_pallets.parachain_system.inbound_messages import MessagesRefused, MessagesTaken
+from relaycast_pallets.parachain_system.inbound_messages import InvalidMessages, MessagesTaken
 from relaycast_pallets.parachain_system.messaging_state import MessagingState, channel_keys
 from relaycast_pallets.parachain_system.pallet import (
     IncompleteBelowLimit,
@@ -141,7 +141,7 @@ def take_over(
             inbound = parachain.parachain_system.inbound
             taken = inbound.take_over(inherent.messages, relay, relay_parent_number=relay_parent)
             parachain.subscriber.apply(result, relay_parent_number=relay_parent)
-    except MessagesRefused as refusal:
+    except InvalidMessages as refusal:
         raise Panic(refusal) from refusal
     parachain.seal(inherent.validation_data, parachain.state.commit())
     parachain.kept.settle()

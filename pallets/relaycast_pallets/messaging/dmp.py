@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from relaycast_pallets.frame.state import State
 from relaycast_pallets.frame.typed_storage import BYTES32, PARA_ID, TWOX_64_CONCAT, StorageMap, storage_prefix
 from relaycast_pallets.messaging.inbound_message import EMPTY_CHAIN, InboundMessage, extend
-from relaycast_pallets.messaging.waiting import WaitingDump, WaitingMessages
+from relaycast_pallets.messaging.waiting import QueueDump, WaitingMessages
 from relaycast_xcm.checkpoint import U32, Dump, refusing
 from relaycast_xcm.primitives import BlockNumber, ParaId
 
@@ -18,7 +18,7 @@ class DownwardDump(Dump, frozen=True):
     """The downward queue of one parachain."""
 
     para_id: U32
-    waiting: WaitingDump
+    waiting: QueueDump
 
 
 class Dmp:

@@ -11,7 +11,7 @@ from relaycast_pallets.frame.state import State
 from relaycast_pallets.frame.typed_storage import PARA_ID, TWOX_64_CONCAT, StorageMap, storage_prefix
 from relaycast_pallets.messaging.hrmp_channel import HRMP_CHANNEL, HRMP_CHANNEL_ID, HrmpChannel, HrmpChannelId
 from relaycast_pallets.messaging.inbound_message import PARA_IDS, InboundMessage, extend
-from relaycast_pallets.messaging.waiting import MAX_WAITING_BYTES, MAX_WAITING_MESSAGES, WaitingDump, WaitingMessages
+from relaycast_pallets.messaging.waiting import MAX_WAITING_BYTES, MAX_WAITING_MESSAGES, QueueDump, WaitingMessages
 from relaycast_xcm.checkpoint import U32, CheckpointRefused, Dump, refusing
 from relaycast_xcm.primitives import BlockNumber, ParaId
 
@@ -30,7 +30,7 @@ class ChannelDump(Dump, frozen=True):
 
     sender: U32
     recipient: U32
-    waiting: WaitingDump
+    waiting: QueueDump
 
 
 class Hrmp:

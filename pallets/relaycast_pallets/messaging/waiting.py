@@ -17,7 +17,7 @@ MAX_WAITING_MESSAGES = 1 << 15
 """Messages that may wait in one queue: 32 MiB of 1 KiB each. A block hands over a hash for each that it cannot hold."""
 
 
-class WaitingDump(Dump, frozen=True):
+class QueueDump(Dump, frozen=True):
     """Messages that wait: of each its relay block and its place among the different ``messages``."""
 
     messages: list[bytes]
@@ -55,14 +55,14 @@ class WaitingMessages:
         for _ in range(min(count, len(self._messages))):
             self._drop_first()
 
-    def dump(self) -> WaitingDump:
+    def dump(self) -> QueueDump:
         """Return all messages as data."""
         different = {data: place for place, data in enumerate(dict.fromkeys(it.data for it in self._messages))}
         relay_blocks = [message.sent_at for message in self._messages]
-        return WaitingDump(list(different), relay_blocks, [different[message.data] for message in self._messages])
+        return QueueDump(list(different), relay_blocks, [different[message.data] for message in self._messages])
 
     @classmethod
-    def of_dump(cls, dump: WaitingDump, sender: ParaId | None = None) -> "WaitingMessages":
+    def of_dump(cls, dump: QueueDump, sender: ParaId | None = None) -> "WaitingMessages":
         """Return the queue that was put away; ``ValueError`` or ``IndexError`` for what is none."""
         found = cls()
         for place, relay_block in zip(dump.places, dump.relay_blocks, strict=True):

@@ -31,11 +31,11 @@ from relaycast_trie.scale import ScaleReader, encode_bytes, encode_option, encod
 from relaycast_xcm.primitives import BlockNumber, ParaId
 
 
-class MessagesRefused(RelaycastError):
+class InvalidMessages(RelaycastError):
     """The messages that a block was given are not those that the relay chain has for the parachain."""
 
 
-class NoMessageInFull(MessagesRefused):
+class NoMessageInFull(InvalidMessages):
     """Messages of a ``kind`` wait, and all of them are handed over as hashes: the queue would never move on."""
 
     def __init__(self, kind: str, hashed: int) -> None:
@@ -47,7 +47,7 @@ class NoMessageInFull(MessagesRefused):
         return f"{self.hashed} {self.kind} messages are given as hashes, expected at least one in full"
 
 
-class QueueHeadMismatch(MessagesRefused):
+class QueueHeadMismatch(InvalidMessages):
     """The messages of a queue lead to ``reached`` in place of ``expected``; ``sender`` is ``None`` downward."""
 
     def __init__(self, sender: ParaId | None, reached: bytes, expected: bytes) -> None:
@@ -62,7 +62,7 @@ class QueueHeadMismatch(MessagesRefused):
         return f"messages from {queue} lead to the head 0x{reached}, the relay chain's state has 0x{expected}"
 
 
-class MessageOutOfOrder(MessagesRefused):
+class MessageOutOfOrder(InvalidMessages):
     """A horizontal message stands behind a later one, or behind one of the same block with a higher sender."""
 
     def __init__(self, sent_at: BlockNumber, sender: ParaId) -> None:
@@ -74,7 +74,7 @@ class MessageOutOfOrder(MessagesRefused):
         return f"a message of relay block {self.sent_at} from parachain {self.sender} stands behind a later one"
 
 
-class NoSuchChannel(MessagesRefused):
+class NoSuchChannel(InvalidMessages):
     """A horizontal message comes from a ``sender`` without an open channel to this parachain."""
 
     def __init__(self, sender: ParaId | None) -> None:
@@ -174,7 +174,7 @@ class InboundMessages:
     def take_over(
         self, messages: InboundMessagesData, relay: MessagingState, *, relay_parent_number: BlockNumber
     ) -> MessagesTaken:
-        """Advance by the messages in full; raises ``MessagesRefused``, and then the caller's transaction fails."""
+        """Advance by the messages in full; raises ``InvalidMessages``, and then the caller's transaction fails."""
         self._take_downward(messages.downward, relay.dmq_mqc_head)
         watermark = self._take_horizontal(messages.horizontal, relay.ingress, relay_parent_number)
         self.hrmp_watermark.put(watermark)
