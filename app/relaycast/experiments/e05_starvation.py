@@ -74,7 +74,7 @@ def _loaded(scale: Scale, budget: str, message_bytes: int, load: float) -> Starv
         p50_latency_blocks=percentile(latencies, 50),
         p99_latency_blocks=percentile(latencies, 99),
         blocks_with_nothing=sum(not record.deliveries for record in records),
-        message_bytes_in_full=mean(record.message_bytes for record in records),
+        message_bytes_in_full=mean(record.message_bytes - record.hashed_bytes for record in records),
     )
 
 
