@@ -198,10 +198,10 @@ def test_a_block_says_how_its_calls_ended() -> None:
     before = net.relay_chain.broadcaster.storage.registered_publishers.count()
     issued = net.relay_chain.balances.total_issuance
     net.register_publisher(PUBLISHER)
-    net.register_publisher(1_234)
+    net.register_publisher(4_321)
     broadcaster = net.relay_chain.broadcaster
     declared = broadcaster.config.weight("force_deregister_publisher", k=0)
-    net.call(lambda: broadcaster.force_deregister_publisher(Origin.root(), ParaId(1_234)), declared=declared)
+    net.call(lambda: broadcaster.force_deregister_publisher(Origin.root(), ParaId(4_321)), declared=declared)
     net.step()
     refused, registered, deregistered = net.relay_chain.head.calls
     assert isinstance(refused.error, AlreadyRegistered)

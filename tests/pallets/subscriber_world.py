@@ -29,8 +29,10 @@ from relaycast_pallets.messaging.hrmp import Hrmp
 from relaycast_pallets.parachain_system.messaging_state import channel_keys
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
+from relaycast_pallets.subscriber.storage import PALLET
 from relaycast_pallets.subscriber.subscription import Subscriptions
 from relaycast_trie import ChildInfo, StorageProof, blake2_256
+from relaycast_trie.hasher import twox_128
 from relaycast_xcm.primitives import U64_MAX, ZERO_DB, ParaId, Weight, WeightMeter
 
 ALPHA, BETA, GAMMA = ParaId(1_000), ParaId(1_001), ParaId(1_002)
@@ -249,6 +251,11 @@ class World:
 
     def cached(self, publisher: ParaId) -> dict[bytes, bytes]:
         return self.subscriber.cached_nodes(publisher)
+
+    def kept(self) -> dict[bytes, bytes]:
+        """Return all that the subscriber pallet keeps in the parachain's state."""
+        prefix, (entries, _) = twox_128(PALLET.encode()), self.state.snapshot()
+        return {key: value for key, value in entries.items() if key.startswith(prefix)}
 
     def everything(self) -> tuple[object, ...]:
         """Return all that a refused block must leave as it is."""

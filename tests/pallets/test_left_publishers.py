@@ -95,7 +95,7 @@ def test_whatever_is_kept_of_a_publisher_can_be_cleared(kept: str) -> None:
     """Nodes without a root, a digest without either, and what an interrupted pass left: all goes, nodes or not."""
     world = World(policies=Policies(cache=NoCache()) if kept == "an interrupted pass" else None)
     world.block()
-    pristine = world.state.snapshot()
+    pristine = world.kept()
     world.subscribe(ALPHA, K)
     if kept != "no nodes":
         world.publish(ALPHA, K, bytes(300))
@@ -103,10 +103,10 @@ def test_whatever_is_kept_of_a_publisher_can_be_cleared(kept: str) -> None:
     if kept == "nodes alone":
         world.subscribe(ALPHA, [])
         world.block()
-    assert world.state.snapshot() != pristine
+    assert world.kept() != pristine
     assert bool(world.cached(ALPHA)) is (kept in {"nodes alone", "a cursor"})
     world.subscriber.clear_publisher_cache(ROOT, ALPHA)
-    assert world.state.snapshot() == pristine
+    assert world.kept() == pristine
     with pytest.raises(NoCachedNodes):
         world.subscriber.clear_publisher_cache(ROOT, ALPHA)
 

@@ -78,14 +78,14 @@ def test_clearing_a_cache_is_for_whom_the_runtime_says() -> None:
 @pytest.mark.upstream("clear_publisher_cache_clears_root")
 def test_clearing_a_cache_removes_all_that_is_remembered_of_the_publisher() -> None:
     world = World()
-    pristine = world.state.snapshot()
+    pristine = world.kept()
     world.subscribe(ALPHA, K[:3])
     world.publish(ALPHA, K, bytes(40))
     world.block(700)
-    assert world.state.snapshot() != pristine
+    assert world.kept() != pristine
     world.block()
     world.subscriber.clear_publisher_cache(ROOT, ALPHA)
-    assert world.state.snapshot() == pristine
+    assert world.kept() == pristine
     assert list(world.system.events)[-1] == PublisherCacheCleared(ALPHA)
     assert world.block().called == [(ALPHA, wanted) for wanted in K[:3]]
     cache_is_exact(world)
