@@ -32,6 +32,7 @@ from relaycast.scenario.workload import (
     wants_change,
 )
 from relaycast.scenario.workload_dump import WorkloadDump
+from relaycast.simulation.outcomes import publisher_outcome, recorded_outcome, subscriber_outcome
 from relaycast.simulation.sendings import Sendings
 from relaycast.simulation.sources import Sources
 from relaycast_collator import Chains, Fact, Pace, RelaySealed
@@ -40,10 +41,8 @@ from relaycast_ledger.outcome import (
     InvariantsOutcome,
     Outcome,
     PublisherOutcome,
-    RecordedOutcome,
     RelayOutcome,
     SubscriberOutcome,
-    share,
 )
 from relaycast_ledger.tally import Tally
 from relaycast_pallets.broadcaster.config import BroadcasterConfig
@@ -290,7 +289,7 @@ class Simulation:
             subscribers=[self._subscriber(chain, publishers) for chain in scenario.subscribers()],
             oversize_blocks=self.tally.oversize_blocks,
             invariants=InvariantsOutcome(not violations, violations),
-            recorded=self._recorded(),
+            recorded=None if self.playback is None else recorded_outcome(self.playback.recording),
             series={para_id: it.points.after(it.warm_up_blocks) for para_id, it in tallies.items()},
             latencies={para_id: dict(sorted(it.latencies.items())) for para_id, it in tallies.items()},
             pictures={para_id: it.chosen_pictures for para_id, it in tallies.items()},
@@ -358,16 +357,8 @@ class Simulation:
                 self.published[int(message.origin)].refused += 1
 
     def _publisher(self, chain: ParachainTable) -> PublisherOutcome:
-        it = self.published[chain.id]
-        return PublisherOutcome(
-            para_id=chain.id,
-            name=chain.name,
-            keys=self._key_count(chain),
-            sent=it.sent,
-            published=it.published,
-            refused_messages=it.refused,
-            value_bytes=it.value_bytes,
-            spent_planck=self._spent(chain),
+        return publisher_outcome(
+            chain, self.published[chain.id], keys=self._key_count(chain), spent_planck=self._spent(chain)
         )
 
     def _spent(self, chain: ParachainTable) -> int | msgspec.UnsetType:
@@ -377,14 +368,6 @@ class Simulation:
             return msgspec.UNSET
         return payment.balance - self.network.publisher(chain.id).account.balance
 
-    def _recorded(self) -> RecordedOutcome | None:
-        if self.playback is None:
-            return None
-        it = self.playback.recording
-        return RecordedOutcome(
-            file=Path(it.path).name, rows=it.rows, last_block=it.last_block, digest=f"0x{it.digest.hex()}"
-        )
-
     def _key_count(self, chain: ParachainTable) -> int:
         if chain.publish is not None:
             return chain.publish.keys
@@ -392,32 +375,8 @@ class Simulation:
         return len(self.playback.recording.keys[chain.id])
 
     def _subscriber(self, chain: ParachainTable, publishers: list[PublisherOutcome]) -> SubscriberOutcome:
-        it, most = self.tally.of(chain.id), self.scenario.relaychain.max_pov_bytes
-        return SubscriberOutcome(
-            para_id=chain.id,
-            name=chain.name,
-            keys=self._keys(chain),
-            blocks=len(it.points),
-            deliveries=it.callbacks - it.told_again + it.conflated,
-            callbacks=it.callbacks,
-            proof_bytes=it.proof_bytes,
-            static_bytes=it.static_bytes,
-            own_bytes=it.own_bytes,
-            pov_bytes=it.pov_bytes,
-            compressed_bytes=it.compressed_bytes,
-            pov_share=share(it.pov_bytes, most),
-            compressed_share=share(it.compressed_bytes, most),
-            pov_parts={part: share(sizes, most) for part, sizes in it.pov_parts.items()},
-            oversize_blocks=it.oversize_blocks,
-            large_blocks=it.large_blocks,
-            fullest_block=it.fullest_block,
-            warm_up_blocks=it.warm_up_blocks,
-            latency_blocks=it.latency_blocks,
-            told_again=it.told_again,
-            incomplete_blocks=it.incomplete_blocks,
-            message_bytes=it.message_bytes,
-            waiting_bytes_max=it.waiting_bytes_max,
-            refused_bytes=it.refused_bytes,
-            disabled_publishers=sorted(set(it.disabled)),
-            publishers=with_formulas(it.publishers, publishers, self.scenario),
+        it = self.tally.of(chain.id)
+        costs = with_formulas(it.publishers, publishers, self.scenario)
+        return subscriber_outcome(
+            chain, it, keys=self._keys(chain), publishers=costs, max_pov_bytes=self.scenario.relaychain.max_pov_bytes
         )

@@ -1,0 +1,74 @@
+"""What a publisher, a subscriber and recorded publications came to, out of what was counted of them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from relaycast.scenario.scenario import ParachainTable
+from relaycast.simulation.sendings import Sendings
+from relaycast_ledger.outcome import PublisherCost, PublisherOutcome, RecordedOutcome, SubscriberOutcome, share
+from relaycast_ledger.tally import SubscriberTally
+
+if TYPE_CHECKING:
+    from relaycast.scenario.recording import Recording
+
+
+def publisher_outcome(
+    chain: ParachainTable, sendings: Sendings, *, keys: int, spent_planck: int | msgspec.UnsetType
+) -> PublisherOutcome:
+    """Return what a publisher of ``keys`` sent, and what became of it."""
+    return PublisherOutcome(
+        para_id=chain.id,
+        name=chain.name,
+        keys=keys,
+        sent=sendings.sent,
+        published=sendings.published,
+        refused_messages=sendings.refused,
+        value_bytes=sendings.value_bytes,
+        spent_planck=spent_planck,
+    )
+
+
+def recorded_outcome(recording: "Recording") -> RecordedOutcome:
+    """Return which recorded publications were played."""
+    return RecordedOutcome(
+        file=Path(recording.path).name,
+        rows=recording.rows,
+        last_block=recording.last_block,
+        digest=f"0x{recording.digest.hex()}",
+    )
+
+
+def subscriber_outcome(
+    chain: ParachainTable, it: SubscriberTally, *, keys: int, publishers: list[PublisherCost], max_pov_bytes: int
+) -> SubscriberOutcome:
+    """Return what a subscriber to ``keys`` paid, and what it got."""
+    return SubscriberOutcome(
+        para_id=chain.id,
+        name=chain.name,
+        keys=keys,
+        blocks=len(it.points),
+        deliveries=it.callbacks - it.told_again + it.conflated,
+        callbacks=it.callbacks,
+        proof_bytes=it.proof_bytes,
+        static_bytes=it.static_bytes,
+        own_bytes=it.own_bytes,
+        pov_bytes=it.pov_bytes,
+        compressed_bytes=it.compressed_bytes,
+        pov_share=share(it.pov_bytes, max_pov_bytes),
+        compressed_share=share(it.compressed_bytes, max_pov_bytes),
+        pov_parts={part: share(sizes, max_pov_bytes) for part, sizes in it.pov_parts.items()},
+        oversize_blocks=it.oversize_blocks,
+        large_blocks=it.large_blocks,
+        fullest_block=it.fullest_block,
+        warm_up_blocks=it.warm_up_blocks,
+        latency_blocks=it.latency_blocks,
+        told_again=it.told_again,
+        incomplete_blocks=it.incomplete_blocks,
+        message_bytes=it.message_bytes,
+        waiting_bytes_max=it.waiting_bytes_max,
+        refused_bytes=it.refused_bytes,
+        disabled_publishers=sorted(set(it.disabled)),
+        publishers=publishers,
+    )
