@@ -173,6 +173,12 @@ class SubscriberOutcome(Struct, frozen=True, kw_only=True):
     """Each part of ``pov_bytes`` alone: ``static``, ``top``, ``proof`` (the rest of the relay proof), ``own``,
     ``messages``."""
 
+    message_free_bytes: int
+    """What the budget gives to pub-sub in a block without messages."""
+
+    any_key_bytes: int
+    """What it would have to give to hold any key, the deepest and longest too."""
+
     oversize_blocks: int
     """Blocks that the relay chain would refuse."""
 

@@ -16,13 +16,15 @@ from relaycast.scenario.workload import value_of
 from relaycast_collator.relay_chain import modelled_genesis
 from relaycast_pallets.broadcaster.config import POLKADOT, UNITS
 from relaycast_pallets.frame.well_known_keys import (
+    hrmp_channel,
     hrmp_egress_channel_index,
     hrmp_ingress_channel_index,
     static_relay_keys,
 )
-from relaycast_trie import StateVersion, StorageProof, blake2_256, twox_64_concat, twox_128
+from relaycast_pallets.messaging.hrmp_channel import HrmpChannel
+from relaycast_trie import StateVersion, StorageProof, blake2_256
 from relaycast_trie.plain.build import build_database
-from relaycast_trie.scale import encode_compact, encode_u32
+from relaycast_trie.scale import encode_compact
 from relaycast_xcm import MAX_PUBLISH_INSTRUCTIONS, ParaId, Publish, encode_versioned_xcm
 
 KEYS = 50
@@ -31,6 +33,18 @@ CHANGED = (1, 10, 50)
 VALUE_BYTES = (16, 384, 2_048)
 
 PUB_SUB, HRMP = "pub-sub", "HRMP"
+
+CHANNEL = HrmpChannel(
+    max_capacity=25,
+    max_total_size=102_400,
+    max_message_size=102_400,
+    msg_count=1,
+    total_size=1_000,
+    mqc_head=blake2_256(b"messages"),
+    sender_deposit=10 * UNITS,
+    recipient_deposit=10 * UNITS,
+)
+"""A channel that has held a message."""
 
 MAX_OUTBOUND_CHANNELS = 30
 MAX_MESSAGES_PER_CANDIDATE = 10
@@ -140,7 +154,7 @@ def channel_proofs(readers: int, seed: int) -> tuple[int, int]:
     without = dict(modelled_genesis(seed).top)
     keys = [hrmp_channel(publisher, reader) for reader in all_readers]
     open_to = encode_compact(readers) + b"".join(reader.encode() for reader in all_readers)
-    holding = {**without, **dict.fromkeys(keys, channel()), hrmp_egress_channel_index(publisher): open_to}
+    holding = {**without, **dict.fromkeys(keys, CHANNEL.encode()), hrmp_egress_channel_index(publisher): open_to}
     for reader in all_readers:
         holding[hrmp_ingress_channel_index(reader)] = encode_compact(1) + publisher.encode()
     last = all_readers[-1]
@@ -149,19 +163,6 @@ def channel_proofs(readers: int, seed: int) -> tuple[int, int]:
         - _proof_bytes(without, static_relay_keys(publisher)),
         _proof_bytes(holding, [*static_relay_keys(last), keys[-1]]) - _proof_bytes(without, static_relay_keys(last)),
     )
-
-
-def hrmp_channel(sender: ParaId, recipient: ParaId) -> bytes:
-    """Return the key of the channel between two parachains, which both of them prove."""
-    item = twox_128(b"Hrmp") + twox_128(b"HrmpChannels")
-    return item + twox_64_concat(sender.encode() + recipient.encode())
-
-
-def channel() -> bytes:
-    """Return an ``HrmpChannel``: three limits, a count and a size, the head of its chain of messages, two deposits."""
-    limits = b"".join(map(encode_u32, (25, 102_400, 102_400, 1, 1_000)))
-    deposit = (10 * UNITS).to_bytes(16, "little")
-    return limits + b"\x01" + blake2_256(b"messages") + deposit + deposit
 
 
 def _proof_bytes(state: dict[bytes, bytes], keys: Sequence[bytes]) -> int:

@@ -106,11 +106,25 @@ def _fits(run: Outcome) -> RunVerdict:
         )
     text = f"Fits: the fullest block, of {title(it)} in relay block {block.block}, takes {share_taken(block)} of the "
     text += f"largest PoV, {block.sent_bytes:,} of {block.max_pov_bytes:,} bytes compressed. {_budget(run)}"
+    warnings = []
     large = sum(it.large_blocks for it in run.subscribers)
-    if not large:
-        return RunVerdict("fits", text)
-    warning = f" Warning: {counted(large, 'block')} fit only because they are compressed ({causes(block)})."
-    return RunVerdict("fits", text + warning, Severity.WARNING)
+    if large:
+        warnings.append(f"{counted(large, 'block')} fit only because they are compressed ({causes(block)}).")
+    tight = [it for it in run.subscribers if it.message_free_bytes < it.any_key_bytes]
+    if tight:
+        warnings.append(_tight(tight))
+    text = " ".join([text, *(f"Warning: {warning}" for warning in warnings)])
+    return RunVerdict("fits", text, Severity.WARNING if warnings else Severity.FINE)
+
+
+def _tight(readers: Sequence[SubscriberOutcome]) -> str:
+    """Return what may happen to keys where a budget does not hold the largest of them."""
+    it, others = max(readers, key=lambda it: it.any_key_bytes - it.message_free_bytes), len(readers) - 1
+    alike = f"; {counted(others, 'other reader')} alike" if others else ""
+    return (
+        f"the {it.message_free_bytes:,} bytes that pub-sub has in a block of {title(it)} do not hold the deepest and "
+        f"longest key there may be, which is then passed over; {it.any_key_bytes:,} hold any{alike}."
+    )
 
 
 def _budget(run: Outcome) -> str:

@@ -20,6 +20,7 @@ from relaycast_pallets.subscriber.policies import (
     AllKeysOnChange,
     ChangedKeys,
     EveryRead,
+    EverythingCarried,
     ForgetUnchanged,
     NoCache,
     Policies,
@@ -56,7 +57,11 @@ class _Choice:
 
 KINDS: Mapping[str, Mapping[str, _Choice]] = {
     "order": {"shuffled": _Choice(SystemFirstShuffled), "numeric": _Choice(SystemFirstNumeric)},
-    "metering": {"every-read": _Choice(EveryRead), "values-only": _Choice(ValuesOnly)},
+    "metering": {
+        "every-read": _Choice(EveryRead),
+        "values-only": _Choice(ValuesOnly),
+        "carried": _Choice(EverythingCarried),
+    },
     "root_commit": {
         "when-done": _Choice(WhenPublisherDone),
         "after-first-key": _Choice(AfterFirstKey),

@@ -168,6 +168,9 @@ class RelayChainTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     pov_bytes: Annotated[int, Meta(ge=1, le=1 << 30)] | None = None
     """Bytes that collators use, in place of pov_percent."""
 
+    registration: Literal["public", "open"] = "public"
+    """Which parachains an account may register: public ones, or any, as in the drafts."""
+
     max_publishers: Count = 1_000
     max_stored_keys: Count = 4_000
     max_value_bytes: Annotated[int, Meta(ge=1, le=2_048)] = 2_048

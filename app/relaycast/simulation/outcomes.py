@@ -1,5 +1,6 @@
 """What a publisher, a subscriber and recorded publications came to, out of what was counted of them."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -7,8 +8,13 @@ import msgspec
 
 from relaycast.scenario.scenario import ParachainTable
 from relaycast.simulation.sendings import Sendings
+from relaycast_collator.relay_chain import RelayChain
 from relaycast_ledger.outcome import PublisherCost, PublisherOutcome, RecordedOutcome, SubscriberOutcome, share
 from relaycast_ledger.tally import SubscriberTally
+from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.subscriber.pallet import Subscriber
+from relaycast_pallets.subscriber.set_up import budget_for_any_key
+from relaycast_xcm import ParaId
 
 if TYPE_CHECKING:
     from relaycast.scenario.recording import Recording
@@ -40,8 +46,24 @@ def recorded_outcome(recording: "Recording") -> RecordedOutcome:
     )
 
 
+def bytes_for_any_key(relay: RelayChain, subscriber: Subscriber, publishers: Iterable[int]) -> int:
+    """Return the budget that holds any key of these publishers, on the relay chain as it is now."""
+    state, most = relay.state, subscriber.config.min_weight.proof_size
+    keys = [derive_child_info(ParaId(para_id)).prefixed_storage_key() for para_id in publishers]
+    ways = [state.prove_read(state.root, [key]).nodes for key in keys]
+    longest = max((sum(min(len(node), most) for node in nodes) for nodes in ways), default=0)
+    return budget_for_any_key(subscriber.config, top_path_bytes=longest)
+
+
 def subscriber_outcome(
-    chain: ParachainTable, it: SubscriberTally, *, keys: int, publishers: list[PublisherCost], max_pov_bytes: int
+    chain: ParachainTable,
+    it: SubscriberTally,
+    *,
+    keys: int,
+    publishers: list[PublisherCost],
+    max_pov_bytes: int,
+    message_free_bytes: int,
+    any_key_bytes: int,
 ) -> SubscriberOutcome:
     """Return what a subscriber to ``keys`` paid, and what it got."""
     return SubscriberOutcome(
@@ -59,6 +81,8 @@ def subscriber_outcome(
         pov_share=share(it.pov_bytes, max_pov_bytes),
         compressed_share=share(it.compressed_bytes, max_pov_bytes),
         pov_parts={part: share(sizes, max_pov_bytes) for part, sizes in it.pov_parts.items()},
+        message_free_bytes=message_free_bytes,
+        any_key_bytes=any_key_bytes,
         oversize_blocks=it.oversize_blocks,
         large_blocks=it.large_blocks,
         fullest_block=it.fullest_block,

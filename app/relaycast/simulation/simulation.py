@@ -32,7 +32,12 @@ from relaycast.scenario.workload import (
     wants_change,
 )
 from relaycast.scenario.workload_dump import WorkloadDump
-from relaycast.simulation.outcomes import publisher_outcome, recorded_outcome, subscriber_outcome
+from relaycast.simulation.outcomes import (
+    bytes_for_any_key,
+    publisher_outcome,
+    recorded_outcome,
+    subscriber_outcome,
+)
 from relaycast.simulation.sendings import Sendings
 from relaycast.simulation.sources import Sources
 from relaycast_collator import Chains, Fact, Pace, RelaySealed
@@ -47,7 +52,9 @@ from relaycast_ledger.outcome import (
 from relaycast_ledger.tally import Tally
 from relaycast_pallets.broadcaster.config import BroadcasterConfig
 from relaycast_pallets.broadcaster.events import DataPublished
+from relaycast_pallets.broadcaster.registration import REGISTRATIONS
 from relaycast_pallets.parachain_system.messaging_state import ChannelMissing
+from relaycast_pallets.parachain_system.relay_budget import message_free_bytes
 from relaycast_pallets.subscriber.pallet import SubscriberConfig
 from relaycast_trie import CodecError
 from relaycast_trie.engine import Engine
@@ -116,6 +123,7 @@ class Simulation:
             max_stored_keys=relay.max_stored_keys,
             max_value_length=relay.max_value_bytes,
             max_total_storage_size=relay.max_total_bytes,
+            registration=REGISTRATIONS[relay.registration],
         )
         network = Network(
             seed=scenario.seed,
@@ -375,8 +383,15 @@ class Simulation:
         return len(self.playback.recording.keys[chain.id])
 
     def _subscriber(self, chain: ParachainTable, publishers: list[PublisherOutcome]) -> SubscriberOutcome:
-        it = self.tally.of(chain.id)
-        costs = with_formulas(it.publishers, publishers, self.scenario)
+        it, most, chains = self.tally.of(chain.id), self.scenario.relaychain.max_pov_bytes, self.network.chains
+        system = chains.parachains[ParaId(chain.id)].parachain_system
+        wanted = {subscription.publisher for subscription in chain.subscribe}
         return subscriber_outcome(
-            chain, it, keys=self._keys(chain), publishers=costs, max_pov_bytes=self.scenario.relaychain.max_pov_bytes
+            chain,
+            it,
+            keys=self._keys(chain),
+            publishers=with_formulas(it.publishers, publishers, self.scenario),
+            max_pov_bytes=most,
+            message_free_bytes=message_free_bytes(system.budget, most),
+            any_key_bytes=bytes_for_any_key(chains.relay_chain, system.subscriber, wanted),
         )
