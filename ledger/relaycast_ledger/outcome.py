@@ -15,7 +15,7 @@ from relaycast_ledger.account_records import NodeTotals
 from relaycast_ledger.key_tally import KeyCost
 from relaycast_ledger.proof_picture import ProofPicture
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class Spread(Struct, frozen=True):

@@ -13,13 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from command_line import Command, Written
-from relaycast.pov.snapshot import render_snapshot
+from relaycast.pov.snapshot import SNAPSHOT_VERSION, render_snapshot
 from relaycast.report.charts import MAX_COLUMNS, Series, stacked_chart
 from relaycast.scenario.policy_choice import PolicyTable
 from relaycast.scenario.scenario import ParachainTable, PublishTable, RelayChainTable, Scenario, SubscriptionTable
 from relaycast.simulation.run_files import simulate
 from relaycast_ledger.account_records import IN_THE_PROOF, PRUNED
 from relaycast_ledger.arrow_columns import column
+from relaycast_ledger.outcome import SCHEMA_VERSION
 from relaycast_ledger.run_tables import ROWS_A_GROUP, RunTables
 
 TABLES = ("blocks", "proofs", "keys", "deliveries")
@@ -62,9 +63,11 @@ Rows = dict[str, list[dict[str, Any]]]
 def test_every_file_of_a_run_names_its_schema_and_its_run(folder: Path, told: dict[str, Any]) -> None:
     for name in TABLES:
         about = pq.read_schema(folder / f"{name}.parquet").metadata
-        assert (about[b"relaycast.schema"], about[b"relaycast.run_id"]) == (b"1", told["run_id"].encode())
+        assert about[b"relaycast.schema"] == b"%d" % SCHEMA_VERSION
+        assert about[b"relaycast.run_id"] == told["run_id"].encode()
     snapshot = tomllib.loads((folder / "pov.snapshot.toml").read_text())
-    assert (snapshot["schema"], snapshot["run_id"]) == (told["schema"], told["run_id"])
+    assert told["schema"] == SCHEMA_VERSION
+    assert (snapshot["schema"], snapshot["run_id"]) == (SNAPSHOT_VERSION, told["run_id"])
 
 
 def test_every_byte_of_every_block_has_its_row(rows: Rows) -> None:

@@ -293,7 +293,7 @@ def test_an_attack_that_fails_ends_well(relaycast: Command, arguments: tuple[str
     assert (ended.code, ended.err) == (0, "")
     assert says in ended.out
     shown = relaycast("attack", *arguments, "--json").json
-    assert (shown["schema"], shown["attack"], shown["ok"]) == (1, arguments[0], True)
+    assert (shown["schema"], shown["attack"], shown["ok"]) == (2, arguments[0], True)
 
 
 @pytest.mark.parametrize("family", ["omit", "extra"])

@@ -78,7 +78,7 @@ def test_a_run_leaves_its_files_and_nothing_else(relaycast: Command, scenario: s
     assert written["scenario"]["parachains"][0]["publish"]["keys"] == 3
     assert written["subscribers"] == run["subscribers"]
     events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
-    assert events[0] == {"schema": 1, "run_id": run["run_id"]}
+    assert events[0] == {"schema": 2, "run_id": run["run_id"]}
     kinds = {(event["chain"], event["event"]) for event in events[1:]}
     assert {("relay", "PublisherRegistered"), ("relay", "DataPublished"), (3000, "DataProcessed")} <= kinds
 

@@ -90,5 +90,5 @@ def test_a_part_of_a_log_has_no_first_line_of_its_own() -> None:
     whole, part = io.BytesIO(), io.BytesIO()
     EventLog(whole, "0123")
     EventLog(part)
-    assert json.loads(whole.getvalue()) == {"schema": 1, "run_id": "0123"}
+    assert json.loads(whole.getvalue()) == {"schema": 2, "run_id": "0123"}
     assert part.getvalue() == b""

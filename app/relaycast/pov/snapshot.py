@@ -18,7 +18,10 @@ from msgspec import Struct, field
 
 from relaycast.inputs import read_bytes
 from relaycast.refusal import BadInput, one_line, shown
-from relaycast_ledger.outcome import SCHEMA_VERSION, Outcome, PublisherCost, Spread
+from relaycast_ledger.outcome import Outcome, PublisherCost, Spread
+
+SNAPSHOT_VERSION = 1
+"""Of the layout of these files, which outlive a release: sizes that another release measures are compared."""
 
 CAUSES = ("top", "new", "changed", "unseen", "value")
 SPREADS = ("proof_bytes", "static_bytes", "own_bytes")
@@ -64,7 +67,7 @@ class Snapshot(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A kept file: scenarios by name."""
 
     scenarios: dict[str, ScenarioSizes] = field(default_factory=dict)
-    schema: int = SCHEMA_VERSION
+    schema: int = SNAPSHOT_VERSION
 
     def with_scenarios(self, others: Mapping[str, ScenarioSizes]) -> "Snapshot":
         """Return the snapshot with ``others`` in the place of those of the same name, in the order of the names."""
@@ -139,9 +142,9 @@ def read_snapshot(file: str | Path) -> Snapshot:
         table = tomllib.loads(read_bytes(place).decode())
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise BadInput(place, f"text that is not TOML ({one_line(str(error))})", "a snapshot in TOML") from None
-    if table.get("schema") != SCHEMA_VERSION:
+    if table.get("schema") != SNAPSHOT_VERSION:
         got = shown(table["schema"]) if "schema" in table else "nothing"
-        raise BadInput(f"{place} at schema", got, f"{SCHEMA_VERSION}, as relaycast pov snapshot writes it")
+        raise BadInput(f"{place} at schema", got, f"{SNAPSHOT_VERSION}, as relaycast pov snapshot writes it")
     try:
         if "scenarios" in table or table.keys() == {"schema"}:
             return msgspec.convert(table, Snapshot, str_keys=True)
