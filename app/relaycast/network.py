@@ -1,9 +1,9 @@
 """``rc.Network``: chains in a few lines of Python, for notebooks, tests and first steps.
 
-The objects here name things; ``chains`` builds the blocks (the collator room), ``ledger`` keeps score of them (the
-ledger room). Both are there for whoever needs more than publishing and reading.
+A ``Network`` gives names to publishers, readers and feeds. Its ``chains`` (``relaycast_collator``) build the blocks,
+its ``ledger`` (``relaycast_ledger``) counts what they carry; use them for more than publishing and reading.
 
-Law: what cannot be meant is a ``TypeError`` or ``ValueError`` of the very call, and leaves the network as it was.
+Law: a call with wrong arguments raises ``TypeError`` or ``ValueError`` at once and leaves the network as it was.
 
 >>> net = Network(seed=7)
 >>> oracle = net.publisher(2000)

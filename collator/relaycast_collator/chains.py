@@ -230,7 +230,7 @@ class Chains:
 
     @uncollected()
     def step(self) -> list[Fact]:
-        """Let one tick pass and return what happened, since the last tick, in order; listeners were told as it did."""
+        """Let one tick pass and return its facts in order. Listeners hear each fact as it happens."""
         self.tick += 1
         self._tell(TickBegan(self.tick))
         parents = tuple(self.relay_chain.blocks)

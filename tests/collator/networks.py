@@ -1,10 +1,11 @@
 """Networks for tests: a publisher and a subscriber unless told otherwise, and a run boiled down to one hash."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple
+from typing import Any
 
 from ledger.watched import Watched
-from relaycast_ledger import BlockRecord, Delivery
+from relaycast_ledger import Accounts, BlockRecord, Delivery
 from relaycast_pallets.parachain_system.relay_budget import Remaining
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie import blake2_256
@@ -47,6 +48,18 @@ def network(*, publishers: Iterable[int] = (PUBLISHER,), subscribers: Iterable[i
         net.register_publisher(para_id)
     for para_id in subscribers:
         net.add_parachain(para_id)
+    return net
+
+
+def accounted(
+    wanted: Mapping[ParaId, Sequence[bytes]], *, accounts: Accounts = Accounts.BY_PUBLISHER, **subscriber: Any
+) -> Watched:
+    """Return a network that keeps accounts; its subscriber wants these keys."""
+    net = network(publishers=wanted, subscribers=())
+    net.ledger.accounts = accounts
+    net.add_parachain(SUBSCRIBER, **subscriber)
+    for publisher, names in wanted.items():
+        net.subscribe(SUBSCRIBER, publisher, list(names))
     return net
 
 

@@ -56,7 +56,7 @@ def test_each_block_is_told_once_and_follows_on_the_one_before() -> None:
         assert numbers == list(range(1, len(numbers) + 1))
 
 
-def test_the_same_blocks_pass_whoever_listens() -> None:
+def test_listeners_change_no_block() -> None:
     heard: list[Fact] = []
     alone, listened_to = chains(), chains()
     listened_to.listeners.append(heard.append)

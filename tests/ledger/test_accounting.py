@@ -2,9 +2,8 @@
 
 import pickle
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -13,6 +12,7 @@ from collator.networks import (
     OTHER_PUBLISHER,
     PUBLISHER,
     SUBSCRIBER,
+    accounted,
     deep_keys,
     key,
     keys,
@@ -41,16 +41,6 @@ from relaycast_xcm import ParaId, Weight
 
 OUTSIDE = 400
 """Bytes of a value that stands outside of its node."""
-
-
-def accounted(wanted: Mapping[ParaId, Sequence[bytes]], **subscriber: Any) -> Watched:
-    """Return a network that keeps accounts; its subscriber wants these keys."""
-    net = network(publishers=wanted, subscribers=())
-    net.ledger.accounts = Accounts.BY_PUBLISHER
-    net.add_parachain(SUBSCRIBER, **subscriber)
-    for publisher, names in wanted.items():
-        net.subscribe(SUBSCRIBER, publisher, list(names))
-    return net
 
 
 def only(record: BlockRecord) -> PublisherAccount:

@@ -216,7 +216,7 @@ def test_bytes_that_are_no_checkpoint_are_refused(batch: BatchSimulation, data: 
     assert reason in refusal_of(data, batch)
 
 
-def test_what_shrinks_too_far_is_stored_as_it_is() -> None:
+def test_data_that_would_compress_too_well_are_stored_uncompressed() -> None:
     """So that what is announced is bounded by what is there."""
     data = bytes(MOST_GAIN * 1_000)
     assert len(packed(data)) > len(data)

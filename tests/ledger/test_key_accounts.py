@@ -13,9 +13,9 @@ from collator.networks import (
     OTHER_PUBLISHER,
     PUBLISHER,
     SUBSCRIBER,
+    accounted,
     deep_keys,
     keys,
-    network,
     publish,
     run,
     value,
@@ -34,12 +34,7 @@ OUTSIDE = 400
 
 
 def by_key(wanted: Mapping[ParaId, Sequence[bytes]], **subscriber: Any) -> Watched:
-    net = network(publishers=wanted, subscribers=())
-    net.ledger.accounts = Accounts.BY_KEY
-    net.add_parachain(SUBSCRIBER, **subscriber)
-    for publisher, names in wanted.items():
-        net.subscribe(SUBSCRIBER, publisher, list(names))
-    return net
+    return accounted(wanted, accounts=Accounts.BY_KEY, **subscriber)
 
 
 def account_of(record: BlockRecord) -> BlockAccount:

@@ -16,7 +16,7 @@ TypeName = Annotated[
     str, Parameter(name="TYPE", help="a type: a name of `relaycast scale list`, a number such as u32, a Vec or Option")
 ]
 SHOWN_BYTES = 16
-"""Of the bytes that a refusal shows."""
+"""How many bytes a refusal shows."""
 
 
 @app.command

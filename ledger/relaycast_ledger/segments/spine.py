@@ -162,14 +162,14 @@ class FrugalCollator(Collator):
         self.messages_before = b""
 
     def collate(self, relay_parent: RelayBlock) -> Collation:
-        """Prepare a block as whoever is due does."""
+        """Prepare a block with a proof if the chain reads something, without one if not."""
         idle = self.tamper is None and not self.parachain.subscriber.subscribes
         self._chosen = self._bare if idle else self._full
         self.messages_before = self.parachain.parachain_system.inbound.encode()
         return self._chosen.collate(relay_parent)
 
     def build(self, collation: Collation) -> ParachainBlock:
-        """Build what the same one prepared; raises ``Panic``."""
+        """Build the block that was prepared; raises ``Panic``."""
         return self._chosen.build(collation)
 
 
