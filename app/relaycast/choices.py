@@ -6,7 +6,7 @@ a ``ValueError`` with the nearest.
 >>> policies_of({"cache": "none", "order": "numeric"}).cache
 NoCache()
 >>> budget_of("floor:65536")
-Floor(minimum_bytes=65536, inner=Remaining(percent=85))
+Floor(minimum_bytes=65536, inner=Remaining(percent=85, limit_bytes=None))
 >>> broadcaster_of("rococo").max_stored_keys
 100
 >>> sorted(NAMES["cache"])

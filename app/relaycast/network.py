@@ -12,7 +12,7 @@ Law: a call with wrong arguments raises ``TypeError`` or ``ValueError`` at once 
 >>> exchange
 <Reader 3000, 0 of 1 values there>
 >>> net.run(blocks=3)
-<Run of 3 blocks: DeliveryTotals(callbacks=1, p50_blocks=2, p99_blocks=2, max_blocks=2), <Invariants ok, ... checks>>
+<Run of 3 blocks: DeliveryTotals(callbacks=1, p50_blocks=2, p99_blocks=2, max_blocks=2, told_again=0), ...>
 >>> exchange[price]
 b'5.31'
 """

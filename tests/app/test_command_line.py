@@ -143,7 +143,7 @@ def files_in(folder: Path) -> dict[Path, bytes]:
 
 def test_a_pipe_gets_whole_sentences_on_one_line(relaycast: Command) -> None:
     story = [
-        line for line in relaycast("demo", "config-sync", "--blocks", "3").out.splitlines() if "percentile" in line
+        line for line in relaycast("demo", "config-sync", "--blocks", "3").out.splitlines() if "Percentile" in line
     ]
     assert len(story) == 1
     assert story[0].startswith("Over 3 relay blocks")

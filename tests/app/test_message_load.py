@@ -16,6 +16,7 @@ from relaycast.scenario.policy_choice import PolicyTable
 from relaycast.scenario.scenario import ParachainTable, PublishTable, RelayChainTable, Scenario, SubscriptionTable
 from relaycast.simulation.run_files import simulate
 from relaycast.simulation.simulation import Simulation
+from relaycast_pallets.messaging.inbound_message import HASHED_DOWNWARD_BYTES, HASHED_HORIZONTAL_BYTES
 
 POV = 100_000
 
@@ -116,51 +117,60 @@ def budgets(scenario: Scenario) -> list[tuple[int, int, int]]:
 
 
 def test_messages_fill_a_block_before_the_relay_proof_gets_anything() -> None:
-    assert set(budgets(scenario(MessageLoad(downward=1_000, horizontal=29_000)))) == {(30_000, 50_000, 0)}
+    """The first block finds no messages: those of a relay block can be proven on it, and not before."""
+    first, *others = budgets(scenario(MessageLoad(downward=1_000, horizontal=29_000)))
+    assert first == (0, 80_000, 0)
+    assert set(others) == {(30_000, 50_000, 0)}
 
 
 def test_large_messages_leave_more_of_a_full_block_than_small_ones() -> None:
-    """The first message that does not fit ends it: the gap it leaves is pub-sub's."""
+    """The first message that does not fit ends it: the gap it leaves is pub-sub's, but for hashes of those that wait."""
     small, large = (
-        [budget for _, budget, _ in budgets(scenario(MessageLoad(horizontal=210_000, message_bytes=size)))]
-        for size in (100, 30_000)
+        budgets(scenario(MessageLoad(horizontal=210_000, message_bytes=size)))[1:] for size in (100, 30_000)
     )
-    assert set(small) == {0}
-    assert set(large) == {20_000}
+    assert {budget for _, budget, _ in small} == {0}
+    assert [20_000 - budget for _, budget, _ in large] == [
+        HASHED_HORIZONTAL_BYTES * (waiting // 30_000) for _, _, waiting in large
+    ]
 
 
 def test_messages_beyond_the_budget_wait_for_the_next_blocks() -> None:
-    """A burst of three blocks' worth takes three blocks, although it came in one."""
+    """A burst of three blocks' worth takes four blocks, although it came in one: who waits is there as a hash."""
     load = MessageLoad(horizontal=Bursts(bytes=240_000, every=100), message_bytes=1_000)
-    assert budgets(scenario(load))[:5] == [
-        (80_000, 0, 160_000),
-        (80_000, 0, 80_000),
-        (80_000, 0, 0),
+    assert budgets(scenario(load))[:6] == [
         (0, 80_000, 0),
+        (73_000 + 167 * HASHED_HORIZONTAL_BYTES, 320, 167_000),
+        (76_000 + 91 * HASHED_HORIZONTAL_BYTES, 360, 91_000),
+        (79_000 + 12 * HASHED_HORIZONTAL_BYTES, 520, 12_000),
+        (12_000, 68_000, 0),
         (0, 80_000, 0),
     ]
 
 
 def test_a_floor_keeps_its_bytes_from_messages() -> None:
     load = MessageLoad(horizontal=200_000, message_bytes=1_000)
-    assert {(taken, left) for taken, left, _ in budgets(scenario(load, budget="floor:20000"))} == {(60_000, 20_000)}
+    _, *blocks = budgets(scenario(load, budget="floor:20000"))
+    assert all(left >= 20_000 for _, left, _ in blocks)
+    assert {taken + left for taken, left, _ in blocks[:8]} == {80_000}
+    assert blocks[-1][:2] == (1_000 + blocks[-1][2] // 1_000 * HASHED_HORIZONTAL_BYTES, 20_000)
 
 
 def test_a_sixth_of_the_block_is_for_downward_messages_where_cumulus_shares_out() -> None:
     load = MessageLoad(downward=50_000, horizontal=50_000, message_bytes=100)
-    found = {(taken, left) for taken, left, _ in budgets(scenario(load, budget="cumulus", pov=60_000))}
-    assert found == {(20_000, 0)}
+    for taken, left, waiting in budgets(scenario(load, budget="cumulus", pov=60_000))[1:]:
+        hashed_bytes = (HASHED_DOWNWARD_BYTES + HASHED_HORIZONTAL_BYTES) * (waiting // 200)
+        assert (taken - hashed_bytes, left) == (20_000, 0)
 
 
 def test_a_run_tells_what_its_messages_took(tmp_path: Path) -> None:
     outcome = simulate(scenario(MessageLoad(horizontal=90_000, message_bytes=1_000)), out=tmp_path).outcome
     reader = outcome.subscribers[0]
-    assert (reader.message_bytes.p50, reader.message_bytes.total) == (80_000, 12 * 80_000)
-    assert reader.waiting_bytes_max == 12 * 10_000
-    assert reader.callbacks == 0
     table = pq.read_table(tmp_path / outcome.run_id / "blocks.parquet")
-    assert table["message_bytes"].to_pylist() == [80_000] * 12
-    assert table["waiting_bytes"].to_pylist()[-1] == 120_000
+    taken, waiting = table["message_bytes"].to_pylist(), table["waiting_bytes"].to_pylist()
+    assert (reader.message_bytes.max, reader.message_bytes.total) == (max(taken[reader.warm_up_blocks :]), sum(taken))
+    hashed_bytes = sum(waiting) // 1_000 * HASHED_HORIZONTAL_BYTES
+    assert sum(taken) - hashed_bytes + waiting[-1] == 11 * 90_000
+    assert reader.waiting_bytes_max == waiting[-1] == 147_000
 
 
 def test_a_run_tells_what_was_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -169,10 +179,9 @@ def test_a_run_tells_what_was_refused(tmp_path: Path, capsys: pytest.CaptureFixt
     flooded = replace(scenario(load, pov=200_000), blocks=3)
     simulated = simulate(flooded, out=tmp_path)
     (reader,) = simulated.outcome.subscribers
-    left_bytes = 3 * (24 << 20) - reader.message_bytes.total - reader.refused_bytes
     assert reader.refused_bytes > 0
-    assert (1 << 25) - 2 * 102_400 < left_bytes <= 1 << 25
     table = pq.read_table(simulated.folder / "blocks.parquet")
+    assert (1 << 25) - 3 * 102_400 < table["waiting_bytes"].to_pylist()[-1] <= 1 << 25
     assert table["refused_bytes"].to_pylist()[0] == 0
     assert table["refused_bytes"].to_pylist()[-1] == reader.refused_bytes
     assert json.loads((simulated.folder / "run.json").read_bytes())["subscribers"][0]["refused_bytes"] == (

@@ -333,11 +333,11 @@ def test_what_happened_in_a_block_can_be_read(net: rc.Network) -> None:
     collator = net.chains.collators[ParaId(3000)]
     assert repr(collator) == "<Collator of <Parachain 3000 at #3>>"
     collation = collator.collate(net.chains.relay_chain.head)
-    assert repr(collation).startswith("<Collation: 5,155 bytes collected, 5,040 handed over, <ProofProcessingResult")
+    assert repr(collation).startswith("<Collation: 5,279 bytes collected, 5,164 handed over, <ProofProcessingResult")
     root = net.chains.relay_chain.head.state_root.hex()
     assert repr(collation.inherent) == (
         f"<ParachainInherentData on <PersistedValidationData of relay block 3, state 0x{root}>: "
-        "26 nodes, 5,040 bytes, 0 messages>"
+        "26 nodes, 5,164 bytes, 0 messages>"
     )
     reader.tamper(lambda nodes: nodes[1:])
     assert repr(collator) == "<Collator of <Parachain 3000 at #3>, which lies>"

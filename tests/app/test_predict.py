@@ -268,7 +268,7 @@ def test_the_verb_prints_what_a_person_asks_for(relaycast: Command) -> None:
         "a key 275 662",
     ]
     assert lines[4:9] == table
-    assert lines[-3].startswith("relay proof 11,664 bytes a block, 32,575 the first")
+    assert lines[-3].startswith("relay proof 11,788 bytes a block, 32,699 the first")
     assert "it pays (up to 12 new keys)" in lines[-2]
     assert "all of them may be new every 6 s: 16.67 updates a second" in lines[-1]
 

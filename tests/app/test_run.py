@@ -189,7 +189,10 @@ def interrupt(tmp_path: Path, number: int, code: int, *, seconds: float) -> None
         time.sleep(0.05)
     time.sleep(seconds)
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    try:
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert (process.returncode, out) == (code, "")
     assert err == ("relaycast: interrupted, nothing was written\n" if code == 130 else "")
     assert list(tmp_path.iterdir()) == []

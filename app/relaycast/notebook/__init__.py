@@ -33,7 +33,7 @@ CARDS = {
     "relaycast_ledger.tally.DeliveryTotals": "runs.delivery_card",
     "relaycast.network.Network": "runs.network_card",
     "relaycast.network.Reader": "runs.reader_card",
-    "relaycast.network.Run": "runs.run_card",
+    "relaycast.run.Run": "runs.run_card",
 }
 """Each class that has a card, by the module that defines it, and the function of this folder that draws it."""
 
