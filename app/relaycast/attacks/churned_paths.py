@@ -19,7 +19,7 @@ from relaycast_ledger.outcome import Spread, spread
 from relaycast_pallets.parachain_system.relay_budget import Remaining
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie import Engine
-from relaycast_xcm import MAX_PUBLISH_INSTRUCTIONS, POLKADOT_LIMITS
+from relaycast_xcm import MAX_PUBLISH_INSTRUCTIONS, POLKADOT_LIMITS, ParaId
 
 TARGETS = tuple(SubscribedKey.from_data(f"target/{index}".encode()) for index in range(10))
 """The attacker's subscribed keys: published in the first block, and never again."""
@@ -132,7 +132,7 @@ class _Churn:
             records = self.ledger.step()
             if self.network.tick > sent_last + 2 and all(record.complete for record in records):
                 break
-        kept, storage = self.network.parachains[SUBSCRIBER].kept, self.network.relay_chain.broadcaster.storage
+        kept, storage = self.network.parachains[ParaId(SUBSCRIBER)].kept, self.network.relay_chain.broadcaster.storage
         places = [(publisher, key) for publisher, keys in kept.wanted.items() for key in keys]
         entries = {place: entry for place in places if (entry := storage.entry(*place)) is not None}
         return sum(kept.values.get(place, (None,))[0] != entry.value for place, entry in entries.items())
