@@ -17,7 +17,7 @@ SUBVERBS = {
     "proof": ["make", "verify", "show"],
     "xcm": ["encode", "decode"],
     "scale": ["encode", "decode", "list"],
-    "attack": ["spam", "depth", "omit", "extra"],
+    "attack": ["spam", "depth", "churn", "squat", "omit", "extra"],
     "import": ["chain-spec", "state"],
 }
 RELAYCAST = [sys.executable, "-m", "relaycast"]

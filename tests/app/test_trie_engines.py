@@ -55,9 +55,14 @@ COMMANDS = [
     ("pov", "snapshot", "config-sync", "--json"),
     ("attack", "spam", "--blocks", "3", "--parachains", "2", "--json"),
     ("attack", "depth", "--limit", "5", "--blocks", "9", "--json"),
+    ("attack", "churn", "--keys", "16", "--blocks", "10", "--json"),
+    ("attack", "squat", "--blocks", "8", "--json"),
     ("attack", "omit", "--blocks", "2", "--samples", "1", "--json"),
     ("attack", "extra", "--blocks", "2", "--samples", "1", "--json"),
 ]
+
+HARMS = ("attack", "squat")
+"""Ends with 1 in any case: the drafts' rule harms others."""
 
 
 @pytest.fixture
@@ -90,7 +95,7 @@ def test_every_verb_that_runs_chains_takes_the_engine_and_tells_the_same(
             (ended.code, ended.out, {path.relative_to(folder): path.read_bytes() for path in files_in(folder)})
         )
     assert found[0] == found[1] == found[2]
-    assert found[0][0] == 0
+    assert found[0][0] == int(command[:2] == HARMS)
 
 
 def files_in(folder: Path) -> list[Path]:

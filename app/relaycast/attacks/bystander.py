@@ -12,6 +12,7 @@ from relaycast.scenario.workload import value_of
 from relaycast_collator import Chains
 from relaycast_ledger import BlockRecord, Delivery
 from relaycast_ledger.outcome import Latency, Spread, latency, spread
+from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber.pallet import SubscriberConfig
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_xcm import ParaId
@@ -52,33 +53,41 @@ class Carried(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class HonestPublisher:
-    """An honest publisher: it sends new values for all its ``keys`` in every block."""
+    """An honest publisher: in every block it sends new values for ``per_block`` of its ``keys``, which take turns."""
 
     para_id: ParaId
     keys: tuple[SubscribedKey, ...]
+    per_block: int
 
     @classmethod
-    def of(cls, para_id: int, count: int) -> "HonestPublisher":
-        """Return one with ``count`` keys named ``feed/0`` and so on."""
-        return cls(ParaId(para_id), tuple(SubscribedKey.from_data(f"feed/{index}".encode()) for index in range(count)))
+    def of(cls, para_id: int, count: int, *, per_block: int | None = None) -> "HonestPublisher":
+        """Return one with ``count`` keys named ``feed/0`` and so on; all are new in every block by default."""
+        keys = tuple(SubscribedKey.from_data(f"feed/{index}".encode()) for index in range(count))
+        return cls(ParaId(para_id), keys, count if per_block is None else per_block)
 
     def publish(self, network: Chains) -> None:
         """Send this block's values."""
         parachain, tick = network.parachains[self.para_id], network.tick + 1
-        for index, key in enumerate(self.keys):
+        first = (tick - 1) * self.per_block
+        for index in (at % len(self.keys) for at in range(first, first + self.per_block)):
             value = value_of(network.seed, int(self.para_id), index, tick, VALUE_BYTES)
-            parachain.publish(key, value, tick=tick)
+            parachain.publish(self.keys[index], value, tick=tick)
 
 
 def add_bystanders(
-    network: Chains, feeds: Sequence[HonestPublisher], subscriber: int, *, config: SubscriberConfig | None = None
+    network: Chains,
+    feeds: Sequence[HonestPublisher],
+    subscriber: int,
+    *,
+    config: SubscriberConfig | None = None,
+    budget: BudgetPolicy | None = None,
 ) -> None:
     """Add honest publishers, and a parachain that subscribes to all that they publish."""
     for feed in feeds:
         network.add_parachain(feed.para_id)
         if not feed.para_id.is_system:
             network.register_publisher(feed.para_id)
-    network.add_parachain(subscriber, config=config)
+    network.add_parachain(subscriber, config=config, budget=budget)
     for feed in feeds:
         network.subscribe(subscriber, feed.para_id, list(feed.keys))
 

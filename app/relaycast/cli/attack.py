@@ -14,9 +14,14 @@ from relaycast.cli.options import Json, TrieEngine
 if TYPE_CHECKING:
     from relaycast_trie import Engine
 
-app = App(name="attack", help="Spam, crafted keys and lying collators: what they cost, and what catches them.")
+app = App(
+    name="attack",
+    help="Spam, crafted and churned keys, squatted ids, lying collators: what they cost, what catches them.",
+)
 
 MAX_BLOCKS = 10_000
+MAX_BUDGET_BYTES = 10 * 1024 * 1024
+"""The largest PoV."""
 
 AttackBlocks = Annotated[
     int, Parameter(name="--blocks", help="relay blocks", validator=validators.Number(gte=1, lte=MAX_BLOCKS))
@@ -36,6 +41,32 @@ DepthBlocks = Annotated[
 DepthLimit = Annotated[
     int,
     Parameter(name="--limit", help="the subscriber's MaxTrieDepth", validator=validators.Number(gte=4, lte=64)),
+]
+ChurnKeys = Annotated[
+    int,
+    Parameter(name="--keys", help="keys put in and taken out in a block", validator=validators.Number(gte=1, lte=256)),
+]
+ChurnBlocks = Annotated[
+    int, Parameter(name="--blocks", help="relay blocks", validator=validators.Number(gte=10, lte=MAX_BLOCKS))
+]
+ChurnBudget = Annotated[
+    int | None,
+    Parameter(
+        name="--budget",
+        help="bytes that messages and pub-sub share in the subscriber's blocks, instead of 85% of a PoV",
+        validator=validators.Number(gte=1, lte=MAX_BUDGET_BYTES),
+    ),
+]
+SquatEvery = Annotated[
+    int,
+    Parameter(
+        name="--every",
+        help="relay blocks from one removal to the next",
+        validator=validators.Number(gte=1, lte=MAX_BLOCKS),
+    ),
+]
+SquatBlocks = Annotated[
+    int, Parameter(name="--blocks", help="relay blocks", validator=validators.Number(gte=8, lte=MAX_BLOCKS))
 ]
 Samples = Annotated[
     int,
@@ -99,6 +130,62 @@ def depth(
     else:
         print_depth(report)
     return _ended(report.violations, ok=report.contained)
+
+
+@app.command
+def churn(
+    *,
+    keys: ChurnKeys = 64,
+    blocks: ChurnBlocks = 20,
+    budget: ChurnBudget = None,
+    seed: AttackSeed = 0,
+    trie_engine: TrieEngine = "auto",
+    json: Json = False,
+) -> ExitCode:
+    """Put keys in and take them out beside subscribed ones, and print what that costs readers without a new value.
+
+    Others are three publishers of the same subscriber, who are compared with the same run without the churned keys.
+    They are harmed where the subscriber's budget is too small for both.
+
+    Example: relaycast attack churn --keys 256 --budget 12000
+    """
+    from relaycast.attacks import churn as attack  # noqa: PLC0415
+    from relaycast.cli.attack_table import print_churn, print_json  # noqa: PLC0415
+
+    report = attack(keys=keys, blocks=blocks, budget_bytes=budget, seed=seed, trie_engine=trie_engine)
+    if json:
+        print_json("churn", report, ok=not report.harmed, harmed=report.harmed)
+    else:
+        print_churn(report)
+    return _ended(report.violations, ok=not report.harmed)
+
+
+@app.command
+def squat(
+    *,
+    every: SquatEvery = 4,
+    blocks: SquatBlocks = 24,
+    seed: AttackSeed = 0,
+    trie_engine: TrieEngine = "auto",
+    json: Json = False,
+) -> ExitCode:
+    """Register a parachain of others first, remove what it publishes every few blocks, and print who loses values.
+
+    Four cases: a public parachain's id, the same after its owner has registered, and a system parachain's id under the
+    policies "public" and "open". The drafts let anyone register any id, so the first and the last harm others and the
+    exit code is 1.
+
+    Example: relaycast attack squat --every 8
+    """
+    from relaycast.attacks import squat as attack  # noqa: PLC0415
+    from relaycast.cli.attack_table import print_json, print_squat  # noqa: PLC0415
+
+    report = attack(every=every, blocks=blocks, seed=seed, trie_engine=trie_engine)
+    if json:
+        print_json("squat", report, ok=not report.harmed, harmed=[row.harmed for row in report.rows])
+    else:
+        print_squat(report)
+    return _ended(report.violations, ok=not report.harmed)
 
 
 @app.command

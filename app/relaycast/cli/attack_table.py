@@ -2,14 +2,25 @@
 
 import json as json_text
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from relaycast.attacks import Bystander, Carried, DepthReport, LieReport, LieRow, SpamReport
+from relaycast.attacks import (
+    Bystander,
+    Carried,
+    ChurnReport,
+    DepthReport,
+    LieReport,
+    LieRow,
+    SpamReport,
+    SquatReport,
+    SquatRow,
+)
 from relaycast.terminal import console, print_table
 from relaycast_ledger.outcome import SCHEMA_VERSION
+from relaycast_pallets.broadcaster.config import UNITS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,6 +29,7 @@ SHOWN_BLOCKS = 24
 
 FLOOD = ("block", "of weight limit", "published", "refused", "waiting messages", "waiting bytes")
 OTHERS = ("publisher", "subscriber", "callbacks alone -> attacked", "overtaken", "latency p99 (blocks)", "max")
+SQUATTED = ("id", "registration", "attacker", "owner", "values removed", "missing", "deposit (DOT)")
 
 
 def print_json(attack: str, report: msgspec.Struct, *, ok: bool, **derived: Any) -> None:
@@ -88,6 +100,53 @@ def print_depth(report: DepthReport) -> None:
     _print_verdict(out, report.violations, ok=report.contained, good=good, bad=bad)
 
 
+def print_churn(report: ChurnReport) -> None:
+    """Print what churned keys cost."""
+    out = console()
+    budget = "85% of a PoV" if report.budget_bytes is None else f"{report.budget_bytes:,} bytes"
+    out.print(
+        f"[bold]churn[/bold]  {report.keys} keys in and out in every block from {report.churned_at} on, "
+        f"{report.blocks} relay blocks, a budget of {budget}, seed {report.seed}\n"
+    )
+    before, after = report.own_alone, report.own_attacked
+    told = (report.target_alone.callbacks, report.target_attacked.callbacks)
+    for line in (
+        f"sent       {report.sent_messages:,} messages, {report.sent_bytes:,} bytes of the attacker's",
+        f"own state  p50 {before.p50:,} -> {after.p50:,} B of a block, max {before.max:,} -> {after.max:,} B",
+        f"callbacks  {told[0]:,} -> {told[1]:,} of the attacker's subscribed keys: their values do not change",
+        f"lost       {report.lost_alone:,} -> {report.lost_attacked:,} values, once it is quiet again",
+    ):
+        out.print(line, markup=False)
+    _print_others(out, report.bystanders, report.carried_alone, report.carried_attacked)
+    _print_verdict(
+        out, report.violations, ok=not report.harmed, good="nobody else was harmed", bad="others were harmed"
+    )
+
+
+def print_squat(report: SquatReport) -> None:
+    """Print who can squat on which id, and what readers of it lose."""
+    out = console()
+    out.print(
+        f"[bold]squat[/bold]  an account registers a parachain of others and removes its values every "
+        f"{report.every} blocks, {report.blocks} relay blocks, seed {report.seed}\n"
+    )
+    print_table(out, SQUATTED, map(_squatted, report.rows), right=SQUATTED[4:])
+    for row in report.rows:
+        if row.harmed:
+            out.print(f"\nreaders of {row.para_id} under {row.registration!r} registration:", markup=False)
+            print_table(out, OTHERS, map(_other, row.bystanders), right=OTHERS[2:])
+    spent = sum(row.spent_planck for row in report.rows)
+    out.print(
+        f"\n3000 builds on every relay block, 3001 on every third, 3002 subscribes at block {report.late_from}.\n"
+        "missing: keys without a value that have one without the attack, summed over all blocks.\n"
+        f"Of the deposit {spent:,} planck are gone; transaction fees are not modelled.",
+        markup=False,
+    )
+    _print_verdict(
+        out, report.violations, ok=not report.harmed, good="nobody else was harmed", bad="others were harmed"
+    )
+
+
 def print_lies(report: LieReport) -> None:
     """Print the matrix of lies and what caught them."""
     out = console()
@@ -141,6 +200,26 @@ def _explained(report: LieReport) -> Iterable[str]:
             f"{report.put_off:,} gave hashes for messages that would fit: a block must move messages on by one, "
             "and may leave the rest to later ones."
         )
+
+
+def _squatted(row: SquatRow) -> tuple[str, ...]:
+    attacker, owner = (
+        _attempts(registered, refused)
+        for registered, refused in (
+            (row.attacker_registered, row.attacker_refused),
+            (row.owner_registered, row.owner_refused),
+        )
+    )
+    figures = f"{row.removed_values:,}", f"{row.missing_values:,}"
+    deposit = f"{row.deposit_planck // UNITS:,} for {row.deposit_blocks:,} blocks" if row.deposit_blocks else "-"
+    policy = f"{row.registration}, owner first" if row.owner_first else row.registration
+    return str(row.para_id), policy, attacker, owner, *figures, deposit
+
+
+def _attempts(registered: int, refused: Mapping[str, int]) -> str:
+    parts = [f"registered {registered}x"] if registered else []
+    parts += [f"{_words(why)} {count}x" for why, count in refused.items()]
+    return ", ".join(parts) or "needs none"
 
 
 def _print_others(out: "Console", others: Iterable[Bystander], alone: Carried, attacked: Carried) -> None:
