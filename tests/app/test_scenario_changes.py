@@ -281,6 +281,6 @@ def test_a_recording_is_read_late_and_slides_too(file: Written, tmp_path: Path) 
 def test_a_summary_says_what_messages_took(relaycast: Command) -> None:
     shown = relaycast("demo", "heavy-messages", "--blocks", "6").out
     assert "3000 hub: messages went first with " in shown
-    assert " bytes, 8,912,752 in the fullest block; at most  " in shown
+    assert " bytes, 8,912,752 in the fullest block; at most " in shown
     assert "Messages go first." in shown
     assert "messages went first" not in relaycast("demo", "oracle", "--blocks", "3").out

@@ -130,7 +130,7 @@ def prediction(
     Raises ``OutOfRange`` for a number that cannot be.
 
     >>> prediction(1_000, 100, 16, updated=10).block_bytes
-    11664
+    11788
     """
     sizes = value_sizes(value_bytes)
     full = full_proof(keys, subscribed, sizes)
