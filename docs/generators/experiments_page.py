@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from relaycast.experiments import REGISTRY, load
+from relaycast.experiments import REGISTRY, load, questions
 from relaycast.experiments.chart_files import specification, svg_of
 from relaycast.experiments.experiment import SEED, Result, Scale
 
@@ -50,8 +50,8 @@ def page() -> str:
     """Return the page, from the record."""
     record = on_record()
     lines = [HEAD, "| | question |", "|---|---|"]
-    lines += [f"| [{name}](#{_anchor(name, question)}) | {question} |" for name, (_, question) in REGISTRY.items()]
-    for name, (_, question) in REGISTRY.items():
+    lines += [f"| [{name}](#{_anchor(name, question)}) | {question} |" for name, question in questions().items()]
+    for name, question in questions().items():
         lines += _section(name, question, record[name])
     return "\n".join(lines) + "\n"
 

@@ -89,7 +89,9 @@ def test_every_figure_of_every_reader_is_there_with_its_difference(compared: Com
     text = render_comparison(compared)
     first, second = (it.subscribers[3_000] for it in (compared.comparison.first, compared.comparison.second))
     rows, missing = list(figure_rows(first, second)), left_out(first, second)
-    assert missing.startswith("7 figures left out, zero or absent on both sides: blocks that do not fit, overtaken values, ")
+    assert missing.startswith(
+        "7 figures left out, zero or absent on both sides: blocks that do not fit, overtaken values, "
+    )
     assert len(rows) + len(missing.split(", zero or absent")[1].split(", ")) == 27
     assert f">{missing}</p>" in text
     for row in rows:

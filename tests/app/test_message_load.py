@@ -124,7 +124,7 @@ def test_messages_fill_a_block_before_the_relay_proof_gets_anything() -> None:
 
 
 def test_large_messages_leave_more_of_a_full_block_than_small_ones() -> None:
-    """The first message that does not fit ends it: the gap it leaves is pub-sub's, but for hashes of those that wait."""
+    """The first message that does not fit ends it: the gap is pub-sub's, but for hashes of those that wait."""
     small, large = (
         budgets(scenario(MessageLoad(horizontal=210_000, message_bytes=size)))[1:] for size in (100, 30_000)
     )

@@ -85,10 +85,10 @@ def experiments(
 
     Example: relaycast bench E1 E4 --quick
     """
-    from relaycast.experiments import REGISTRY  # noqa: PLC0415
+    from relaycast.experiments import REGISTRY, questions  # noqa: PLC0415
 
     if not names:
-        _list_experiments({name: question for name, (_, question) in REGISTRY.items()}, json)
+        _list_experiments(questions(), json)
         return ExitCode.FINE
     wanted = _wanted(names, list(REGISTRY))
     with _writable(out):

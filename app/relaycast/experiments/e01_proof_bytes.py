@@ -123,6 +123,7 @@ FIRST_CUT = "Expected: 0.8, 1.3 and 1.75 kB for one key of 100, 1,000 and 10,000
 EXPERIMENT = Experiment(
     name="E1",
     slug="proof-bytes",
+    question="How many proof bytes does a key cost?",
     row=ProofBytes,
     measure=measure,
     answer=answer,

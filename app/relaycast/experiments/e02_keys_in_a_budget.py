@@ -150,6 +150,7 @@ def chart(rows: Sequence[Fitting]) -> Chart:
 EXPERIMENT = Experiment(
     name="E2",
     slug="keys-in-a-budget",
+    question="How many keys fit a budget?",
     row=Fitting,
     measure=measure,
     answer=answer,

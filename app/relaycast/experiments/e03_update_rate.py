@@ -168,6 +168,7 @@ def chart(rows: Sequence[UpdateRate]) -> Chart:
 EXPERIMENT = Experiment(
     name="E3",
     slug="update-rate",
+    question="How many updates can be kept up?",
     row=UpdateRate,
     measure=measure,
     answer=answer,

@@ -149,6 +149,7 @@ def chart(rows: Sequence[NodeCaching]) -> Chart:
 EXPERIMENT = Experiment(
     name="E4",
     slug="node-cache",
+    question="Does the node cache pay for its own place in the block?",
     row=NodeCaching,
     measure=measure,
     answer=answer,

@@ -140,6 +140,7 @@ def chart(rows: Sequence[Starved]) -> Chart:
 EXPERIMENT = Experiment(
     name="E5",
     slug="starvation",
+    question="What does message load leave of pub-sub?",
     row=Starved,
     measure=measure,
     answer=answer,

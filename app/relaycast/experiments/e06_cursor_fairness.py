@@ -132,6 +132,7 @@ def _panel(row: Fairness) -> str:
 EXPERIMENT = Experiment(
     name="E6",
     slug="cursor-fairness",
+    question="Does the cursor treat publishers alike?",
     row=Fairness,
     measure=measure,
     answer=answer,

@@ -113,6 +113,7 @@ def chart(rows: Sequence[SystemFirst]) -> Chart:
 EXPERIMENT = Experiment(
     name="E7",
     slug="system-first",
+    question="What is it worth to be a system parachain?",
     row=SystemFirst,
     measure=measure,
     answer=answer,

@@ -131,6 +131,7 @@ def chart(rows: Sequence[Beats]) -> Chart:
 EXPERIMENT = Experiment(
     name="E8",
     slug="heartbeat",
+    question="What does it cost to publish the same value again?",
     row=Beats,
     measure=measure,
     answer=answer,

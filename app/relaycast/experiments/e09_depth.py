@@ -136,6 +136,7 @@ def _depths(row: Depth) -> Iterator[tuple[str, float]]:
 EXPERIMENT = Experiment(
     name="E9",
     slug="depth",
+    question="How deep are tries, and how cheaply are they made deeper?",
     row=Depth,
     measure=measure,
     answer=answer,

@@ -153,6 +153,7 @@ def chart(rows: Sequence[Expiry]) -> Chart:
 EXPERIMENT = Experiment(
     name="E10",
     slug="ttl",
+    question="What does expiry cost, and how late does it come?",
     row=Expiry,
     measure=measure,
     answer=answer,

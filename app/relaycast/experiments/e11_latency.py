@@ -154,6 +154,7 @@ def _case(row: HeldUpBurst) -> str:
 EXPERIMENT = Experiment(
     name="E11",
     slug="latency",
+    question="How long does a value take?",
     row=HeldUpBurst,
     measure=measure,
     answer=answer,

@@ -86,6 +86,7 @@ def chart(rows: Sequence[Conflation]) -> Chart:
 EXPERIMENT = Experiment(
     name="E12",
     slug="conflation",
+    question="How many values are overtaken before they are seen?",
     row=Conflation,
     measure=measure,
     answer=answer,

@@ -228,6 +228,7 @@ def chart(rows: Sequence[FanOut]) -> Chart:
 EXPERIMENT = Experiment(
     name="E13",
     slug="hrmp-fan-out",
+    question="Is pub-sub cheaper than a message to everyone?",
     row=FanOut,
     measure=measure,
     answer=answer,

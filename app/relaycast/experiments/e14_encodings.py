@@ -267,6 +267,7 @@ HASHING = f"blocks hashed, {_case(DRAWN[-1], VALUE_BYTES[0])}"
 EXPERIMENT = Experiment(
     name="E14",
     slug="encodings",
+    question="What would other encodings save?",
     row=Encoded,
     measure=measure,
     answer=answer,

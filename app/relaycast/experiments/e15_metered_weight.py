@@ -177,6 +177,7 @@ def chart(rows: Sequence[Metered]) -> Chart:
 EXPERIMENT = Experiment(
     name="E15",
     slug="metered-weight",
+    question="Does the meter charge what a block carries?",
     row=Metered,
     measure=measure,
     answer=answer,

@@ -102,6 +102,7 @@ def chart(rows: Sequence[LieAnswer]) -> Chart:
 EXPERIMENT = Experiment(
     name="E16",
     slug="lying-collators",
+    question="Which lies of a collator does the chain catch?",
     row=LieAnswer,
     measure=measure,
     answer=answer,

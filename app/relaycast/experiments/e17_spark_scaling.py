@@ -89,6 +89,7 @@ def chart(rows: Sequence[Scaling]) -> Chart:
 EXPERIMENT = Experiment(
     name="E17",
     slug="spark-scaling",
+    question="What does a second core give?",
     row=Scaling,
     measure=measure,
     answer=answer,

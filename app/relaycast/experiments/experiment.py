@@ -47,6 +47,7 @@ class Experiment(Generic[R]):
 
     name: str
     slug: str
+    question: str
     row: type[R]
     measure: Callable[[Scale], list[R]]
     answer: Callable[[Sequence[R]], str]
