@@ -1,6 +1,9 @@
 """Every kernel is held against a twin: by a test that names it, or as a part of a kernel that has such a test."""
 
 import ast
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +12,7 @@ import pytest
 from relaycast_trie import kernels
 from relaycast_trie.array.kept_code import all_kernels
 from relaycast_trie.kernels.keeping import CHECKED
+from rooms import ROOT
 from twins import twin_of
 
 DECORATORS = {"kernel", "inlined", "allocating_kernel", "locked_kernel"}
@@ -107,3 +111,20 @@ def test_a_part_is_called_by_the_kernel_that_shows_its_work(part: str) -> None:
 def test_what_is_declared_a_kernel_is_what_the_compiler_is_given() -> None:
     imported = {f"{it.py_func.__module__.rpartition('.')[2]}.{it.py_func.__name__}" for it in all_kernels()}
     assert imported == FUNCTIONS.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variable", ["NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"])
+def test_twins_agree_with_kernels_that_are_not_compiled_and_with_such_that_check_every_index(
+    variable: str, tmp_path: Path
+) -> None:
+    tests = sorted({str(Path(__file__).with_name(test.replace(".", ".py::"))) for test in TWINS.values()})
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, variable: "1", "NUMBA_CACHE_DIR": str(tmp_path)},
+    )
+    assert ended.returncode == 0, ended.stdout[-8_000:]
