@@ -47,7 +47,7 @@ def test_words_are_loaded_high_byte_first_and_stored_low_byte_first(word: int, a
     out = array(b"\xee" * 20)
     memory.store64(out, at, np.uint64(word))  # type: ignore[arg-type]
     assert out.tobytes() == b"\xee" * at + word.to_bytes(8, "little") + b"\xee" * (12 - at)
-    assert memory.load64(out, at) == int.from_bytes(word.to_bytes(8, "little"), "big")
+    assert memory.load64(out, at) % 2**64 == int.from_bytes(word.to_bytes(8, "little"), "big")
 
 
 @twin_of("memory.count_ones", "memory.leading_zeros", "memory.lowest_bit")

@@ -26,7 +26,7 @@ from relaycast_trie.kernels.slots import (
     STALE_ENTRIES,
 )
 from relaycast_trie.kernels.tables import EXTERNAL, FRESH, SIZE, STALE, STATE
-from strategies import Pairs, keys, pairs, some_pairs, values
+from strategies import Pairs, keys, pairs, prefixes, some_pairs, values
 from twins import twin_of
 
 LONG = 4_096
@@ -250,7 +250,7 @@ def test_there_is_room_for_three_entries_and_three_branches_beside_the_path(
 def test_a_key_goes_down_as_far_as_it_fits(held: Pairs, others: list[bytes]) -> None:
     arena = arena_of(held)
     entries, branches = arena.entries, arena.branches
-    for key in [*held, *others]:
+    for key in [*held, *others, *prefixes(held)]:
         path = numbers(*[0] * PATH)
         levels, node, shared = update._descend(entries, branches, arena.slots, column(key), 0, len(key), path)
         passed = [read(entries, branches, -(branch + 1)) for branch in path[:levels].tolist()]

@@ -12,13 +12,14 @@ import pytest
 from relaycast_trie import kernels
 from relaycast_trie.array.kept_code import all_kernels
 from relaycast_trie.kernels.keeping import CHECKED
-from rooms import ROOT
+from rooms import ROOMS, ROOT
 from twins import twin_of
 
+KERNELS = Path(kernels.__file__).parent
 DECORATORS = {"kernel", "inlined", "allocating_kernel", "locked_kernel"}
 FUNCTIONS = {
     f"{file.stem}.{node.name}": node
-    for file in sorted(Path(kernels.__file__).parent.glob("*.py"))
+    for file in sorted(KERNELS.glob("*.py"))
     for node in ast.walk(ast.parse(file.read_text()))
     if isinstance(node, ast.FunctionDef) and DECORATORS & {ast.unparse(it) for it in node.decorator_list}
 }
@@ -105,6 +106,21 @@ def test_a_part_is_called_by_the_kernel_that_shows_its_work(part: str) -> None:
         above.append(PART_OF[above[-1]])
         assert above.count(above[-1]) == 1, "parts of one another, and no twin"
     assert above[-1] in TWINS
+
+
+def test_a_kernel_that_other_modules_call_has_a_twin_of_its_own() -> None:
+    imported = {
+        f"{node.module}.{name.name}".removeprefix(f"{kernels.__name__}.")
+        for room in ROOMS
+        for file in (ROOT / room).rglob("*.py")
+        if file.parent != KERNELS
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ImportFrom)
+        for name in node.names
+    }
+    called = imported & FUNCTIONS.keys()
+    assert len(called) > 30
+    assert sorted(called - TWINS.keys()) == []
 
 
 @pytest.mark.skipif(CHECKED, reason="where indices are checked there are other kernels, or none")
