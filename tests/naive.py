@@ -1,5 +1,12 @@
 """Slow twins of compiled kernels, written from the definition of what each computes."""
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from relaycast_trie.exceptions import CodecError
+from relaycast_trie.node import Branch, Empty, HashedValue
+from relaycast_trie.node_codec import decode_node
+
 
 def nibbles(key: bytes) -> list[int]:
     return [half for byte in key for half in (byte >> 4, byte & 15)]
@@ -26,19 +33,6 @@ def by_height(heights: list[int]) -> list[list[int]]:
     return [[node for node, height in enumerate(heights) if height == level] for level in levels]
 
 
-def branches(keys: list[bytes]) -> dict[bytes, tuple[int, bytes | None, list[int]]]:
-    """Return the branches of a trie by their paths: depth, the key that ends there, and the nibbles that go on."""
-    paths = [bytes(nibbles(key)) for key in keys]
-    found = {}
-    for path in {a[: shared_nibbles_of(a, b)] for a in paths for b in paths if a != b}:
-        below = [other for other in paths if other.startswith(path)]
-        ways = sorted({other[len(path)] for other in below if len(other) > len(path)})
-        ends = keys[paths.index(path)] if path in paths else None
-        if len(ways) + (ends is not None) > 1:
-            found[path] = (len(path), ends, ways)
-    return found
-
-
 def shared_nibbles_of(left: bytes, right: bytes) -> int:
     return next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
 
@@ -52,13 +46,13 @@ def together(strings: list[bytes]) -> tuple[bytes, list[int], list[int], int]:
 
 def byte_lists(encoded: bytes) -> list[bytes] | None:
     """Return the strings of a SCALE ``Vec<Vec<u8>>``, ``None`` for anything else, from the definition of compact."""
-    found = _with_length(encoded)
+    found = with_length(encoded)
     if found is None:
         return None
     count, rest = found
     strings: list[bytes] = []
     while len(strings) < count:
-        found = _with_length(rest)
+        found = with_length(rest)
         if found is None:
             return None
         size, rest = found
@@ -67,8 +61,8 @@ def byte_lists(encoded: bytes) -> list[bytes] | None:
     return None if rest else strings
 
 
-def _with_length(data: bytes) -> tuple[int, bytes] | None:
-    """Return the length at the start, in the fewest bytes that hold it, and what follows, at least as long."""
+def with_length(data: bytes) -> tuple[int, bytes] | None:
+    """Return the compact length at the start, in the fewest bytes that hold it, and what follows, at least as long."""
     for size, shape in ((1, 0), (2, 1), (4, 2), (5, 3)):
         number = int.from_bytes(data[:size], "little")
         if len(data) < size or number & 3 != shape:
@@ -84,3 +78,90 @@ def packed(path: list[int]) -> bytes:
     """Return nibbles two to a byte, an odd first one alone."""
     padded = [0] * (len(path) % 2) + path
     return bytes(high << 4 | low for high, low in zip(padded[::2], padded[1::2], strict=True))
+
+
+def header_count(data: bytes, most: int) -> tuple[int, int] | None:
+    """Return the nibbles that a node's header counts and its bytes, ``None`` for a cut one; never more than 65,535."""
+    count, size = data[0] & most, 1
+    while count >= most and (size == 1 or data[size - 1] == 255):
+        if count > 65_535:
+            return 65_535, size
+        if size == len(data):
+            return None
+        count, size = count + data[size], size + 1
+    return count, size
+
+
+def followed(known: dict[bytes, bytes], root: bytes, key: bytes) -> tuple[list[bytes], bytes | None, bool]:
+    """Return the hashes of the nodes that a key passes, its value, and whether every node needed is there and decodes.
+
+    ``known`` are nodes and external values by their hashes.
+    """
+    passed: list[bytes] = []
+    path, reference = bytes(nibbles(key)), root
+    while True:
+        if len(reference) == 32:
+            if reference not in known:
+                return passed, None, False
+            passed.append(reference)
+        try:
+            node = decode_node(known[reference] if len(reference) == 32 else reference)
+        except CodecError:
+            return passed, None, False
+        if isinstance(node, Empty) or not path.startswith(node.partial):
+            return passed, None, True
+        path = path[len(node.partial) :]
+        if not path:
+            break
+        child = node.children[path[0]] if isinstance(node, Branch) else None
+        if child is None:
+            return passed, None, True
+        path, reference = path[1:], child
+    if isinstance(node.value, HashedValue):
+        return passed, known.get(node.value.hash), node.value.hash in known
+    return passed, node.value, True
+
+
+def paths_of_known(known: dict[bytes, bytes], reference: bytes, path: bytes = b"") -> Iterator[bytes | None]:
+    """Yield the nibbles that lead through each node that can be reached, ``None`` for one that does not decode."""
+    try:
+        node = decode_node(known[reference] if len(reference) == 32 else reference)
+    except CodecError:
+        yield None
+        return
+    if isinstance(node, Empty):
+        return
+    yield path + node.partial
+    for way, child in enumerate(node.children if isinstance(node, Branch) else ()):
+        if child is not None and (len(child) != 32 or child in known):
+            yield from paths_of_known(known, child, path + node.partial + bytes([way]))
+
+
+class Element(NamedTuple):
+    """A node or a value of a compact proof."""
+
+    parent: int
+    """The node that it stands under, for a value -(node + 2), for the root -1."""
+    height: int
+    """0 for a value, otherwise one more than the nodes that stand under it."""
+
+
+def unfolded(compact: list[bytes]) -> list[Element]:
+    """Return how the elements of a compact proof of one trie stand under one another."""
+    found: list[Element] = []
+
+    def take(parent: int) -> int:
+        at, height = len(found), 1
+        escaped = compact[at].startswith(b"\x01")
+        node = decode_node(compact[at][escaped:])
+        found.append(Element(parent, 0))
+        if escaped:
+            found.append(Element(-(at + 2), 0))
+        for child in node.children if isinstance(node, Branch) else ():
+            if child == b"":
+                height = max(height, 1 + take(at))
+        found[at] = Element(parent, height)
+        return height
+
+    take(-1)
+    return found

@@ -56,6 +56,11 @@ def branches(draw: st.DrawFn) -> Branch:
 nodes: st.SearchStrategy[Node] = st.one_of(leaves, branches())
 
 
+def prefixes(held: Pairs) -> set[bytes]:
+    """Return keys that end on the way to those held."""
+    return {key[:size] for key in held for size in range(min(len(key), 4))}
+
+
 @st.composite
 def pairs_with_questions(draw: st.DrawFn) -> tuple[Pairs, list[bytes]]:
     """Pairs, and keys to ask for: some that are there, some that are near, some that are far."""

@@ -275,19 +275,6 @@ def test_a_meter_refuses_when_one_dimension_is_short() -> None:
     assert meter.consumed == Weight.ZERO
 
 
-def test_what_a_proof_did_not_need_is_given_back() -> None:
-    """The vector of cumulus' storage weight reclaim: host sizes 1,000, 1,300 and 1,800."""
-    meter, host = WeightMeter(Weight(0, 2_000)), 1_000
-    for consumed, now, reclaimed in ((500, 1_300, 200), (800, 1_800, 300)):
-        before = meter.remaining().proof_size
-        meter.consume(Weight(0, consumed))
-        reclaimable = (before - meter.remaining().proof_size) - (now - host)
-        assert reclaimable == reclaimed
-        meter.reclaim_proof_size(reclaimable)
-        host = now
-    assert meter.remaining() == Weight(0, 1_200)
-
-
 # The size model: bytes of state version 1 for keys that are hashes.
 
 RING_ROOT = 384

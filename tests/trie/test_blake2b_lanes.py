@@ -12,8 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from llvmlite import binding
 
+from kernel_inputs import array, numbers
+from relaycast_trie.kernels import lanes
 from relaycast_trie.kernels.blake2b import BLOCK, LANES
 from relaycast_trie.kernels.lanes import hash_messages, new_rooms
+from relaycast_trie.kernels.memory import JIT
+from twins import twin_of
 
 ROOM = Path(__file__).parents[2] / "trie"
 
@@ -34,6 +38,7 @@ def plain(messages: list[bytes]) -> list[bytes]:
     return [hashlib.blake2b(message, digest_size=32).digest() for message in messages]
 
 
+@twin_of("lanes.hash_messages", "lanes.new_rooms")
 @given(st.lists(st.integers(0, 5 * BLOCK + 3), max_size=40), st.integers(0, 255), st.integers(0, 3))
 def test_any_mix_of_lengths_hashes_as_hashlib_does(sizes: list[int], seed: int, gap: int) -> None:
     noise = np.random.default_rng(seed).integers(0, 256, max(sizes, default=0), np.uint8).tobytes()
@@ -51,6 +56,19 @@ def test_messages_of_one_length_hash_as_hashlib_does(size: int, count: int) -> N
 def test_bytes_around_a_message_do_not_matter() -> None:
     messages = [b"a" * 30, b"b" * 100, b"c" * 130, b""]
     assert hash_all(messages, gap=64) == hash_all(messages) == plain(messages)
+
+
+@twin_of("lanes._hash_short")
+@pytest.mark.skipif(not JIT, reason="without the compiler hashlib hashes")
+@given(st.lists(st.binary(max_size=BLOCK), max_size=3 * LANES), st.integers(0, 99))
+def test_only_messages_of_one_block_before_the_first_longer_one_are_hashed(messages: list[bytes], at: int) -> None:
+    messages.insert(at, b"l" * (BLOCK + 1))
+    sizes = [len(message) for message in messages]
+    starts, slots = np.cumsum([0, *sizes])[:-1], numbers(*(32 * i for i in range(len(messages))))
+    out = array(bytes(32 * len(messages)))
+    done = lanes._hash_short(new_rooms(), array(b"".join(messages)), starts, numbers(*sizes), len(messages), out, slots)
+    assert done == min(at, len(messages) - 1) // LANES * LANES
+    assert out.tobytes() == b"".join(plain(messages[:done])) + bytes(32 * (len(messages) - done))
 
 
 def test_no_messages_write_nothing() -> None:

@@ -15,6 +15,7 @@ from relaycast_trie import ArrayTrie, StorageProof
 from relaycast_trie.array.array_proofs import trace_paths, verify_many
 from relaycast_trie.array.columns import column_of_list, strings_of, strings_together
 from relaycast_trie.kernels import gather
+from twins import twin_of
 
 LISTS = st.lists(st.binary(max_size=300), max_size=30) | st.lists(st.binary(min_size=5, max_size=5), max_size=30)
 WAYS = [gather.gathered, gather.gathered_plainly]
@@ -31,6 +32,7 @@ class Child(bytes):
     """Bytes of another type."""
 
 
+@twin_of("gather._gather")
 @pytest.mark.parametrize("way", WAYS)
 @given(strings=LISTS)
 def test_strings_are_gathered_as_their_twin_joins_them(way: Any, strings: list[bytes]) -> None:

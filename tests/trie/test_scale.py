@@ -11,7 +11,6 @@ from relaycast_trie.scale import (
     encode_compact,
     encode_option,
     encode_u8,
-    encode_u16,
     encode_u32,
     encode_u64,
     encode_u128,
@@ -97,16 +96,15 @@ def test_any_bytes_are_one_compact_integer_or_refused(data: bytes) -> None:
 
 @given(
     st.integers(0, 255),
-    st.integers(0, 2**16 - 1),
     st.integers(0, 2**32 - 1),
     st.integers(0, 2**64 - 1),
     st.integers(0, 2**128 - 1),
 )
-def test_fixed_width_integers_come_back_in_their_order(u8: int, u16: int, u32: int, u64: int, u128: int) -> None:
-    data = encode_u8(u8) + encode_u16(u16) + encode_u32(u32) + encode_u64(u64) + encode_u128(u128)
+def test_fixed_width_integers_come_back_in_their_order(u8: int, u32: int, u64: int, u128: int) -> None:
+    data = encode_u8(u8) + encode_u32(u32) + encode_u64(u64) + encode_u128(u128)
     reader = ScaleReader(data)
-    assert len(data) == 1 + 2 + 4 + 8 + 16
-    assert (reader.u8(), reader.u16(), reader.u32(), reader.u64(), reader.u128()) == (u8, u16, u32, u64, u128)
+    assert len(data) == 1 + 4 + 8 + 16
+    assert (reader.u8(), reader.u32(), reader.u64(), reader.u128()) == (u8, u32, u64, u128)
     reader.done()
 
 
@@ -125,18 +123,7 @@ def test_an_option_is_a_byte_and_what_it_holds() -> None:
         ScaleReader(b"\x02").option()
 
 
-@pytest.mark.parametrize(("byte", "expected"), [(b"\x00", False), (b"\x01", True)])
-def test_a_bool_is_one_byte(byte: bytes, *, expected: bool) -> None:
-    assert ScaleReader(byte).boolean() is expected
-
-
-@pytest.mark.parametrize("byte", [2, 0xFF])
-def test_another_byte_is_no_bool(byte: int) -> None:
-    with pytest.raises(CodecError):
-        ScaleReader(bytes([byte])).boolean()
-
-
-@pytest.mark.parametrize("width", ["u8", "u16", "u32", "u64", "u128", "compact", "bytes_", "boolean", "option"])
+@pytest.mark.parametrize("width", ["u8", "u32", "u64", "u128", "compact", "bytes_", "option"])
 def test_nothing_can_be_read_from_no_bytes(width: str) -> None:
     with pytest.raises(CodecError):
         getattr(ScaleReader(b""), width)()

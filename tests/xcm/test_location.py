@@ -11,7 +11,6 @@ from relaycast_xcm import (
     NetworkName,
     Parachain,
     UnknownVariant,
-    UnsupportedVersion,
 )
 from shared_vectors import Case, unhex
 from xcm.xcm_strategies import locations
@@ -23,15 +22,15 @@ ACCOUNT = bytes([9]) * 32
 @pytest.mark.parametrize("case", vectors_of("locations_v5"))
 def test_a_location_has_the_bytes_of_polkadot_js(case: Case) -> None:
     location = Location.from_json(case["human"]["V5"])
-    assert location.encode_versioned() == unhex(case["enc"])
-    assert Location.decode_versioned(unhex(case["enc"])) == location
-    assert Location.decode(location.encode()) == location
+    version, encoded = unhex(case["enc"])[:1], unhex(case["enc"])[1:]
+    assert version == b"\x05"
+    assert location.encode() == encoded
+    assert Location.decode(encoded) == location
 
 
 @given(locations)
 def test_a_location_survives_bytes_and_json(location: Location) -> None:
     assert Location.decode(location.encode()) == location
-    assert Location.decode_versioned(location.encode_versioned()) == location
     assert Location.from_json(location.to_json()) == location
 
 
@@ -54,13 +53,9 @@ def test_bytes_that_are_no_location_are_refused_where_they_fail(data: str, offse
     assert refusal.value.offset == offset
 
 
-def test_another_version_is_refused() -> None:
-    with pytest.raises(UnsupportedVersion, match="version 4"):
-        Location.decode_versioned(bytes.fromhex("040100"))
-    with pytest.raises(CodecError):
-        Location.decode_versioned(b"")
+def test_nine_junctions_are_an_unknown_variant() -> None:
     with pytest.raises(UnknownVariant):
-        Location.decode_versioned(bytes.fromhex("05000900"))
+        Location.decode(bytes.fromhex("000900"))
 
 
 @pytest.mark.parametrize(

@@ -52,17 +52,20 @@ def blake3_256(data: bytes) -> bytes:
 
 
 def blake2b_compressions(length: int) -> int:
-    """Return the calls of the compression function for a message: one for each 128 bytes, and one for none."""
+    """Return how often Blake2b calls its compression function: once per 128 bytes begun, once for no bytes."""
     return max(1, -(-length // 128))
 
 
 def keccak_permutations(length: int) -> int:
-    """Return the calls of the permutation: one for each 136 bytes of message and padding, which is a byte or more."""
+    """Return how often Keccak calls its permutation: once per 136 bytes of message and padding, at least a byte."""
     return length // 136 + 1
 
 
 def blake3_compressions(length: int) -> int:
-    """Return the calls of the compression function: one for each 64 bytes of a chunk of 1,024, and one to join two."""
+    """Return how often BLAKE3 calls its compression function.
+
+    Once per 64 bytes begun of each chunk of 1,024 bytes, and once for each pair of subtrees that it joins.
+    """
     whole, rest = divmod(length, 1_024)
     chunks = whole + (rest > 0 or not whole)
     return 16 * whole + (max(1, -(-rest // 64)) if chunks > whole else 0) + chunks - 1
@@ -70,9 +73,10 @@ def blake3_compressions(length: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Hasher:
-    """A function that a trie is built with: ``digest`` takes any bytes and gives 32.
+    """A hash function that tries can be built with: ``digest`` returns the 32-byte hash of any bytes.
 
-    ``compressions`` says how often the function inside it is called for a message of so many bytes.
+    ``compressions`` takes the length of a message in bytes. It returns how often hashing that message calls the
+    compression function, or the permutation in Keccak: the cost of a hash, measured without a clock.
     """
 
     name: str

@@ -100,9 +100,6 @@ class ScaleReader:
     def u8(self) -> int:
         return self.take(1)[0]
 
-    def u16(self) -> int:
-        return int.from_bytes(self.take(2), "little")
-
     def u32(self) -> int:
         return int.from_bytes(self.take(4), "little")
 
@@ -111,13 +108,6 @@ class ScaleReader:
 
     def u128(self) -> int:
         return int.from_bytes(self.take(16), "little")
-
-    def boolean(self) -> bool:
-        start = self.offset
-        byte = self.u8()
-        if byte > 1:
-            raise CodecError(f"a bool is 0 or 1, got {byte}", start)
-        return byte == 1
 
     def compact(self) -> int:
         """Return a canonical compact integer of any width up to 536 bits."""

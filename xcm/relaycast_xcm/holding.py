@@ -163,7 +163,10 @@ class WeightTrader(Protocol):
         ...
 
     def refund_weight(self, weight: Weight) -> Asset | None:
-        """Return what was paid for ``weight``, as far as it was paid here."""
+        """Give back the fee for ``weight`` that was not used; ``None`` if there is nothing to give back.
+
+        Never more than this trader sold: at most the weight bought from it, and the fees paid to it.
+        """
         ...
 
     def settle(self) -> None:

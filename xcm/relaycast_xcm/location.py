@@ -10,7 +10,7 @@ from typing import Any
 
 from relaycast_xcm.codec import U8, Codec, Json, XcmReader, decode_all, wrong
 from relaycast_xcm.compound import Struct, read_items
-from relaycast_xcm.exceptions import UnknownVariant, UnsupportedVersion
+from relaycast_xcm.exceptions import UnknownVariant
 from relaycast_xcm.junctions import JUNCTION, AccountId32, Junction, Parachain
 
 MAX_JUNCTIONS = 8
@@ -78,21 +78,6 @@ class Location:
     @classmethod
     def decode(cls, data: bytes) -> "Location":
         return decode_all(LOCATION, data)
-
-    def encode_versioned(self) -> bytes:
-        """``VersionedLocation::V5``."""
-        return XCM_VERSION.to_bytes(1, "little") + LOCATION.encode(self)
-
-    @classmethod
-    def decode_versioned(cls, data: bytes) -> "Location":
-        """Return the location of a ``VersionedLocation``; ``UnsupportedVersion`` for another than V5."""
-        if data and data[0] != XCM_VERSION:
-            raise UnsupportedVersion(data[0])
-        reader = XcmReader(data)
-        reader.u8()
-        location = LOCATION.decode(reader)
-        reader.done()
-        return location
 
     def to_json(self) -> Json:
         return LOCATION.to_json(self)

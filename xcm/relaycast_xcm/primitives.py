@@ -95,10 +95,6 @@ class Weight:
         """Return the larger of each dimension."""
         return Weight(max(self.ref_time, other.ref_time), max(self.proof_size, other.proof_size))
 
-    @property
-    def is_zero(self) -> bool:
-        return not (self.ref_time or self.proof_size)
-
     def __str__(self) -> str:
         return f"({_amount(self.ref_time, 'ps')}, {_amount(self.proof_size, 'B')})"
 
@@ -133,11 +129,6 @@ class WeightMeter:
     def remaining(self) -> Weight:
         return self._limit.saturating_sub(self.consumed)
 
-    def consumed_ratio(self) -> float:
-        """Return the larger of the two shares of the limit; a limit of zero counts as used up."""
-        pairs = ((self._ref_time, self._limit.ref_time), (self._proof_size, self._limit.proof_size))
-        return max(used / limit if limit else 1.0 for used, limit in pairs)
-
     def can_consume(self, weight: Weight) -> bool:
         ref_time, proof_size = self._ref_time + weight.ref_time, self._proof_size + weight.proof_size
         return ref_time <= self._limit.ref_time and proof_size <= self._limit.proof_size
@@ -154,10 +145,6 @@ class WeightMeter:
         """Consume ``weight`` whether it fits or not, saturating: for work that has been done already."""
         self._ref_time = min(self._ref_time + weight.ref_time, U64_MAX)
         self._proof_size = min(self._proof_size + weight.proof_size, U64_MAX)
-
-    def reclaim_proof_size(self, proof_bytes: int) -> None:
-        """Give back what was charged for a proof and not needed; never below zero."""
-        self._proof_size = max(self._proof_size - proof_bytes, 0)
 
     def __repr__(self) -> str:
         return f"WeightMeter(consumed={self.consumed}, limit={self._limit})"

@@ -255,14 +255,17 @@ if JIT:
 
     @kernel
     def mix_short(rooms: Rooms) -> None:
-        """Hash a message of at most one block in each lane; the rooms are one block long."""
+        """Hash one message of at most 128 bytes in each lane; ``rooms`` have a stride of one block.
+
+        ``rooms.words`` gives the bytes of each message in the row ``SIZES``, and gets the hash in rows 0 to 3.
+        """
         if CHECKED:
             rooms.buffer[LANES * BLOCK - 1] += 0
         _mix_short(rooms)
 
     @kernel
     def mix_one(rooms: Rooms, lane: int) -> int:
-        """Hash one more block of the whole message in one lane; return whether the message ends with it."""
+        """Hash one more block of the message in one lane, whose room holds all of it; return 1 if it ends, else 0."""
         if CHECKED:
             rooms.buffer[(lane + 1) * rooms.stride - 1] += 0
         return _mix_one(rooms, lane)  # type: ignore[no-any-return]
@@ -270,7 +273,7 @@ if JIT:
 else:
 
     def mix_one(rooms: Rooms, lane: int) -> int:
-        """Hash one more block of the whole message in one lane; return whether the message ends with it."""
+        """Hash one more block of the message in one lane, whose room holds all of it; return 1 if it ends, else 0."""
         words, at = rooms.words, lane * rooms.stride
         size, done = int(words[SIZES + lane]), int(words[DONE + lane])
         if done == 0:
@@ -281,11 +284,18 @@ else:
         return int(ends)
 
     def mix_short(rooms: Rooms) -> None:
-        """Hash a message of at most one block in each lane; the rooms are one block long."""
+        """Hash one message of at most 128 bytes in each lane; ``rooms`` have a stride of one block.
+
+        ``rooms.words`` gives the bytes of each message in the row ``SIZES``, and gets the hash in rows 0 to 3.
+        """
         for lane in range(LANES):
             mix_one(rooms, lane)
 
     def mix(rooms: Rooms, ahead: int) -> int:
-        """Hash one more block of the message in each lane; return a bitmap of the lanes whose message ends with it."""
+        """Hash one more block of the message in each lane; return a bitmap of the lanes whose message ends with it.
+
+        With ``ahead`` 1 the rooms hold whole messages; with 0 each holds the next block of its message. After its last
+        block a lane begins a message again: if nobody starts a new one, it hashes the old one once more.
+        """
         assert ahead == 1, "uncompiled, messages are hashed whole"
         return sum(mix_one(rooms, lane) << lane for lane in range(LANES))

@@ -28,6 +28,10 @@ FULL = -2
 
 @inlined
 def _attach(entries: Entries, branches: Branches, heights: Int32s, node: int, parent: int, key_at: int) -> None:
+    """Make ``node`` a child of the branch ``parent``, on the way that the key at ``key_at`` takes from there.
+
+    The child's partial key starts one nibble below the branch, and the branch stands above the child in ``heights``.
+    """
     depth = branches.row[parent, DEPTH]
     way = nibble(entries.key.data, key_at, depth)
     branches.row[parent, way] = node
@@ -47,8 +51,10 @@ def build_branches(
 ) -> int:
     """Fill ``branches`` for the first ``count`` entries; return how many there are.
 
-    ``result[0]`` is the root's node. Returns ``UNSORTED`` when the keys do not strictly ascend, ``FULL`` when the
-    branches do not fit in their table; ``stack`` has room for twice the longest key.
+    Each entry's ``start`` is written too. ``heights`` gets a number for each branch: 1 above entries only, otherwise
+    one more than its highest child. ``result[0]`` becomes the root's node. ``stack`` has room for one number more than
+    the longest key has nibbles. Returns ``UNSORTED`` when the keys do not strictly ascend, and ``FULL`` when the
+    branches do not fit in their table.
     """
     used = 0
     top = -1
@@ -101,9 +107,11 @@ def build_branches(
 
 @kernel
 def order_by_height(heights: Int32s, count: int, order: Int32s, levels: Int64s) -> int:
-    """Write the numbers of the first ``count`` nodes to ``order``, low ones first; return one more than the highest.
+    """Write the numbers of the first ``count`` nodes to ``order``, low ones first; return the number of levels.
 
-    Those of height ``h`` are ``order[levels[h] : levels[h + 1]]``; ``levels`` is all zero and has room for that.
+    There is a level for every height from 0 to the highest, and one number more in ``levels``, which is all zero
+    before. The nodes of height ``h`` are those from ``order[levels[h]]`` to ``order[levels[h + 1]]``, in ascending
+    order.
     """
     steps = int64(0)
     for i in range(count):

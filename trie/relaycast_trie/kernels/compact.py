@@ -39,7 +39,7 @@ NO_NODE = -1
 
 @kernel
 def _value_end(plans: Int64s, row: int) -> int:
-    """Return where the value of a planned leaf or branch ends."""
+    """Return where the value of a planned leaf or branch ends; without a value, where the children start."""
     if plans[row + VALUE_SIZE] == NO_VALUE:
         return int64(plans[row + CHILDREN])
     return int64(plans[row + VALUE_AT]) + (32 if plans[row + VALUE_SIZE] == HASHED else plans[row + VALUE_SIZE])
@@ -47,7 +47,10 @@ def _value_end(plans: Int64s, row: int) -> int:
 
 @kernel
 def _write_head(data: Bytes, plans: Int64s, row: int, out: Bytes, at: int, kind: int, mask: int) -> int:
-    """Write another header, then the partial key and the bitmap of a planned node; return where they end."""
+    """Write a header of ``kind`` and ``mask``, then the partial key and the bitmap of a planned node.
+
+    These are copied from ``data`` to ``out[at]`` on. Returns where they end.
+    """
     count = int64(plans[row + COUNT])
     at = write_header(out, at, kind, mask, count)
     size = (count + 1) // 2 + (2 if plans[row + KIND] == BRANCH else 0)
@@ -67,9 +70,11 @@ def encode_walk(
     out: Bytes,
     offsets: Int64s,
 ) -> int:
-    """Write the compact nodes below ``root`` in walking order; return how many, or ``GIVE_UP``.
+    """Write the compact nodes below the node ``root`` in walking order; return how many, or ``GIVE_UP``.
 
-    ``plans`` has one row, ``offsets`` bounds the number of nodes and ``out`` their bytes.
+    ``nodes`` is spread out, with 32 bytes of ``hashes`` for each node; ``table`` and ``mask`` are as ``fill_table``
+    leaves them. Node ``i`` of the result is ``out[offsets[i] : offsets[i + 1]]``: ``offsets`` bounds the number of
+    nodes and ``out`` their bytes. ``plans`` has one row.
     """
     written = 0
     at = int64(0)
@@ -154,9 +159,10 @@ def plan_compact(
 ) -> int:
     """Find out how compact nodes hang together; return their number when they are one whole trie, else ``GIVE_UP``.
 
-    ``parents`` becomes, for each element, the node it stands under, or for a value ``-(node + 2)``, or -1 for the root.
-    ``heights`` is 0 for values and otherwise one more than those of the children left out, ``ends`` where a
-    node ends in the data, ``offsets`` where full nodes begin and end. ``left`` is room for one number a node.
+    ``plans`` gets a row for each node. ``parents`` becomes, for each element, the node it stands under, or for a value
+    ``-(node + 2)``, or -1 for the root. ``heights`` is 0 for values and otherwise one more than those of the children
+    left out, ``ends`` the bytes of a compact node, ``offsets`` where full nodes begin and end. ``left`` is room for one
+    number a node.
     """
     open_node = int64(NO_NODE)
     at = int64(0)
@@ -225,7 +231,11 @@ def plan_compact(
 def _write_full(
     nodes: Column, i: int, plans: Int64s, ends: Int32s, hashes: Bytes, following: Int32s, out: Bytes, at: int
 ) -> None:
-    """Write a node with its hashes back; ``following`` names its first child left out, and after each the next."""
+    """Write the full form of compact node ``i`` to ``out[at]`` on, with the hashes that were left out.
+
+    ``following`` names its first child left out, and after each child the next one, as ``link_children`` writes them;
+    ``hashes`` has 32 bytes for each element, and those of its children and its value are known.
+    """
     data = nodes.data
     row = i * PLAN
     start = nodes.at[i]
@@ -263,7 +273,10 @@ def _write_full(
 
 @kernel
 def link_children(parents: Int32s, count: int, following: Int32s) -> None:
-    """Write the first child of each node to ``following[2 * node]`` and its next sibling to the place behind."""
+    """Write the first child of each node to ``following[2 * node]`` and its next sibling to the place behind.
+
+    ``parents`` names the parent of each of ``count`` elements, a negative number for none. ``NO_NODE`` ends a list.
+    """
     for i in range(2 * count):
         following[i] = NO_NODE
     for i in range(count - 1, -1, -1):
@@ -289,7 +302,9 @@ def decode_levels(
 ) -> None:
     """Write all full nodes and values to ``out`` and their hashes to ``hashes``.
 
-    ``order[levels[i] : levels[i + 1]]`` are the elements of height ``i``; ``places`` has room for three numbers each.
+    ``order[levels[i] : levels[i + 1]]`` are the elements of height ``i``, the values those of height 0. Element ``i``
+    goes to ``out[offsets[i] : offsets[i + 1]]`` and its hash to ``hashes[32 * i]`` on. ``places`` has room for three
+    numbers an element.
     """
     count = len(order)
     for level in range(len(levels) - 1):
@@ -314,7 +329,7 @@ def leads_to_prefix(
 ) -> bool:
     """Return whether any known node of the trie stands on the way to keys with ``prefix``, or beyond it.
 
-    A node that does not decode counts as one. ``plans`` has one row.
+    ``root`` is the number of the root's node. A node that does not decode counts as one. ``plans`` has one row.
     """
     node = root
     depth = 0

@@ -20,7 +20,10 @@ MAX_COUNT = 0xFFFF
 
 @inlined
 def read_length(data: Bytes, at: int, end: int) -> tuple[int, int]:
-    """Return a canonical compact length whose bytes are there, and where they start; (-1, 0) for anything else."""
+    """Return the compact length at ``data[at]`` and where what it counts starts; (-1, 0) for anything else.
+
+    Its form is the shortest, and as many bytes are there before ``end``.
+    """
     if at >= end:
         return int64(-1), int64(0)
     mode = int64(data[at]) & 3
@@ -51,6 +54,10 @@ def read_length(data: Bytes, at: int, end: int) -> tuple[int, int]:
 
 @kernel
 def _partial_count(data: Bytes, at: int, end: int, mask: int) -> tuple[int, int]:
+    """Return how many nibbles the header at ``data[at]`` counts, and where it ends; -1 where it is cut short.
+
+    ``mask`` is what its first byte can count. A header that goes on beyond ``MAX_COUNT`` counts ``MAX_COUNT``.
+    """
     count = int64(data[at]) & mask
     at += 1
     if count < mask:
@@ -68,6 +75,11 @@ def _partial_count(data: Bytes, at: int, end: int, mask: int) -> tuple[int, int]
 
 @kernel
 def _children(data: Bytes, at: int, end: int, ways: int, plans: Int64s, row: int) -> bool:
+    """Plan the children of a branch, which start at ``data[at]``; return whether each of ``ways`` is there.
+
+    Each is a canonical compact length and so many bytes before ``end``. ``CHILDREN`` and ``UNIFORM`` of the row are
+    written.
+    """
     plans[row + CHILDREN] = at
     uniform = 1
     count = count_ones(ways)
@@ -170,7 +182,7 @@ def child_place(data: Bytes, plans: Int64s, row: int, way: int) -> tuple[int, in
 
 @inlined
 def _same_bytes(left: Bytes, left_at: int, right: Bytes, right_at: int, size: int) -> bool:
-    """Return whether ``size`` bytes are equal."""
+    """Return whether the ``size`` bytes from ``left[left_at]`` and from ``right[right_at]`` on are equal."""
     if size < 8:
         same = 0
         while same < size and left[left_at + same] == right[right_at + same]:
@@ -185,7 +197,10 @@ def _same_bytes(left: Bytes, left_at: int, right: Bytes, right_at: int, size: in
 
 @inlined
 def partial_fits(nodes: Bytes, plans: Int64s, row: int, keys: Bytes, at: int, size: int, depth: int) -> bool:
-    """Return whether a key goes on from nibble ``depth`` as the partial key of a planned node does."""
+    """Return whether a key goes on from nibble ``depth`` as the partial key of a planned node does.
+
+    The key is ``keys[at : at + size]``; its nibbles before ``depth`` are not looked at.
+    """
     count = plans[row + COUNT]
     if not count:
         return True

@@ -10,7 +10,10 @@ from relaycast_trie.kernels.tables import REF, Branches, Entries, Tables, branch
 
 @inlined
 def _hash_word(entries: Entries, branches: Branches, node: int, word: int) -> int:
-    """Return a word of the hash of a listed node."""
+    """Return word 0, 1, 2 or 3 of the hash of a listed node: 8 bytes as a big-endian number.
+
+    ``node`` is a number as ``collect_proofs`` lists them.
+    """
     if node >= VALUE:
         return load64(entries.value_hash, (node - VALUE) * 32 + 8 * word)
     if node > 0:
@@ -20,6 +23,7 @@ def _hash_word(entries: Entries, branches: Branches, node: int, word: int) -> in
 
 @inlined
 def _ask_for_hash(entries: Entries, branches: Branches, node: int) -> None:
+    """Bring the hash of a listed node into the cache."""
     if node >= VALUE:
         prefetch(entries.value_hash, (node - VALUE) * 32)
     elif node > 0:
@@ -33,8 +37,8 @@ def drop_repeated(tables: Tables, nodes: Int64s, node_ends: Int64s, table: Int64
     """Keep of the nodes of a proof that have one hash the first; return how many are left in all.
 
     The nodes of proof ``p`` are those from ``node_ends[p]`` to ``node_ends[p + 1]``, as ``collect_proofs`` lists them;
-    the others move together. ``table`` has one place, and four for each node of the largest proof. A root of less than
-    32 bytes has no hash, and no node beside it.
+    the others move together, and ``node_ends`` with them. ``table`` has one place, and four for each node of the
+    largest proof. A root of less than 32 bytes has no hash, and no node beside it.
     """
     entries, branches = entries_in(tables), branches_in(tables)
     kept, first = int64(0), int64(0)

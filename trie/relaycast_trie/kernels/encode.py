@@ -63,7 +63,7 @@ class Batch(NamedTuple):
 
 @allocating_kernel
 def _new_batch(room: int) -> Batch:
-    """Return an empty batch with so many bytes of buffer."""
+    """Return an empty batch with ``room`` bytes of buffer."""
     return Batch(
         np.empty(room, np.uint8), np.empty(BATCH, np.int64), np.empty(BATCH, np.int64), np.empty(BATCH, np.int64)
     )
@@ -71,13 +71,16 @@ def _new_batch(room: int) -> Batch:
 
 @inlined
 def header_size(mask: int, count: int) -> int:
-    """Return the bytes of a header for ``count`` nibbles whose first byte holds up to ``mask``."""
+    """Return the bytes of a header for ``count`` nibbles whose first byte counts up to ``mask``."""
     return 1 if count < mask else 2 + (count - mask) // 255
 
 
 @inlined
 def write_header(out: Bytes, at: int, kind: int, mask: int, count: int) -> int:
-    """Write a header and return where it ends."""
+    """Write the header of a node with ``count`` nibbles to ``out[at]`` on and return where it ends.
+
+    Its first byte is ``kind`` with up to ``mask`` nibbles in its low bits.
+    """
     if count < mask:
         out[at] = kind | count
         return at + 1
@@ -94,7 +97,10 @@ def write_header(out: Bytes, at: int, kind: int, mask: int, count: int) -> int:
 
 @inlined
 def write_partial(out: Bytes, at: int, data: Bytes, key_at: int, start: int, end: int) -> int:
-    """Pack the nibbles ``start`` to ``end`` of a key and return where they end."""
+    """Pack the nibbles ``start`` to ``end`` of the key at ``data[key_at]`` to ``out[at]`` on; return where they end.
+
+    Of an odd number the first has a byte for itself. Up to 64 bytes behind may change.
+    """
     if end & 1:
         i = start
         if (end - start) & 1:
@@ -118,7 +124,7 @@ def write_partial(out: Bytes, at: int, data: Bytes, key_at: int, start: int, end
 
 @inlined
 def write_compact(out: Bytes, at: int, number: int) -> int:
-    """Write a SCALE compact length and return where it ends."""
+    """Write the SCALE compact form of a length below 2^32 to ``out[at]`` on and return where it ends."""
     if number < 1 << 6:
         out[at] = number << 2
         return at + 1
@@ -139,6 +145,7 @@ def write_compact(out: Bytes, at: int, number: int) -> int:
 
 @inlined
 def _write_value(entries: Entries, entry: int, out: Bytes, at: int) -> int:
+    """Write the value of an entry as its node holds it, its hash or length and bytes; return where that ends."""
     if entries.state[entry] & EXTERNAL:
         copy32(out, at, entries.value_hash, entry * 32)
         return at + 32
@@ -150,7 +157,7 @@ def _write_value(entries: Entries, entry: int, out: Bytes, at: int) -> int:
 
 @inlined
 def write_leaf(entries: Entries, entry: int, out: Bytes, at: int) -> int:
-    """Write the leaf of an entry and return where it ends."""
+    """Write the leaf of an entry to ``out[at]`` on and return where it ends; 64 bytes beyond may change."""
     key_at, key_size = place(entries.key, entry)
     start = int64(entries.start[entry])
     count = 2 * key_size - start
@@ -164,7 +171,10 @@ def write_leaf(entries: Entries, entry: int, out: Bytes, at: int) -> int:
 
 @inlined
 def write_branch(entries: Entries, branches: Branches, branch: int, out: Bytes, at: int) -> int:
-    """Write a branch whose children's references are there and return where it ends; 32 bytes beyond may change."""
+    """Write a branch to ``out[at]`` on and return where it ends; 64 bytes beyond may change.
+
+    The references of its children are computed.
+    """
     start = int64(branches.row[branch, START])
     depth = int64(branches.row[branch, DEPTH])
     valued = int64(branches.row[branch, VALUED]) - 1
@@ -207,7 +217,7 @@ def ask_for_children(entries: Entries, branches: Branches, branch: int) -> None:
 
 @kernel
 def _hash_values(entries: Entries, count: int, batch: Batch, rooms: Rooms) -> None:
-    """Hash the external values among the entries."""
+    """Write to ``value_hash`` the hashes of the external values among the first ``count`` entries."""
     _, starts, sizes, slots = batch
     waiting = 0
     for entry in range(count):
@@ -225,6 +235,10 @@ def _hash_values(entries: Entries, count: int, batch: Batch, rooms: Rooms) -> No
 
 @kernel
 def _refer_to_leaves(entries: Entries, count: int, longest: int, batch: Batch, rooms: Rooms) -> None:
+    """Compute the references of the leaves among the first ``count`` entries; states have size 0 before.
+
+    ``longest`` bounds the bytes of a leaf with what copying may change behind it.
+    """
     buffer, starts, sizes, slots = batch
     waiting, at = 0, 0
     for entry in range(count):
@@ -250,6 +264,10 @@ def _refer_to_leaves(entries: Entries, count: int, longest: int, batch: Batch, r
 
 @kernel
 def _mark_external(entries: Entries, count: int, external_from: int, flags: int) -> int:
+    """Set the states of the first ``count`` entries to ``flags``, with ``EXTERNAL`` for long values.
+
+    These have ``external_from`` bytes and more. Returns whether there are any: ``EXTERNAL`` or 0.
+    """
     external = 0
     for entry in range(count):
         state = EXTERNAL if place(entries.value, entry)[1] >= external_from else 0
@@ -262,6 +280,11 @@ def _mark_external(entries: Entries, count: int, external_from: int, flags: int)
 def _refer_to_entries(
     entries: Entries, count: int, external_from: int, longest: int, flags: int, batch: Batch, rooms: Rooms
 ) -> None:
+    """Mark and hash the external values of the first ``count`` entries, and compute the references of leaves.
+
+    Values of ``external_from`` bytes and more become external; ``longest`` bounds the bytes of a leaf; ``flags`` are
+    added to the states.
+    """
     if _mark_external(entries, count, external_from, flags):
         _hash_values(entries, count, batch, rooms)
     _refer_to_leaves(entries, count, longest, batch, rooms)
@@ -289,7 +312,10 @@ def _refer_to_level(
     batch: Batch,
     rooms: Rooms,
 ) -> None:
-    """Compute the references of the branches ``order[first:last]``, none of which is below another one."""
+    """Compute the references of the branches ``order[first:last]``, none of which is below another one.
+
+    ``longest`` bounds the bytes of a branch; ``flags`` are added to the states.
+    """
     buffer, starts, sizes, slots = batch
     waiting, at = 0, 0
     for i in range(first, last):
@@ -320,7 +346,11 @@ def _refer_to_level(
 def refer_to_branches(
     entries: Entries, branches: Branches, order: Int32s, levels: Int64s, longest: int, flags: int
 ) -> None:
-    """Compute the references of branches: those in ``order[levels[i] : levels[i + 1]]``, level by level."""
+    """Compute the references of branches: those in ``order[levels[i] : levels[i + 1]]``, level by level.
+
+    The children of a branch are entries or on a level before. ``longest`` bounds the bytes of a branch; ``flags`` are
+    added to the states.
+    """
     batch = _new_batch(max(BATCH_BYTES, longest))
     rooms = new_rooms()
     for level in range(len(levels) - 1):

@@ -45,7 +45,7 @@ LOCKED = bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 
 
 def gathered_plainly(strings: list[Any]) -> tuple[Bytes, Int64s, Int32s, int]:
-    """Do what ``gathered`` does, by Python's own means."""
+    """Return what ``gathered`` returns, by Python's own means."""
     if type(strings) is not list:
         raise TypeError(f"expected a list of byte strings, got {type(strings).__name__}")
     offsets, sizes = np.zeros(len(strings) + 1, np.int64), np.zeros(len(strings), np.int32)
@@ -134,6 +134,11 @@ if JIT and LOCKED:
 
     @locked_kernel
     def _gather(strings: int, exact: int) -> tuple[Bytes, Int64s, Int32s, int]:
+        """Return the strings of a list one after another, their offsets, their sizes, and their common width.
+
+        ``strings`` is the address of the list and ``exact`` that of the type ``bytes``. The width is ``MIXED`` where
+        there are several, and ``NOT_BYTES``, the rest without meaning, where an item is of another type or too long.
+        """
         count = _count(strings)
         offsets, sizes = np.empty(count + 1, np.int64), np.empty(count, np.int32)
         addresses = np.empty(count, np.int64)

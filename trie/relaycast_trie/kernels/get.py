@@ -37,7 +37,7 @@ VALUE = 1 << 40
 
 @inlined
 def same_string(left: Column, left_index: int, right: Column, right_index: int) -> bool:
-    """Return whether two byte strings are equal."""
+    """Return whether string ``left_index`` of one column equals string ``right_index`` of another."""
     left_at, left_size = place(left, left_index)
     right_at, right_size = place(right, right_index)
     if left_size != right_size:
@@ -49,7 +49,8 @@ def same_string(left: Column, left_index: int, right: Column, right_index: int) 
 def scout(entries: Entries, branches: Branches, root: int, keys: Column, first: int, last: int, nodes: Int64s) -> None:
     """Bring what the keys ``first`` to ``last`` lead to into the cache: all of them one branch down, then all again.
 
-    Each would wait for memory at each branch; together they wait once. ``nodes`` has room for one number a key.
+    Each would wait for memory at each branch; together they wait once. ``nodes`` has room for one number a key, and
+    gets the leaf at which its way ends, or 0.
     """
     for i in range(last - first):
         nodes[i] = root
@@ -79,7 +80,7 @@ def scout(entries: Entries, branches: Branches, root: int, keys: Column, first: 
 
 @kernel
 def find_entries(tables: Tables, root: int, wanted: Strings, count: int, found: Int32s) -> None:
-    """Write the entry of each key, or -1."""
+    """Write to ``found`` the entry below the node ``root`` of each of the first ``count`` keys, or -1."""
     entries, branches, keys = entries_in(tables), branches_in(tables), column_in(wanted)
     for i in range(count):
         at, size = place(keys, i)
@@ -98,7 +99,10 @@ def find_entries(tables: Tables, root: int, wanted: Strings, count: int, found: 
 
 @inlined
 def _fits(entries: Entries, branches: Branches, branch: int, data: Bytes, at: int, size: int) -> bool:
-    """Return whether the partial key of a branch that a key has reached goes on as the key does."""
+    """Return whether the partial key of a branch that a key has reached goes on as the key does.
+
+    The key is ``data[at : at + size]``.
+    """
     start, depth = int64(branches.row[branch, START]), int64(branches.row[branch, DEPTH])
     if start == depth:
         return True
@@ -112,7 +116,7 @@ def _fits(entries: Entries, branches: Branches, branch: int, data: Bytes, at: in
 
 @inlined
 def _mark(table: Int64s, code: int) -> bool:
-    """Put a node into a hash set (0 is free); return whether it is new."""
+    """Put a positive number into a hash set, whose length is a power of two and 0 a free place; return if it is new."""
     mask = len(table) - 1
     slot = (code & 0xFFFF_FFFF) * 0x1E37_79B1 >> 12 & mask
     while table[slot] != 0:
@@ -135,7 +139,11 @@ def _collect_proof(
     nodes: Int64s,
     result: Int64s,
 ) -> int:
-    """List the nodes of one proof; ``nodes`` has half the size of the hash set ``table``, a power of two."""
+    """List in ``nodes`` what reading the keys ``first`` to ``count`` below ``root`` touches; return how many nodes.
+
+    ``table`` is a hash set, a power of two long and twice as long as ``nodes``. A bound for the bytes of the nodes is
+    added to ``result[0]``. Returns -1 when ``nodes`` is too short.
+    """
     used = 0
     room = 0
     for slot in range(len(table)):
@@ -227,7 +235,11 @@ def collect_proofs(
 
 @kernel
 def write_nodes(tables: Tables, nodes: Int64s, count: int, out: Bytes, offsets: Int64s) -> None:
-    """Write listed nodes one after another."""
+    """Write the first ``count`` listed nodes to ``out`` one after another, and their ends to ``offsets``.
+
+    ``nodes`` lists them as ``collect_proofs`` does; node ``i`` goes to ``out[offsets[i] : offsets[i + 1]]``. Of the
+    last one up to 64 bytes behind may change.
+    """
     entries, branches = entries_in(tables), branches_in(tables)
     at = int64(0)
     offsets[0] = at
@@ -248,7 +260,10 @@ def write_nodes(tables: Tables, nodes: Int64s, count: int, out: Bytes, offsets: 
 
 @kernel
 def list_entries(branches: Branches, root: int, order: Int32s, stack: Int64s) -> int:
-    """Write the entries of a trie in the order of their keys; return how many, or -1 when the stack is too small."""
+    """Write the entries below ``root`` in the order of their keys; return how many.
+
+    ``stack`` is room for 32 numbers a level of branches; the answer is -1 when it is too small.
+    """
     count = 0
     top = 0
     stack[0] = root

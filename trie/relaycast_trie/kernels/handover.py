@@ -130,7 +130,7 @@ if JIT:
 
     @kernel
     def _fill_cells(things: tuple[Any, ...], out: Int64s) -> None:
-        """Write the cells of arrays and numbers: two numbers for each."""
+        """Write two numbers for each of ``things``: address and length of an array, or a number and 0."""
         out[2 * len(things) - 1] = 0
         _write_cells(things, out)
 

@@ -47,7 +47,7 @@ if CHECKED:
 
     @kernel
     def _clear_block(buffer: Bytes, at: int) -> None:
-        """Write a block of zeros."""
+        """Write 128 zeros from ``buffer[at]`` on."""
         for i in range(BLOCK):
             buffer[at + i] = 0
 
@@ -55,13 +55,16 @@ else:
 
     @inlined
     def _clear_block(buffer: Bytes, at: int) -> None:
-        """Write a block of zeros."""
+        """Write 128 zeros from ``buffer[at]`` on."""
         _clear(buffer, at)
 
 
 @inlined
 def start(rooms: Rooms, lane: int, size: int) -> None:
-    """Begin the message of ``size`` bytes that was written to the room of a lane."""
+    """Begin the message of ``size`` bytes that stands at the start of the room of a lane.
+
+    Zeros are written behind it, a block of them: the room is that much longer.
+    """
     _clear_block(rooms.buffer, lane * rooms.stride + size)
     rooms.words[DONE + lane] = 0
     rooms.words[SIZES + lane] = size
@@ -69,7 +72,7 @@ def start(rooms: Rooms, lane: int, size: int) -> None:
 
 @inlined
 def take_hash(rooms: Rooms, lane: int, out: Bytes, at: int) -> None:
-    """Write the hash of the message that has ended in a lane."""
+    """Write the hash of the message that ended last in a lane, 32 bytes, to ``out[at]`` on."""
     for row in range(4):
         store64(out, at + 8 * row, rooms.words[row * LANES + lane])
 
@@ -85,7 +88,11 @@ if JIT:
     def _hash_short(
         rooms: Rooms, data: Bytes, starts: Int64s, sizes: Int64s, count: int, out: Bytes, slots: Int64s
     ) -> int:
-        """Hash messages of one block, one for each lane at a time, until a longer one comes; return how many."""
+        """Hash messages of one block, one for each lane at a time, until a longer one comes; return how many.
+
+        Arguments are those of ``hash_messages``; what is left, fewer messages than there are lanes or longer ones, is
+        not hashed.
+        """
         first = 0
         while first + LANES <= count:
             for lane in range(LANES):
@@ -105,7 +112,10 @@ if JIT:
     def hash_messages(
         rooms: Rooms, data: Bytes, starts: Int64s, sizes: Int64s, count: int, out: Bytes, slots: Int64s
     ) -> None:
-        """Write the hash of ``data[starts[i] : starts[i] + sizes[i]]`` to ``out[slots[i] : slots[i] + 32]``."""
+        """Write the hash of ``data[starts[i] : starts[i] + sizes[i]]`` to ``out[slots[i] : slots[i] + 32]``.
+
+        That is for each ``i`` below ``count``. ``rooms`` are what ``new_rooms`` returns.
+        """
         words = rooms.words
         following = _hash_short(rooms, data, starts, sizes, count, out, slots)
         busy = int64(0)
@@ -141,7 +151,7 @@ if JIT:
 else:
 
     def new_rooms() -> Rooms:
-        """Return rooms without room: ``hashlib`` needs none."""
+        """Return rooms of one block each, for ``hash_messages``."""
         return Rooms(np.zeros(0, np.uint64), np.zeros(0, np.uint8), 0)
 
     def hash_messages(
@@ -153,7 +163,10 @@ else:
         out: Bytes,
         slots: Int64s,
     ) -> None:
-        """Write the hash of ``data[starts[i] : starts[i] + sizes[i]]`` to ``out[slots[i] : slots[i] + 32]``."""
+        """Write the hash of ``data[starts[i] : starts[i] + sizes[i]]`` to ``out[slots[i] : slots[i] + 32]``.
+
+        That is for each ``i`` below ``count``. ``rooms`` are what ``new_rooms`` returns.
+        """
         for i in range(count):
             digest = hashlib.blake2b(data[starts[i] : starts[i] + sizes[i]].tobytes(), digest_size=32).digest()
             out[slots[i] : slots[i] + 32] = np.frombuffer(digest, np.uint8)

@@ -107,6 +107,8 @@ def _address(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -
 def _fixed_copy(size: int) -> Any:
     @intrinsic
     def copy(typingctx: Any, target: Any, target_at: Any, source: Any, source_at: Any) -> Any:  # noqa: ARG001
+        """Copy ``size`` bytes from ``source[source_at]`` on to ``target[target_at]`` on."""
+
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             vector = ir.VectorType(ir.IntType(8), size).as_pointer()
             to = builder.bitcast(_address(context, builder, signature.args[0], args[0], args[1]), vector)
@@ -219,6 +221,7 @@ def _trailing_zeros(typingctx: Any, word: Any) -> Any:  # noqa: ARG001
 
 
 def _copy_checked(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
+    """Copy ``size`` bytes one by one; raises ``IndexError`` for a place before an array."""
     if size < 0 or target_at < 0 or source_at < 0:
         raise IndexError("bytes are copied from or to before an array")
     for i in range(size):
@@ -226,6 +229,7 @@ def _copy_checked(target: Bytes, target_at: int, source: Bytes, source_at: int, 
 
 
 def _store_checked(target: Bytes, at: int, word: int) -> None:
+    """Write the 8 bytes of a number one by one, little-endian; ``IndexError`` for a place before the array."""
     if at < 0:
         raise IndexError("a word is written before an array")
     for i in range(8):
@@ -233,6 +237,7 @@ def _store_checked(target: Bytes, at: int, word: int) -> None:
 
 
 def _load_checked(source: Bytes, at: int) -> int:
+    """Return 8 bytes, read one by one, as a big-endian number; ``IndexError`` for a place before the array."""
     if at < 0:
         raise IndexError("a word is read before an array")
     word = 0
@@ -248,40 +253,40 @@ if CHECKED:
 
     @kernel
     def copy_padded(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
-        """Copy up to 128 bytes and fill up with zeros to 128."""
+        """Copy ``size`` bytes, at most 128, and write zeros behind them: 128 bytes of ``target`` change."""
         for i in range(128):
             target[target_at + i] = 0
         _checked(target, target_at, source, source_at, size)
 
     @kernel
     def copy_loose(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
-        """Copy ``size`` bytes; 64 bytes behind them may change."""
+        """Copy ``size`` bytes; up to 64 bytes of ``target`` behind them may change."""
         target[target_at + size + 63] = 0
         _checked(target, target_at, source, source_at, size)
 
     @kernel
     def copy(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
-        """Copy ``size`` bytes."""
+        """Copy ``size`` bytes from ``source[source_at]`` on to ``target[target_at]`` on."""
         _checked(target, target_at, source, source_at, size)
 
     @kernel
     def copy32(target: Bytes, target_at: int, source: Bytes, source_at: int) -> None:
-        """Copy 32 bytes."""
+        """Copy 32 bytes, from ``source[source_at]`` on to ``target[target_at]`` on."""
         _checked(target, target_at, source, source_at, 32)
 
     @kernel
     def copy128(target: Bytes, target_at: int, source: Bytes, source_at: int) -> None:
-        """Copy 128 bytes."""
+        """Copy 128 bytes, from ``source[source_at]`` on to ``target[target_at]`` on."""
         _checked(target, target_at, source, source_at, 128)
 
     @kernel
     def load64(source: Bytes, at: int) -> int:
-        """Return 8 bytes as a big-endian number."""
+        """Return the 8 bytes from ``source[at]`` on as a big-endian number."""
         return _checked_word(source, at)
 
     @kernel
     def store64(target: Bytes, at: int, word: int) -> None:
-        """Write 8 bytes of a little-endian number."""
+        """Write a 64-bit number to ``target[at]`` and the 7 bytes behind, little-endian."""
         _checked_store(target, at, word)
 
 else:
@@ -290,30 +295,30 @@ else:
 
     @kernel
     def copy(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
-        """Copy ``size`` bytes."""
+        """Copy ``size`` bytes from ``source[source_at]`` on to ``target[target_at]`` on."""
         _any_copy(target, target_at, source, source_at, size)
 
     @kernel
     def copy32(target: Bytes, target_at: int, source: Bytes, source_at: int) -> None:
-        """Copy 32 bytes."""
+        """Copy 32 bytes, from ``source[source_at]`` on to ``target[target_at]`` on."""
         _copy32(target, target_at, source, source_at)
 
     @kernel
     def copy128(target: Bytes, target_at: int, source: Bytes, source_at: int) -> None:
-        """Copy 128 bytes."""
+        """Copy 128 bytes, from ``source[source_at]`` on to ``target[target_at]`` on."""
         _copy128(target, target_at, source, source_at)
 
     if MASKED:
 
         @kernel
         def copy_padded(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
-            """Copy up to 128 bytes and fill up with zeros to 128."""
+            """Copy ``size`` bytes, at most 128, and write zeros behind them: 128 bytes of ``target`` change."""
             _copy_chunk(target, target_at, source, source_at, size)
             _copy_chunk(target, target_at + 64, source, source_at + 64, size - 64)
 
         @kernel
         def copy_loose(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
-            """Copy ``size`` bytes; 64 bytes behind them may change."""
+            """Copy ``size`` bytes; up to 64 bytes of ``target`` behind them may change."""
             if size <= 64:
                 _copy_chunk(target, target_at, source, source_at, size)
             else:
@@ -323,24 +328,24 @@ else:
 
         @kernel
         def copy_padded(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
-            """Copy up to 128 bytes and fill up with zeros to 128."""
+            """Copy ``size`` bytes, at most 128, and write zeros behind them: 128 bytes of ``target`` change."""
             for i in range(128):
                 target[target_at + i] = 0
             _any_copy(target, target_at, source, source_at, size)
 
         @kernel
         def copy_loose(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
-            """Copy ``size`` bytes; 64 bytes behind them may change."""
+            """Copy ``size`` bytes; up to 64 bytes of ``target`` behind them may change."""
             _any_copy(target, target_at, source, source_at, size)
 
     @kernel
     def load64(source: Bytes, at: int) -> int:
-        """Return 8 bytes as a big-endian number."""
+        """Return the 8 bytes from ``source[at]`` on as a big-endian number."""
         return _load(source, at)  # type: ignore[no-any-return]
 
     @kernel
     def store64(target: Bytes, at: int, word: int) -> None:
-        """Write 8 bytes of a little-endian number."""
+        """Write a 64-bit number to ``target[at]`` and the 7 bytes behind, little-endian."""
         _store(target, at, np.uint64(word))
 
 
@@ -348,7 +353,7 @@ if JIT:
 
     @kernel
     def prefetch(array: npt.NDArray[Any], index: int) -> None:
-        """Ask for an item of an array ahead of time; an index beyond its end does no harm."""
+        """Ask the memory for ``array[index]`` ahead of time; an index beyond its end does no harm."""
         _prefetch(array, index)
 
     @kernel
@@ -358,27 +363,27 @@ if JIT:
 
     @kernel
     def leading_zeros(word: int) -> int:
-        """Return how many of 64 bits are zero before the first one."""
+        """Return how many of the 64 bits of ``word`` are zero above its highest one."""
         return _leading_zeros(np.uint64(word))  # type: ignore[no-any-return]
 
     @kernel
     def lowest_bit(bits: int) -> int:
-        """Return the index of the lowest one bit of a number that has one."""
+        """Return the index of the lowest one bit of a number that is not 0."""
         return _trailing_zeros(bits)  # type: ignore[no-any-return]
 
 else:
 
     def prefetch(array: npt.NDArray[Any], index: int) -> None:
-        """Ask for an item of an array ahead of time; an index beyond its end does no harm."""
+        """Ask the memory for ``array[index]`` ahead of time; an index beyond its end does no harm."""
 
     def count_ones(bits: int) -> int:
         """Return how many bits of a number are one."""
         return int(bits).bit_count()
 
     def leading_zeros(word: int) -> int:
-        """Return how many of 64 bits are zero before the first one."""
+        """Return how many of the 64 bits of ``word`` are zero above its highest one."""
         return 64 - int(word).bit_length()
 
     def lowest_bit(bits: int) -> int:
-        """Return the index of the lowest one bit of a number that has one."""
+        """Return the index of the lowest one bit of a number that is not 0."""
         return (int(bits) & -int(bits)).bit_length() - 1

@@ -32,7 +32,7 @@ from relaycast_trie.kernels.tables import (
 
 @allocating_kernel
 def take_retired(counters: Int64s, entries: Int32s, branches: Int32s) -> tuple[Int32s, Int32s]:
-    """Return the slots that no newer version reads, out of their lists, and empty these."""
+    """Return copies of the lists of retired entries and branches, and set their counters to 0."""
     old_entries = entries[: counters[RETIRED_ENTRIES]].copy()
     old_branches = branches[: counters[RETIRED_BRANCHES]].copy()
     counters[RETIRED_ENTRIES] = counters[RETIRED_BRANCHES] = 0
@@ -41,10 +41,10 @@ def take_retired(counters: Int64s, entries: Int32s, branches: Int32s) -> tuple[I
 
 @kernel
 def _list_hashed(tables: Tables, some_entries: Int32s, some_branches: Int32s, nodes: Int64s, result: Int64s) -> None:
-    """List, as ``write_nodes`` takes them, the nodes and external values that stand under a hash of their own.
+    """List the nodes and external values among slots that stand under a hash of their own.
 
-    ``nodes`` has room for two numbers an entry and one a branch; ``result`` becomes how many there are, and a bound for
-    their bytes.
+    ``nodes`` gets their numbers, as ``write_nodes`` takes them, and has room for two an entry and one a branch.
+    ``result`` becomes how many there are, and a bound for their bytes.
     """
     entries, branches = entries_in(tables), branches_in(tables)
     used = 0
@@ -74,6 +74,7 @@ def _list_hashed(tables: Tables, some_entries: Int32s, some_branches: Int32s, no
 
 @kernel
 def _copy_hashes(tables: Tables, nodes: Int64s, count: int, out: Bytes) -> None:
+    """Write the hashes of the first ``count`` listed nodes, 32 bytes each, to ``out`` one after another."""
     entries, branches = entries_in(tables), branches_in(tables)
     for i in range(count):
         node = nodes[i]
@@ -87,7 +88,7 @@ def _copy_hashes(tables: Tables, nodes: Int64s, count: int, out: Bytes) -> None:
 
 @allocating_kernel
 def hashes_of(tables: Tables, some_entries: Int32s, some_branches: Int32s) -> Bytes:
-    """Return the hashes of the nodes and external values among these that have one of their own."""
+    """Return the hashes, one after another, of the nodes and external values among these slots that have one."""
     nodes = np.empty(2 * len(some_entries) + len(some_branches), np.int64)
     result = np.empty(2, np.int64)
     _list_hashed(tables, some_entries, some_branches, nodes, result)
@@ -100,7 +101,11 @@ def hashes_of(tables: Tables, some_entries: Int32s, some_branches: Int32s) -> By
 def hashed_nodes_of(
     tables: Tables, some_entries: Int32s, some_branches: Int32s, longest: int
 ) -> tuple[Bytes, Bytes, Int64s]:
-    """Return what ``hashes_of`` does, and the nodes and values themselves, one after another with their offsets."""
+    """Return the hashes of the nodes and external values among these slots, and these themselves.
+
+    Those with a hash of their own are taken. Returned are the hashes, 32 bytes each; the encoded nodes and the values,
+    one after another; and the offsets of these. ``longest`` bounds the bytes of a node.
+    """
     nodes = np.empty(2 * len(some_entries) + len(some_branches), np.int64)
     result = np.empty(2, np.int64)
     _list_hashed(tables, some_entries, some_branches, nodes, result)
@@ -115,7 +120,7 @@ def hashed_nodes_of(
 
 @allocating_kernel
 def slots_in_use(next_slot: int, free: Int32s) -> Int32s:
-    """Return the slots below ``next_slot`` that are not free."""
+    """Return, ascending, the numbers below ``next_slot`` that are not in ``free``, which holds none twice."""
     used = np.ones(next_slot, np.uint8)
     for i in range(len(free)):
         used[free[i]] = 0
@@ -130,7 +135,7 @@ def slots_in_use(next_slot: int, free: Int32s) -> Int32s:
 
 @kernel
 def copy_references(tables: Tables, nodes: Int64s, out: Bytes) -> None:
-    """Write the slots of the references of nodes, 33 bytes each; that of the empty trie is its one byte."""
+    """Write for each of ``nodes`` 33 bytes, its slot of a reference; for 0 the two bytes of the empty node."""
     entries, branches = entries_in(tables), branches_in(tables)
     for i in range(len(nodes)):
         node = nodes[i]

@@ -186,6 +186,7 @@ def _settle_state(entries: Entries, branches: Branches, node: int, size: int, fl
 
 @inlined
 def _take_item(entries: Entries, branches: Branches, node: int, rooms: Rooms, lane: int) -> None:
+    """Write the hash that has ended in a lane to the slot of a node, or of an external value."""
     if node < 0:
         take_hash(rooms, lane, branches.ref, (-node - 1) * REF + 1)
     elif node < ALONE:
@@ -257,6 +258,7 @@ def _hash_stale(entries: Entries, branches: Branches, work: Work, queued: int, f
 
 @kernel
 def _free_pending(slots: Slots) -> None:
+    """Free the pending entries, and set the counters of what is stale to 0."""
     counters = slots.counters
     for i in range(counters[PENDING_ENTRIES]):
         slots.free_entries[counters[FREE_ENTRIES] + i] = slots.pending_entries[i]

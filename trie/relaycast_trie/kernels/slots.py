@@ -28,7 +28,7 @@ COUNTERS = 13
 
 @inlined
 def new_entry(slots: Slots) -> int:
-    """Return a slot for an entry whose state the caller writes."""
+    """Return a free slot for an entry, or the next one never used; the caller writes it, state included."""
     counters = slots.counters
     counters[STALE_ENTRIES] += 1
     if counters[FREE_ENTRIES] > 0:
@@ -40,7 +40,7 @@ def new_entry(slots: Slots) -> int:
 
 @inlined
 def new_branch(branches: Branches, slots: Slots) -> int:
-    """Return a slot for a branch, stale and fresh."""
+    """Return a free slot for a branch, or the next one never used; its state is stale and fresh."""
     counters = slots.counters
     counters[STALE_BRANCHES] += 1
     if counters[FREE_BRANCHES] > 0:
@@ -56,7 +56,7 @@ def new_branch(branches: Branches, slots: Slots) -> int:
 
 @inlined
 def drop_entry(entries: Entries, slots: Slots, entry: int) -> None:
-    """Give up an entry: at once when nobody else reads it, otherwise with the versions that do."""
+    """Give up an entry: a fresh one becomes free with the next settling, another one is retired."""
     counters = slots.counters
     if entries.state[entry] & FRESH:
         slots.pending_entries[counters[PENDING_ENTRIES]] = entry
@@ -68,7 +68,7 @@ def drop_entry(entries: Entries, slots: Slots, entry: int) -> None:
 
 @inlined
 def drop_branch(branches: Branches, slots: Slots, branch: int) -> None:
-    """Give up a branch, as ``drop_entry`` does an entry."""
+    """Give up a branch: a fresh one is free at once, another one is retired."""
     counters = slots.counters
     if branches.row[branch, STATE] & FRESH:
         slots.free_branches[counters[FREE_BRANCHES]] = branch
@@ -80,7 +80,7 @@ def drop_branch(branches: Branches, slots: Slots, branch: int) -> None:
 
 @kernel
 def fresh_entry(entries: Entries, slots: Slots, entry: int) -> int:
-    """Return the entry, or its copy when older versions read it; stale."""
+    """Return the entry made stale, or, when older versions read it, a copy that is stale and fresh."""
     state = int64(entries.state[entry])
     if state & FRESH:
         if state & SIZE != STALE:
@@ -110,7 +110,11 @@ def _copy_string(column: Column, source: int, target: int) -> None:
 
 @inlined
 def store_string(column: Column, target: int, source: Column, index: int, counters: Int64s, end: int) -> None:
-    """Put a string into a column, at the end of its data unless all strings have one width."""
+    """Put string ``index`` of ``source`` into slot ``target`` of a column.
+
+    In a column of one width it lies in its slot. In another it is written at the end of the data, ``counters[end]``,
+    which moves on.
+    """
     at, size = place(source, index)
     if column.width >= 0:
         copy(column.data, target * column.width, source.data, at, size)
@@ -123,7 +127,7 @@ def store_string(column: Column, target: int, source: Column, index: int, counte
 
 @kernel
 def fresh_branch(branches: Branches, slots: Slots, branch: int) -> int:
-    """Return the branch, or its copy when older versions read it; stale."""
+    """Return the branch made stale, or, when older versions read it, a copy that is stale and fresh."""
     state = int64(branches.row[branch, STATE])
     if state & FRESH:
         if state & SIZE != STALE:

@@ -6,7 +6,7 @@ from relaycast_trie.kernels.tables import Column, nibble, place, shared_nibbles
 
 @kernel
 def _compare(column: Column, left: int, right: int) -> int:
-    """Return -1, 0 or 1: how two strings stand to each other."""
+    """Return -1, 0 or 1: whether string ``left`` of a column is less than, equal to or greater than ``right``."""
     left_at, left_size = place(column, left)
     right_at, right_size = place(column, right)
     shared = shared_nibbles(column.data, left_at, left_size, column.data, right_at, right_size)
@@ -19,7 +19,10 @@ def _compare(column: Column, left: int, right: int) -> int:
 
 @kernel
 def sort_order(column: Column, order: Int32s, spare: Int32s) -> None:
-    """Sort ``order`` by the strings it names, keeping equal ones as they come; fast where it is nearly sorted."""
+    """Sort ``order`` by the strings it names, keeping equal ones as they come; fast where it is nearly sorted.
+
+    ``spare`` is room of the same length.
+    """
     count = len(order)
     width = 1
     while width < count:
@@ -43,7 +46,7 @@ def sort_order(column: Column, order: Int32s, spare: Int32s) -> None:
 
 @kernel
 def unique_last(column: Column, order: Int32s) -> int:
-    """Keep the last of equal neighbours in a sorted ``order``; return how many stay."""
+    """Keep the last of equal neighbours in a sorted ``order``, moved to its front; return how many stay."""
     kept = 0
     for i in range(len(order)):
         if i + 1 < len(order) and _compare(column, order[i], order[i + 1]) == 0:
@@ -55,7 +58,7 @@ def unique_last(column: Column, order: Int32s) -> int:
 
 @kernel
 def take_strings(column: Column, order: Int32s, data: Bytes, offsets: Int64s) -> None:
-    """Copy the chosen strings to where ``offsets`` say; what is not chosen (a negative number) is skipped."""
+    """Copy string ``order[i]`` of a column to ``data[offsets[i]]`` on; a negative number is skipped."""
     for i in range(len(order)):
         if order[i] >= 0:
             at, size = place(column, order[i])
@@ -64,7 +67,10 @@ def take_strings(column: Column, order: Int32s, data: Bytes, offsets: Int64s) ->
 
 @kernel
 def measure_strings(column: Column, order: Int32s, offsets: Int64s) -> None:
-    """Write where the chosen strings begin and end when they lie one after another."""
+    """Write where the strings ``order`` begin and the last ends when they lie one after another.
+
+    ``offsets`` has one number more than ``order``; a negative number stands for no bytes.
+    """
     offsets[0] = int64(0)
     for i in range(len(order)):
         size = place(column, order[i])[1] if order[i] >= 0 else 0

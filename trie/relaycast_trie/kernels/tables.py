@@ -190,7 +190,7 @@ else:
 
 @inlined
 def place(column: Column, index: int) -> tuple[int, int]:
-    """Return where a byte string starts, and its bytes."""
+    """Return where string ``index`` of a column starts in its data, and its bytes."""
     if column.width >= 0:
         return int64(index) * column.width, column.width
     return column.at[index], int64(column.size[index])
@@ -198,14 +198,17 @@ def place(column: Column, index: int) -> tuple[int, int]:
 
 @inlined
 def nibble(data: Bytes, at: int, index: int) -> int:
-    """Return a nibble of the key that starts at ``at``."""
+    """Return nibble ``index`` of the key that starts at ``data[at]``; the high half of a byte comes first."""
     byte = int64(data[at + (index >> 1)])
     return byte & 15 if index & 1 else byte >> 4
 
 
 @inlined
 def shared_nibbles(left: Bytes, left_at: int, left_size: int, right: Bytes, right_at: int, right_size: int) -> int:
-    """Return how many nibbles two keys have in common before they part or one ends."""
+    """Return how many nibbles two keys have in common before they part or one ends.
+
+    They are the ``left_size`` bytes from ``left[left_at]`` on, and the same of ``right``.
+    """
     size = min(left_size, right_size)
     i = 0
     while i + 8 <= size:

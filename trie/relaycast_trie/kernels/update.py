@@ -72,6 +72,11 @@ def _hang(branches: Branches, slots: Slots, path: Int64s, level: int, keys: Colu
 
 @inlined
 def _freshen_path(branches: Branches, slots: Slots, path: Int64s, levels: int, keys: Column, at: int) -> None:
+    """Make the first ``levels`` branches of a path fresh, and mark each as stale in the one above it.
+
+    A branch that older versions read is copied: the copy takes its place in ``path``, and in the tree on the way of the
+    key at ``at``.
+    """
     for level in range(levels):
         branch = fresh_branch(branches, slots, path[level])
         if branch != path[level]:
@@ -84,7 +89,7 @@ def _freshen_path(branches: Branches, slots: Slots, path: Int64s, levels: int, k
 
 @inlined
 def _has_room(entries: Entries, branches: Branches, slots: Slots, levels: int) -> bool:
-    """Return whether a change along so many branches cannot fill a table; lists are as long as their tables."""
+    """Return whether tables have room for a change along ``levels`` branches; lists are as long as their tables."""
     counters = slots.counters
     entry_room = len(entries.state) - counters[NEXT_ENTRY] + counters[FREE_ENTRIES]
     branch_room = len(branches.row) - counters[NEXT_BRANCH] + counters[FREE_BRANCHES]
@@ -129,6 +134,10 @@ def _descend(
 def _add_entry(
     entries: Entries, slots: Slots, keys: Column, values: Column, index: int, start: int, external_from: int
 ) -> int:
+    """Return a new entry with key and value ``index`` of two columns, stale and fresh.
+
+    ``start`` is from which nibble on its leaf spells the key. A value of ``external_from`` bytes and more is external.
+    """
     entry = new_entry(slots)
     store_string(entries.key, entry, keys, index, slots.counters, KEY_END)
     store_string(entries.value, entry, values, index, slots.counters, VALUE_END)
@@ -141,7 +150,7 @@ def _add_entry(
 
 @kernel
 def _holds(entries: Entries, entry: int, values: Column, index: int, external_from: int) -> bool:
-    """Return whether an entry has this value already, stored as it would be stored now."""
+    """Return whether an entry has value ``index`` already, external or not as it would be stored now."""
     external = place(values, index)[1] >= external_from
     if external != (entries.state[entry] & EXTERNAL != 0):
         return False
@@ -150,7 +159,7 @@ def _holds(entries: Entries, entry: int, values: Column, index: int, external_fr
 
 @kernel
 def _replace_value(entries: Entries, slots: Slots, entry: int, values: Column, index: int, external_from: int) -> int:
-    """Give an entry another value; return it or its copy."""
+    """Give an entry value ``index`` of a column; return it, or its copy when older versions read it."""
     entry = fresh_entry(entries, slots, entry)
     store_string(entries.value, entry, values, index, slots.counters, VALUE_END)
     external = EXTERNAL if place(values, index)[1] >= external_from else 0
@@ -170,7 +179,10 @@ def _split(
     index: int,
     external_from: int,
 ) -> int:
-    """Return a new branch over ``node`` and a new entry, which part after ``shared`` nibbles."""
+    """Return a new branch over ``node`` and a new entry, which part after ``shared`` nibbles.
+
+    ``node`` is made fresh; the entry has key and value ``index`` of two columns.
+    """
     at, size = place(keys, index)
     if node > 0:
         entry = fresh_entry(entries, slots, node - 1)
@@ -226,7 +238,11 @@ def put_into(
     external_from: int,
     path: Int64s,
 ) -> int:
-    """Put keys into the trie whose root the counters hold."""
+    """Put the keys ``first`` to ``count`` into the trie whose root is in the counters.
+
+    Returns the first key for which the tables lack room, or ``count``. Values of ``external_from`` bytes and more
+    become external. ``path`` is room for the branches that a key passes, and for ``GROUP`` numbers.
+    """
     for i in range(first, count):
         if (i - first) % GROUP == 0 and len(branches.row) > MANY:
             scout(entries, branches, int64(slots.counters[ROOT]), keys, i, min(i + GROUP, count), path)
@@ -276,6 +292,7 @@ def put_entries(
     """Put keys into several tries, from the number ``first`` on; return the first not put for lack of room, or the end.
 
     The trie with the root ``roots[t]``, which is rewritten, gets the keys up to ``ends[t]`` that no trie before it got.
+    Values of ``external_from`` bytes and more become external. ``path`` is room as ``put_into`` takes it.
     """
     entries, branches, slots = entries_in(tables), branches_in(tables), slots_in(tables)
     key_column, value_column = column_in(keys), column_in(values)
@@ -293,7 +310,10 @@ def put_entries(
 def _collapse(
     entries: Entries, branches: Branches, slots: Slots, path: Int64s, level: int, keys: Column, at: int
 ) -> None:
-    """Replace the fresh branch at ``level`` by the only thing it has left, if there is only one."""
+    """Replace the fresh branch at ``level`` by the only thing it has left, if there is only one.
+
+    That is its value or its only child, made fresh, whose partial key then starts where the branch's did.
+    """
     branch = path[level]
     ways = int64(branches.row[branch, WAYS])
     valued = int64(branches.row[branch, VALUED]) - 1
@@ -319,7 +339,11 @@ def _collapse(
 def _remove(
     entries: Entries, branches: Branches, slots: Slots, keys: Column, first: int, count: int, path: Int64s
 ) -> int:
-    """Remove keys from the trie whose root the counters hold."""
+    """Remove the keys ``first`` to ``count`` from the trie whose root is in the counters; keys not there do no harm.
+
+    Returns the first key for which the tables lack room, or ``count``. ``path`` is room for the branches that a key
+    passes.
+    """
     for i in range(first, count):
         at, size = place(keys, i)
         levels, node, shared = _descend(entries, branches, slots, keys, at, size, path)
@@ -345,7 +369,12 @@ def _remove(
 
 @kernel
 def remove_entries(tables: Tables, roots: Int64s, keys: Strings, first: int, ends: Int64s, path: Int64s) -> int:
-    """Remove from several tries the keys that are there; shares, room and answer are those of ``put_entries``."""
+    """Remove keys from several tries, from the number ``first`` on; keys that are not there do no harm.
+
+    From the trie with the root ``roots[t]``, which is rewritten, the keys up to ``ends[t]`` are removed that no trie
+    before it was asked for. Returns the first key for which the tables lack room, or the end. ``path`` is room for the
+    branches that a key passes.
+    """
     entries, branches, slots = entries_in(tables), branches_in(tables), slots_in(tables)
     key_column = column_in(keys)
     for trie in range(len(roots)):

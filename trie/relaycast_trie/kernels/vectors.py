@@ -12,7 +12,10 @@ NOT_A_LIST = -1
 
 @kernel
 def measure_lists(data: Bytes, ends: Int64s, counts: Int64s, sizes: Int64s) -> None:
-    """Write how many strings each list holds and how many bytes they have, ``NOT_A_LIST`` for what is none."""
+    """Write to ``counts`` how many strings each list holds, and to ``sizes`` how many bytes they have.
+
+    For what is no list they become ``NOT_A_LIST`` and 0.
+    """
     for row in range(len(counts)):
         end = ends[row + 1]
         count, at = read_length(data, ends[row], end)
@@ -32,7 +35,11 @@ def measure_lists(data: Bytes, ends: Int64s, counts: Int64s, sizes: Int64s) -> N
 
 @kernel
 def take_lists(data: Bytes, ends: Int64s, counts: Int64s, strings: Bytes, offsets: Int64s) -> None:
-    """Copy the strings of all lists behind one another, and write where each starts and the last one ends."""
+    """Copy the strings of all lists to ``strings`` one after another, and where each starts and the last ends.
+
+    ``counts`` is what ``measure_lists`` wrote; what is no list is passed over. ``offsets`` has one number more than
+    there are strings.
+    """
     written, number = int64(0), int64(0)
     for row in range(len(counts)):
         if counts[row] < 0:

@@ -43,7 +43,10 @@ ABSENT = -1
 
 @allocating_kernel
 def hash_strings(column: Tables, count: int, hashes: Bytes) -> None:
-    """Hash the first ``count`` strings of a column that is spread out; short ones first, which keeps lanes in step."""
+    """Write the hash of each of the first ``count`` strings of a column that is spread out, 32 bytes each.
+
+    Short ones are hashed first, which keeps lanes in step.
+    """
     data, places, lengths, _ = column
     starts = np.empty(count, np.int64)
     sizes = np.empty(count, np.int64)
@@ -64,7 +67,7 @@ def hash_strings(column: Tables, count: int, hashes: Bytes) -> None:
 
 @inlined
 def _same_hash(left: Bytes, left_at: int, right: Bytes, right_at: int) -> bool:
-    """Return whether two hashes are equal."""
+    """Return whether the 32 bytes from ``left[left_at]`` and from ``right[right_at]`` on are equal."""
     return (
         load64(left, left_at) == load64(right, right_at)
         and load64(left, left_at + 8) == load64(right, right_at + 8)
@@ -75,15 +78,16 @@ def _same_hash(left: Bytes, left_at: int, right: Bytes, right_at: int) -> bool:
 
 @inlined
 def _slot_of(hashes: Bytes, at: int, mask: int) -> int:
-    """Return where the search for a hash starts in a hash table."""
+    """Return the place in a hash table, at most ``mask``, where the search for the hash at ``hashes[at]`` starts."""
     return int64(load64(hashes, at) >> np.uint64(16)) & mask
 
 
 @kernel
 def fill_table(hashes: Bytes, first: int, end: int, table: Int32s, mask: int, used: Bytes) -> None:
-    """Put the nodes ``first`` to ``end`` into the hash table, as their number plus one.
+    """Put the nodes ``first`` to ``end`` into the hash table, as their number plus one; 0 is a free place.
 
-    Of equal nodes the first goes in; the others count as used, since a proof is a set.
+    ``hashes`` has 32 bytes a node, and ``mask`` is the table's last place, a power of two less one. Of equal nodes the
+    first goes in; for the others ``used`` becomes ``TWIN``, since a proof is a set.
     """
     for slot in range(mask + 1):
         table[slot] = 0
@@ -99,7 +103,7 @@ def fill_table(hashes: Bytes, first: int, end: int, table: Int32s, mask: int, us
 
 @inlined
 def look_up(hashes: Bytes, table: Int32s, mask: int, wanted: Bytes, at: int) -> int:
-    """Return the node with the hash that starts at ``wanted[at]``, or -1."""
+    """Return the node of a filled table whose hash is the 32 bytes from ``wanted[at]`` on, or -1."""
     slot = _slot_of(wanted, at, mask)
     while table[slot]:
         node = int64(table[slot]) - 1

@@ -89,7 +89,10 @@ class TrieDB:
         return values
 
     def get_hash(self, key: bytes) -> bytes | None:
-        """Return the hash of the value of ``key``, without reading a value that is stored outside of its node."""
+        """Return the hash of the value of ``key``, ``None`` when the trie holds none (trie-db ``Trie::get_hash``).
+
+        A value that is stored outside of its node is not read.
+        """
         value = self._find(to_nibbles(key), self.root, 0)
         if value is None:
             return None
