@@ -179,14 +179,16 @@ def _():
     mo.md(r"""
     In the last row nothing is lost: what the last two blocks sent is still on its way, and 12 times 38 is 456.
 
-    The first row is a warning. With 1,250 bytes values arrive for a while, and then never again. What happens is this:
-    to see what changed, the subscriber reads the new way to a key *and* the old one, from its node cache, and cached
-    nodes are paid for as well. One of the keys lies below three branches of 234, 69 and 70 bytes, in a leaf of 64. With
-    the leaf of the top trie before them and the entry of 310 bytes behind them, new and old way take
+    The first row is a warning. With 1,250 bytes two of the keys are served once and then never again. What happens is
+    this: to see what changed, the subscriber reads the new way to a key *and* the old one, from its node cache, and
+    cached nodes are paid for as well. These two keys lie below three branches of 234, 69 and 70 bytes, in leaves of 64.
+    With the leaf of the top trie before them and the entry of 310 bytes behind them, new and old way take
     67 + 2 * (234 + 69 + 70 + 64) + 310 = 1,251 bytes: one too many.
 
-    The cursor stands before that key, and the budget never reaches over it. So a budget has to hold the way to *one*
-    key at the very least; from there on nobody starves.
+    A pass that begins at such a key and cannot finish it passes it over: the block tells so with an event,
+    `KeyBeyondBudget`, and the cursor moves to the next key. The others lose one block in each round and no more; the key
+    itself is owed to the next pass, and gets its turn when a block has room. So a budget has to hold the way to *every
+    single* key; from there on nobody starves.
 
     ## Exercise: the smallest budget
 
