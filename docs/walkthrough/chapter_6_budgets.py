@@ -186,9 +186,9 @@ def _():
     67 + 2 * (234 + 69 + 70 + 64) + 310 = 1,251 bytes: one too many.
 
     A pass that begins at such a key and cannot finish it passes it over: the block tells so with an event,
-    `KeyBeyondBudget`, and the cursor moves to the next key. The others lose one block in each round and no more; the key
-    itself is owed to the next pass, and gets its turn when a block has room. So a budget has to hold the way to *every
-    single* key; from there on nobody starves.
+    `KeyBeyondBudget`, and the cursor moves to the next key. The others lose one block in each round and no more; the
+    key itself is owed to the next pass, and gets its turn when a block has room. So a budget has to hold the way to
+    *every single* key; from there on nobody starves.
 
     ## Exercise: the smallest budget
 
