@@ -134,7 +134,7 @@ def answer(rows: Sequence[Metered]) -> str:
         f"{both[EVERY_READ]:.1f} times a tight one, and {both[CARRIED]:.1f} times where all that a block carries is "
         f"charged; charging values alone meters {share:.0%} of a proof with short values and lets relay proofs grow "
         f"to {over[VALUES_ONLY]:.1f} times their budget; with all {full.changed} keys new, reads are "
-        f" charged {full.metered_ref_time / 1e9:.1f} ms, and the draft's benchmark gives "
+        f"charged {full.metered_ref_time / 1e9:.1f} ms, and the draft's benchmark gives "
         f"{full.benchmark_ref_time / 1e9:.1f} ms, and {full.benchmark_bytes:,} bytes for the "
         f"{full.relay_bytes:,.0f} of the relay proof ({full.read} subscribed keys, "
         "values of 16 and 384 bytes, with room for all and with 85 % of "
