@@ -14,17 +14,18 @@ import pyarrow as pa
 from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
-from relaycast_ledger.segments.checkpoint import thaw
+from relaycast_ledger.segments.checkpoint import closing_digest, thaw
 from relaycast_ledger.segments.simulated import Preparation, Simulated
 from relaycast_ledger.segments.spine import Segment, spine
 from relaycast_spark import tables
-from relaycast_spark.exceptions import JobFailed, SegmentFailed, SpineDiverged
+from relaycast_spark.exceptions import JobFailed, SegmentFailed
 from relaycast_spark.progress import Progress, Unseen
 from relaycast_spark.replay import Replay, rows_to_batch
 from relaycast_spark.session import JVM_GONE, reason_of
 from relaycast_spark.stages import replayed
 from relaycast_spark.work_folder import WorkFolder
 from relaycast_trie import Engine
+from relaycast_xcm.checkpoint import CheckpointRefused
 
 SPINE, REPLAY = "relay chain", "replayed"
 AHEAD = 2
@@ -46,14 +47,17 @@ class BatchRun:
     progress: Progress = field(default_factory=Unseen)
     trie_engine: Engine = "auto"
     _failed: list[SegmentFailed] = field(default_factory=list)
+    _left: set[int] = field(default_factory=set)
+    """Segments that are replayed from checkpoints of an earlier run."""
 
     def run(self, simulation: Simulated) -> None:
         """Complete the run and leave the simulation at its end; it stands before block 1.
 
-        Raises ``SegmentFailed`` when a block could not be replayed, after all the others were, ``SpineDiverged``, and
-        ``CheckpointRefused`` when what an earlier run left cannot be loaded.
+        What an earlier run left and cannot be loaded is made again. Raises ``SegmentFailed`` when a block could not be
+        replayed, after all the others were.
         """
         prepare = simulation.preparation()
+        self._check_left(prepare)
         self.progress.begin(SPINE, self.blocks)
         self.progress.begin(REPLAY, self.blocks, done=self.folder.done_blocks)
         group = f"relaycast-{os.getpid()}"
@@ -76,35 +80,45 @@ class BatchRun:
             first = min(self._failed, key=lambda failure: failure.block)
             raise SegmentFailed(first.block, first.reason, len(self._failed) - 1)
 
+    def _check_left(self, prepare: Preparation) -> None:
+        """Forget the checkpoints of an earlier run that do not load, or do not follow from the segment before them."""
+        folder, newest = self.folder, self.folder.newest
+        for number in folder.waiting() + ([] if newest is None else [newest]):
+            segment, probe = folder.segment(number), prepare(self.trie_engine)
+            try:
+                thaw(segment.checkpoint, probe)
+                follows = closing_digest(probe).hex() == folder.entries[number - 1].closing
+            except CheckpointRefused:
+                follows = False
+            if follows:
+                self._left.add(number)
+            else:
+                folder.forget(number, "checkpoint")
+
     def _begin(self, simulation: Simulated) -> Iterator[Segment]:
         """Take the simulation to where the spine goes on, and return the segments that are to be replayed."""
         folder, newest = self.folder, self.folder.newest
-        if 0 not in folder.entries:
-            newest = None
         if newest is not None:
             entry = folder.segment(newest)
             thaw(entry.checkpoint, simulation)
             done = entry.first - 1
         else:
             row = Replay(simulation, segment=0, keep_proofs=self.keep_proofs).block(1)
-            if 0 not in folder.entries:
-                folder.keep(0, pa.Table.from_batches([rows_to_batch([row])]))
+            if not folder.is_replayed(0):
+                table = pa.Table.from_batches([rows_to_batch([row])])
+                folder.keep(0, table, closing=closing_digest(simulation))
                 self.progress.advance(REPLAY, 1)
             done = 1
         self.progress.advance(SPINE, done)
-        return self._segments(simulation, done, newest)
+        return self._segments(simulation, done)
 
-    def _segments(self, simulation: Simulated, done: int, newest: int | None) -> Iterator[Segment]:
+    def _segments(self, simulation: Simulated, done: int) -> Iterator[Segment]:
         for number in self.folder.waiting():
-            if number != newest:
-                yield self.folder.segment(number)
+            yield self.folder.segment(number)
         for segment in spine(simulation, done=done, blocks=self.blocks, segment_blocks=self.segment_blocks):
             self.progress.advance(SPINE, segment.last - segment.first + 1)
-            known = self.folder.entries.get(segment.number)
-            if known is not None and known.closing not in {"", segment.closing.hex()}:
-                raise SpineDiverged(segment.last)
             self.folder.note(segment)
-            if known is None or not known.file:
+            if not self.folder.is_replayed(segment.number):
                 yield segment
 
     def _replay(self, segment: Segment, prepare: Preparation, group: str) -> pa.Table:
@@ -140,6 +154,8 @@ class BatchRun:
                     self.progress.advance(REPLAY, segment.last - segment.first + 1)
                     continue
                 failure = SegmentFailed(table.column("block")[-1].as_py(), errors[0].as_py())
+            if segment.number in self._left:
+                self.folder.forget(segment.number, "checkpoint")
             if self.fail_fast:
                 raise failure
             self._failed.append(failure)

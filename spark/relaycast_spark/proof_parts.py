@@ -4,18 +4,16 @@ Law: a range is at its place when all of its rows were counted there. The table 
 their folder goes. Ranges that were made on other terms are thrown away.
 """
 
-import fcntl
 import json
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from relaycast_spark.exceptions import WorkFolderInUse
+from relaycast_spark.file_lock import LOCK, alone_with
 from relaycast_spark.progress import Progress, Unseen
 from relaycast_spark.proof_jobs import put_in_place, remove_leftovers, rows_at, write_table
 from relaycast_spark.table_places import Store, TablePlace, refuse_unshared
@@ -98,24 +96,9 @@ class _Begun:
         self._shown.advance(stage, rows)
 
 
-@contextmanager
-def _alone_in(work: TablePlace) -> Iterator[None]:
+def _alone_in(work: TablePlace) -> AbstractContextManager[None]:
     """Keep other processes of this machine out of a folder of it meanwhile; raises ``WorkFolderInUse``."""
-    if work.is_uri:
-        yield
-        return
-    lock = os.open(work.path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            pid = os.read(lock, 32).decode("ascii", "replace").strip()
-            raise WorkFolderInUse(work.text, pid) from None
-        os.ftruncate(lock, 0)
-        os.write(lock, str(os.getpid()).encode())
-        yield
-    finally:
-        os.close(lock)
+    return nullcontext() if work.is_uri else alone_with(work.path / LOCK, works_on=work.path)
 
 
 def _keep_terms(store: Store, work: TablePlace, terms: dict[str, object]) -> None:
@@ -124,7 +107,7 @@ def _keep_terms(store: Store, work: TablePlace, terms: dict[str, object]) -> Non
     if TERMS in store.names(work) and store.read(kept) == text:
         return
     for name in store.names(work):
-        if name != "lock":
+        if name != LOCK:
             store.delete(work.inside(name))
     store.write(kept, text)
 

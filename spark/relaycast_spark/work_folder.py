@@ -1,76 +1,95 @@
 """What a batch run has done so far, on disk: segments, checkpoints, and the manifest that says which of them count.
 
 Law: files are written beside their place and moved there; the manifest is moved last. Whatever the moment of a kill,
-a segment is there whole or not at all, and nobody reads what the manifest does not name.
+a segment is there whole or not at all, and nobody reads what the manifest does not name. A file that is not what the
+manifest says of it is made again, and so is all of them where the manifest does not fit the run.
 """
 
-import fcntl
-import json
 import os
-import shutil
+import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
+from typing import Annotated, Any, Literal
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from relaycast_ledger.segments.spine import Segment
-from relaycast_spark.exceptions import WorkFolderInUse
+from relaycast_spark.exceptions import SegmentFailed
+from relaycast_spark.file_lock import LOCK, alone_with
 from relaycast_spark.tables import REPLAYED
+from relaycast_xcm.checkpoint import CheckpointRefused
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
+
+MANIFEST = "manifest.json"
+
+OWN_NAME = re.compile(r"manifest\.json|segment-\d{6,}\.parquet|[0-9a-f]{32}\.checkpoint")
+"""Names of files in the folder; a hidden one, with the number of a process behind it, is a file under way."""
+
+Digest = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestEntry:
-    """A segment as the manifest has it; ``file`` is there once it is replayed. Digests are hex."""
+class ManifestEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """A segment as the manifest has it: digests of its files as hex, ``None`` while there is no such file.
+
+    Names of files follow from numbers and digests: a manifest cannot name any other file.
+    """
 
     first: int
     last: int
-    closing: str = ""
-    checkpoint: str | None = None
-    file: str | None = None
-    digest: str | None = None
+    closing: Annotated[str, Meta(pattern="^([0-9a-f]{64})?$")] = ""
+    checkpoint: Digest | None = None
+    replayed: Digest | None = None
+
+
+class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
+    schema: int
+    terms: dict[str, Any]
+    segments: dict[int, ManifestEntry]
 
 
 class WorkFolder:
-    """The folder of one run; ``with`` keeps other processes out of it.
+    """The folder of one run of ``blocks`` blocks; ``with`` keeps other processes out of it.
 
     ``terms`` is everything that the content depends on: what was done on other terms is thrown away.
     """
 
-    def __init__(self, path: Path, terms: dict[str, object]) -> None:
+    def __init__(self, path: Path, terms: dict[str, object], *, blocks: int) -> None:
         self.path = path
         self.terms = terms
+        self.blocks = blocks
         self.entries: dict[int, ManifestEntry] = {}
-        self._lock = -1
+        self._made: list[Path] = []
+        self._held = ExitStack()
 
     def __enter__(self) -> "WorkFolder":
+        self._made = [path for path in (self.path, *self.path.parents) if not path.exists()]
         self.path.mkdir(parents=True, exist_ok=True)
-        self._lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            pid = os.read(self._lock, 32).decode("ascii", "replace").strip()
-            os.close(self._lock)
-            raise WorkFolderInUse(str(self.path), pid) from None
-        os.ftruncate(self._lock, 0)
-        os.write(self._lock, str(os.getpid()).encode())
+        self._held.enter_context(alone_with(self.path / LOCK, works_on=self.path))
         self._read_manifest()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        os.close(self._lock)
+        if not self.entries and self.path.exists():
+            self.remove()
+            for path in self._made:
+                with suppress(OSError):  # somebody put something there
+                    path.rmdir()
+        self._held.close()
 
     @property
     def done_blocks(self) -> int:
         """Blocks in segments that are replayed."""
-        return sum(entry.last - entry.first + 1 for entry in self.entries.values() if entry.file)
+        return sum(entry.last - entry.first + 1 for entry in self.entries.values() if entry.replayed)
 
     @property
     def segment_blocks(self) -> int | None:
@@ -79,110 +98,166 @@ class WorkFolder:
 
     @property
     def newest(self) -> int | None:
-        """The last segment that the spine has passed; ``None`` before it has passed any."""
-        return max((number for number, entry in self.entries.items() if entry.checkpoint), default=None)
+        """The segment whose checkpoint the spine goes on from, so that it passes all that is lost.
+
+        ``None`` where it must begin anew.
+        """
+        lost = [number for number, entry in self.entries.items() if not (entry.replayed or entry.checkpoint)]
+        noted = (number for number, entry in self.entries.items() if entry.checkpoint)
+        return max((number for number in noted if not lost or number <= min(lost)), default=None)
 
     def clear(self) -> None:
-        """Throw away all that was done."""
+        """Throw away all that was done; files that a run did not write stay."""
         for path in self.path.iterdir():
-            if path.name != "lock":
+            if OWN_NAME.fullmatch(path.name) or (path.name[0] == "." and OWN_NAME.fullmatch(path.stem[1:])):
                 path.unlink()
         self.entries = {}
 
     def remove(self) -> None:
-        """Remove the folder: the run is done."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        """Remove the folder, the run is done; it stays where somebody put files of their own."""
+        self.clear()
+        (self.path / LOCK).unlink(missing_ok=True)
+        with suppress(OSError):
+            self.path.rmdir()
 
     def note(self, segment: Segment) -> None:
-        """Keep a segment's checkpoint, so that it can be replayed by whoever comes after a kill."""
-        name = f"{blake2b(segment.checkpoint, digest_size=16).hexdigest()}.checkpoint"
-        self._write(name, segment.checkpoint)
-        before = self.entries.get(segment.number, ManifestEntry(segment.first, segment.last))
-        self.entries[segment.number] = replace(before, closing=segment.closing.hex(), checkpoint=name)
+        """Keep a segment's checkpoint, so that it can be replayed by whoever comes after a kill.
+
+        What was replayed up to another state than the segment's is forgotten.
+        """
+        digest = _digest(segment.checkpoint)
+        self._write(f"{digest}.checkpoint", segment.checkpoint)
+        entry = ManifestEntry(segment.first, segment.last, segment.closing.hex(), digest)
+        before = self.entries.get(segment.number, entry)
+        is_same = replace(before, checkpoint=digest, replayed=None) == entry
+        self.entries[segment.number] = replace(entry, replayed=before.replayed if is_same else None)
         self._write_manifest()
         self._drop_checkpoints()
 
-    def keep(self, number: int, table: pa.Table) -> None:
-        """Keep a replayed segment, rows in the order of their blocks."""
-        name = f"segment-{number:06}.parquet"
+    def keep(self, number: int, table: pa.Table, *, closing: bytes = b"") -> None:
+        """Keep a replayed segment, rows in the order of their blocks; ``closing`` is for one that was not noted."""
         ordered = table.sort_by("block")
-        staged = self.path / f".{name}.{os.getpid()}"
-        pq.write_table(ordered, staged, compression="zstd")
-        _settle(staged, self.path / name)
+        sink = pa.BufferOutputStream()
+        pq.write_table(ordered, sink, compression="zstd")
+        data = sink.getvalue().to_pybytes()
+        self._write(_segment_name(number), data)
         blocks = ordered.column("block")
-        before = self.entries.get(number, ManifestEntry(blocks[0].as_py(), blocks[-1].as_py()))
-        digest = _digest((self.path / name).read_bytes())
-        self.entries[number] = replace(before, file=name, digest=digest)
+        before = self.entries.get(number, ManifestEntry(blocks[0].as_py(), blocks[-1].as_py(), closing.hex()))
+        self.entries[number] = replace(before, replayed=_digest(data))
         self._write_manifest()
         self._drop_checkpoints()
+
+    def forget(self, number: int, what: Literal["checkpoint", "replayed"]) -> None:
+        """Let a file of a segment be made again."""
+        self.entries[number] = replace(self.entries[number], **{what: None})
+        self._write_manifest()
 
     def segment(self, number: int) -> Segment:
         """Return a noted segment, to be replayed."""
         entry = self.entries[number]
-        assert entry.checkpoint is not None
-        checkpoint = (self.path / entry.checkpoint).read_bytes()
+        checkpoint = (self.path / f"{entry.checkpoint}.checkpoint").read_bytes()
         return Segment(number, entry.first, entry.last, checkpoint, bytes.fromhex(entry.closing))
 
-    def waiting(self) -> list[int]:
-        """Return the segments that the spine has passed and nobody has replayed."""
-        return sorted(number for number, entry in self.entries.items() if not entry.file)
+    def is_replayed(self, number: int) -> bool:
+        """Whether a segment is there, whole."""
+        return number in self.entries and self.entries[number].replayed is not None
 
-    def tables(self) -> Iterator[pa.Table]:
-        """Give the replayed segments in order, one at a time."""
-        for number in sorted(self.entries):
-            file = self.entries[number].file
-            if file is not None:
-                yield pq.read_table(self.path / file, schema=REPLAYED)
+    def waiting(self) -> list[int]:
+        """Return the segments before the newest that nobody has replayed."""
+        newest = self.newest or 0
+        return sorted(number for number, entry in self.entries.items() if number < newest and not entry.replayed)
+
+    def replayed(self) -> list[int]:
+        """Return the segments that are replayed, in order."""
+        return sorted(number for number, entry in self.entries.items() if entry.replayed)
+
+    @contextmanager
+    def table(self, number: int) -> Iterator[pa.Table]:
+        """Give the rows of a replayed segment; where they do not read, the next run replays it again.
+
+        Raises ``SegmentFailed``.
+        """
+        entry = self.entries[number]
+        try:
+            table = pq.read_table(self.path / _segment_name(number), schema=REPLAYED)
+            if table.column("block").to_pylist() != list(range(entry.first, entry.last + 1)):
+                raise ValueError(f"its rows are not blocks {entry.first:,} to {entry.last:,}")
+            yield table
+        except (CheckpointRefused, pa.ArrowException, LookupError, TypeError, ValueError) as error:
+            self.forget(number, "replayed")
+            raise SegmentFailed(entry.first, f"its rows do not read ({type(error).__name__}: {error})") from error
 
     def _read_manifest(self) -> None:
         try:
-            manifest = json.loads((self.path / "manifest.json").read_bytes())
-            entries = {int(number): ManifestEntry(**entry) for number, entry in manifest["segments"].items()}
-            is_ours = manifest["schema"] == SCHEMA_VERSION and manifest["terms"] == self.terms
-        except (OSError, ValueError, KeyError, TypeError):
-            is_ours, entries = False, {}
-        if not is_ours:
+            manifest = msgspec.json.decode((self.path / MANIFEST).read_bytes(), type=Manifest)
+        except (FileNotFoundError, msgspec.DecodeError, ValueError, RecursionError):
+            manifest = None
+        if manifest is None or (manifest.schema, manifest.terms) != (SCHEMA_VERSION, self.terms):
             self.clear()
-            return
-        self.entries = {number: self._checked(entry) for number, entry in entries.items()}
-        if any(not entry.file and not entry.checkpoint for entry in self.entries.values()):
+        elif not self._are_tiles(manifest.segments):
             self.clear()
+        else:
+            self.entries = {number: self._checked(number, entry) for number, entry in manifest.segments.items()}
 
-    def _checked(self, entry: ManifestEntry) -> ManifestEntry:
+    def _are_tiles(self, entries: dict[int, ManifestEntry]) -> bool:
+        """Return whether entries are block 1 and, from there on, segments of one length; the last may be shorter."""
+        length = entries[1].last - 1 if 1 in entries else 1
+        for number, entry in enumerate(entries.get(it) for it in range(len(entries))):
+            first = 2 + (number - 1) * length if number else 1
+            last = min(first + length - 1, self.blocks) if number else 1
+            if entry is None or first > last or (entry.first, entry.last) != (first, last):
+                return False
+            if number == 0 and entry.checkpoint:
+                return False
+        return True
+
+    def _checked(self, number: int, entry: ManifestEntry) -> ManifestEntry:
         """Return what of an entry is still there as it was left."""
-        if entry.file:
-            path = self.path / entry.file
-            if not path.is_file() or _digest(path.read_bytes()) != entry.digest:
-                entry = replace(entry, file=None, digest=None)
-        if entry.checkpoint and not (self.path / entry.checkpoint).is_file():
+        if not self._holds(_segment_name(number), entry.replayed):
+            entry = replace(entry, replayed=None)
+        if not self._holds(f"{entry.checkpoint}.checkpoint", entry.checkpoint):
             entry = replace(entry, checkpoint=None)
         return entry
 
+    def _holds(self, name: str, digest: str | None) -> bool:
+        try:
+            return digest is not None and _digest((self.path / name).read_bytes()) == digest
+        except FileNotFoundError:
+            return False
+
     def _write_manifest(self) -> None:
-        segments = {str(number): asdict(entry) for number, entry in sorted(self.entries.items())}
-        manifest = {"schema": SCHEMA_VERSION, "terms": self.terms, "segments": segments}
-        self._write("manifest.json", json.dumps(manifest, indent=1).encode())
+        segments = dict(sorted(self.entries.items()))
+        manifest = Manifest(SCHEMA_VERSION, self.terms, segments)
+        self._write(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1))
 
     def _drop_checkpoints(self) -> None:
         """Remove the checkpoints of segments that are replayed, but not the one that the spine goes on from."""
         newest = self.newest
-        needed = {entry.checkpoint for number, entry in self.entries.items() if number == newest or not entry.file}
+        needed = {entry.checkpoint for number, entry in self.entries.items() if number == newest or not entry.replayed}
         for number, entry in self.entries.items():
             if entry.checkpoint and entry.checkpoint not in needed:
-                (self.path / entry.checkpoint).unlink(missing_ok=True)
+                (self.path / f"{entry.checkpoint}.checkpoint").unlink(missing_ok=True)
                 self.entries[number] = replace(entry, checkpoint=None)
 
     def _write(self, name: str, data: bytes) -> None:
+        """Write a file and move it to its place once all of it is on disk; raises ``OSError`` that names it."""
+        place = self.path / name
         staged = self.path / f".{name}.{os.getpid()}"
-        staged.write_bytes(data)
-        _settle(staged, self.path / name)
+        try:
+            with staged.open("wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            staged.replace(place)
+        except BaseException as error:
+            staged.unlink(missing_ok=True)
+            if isinstance(error, OSError) and error.filename is None:
+                error.filename = str(place)
+            raise
 
 
-def _settle(staged: Path, place: Path) -> None:
-    """Move a file to its place once all of it is on disk."""
-    with staged.open("rb") as stream:
-        os.fsync(stream.fileno())
-    staged.replace(place)
+def _segment_name(number: int) -> str:
+    return f"segment-{number:06}.parquet"
 
 
 def _digest(data: bytes) -> str:

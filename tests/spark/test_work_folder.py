@@ -11,7 +11,7 @@ from relaycast_spark.exceptions import SegmentFailed, SparkUnavailable, WorkFold
 from relaycast_spark.tables import REPLAYED
 from relaycast_spark.work_folder import WorkFolder
 
-TERMS: dict[str, object] = {"run_id": "one", "blocks": 9}
+TERMS: dict[str, object] = {"run_id": "one", "keep_proofs": False}
 
 
 def table(*blocks: int) -> pa.Table:
@@ -31,7 +31,7 @@ def segment(number: int) -> Segment:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A folder with three segments: the first two replayed, of the third its checkpoint."""
-    with WorkFolder(tmp_path / "work", TERMS) as folder:
+    with WorkFolder(tmp_path / "work", TERMS, blocks=9) as folder:
         folder.keep(0, table(1))
         folder.note(segment(1))
         folder.note(segment(2))
@@ -40,20 +40,24 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_what_was_done_is_there_for_the_next_process(path: Path) -> None:
-    with WorkFolder(path, TERMS) as folder:
+    with WorkFolder(path, TERMS, blocks=9) as folder:
         assert folder.done_blocks == 5
-        assert folder.waiting() == [2]
+        assert (folder.replayed(), folder.waiting(), folder.newest) == ([0, 1], [], 2)
         assert folder.segment(2) == segment(2)
         assert folder.segment_blocks == 4
 
 
 def test_blocks_come_back_in_order(path: Path) -> None:
-    with WorkFolder(path, TERMS) as folder:
-        assert [block for part in folder.tables() for block in part.column("block").to_pylist()] == [1, 2, 3, 4, 5]
+    with WorkFolder(path, TERMS, blocks=9) as folder:
+        blocks = []
+        for number in folder.replayed():
+            with folder.table(number) as rows:
+                blocks += rows.column("block").to_pylist()
+        assert blocks == [1, 2, 3, 4, 5]
 
 
 def test_the_same_segments_give_the_same_files_in_any_order(tmp_path: Path, path: Path) -> None:
-    with WorkFolder(tmp_path / "other", TERMS) as folder:
+    with WorkFolder(tmp_path / "other", TERMS, blocks=9) as folder:
         folder.keep(1, table(2, 3, 4, 5))
         folder.keep(0, table(1))
         folder.keep(0, table(1))
@@ -61,7 +65,7 @@ def test_the_same_segments_give_the_same_files_in_any_order(tmp_path: Path, path
 
 
 def test_checkpoints_go_when_their_segment_is_replayed_but_for_the_newest(path: Path) -> None:
-    with WorkFolder(path, TERMS) as folder:
+    with WorkFolder(path, TERMS, blocks=9) as folder:
         assert len(list(path.glob("*.checkpoint"))) == 1
         folder.keep(2, table(6, 7, 8, 9))
         assert folder.newest == 2
@@ -74,15 +78,31 @@ def test_checkpoints_go_when_their_segment_is_replayed_but_for_the_newest(path: 
 def test_a_file_that_the_manifest_does_not_name_does_not_count(path: Path) -> None:
     (path / ".segment-000002.parquet.77").write_bytes(b"half a segm")
     (path / "segment-000002.parquet").write_bytes(b"moved, and then the power went")
-    with WorkFolder(path, TERMS) as folder:
-        assert folder.waiting() == [2]
+    with WorkFolder(path, TERMS, blocks=9) as folder:
+        assert folder.replayed() == [0, 1]
 
 
-def test_a_damaged_segment_is_done_again_or_all_is(path: Path) -> None:
+def test_a_damaged_segment_alone_is_made_again(path: Path) -> None:
     (path / "segment-000001.parquet").write_bytes(b"not what was written")
-    with WorkFolder(path, TERMS) as folder:
-        assert folder.entries == {}
-        assert [file.name for file in path.iterdir()] == ["lock"]
+    with WorkFolder(path, TERMS, blocks=9) as folder:
+        assert (folder.replayed(), folder.newest) == ([0], None)
+        folder.note(segment(1))
+        assert (folder.replayed(), folder.waiting(), folder.newest) == ([0], [1], 2)
+
+
+def test_a_link_in_place_of_the_lock_is_not_followed(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("mine")
+    (path / "lock").unlink()
+    (path / "lock").symlink_to(tmp_path / "victim")
+    with pytest.raises(OSError, match=f"symbolic links: '{path / 'lock'}'"), WorkFolder(path, TERMS, blocks=9):
+        pass
+    assert (tmp_path / "victim").read_text() == "mine"
+
+
+def test_nothing_is_left_of_a_folder_in_which_nothing_was_done(tmp_path: Path) -> None:
+    with WorkFolder(tmp_path / "deep" / "below" / "work", TERMS, blocks=9) as folder:
+        assert folder.path.is_dir()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -90,23 +110,23 @@ def test_a_damaged_segment_is_done_again_or_all_is(path: Path) -> None:
 )
 def test_a_manifest_that_cannot_be_read_is_as_good_as_none(path: Path, manifest: bytes) -> None:
     (path / "manifest.json").write_bytes(manifest)
-    with WorkFolder(path, TERMS) as folder:
+    with WorkFolder(path, TERMS, blocks=9) as folder:
         assert folder.entries == {}
 
 
 def test_other_terms_start_over(path: Path) -> None:
-    with WorkFolder(path, {**TERMS, "blocks": 10}) as folder:
+    with WorkFolder(path, {**TERMS, "keep_proofs": True}, blocks=9) as folder:
         assert folder.entries == {}
 
 
 def test_two_processes_do_not_work_on_one_run(path: Path) -> None:
     with (
-        WorkFolder(path, TERMS),
+        WorkFolder(path, TERMS, blocks=9),
         pytest.raises(WorkFolderInUse, match="works on the same run"),
-        WorkFolder(path, TERMS),
+        WorkFolder(path, TERMS, blocks=9),
     ):
         pass
-    with WorkFolder(path, TERMS) as folder:
+    with WorkFolder(path, TERMS, blocks=9) as folder:
         assert folder.done_blocks == 5
 
 

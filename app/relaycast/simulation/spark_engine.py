@@ -67,7 +67,10 @@ def simulate_with_spark(
     run_id, per_key = batch.simulation.run_id, batch.ledger.accounts is Accounts.BY_KEY
     terms: dict[str, object] = {"run_id": run_id, "blocks": scenario.blocks, "keep_proofs": options.keep_proofs}
     terms["per_key"] = per_key
-    with spark_session(options.session) as spark, WorkFolder(out / f".{run_id}.spark", terms) as folder:
+    with (
+        WorkFolder(out / f".{run_id}.spark", terms, blocks=scenario.blocks) as folder,
+        spark_session(options.session) as spark,
+    ):
         if not options.resume:
             folder.clear()
         workers = spark.sparkContext.defaultParallelism
@@ -88,16 +91,18 @@ def _write(run: "BatchRun", batch: BatchSimulation, run_id: str, out: Path) -> F
         with (folder / "events.jsonl").open("wb") as stream, batch.simulation.tables(folder, by_key=by_key) as tables:
             EventLog(stream, run_id)
             batch.simulation.tally = batch.simulation.new_tally(tables=tables)
-            for table in run.folder.tables():
-                for part in table.to_batches(max_chunksize=100):
-                    rows = part.to_pylist()
-                    batch.add_rows(rows)
-                    stream.writelines(row["events"] for row in rows)
-                    run.progress.advance(ASSEMBLY, len(rows))
+            for number in run.folder.replayed():
+                with run.folder.table(number) as table:
+                    for part in table.to_batches(max_chunksize=100):
+                        rows = part.to_pylist()
+                        batch.add_rows(rows)
+                        stream.writelines(row["events"] for row in rows)
+                        run.progress.advance(ASSEMBLY, len(rows))
         if run.keep_proofs:
             (folder / REPLAYED).mkdir()
-            for number, table in enumerate(run.folder.tables()):
-                kept = table.drop_columns(["segment", "records", "events"])
+            for number in run.folder.replayed():
+                with run.folder.table(number) as table:
+                    kept = table.drop_columns(["segment", "records", "events"])
                 pq.write_table(kept, folder / REPLAYED / f"part-{number:06}.parquet", compression="zstd")
         measured = replace(batch.simulation.outcome(), engine=ENGINE)
         outcome = with_alternative(measured, batch.simulation.scenario, trie_engine=run.trie_engine)

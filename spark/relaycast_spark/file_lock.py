@@ -1,0 +1,29 @@
+"""One process of this machine at a time: a file that is locked while it works, with its number inside."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from relaycast_spark.exceptions import WorkFolderInUse
+
+LOCK = "lock"
+"""Its name in a folder."""
+
+
+@contextmanager
+def alone_with(file: Path, *, works_on: Path) -> Iterator[None]:
+    """Hold the lock ``file``, made if need be; raises ``WorkFolderInUse``, and ``OSError`` where it is a link."""
+    handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            pid = os.read(handle, 32).decode("ascii", "replace").strip()
+            raise WorkFolderInUse(str(works_on), pid) from None
+        os.ftruncate(handle, 0)
+        os.write(handle, str(os.getpid()).encode())
+        yield
+    finally:
+        os.close(handle)
