@@ -19,11 +19,17 @@ def alone_with(file: Path, *, works_on: Path) -> Iterator[None]:
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            if not os.path.samestat(os.fstat(handle), os.stat(file)):  # its holder has moved it to its place meanwhile
+                raise BlockingIOError
+        except (BlockingIOError, FileNotFoundError):
             pid = os.read(handle, 32).decode("ascii", "replace").strip()
             raise WorkFolderInUse(str(works_on), pid) from None
         os.ftruncate(handle, 0)
-        os.write(handle, str(os.getpid()).encode())
+        try:
+            os.write(handle, str(os.getpid()).encode())
+        except OSError as error:
+            file.unlink()
+            raise OSError(error.errno, error.strerror, str(file)) from None
         yield
     finally:
         os.close(handle)

@@ -6,7 +6,7 @@ their folder goes. Ranges that were made on other terms are thrown away.
 
 import json
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Protocol
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
@@ -27,6 +27,9 @@ MOST_RANGES = 1 << 8
 """Ranges are wider where there are more ids, or ids far apart."""
 
 STAGE = "proved"
+RANGE = "ids-"
+"""What names of ranges begin with; their first and last id follow."""
+
 TERMS = "terms.json"
 
 
@@ -54,12 +57,10 @@ def write_by_ranges(
     store, shown = Store(spark), progress or Unseen()
     refuse_unshared(place, spark.sparkContext.master)
     remove_leftovers(place)
-    work = place.beside(f".{place.name}.parts")
-    store.make_folder(work)
-    with _alone_in(work):
+    with _work_folder(store, place) as work:
         _keep_terms(store, work, {"schema": SCHEMA_VERSION, **terms, **proofs.terms()})
         parts = {
-            work.inside(f"ids-{first}-{last}"): (first, last, proofs.rows_between(first, last))
+            work.inside(f"{RANGE}{first}-{last}"): (first, last, proofs.rows_between(first, last))
             for first, last in ranges(proofs.first_id, proofs.last_id)
         }
         done = [part for part, (_, _, rows) in parts.items() if _is_whole(spark, part, rows)]
@@ -96,9 +97,27 @@ class _Begun:
         self._shown.advance(stage, rows)
 
 
-def _alone_in(work: TablePlace) -> AbstractContextManager[None]:
-    """Keep other processes of this machine out of a folder of it meanwhile; raises ``WorkFolderInUse``."""
-    return nullcontext() if work.is_uri else alone_with(work.path / LOCK, works_on=work.path)
+@contextmanager
+def _work_folder(store: Store, place: TablePlace) -> Iterator[TablePlace]:
+    """Give the folder that ranges are written in; where none is whole at the end, it goes again.
+
+    Other processes of this machine are kept out of a folder of it: raises ``WorkFolderInUse``.
+    """
+    work = place.beside(f".{place.name}.parts")
+    store.make_folder(work)
+    try:
+        with nullcontext() if work.is_uri else alone_with(work.path / LOCK, works_on=work.path):
+            try:
+                yield work
+            except BaseException:
+                with suppress(Exception):  # the JVM may be gone
+                    if not any(name.startswith(RANGE) for name in store.names(work)):
+                        store.delete(work)
+                raise
+    finally:
+        if not work.is_uri:
+            with suppress(OSError):  # not empty, or gone
+                work.path.rmdir()
 
 
 def _keep_terms(store: Store, work: TablePlace, terms: dict[str, object]) -> None:

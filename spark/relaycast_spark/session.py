@@ -6,6 +6,7 @@ Without PySpark or a Java that fits, ``SparkUnavailable`` says in one line what 
 import logging
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 OLDEST_JAVA = 17
 """Spark 4 runs on Java 17 and later."""
+
+LEAST_HANDLES = 400
+"""Files that Spark's Java process has open at least: it raises its own limit as far as it may."""
 
 INSTALL_JAVA = "install Java 17 (Debian: apt install openjdk-17-jre-headless), or let JAVA_HOME point to it"
 INSTALL_SPARK = "pip install '.[spark]' in the clone of relaycast"
@@ -77,6 +81,9 @@ def require_spark() -> None:
         import pyspark  # noqa: F401, PLC0415
     except ImportError:
         raise SparkUnavailable("PySpark is not installed", INSTALL_SPARK) from None
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if most != resource.RLIM_INFINITY and most < LEAST_HANDLES:
+        raise SparkUnavailable(f"no more than {most:,} file handles", f"let it have {LEAST_HANDLES} (ulimit -Hn)")
     if "SPARK_REMOTE" not in os.environ:
         require_java()
 

@@ -50,6 +50,8 @@ class ManifestEntry(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
+    """What counts of a folder, and on which terms it was made."""
+
     schema: int
     terms: dict[str, Any]
     segments: dict[int, ManifestEntry]
@@ -190,14 +192,13 @@ class WorkFolder:
     def _read_manifest(self) -> None:
         try:
             manifest = msgspec.json.decode((self.path / MANIFEST).read_bytes(), type=Manifest)
+            is_ours = (manifest.schema, manifest.terms) == (SCHEMA_VERSION, self.terms)
+            entries = manifest.segments if is_ours and self._are_tiles(manifest.segments) else {}
         except (FileNotFoundError, msgspec.DecodeError, ValueError, RecursionError):
-            manifest = None
-        if manifest is None or (manifest.schema, manifest.terms) != (SCHEMA_VERSION, self.terms):
+            entries = {}
+        if not entries:
             self.clear()
-        elif not self._are_tiles(manifest.segments):
-            self.clear()
-        else:
-            self.entries = {number: self._checked(number, entry) for number, entry in manifest.segments.items()}
+        self.entries = {number: self._checked(number, entry) for number, entry in entries.items()}
 
     def _are_tiles(self, entries: dict[int, ManifestEntry]) -> bool:
         """Return whether entries are block 1 and, from there on, segments of one length; the last may be shorter."""

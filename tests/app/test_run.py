@@ -215,7 +215,7 @@ def test_output_that_cannot_be_written_is_said_in_one_line(scenario: str, tmp_pa
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment, check=False)
     assert ended.returncode == 2
     assert ended.stderr == (
-        "relaycast: standard output: No space left on device, expected a place that can be written\n"
+        "relaycast: standard output: got no space left on device, expected a place that can be written\n"
     )
 
 

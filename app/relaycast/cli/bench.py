@@ -1,10 +1,7 @@
 """``relaycast bench``: the headline experiments, and how fast this machine is at what the project does."""
 
 import json as json_text
-import os
 import sys
-from contextlib import contextmanager
-from errno import EACCES
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,13 +10,15 @@ from cyclopts import App, Parameter, validators
 from relaycast.cli.bench_spark import spark
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.options import Json
+from relaycast.out_file import parents_of, write_text
 from relaycast.refusal import BadInput, nearest, shown
+from relaycast.simulation.run_folder import check_writable
 from relaycast.terminal import shows_progress
 from relaycast_ledger.outcome import SCHEMA_VERSION
 from relaycast_spark.exceptions import SparkUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from relaycast.bench.engine import MeasuredWorkload
 
@@ -91,7 +90,8 @@ def experiments(
         _list_experiments(questions(), json)
         return ExitCode.FINE
     wanted = _wanted(names, list(REGISTRY))
-    with _writable(out):
+    check_writable(out)
+    with parents_of(out / "any"):
         _run_experiments(wanted, out, seed=seed, quick=quick, json=json)
     return ExitCode.FINE
 
@@ -113,8 +113,8 @@ def engine(
 
     Example: relaycast bench engine --sizes 1000 10000 --backends array plain --json engine.json
     """
-    if json is not None and (json.is_dir() or not json.parent.is_dir()):
-        raise BadInput("--json", str(json), "a file in a folder that is there")
+    if json is not None:
+        check_writable(json.parent, option="--json")
     from relaycast.bench.engine import MODULES, SIZES, WIDTHS, EngineBench  # noqa: PLC0415 - loads the compiler
 
     bench = EngineBench(backends or MODULES, seed=seed)
@@ -130,7 +130,7 @@ def engine(
         f"{yardstick.lanes} lanes {yardstick.lane_block_ns:.1f} ns a block: the best of the run"
     )
     if json is not None:
-        json.write_text(json_text.dumps(bench.report(), indent=1) + "\n")
+        write_text(json, json_text.dumps(bench.report(), indent=1) + "\n", "--json")
     return ExitCode.CHECK_FAILED if not bench.modules else ExitCode.FINE
 
 
@@ -141,25 +141,6 @@ def _wanted(names: "Sequence[str]", known: list[str]) -> list[str]:
         if wanted not in known and name.lower() != ALL:
             raise BadInput("bench", shown(name), "the name of an experiment, or all", nearest(wanted, known))
     return known if ALL.upper() in given else [name for name in known if name in given]
-
-
-@contextmanager
-def _writable(out: Path) -> "Iterator[None]":
-    """Make the folder, or raise ``BadInput``; what was made for nothing is removed again."""
-    made = [folder for folder in (out, *out.parents) if not folder.exists()]
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        if not os.access(out, os.W_OK):
-            raise PermissionError(EACCES, os.strerror(EACCES))
-    except OSError as error:
-        raise BadInput(f"--out {out}", (error.strerror or str(error)).lower(), "a folder that can be written") from None
-    try:
-        yield
-    finally:
-        for folder in made:
-            if any(folder.iterdir()):
-                break
-            folder.rmdir()
 
 
 def _run_experiments(names: list[str], out: Path, *, seed: int, quick: bool, json: bool) -> None:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter, validators
 
 from relaycast.cli.exit_code import ExitCode
+from relaycast.out_file import write_text
 from relaycast.refusal import BadInput
+from relaycast.simulation.run_folder import check_writable
 from relaycast_ledger.outcome import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -78,8 +80,8 @@ def spark(
 
     Example: relaycast bench spark --count 20000 --json spark.json
     """
-    if json is not None and (json.is_dir() or not json.parent.is_dir()):
-        raise BadInput("--json", str(json), "a file in a folder that is there")
+    if json is not None:
+        check_writable(json.parent, option="--json")
     if not count and not blocks:
         raise BadInput("--count", "0 without --blocks", "proofs to make, blocks to run, or both")
     from relaycast.bench.proof_rates import ProofTerms  # noqa: PLC0415 - loads the compiler
@@ -97,7 +99,7 @@ def spark(
         scenario = market(blocks, publishers, subscribers, changed=changed)
         report["runs"] = [rate.as_dict() for rate in _runs(scenario, cores)]
     if json is not None:
-        json.write_text(json_text.dumps(report, indent=1) + "\n")
+        write_text(json, json_text.dumps(report, indent=1) + "\n", "--json")
     return ExitCode.FINE
 
 

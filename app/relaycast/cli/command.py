@@ -3,7 +3,9 @@
 Law: what a user got wrong is one line on stderr and exit code 2, never a traceback. A verb returns its ``ExitCode``.
 """
 
+import errno
 import os
+import resource
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -122,13 +124,20 @@ def refusal(error: Exception) -> tuple[str, ExitCode]:
         case RelaycastError():
             return f"{type(error).__name__}: {error}", ExitCode.CHECK_FAILED
         case OSError():
-            _drop_stdout()
-            where = error.filename or "standard output"
-            return f"{where}: {error.strerror}, expected a place that can be written", ExitCode.BAD_INPUT
+            return _refused_by_system(error), ExitCode.BAD_INPUT
         case MemoryError():
             return "the input: more than this machine's memory holds, expected a smaller one", ExitCode.BAD_INPUT
         case _:
             return str(error), ExitCode.BAD_INPUT
+
+
+def _refused_by_system(error: OSError) -> str:
+    if error.errno in {errno.EMFILE, errno.ENFILE}:
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return f"file handles: got a limit of {most:,}, all in use, expected a higher one (ulimit -n)"
+    _drop_stdout()
+    where, got = error.filename or "standard output", os.strerror(error.errno) if error.errno else str(error)
+    return f"{where}: got {got.lower()}, expected a place that can be written"
 
 
 def _slip(error: CycloptsError) -> str:

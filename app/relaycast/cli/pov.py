@@ -11,6 +11,7 @@ from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.options import AllowOversize, Json, TrieEngine
 from relaycast.inputs import STDIN
 from relaycast.refusal import BadInput, nearest, shown
+from relaycast.simulation.run_folder import check_writable
 from relaycast.terminal import shows_progress
 
 if TYPE_CHECKING:
@@ -58,8 +59,8 @@ def snapshot(
     there = out.exists()
     if check and not there:
         raise BadInput(str(out), "no such file", "a kept snapshot (relaycast pov snapshot SCENARIO writes one)")
-    if not out.parent.is_dir():
-        raise BadInput(f"--out {out}", "a folder that is not there", "a file in a folder that is")
+    if not check:
+        check_writable(out.parent)
     kept = read_snapshot(out) if there else Snapshot()
     wanted = _wanted(scenario, kept, out)
     measured, broken, oversize = _measure_all(wanted, trie_engine, shown=shows_progress() and not json)

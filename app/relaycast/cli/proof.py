@@ -18,8 +18,8 @@ from relaycast.inputs import (
     read_pairs,
     read_proof_nodes,
 )
+from relaycast.out_file import write_text
 from relaycast.refusal import BadInput
-from relaycast.simulation.run_folder import write_page
 from relaycast.terminal import counted
 
 Html = Annotated[Path | None, Parameter(name="--html", help="a page to write: the trie view, path by path")]
@@ -187,7 +187,7 @@ def show(
         unused = [bytes.fromhex(it[2:]) for it in verdict.get("unused", [])]
         failure = verdict["error"]["message"] if "error" in verdict else ""
         page = render_xray(place_of(file), proof, picture, keys=keys, unused=unused, error=failure)
-        write_page(html, page, "--html")
+        write_text(html, page, "--html")
     if json:
         print_json(picture, **verdict)
     else:

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.options import AlwaysJson, Json
+from relaycast.out_file import write_text
 from relaycast.refusal import BadInput, nearest, shown
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -38,12 +39,9 @@ def new(
         hint = nearest(preset, runnable_presets())
         raise BadInput("--from", shown(preset), "the name of a preset that can run", hint)
     file = Path(f"{stem}.toml")
-    text = scenario_text(stem, preset, str(file))
-    try:
-        with file.open("x", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
-    except FileExistsError:
-        raise BadInput(str(file), "a file that is there already", "a new name") from None
+    if file.exists():
+        raise BadInput(str(file), "a file that is there already", "a new name")
+    write_text(file, scenario_text(stem, preset, str(file)), "new")
     print(f"{file} is written. Run it: relaycast run {file}")
     return ExitCode.FINE
 

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.options import AllowOversize, Json, TrieEngine
 from relaycast.cli.spark_flags import Master, Ui, bulk_session
+from relaycast.out_file import written
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,7 +46,10 @@ def sweep(
 
     cells = load_sweep(file)
     schema = table_schema(cells)
-    with bulk_session(master, ui=spark_ui, compiled=trie_engine == "array") as (spark, progress):
+    with (
+        written(out, "--out") as stream,
+        bulk_session(master, ui=spark_ui, compiled=trie_engine == "array") as (spark, progress),
+    ):
         import pyarrow.parquet as pq  # noqa: PLC0415
 
         from relaycast_spark.proof_jobs import watched  # noqa: PLC0415
@@ -63,9 +67,7 @@ def sweep(
             progress=progress,
         )
         table = tables[0].cast(schema).sort_by([("cell", "ascending"), ("para_id", "ascending")])
-        staged = out.with_name(f".{out.name}.staging")
-        pq.write_table(table, staged, compression="zstd")
-        staged.replace(out)
+        pq.write_table(table, stream, compression="zstd")
     failed = len(table) - table.column("error").null_count
     broken = table.column("invariants_ok").to_pylist().count(False)
     oversize = sum(1 for blocks in table.column("oversize_blocks").to_pylist() if blocks)

@@ -4,7 +4,6 @@ Law: each file is written beside its place and moved there; nothing in it tells 
 wall time stand in a table of their own, so that the other one is the same bytes each time.
 """
 
-import os
 from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_type_hints
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 
 from relaycast.experiments.chart_files import can_draw, html_of, specification, svg_of
 from relaycast.experiments.experiment import Result
+from relaycast.out_file import written
 from relaycast_ledger.arrow_columns import column
 from relaycast_ledger.outcome import SCHEMA_VERSION
 
@@ -32,9 +32,8 @@ def write(result: Result, folder: Path) -> list[str]:
         contents[f"{stem}.svg"] = svg_of(drawn, label=result.chart.title).encode()
         contents[f"{stem}.html"] = html_of(drawn).encode()
     for name, data in contents.items():
-        beside = folder / f".{name}.part"
-        beside.write_bytes(data)
-        os.replace(beside, folder / name)
+        with written(folder / name, "--out") as stream:
+            stream.write(data)
     return list(contents)
 
 

@@ -5,18 +5,17 @@ it depends on who ran it or when, and what is written is read back as the same f
 """
 
 import json
-import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from tempfile import mkstemp
 from typing import Protocol
 
 import msgspec
 from msgspec import Struct, field
 
 from relaycast.inputs import read_bytes
+from relaycast.out_file import write_text
 from relaycast.refusal import BadInput, one_line, shown
 from relaycast_ledger.outcome import Outcome, PublisherCost, Spread
 
@@ -156,16 +155,8 @@ def read_snapshot(file: str | Path) -> Snapshot:
 
 
 def write_kept(file: Path, snapshot: Snapshot) -> None:
-    """Write a kept snapshot: whole, or not at all; raises ``OSError``."""
-    handle, name = mkstemp(prefix=f".{file.name}-", dir=file.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(render_kept(snapshot))
-        Path(name).chmod(0o644)
-        Path(name).replace(file)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    """Write a kept snapshot: whole, or not at all; raises ``BadInput``."""
+    write_text(file, render_kept(snapshot), "--out")
 
 
 def _publisher_sizes(it: PublisherCost) -> PublisherSizes:

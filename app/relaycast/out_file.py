@@ -1,0 +1,74 @@
+"""A file that a command writes: all of it, or nothing.
+
+Law: the file is written beside its place and moved there, one process at a time. Missing parent folders are made, and
+removed again where nothing comes of it.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from errno import EISDIR, EMFILE, ENFILE
+from pathlib import Path
+from typing import IO
+
+from relaycast.refusal import BadInput
+from relaycast_spark.file_lock import alone_with
+
+
+@contextmanager
+def written(file: Path, option: str) -> Iterator[IO[bytes]]:
+    """Give a stream whose content becomes ``file`` when all went well.
+
+    Raises ``BadInput`` that names the ``option``, and ``WorkFolderInUse`` where another process writes the same file.
+    """
+    staging = file.with_name(f".{file.name}.part")
+    with refusing_os_errors(f"{option} {file}".strip(), "a file that can be written"), parents_of(file):
+        if file.is_dir():
+            raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
+        with alone_with(staging, works_on=file):
+            try:
+                with staging.open("wb") as stream:
+                    yield stream
+                    stream.flush()
+                    os.fsync(stream.fileno())
+                staging.replace(file)
+            except BaseException:
+                staging.unlink(missing_ok=True)
+                raise
+
+
+def write_text(file: Path, text: str, option: str) -> None:
+    """Write ``text`` to ``file``, all of it or nothing; raises what ``written`` raises."""
+    with written(file, option) as stream:
+        stream.write(text.encode())
+
+
+@contextmanager
+def parents_of(place: Path) -> Iterator[None]:
+    """Make the folders above ``place``; those that were missing go again where nothing comes of it."""
+    missing = [path for path in place.parents if not path.exists()]
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        for path in missing:
+            try:
+                path.rmdir()
+            except OSError:
+                break
+        raise
+
+
+@contextmanager
+def refusing_os_errors(place: str, expected: str) -> Iterator[None]:
+    """Turn what the system refuses to write into ``BadInput``: a full disk, no permission, a folder that is none.
+
+    Too few file handles, and streams whose other end is gone, are no fault of the place.
+    """
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, ConnectionError) or error.errno in {EMFILE, ENFILE}:
+            raise
+        got = os.strerror(error.errno) if error.errno else str(error)
+        raise BadInput(place, got.lower(), expected) from None
