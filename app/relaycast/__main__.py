@@ -1,14 +1,18 @@
 """The way into the command: ``relaycast`` and ``python -m relaycast``.
 
-Law: an interrupt, whenever it comes, ends with one line and exit code 130; nothing half-written stays behind.
+Law: an interrupt, whenever it comes, ends with one line and exit code 130, and SIGTERM with 143; nothing half-written
+stays behind.
 """
 
 import os
 import signal
 import sys
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from relaycast.cli.exit_code import ExitCode, Terminated
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 STDERR = 2
 """The last of the three standard streams."""
@@ -16,16 +20,32 @@ STDERR = 2
 
 def main() -> NoReturn:
     """Run the command line of this process."""
+    sys.unraisablehook = _unraisable
     signal.signal(signal.SIGTERM, _terminated)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else somebody ignores it for us
+        signal.signal(signal.SIGINT, _interrupted)
     _open_closed_streams()
     try:
         from relaycast.cli.command import execute  # noqa: PLC0415 - an interrupt while it loads is met here too
 
         code = execute(sys.argv[1:])
-    except KeyboardInterrupt:
-        print("relaycast: interrupted, nothing was written", file=sys.stderr)
-        code = ExitCode.INTERRUPTED
+    except (KeyboardInterrupt, Terminated, Exception) as error:
+        if not isinstance(error, KeyboardInterrupt | Terminated) and not _ASKED:
+            raise
+        code = _ASKED[-1] if _ASKED else ExitCode.INTERRUPTED
+        how = "interrupted" if code is ExitCode.INTERRUPTED else "stopped by SIGTERM"
+        print(f"relaycast: {how}, nothing was written", file=sys.stderr)
     sys.exit(code)
+
+
+_ASKED: list[ExitCode] = []
+"""Signals that came, as exit codes: what is raised for one inside the compiler may come out as another error."""
+
+
+def _unraisable(error: "UnraisableHookArgs") -> None:
+    """Print what could not be raised, but for a signal that came while the compiler called back: ``main`` tells it."""
+    if not issubclass(error.exc_type, KeyboardInterrupt | Terminated):
+        sys.__unraisablehook__(error)
 
 
 def _open_closed_streams() -> None:
@@ -39,7 +59,13 @@ def _open_closed_streams() -> None:
 
 
 def _terminated(_signal: int, _frame: object) -> NoReturn:
+    _ASKED.append(ExitCode.TERMINATED)
     raise Terminated
+
+
+def _interrupted(_signal: int, _frame: object) -> NoReturn:
+    _ASKED.append(ExitCode.INTERRUPTED)
+    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

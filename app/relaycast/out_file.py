@@ -68,7 +68,6 @@ def refusing_os_errors(place: str, expected: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if isinstance(error, ConnectionError) or error.errno in {EMFILE, ENFILE}:
+        if isinstance(error, ConnectionError) or error.errno in {None, EMFILE, ENFILE}:
             raise
-        got = os.strerror(error.errno) if error.errno else str(error)
-        raise BadInput(place, got.lower(), expected) from None
+        raise BadInput(place, os.strerror(error.errno or 0).lower(), expected) from None

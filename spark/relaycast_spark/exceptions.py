@@ -9,9 +9,10 @@
         ├── SpineDiverged          a replayed segment does not end where the relay chain's own pass did
         ├── JobFailed              Spark gave a job up
         ├── WorkFolderInUse        another process works on the same run
-        ├── InputColumns           a table without the columns that a stage reads
-        ├── ParquetRefused         a file that is no Parquet, or Parquet that brings code along
-        ├── PlaceRefused           a place that Spark's machines do not share, or where there is nothing to read
+        ├── TableRefused           a table that cannot be read or written
+        │   ├── InputColumns       a table without the columns that a stage reads
+        │   ├── ParquetRefused     a file that is no Parquet, or Parquet that brings code along
+        │   └── PlaceRefused       a place that Spark's machines do not share, or where there is nothing to read
         ├── RowsLost               what was written has other rows than what was to be written
         ├── RowRefused             a row of recorded publications that is none
         └── GapRefused             a row behind a gap does not say what the blocks in the gap left
@@ -86,21 +87,8 @@ class WorkFolderInUse(SparkRefusal):
         return f"{self.folder}: process {self.pid} works on the same run"
 
 
-class InputColumns(SparkRefusal):
-    """``place`` has the columns ``found`` where ``expected`` is read."""
-
-    def __init__(self, place: str, found: str, expected: str) -> None:
-        super().__init__(place, found, expected)
-        self.place = place
-        self.found = found
-        self.expected = expected
-
-    def __str__(self) -> str:
-        return f"{self.place}: got the columns {self.found or 'none'}, expected {self.expected}"
-
-
-class ParquetRefused(SparkRefusal):
-    """The file at ``place`` holds ``got`` where ``expected`` is read."""
+class TableRefused(SparkRefusal):
+    """There is ``got`` at ``place``, where ``expected`` is needed."""
 
     def __init__(self, place: str, got: str, expected: str) -> None:
         super().__init__(place, got, expected)
@@ -112,17 +100,19 @@ class ParquetRefused(SparkRefusal):
         return f"{self.place}: got {self.got}, expected {self.expected}"
 
 
-class PlaceRefused(SparkRefusal):
-    """A ``place`` is ``got``, where ``expected`` would do."""
-
-    def __init__(self, place: str, got: str, expected: str) -> None:
-        super().__init__(place, got, expected)
-        self.place = place
-        self.got = got
-        self.expected = expected
+class InputColumns(TableRefused):
+    """The table at ``place`` has the columns ``got``; a stage reads those that are ``expected``."""
 
     def __str__(self) -> str:
-        return f"{self.place}: got {self.got}, expected {self.expected}"
+        return f"{self.place}: got the columns {self.got or 'none'}, expected {self.expected}"
+
+
+class ParquetRefused(TableRefused):
+    """A file that is no Parquet, or Parquet that brings code along."""
+
+
+class PlaceRefused(TableRefused):
+    """A place that Spark's machines do not share, or where there is nothing to read."""
 
 
 class RowsLost(SparkRefusal):

@@ -1,7 +1,7 @@
-"""Many proofs, written range by range of their ids: whoever comes after a kill goes on with the ranges that lack.
+"""Proofs in bulk, written one range of ids at a time: after a kill, the next process writes the missing ranges.
 
-Law: a range is at its place when all of its rows were counted there. The table appears when all ranges are there, and
-their folder goes. Ranges that were made on other terms are thrown away.
+Law: a range is moved to its place after all of its rows were counted. When every range is there, their files are moved
+into one table and the work folder is removed. Ranges that were made for another state or other requests are deleted.
 """
 
 import json

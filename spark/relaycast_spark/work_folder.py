@@ -95,7 +95,7 @@ class WorkFolder:
 
     @property
     def segment_blocks(self) -> int | None:
-        """How long the segments are that are there already."""
+        """Blocks of the longest segment in the manifest; ``None`` before there is one behind block 1."""
         return max((entry.last - entry.first + 1 for number, entry in self.entries.items() if number), default=None)
 
     @property
@@ -123,9 +123,9 @@ class WorkFolder:
             self.path.rmdir()
 
     def note(self, segment: Segment) -> None:
-        """Keep a segment's checkpoint, so that it can be replayed by whoever comes after a kill.
+        """Save a segment's checkpoint: if this process is killed, the next one can replay the segment from it.
 
-        What was replayed up to another state than the segment's is forgotten.
+        Rows that an earlier run replayed up to another state are replayed again.
         """
         digest = _digest(segment.checkpoint)
         self._write(f"{digest}.checkpoint", segment.checkpoint)

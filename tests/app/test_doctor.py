@@ -135,8 +135,8 @@ def test_the_code_that_is_kept_is_found_without_compiling(tmp_path: Path, monkey
         ("0.9", "numba>=0.60,<0.70", False),
         ("0.70.0", "numba>=0.60,<0.70", False),
         ("1.9.0.post1", "vl-convert-python>=1.7; extra == 'dev'", True),
-        ("2.0rc1", "x<2", False),  # it is of version 2
-        ("2.1rc1", "x>=2", True),  # whoever installed it wanted it
+        ("2.0rc1", "x<2", False),  # a release candidate of 2.0 is not below 2
+        ("2.1rc1", "x>=2", True),  # an installed release candidate satisfies a lower bound
         ("3", "x", True),
         ("0.1-custom", "x>=0", False),
     ],

@@ -49,7 +49,7 @@ def test_a_file_name_is_shown_as_text(refused: Refused, file: Written, name: str
 
 
 def test_a_file_name_that_is_no_unicode_is_shown(tmp_path: Path) -> None:
-    """Of a real process: what the system calls it reaches no strict encoder."""
+    """Python reads such a name as lone surrogates, which no strict encoding can write."""
     command: list[str | bytes] = [sys.executable, "-m", "relaycast", "run", b"\xff\xfe.toml"]
     ended = subprocess.run(command, capture_output=True, check=False, cwd=tmp_path)
     assert ended.returncode == 2

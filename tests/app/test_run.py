@@ -178,6 +178,39 @@ def test_a_run_interrupted_anywhere_leaves_no_files(tmp_path: Path, number: int,
     interrupt(tmp_path, number, code, seconds=Random(soak_round).uniform(0, 5))
 
 
+SAID = {130: "interrupted", 143: "stopped by SIGTERM"}
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_while_kernels_compile_is_told_in_one_line(tmp_path: Path, number: int, code: int) -> None:
+    interrupt_compiler(tmp_path, number, code, seconds=1.0)
+
+
+@soak(rounds=25)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_anywhere_in_the_compiler_is_told_in_one_line(
+    tmp_path: Path, number: int, code: int, soak_round: int
+) -> None:
+    """The compiler calls back from C, where nothing can be raised, and turns interrupts into errors of its own."""
+    interrupt_compiler(tmp_path, number, code, seconds=Random(soak_round).uniform(0, 10))
+
+
+def interrupt_compiler(tmp_path: Path, number: int, code: int, *, seconds: float) -> None:
+    """Send a signal to a run, so many seconds after it began to compile its first kernel."""
+    command = [sys.executable, "-m", "relaycast", "demo", "--trie-engine", "array", "--out", str(tmp_path / "out")]
+    rooms = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "NUMBA_CACHE_DIR": str(tmp_path / "code")}
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, **rooms})
+    assert process.stderr is not None
+    assert "compiling the array engine" in process.stderr.readline()
+    time.sleep(seconds)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=120)
+    told, compiled = err.splitlines()
+    assert (process.returncode, told) == (code, f"relaycast: {SAID[code]}, nothing was written")
+    assert compiled.startswith("relaycast: compiled ")
+    assert not (tmp_path / "out").exists()
+
+
 def interrupt(tmp_path: Path, number: int, code: int, *, seconds: float) -> None:
     """Send a signal to a run, so many seconds after it began to write."""
     command = [sys.executable, "-m", "relaycast", "demo", "--blocks", "100000", "--out", str(tmp_path / "out")]
@@ -194,7 +227,7 @@ def interrupt(tmp_path: Path, number: int, code: int, *, seconds: float) -> None
     finally:
         process.kill()
     assert (process.returncode, out) == (code, "")
-    assert err == ("relaycast: interrupted, nothing was written\n" if code == 130 else "")
+    assert err == f"relaycast: {SAID[code]}, nothing was written\n"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -156,6 +156,7 @@ print(verified[b'a'], {'numba', 'numpy'} & sys.modules.keys())
 
 
 COMPILE_ONE = "from relaycast_trie.kernels.memory import leading_zeros; print(leading_zeros(1))"
+COMPILE_TWO = f"{COMPILE_ONE}; from relaycast_trie.kernels.memory import lowest_bit; print(lowest_bit(1))"
 COMPILING = "relaycast: compiling the array engine for this CPU, once"
 
 
@@ -222,6 +223,39 @@ def test_compiled_code_is_not_taken_for_that_of_other_kernels(tmp_path: Path) ->
     assert [compiles(first, **beside), compiles(first, **beside)] == [True, False]
     change(first)
     assert [compiles(first, **beside), compiles(first, **beside)] == [True, False]
+
+
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+@pytest.mark.parametrize("damage", ["truncated", "empty", "flipped", "swapped", "deleted", "other bytes"])
+def test_damaged_code_is_compiled_anew(kept: Path, tmp_path: Path, kind: str, damage: str) -> None:
+    shutil.copytree(kept, tmp_path / "kept")
+    (file,) = (tmp_path / "kept").rglob(f"memory.leading_zeros-*.{kind}")
+    data = file.read_bytes()
+    match damage:
+        case "truncated":
+            file.write_bytes(data[: len(data) // 2])
+        case "empty":
+            file.write_bytes(b"")
+        case "flipped":
+            middle = len(data) // 2
+            file.write_bytes(data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :])
+        case "swapped":
+            (other,) = (tmp_path / "kept").rglob(f"memory.lowest_bit-*.{kind}")
+            file.write_bytes(other.read_bytes())
+        case "deleted":
+            file.unlink()
+        case "other bytes":
+            file.write_bytes(b"\x80\x05cos\nsystem\n" * 100)
+    named = {"NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    assert [compiles(ROOT / "trie", **named) for _ in range(2)] == [True, False]
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the code of two kernels."""
+    folder = tmp_path_factory.mktemp("kept")
+    run("-c", COMPILE_TWO, PYTHONPATH=str(ROOT / "trie"), NUMBA_CACHE_DIR=str(folder))
+    return folder
 
 
 def change(place: Path) -> None:

@@ -81,7 +81,7 @@ def refused_row(place: str, row: int, column: str, got: str, expected: str, *, h
 
 
 def _refused_columns(error: InputColumns) -> BadInput:
-    return BadInput(error.place, f"the columns {error.found or 'none'}", error.expected)
+    return BadInput(error.place, f"the columns {error.got or 'none'}", error.expected)
 
 
 def _raw_batches(part: Path, place: str) -> Iterator[pa.RecordBatch]:

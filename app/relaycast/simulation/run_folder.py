@@ -6,7 +6,7 @@ was, and the same run replaces its files with the same bytes.
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp
 from traceback import clear_frames
@@ -28,7 +28,8 @@ def staged(out: Path, run_id: str, *, option: str = "--out") -> Iterator[Path]:
             _replace(out / run_id, staging)
         except BaseException as error:
             clear_frames(error.__traceback__)  # files that are open in them take the handles that removing needs
-            shutil.rmtree(staging, ignore_errors=True)
+            with suppress(OSError):
+                _remove(staging)
             raise
 
 
@@ -43,6 +44,13 @@ def check_writable(out: Path, *, option: str = "--out") -> None:
             raise _Probed
     except _Probed:
         return
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder with one free file handle; ``shutil.rmtree`` takes more."""
+    for path in folder.iterdir():
+        _remove(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    folder.rmdir()
 
 
 def _replace(target: Path, staging: Path) -> None:

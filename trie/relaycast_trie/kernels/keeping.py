@@ -2,10 +2,12 @@
 
 Numba names a shared folder by the place of the sources, and looks at the file of a kernel alone to tell whether its
 code is still right. Kernels contain others, though, and what Spark unpacks lies somewhere else in every application.
-Law: kept code belongs to the content of all kernels, wherever they lie, an archive included.
+Law: kept code belongs to the content of all kernels, wherever they lie, an archive included. A file that is not as it
+was written is made again.
 """
 
 import hashlib
+import pickle
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -21,6 +23,8 @@ from numba.misc import appdirs as numba_appdirs
 config: Any = numba_config
 caching: Any = numba_caching
 appdirs: Any = numba_appdirs
+
+DIGEST_BYTES = 16
 
 CHECKED = bool(config.DISABLE_JIT or config.BOUNDSCHECK)
 """Whether bytes are moved one by one with their indices looked at."""
@@ -89,8 +93,40 @@ class _Found(caching.CompileResultCacheImpl):  # type: ignore[misc]
     _locator_classes = [_Place]  # noqa: RUF012 - as numba has it
 
 
+class _Files(caching.IndexDataCacheFile):  # type: ignore[misc]
+    """The index of a kernel and its code: each file begins with a digest of its name and of what follows."""
+
+    def _save_index(self, overloads: dict[Any, str]) -> None:
+        self._save_data(self._index_name, (self._version, self._source_stamp, overloads))
+
+    def _load_index(self) -> dict[Any, str]:
+        try:
+            version, stamp, overloads = self._load_data(self._index_name) or (None, None, {})
+        except FileNotFoundError:
+            return {}
+        return overloads if (version, stamp) == (self._version, self._source_stamp) else {}
+
+    def _save_data(self, name: str, data: object) -> None:
+        content = self._dump(data)
+        with self._open_for_write(self._data_path(name)) as stream:
+            stream.write(_digest(name, content) + content)
+
+    def _load_data(self, name: str) -> Any:
+        data = Path(self._data_path(name)).read_bytes()
+        digest, content = data[:DIGEST_BYTES], data[DIGEST_BYTES:]
+        return pickle.loads(content) if digest == _digest(name, content) else None  # noqa: S301 - numba's own format
+
+
+def _digest(name: str, content: bytes) -> bytes:
+    return hashlib.blake2b(name.encode() + content, digest_size=DIGEST_BYTES).digest()
+
+
 class _Cache(caching.FunctionCache):  # type: ignore[misc]
     _impl_class = _Found
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file = _Files(self._cache_path, self._impl.filename_base, SOURCES)
 
     @contextmanager
     def _guard_against_spurious_io_errors(self) -> Iterator[None]:
