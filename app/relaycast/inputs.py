@@ -6,11 +6,12 @@ Law: nothing is guessed. What is not exactly what a verb reads raises ``BadInput
 import json
 import re
 import sys
+import tomllib
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from relaycast.refusal import BadInput, shown
+from relaycast.refusal import BadInput, one_line, shown
 from relaycast.terminal import counted
 
 if TYPE_CHECKING:
@@ -99,6 +100,18 @@ def parse_json(data: bytes, place: str) -> Any:
         raise BadInput(place, "values nested too deeply", "JSON at most a few hundred levels deep") from None
     except ValueError as error:
         raise BadInput(place, _lower_first(str(error)), "JSON that fits") from None
+
+
+def parse_toml(data: bytes, place: str, expected: str) -> dict[str, Any]:
+    """Return the table of TOML in ``data``; ``place`` is where it comes from, ``expected`` what it should be."""
+    try:
+        return tomllib.loads(data.decode())
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{place} at byte {error.start}", f"0x{data[error.start]:02x}", "text in UTF-8") from None
+    except RecursionError:
+        raise BadInput(place, "values nested too deeply", "TOML at most a few hundred levels deep") from None
+    except ValueError as error:  # TOMLDecodeError, and numbers of too many digits
+        raise BadInput(place, f"text that is not TOML ({one_line(str(error))})", expected) from None
 
 
 def parse_hex(text: Any, place: str, *, size: int | None = None) -> bytes:

@@ -6,7 +6,6 @@ it depends on who ran it or when, and what is written is read back as the same f
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
@@ -14,7 +13,7 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct, field
 
-from relaycast.inputs import read_bytes
+from relaycast.inputs import parse_toml, read_bytes
 from relaycast.out_file import write_text
 from relaycast.refusal import BadInput, one_line, shown
 from relaycast_ledger.outcome import Outcome, PublisherCost, Spread
@@ -137,10 +136,7 @@ def render_kept(snapshot: Snapshot) -> str:
 def read_snapshot(file: str | Path) -> Snapshot:
     """Return what a kept file holds, or the file that a run left of itself; raises ``BadInput``."""
     place = str(file)
-    try:
-        table = tomllib.loads(read_bytes(place).decode())
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise BadInput(place, f"text that is not TOML ({one_line(str(error))})", "a snapshot in TOML") from None
+    table = parse_toml(read_bytes(place), place, "a snapshot in TOML")
     if table.get("schema") != SNAPSHOT_VERSION:
         got = shown(table["schema"]) if "schema" in table else "nothing"
         raise BadInput(f"{place} at schema", got, f"{SNAPSHOT_VERSION}, as relaycast pov snapshot writes it")

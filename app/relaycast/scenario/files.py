@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
-from relaycast.inputs import STDIN, parse_json, place_of, read_bytes
+from relaycast.inputs import STDIN, parse_json, parse_toml, place_of, read_bytes
 from relaycast.refusal import BadInput, nearest, one_line, shown
 from relaycast.scenario.checks import check_references
 from relaycast.scenario.scenario import MAX_BLOCKS, Scenario
@@ -147,12 +147,7 @@ def _text(data: bytes, place: str) -> str:
 
 
 def _parse_toml(data: bytes, place: str) -> Any:
-    try:
-        return tomllib.loads(_text(data, place))
-    except tomllib.TOMLDecodeError as error:
-        raise BadInput(place, f"text that is not TOML ({one_line(str(error))})", "a scenario in TOML") from None
-    except RecursionError:
-        raise BadInput(place, "values nested too deeply", "TOML at most a few hundred levels deep") from None
+    return parse_toml(data, place, "a scenario in TOML")
 
 
 def _parse_yaml(data: bytes, place: str) -> Any:

@@ -4,6 +4,8 @@ Law: memory holds a batch, however long the file. A row that is no publication r
 column, value and what was expected; rows are counted from 1, a CSV's header apart.
 """
 
+import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv
 
+from relaycast.inputs import MAX_FILE_BYTES
 from relaycast.parquet_input import parquet_input
 from relaycast.refusal import BadInput, one_line, shown
 from relaycast_spark.exceptions import InputColumns, RowRefused
@@ -18,6 +21,9 @@ from relaycast_spark.publications import PUBLICATIONS, check_columns, decoded
 
 ROWS_A_BATCH = 1 << 14
 CSV_SUFFIXES = (".csv", ".csv.gz")
+
+MOST_GAIN = 100
+"""Bytes that one byte of a gzipped trace may unpack to, where that is more than ``MAX_FILE_BYTES``."""
 
 MOST_NAMES = 1_000
 """Names that a mistyped one is compared with."""
@@ -104,31 +110,57 @@ def _parquet_batches(part: Path, place: str) -> Iterator[pa.RecordBatch]:
 
 
 def _csv_batches(part: Path, place: str) -> Iterator[pa.RecordBatch]:
-    wrong: list[Any] = []
-
-    def note(row: Any) -> str:
-        wrong.append(row)
-        return "error"
-
     csv = pyarrow.csv
     try:
         with csv.open_csv(
-            part,
+            _opened(part, place),
             read_options=csv.ReadOptions(use_threads=False),
-            parse_options=csv.ParseOptions(invalid_row_handler=note),
             convert_options=csv.ConvertOptions(column_types=dict.fromkeys(PUBLICATIONS.names, pa.string())),
         ) as stream:
             _check_columns(stream.schema.names, place)
             for batch in stream:
                 for start in range(0, batch.num_rows, ROWS_A_BATCH):
                     yield batch.slice(start, ROWS_A_BATCH)
-    except pa.ArrowInvalid:
-        if not wrong:
+    except pa.ArrowInvalid as error:
+        row = _OTHER_COLUMNS.search(str(error))
+        if row is None:
             raise
-        row = wrong[-1]
-        here = place if row.number is None else f"{place} line {row.number:,}"
-        got, expected = f"{row.actual_columns} columns, {shown(row.text)}", f"the {row.expected_columns} of the header"
-        raise BadInput(here, got, expected) from None
+        here = place if row["number"] is None else f"{place} line {int(row['number']):,}"
+        raise BadInput(
+            here, f"{row['got']} columns, {shown(row['text'])}", f"the {row['wanted']} of the header"
+        ) from None
+
+
+_OTHER_COLUMNS = re.compile(
+    r"(?:Row #(?P<number>\d+): )?Expected (?P<wanted>\d+) columns, got (?P<got>\d+): (?P<text>.*)", re.DOTALL
+)
+"""How Arrow tells of a row. A handler of its own for such rows would print a traceback where they are no text."""
+
+
+def _opened(part: Path, place: str) -> Any:
+    """Return what the CSV is read from; of a gzipped file, what it unpacks to is bounded while it is read."""
+    if part.suffix != ".gz":
+        return part
+    return pa.PythonFile(_Unpacked(part, place), mode="r")
+
+
+class _Unpacked(io.RawIOBase):
+    """What a gzipped file unpacks to; raises ``BadInput`` beyond ``MAX_FILE_BYTES`` and ``MOST_GAIN``."""
+
+    def __init__(self, part: Path, place: str) -> None:
+        self._stream = pa.input_stream(str(part), compression="gzip")
+        self._place = place
+        self._left = self._most = max(MAX_FILE_BYTES, MOST_GAIN * part.stat().st_size)
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        data: bytes = self._stream.read(size)
+        self._left -= len(data)
+        if self._left < 0:
+            raise BadInput(self._place, f"more than {self._most:,} bytes when unpacked", "a smaller file")
+        return data
 
 
 def _check_columns(names: list[str], place: str) -> None:

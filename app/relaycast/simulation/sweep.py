@@ -4,7 +4,6 @@ Law: a cell is a run like any other, by the same code and with the same run id. 
 the others go on.
 """
 
-import tomllib
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +12,7 @@ import msgspec
 import pyarrow as pa
 from msgspec import Meta, Struct
 
-from relaycast.inputs import place_of, read_bytes
+from relaycast.inputs import parse_toml, place_of, read_bytes
 from relaycast.refusal import BadInput, nearest, one_line, shown
 from relaycast.report.full_block import fullest
 from relaycast.scenario.checks import check_references
@@ -94,9 +93,7 @@ def load_sweep(file: str) -> list[Cell]:
     """Return the cells of the sweep in ``file``; raises ``BadInput``."""
     place = place_of(file)
     try:
-        sweep = msgspec.convert(tomllib.loads(read_bytes(file).decode()), Sweep)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(place, f"text that is not TOML ({one_line(str(error))})", "a sweep in TOML") from None
+        sweep = msgspec.convert(parse_toml(read_bytes(file), place, "a sweep in TOML"), Sweep)
     except msgspec.ValidationError as error:
         raise BadInput(place, one_line(str(error)), "scenarios, and seeds, blocks, policies or vary") from None
     return _cells(sweep, place, Path(file).parent)

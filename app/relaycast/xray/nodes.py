@@ -7,6 +7,7 @@ the end. Nothing is verified here: a node is what its bytes say.
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+from relaycast.refusal import BadInput
 from relaycast_trie import (
     BLAKE2B_256,
     CHILD_STORAGE_PREFIX,
@@ -25,6 +26,10 @@ from relaycast_trie import (
 )
 from relaycast_trie.nibbles import digits, from_nibbles, to_nibbles
 from relaycast_trie.node import Value
+
+PATH_DIGITS_A_BYTE = 32
+MOST_PATH_DIGITS = 1 << 24
+"""Digits that the paths of all nodes may have together, beside those for each byte of the proof."""
 
 _CHILD_PATH = to_nibbles(CHILD_STORAGE_PREFIX)
 
@@ -89,13 +94,15 @@ def xray(
 ) -> Xray:
     """Look through ``proof``, from ``root`` or from every node that no other one leads to.
 
+    Raises ``BadInput`` where the paths of all nodes together are longer than ``PATH_DIGITS_A_BYTE`` allows.
+
     With a ``statement`` the totals say what a statement proof of its keys takes; without keys in it, of those whose
     values are there.
     """
     blobs = proof.by_hash(hasher)
     roots = [root] if root is not None else _roots(blobs)
     reached: set[bytes] = set()
-    found = [place for start in roots for place in _walk(blobs, start, reached)]
+    found = list(_bounded((place for start in roots for place in _walk(blobs, start, reached)), proof.proof_bytes))
     views = [_view(place) for place in found]
     unreached = sorted(blobs.keys() - reached)
     views.extend(_unreached(blobs[node_hash], node_hash) for node_hash in unreached)
@@ -182,6 +189,16 @@ def _walk(blobs: dict[bytes, bytes], root: bytes, reached: set[bytes]) -> Iterat
         node = None if place.is_value else _decoded(place.data)
         if node is not None and not again:
             stack.extend(reversed(list(_next_places(blobs, place, node))))
+
+
+def _bounded(places: Iterable[Place], proof_bytes: int) -> Iterator[Place]:
+    """Give the places while their paths are short: long partial keys one below the other add up to squares."""
+    left = most = MOST_PATH_DIGITS + PATH_DIGITS_A_BYTE * proof_bytes
+    for place in places:
+        left -= len(place.path)
+        if left < 0:
+            raise BadInput("the proof", f"nodes whose paths have more than {most:,} digits", "a proof of shorter keys")
+        yield place
 
 
 def _next_places(blobs: dict[bytes, bytes], place: Place, node: Node) -> Iterator[Place]:
