@@ -76,7 +76,7 @@ class JobFailed(SparkRefusal):
 
 
 class WorkFolderInUse(SparkRefusal):
-    """Another process, ``pid``, works in ``folder``."""
+    """Another process works in ``folder``: ``pid``, where it is known."""
 
     def __init__(self, folder: str, pid: str) -> None:
         super().__init__(folder, pid)
@@ -84,7 +84,7 @@ class WorkFolderInUse(SparkRefusal):
         self.pid = pid
 
     def __str__(self) -> str:
-        return f"{self.folder}: process {self.pid} works on the same run"
+        return f"{self.folder}: {f'process {self.pid}' if self.pid else 'another process'} works on the same run"
 
 
 class TableRefused(SparkRefusal):

@@ -58,7 +58,7 @@ def set_by(scenario: Scenario, texts: Iterable[str]) -> Scenario:
 def _value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # no TOML, numbers of too many digits, or nested too deeply
         return text
 
 
