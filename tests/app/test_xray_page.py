@@ -121,8 +121,9 @@ def test_a_large_proof_is_shown_as_far_as_there_is_room(
 
 def test_a_page_that_cannot_be_written_is_refused(refused: Refused, file: Written) -> None:
     proof, _ = proof_of(KEYS[:2])
-    told = refused("proof", "show", file(hexes(proof)), "--html", "nowhere/proof.html")
-    assert told == "--html nowhere/proof.html: got no such file or directory, expected a file that can be written"
+    file("a file", "taken")
+    told = refused("proof", "show", file(hexes(proof)), "--html", "taken/proof.html")
+    assert told == "--html taken/proof.html: got not a directory, expected a file that can be written"
 
 
 def test_a_browser_shows_an_answer_of_a_node(relaycast: Command, file: Written, tmp_path: Path) -> None:
