@@ -7,7 +7,7 @@ removed again where nothing comes of it.
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from errno import EISDIR, EMFILE, ENFILE
+from errno import EISDIR, EMFILE, ENFILE, ENOTDIR
 from pathlib import Path
 from typing import IO
 
@@ -48,7 +48,10 @@ def parents_of(place: Path) -> Iterator[None]:
     """Make the folders above ``place``; those that were missing go again where nothing comes of it."""
     missing = [path for path in place.parents if not path.exists()]
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            raise NotADirectoryError(ENOTDIR, os.strerror(ENOTDIR)) from None
         yield
     except BaseException:
         for path in missing:
