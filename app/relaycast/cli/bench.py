@@ -10,7 +10,7 @@ from cyclopts import App, Parameter, validators
 from relaycast.cli.bench_spark import spark
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.options import Json
-from relaycast.out_file import parents_of, write_text
+from relaycast.out_file import check_file, parents_of, write_text
 from relaycast.refusal import BadInput, nearest, shown
 from relaycast.simulation.run_folder import check_writable
 from relaycast.terminal import shows_progress
@@ -114,7 +114,7 @@ def engine(
     Example: relaycast bench engine --sizes 1000 10000 --backends array plain --json engine.json
     """
     if json is not None:
-        check_writable(json.parent, option="--json")
+        check_file(json, "--json")
     from relaycast.bench.engine import MODULES, SIZES, WIDTHS, EngineBench  # noqa: PLC0415 - loads the compiler
 
     bench = EngineBench(backends or MODULES, seed=seed)

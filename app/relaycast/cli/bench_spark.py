@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter, validators
 
 from relaycast.cli.exit_code import ExitCode
-from relaycast.out_file import write_text
+from relaycast.out_file import check_file, write_text
 from relaycast.refusal import BadInput
-from relaycast.simulation.run_folder import check_writable
 from relaycast_ledger.outcome import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def spark(
     Example: relaycast bench spark --count 20000 --json spark.json
     """
     if json is not None:
-        check_writable(json.parent, option="--json")
+        check_file(json, "--json")
     if not count and not blocks:
         raise BadInput("--count", "0 without --blocks", "proofs to make, blocks to run, or both")
     from relaycast.bench.proof_rates import ProofTerms  # noqa: PLC0415 - loads the compiler
