@@ -21,10 +21,10 @@ def written(file: Path, option: str) -> Iterator[IO[bytes]]:
 
     Raises ``BadInput`` that names the ``option``, and ``WorkFolderInUse`` where another process writes the same file.
     """
-    staging = file.with_name(f".{file.name}.part")
     with refusing_os_errors(f"{option} {file}".strip(), "a file that can be written"), parents_of(file):
         if file.is_dir():
             raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
+        staging = file.with_name(f".{file.name}.part")
         with alone_with(staging, works_on=file):
             try:
                 with staging.open("wb") as stream:
