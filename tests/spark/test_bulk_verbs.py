@@ -249,7 +249,7 @@ def test_a_cell_that_fails_says_so_and_spares_the_others(
         ('scenarios = ["oracle"]\npolicies = [["cash=none"]]', "did you mean cache?"),
         ('scenarios = ["oracle"]\n[vary]\n"relaychain.pov_percnt" = [1]', "did you mean pov_percent?"),
         ('scenarios = ["oracle"]\n[vary]\n"parachains.9.publish.keys" = [1]', "'9', expected a path inside"),
-        ('scenarios = ["oracle"]\n[vary]\n"relaychain.pov_percent" = [101]', "expected values that fit"),
+        ('scenarios = ["oracle"]\n[vary]\n"relaychain.pov_percent" = [101]', "expected a whole number <= 100"),
         ('scenarios = ["oracle"]\n[vary]\n"parachains.2000.publish.keys" = [5]', "at most the 5 keys"),
         ("scenarios = [", "text that is not TOML"),
     ],
