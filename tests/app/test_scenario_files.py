@@ -1,6 +1,7 @@
 """``relaycast new`` and ``relaycast schema``: files to begin with, and a schema that knows what the command knows."""
 
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -116,17 +117,71 @@ def test_what_is_written_is_valid_and_says_everything_that_can_be_said(
             assert f"#   {field.encode_name}" in text
 
 
-def test_the_reference_names_defaults_as_a_file_would(relaycast: Command, tmp_path: Path) -> None:
-    relaycast("new", "mine")
-    text = (tmp_path / "mine.toml").read_text()
-    uncommented: dict[str, Any] = {}
-    for line in text.splitlines():
-        name, equals, value = line.removeprefix("#").strip().partition(" = ")
-        if line.startswith("#   ") and equals and name.isidentifier() and not line.startswith("#      "):
-            uncommented |= tomllib.loads(f"{name} = {value}")
-    assert uncommented["max_pov_bytes"] == 5_242_880
-    assert uncommented["budget"] == "remaining"
-    assert uncommented["repeats"] is False
+def held(text: str, place: str) -> dict[str, Any]:
+    """Return the values that the reference names in the section which begins with ``place``."""
+    section = text.split(f"\n# {place}: ", 1)[1].split("\n#\n", 1)[0]
+    lines = [line.removeprefix("#   ") for line in section.splitlines() if re.match(r"#   \w+ = ", line)]
+    return tomllib.loads("\n".join(lines))
+
+
+@pytest.mark.parametrize("origin", [*runnable_presets(), "mine.toml"])
+def test_the_reference_names_what_holds_without_a_line(
+    origin: str, file: Written, relaycast: Command, tmp_path: Path
+) -> None:
+    file('extends = "lower.yaml"\nseed = 9\n[policies]\ncache = "none"', "mine.toml")
+    file("extends: late-subscriber\nname: lower\nblocks: 13\nrelaychain: {pov_percent: 50}", "lower.yaml")
+    relaycast("new", "weather", "--from", origin)
+    text = (tmp_path / "weather.toml").read_text()
+    silent = re.sub(r"(?m)^(name|blocks|description) = (\"{3}(.|\n)*?\"{3}|.*)", "", text)
+    (tmp_path / "weather.toml").write_text(silent)
+    loaded = msgspec.to_builtins(load_scenario("weather.toml"))
+    for place, table in (
+        ("at the top", loaded),
+        ("[relaychain]", loaded["relaychain"]),
+        ("[policies]", loaded["policies"]),
+    ):
+        named = held(text, place)
+        assert named == {name: table[name] for name in named}
+        silent_about = {name for name, value in table.items() if value is None or isinstance(value, list | dict)}
+        assert table.keys() - named.keys() - {"extends"} == silent_about - {"extends"}
+    if origin == "mine.toml":
+        assert (loaded["seed"], loaded["blocks"], loaded["name"]) == (9, 13, "lower")
+        assert (loaded["relaychain"]["pov_percent"], loaded["policies"]["cache"]) == (50, "none")
+        assert "pov_percent = 50  # from mine.toml" in text
+
+
+def test_the_reference_names_what_parachains_keep(file: Written, relaycast: Command, tmp_path: Path) -> None:
+    file(READER + "max_trie_depth = 64\nmessages = { downward = 70_000 }", "mine.toml")
+    relaycast("new", "weather", "--from", "mine.toml")
+    text = " ".join((tmp_path / "weather.toml").read_text().replace("\n#", "").split())
+    assert "parachains # 2000, 3000, 3001 from mine.toml" in text
+    depth = "max_trie_depth = 16 Nodes on the way to a key beyond which a publisher is disabled."
+    assert f"{depth} Kept from mine.toml: 64 (parachain 3000)." in text
+    assert 'Kept from mine.toml: "price" (parachain 2000).' in text
+    assert "Bytes from the relay chain. Kept from mine.toml: 70_000 (parachain 3000)." in text
+    subscriptions = '[{ publisher = 2000, keys = "all" }] (parachain 3000), [{ publisher = 2000, keys = 10 }]'
+    assert f"Kept from mine.toml: {subscriptions} (parachain 3001)." in text
+    assert "Kept from mine.toml: 2000" not in text
+
+
+def test_a_file_is_extended_and_runs_as_it_did(file: Written, relaycast: Command, refused: Refused) -> None:
+    file(READER + "max_trie_depth = 64", "mi ne.toml")
+    assert relaycast("new", "weather", "--from", "mi ne.toml").code == 0
+    assert load_scenario("weather.toml") == msgspec.structs.replace(
+        load_scenario("mi ne.toml"), name="weather", description="", extends="mi ne.toml"
+    )
+    file("extends = 'oracle'\nblocks = 'ten'", "wrong.toml")
+    assert refused("new", "storm", "--from", "wrong.toml").startswith("wrong.toml at blocks: got 'ten', expected")
+    assert not Path("storm.toml").exists()
+
+
+def test_blocks_of_recorded_publications_hold_without_a_line(file: Written, relaycast: Command) -> None:
+    key = "0x" + 32 * "01"
+    file(f"block,para_id,key,value,ttl\n1,2000,{key},0x02,0\n7,2000,{key},0x03,0\n", "trace.csv")
+    chains = "[[parachains]]\nid = 2000\n[[parachains]]\nid = 3000\nsubscribe = [{ publisher = 2000 }]\n"
+    file('publications = "trace.csv"\n' + chains, "mine.toml")
+    relaycast("new", "weather", "--from", "mine.toml")
+    assert held(Path("weather.toml").read_text(), "at the top")["blocks"] == load_scenario("weather.toml").blocks == 9
 
 
 def test_a_file_that_is_there_is_left_alone(refused: Refused, file: Written) -> None:

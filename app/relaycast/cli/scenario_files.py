@@ -14,34 +14,45 @@ from relaycast.refusal import BadInput, nearest, shown
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
-Preset = Annotated[str, Parameter(name="--from", help="the preset that it begins as; docs/gallery.md shows them")]
+Origin = Annotated[
+    str,
+    Parameter(
+        name="--from",
+        help="the preset that it begins as (relaycast list shows them), or a scenario file that it extends",
+    ),
+]
 
 
 def new(
     name: Annotated[str, Parameter(help="what the scenario is called; NAME.toml is written into this folder")],
     /,
     *,
-    preset: Preset = "oracle",
+    origin: Origin = "oracle",
 ) -> ExitCode:
-    """Write a commented scenario file, ready to run: a preset under a new name, and all that can be said beside it.
+    """Write a commented scenario file, ready to run: a preset under a new name, or a scenario file to be changed.
 
-    A file that is there already is left as it is, and refused.
+    Comments list every setting with the value that holds without a line for it: that of the preset or file which the
+    scenario extends, or the default. An existing file is refused, and left as it is.
 
     Example: relaycast new weather --from late-subscriber
+
+    Example: relaycast new storm --from weather.toml
     """
-    from relaycast.scenario.files import runnable_presets  # noqa: PLC0415
+    from relaycast.scenario.files import SUFFIXES, load_scenario, runnable_presets  # noqa: PLC0415
     from relaycast.scenario.template import scenario_text  # noqa: PLC0415
 
     stem = name.removesuffix(".toml")
     if not NAME.fullmatch(stem):
         raise BadInput("new", shown(name), "a name of letters, digits, ., _ and -, to be written into this folder")
-    if preset not in runnable_presets():
-        hint = nearest(preset, runnable_presets())
-        raise BadInput("--from", shown(preset), "the name of a preset that can run", hint)
+    if origin.endswith(SUFFIXES):
+        load_scenario(origin)
+    elif origin not in runnable_presets():
+        hint = nearest(origin, runnable_presets())
+        raise BadInput("--from", shown(origin), "the name of a preset that can run, or a scenario file", hint)
     file = Path(f"{stem}.toml")
     if file.exists():
         raise BadInput(str(file), "a file that is there already", "a new name")
-    write_text(file, scenario_text(stem, preset, str(file)), "new")
+    write_text(file, scenario_text(stem, origin, str(file)), "new")
     print(f"{file} is written. Run it: relaycast run {file}")
     return ExitCode.FINE
 

@@ -46,6 +46,9 @@ FILES = (
 )
 """Where a scenario names files, relative to its own."""
 
+SUFFIXES = (".toml", ".yaml", ".yml", ".json")
+"""Of scenario files."""
+
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
@@ -71,6 +74,14 @@ def load_preset(name: str) -> Scenario:
         hint = nearest(name, runnable_presets())
         raise BadInput("the preset", shown(name), "the name of a preset that can run", hint)
     return _scenario(_fold(_preset(name, "the preset"), f"preset {name}", Path(), ()), f"preset {name}")
+
+
+def ground_of(name: str, place: str) -> Table:
+    """Return what holds in a scenario that extends ``name`` and says nothing itself; its ``description`` stays behind.
+
+    ``place`` is where the name stands. Files that are named in it are relative to the working folder.
+    """
+    return _fold({"extends": name}, place, Path(), ())
 
 
 def load_scenario(file: str) -> Scenario:
@@ -163,7 +174,7 @@ def _fold(table: Table, place: str, folder: Path, above: tuple[str, ...]) -> Tab
     base = table.get("extends")
     if not isinstance(base, str):
         return table
-    if base.endswith((".toml", ".yaml", ".yml", ".json")):
+    if base.endswith(SUFFIXES):
         file = str(folder / base)
         name = str(Path(file).resolve())
         below, place_below, folder_below = partial(_parse, file), file, Path(file).parent
