@@ -2,6 +2,7 @@
 
 import json as json_text
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from relaycast.pov.gate import Verdict
+    from relaycast.pov.github import Findings
     from relaycast.pov.snapshot import ScenarioSizes, Snapshot
     from relaycast.scenario.scenario import Scenario
     from relaycast.simulation.simulation import Progress
@@ -30,6 +32,14 @@ Scenarios = Annotated[str, Parameter(help="scenario files or presets; without an
 Kept = Annotated[Path, Parameter(name="--out", help="the kept file, to be written or compared with")]
 Check = Annotated[bool, Parameter(name="--check", help="compare with the kept file; exit code 1 when a size grew")]
 Tolerance = Annotated[str, Parameter(name="--tolerance", help="by how much a size may grow with --check")]
+GitHub = Annotated[
+    bool,
+    Parameter(
+        name="--github",
+        help="with --check: print annotations for GitHub, and append to the summary of the job "
+        "(the file that GITHUB_STEP_SUMMARY names)",
+    ),
+]
 
 
 @app.command
@@ -40,6 +50,7 @@ def snapshot(
     tolerance: Tolerance = "0%",
     trie_engine: TrieEngine = "auto",
     allow_oversize: AllowOversize = False,
+    github: GitHub = False,
     json: Json = False,
 ) -> ExitCode:
     """Measure the proof sizes of scenarios and keep them in a file, or --check them against it.
@@ -51,11 +62,16 @@ def snapshot(
     Example: relaycast pov snapshot oracle weather.toml
 
     Example: relaycast pov snapshot --check --tolerance 2%
+
+    Example: relaycast pov snapshot --check --github
     """
     from relaycast.pov.gate import judge, tolerance_of  # noqa: PLC0415
+    from relaycast.pov.github import Findings  # noqa: PLC0415
     from relaycast.pov.snapshot import Snapshot, read_snapshot, write_kept  # noqa: PLC0415
 
     allowed = tolerance_of(tolerance, "--tolerance")
+    if github and not check:
+        raise BadInput("--github", "no --check", "--check beside it, whose verdict it is about")
     there = out.exists()
     if check and not there:
         raise BadInput(str(out), "no such file", "a kept snapshot (relaycast pov snapshot SCENARIO writes one)")
@@ -71,6 +87,8 @@ def snapshot(
         _print_json(verdict, out, check, broken, oversize)
     else:
         _print(verdict, kept, measured, out, check, [*(f"violated: {line}" for line in broken), *oversize])
+    if github:
+        _tell_github(verdict, measured, out, Findings(broken, oversize, allow_oversize), json=json)
     if broken:
         return ExitCode.INVARIANT_VIOLATED
     failed = (check and not verdict.ok) or (oversize and not allow_oversize)
@@ -144,6 +162,18 @@ def _print_json(verdict: "Verdict", file: Path, check: bool, broken: list[str], 
 
     head = {"schema": SCHEMA_VERSION, "file": str(file), "checked": check, "ok": verdict.ok and not broken}
     print(json_text.dumps({**head, "violations": broken, "oversize": oversize, **msgspec.to_builtins(verdict)}))
+
+
+def _tell_github(
+    verdict: "Verdict", measured: "dict[str, ScenarioSizes]", file: Path, findings: "Findings", *, json: bool
+) -> None:
+    """Print annotations, on stderr where JSON has stdout for itself, and write the summary of the job."""
+    from relaycast.pov.github import annotation_lines, summary, write_summary  # noqa: PLC0415
+
+    for line in annotation_lines(verdict, findings, file):
+        print(line, file=sys.stderr if json else sys.stdout)
+    sys.stdout.flush()
+    write_summary(summary(verdict, findings, measured, file))
 
 
 def _print(

@@ -6,6 +6,7 @@ only one side has. The causes are those by which every byte of a proof is accoun
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
+from typing import NamedTuple
 
 from msgspec import Struct, field
 
@@ -49,9 +50,13 @@ class Figure(Struct, frozen=True, kw_only=True):
         """By which part of what was kept it moved; ``None`` where that was nothing."""
         return self.measured / self.kept - 1 if self.kept else None
 
+    @property
+    def change(self) -> str:
+        """The growth in words."""
+        return "from nothing" if self.growth is None else f"{self.growth:+.1%}"
+
     def __str__(self) -> str:
-        moved = "from nothing" if self.growth is None else f"{self.growth:+.1%}"
-        return f"{self.figure} {self.kept:,} -> {self.measured:,} ({moved})"
+        return f"{self.figure} {self.kept:,} -> {self.measured:,} ({self.change})"
 
 
 class Because(Struct, frozen=True, kw_only=True):
@@ -65,6 +70,21 @@ class Because(Struct, frozen=True, kw_only=True):
     def explains(self, figures: Iterable[Figure]) -> bool:
         """Return whether one of the figures is a size that these causes make up."""
         return any(it.figure.startswith(self.sizes) for it in figures)
+
+
+class Moved(NamedTuple):
+    """The sizes of one subscriber that grew, or those that shrank, and why."""
+
+    title: str
+    scenario: str
+    subscriber: int
+    figures: list[Figure]
+    causes: list[str]
+
+    @property
+    def lines(self) -> list[str]:
+        """The figures, and below them the causes."""
+        return [*map(str, self.figures), *self.causes]
 
 
 class Verdict(Struct, kw_only=True):
@@ -115,16 +135,21 @@ def judge(kept: Snapshot, measured: Mapping[str, ScenarioSizes], *, tolerance: f
     return verdict
 
 
-def described(verdict: Verdict) -> Iterator[str]:
-    """Say line by line what grew and what shrank, each with the causes that did; nothing where nothing did."""
+def moved(verdict: Verdict) -> Iterator[Moved]:
+    """Yield what grew, reader by reader, and then what shrank, each with the causes that did."""
     for title, sign, figures in (("grew", 1, verdict.grown), ("shrank", -1, verdict.shrunk)):
         for scenario, subscriber in dict.fromkeys((it.scenario, it.subscriber) for it in figures):
-            yield f"{title}: {scenario}, subscriber {subscriber}"
-            moved = [it for it in figures if (it.scenario, it.subscriber) == (scenario, subscriber)]
-            yield from (f"  {it}" for it in moved)
-            for reason in verdict.because:
-                if (reason.scenario, reason.subscriber) == (scenario, subscriber) and reason.explains(moved):
-                    yield from _reason(reason, sign)
+            own = [it for it in figures if (it.scenario, it.subscriber) == (scenario, subscriber)]
+            reasons = [it for it in verdict.because if (it.scenario, it.subscriber) == (scenario, subscriber)]
+            lines = [line for it in reasons if it.explains(own) for line in _reason(it, sign)]
+            yield Moved(title, scenario, subscriber, own, lines)
+
+
+def described(verdict: Verdict) -> Iterator[str]:
+    """Say line by line what grew, and below it what shrank; nothing where nothing did."""
+    for it in moved(verdict):
+        yield f"{it.title}: {it.scenario}, subscriber {it.subscriber}"
+        yield from (f"  {line}" for line in it.lines)
     yield from verdict.notes
 
 
@@ -194,10 +219,13 @@ def _reason(it: Because, sign: int) -> Iterator[str]:
     what = "proofs" if it.sizes == "proof_bytes" else "own state"
     causes = [cause for cause in it.causes if cause.more_bytes * sign > 0]
     if not causes:
-        yield f"  {what}: the same bytes by cause, in other blocks or of the parachain's other state"
+        yield f"{what}: the same bytes by cause, in other blocks or of the parachain's other state"
         return
-    yield f"  {what} of all blocks:"
+    yield f"{what} of all blocks:"
     for cause in causes[:MAX_CAUSES]:
-        yield f"    {cause.more_bytes:+,} {cause.what}"
+        yield f"  {cause.more_bytes:+,} {cause.what}"
     if len(causes) > MAX_CAUSES:
-        yield f"    and {len(causes) - MAX_CAUSES} causes more"
+        yield f"  {sum(cause.more_bytes for cause in causes[MAX_CAUSES:]):+,} {len(causes) - MAX_CAUSES} other causes"
+    others = sum(cause.more_bytes for cause in it.causes if cause.more_bytes * sign < 0)
+    if others:
+        yield f"  and {abs(others):,} {'fewer' if sign > 0 else 'more'} by other causes"
