@@ -264,13 +264,56 @@ def test_the_verb_prints_what_a_person_asks_for(relaycast: Command) -> None:
         "branches 118.1 21,757 20.4 6,046",
         "leaves 100 5,778 10 578",
         "values outside 0 0 0 0",
-        "proof 218.1 27,535 30.4 6,624",
+        "publisher's part 218.1 27,535 30.4 6,624",
         "a key 275 662",
+        "way to the publisher 67 67",
+        "static keys (modelled) 5,097 5,097",
+        "relay proof 32,699 11,788",
+        "own state 715 18,504",
+        "relay proof and own state 33,414 30,292",
+        "of the budget 0.37% 0.34%",
     ]
-    assert lines[4:9] == table
-    assert lines[-3].startswith("relay proof 11,788 bytes a block, 32,699 the first")
-    assert "it pays (up to 12 new keys)" in lines[-2]
-    assert "all of them may be new every 6 s: 16.67 updates a second" in lines[-1]
+    assert lines[4:15] == table
+    assert "new keys that a block holds, of 100 read 100" in lines
+    assert "updates a second, with a block every 6 s 16.67" in lines
+    assert "relay blocks to delivery, with a block on each 2" in lines
+    assert lines[-1].startswith("The relay proof of the first block has 32,699 bytes, that of a block with 10 new keys")
+    assert "The node cache saves 3,122 bytes in such a block, its upkeep of 17,789 bytes included" in lines[-1]
+    assert lines[-1].endswith("of the 100 that are read all 100 may be new every 6 s.")
+
+
+def test_what_is_printed_of_a_block_adds_up(relaycast: Command) -> None:
+    asked = ("predict", "--keys", "70", "--subscribed", "9", "--value", "50", "--updated", "4", "--elsewhere", "3")
+    lines = (line.split("  ", 1) for line in relaycast(*asked).out.splitlines())
+    rows = {
+        name: [int(cell.replace(",", "")) for cell in cells.split()]
+        for name, *rest in lines
+        for cells in rest
+        if name.startswith(("way to", "static keys", "relay proof", "own state")) and not name.startswith("own state:")
+    }
+    found = relaycast(*asked, "--json").json
+    for column, part in enumerate(("full", "delta")):
+        values = {row: cells[column] for row, cells in rows.items()}
+        both = values.pop("relay proof and own state")
+        assert values["relay proof"] == (
+            values["way to the publisher"] + values["static keys (modelled)"] + found[part]["proof_bytes"]
+        )
+        assert both == values["relay proof"] + values["own state"]
+    assert rows["own state"][1] - rows["own state"][0] == found["cache"]["upkeep_bytes"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--updated 0", "that of a block with 0 new keys 5,164"),
+        ("--updated 24", "costs 6,699 bytes more than it saves in such a block"),
+        ("--ground bare --updated 1", "that of a block with 1 new key 553. The node cache saves"),
+    ],
+)
+def test_the_sentence_fits_what_is_asked(relaycast: Command, options: str, said: str) -> None:
+    ended = relaycast("predict", "--keys", "24", "--subscribed", "24", "--value", "16", *options.split())
+    assert said in ended.out.splitlines()[-1]
+    assert ("The node cache" in ended.out.splitlines()[-1]) == ("--updated 0" not in options)
 
 
 def test_the_verb_measures_beside(relaycast: Command) -> None:

@@ -1,7 +1,6 @@
 """``relaycast predict``: what a subscription costs, by closed forms, before anything is simulated."""
 
 import json as json_text
-from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -12,11 +11,8 @@ from relaycast.predict.block import BUDGET_BYTES
 from relaycast.predict.closed_forms import MAX_KEYS, MAX_VALUE_BYTES, OutOfRange, checked
 from relaycast.predict.ground import GROUNDS, MODELLED
 from relaycast.refusal import BadInput, nearest, shown
-from relaycast.terminal import counted
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from relaycast.predict.block import Prediction
 
 MAX_TRIES = 1_000
@@ -34,8 +30,6 @@ Budget = Annotated[int, Parameter(name="--budget", help="bytes that pub-sub may 
 Seconds = Annotated[float, Parameter(name="--block-seconds", help="time between the parachain's blocks")]
 GroundName = Annotated[str, Parameter(name="--ground", help="relay chain state: modelled, kusama, or bare for none")]
 Measure = Annotated[int, Parameter(name="--measure", help="build so many exact tries, and print their mean beside")]
-
-COLUMNS = ("", "from nothing\nnodes", "\nbytes", "what is new\nnodes", "\nbytes")
 
 OPTIONS = {"value_bytes": "--value", "budget_bytes": "--budget"}
 """How an argument of the formulas is called here, where it is not by its name."""
@@ -90,7 +84,9 @@ def predict(
     if json:
         _print_json(found, measured, measure)
     else:
-        _print(found, measured, measure, block_seconds)
+        from relaycast.cli.predict_table import print_prediction  # noqa: PLC0415
+
+        print_prediction(found, measured, measure, block_seconds)
     return ExitCode.FINE
 
 
@@ -138,64 +134,3 @@ def _print_json(it: "Prediction", measured: tuple[float, float] | None, tries: i
     if measured is not None:
         figures["measured"] = {"tries": tries, "full_bytes": measured[0], "delta_bytes": measured[1]}
     print(json_text.dumps(figures))
-
-
-def _print(it: "Prediction", measured: tuple[float, float] | None, tries: int, block_seconds: float) -> None:
-    from relaycast.terminal import console, print_table  # noqa: PLC0415
-
-    out = console()
-    sizes = " / ".join(f"{size:,}" for size in it.value_bytes)
-    elsewhere = f", {it.elsewhere:,} new elsewhere" if it.elsewhere else ""
-    out.print(
-        f"{it.subscribed:,} of {it.keys:,} keys, values of {sizes} bytes, {it.updated:,} new{elsewhere}", style="bold"
-    )
-    out.print()
-    print_table(out, COLUMNS, _made_of(it, measured), right=COLUMNS[1:])
-    if measured is not None:
-        out.print(f"measured: the mean of {counted(tries, 'exact trie')}; off: the formula beside it")
-    out.print()
-    _print_block(out, it, block_seconds)
-
-
-def _print_block(out: "Console", it: "Prediction", block_seconds: float) -> None:
-    cache, budget, ground = it.cache, it.budget, it.ground
-    out.print(
-        f"relay proof  {it.block_bytes:,} bytes a block, {it.first_block_bytes:,} the first: {ground.static_bytes:,} "
-        f"for static keys and {ground.top_bytes:,} for the way to the publisher ({ground.name})",
-        markup=False,
-    )
-    verdict = "pays" if cache.pays else "does not pay"
-    limit = f"up to {counted(cache.break_even_updated, 'new key')}" if cache.break_even_updated else "for no new key"
-    out.print(
-        f"node cache   {cache.nodes:,.0f} nodes, {cache.state_bytes:,} bytes of state; {cache.with_cache_bytes:,} "
-        f"bytes a block with its upkeep of {cache.upkeep_bytes:,}, {cache.without_cache_bytes:,} without: "
-        f"it {verdict} ({limit})",
-        markup=False,
-    )
-    alone = f"{budget.keys_alone:,} of a publisher with no others"
-    keys = f"all {it.keys:,} keys" if budget.keys == it.keys else f"{budget.keys:,} of the {it.keys:,} keys"
-    every = "all of them" if budget.updated == it.subscribed else f"{budget.updated:,}"
-    out.print(
-        f"budget       {budget.budget_bytes:,} bytes hold {keys} from nothing ({alone}); of the {it.subscribed:,} "
-        f"read, {every} may be new every {block_seconds:g} s: {budget.updates_per_second:,.2f} updates a second",
-        markup=False,
-    )
-
-
-def _made_of(it: "Prediction", measured: tuple[float, float] | None) -> Iterator[tuple[str, ...]]:
-    """Yield what both proofs are made of, row by row."""
-    proofs, keys = (it.full, it.delta), (it.subscribed, it.updated)
-    yield ("branches", *_pairs((f"{one.branches:,.1f}", f"{one.branch_bytes:,}") for one in proofs))
-    yield ("leaves", *_pairs((f"{one.leaves:,}", f"{one.leaf_bytes:,}") for one in proofs))
-    yield ("values outside", *_pairs((f"{one.values:,}", f"{one.value_bytes:,}") for one in proofs))
-    yield ("proof", *_pairs((f"{one.nodes:,.1f}", f"{one.proof_bytes:,}") for one in proofs))
-    shares = (f"{one.proof_bytes / count:,.0f}" if count else "-" for one, count in zip(proofs, keys, strict=True))
-    yield ("  a key", *_pairs(("", share) for share in shares))
-    if measured is not None:
-        yield ("measured", *_pairs(("", f"{size:,.0f}") for size in measured))
-        sides = zip(proofs, measured, strict=True)
-        yield ("  off", *_pairs(("", f"{one.proof_bytes / size - 1:+.1%}" if size else "") for one, size in sides))
-
-
-def _pairs(cells: Iterable[tuple[str, str]]) -> Iterator[str]:
-    return (cell for pair in cells for cell in pair)

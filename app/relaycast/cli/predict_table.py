@@ -1,0 +1,126 @@
+"""A prediction on the terminal: what two kinds of blocks carry, what follows from it, and both in sentences.
+
+Law: every figure is one of the JSON, or a sum of such.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from relaycast.report.templates import percent
+from relaycast.terminal import console, counted, print_table
+
+if TYPE_CHECKING:
+    from relaycast.predict.block import Prediction
+
+COLUMNS = ("", "every key\nnodes", "\nbytes", "what is new\nnodes", "\nbytes")
+
+NOTES = (
+    "every key: the first block, before the node cache is written; without a node cache every block with news",
+    "what is new: with the node cache, every later block with news",
+    "own state: whole nodes; a block carries them as a compact proof, without hashes that can be computed",
+)
+
+VALUES = ("", "value")
+
+Measured = tuple[float, float] | None
+"""Mean bytes of the full and the delta proof of exact tries, where they were built."""
+
+
+def print_prediction(it: "Prediction", measured: Measured, tries: int, block_seconds: float) -> None:
+    """Print a prediction: the tables, and the sentence last."""
+    out = console()
+    sizes = " / ".join(f"{size:,}" for size in it.value_bytes)
+    elsewhere = f", {it.elsewhere:,} new elsewhere" if it.elsewhere else ""
+    head = f"{it.subscribed:,} of {it.keys:,} keys, values of {sizes} bytes, {it.updated:,} new{elsewhere}"
+    out.print(head, style="bold")
+    out.print()
+    print_table(out, COLUMNS, [*_publishers_part(it, measured), *_whole_blocks(it)], right=COLUMNS[1:])
+    for note in NOTES:
+        out.print(note)
+    if measured is not None:
+        out.print(f"measured: the mean of {counted(tries, 'exact trie')}; off: the formula beside it")
+    out.print()
+    print_table(out, VALUES, _values(it, block_seconds), right=VALUES[1:])
+    out.print()
+    out.print(sentence(it, block_seconds), markup=False)
+
+
+def sentence(it: "Prediction", block_seconds: float) -> str:
+    """Return what a subscription costs and what fits, in words."""
+    budget, ground = it.budget, it.ground
+    everywhere = ground.static_bytes + ground.top_bytes
+    proofs = (
+        f"The relay proof of the first block has {it.first_block_bytes:,} bytes, that of a block with "
+        f"{counted(it.updated, 'new key')} {it.block_bytes:,}"
+    )
+    proofs += f"; {everywhere:,} of each are static keys and the way to the publisher." if everywhere else "."
+    keys = f"all {it.keys:,} keys" if budget.keys == it.keys else f"{budget.keys:,} of the {it.keys:,} keys"
+    every = f"all {it.subscribed:,}" if budget.updated == it.subscribed else f"{budget.updated:,}"
+    fits = (
+        f"A budget of {budget.budget_bytes:,} bytes holds {keys} in the first block, and of the {it.subscribed:,} that "
+        f"are read {every} may be new every {block_seconds:g} s."
+    )
+    return " ".join(filter(None, (proofs, _cache_sentence(it), fits)))
+
+
+def _cache_sentence(it: "Prediction") -> str:
+    cache = it.cache
+    if not it.updated + it.elsewhere:
+        return ""
+    difference = abs(cache.without_cache_bytes - cache.with_cache_bytes)
+    verdict = f"saves {difference:,} bytes" if cache.pays else f"costs {difference:,} bytes more than it saves"
+    limit = f"pays up to {counted(cache.break_even_updated, 'new key')}"
+    limit = limit if cache.break_even_updated else "never pays here"
+    return f"The node cache {verdict} in such a block, its upkeep of {cache.upkeep_bytes:,} bytes included: it {limit}."
+
+
+def _publishers_part(it: "Prediction", measured: Measured) -> Iterator[tuple[str, ...]]:
+    """Yield what the publisher's part of both proofs is made of, row by row."""
+    proofs, keys = (it.full, it.delta), (it.subscribed, it.updated)
+    yield ("branches", *_pairs((f"{one.branches:,.1f}", f"{one.branch_bytes:,}") for one in proofs))
+    yield ("leaves", *_pairs((f"{one.leaves:,}", f"{one.leaf_bytes:,}") for one in proofs))
+    yield ("values outside", *_pairs((f"{one.values:,}", f"{one.value_bytes:,}") for one in proofs))
+    yield ("publisher's part", *_pairs((f"{one.nodes:,.1f}", f"{one.proof_bytes:,}") for one in proofs))
+    shares = (f"{one.proof_bytes / count:,.0f}" if count else "-" for one, count in zip(proofs, keys, strict=True))
+    yield ("  a key", *_bytes(shares))
+    if measured is not None:
+        yield ("  measured", *_bytes(f"{size:,.0f}" for size in measured))
+        sides = zip(proofs, measured, strict=True)
+        yield ("  off", *_bytes(f"{one.proof_bytes / size - 1:+.1%}" if size else "" for one, size in sides))
+
+
+def _whole_blocks(it: "Prediction") -> Iterator[tuple[str, ...]]:
+    """Yield what blocks carry beside the publisher's part, and all of it together."""
+    ground, proofs = it.ground, (it.first_block_bytes, it.block_bytes)
+    own = (ground.own_bytes, ground.own_bytes + it.cache.upkeep_bytes)
+    both = [proof + state for proof, state in zip(proofs, own, strict=True)]
+    yield ("way to the publisher", *_bytes(f"{ground.top_bytes:,}" for _ in proofs))
+    yield (f"static keys ({ground.name})", *_bytes(f"{ground.static_bytes:,}" for _ in proofs))
+    yield ("relay proof", *_bytes(f"{size:,}" for size in proofs))
+    yield ("own state", *_bytes(f"{size:,}" for size in own))
+    yield ("relay proof and own state", *_bytes(f"{size:,}" for size in both))
+    yield ("  of the budget", *_bytes(percent(size / it.budget.budget_bytes) for size in both))
+
+
+def _values(it: "Prediction", block_seconds: float) -> Iterator[tuple[str, str]]:
+    """Yield what follows for the budget and the node cache, row by row."""
+    from relaycast.scenario.files import BLOCKS_TO_ARRIVE  # noqa: PLC0415 - nothing else here needs scenarios
+
+    budget, cache = it.budget, it.cache
+    yield "budget, bytes", f"{budget.budget_bytes:,}"
+    yield f"keys that the first block holds, of {it.keys:,}", f"{budget.keys:,}"
+    yield "the same, of a publisher that has no other keys", f"{budget.keys_alone:,}"
+    yield f"new keys that a block holds, of {it.subscribed:,} read", f"{budget.updated:,}"
+    yield f"updates a second, with a block every {block_seconds:g} s", f"{budget.updates_per_second:,.2f}"
+    yield "relay blocks to delivery, with a block on each", f"{BLOCKS_TO_ARRIVE}"
+    yield "node cache, nodes", f"{cache.nodes:,.0f}"
+    yield "node cache, bytes of state", f"{cache.state_bytes:,}"
+    yield "new keys up to which the node cache pays", f"{cache.break_even_updated:,}"
+
+
+def _bytes(sizes: Iterable[str]) -> Iterator[str]:
+    return _pairs(("", size) for size in sizes)
+
+
+def _pairs(cells: Iterable[tuple[str, str]]) -> Iterator[str]:
+    return (cell for pair in cells for cell in pair)
