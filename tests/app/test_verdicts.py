@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow.parquet as pq
 import pytest
 
 from command_line import Command, Written
 from relaycast.report.page import render_report
+from relaycast.report.templates import percent
 from relaycast.report.verdicts import Severity, by_cause, median_block, verdicts
 from relaycast.scenario.files import load_preset
 from relaycast.scenario.message_load import MessageLoad
@@ -114,7 +116,32 @@ def test_what_a_block_costs_adds_up_to_one_block() -> None:
     ]
     total, *parts = [number for number in numbers if number != 3_000]
     assert sum(parts) == total
+    assert f"own state as a compact proof ({point.own_bytes:,} as whole nodes)" in cost.text
     assert "No pass used more than" in fits.text
+
+
+def test_the_fullest_block_is_told_by_the_limit_that_decides() -> None:
+    run = ran(load_preset("oracle"))
+    block = max((it.fullest_block for it in run.subscribers if it.fullest_block), key=lambda it: it.load)
+    assert block.ref_time / block.max_ref_time == block.load > block.sent_bytes / block.max_pov_bytes
+    assert f"takes {percent(block.load)} of the 2 seconds that it may compute; and " in verdicts(run)[1].text
+    large = ran(reader(max_pov_bytes=100_000))
+    block = large.subscribers[0].fullest_block
+    assert block is not None
+    share = percent(block.sent_bytes / 100_000)
+    assert (
+        f"takes {share} of the largest PoV, {block.sent_bytes:,} of 100,000 bytes compressed. "
+        in verdicts(large)[1].text
+    )
+
+
+def test_what_messages_take_of_the_budget_is_said() -> None:
+    run = ran(msgspec.structs.replace(load_preset("heavy-messages"), blocks=8))
+    assert "What messages left of the budget cut " in verdicts(run)[1].text
+    messages = MessageLoad(horizontal=500)
+    chains = [reader().parachains[0], msgspec.structs.replace(reader().parachains[1], messages=messages)]
+    free = verdicts(ran(Scenario(parachains=chains, blocks=8)))[1].text
+    assert " bytes beside the messages; relaycast budget finds" in free
 
 
 def test_of_pov_is_everything_that_a_block_carries() -> None:

@@ -3,6 +3,7 @@
 from relaycast.budget.search import BudgetCurve, BudgetPoint
 from relaycast.report.charts import Series, band_chart, banded
 from relaycast.report.templates import own_markup, render
+from relaycast.terminal import counted
 
 COLUMNS = ("budget", "callbacks", "overtaken", "lost", "cut short", "latency p99", "")
 """Bytes of one block; values of all readers together; blocks whose budget ended before all was read; relay blocks."""
@@ -26,16 +27,16 @@ def sentence(curve: BudgetCurve) -> str:
     """Return which budgets do, in words."""
     if curve.nothing_lost is None:
         return f"With the scenario's own budget of {curve.allowed_bytes:,} bytes some values never arrive."
-    parts = [f"With {curve.nothing_lost:,} bytes in a block everything arrives"]
+    arriving = f"With {curve.nothing_lost:,} bytes in a block nothing is lost"
+    every_key = "the newest value of every key arrives, sooner or later"
     if curve.nothing_overtaken is None:
-        parts.append("and no budget up to the scenario's own lets every value arrive")
+        text = f"{arriving}: {every_key}. No budget up to the scenario's own lets every value arrive"
     elif curve.nothing_overtaken == curve.nothing_lost:
-        parts.append("and nothing is overtaken")
+        text = f"{arriving} and nothing is overtaken"
     else:
-        parts.append(f"from {curve.nothing_overtaken:,} bytes on nothing is overtaken")
-    text = ", ".join(parts) if curve.nothing_overtaken != curve.nothing_lost else " ".join(parts)
+        text = f"{arriving}: {every_key}. From {curve.nothing_overtaken:,} bytes on nothing is overtaken either"
     if curve.unavoidable:
-        text += f" but the {curve.unavoidable:,} values that were sent faster than blocks are built"
+        text += f", but for {counted(curve.unavoidable, 'value')} that the scenario's own budget cannot save"
     return f"{text}. Found in {curve.runs} runs, to 1%; the scenario's own budget is {curve.allowed_bytes:,} bytes."
 
 
@@ -60,9 +61,9 @@ def _shown(curve: BudgetCurve) -> list[BudgetPoint]:
 def _row(curve: BudgetCurve, it: BudgetPoint) -> tuple[str, ...]:
     marks = []
     if it.budget_bytes == curve.nothing_lost:
-        marks.append("everything arrives")
+        marks.append("nothing is lost")
     if it.budget_bytes == curve.nothing_overtaken:
-        marks.append("nothing is overtaken")
+        marks.append("nothing more is overtaken" if curve.unavoidable else "nothing is overtaken")
     if it.oversize_blocks:
         marks.append(f"{it.oversize_blocks:,} blocks do not fit")
     numbers = (it.budget_bytes, it.callbacks, it.overtaken, it.lost, it.incomplete_blocks)

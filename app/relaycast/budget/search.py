@@ -38,7 +38,7 @@ class BudgetPoint(Struct, frozen=True, kw_only=True):
 
     callbacks: int
     overtaken: int
-    """Values that a later one replaced before a reader could see them."""
+    """Values that a later one replaced, or that expired, before a reader could see them."""
 
     lost: int
     """Values that were lost, or that have not arrived when the network has come to rest."""
@@ -58,7 +58,8 @@ class BudgetCurve(Struct, frozen=True, kw_only=True):
     """The scenario's own budget."""
 
     unavoidable: int
-    """Values that are overtaken with the scenario's own budget as well: they were sent faster than blocks are built."""
+    """Values that are overtaken with the scenario's own budget as well: sent faster than blocks are built, or while
+    messages filled them."""
 
     nothing_overtaken: int | None
     """The smallest budget tried with which no more is overtaken; ``None`` where the scenario's own is too small."""

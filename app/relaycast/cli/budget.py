@@ -36,13 +36,14 @@ def budget(
     open_: Annotated[bool, Parameter(name="--open", help="show the page in a browser")] = False,
     json: Json = False,
 ) -> ExitCode:
-    """Find the smallest budget with which everything arrives, and the smallest with which nothing is overtaken.
+    """Find the smallest budget with which nothing is lost, and the smallest with which nothing is overtaken.
 
-    A budget are the bytes that messages and pub-sub share in a block. Each one that is tried is a whole run, some
+    Nothing is lost: the newest value of every key arrives, even if late. Nothing is overtaken: every value arrives. A
+    budget is the bytes of a block that messages and pub-sub share. Each budget that is tried is a whole run, some
     twenty in all; the table and the chart show every one. The page, report.html, goes to a folder of its own in out/,
     with budget.json and budget.svg.
 
-    Exit code 1 when not even the scenario's own budget delivers everything.
+    Exit code 1 when values are lost even with the scenario's own budget.
 
     Example: relaycast budget oracle --blocks 40
     """

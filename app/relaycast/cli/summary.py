@@ -90,8 +90,11 @@ def print_summary(finished: Finished, *, verbose: bool = False) -> None:
         if rows:
             print_table(out, FORMULA_COLUMNS, rows[:MAX_COSTS], right=FORMULA_COLUMNS[2:])
             out.print(FORMULA_NOTE)
-            print_table(out, PART_COLUMNS, map(_part_row, run.subscribers[:MAX_READERS]), right=PART_COLUMNS[1:])
-        out.print("shares of the largest PoV, p99 of each part alone")
+            out.print()
+        print_table(out, PART_COLUMNS, map(_part_row, run.subscribers[:MAX_READERS]), right=PART_COLUMNS[1:])
+        out.print(
+            "shares of the largest PoV: the p99 of each part alone, so that parts may add up to more than the whole"
+        )
         out.print()
     _print_remarks(out, run)
     if run.description:

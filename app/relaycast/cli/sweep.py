@@ -12,6 +12,7 @@ from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.options import AllowOversize, Json, TrieEngine
 from relaycast.cli.spark_flags import Master, Ui, bulk_session
 from relaycast.out_file import written
+from relaycast.terminal import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,7 +76,9 @@ def sweep(
         told = {"cells": len(cells), "rows": len(table), "failed": failed, "oversize": oversize, "out": str(out)}
         print(json_text.dumps(told))
     else:
-        print(f"{len(cells):,} runs, {len(table):,} rows, {failed} failed, {broken} with a violated invariant")
+        rows = f"{counted(len(cells), 'run')}, {counted(len(table), 'row')} (one for each subscriber of a run)"
+        ends = f"{failed or 'none'} of a failed run, {broken or 'none'} with a violated invariant"
+        print(f"{rows}: {ends}, {oversize or 'none'} with blocks that do not fit")
         if oversize:
             _print_oversize(table, oversize)
         print(f"table: {out}")

@@ -61,6 +61,8 @@ class DesignFigures(Struct, frozen=True, kw_only=True):
     """Callbacks that tell again what was told before."""
 
     conflated: int
+    """Values that a later one replaced, or that expired, before the subscriber could see them."""
+
     latency_blocks: Latency
     """Of deliveries; what was told again is none."""
 
@@ -206,6 +208,9 @@ class _Reader:
     told: dict[Address, PublishedEntry] = field(default_factory=dict)
     untold: dict[Address, PublishedEntry] = field(default_factory=dict)
     lost: set[tuple[Address, PublishedEntry]] = field(default_factory=set)
+    overtaken: int = 0
+    """Values that went before they were told."""
+
     disabled: set[ParaId] = field(default_factory=set)
     restless_at: int = 0
     """The relay block of the last news, or of the last block that was cut short."""
@@ -234,6 +239,7 @@ class _Reader:
         """Note what the relay chain holds from now on."""
         if address not in self.wanted:
             return
+        self.overtaken += self.untold.get(address, entry) != entry
         if entry is None or self.told.get(address) == entry:
             self.untold.pop(address, None)
         else:
@@ -253,7 +259,7 @@ class _Reader:
             warm_up_blocks=it.warm_up_blocks,
             callbacks=it.callbacks,
             redeliveries=it.told_again,
-            conflated=it.conflated,
+            conflated=self.overtaken,
             latency_blocks=it.latency_blocks,
             incomplete_blocks=it.incomplete_blocks,
             lost_updates=len(self.lost),

@@ -11,7 +11,7 @@ from relaycast.report.full_block import causes, fullest, share_taken
 from relaycast.report.templates import percent
 from relaycast.terminal import counted
 from relaycast_ledger.account_records import IN_THE_PROOF
-from relaycast_ledger.outcome import Outcome, Point, SubscriberOutcome, rank
+from relaycast_ledger.outcome import FullBlock, Outcome, Point, SubscriberOutcome, rank
 
 WORTH_CHANGING = 0.005
 """Of the bytes that blocks carry, what an alternative has to save to be named."""
@@ -79,7 +79,8 @@ def _cost(run: Outcome) -> RunVerdict:
         return RunVerdict("cost", f"Cost: no block of {title(it)} was built.")
     pubsub = point.proof_bytes - point.static_bytes
     rest = point.pov_bytes - point.proof_bytes - point.own_pov_bytes - point.message_bytes
-    parts = f"{pubsub:,} for pub-sub, {point.own_pov_bytes:,} of own state, {point.static_bytes:,} for static keys"
+    own = f"{point.own_pov_bytes:,} of own state as a compact proof ({point.own_bytes:,} as whole nodes)"
+    parts = f"{pubsub:,} for pub-sub, {own}, {point.static_bytes:,} for static keys"
     messages = f", {point.message_bytes:,} of messages" if point.message_bytes > NO_MESSAGES_BYTES else ""
     others = rest if messages else rest + point.message_bytes
     share = percent(point.pov_bytes / run.relaychain.max_pov_bytes)
@@ -104,8 +105,7 @@ def _fits(run: Outcome) -> RunVerdict:
             f"Does not fit: the relay chain would refuse {blocks}. Of {title(it)}, {fullest(block)}.",
             Severity.BAD,
         )
-    text = f"Fits: the fullest block, of {title(it)} in relay block {block.block}, takes {share_taken(block)} of the "
-    text += f"largest PoV, {block.sent_bytes:,} of {block.max_pov_bytes:,} bytes compressed. {_budget(run)}"
+    text = f"Fits: the fullest block, of {title(it)} in relay block {block.block}, takes {_taken(block)}. {_budget(run)}"
     warnings = []
     large = sum(it.large_blocks for it in run.subscribers)
     if large:
@@ -127,14 +127,27 @@ def _tight(readers: Sequence[SubscriberOutcome]) -> str:
     )
 
 
+def _taken(block: FullBlock) -> str:
+    """Return how much of its limits a block takes, the limit that decides first."""
+    size = f"{share_taken(block)} of the largest PoV, {block.sent_bytes:,} of {block.max_pov_bytes:,} bytes compressed"
+    if block.sent_bytes / block.max_pov_bytes >= block.load:
+        return size
+    seconds = f"{block.max_ref_time / 1e12:g} seconds"
+    return f"{percent(block.load)} of the {seconds} that it may compute; and {size}"
+
+
 def _budget(run: Outcome) -> str:
     """Return which budget is known to deliver everything as fast, and where the smallest one is found."""
     search = "relaycast budget finds the smallest that loses nothing"
+    with_messages = any(it.message_bytes.total for it in run.subscribers)
     cut_short = sum(it.incomplete_blocks for it in run.subscribers)
     if cut_short:
-        return f"The budget cut {counted(cut_short, 'block')} short; {search}."
+        left = "What messages left of the budget" if with_messages else "The budget"
+        return f"{left} cut {counted(cut_short, 'block')} short; {search}."
     most = max((point.metered_bytes for points in run.series.values() for point in points), default=0)
-    return f"No pass used more than {most:,} bytes: that budget delivers everything as fast; {search}."
+    if with_messages:
+        return f"No pass used more than {most:,} bytes beside the messages; {search}."
+    return f"No pass used more than {most:,} bytes: a budget of that size delivers everything as fast; {search}."
 
 
 def _alternative(run: Outcome) -> RunVerdict:
@@ -151,5 +164,5 @@ def _alternative(run: Outcome) -> RunVerdict:
         return RunVerdict(
             "alternative", f"Cheaper: {it.policy} saves {part:.1%} of what blocks carry{again} ({where})."
         )
-    more = f"takes {-part:.1%} more" if -part >= WORTH_CHANGING else "takes as much"
-    return RunVerdict("alternative", f"Alternative: none is cheaper; {it.policy} {more} ({where}).")
+    more = f"carry {-part:.1%} more" if -part >= WORTH_CHANGING else "carry about as much"
+    return RunVerdict("alternative", f"Alternative: none is cheaper; with {it.policy} blocks {more} ({where}).")
