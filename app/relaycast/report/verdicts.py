@@ -105,7 +105,9 @@ def _fits(run: Outcome) -> RunVerdict:
             f"Does not fit: the relay chain would refuse {blocks}. Of {title(it)}, {fullest(block)}.",
             Severity.BAD,
         )
-    text = f"Fits: the fullest block, of {title(it)} in relay block {block.block}, takes {_taken(block)}. {_budget(run)}"
+    text = (
+        f"Fits: the fullest block, of {title(it)} in relay block {block.block}, takes {_taken(block)}. {_budget(run)}"
+    )
     warnings = []
     large = sum(it.large_blocks for it in run.subscribers)
     if large:
