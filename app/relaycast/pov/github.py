@@ -36,7 +36,7 @@ class Level(Enum):
     WARNING = "warning"
 
 
-class Annotation(NamedTuple):
+class GitHubNote(NamedTuple):
     """A note on a file of the pull request."""
 
     level: Level
@@ -82,7 +82,7 @@ def annotation_lines(verdict: Verdict, findings: Findings, file: Path) -> Iterat
         same = [it for it in found if it.level is level]
         if len(same) > MOST_ANNOTATIONS:
             more = f"{len(same) - MOST_ANNOTATIONS + 1} more are in the summary of the job"
-            same = [*same[: MOST_ANNOTATIONS - 1], Annotation(level, "proof sizes", more)]
+            same = [*same[: MOST_ANNOTATIONS - 1], GitHubNote(level, "proof sizes", more)]
         yield from (it.command(name) for it in same)
 
 
@@ -114,20 +114,20 @@ def write_summary(text: str) -> None:
             stream.write(text)
 
 
-def _annotations(verdict: Verdict, findings: Findings) -> Iterator[Annotation]:
+def _annotations(verdict: Verdict, findings: Findings) -> Iterator[GitHubNote]:
     for line in findings.broken:
-        yield Annotation(Level.ERROR, "an invariant was violated", line)
+        yield GitHubNote(Level.ERROR, "an invariant was violated", line)
     for line in findings.oversize:
         level = Level.WARNING if findings.allow_oversize else Level.ERROR
-        yield Annotation(level, "blocks do not fit", line)
+        yield GitHubNote(level, "blocks do not fit", line)
     for line in verdict.wrong:
-        yield Annotation(Level.ERROR, "cannot be compared", line)
+        yield GitHubNote(Level.ERROR, "cannot be compared", line)
     for it in moved(verdict):
         level = Level.ERROR if it.title == "grew" else Level.WARNING
         title = f"{it.scenario}, subscriber {it.subscriber}: {counted(len(it.figures), 'size')} {it.title}"
-        yield Annotation(level, title, "\n".join(it.lines))
+        yield GitHubNote(level, title, "\n".join(it.lines))
     for line in verdict.notes:
-        yield Annotation(Level.WARNING, "callbacks differ", line)
+        yield GitHubNote(Level.WARNING, "callbacks differ", line)
 
 
 def _in_workspace(file: Path) -> str:

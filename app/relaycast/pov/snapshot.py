@@ -118,7 +118,7 @@ def sizes_of(it: SubscriberFigures) -> SubscriberSizes:
 def render_snapshot(run: Outcome) -> str:
     """Return the snapshot that a run leaves of itself, as TOML; all sizes in bytes."""
     sizes = sizes_of_run(run)
-    head = [f"schema = {run.schema}", f'run_id = "{run.run_id}"', f"name = {_text(run.name)}"]
+    head = [f"schema = {SNAPSHOT_VERSION}", f'run_id = "{run.run_id}"', f"name = {_text(run.name)}"]
     return _joined([*head, *_terms(sizes), *_subscribers(sizes, "")])
 
 

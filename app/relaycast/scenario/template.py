@@ -81,7 +81,7 @@ REFERENCE = """
 """
 
 
-class Ground(NamedTuple):
+class Extended(NamedTuple):
     """What a scenario extends: its name, and what holds where the scenario says nothing."""
 
     name: str
@@ -102,14 +102,14 @@ def scenario_text(name: str, origin: str, file: str) -> str:
         head, extended, table = FROM_A_FILE, origin, ground_of(origin, "--from")
         table.setdefault("blocks", load_scenario(origin).blocks)
         body = f"extends = {_toml(origin)}\nname = {_toml(name)}\n"
-    ground = Ground(extended, table)
+    ground = Extended(extended, table)
     parts = [head.format(name=name, origin=origin), HEAD.format(file=file), body, REFERENCE.format(ground=extended)]
     for struct in structs_below(Scenario):
         parts += ["#\n", *(f"# {line}\n" for line in _reference(struct, ground))]
     return "".join(parts)
 
 
-def _reference(struct: type[Struct], ground: Ground) -> Iterator[str]:
+def _reference(struct: type[Struct], ground: Extended) -> Iterator[str]:
     config = struct.__struct_config__
     place = PLACES.get(struct) or f'{{ {config.tag_field} = "{config.tag}", ... }}'
     yield from wrap(f"{place}: {plain(struct.__doc__ or '')}", WIDTH)
@@ -123,7 +123,7 @@ def _reference(struct: type[Struct], ground: Ground) -> Iterator[str]:
         yield from (f"      {line}" for line in wrap(about, WIDTH))
 
 
-def _held(struct: type[Struct], field: Any, ground: Ground) -> str:
+def _held(struct: type[Struct], field: Any, ground: Extended) -> str:
     """Return what the ground says of a setting that a scenario has once; empty where it says nothing."""
     value = _at(ground.table, (*PATHS[struct], field.encode_name)) if struct in PATHS else None
     if value is None or isinstance(value, dict) or field.encode_name == "extends":
@@ -133,7 +133,7 @@ def _held(struct: type[Struct], field: Any, ground: Ground) -> str:
     return f" = {_toml(value)}  # from {ground.name}"
 
 
-def _held_by_parachains(struct: type[Struct], name: str, ground: Ground) -> str:
+def _held_by_parachains(struct: type[Struct], name: str, ground: Extended) -> str:
     """Return in a sentence which values parachains of the ground keep without a line; empty where there are none."""
     if struct not in PATHS_OF_PARACHAINS or name == "id":
         return ""
