@@ -65,7 +65,7 @@ class BudgetCurve(Struct, frozen=True, kw_only=True):
     """The smallest budget tried with which no more is overtaken; ``None`` where the scenario's own is too small."""
 
     nothing_lost: int | None
-    """The smallest budget tried with which everything arrives; ``None`` where the scenario's own is too small."""
+    """The smallest budget tried with which nothing is lost; ``None`` where the scenario's own is too small."""
 
     points: list[BudgetPoint]
 
@@ -124,7 +124,7 @@ class _Search:
         return self.points[budget]
 
     def loses_nothing(self, point: BudgetPoint) -> bool:
-        """Return whether everything arrives with this budget."""
+        """Return whether nothing is lost with this budget."""
         return point.lost == 0
 
     def smallest(self, serves: Callable[[BudgetPoint], bool], most: int) -> int | None:
