@@ -189,7 +189,8 @@ def test_outside_of_a_job_nothing_is_written(
 def test_a_summary_that_cannot_be_written_is_said_below_the_verdict(kept: str, shell: Shell, tmp_path: Path) -> None:
     ended = shell("relaycast pov snapshot --check --github", GITHUB_STEP_SUMMARY=str(tmp_path))
     assert ended.returncode == 2
-    assert ended.stderr == f"relaycast: {tmp_path}: Is a directory, expected a place that can be written\n"
+    assert ended.stderr.startswith(f"relaycast: {tmp_path}: ")
+    assert len(ended.stderr.splitlines()) == 1
     assert "none grew beyond 0%" in ended.stdout
 
 
