@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from genesis_states import GENESIS_ROOTS, genesis
 from pallets.lying_collators import Situation, omit, omit_from_the_end, verdict
 from pallets.subscriber_invariants import ChangesTold, all_hold, nothing_is_lost
 from pallets.subscriber_world import ALPHA, BETA, PUBLIC, World, keys, path_key
@@ -23,7 +24,6 @@ from relaycast_trie import StateVersion
 from relaycast_trie.node import Leaf
 from relaycast_trie.node_codec import encode_node
 from relaycast_xcm.primitives import Weight
-from trie.test_real_chains import GENESIS_ROOTS, genesis
 
 CODE_BYTES = 1_100_000
 CONFIG = SubscriberConfig(max_trie_depth=8)

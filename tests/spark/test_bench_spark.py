@@ -60,7 +60,7 @@ def test_the_own_process_has_a_peak() -> None:
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (["--json", "no/such/folder.json"], "--json"),  # found before the first of many minutes
+        (["--json", "pyproject.toml/told.json"], "--json"),  # found before the first of many minutes
         (["--count", "0"], "--count: got 0 without --blocks"),
         (["--cores", "0"], "--cores"),
         (["--keys", "0"], "--keys"),

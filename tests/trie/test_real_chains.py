@@ -1,12 +1,10 @@
 """Real chains: genesis states whose roots everybody knows, and relay proofs that a real runtime accepted."""
 
-import gzip
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from genesis_states import GENESIS_ROOTS, genesis
 from relaycast_trie import (
     CompactProof,
     Hasher,
@@ -21,20 +19,7 @@ from relaycast_trie import (
     trie_root,
 )
 from relaycast_trie.plain.build import build_root
-from shared_vectors import OWN, Case, cases_in, over, shared, unhex, unhex_all, unhex_or_none, unhex_pairs
-
-GENESIS_ROOTS = {
-    "kusama": "b0006203c3a6e6bd2c6a17b1d4ae8ca49a31da0f4579da950b127774b44aef6b",
-    "westend": "7e92439a94f79671f9cade9dff96a094519b9001a7432244d46ab644bb6f746f",
-}
-
-
-def genesis(chain: str) -> dict[bytes, bytes]:
-    """Return the top trie of a raw chain spec."""
-    with gzip.open(shared(f"data/{chain}-genesis.json.gz"), "rt") as spec:
-        raw = json.load(spec)["genesis"]["raw"]
-    assert not raw.get("childrenDefault")
-    return {unhex(key): unhex(value) for key, value in raw["top"].items()}
+from shared_vectors import OWN, Case, cases_in, over, unhex, unhex_all, unhex_or_none, unhex_pairs
 
 
 @pytest.mark.parametrize("chain", GENESIS_ROOTS)
