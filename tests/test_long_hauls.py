@@ -62,7 +62,13 @@ def haul(folder: Path, failing: int, *options: str) -> str:
     ).stdout
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2", "--dist", "loadgroup")], ids=["one process", "two workers"])
+@pytest.mark.parametrize(
+    "workers",
+    [
+        pytest.param((), id="one process", marks=pytest.mark.slow),
+        pytest.param(("-n", "2", "--dist", "loadgroup"), id="two workers"),
+    ],
+)
 def test_a_haul_goes_on_with_what_has_not_passed(tmp_path: Path, workers: tuple[str, ...]) -> None:
     first = haul(tmp_path, 2, *workers)
     assert "test_haul.py::test_haul: 0 rounds done before, 1 failed, 3 passed" in first

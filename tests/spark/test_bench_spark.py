@@ -24,6 +24,7 @@ def test_tasks_count_the_same_proofs_however_they_are_cut() -> None:
     assert count_range(0, 100, TERMS) != count_range(0, 100, ProofTerms(2_500, 3, 400, seed=2))
 
 
+@pytest.mark.slow
 def test_proofs_and_blocks_are_measured_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "spark.json"
     arguments = ["bench", "spark", "--count", "64", "--trie-keys", "50", "--keys", "2", "--cores", "1"]

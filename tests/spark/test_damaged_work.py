@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -137,7 +137,12 @@ DAMAGE: dict[str, Callable[[Path, Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
+def after(first: str, others: Iterable[str]) -> list[object]:
+    """Return all of them; those that are not the ``first`` are for the slow suite."""
+    return [name if name == first else pytest.param(name, marks=pytest.mark.slow) for name in others]
+
+
+@pytest.mark.parametrize("damage", after("flipped", DAMAGE))
 @pytest.mark.parametrize("file", FILES)
 def test_a_damaged_file_is_made_again(work: Work, expected: dict[str, bytes], file: str, damage: str) -> None:
     DAMAGE[damage](*FILES[file](work))
@@ -166,7 +171,7 @@ FORGERIES: dict[str, Callable[[Work], object]] = {
 }
 
 
-@pytest.mark.parametrize("forgery", FORGERIES)
+@pytest.mark.parametrize("forgery", after("a checkpoint that is none", FORGERIES))
 def test_a_forged_file_is_made_again(work: Work, expected: dict[str, bytes], forgery: str) -> None:
     FORGERIES[forgery](work)
     assert completed(work) == expected

@@ -77,6 +77,7 @@ def test_both_verbs_refuse_paths_of_this_machine_on_a_cluster_before_spark_start
     assert said.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("spark")
 def test_tables_at_uris_are_proved_and_verified(
     state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -129,6 +130,7 @@ def test_ranges_tile_the_ids() -> None:
         assert len(found) <= proof_parts.MOST_RANGES
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("damage", ["none", "truncated", "lost"])
 def test_proving_goes_on_behind_the_ranges_that_are_whole(
@@ -172,6 +174,7 @@ def test_proving_goes_on_behind_the_ranges_that_are_whole(
     assert pq.read_table(out).sort_by("id") == pq.read_table(whole).sort_by("id")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("spark")
 def test_ranges_made_on_other_terms_are_made_again(
     state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -226,7 +226,16 @@ def test_compiled_code_is_not_taken_for_that_of_other_kernels(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("kind", ["nbi", "nbc"])
-@pytest.mark.parametrize("damage", ["truncated", "empty", "flipped", "swapped", "deleted", "other bytes"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "flipped",
+        *(
+            pytest.param(it, marks=pytest.mark.slow)
+            for it in ("truncated", "empty", "swapped", "deleted", "other bytes")
+        ),
+    ],
+)
 def test_damaged_code_is_compiled_anew(kept: Path, tmp_path: Path, kind: str, damage: str) -> None:
     shutil.copytree(kept, tmp_path / "kept")
     (file,) = (tmp_path / "kept").rglob(f"memory.leading_zeros-*.{kind}")
