@@ -1,6 +1,7 @@
 """What all tests share: how long hypothesis looks for a counterexample, which worker runs what, and the plugins."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the plugins; relaycast's is there already unless the environment was made before it had one."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell ignores it for what runs behind ``&``
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not config.pluginmanager.has_plugin("relaycast"):
         config.pluginmanager.register(pytest_plugin, "relaycast")
     journal = config.getoption(long_hauls.OPTION)
