@@ -58,9 +58,9 @@ def console(*, stderr: bool = False) -> "Console":
     return Plain(file=stream, highlight=False, width=PIPE_WIDTH if piped else None, soft_wrap=piped)
 
 
-def counted(count: int, thing: str) -> str:
+def counted(count: int, thing: str, things: str = "") -> str:
     """Return ``count`` with the ``thing`` that is counted, of which there may be one."""
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+    return f"{count:,} {thing if count == 1 else things or f'{thing}s'}"
 
 
 def print_table(

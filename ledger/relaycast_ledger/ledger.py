@@ -17,7 +17,7 @@ from relaycast_ledger.block_checks import Check, account_checks, agreement_check
 from relaycast_ledger.deliveries import Deliveries, DeliveriesDump, Place
 from relaycast_ledger.pov import PovSize, pov_size
 from relaycast_ledger.proof_picture import ProofPicture, picture_tries
-from relaycast_ledger.records import BlockRecord, Invariants, ReadTotals
+from relaycast_ledger.records import BlockRecord, Invariants, ReadTotals, Uncharged
 from relaycast_pallets.parachain_system.messaging_state import channel_keys
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
 from relaycast_pallets.subscriber.pallet import PublisherDisabled
@@ -165,6 +165,7 @@ class Ledger:
             deliveries=tuple(self.deliveries.delivered(fact.para_id, update, fact.tick) for update in block.updates),
             disabled=tuple(event.publisher for event in block.events if isinstance(event, PublisherDisabled)),
             cursor=result.cursor,
+            uncharged=tuple(Uncharged(it.name, it.excess_bytes) for it in result.oversize),
             account=account,
             picture=picture,
             pov=self._pov(fact),

@@ -88,6 +88,17 @@ class FullBlock(Struct, frozen=True, kw_only=True):
         return max(self.sent_bytes / self.max_pov_bytes, self.ref_time / self.max_ref_time)
 
 
+class UnchargedRead(Struct, frozen=True, kw_only=True):
+    """An entry of the relay chain that blocks had to read, longer than any read is charged for."""
+
+    name: str
+    """``:code`` plain, other keys in hex."""
+
+    blocks: int
+    excess_bytes: int
+    """Bytes that were not charged, in all blocks together."""
+
+
 class PublisherOutcome(Struct, frozen=True, kw_only=True):
     """What a parachain published: ``sent`` values, of which the relay chain refused some messages or their rest."""
 
@@ -178,6 +189,9 @@ class SubscriberOutcome(Struct, frozen=True, kw_only=True):
 
     any_key_bytes: int
     """What it would have to give to hold any key, the deepest and longest too."""
+
+    uncharged: list[UnchargedRead]
+    """What was read beyond any charge, the most first: a budget cannot keep it out."""
 
     oversize_blocks: int
     """Blocks that the relay chain would refuse."""

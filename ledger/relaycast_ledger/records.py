@@ -53,6 +53,14 @@ class ReadTotals:
 
 
 @dataclass(frozen=True, slots=True)
+class Uncharged:
+    """A node or value that a block read, ``excess_bytes`` longer than it was charged for; ``name`` is its key."""
+
+    name: str
+    excess_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class BlockRecord:
     """One block of one subscriber; sizes in bytes, times in ticks of the relay chain.
 
@@ -91,6 +99,9 @@ class BlockRecord:
 
     refused_bytes: int = 0
     """Of the messages that were refused to their senders so far: too many waited already."""
+
+    uncharged: tuple[Uncharged, ...] = ()
+    """Nodes and values of the relay chain that are longer than any read is charged for."""
 
     account: BlockAccount | None = None
     """Nodes and bytes by publisher and by cause, where the network keeps accounts."""

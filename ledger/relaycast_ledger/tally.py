@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from relaycast_ledger.account_records import IN_THE_PROOF, PRUNED, BlockAccount, PublisherAccount
 from relaycast_ledger.key_tally import KeyTally
-from relaycast_ledger.outcome import FullBlock, Latency, Point, PublisherCost, Spread, counted_latency, rank, spread
+from relaycast_ledger.outcome import (
+    FullBlock,
+    Latency,
+    Point,
+    PublisherCost,
+    Spread,
+    UnchargedRead,
+    counted_latency,
+    rank,
+    spread,
+)
 from relaycast_ledger.points import Points
 from relaycast_ledger.pov import PovSize
 from relaycast_ledger.pov_causes import pov_by_cause
@@ -55,6 +65,7 @@ class SubscriberTally:
     """Of them, those that had been told before."""
 
     conflated: int = 0
+    uncharged: dict[str, UnchargedRead] = field(default_factory=dict)
     oversize_blocks: int = 0
     large_blocks: int = 0
     fullest_block: FullBlock | None = None
@@ -102,6 +113,11 @@ class SubscriberTally:
         self.refused_bytes = record.refused_bytes
         self.disabled.extend(map(int, record.disabled))
         self.keys.add(record)
+        for it in record.uncharged:
+            known = self.uncharged.get(it.name, UnchargedRead(name=it.name, blocks=0, excess_bytes=0))
+            self.uncharged[it.name] = UnchargedRead(
+                name=it.name, blocks=known.blocks + 1, excess_bytes=known.excess_bytes + it.excess_bytes
+            )
         if record.picture is not None:
             self.pictures.append(record.picture)
         if record.panic is not None:

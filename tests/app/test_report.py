@@ -279,6 +279,7 @@ def synthetic(*, blocks: int, readers: int) -> Outcome:
             pov_parts=dict.fromkeys(("static", "top", "proof", "own", "messages"), Share(0.0, 0.01, 0.01)),
             message_free_bytes=1 << 20,
             any_key_bytes=1 << 15,
+            uncharged=[],
             oversize_blocks=0,
             large_blocks=0,
             fullest_block=None,

@@ -192,3 +192,19 @@ def test_a_warm_up_is_a_number_of_blocks_or_auto(relaycast: Command, file: Writt
     assert ended.code == 2
     assert "warm_up" in ended.err
     assert ended.err.count("\n") == 1
+
+
+def test_an_entry_that_no_charge_covers_is_named_until_a_migration_moves_it_out(
+    relaycast: Command, file: Written
+) -> None:
+    """Before its first publication a publisher is proven absent beside ``:code``, which a version 0 node holds."""
+    top = {"0x3a636f6465": "0x" + "07" * 9_000, "0x3a72": "0x01", "0x01": "0x02"}
+    raw = {"name": "small", "id": "small", "genesis": {"raw": {"top": top, "childrenDefault": {}}}}
+    call = ("run", "oracle", "--blocks", "6", "--genesis", file(json.dumps(raw), "small.json"))
+    (it,) = relaycast(*call, "--json").json["subscribers"][0]["uncharged"]
+    assert (it["name"], it["blocks"]) == (":code", 2)
+    assert 2 * (9_000 - 2_058) < it["excess_bytes"] < 2 * (9_100 - 2_058)
+    said = f":code is longer than any read is charged for: 3000 exchange carries {it['excess_bytes']:,} bytes of it"
+    assert said in relaycast(*call).out
+    migrated = relaycast(*call, "--state-version", "1", "--json").json["subscribers"]
+    assert [reader["uncharged"] for reader in migrated] == [[], []]

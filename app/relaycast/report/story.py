@@ -49,7 +49,7 @@ def story(run: Outcome) -> str:
     told_again = sum(it.told_again for it in run.subscribers)
     if told_again:
         text += f" {told_again:,} of them told what the reader had been told before; they count in no latency."
-    text += _warm_up_sentence(run)
+    text += _warm_up_sentence(run) + _uncharged_sentence(run)
     text = f"{text} The relay chain refused {counted(refused, 'message')}." if refused else text
     return text + _fees_sentence(run)
 
@@ -87,6 +87,24 @@ def _warm_up_sentence(run: Outcome) -> str:
     else:
         which = f"the first {counts[0]} to {counts[-1]} blocks, by reader"
     return f" Percentiles and charts leave out the warm-up, by default what comes before the first delivery: {which}."
+
+
+def _uncharged_sentence(run: Outcome) -> str:
+    """Return what was longer than a read is charged for, so that a budget could not keep it out."""
+    reader, longest = max(
+        ((it, it.uncharged[0]) for it in run.subscribers if it.uncharged),
+        key=lambda pair: pair[1].excess_bytes,
+        default=(None, None),
+    )
+    if reader is None or longest is None:
+        return ""
+    others = len({read.name for it in run.subscribers for read in it.uncharged}) - 1
+    more = f", and so are {counted(others, 'other entry', 'other entries')}" if others else ""
+    return (
+        f" On the way through the relay chain's state {longest.name} is longer than any read is charged for{more}: "
+        f"{title(reader)} carries {longest.excess_bytes:,} bytes of it beyond its budget in "
+        f"{counted(longest.blocks, 'block')}."
+    )
 
 
 def _fees_sentence(run: Outcome) -> str:

@@ -83,6 +83,7 @@ def subscriber_outcome(
         pov_parts={part: share(sizes, max_pov_bytes) for part, sizes in it.pov_parts.items()},
         message_free_bytes=message_free_bytes,
         any_key_bytes=any_key_bytes,
+        uncharged=sorted(it.uncharged.values(), key=lambda it: (-it.excess_bytes, it.name)),
         oversize_blocks=it.oversize_blocks,
         large_blocks=it.large_blocks,
         fullest_block=it.fullest_block,
