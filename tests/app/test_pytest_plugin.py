@@ -27,8 +27,9 @@ Pytest = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Pytest:
-    """Run pytest in a folder of its own, with the files that are given."""
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pytest:
+    """Run pytest in a folder of its own, with the files that are given, as a person does."""
+    monkeypatch.delenv("CI", raising=False)
 
     def run(*arguments: str, code: int = 0, **files: str) -> subprocess.CompletedProcess[str]:
         for name, content in files.items():
