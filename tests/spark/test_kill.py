@@ -51,9 +51,9 @@ def started(command: list[str], out: Path, *, segments: int) -> "subprocess.Pope
 
 
 def committed(work: Path) -> dict[str, int]:
-    """Return the segments that the manifest names, with the time of their files."""
+    """Return the files of the segments that the manifest counts, with their times."""
     manifest = json.loads((work / "manifest.json").read_bytes())
-    files = [entry["file"] for entry in manifest["segments"].values() if entry["file"]]
+    files = [f"segment-{int(number):06}.parquet" for number, it in manifest["segments"].items() if it["replayed"]]
     return {file: (work / file).stat().st_mtime_ns for file in files}
 
 
