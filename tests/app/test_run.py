@@ -181,12 +181,6 @@ def test_a_run_interrupted_anywhere_leaves_no_files(tmp_path: Path, number: int,
 SAID = {130: "interrupted", 143: "stopped by SIGTERM"}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupt_while_kernels_compile_is_told_in_one_line(tmp_path: Path, number: int, code: int) -> None:
-    interrupt_compiler(tmp_path, number, code, seconds=1.0)
-
-
 @soak(rounds=25)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupt_anywhere_in_the_compiler_is_told_in_one_line(
