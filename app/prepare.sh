@@ -4,7 +4,7 @@
 # that the environment was made for; it is written last. One start installs, the others wait for it. An environment that this
 # file did not make is added to, never removed.
 #
-# Needs: root (the clone), extras ("-" or "dev"). Exit codes: 2 when no environment can be made, 130 after Ctrl-C.
+# Needs: root (the clone), extras ("-", "dev" or "dev,soak"). Exit codes: 2 when no environment can be made, 130 after Ctrl-C.
 
 stamp=$root/.venv/.relaycast
 lock=$root/.venv.lock
@@ -17,10 +17,16 @@ wanted() {
     printf '%s %s\n' "$(cksum < "$root/pyproject.toml")" "$root"
 }
 
-# The stamp holds "<extras> <checksum> <bytes> <folder>"; the tools of "dev" serve a start that wants none.
+# The stamp holds "<extras> <checksum> <bytes> <folder>".
 ready() {
     [ -x "$root/.venv/bin/relaycast" ] && [ -r "$stamp" ] && read -r made_extras made_for < "$stamp" &&
-        { [ "$extras" = - ] || [ "$made_extras" = "$extras" ]; } && [ "$made_for" = "$(wanted)" ]
+        serves && [ "$made_for" = "$(wanted)" ]
+}
+
+# Tells whether the environment was made with the wanted extras: "dev,soak" serves "dev", and all serve a start that wants none.
+serves() {
+    case ",${made_extras--}," in *",$extras,"*) return 0 ;; esac
+    [ "$extras" = - ]
 }
 
 # One line, or the end of the line that announced the install.
@@ -165,7 +171,7 @@ prepare() {
     trap interrupted INT TERM HUP
     log=$(mktemp "${TMPDIR:-/tmp}/relaycast-install.XXXXXX") || refuse "cannot write in ${TMPDIR:-/tmp}, where the install's log would go"
     if ! ready; then
-        [ ! -r "$stamp" ] || [ "${made_extras--}" = - ] || extras=$made_extras
+        [ ! -r "$stamp" ] || ! serves || extras=${made_extras--}
         started=$(date +%s)
         if [ "$extras" = - ]; then what=relaycast; else what="relaycast and the tools of ./check"; fi
         printf 'relaycast: installing %s into .venv, once ... ' "$what" >&2

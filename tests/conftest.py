@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 import long_hauls
 from relaycast import pytest_plugin
@@ -16,6 +16,9 @@ settings.register_profile(
 )
 settings.register_profile(
     "soak", deadline=None, max_examples=1_000, database=None, suppress_health_check=list(HealthCheck)
+)
+settings.register_profile(  # a counterexample is enough, it need not be small
+    "mutants", settings.get_profile("ci"), database=None, phases=[Phase.explicit, Phase.generate]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
 

@@ -98,10 +98,12 @@ def test_kills_signals_inputs_and_machines_have_their_hauls() -> None:
         if isinstance(decorator, ast.Call) and isinstance(decorator.func, ast.Name) and decorator.func.id == "soak"
     }
     assert hauls == {
+        "test_a_mutant_that_survives_is_judged",
         "test_a_run_interrupted_anywhere_leaves_no_files",
         "test_a_run_killed_anywhere_is_resumed_to_the_same_bytes",
         "test_all_invariants_hold_in_many_networks",
         "test_all_invariants_hold_over_many_long_lives",
+        "test_an_interrupt_anywhere_in_the_compiler_is_told_in_one_line",
         "test_every_property_holds_for_inputs_drawn_anew",
         "test_an_interrupt_anywhere_in_the_compiler_is_told_in_one_line",
         "test_many_more_tries_have_the_roots_of_the_oracle",

@@ -221,6 +221,20 @@ def test_a_changed_pyproject_installs_again_into_the_same_environment(clone: Pat
     assert keepsake.exists()
 
 
+def test_an_environment_with_more_tools_serves_a_start_that_wants_fewer(clone: Path) -> None:
+    script = 'set -u; root=$0 extras=$1; . "$0/app/prepare.sh"'
+    seen = []
+    for extras in ("-", "dev", "-", "dev,soak", "dev", "dev,soak"):
+        subprocess.run(
+            ["sh", "-c", script, str(clone), extras], env=environment(clone), check=True, capture_output=True
+        )
+        seen.append(((clone / ".venv" / ".relaycast").read_text().split()[0], installs(clone)))
+    assert seen == [("-", 1), ("dev", 2), ("dev", 2), ("dev,soak", 3), ("dev,soak", 3), ("dev,soak", 3)]
+    (clone / "pyproject.toml").write_text("[project]\n")
+    assert start(clone).returncode == 0
+    assert (clone / ".venv" / ".relaycast").read_text().startswith("dev,soak ")
+
+
 def test_a_moved_clone_installs_again(clone: Path) -> None:
     start(clone)
     moved = clone.rename(clone.parent / "moved")
