@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pallets.subscriber_world import key, keys, path_key
 from relaycast_pallets import SubscribedKey
-from relaycast_pallets.subscriber.node_cache import PublisherCache, marked_placements
+from relaycast_pallets.subscriber.node_cache import PublisherCache, marked_placements, net_moves
 from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
 from relaycast_trie import MemoryDB, TrieDBMut
 from relaycast_trie.nibbles import to_nibbles
@@ -59,6 +59,12 @@ def test_a_node_that_comes_and_goes_in_one_pass_is_not_stored() -> None:
     assert PublisherCache.moved({X: 0}, {}, {X: b"node"}) == PublisherCache()
 
 
+def test_places_that_came_and_went_are_counted_against_each_other() -> None:
+    gained = [(b"", X), (b"\x01", X), (b"", Y)]
+    lost = [(b"\x02", X), (b"\x02", Z), (b"\x03", Z)]
+    assert net_moves(gained, lost) == {X: 1, Y: 1, Z: -2}
+
+
 def test_nodes_that_are_not_at_hand_are_left_out() -> None:
     cache = PublisherCache.exactly({(b"", X), (b"\x01", Y)}, {X: b"node"}, [Z])
     assert cache == PublisherCache(insert={X: b"node"}, remove={Z}, shared={})
@@ -81,6 +87,12 @@ def test_marks_end_where_a_path_ends_or_leads_away() -> None:
     assert marked_placements(SubscribedPaths.of([absent]), root, nodes) == {(b"", root)}
     assert marked_placements(SubscribedPaths.of([here]), root, {}) == set()
     assert marked_placements(SubscribedPaths.of([]), root, nodes) == set()
+
+
+def test_a_node_inside_its_parent_has_no_place() -> None:
+    held = {SubscribedKey(bytes(32)): b"a", SubscribedKey(bytes(31) + b"\x01"): b"b"}
+    nodes, root = built(held)
+    assert marked_placements(SubscribedPaths.of(sorted(held)), root, nodes) == {(b"", root)}
 
 
 def test_equal_leaves_are_two_places_of_one_node() -> None:

@@ -132,6 +132,16 @@ def test_equality_with_the_end_is_expired(relay: Relay, ttl: int, now: int, aliv
     assert (relay.value(A) is not None) is alive
 
 
+@pytest.mark.parametrize("late", [1, 49, 10_000])
+def test_a_key_that_no_scan_met_at_its_end_goes_with_a_later_one(relay: Relay, late: int) -> None:
+    relay.register()
+    relay.at(100)
+    relay.publish(A, ttl=50)
+    relay.at(150 + late)
+    relay.broadcaster.on_idle(Weight.MAX)
+    assert relay.value(A) is None
+
+
 @pytest.mark.scenario("TTL Expiration / Partial cleanup under weight limit")
 @pytest.mark.upstream("on_idle_partial_cleanup")
 @pytest.mark.upstream("on_idle_partial_cleanup_sets_cursor")
