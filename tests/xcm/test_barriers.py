@@ -1,6 +1,7 @@
 """Barriers: who may run what without payment, in which order they are asked, and what they say."""
 
 import pickle
+from copy import copy
 from dataclasses import dataclass, field
 
 import pytest
@@ -133,6 +134,11 @@ def test_five_publishes_where_four_are_allowed_reach_the_stack_limit() -> None:
 @pytest.mark.upstream("allow_publish_from_allows_exactly_max_publish")
 def test_four_publishes_where_four_are_allowed_run() -> None:
     assert ask(AllowPublishFrom(Everything(), 4), publish(4)) == publish(4)
+
+
+def test_sixteen_publishes_run_where_nothing_else_was_said() -> None:
+    assert ask(AllowPublishFrom(Everything()), publish(16)) == publish(16)
+    assert refusal_of(AllowPublishFrom(Everything()), publish(17)) == StackLimitReached()
 
 
 @pytest.mark.scenario("AllowPublishFrom Barrier / Barrier rejects Publish mixed with other instructions")
@@ -338,6 +344,13 @@ def test_a_barrier_looks_through_so_many_descents_and_no_more() -> None:
     assert refusal_of(WithComputedOrigin(inner), (step,) * 8) == Unsupported()
 
 
+def test_by_itself_a_barrier_looks_through_eight_descents() -> None:
+    inner = Recorder()
+    steps: Xcm = (DescendOrigin(()),) * 9
+    assert ask(WithComputedOrigin(inner), steps) == steps
+    assert inner.asked == [(PARA_2000, steps[8:])]
+
+
 def test_a_descended_origin_is_no_parachain_and_publishes_nothing() -> None:
     barrier = WithComputedOrigin(AllowPublishFrom(OnlyParachains()))
     assert refusal_of(barrier, (DescendOrigin((PalletInstance(1),)), *publish())) == Unsupported()
@@ -386,3 +399,20 @@ def test_a_chain_that_refuses_keeps_what_each_barrier_said() -> None:
     assert str(refusal).startswith("no barrier allows it: TakeWeightCredit says Overweight")
     assert pickle.loads(pickle.dumps(refusal)) == refusal
     assert isinstance(refusal_of(BarrierChain(), publish()), NoBarrierAllows)
+
+
+@pytest.mark.parametrize(
+    "barrier",
+    [
+        AllowPublishFrom(Everything()),
+        TakeWeightCredit(),
+        AllowTopLevelPaidExecutionFrom(Everything()),
+        AllowExplicitUnpaidExecutionFrom(Everything()),
+        AllowUnpaidExecutionFrom(Everything()),
+        WithComputedOrigin(TakeWeightCredit()),
+        TrailingSetTopicAsId(TakeWeightCredit()),
+    ],
+    ids=lambda barrier: type(barrier).__name__,
+)
+def test_a_barrier_is_a_value(barrier: ShouldExecute) -> None:
+    assert {barrier, copy(barrier)} == {barrier}
