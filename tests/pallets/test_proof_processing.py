@@ -68,6 +68,19 @@ def test_an_update_is_told_with_the_raw_value_and_its_time_to_live() -> None:
     assert world.block().calls == ((ALPHA, K[1], b"new", ValidFor(30)),)
 
 
+def test_a_pass_alone_counts_from_block_zero_and_has_its_budget_to_itself() -> None:
+    """No relay parent is named, and no messages: what a key still has to live, and who is owed a turn, tell."""
+    world = World()
+    world.subscribe(ALPHA, K[:3])
+    world.publish(ALPHA, K[:3], ttl=30)
+    root = world.seal()
+    process_proof(ProcessingMode.VERIFY, world.collect(), root, meter(), world.subscriber)
+    assert [call[3] for call in world.handler.calls] == [ValidFor(31)] * 3
+    world.storage.put_turn((ALPHA, K[1]), None)
+    stuck = process_proof(ProcessingMode.PRUNE, world.collect(), root, meter(0), world.subscriber)
+    assert (stuck.turn.is_passed_over, stuck.turn.owed) == (True, None)
+
+
 @pytest.mark.scenario("Change Detection / Root unchanged")
 @pytest.mark.scenario("Proof Processing / Unchanged child tries skipped")
 @pytest.mark.upstream("unchanged_root_skips_processing")
