@@ -34,7 +34,7 @@ DIRECT_TESTS: dict[str, tuple[str, ...]] = {
     f"{_PALLETS}/broadcaster/ttl_expiration.py": _tests("pallets", "ttl_expiration"),
     "xcm/relaycast_xcm/barriers.py": _tests("xcm", "barriers"),
     f"{_PALLETS}/subscriber/proof_processing.py": _tests("pallets", *_PROCESSING, "tracked_proof", "carried_metering"),
-    f"{_PALLETS}/subscriber/proof_pass.py": _tests("pallets", *_PROCESSING, "oversize_nodes"),
+    f"{_PALLETS}/subscriber/proof_pass.py": _tests("pallets", *_PROCESSING, "oversize_nodes", "policies"),
     f"{_PALLETS}/subscriber/publisher_walk.py": _tests(
         "pallets", "publisher_walk", "trie_depth_limit", "proof_processing"
     ),

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relaycast_pallets import MAX_NODE_BYTES, Policies
+from pallets.subscriber_world import ALPHA, world_of
+from relaycast_pallets import MAX_NODE_BYTES, Policies, ReadSource
 from relaycast_pallets.subscriber.policies import (
     AfterFirstKey,
     AllKeysOnChange,
@@ -75,6 +76,13 @@ def test_values_only_charges_values() -> None:
     metering = ValuesOnly()
     assert metering.relay_node(ROCKS_DB, 100) == metering.cached_node(ROCKS_DB, 100) == Weight.ZERO
     assert metering.relay_value(ROCKS_DB, 100) == Weight(ROCKS_DB.read, 100)
+
+
+def test_a_pass_charges_values_as_values_and_nodes_as_nodes() -> None:
+    result = world_of(ALPHA, policies=Policies(metering=ValuesOnly())).block().result
+    charged = {read.source for read in result.reads if read.weight != Weight.ZERO}
+    assert charged == {ReadSource.RELAY_VALUE}
+    assert charged < {read.source for read in result.reads}
 
 
 def test_a_root_is_remembered_when_its_publisher_is_done() -> None:
