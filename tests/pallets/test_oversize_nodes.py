@@ -105,6 +105,15 @@ def test_an_honest_block_stands_on_a_real_genesis(chain: str) -> None:
     assert {outcome.result.is_complete for outcome in seen} == {False, True}
 
 
+def test_an_entry_of_the_greatest_length_is_not_over() -> None:
+    world = World(config=CONFIG)
+    world.subscribe(ALPHA, keys(1))
+    world.publish(ALPHA, keys(1), bytes(CONFIG.max_value_length))
+    result = world.block().result
+    assert max(read.size for read in result.reads) == MOST
+    assert result.oversize == ()
+
+
 def test_what_is_over_is_counted_and_named() -> None:
     world = with_code()
     outcome = holds(world, 100_000)

@@ -28,7 +28,7 @@ from relaycast_pallets import (
     process_proof,
 )
 from relaycast_pallets.subscriber.tracked_proof import KNOWN_HASHES, by_hash
-from relaycast_trie import EMPTY_ROOT, MemoryDB, StorageProof, TrieDBMut, blake2_256
+from relaycast_trie import EMPTY_ROOT, MemoryDB, StateVersion, StorageProof, TrieDBMut, blake2_256
 from relaycast_trie.exceptions import InvalidChildRoot, InvalidNode
 from relaycast_xcm.primitives import ROCKS_DB, ParaId, Weight
 
@@ -79,6 +79,18 @@ def test_a_pass_alone_counts_from_block_zero_and_has_its_budget_to_itself() -> N
     world.storage.put_turn((ALPHA, K[1]), None)
     stuck = process_proof(ProcessingMode.PRUNE, world.collect(), root, meter(0), world.subscriber)
     assert (stuck.turn.is_passed_over, stuck.turn.owed) == (True, None)
+
+
+def test_what_a_meter_consumed_before_is_not_the_passs() -> None:
+    world = publishing()
+    root = world.seal()
+    fresh, used = meter(), meter()
+    assert used.try_consume(Weight(5, 7))
+    first, second = (
+        process_proof(ProcessingMode.PRUNE, world.collect(), root, it, world.subscriber) for it in (fresh, used)
+    )
+    assert first.consumed == second.consumed == fresh.consumed
+    assert used.consumed == fresh.consumed + Weight(5, 7)
 
 
 @pytest.mark.scenario("Change Detection / Root unchanged")
@@ -349,11 +361,12 @@ def test_a_path_within_the_depth_limit_is_processed(depth: int) -> None:
 
 
 @pytest.mark.parametrize("mode", list(ProcessingMode))
-def test_a_broken_child_root_is_no_absence(mode: ProcessingMode) -> None:
+@pytest.mark.parametrize("version", list(StateVersion))  # version 0 has long values inside their nodes
+def test_a_broken_child_root_is_no_absence(mode: ProcessingMode, version: StateVersion) -> None:
     world = World()
     world.subscribe(ALPHA, K[:1])
     db = MemoryDB()
-    top = TrieDBMut(db)
+    top = TrieDBMut(db, state_version=version)
     name = derive_child_info(ALPHA).prefixed_storage_key()
     for value in (bytes(31), bytes(33), bytes(40)):
         top[name] = value
