@@ -103,8 +103,8 @@ def test_kills_signals_inputs_and_machines_have_their_hauls() -> None:
         "test_a_run_killed_anywhere_is_resumed_to_the_same_bytes",
         "test_all_invariants_hold_in_many_networks",
         "test_all_invariants_hold_over_many_long_lives",
-        "test_an_interrupt_anywhere_in_the_compiler_is_told_in_one_line",
         "test_every_property_holds_for_inputs_drawn_anew",
+        "test_an_interrupt_anywhere_in_the_compiler_is_told_in_one_line",
         "test_many_more_tries_have_the_roots_of_the_oracle",
         "test_the_pallet_agrees_with_the_model_for_ever_longer",
     }

@@ -140,10 +140,11 @@ def test_governance_too_needs_a_publisher(publishing: Relay) -> None:
         publishing.broadcaster.force_delete_keys(Origin.root(), OTHER_PARA, [A])
 
 
-def test_a_key_of_another_length_is_a_slip_of_the_caller(publishing: Relay) -> None:
+@pytest.mark.parametrize("key", [b"short", bytes(33)])
+def test_a_key_of_another_length_is_a_slip_of_the_caller(publishing: Relay, key: bytes) -> None:
     before = publishing.everything()
     with pytest.raises(ValueError, match="32 bytes"):
-        publishing.broadcaster.delete_keys(PARACHAIN, [A, b"short"])
+        publishing.broadcaster.delete_keys(PARACHAIN, [A, key])
     assert publishing.everything() == before
 
 

@@ -141,6 +141,17 @@ def test_a_new_key_beyond_the_limit_is_refused_and_an_update_is_not(relay: Relay
     assert relay.value(hash_key("key0")) == b"w"
 
 
+@pytest.mark.parametrize("limit", [0, 1, 2, 3])
+def test_above_a_lowered_limit_of_keys_no_new_one_is_stored(relay: Relay, limit: int) -> None:
+    relay.register()
+    for index in range(3):
+        relay.publish(hash_key(f"key{index}"), b"v")
+    relay.broadcaster.config = replace(relay.broadcaster.config, max_stored_keys=limit)
+    with refused(relay, TooManyKeys) as refusal:
+        relay.publish(hash_key("key3"), b"v")
+    assert refusal.value.args == (PARA, limit)
+
+
 @pytest.mark.scenario("Data Storage Limits / Total storage size limit")
 @pytest.mark.upstream("total_storage_size_limit_enforced")
 @pytest.mark.upstream("publish_total_storage_exceeded")

@@ -8,6 +8,7 @@ from pallets.relay import ALICE, BOB, LAST_SYSTEM_PARA, OTHER_PARA, PARA, SYSTEM
 from relaycast_pallets import (
     DRAFT_MOCK,
     PRESETS,
+    PUBLISHER_DEPOSIT,
     REGISTRATIONS,
     AlreadyRegistered,
     AnyParachain,
@@ -34,6 +35,7 @@ def test_registering_holds_the_deposit_and_says_so(relay: Relay) -> None:
     assert (relay.held(ALICE), relay.free(ALICE)) == (100, 9_900)
     assert relay.storage.registered_publishers.get(PARA) == PublisherInfo(ALICE, 100)
     assert relay.of_broadcaster() == [PublisherRegistered(PARA, ALICE)]
+    assert PUBLISHER_DEPOSIT.encode() == b"\xc8\x00"  # a first reason, of the pallet with index 200
 
 
 @pytest.mark.upstream("register_non_system_parachain_high_id")
