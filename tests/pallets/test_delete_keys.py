@@ -59,6 +59,11 @@ def test_another_parachain_may_not(publishing: Relay) -> None:
             publishing.broadcaster.delete_keys(origin, [A], publisher=PARA)
 
 
+def test_a_parachain_may_name_itself(publishing: Relay) -> None:
+    publishing.broadcaster.delete_keys(PARACHAIN, [A], publisher=ParaId(int(str(PARA))))
+    assert publishing.value(A) is None
+
+
 @pytest.mark.parametrize("origin", [Origin.root(), Origin.none()])
 def test_deletion_takes_a_parachain_or_an_account(publishing: Relay, origin: Origin) -> None:
     with refused(publishing, BadOrigin):

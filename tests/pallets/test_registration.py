@@ -153,6 +153,16 @@ def test_as_many_publishers_as_may_be_and_not_one_more() -> None:
     assert relay.value(A, ParaId(2_999)) == b"second"
 
 
+@pytest.mark.parametrize("limit", [0, 1, 2])
+def test_above_a_lowered_limit_of_publishers_none_is_registered(limit: int) -> None:
+    relay = Relay()
+    for para in (2_000, 2_001):
+        relay.register(ParaId(para))
+    relay.broadcaster.config = replace(relay.broadcaster.config, max_publishers=limit)
+    with refused(relay, TooManyPublishers):
+        relay.register(ParaId(2_002))
+
+
 @pytest.mark.upstream("force_register_by_root")
 @pytest.mark.upstream("force_register_with_custom_deposit_works")
 def test_root_sets_the_deposit_and_the_manager_pays_it(relay: Relay) -> None:
