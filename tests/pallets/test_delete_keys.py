@@ -47,9 +47,10 @@ def test_a_manager_deletes_keys_of_its_publisher(publishing: Relay) -> None:
 
 @pytest.mark.upstream("delete_keys_not_manager_fails")
 @pytest.mark.upstream("delete_keys_not_owner")
-def test_another_account_may_not(publishing: Relay) -> None:
+@pytest.mark.parametrize("account", [BOB, bytes(32), b"\xff" * 32])
+def test_another_account_may_not(publishing: Relay, account: bytes) -> None:
     with refused(publishing, NotManager):
-        publishing.broadcaster.delete_keys(Origin.signed(BOB), [A], publisher=PARA)
+        publishing.broadcaster.delete_keys(Origin.signed(account), [A], publisher=PARA)
 
 
 def test_another_parachain_may_not(publishing: Relay) -> None:
