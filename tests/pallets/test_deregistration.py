@@ -202,7 +202,7 @@ def test_parachains_that_leave_take_everything_with_them(relay: Relay) -> None:
     relay.broadcaster.offboard_publishers(gone)
     assert [relay.keys(para) for para in gone] == [set(), set()]
     assert relay.keys(ParaId(2_002)) == {A, B, C}
-    assert relay.held() == 100
+    assert (relay.held(), relay.free()) == (100, 9_900)
     assert [key for para, key, _ in relay.storage.ttl_data.items() if para in gone] == []
 
 
