@@ -72,7 +72,7 @@ class Mutant:
     def of(cls, function: str | None, diff: str) -> "Mutant":
         """Read a mutant from the difference that it makes."""
         changes = [line for line in diff.splitlines() if not line.startswith(("--- ", "+++ "))]
-        old, new = (" ".join(line[1:].strip() for line in changes if line.startswith(sign)) for sign in "-+")
+        old, new = (" ".join(" ".join(line[1:] for line in changes if line[:1] == sign).split()) for sign in "-+")
         return cls(function or "", old, new)
 
 
