@@ -206,7 +206,7 @@ class SubscriberOutcome(Struct, frozen=True, kw_only=True):
     """Blocks at the beginning that percentiles and charts leave out."""
 
     latency_blocks: Latency
-    """Of deliveries; what was told again is none."""
+    """How long deliveries took; values that were told again are not counted."""
 
     told_again: int
     """Callbacks with an entry that the subscriber had been told before."""

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from app.weather import weather
 from command_line import Command, Refused, Written
 from file_contents import contents
 from relaycast.pov.gate import described, judge, tolerance_of
@@ -23,22 +24,6 @@ from relaycast.pov.snapshot import (
 )
 from relaycast.refusal import BadInput
 from relaycast_ledger.outcome import Spread
-
-WEATHER = """
-name = "weather"
-blocks = 10
-seed = 3
-[[parachains]]
-id = 2000
-publish = { keys = 12, value_bytes = VALUE, changed = CHANGED }
-[[parachains]]
-id = 3000
-subscribe = [{ publisher = 2000 }]
-"""
-
-
-def weather(*, value: int = 16, changed: int = 2) -> str:
-    return WEATHER.replace("VALUE", str(value)).replace("CHANGED", str(changed))
 
 
 @pytest.fixture

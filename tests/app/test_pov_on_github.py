@@ -10,31 +10,16 @@ from typing import Any
 import pytest
 import yaml
 
+from app.weather import weather
 from command_line import Command, Refused, Written
 from relaycast.pov.gate import Figure, Verdict
 from relaycast.pov.github import Findings, annotation_lines, escaped, escaped_property, summary
 
 CI = Path(__file__).parents[2] / "docs" / "ci"
 
-WEATHER = """
-name = "weather"
-blocks = 10
-seed = 3
-[[parachains]]
-id = 2000
-publish = { keys = 12, value_bytes = VALUE, changed = CHANGED }
-[[parachains]]
-id = 3000
-subscribe = [{ publisher = 2000 }]
-"""
-
 NOTHING_ELSE = Findings([], [], allow_oversize=False)
 
 Shell = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-def weather(*, value: int = 16, changed: int = 2) -> str:
-    return WEATHER.replace("VALUE", str(value)).replace("CHANGED", str(changed))
 
 
 @pytest.fixture

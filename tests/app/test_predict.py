@@ -12,7 +12,6 @@ import pytest
 from msgspec.structs import replace
 
 import relaycast as rc
-from command_line import Command, Refused
 from relaycast import predict
 from relaycast.predict.block import prediction
 from relaycast.predict.ground import GROUNDS, KUSAMA, MODELLED, Ground
@@ -253,112 +252,6 @@ def test_sizes_take_turns() -> None:
 def test_what_cannot_be_asked_says_why(call: Callable[[], object], slip: type[Exception], line: str) -> None:
     with pytest.raises(slip, match=line):
         call()
-
-
-def test_the_verb_prints_what_a_person_asks_for(relaycast: Command) -> None:
-    ended = relaycast("predict", "--keys", "1000", "--subscribed", "100", "--value", "16", "--updated", "10")
-    assert ended.code == 0
-    lines = [" ".join(line.split()) for line in ended.out.splitlines()]
-    assert lines[0] == "100 of 1,000 keys, values of 16 bytes, 10 new"
-    table = [
-        "branches 118.1 21,757 20.4 6,046",
-        "leaves 100 5,778 10 578",
-        "values outside 0 0 0 0",
-        "publisher's part 218.1 27,535 30.4 6,624",
-        "a key 275 662",
-        "way to the publisher 67 67",
-        "static keys (modelled) 5,097 5,097",
-        "relay proof 32,699 11,788",
-        "own state 715 18,504",
-        "relay proof and own state 33,414 30,292",
-        "of the budget 0.37% 0.34%",
-    ]
-    assert lines[4:15] == table
-    assert "new keys that a block holds, of 100 read 100" in lines
-    assert "updates a second, with a block every 6 s 16.67" in lines
-    assert "relay blocks to delivery, with a block on each 2" in lines
-    assert lines[-1].startswith("The relay proof of the first block has 32,699 bytes, that of a block with 10 new keys")
-    assert "The node cache saves 3,122 bytes in such a block, its upkeep of 17,789 bytes included" in lines[-1]
-    assert lines[-1].endswith("of the 100 that are read all 100 may be new every 6 s.")
-
-
-def test_what_is_printed_of_a_block_adds_up(relaycast: Command) -> None:
-    asked = ("predict", "--keys", "70", "--subscribed", "9", "--value", "50", "--updated", "4", "--elsewhere", "3")
-    lines = (line.split("  ", 1) for line in relaycast(*asked).out.splitlines())
-    rows = {
-        name: [int(cell.replace(",", "")) for cell in cells.split()]
-        for name, *rest in lines
-        for cells in rest
-        if name.startswith(("way to", "static keys", "relay proof", "own state")) and not name.startswith("own state:")
-    }
-    found = relaycast(*asked, "--json").json
-    for column, part in enumerate(("full", "delta")):
-        values = {row: cells[column] for row, cells in rows.items()}
-        both = values.pop("relay proof and own state")
-        assert values["relay proof"] == (
-            values["way to the publisher"] + values["static keys (modelled)"] + found[part]["proof_bytes"]
-        )
-        assert both == values["relay proof"] + values["own state"]
-    assert rows["own state"][1] - rows["own state"][0] == found["cache"]["upkeep_bytes"]
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ("--updated 0", "that of a block with 0 new keys 5,164"),
-        ("--updated 24", "costs 6,699 bytes more than it saves in such a block"),
-        ("--ground bare --updated 1", "that of a block with 1 new key 553. The node cache saves"),
-    ],
-)
-def test_the_sentence_fits_what_is_asked(relaycast: Command, options: str, said: str) -> None:
-    ended = relaycast("predict", "--keys", "24", "--subscribed", "24", "--value", "16", *options.split())
-    assert said in ended.out.splitlines()[-1]
-    assert ("The node cache" in ended.out.splitlines()[-1]) == ("--updated 0" not in options)
-
-
-def test_the_verb_measures_beside(relaycast: Command) -> None:
-    asked = ("predict", "--keys", "60", "--subscribed", "30", "--value", "40", "8", "--updated", "3", "--measure", "25")
-    found = relaycast(*asked, "--json").json
-    assert found["measured"]["tries"] == 25
-    assert found["full"]["proof_bytes"] == pytest.approx(found["measured"]["full_bytes"], rel=FULL)
-    assert found["delta"]["proof_bytes"] == pytest.approx(found["measured"]["delta_bytes"], rel=DELTA)
-    assert "measured: the mean of 25 exact tries; off:" in relaycast(*asked).out
-
-
-def test_json_holds_what_the_face_gives(relaycast: Command) -> None:
-    found = relaycast("predict", "--keys", "24", "--subscribed", "8", "--value", "64", "--json").json
-    assert found["updated"] == 8
-    assert found["full"] == found["delta"]
-    full = found["full"]
-    assert full["proof_bytes"] == predict.full_proof(24, 8, 64).proof_bytes
-    assert full["proof_bytes"] == sum(full[f"{part}_bytes"] for part in ("branch", "leaf", "value"))
-    assert full["nodes"] == full["branches"] + full["leaves"] + full["values"]
-    assert (full["leaves"], full["values"], full["value_bytes"]) == (8, 8, 8 * predict.entry_bytes(64))
-    assert found["ground"]["name"] == "modelled"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "line"),
-    [
-        ("--keys 10 --subscribed 11 --value 1", "--subscribed: got 11, expected a number from 1 to --keys = 10"),
-        ("--keys 0 --subscribed 1 --value 1", "--keys: got 0, expected a number from 1 to 1,000,000,000"),
-        ("--keys 10 --subscribed 5 --value -1", "--value: got -1, expected a number from 0 to 1,048,576"),
-        (
-            "--keys 10 --subscribed 5 --value 1 --updated 6",
-            "--updated: got 6, expected a number from 0 to --subscribed = 5",
-        ),
-        ("--keys 9 --subscribed 5 --value 1 --elsewhere 5", "--elsewhere: got 5, expected a number from 0 to --keys"),
-        ("--keys 9 --subscribed 5 --value 1 --ground kusma", "--ground: got 'kusma', expected the name of a relay"),
-        ("--keys 9 --subscribed 5 --value 1 --budget 0", "--budget: got 0, expected a number from 1 to"),
-        ("--keys 9 --subscribed 5 --value 1 --block-seconds 0", "--block-seconds: got 0.0, expected a number above 0"),
-        ("--keys 9 --subscribed 5 --value 1 --measure 1001", "--measure: got 1001, expected a number from 0 to 1,000"),
-        ("--keys 1000000 --subscribed 5 --value 1 --measure 20", "--measure: got 20 tries of 1,000,000 keys"),
-        ("--keys 9 --subscribed 5", "predict: got no --value, expected bytes of a value"),
-        ("--keys ten --subscribed 5 --value 1", "predict: --keys: got 'ten', expected a whole number"),
-    ],
-)
-def test_the_verb_refuses_what_cannot_be(refused: Refused, arguments: str, line: str) -> None:
-    assert refused("predict", *arguments.split()).startswith(line)
 
 
 def test_a_prediction_loads_neither_numpy_nor_rich() -> None:

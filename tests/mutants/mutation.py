@@ -27,7 +27,13 @@ def _tests(room: str, *names: str) -> tuple[str, ...]:
     return tuple(f"tests/{room}/test_{name}.py" for name in names)
 
 
-_PROCESSING = ("proof_processing", "proof_processing_budget", "proof_processing_cursor", "interrupted_passes")
+_PROCESSING = (
+    "proof_processing",
+    "hostile_proofs",
+    "proof_processing_budget",
+    "proof_processing_cursor",
+    "interrupted_passes",
+)
 
 DIRECT_TESTS: dict[str, tuple[str, ...]] = {
     f"{_PALLETS}/subscriber/node_cache.py": _tests("pallets", "node_cache", "interrupted_passes", "trie_node_caching"),
@@ -36,7 +42,7 @@ DIRECT_TESTS: dict[str, tuple[str, ...]] = {
     f"{_PALLETS}/subscriber/proof_processing.py": _tests("pallets", *_PROCESSING, "tracked_proof", "carried_metering"),
     f"{_PALLETS}/subscriber/proof_pass.py": _tests("pallets", *_PROCESSING, "oversize_nodes", "policies"),
     f"{_PALLETS}/subscriber/publisher_walk.py": _tests(
-        "pallets", "publisher_walk", "trie_depth_limit", "proof_processing"
+        "pallets", "publisher_walk", "trie_depth_limit", "proof_processing", "hostile_proofs"
     ),
     f"{_PALLETS}/subscriber/publisher_pass.py": _tests(
         "pallets", *_PROCESSING, "subscriber", "trie_node_caching", "policies", "oversize_nodes"

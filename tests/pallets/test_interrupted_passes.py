@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pallets.subscriber_invariants import ChangesTold, all_hold, cache_is_exact
+from pallets.subscriber_mutants import tell_keys_of_the_disabled
 from pallets.subscriber_world import ALPHA, BETA, Block, World, key, keys, path_key, staircase
 from relaycast_pallets import Policies, PublishedEntry, State, SubscribedKey, derive_child_info
 from relaycast_pallets.frame.typed_storage import StorageMap
@@ -332,19 +333,6 @@ def compare_values_as_they_are_stored(patch: PATCH) -> None:
     patch.setattr(publisher_walk, "_is_same", lambda new, old: new == old)
 
 
-def tell_what_was_read_before(patch: PATCH) -> None:
-    """A publisher that is disabled is told the keys of the range before."""
-    change = PublisherPass.change
-
-    def told(self: PublisherPass) -> Any:
-        found = change(self)
-        if found is not None and found.disabled_by is not None:
-            found.changed = self._walk.changed
-        return found
-
-    patch.setattr(PublisherPass, "change", told)
-
-
 def go_on_when_disabled(patch: PATCH) -> None:
     """A publisher that was disabled in its first range is walked in its second."""
     process = PublisherPass.process
@@ -374,7 +362,7 @@ SCENES: dict[Callable[[], None], tuple[Callable[[PATCH], None], ...]] = {
     everything_is_told_on_a_change: (trust_what_was_not_walked,),
     a_trie_is_migrated: (compare_values_as_they_are_stored,),
     a_trie_is_migrated_in_an_interrupted_pass: (compare_values_as_they_are_stored,),
-    a_publisher_is_disabled_behind_the_wrap: (tell_what_was_read_before,),
+    a_publisher_is_disabled_behind_the_wrap: (tell_keys_of_the_disabled,),
     a_disabled_publisher_comes_again_behind_the_wrap: (go_on_when_disabled,),
 }
 

@@ -27,9 +27,7 @@ from relaycast_pallets import (
     derive_child_info,
     process_proof,
 )
-from relaycast_pallets.subscriber.tracked_proof import KNOWN_HASHES, by_hash
-from relaycast_trie import EMPTY_ROOT, MemoryDB, StateVersion, StorageProof, TrieDBMut, blake2_256
-from relaycast_trie.exceptions import InvalidChildRoot, InvalidNode
+from relaycast_trie import EMPTY_ROOT, StorageProof, blake2_256
 from relaycast_xcm.primitives import ROCKS_DB, ParaId, Weight
 
 K = keys(10)
@@ -360,30 +358,6 @@ def test_a_path_within_the_depth_limit_is_processed(depth: int) -> None:
     assert len(world.cached(ALPHA)) == depth
 
 
-@pytest.mark.parametrize("mode", list(ProcessingMode))
-@pytest.mark.parametrize("version", list(StateVersion))  # version 0 has long values inside their nodes
-def test_a_broken_child_root_is_no_absence(mode: ProcessingMode, version: StateVersion) -> None:
-    world = World()
-    world.subscribe(ALPHA, K[:1])
-    db = MemoryDB()
-    top = TrieDBMut(db, state_version=version)
-    name = derive_child_info(ALPHA).prefixed_storage_key()
-    for value in (bytes(31), bytes(33), bytes(40)):
-        top[name] = value
-        root = top.commit()
-        proof = StorageProof.generate(db, root, [name])
-        with pytest.raises(InvalidChildRoot):
-            process_proof(mode, proof, root, meter(), world.subscriber)
-
-
-def test_bytes_that_are_no_node_are_no_absence() -> None:
-    world = World()
-    world.subscribe(ALPHA, K[:1])
-    junk = b"\x01junk"
-    with pytest.raises(InvalidNode):
-        process_proof(ProcessingMode.PRUNE, StorageProof([junk]), blake2_256(junk), meter(), world.subscriber)
-
-
 def test_an_empty_relay_state_has_no_publishers() -> None:
     world = World()
     world.subscribe(ALPHA, K[:1])
@@ -402,11 +376,3 @@ def test_a_result_shows_how_it_ended() -> None:
     world = publishing()
     assert repr(world.block(0).result) == "<ProofProcessingResult incomplete at publisher 1000, 0 reads, (0 ps, 0 B)>"
     assert repr(world.block().result).startswith("<ProofProcessingResult complete, ")
-
-
-def test_what_a_hostile_proof_holds_does_not_stay_in_memory() -> None:
-    """Hashes are remembered of nodes that relay chains have, not of what somebody pads a proof with."""
-    padding, entry = bytes(1 << 16), PublishedEntry(bytes(2_048), 0, 0).encode()
-    assert by_hash([padding, entry]) == {blake2_256(padding): padding, blake2_256(entry): entry}
-    assert padding not in KNOWN_HASHES
-    assert entry in KNOWN_HASHES

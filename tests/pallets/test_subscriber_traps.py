@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pallets.subscriber_invariants import cache_is_exact
+from pallets.subscriber_mutants import tell_keys_of_the_disabled
 from pallets.subscriber_scenes import (
     drive,
     grow_deep,
@@ -121,19 +122,6 @@ def count_nodes(patch: PATCH) -> None:
     patch.setattr(Pass, "read_cached", record_too)
 
 
-def tell_before_the_depth_is_known(patch: PATCH) -> None:
-    """Keys that were read before the deep one are told although their publisher is disabled."""
-    change = PublisherPass.change
-
-    def told(self: PublisherPass) -> Any:
-        found = change(self)
-        if found is not None and found.disabled_by is not None:
-            found.changed = self._walk.changed
-        return found
-
-    patch.setattr(PublisherPass, "change", told)
-
-
 def count_parachain_blocks(patch: PATCH) -> None:
     """Times to live are counted from the parachain's own block number."""
     deliver = Subscriber._deliver
@@ -234,7 +222,7 @@ MUTANTS: list[tuple[Mutation, Callable[[World], None], str]] = [
     (cached_means_unchanged, share_a_leaf, "nothing_is_lost"),
     (forget_nodes_above, grow_slowly, "cache_is_exact"),
     (count_nodes, pad, "refused"),
-    (tell_before_the_depth_is_known, grow_deep, "disabled_publishers_are_silent"),
+    (tell_keys_of_the_disabled, grow_deep, "disabled_publishers_are_silent"),
     (count_parachain_blocks, drive, "times_to_live_count_relay_blocks"),
     (missing_means_absent, hide_a_publisher, "refused"),
     (shuffle_apart, drive, "one_pass_in_both_modes"),

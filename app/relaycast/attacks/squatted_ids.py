@@ -1,6 +1,6 @@
 """The squat attack: an account that registers a parachain of others, and removes what it publishes as its manager.
 
-The drafts ask for no link between an account and the parachain that it registers: whoever comes first is the manager.
+In the drafts any account may register any parachain, and the first one that does becomes its manager.
 Every few blocks the attacker deregisters the parachain and registers it again in one call, so that all entries go,
 the deposit comes back and is held anew, and the owner finds no block in which the id is free. Where both call in one
 block, the attacker comes first, but for the case in which the owner was registered before.
@@ -24,7 +24,7 @@ from relaycast_xcm import Weight
 ATTACKER = blake2_256(b"attacker")
 PUBLIC = HonestPublisher.of(2_000, 10, per_block=1)
 SYSTEM = HonestPublisher.of(1_000, 10, per_block=1)
-"""Each key has a new value in every tenth block, so that most of what is there was published some time ago."""
+"""Ten keys each, of which one gets a new value in every block: the other nine values are up to nine blocks old."""
 
 PROMPT, SLOW, LATE = 3_000, 3_001, 3_002
 """Readers: one with a block on every relay block, one with a block on every third, one that subscribes halfway."""

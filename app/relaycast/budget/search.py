@@ -45,7 +45,7 @@ class BudgetPoint(Struct, frozen=True, kw_only=True):
 
     incomplete_blocks: int
     latency_p99: int | None
-    """Of the slowest reader, in relay blocks."""
+    """Relay blocks from a publication to its delivery, the p99 of the slowest reader."""
 
     oversize_blocks: int
 

@@ -64,7 +64,7 @@ class DesignFigures(Struct, frozen=True, kw_only=True):
     """Values that a later one replaced, or that expired, before the subscriber could see them."""
 
     latency_blocks: Latency
-    """Of deliveries; what was told again is none."""
+    """How long deliveries took; values that were told again are not counted."""
 
     incomplete_blocks: int
     lost_updates: int

@@ -20,7 +20,7 @@ WORKSPACE = "GITHUB_WORKSPACE"
 """The environment variable that names the folder which files of annotations are relative to."""
 
 MOST_ANNOTATIONS = 10
-"""Of one level in a step: GitHub shows no more."""
+"""Errors, or warnings, that one step prints: GitHub shows no more than ten of each."""
 
 HEADINGS = {"grew": "What grew", "shrank": "What shrank"}
 

@@ -19,7 +19,7 @@ from relaycast.refusal import BadInput, one_line, shown
 from relaycast_ledger.outcome import Outcome, PublisherCost, Spread
 
 SNAPSHOT_VERSION = 1
-"""Of the layout of these files, which outlive a release: sizes that another release measures are compared."""
+"""Version of the file's layout. It changes only with the layout, so that a new release can still read old files."""
 
 CAUSES = ("top", "new", "changed", "unseen", "value")
 SPREADS = ("proof_bytes", "static_bytes", "own_bytes")

@@ -20,7 +20,7 @@ class Ground:
     """Of the relay proof: the way to one publisher's child root, beside the nodes of the static keys."""
 
     own_bytes: int = 679
-    """Of the parachain's own state: what a block reads to see that no publisher changed, and no message came."""
+    """Bytes of the parachain's own state that a block reads when no publisher changed and no message came."""
 
     own_changed_bytes: int = 715
     """The same when one did, without its node cache."""

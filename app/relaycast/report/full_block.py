@@ -4,7 +4,7 @@ from relaycast.report.templates import percent
 from relaycast_ledger.outcome import FullBlock
 
 MAX_CAUSES = 3
-"""Of a block's causes, the largest are named."""
+"""How many causes of a block's size a sentence names, the largest first."""
 
 MEANINGS = {
     "static": "static keys",

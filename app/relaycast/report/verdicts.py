@@ -14,8 +14,7 @@ from relaycast_ledger.account_records import IN_THE_PROOF
 from relaycast_ledger.outcome import FullBlock, Outcome, Point, SubscriberOutcome, rank
 
 WORTH_CHANGING = 0.005
-"""Of the bytes that blocks carry, what an alternative has to save to be named."""
-
+"""An alternative is named if it saves at least this part of the bytes that blocks carry."""
 
 NO_MESSAGES_BYTES = 4
 """What an inherent without messages says of them."""

@@ -47,7 +47,7 @@ FILES = (
 """Where a scenario names files, relative to its own."""
 
 SUFFIXES = (".toml", ".yaml", ".yml", ".json")
-"""Of scenario files."""
+"""Endings of the names of scenario files."""
 
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
