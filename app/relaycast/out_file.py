@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from relaycast.refusal import BadInput
-from relaycast_spark.file_lock import alone_with
+from relaycast_ledger.file_lock import alone_with
 
 
 @contextmanager

@@ -3,22 +3,12 @@
 ``session`` and ``stages``, ``schemas`` and ``pipeline`` need PySpark; what workers run needs none.
 """
 
-from relaycast_spark.exceptions import (
-    InputColumns,
-    JobFailed,
-    SegmentFailed,
-    SparkRefusal,
-    SparkUnavailable,
-    SpineDiverged,
-    WorkFolderInUse,
-)
+from relaycast_spark.exceptions import InputColumns, JobFailed, SparkRefusal, SparkUnavailable, SpineDiverged
 
 __all__ = [
     "InputColumns",
     "JobFailed",
-    "SegmentFailed",
     "SparkRefusal",
     "SparkUnavailable",
     "SpineDiverged",
-    "WorkFolderInUse",
 ]

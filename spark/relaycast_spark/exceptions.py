@@ -5,10 +5,8 @@
     RelaycastError
     └── SparkRefusal
         ├── SparkUnavailable       no PySpark, no Java, or not the right one
-        ├── SegmentFailed          a block could not be replayed; the other segments are kept
         ├── SpineDiverged          a replayed segment does not end where the relay chain's own pass did
         ├── JobFailed              Spark gave a job up
-        ├── WorkFolderInUse        another process works on the same run
         ├── TableRefused           a table that cannot be read or written
         │   ├── InputColumns       a table without the columns that a stage reads
         │   ├── ParquetRefused     a file that is no Parquet, or Parquet that brings code along
@@ -39,20 +37,6 @@ class SparkUnavailable(SparkRefusal):
         return f"{self.lacking}: {self.remedy}"
 
 
-class SegmentFailed(SparkRefusal):
-    """``block`` could not be replayed, for this ``reason``; ``others`` failed beside it."""
-
-    def __init__(self, block: int, reason: str, others: int = 0) -> None:
-        super().__init__(block, reason, others)
-        self.block = block
-        self.reason = reason
-        self.others = others
-
-    def __str__(self) -> str:
-        more = f", and {self.others} more segments failed" if self.others else ""
-        return f"block {self.block:,}: {self.reason}{more}; run again to complete what is missing"
-
-
 class SpineDiverged(SparkRefusal):
     """The segment up to block ``last`` ends in another state than the pass over the relay chain: a defect of ours."""
 
@@ -73,18 +57,6 @@ class JobFailed(SparkRefusal):
 
     def __str__(self) -> str:
         return self.reason
-
-
-class WorkFolderInUse(SparkRefusal):
-    """Another process works in ``folder``: ``pid``, where it is known."""
-
-    def __init__(self, folder: str, pid: str) -> None:
-        super().__init__(folder, pid)
-        self.folder = folder
-        self.pid = pid
-
-    def __str__(self) -> str:
-        return f"{self.folder}: {f'process {self.pid}' if self.pid else 'another process'} works on the same run"
 
 
 class TableRefused(SparkRefusal):

@@ -14,16 +14,17 @@ import pyarrow as pa
 from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
+from relaycast_ledger.exceptions import SegmentFailed
+from relaycast_ledger.progress import Progress, Unseen
 from relaycast_ledger.segments.checkpoint import closing_digest, thaw
 from relaycast_ledger.segments.simulated import Preparation, Simulated
 from relaycast_ledger.segments.spine import Segment, spine
+from relaycast_ledger.segments.work_folder import WorkFolder
 from relaycast_spark import tables
-from relaycast_spark.exceptions import JobFailed, SegmentFailed
-from relaycast_spark.progress import Progress, Unseen
+from relaycast_spark.exceptions import JobFailed
 from relaycast_spark.replay import Replay, rows_to_batch
 from relaycast_spark.session import JVM_GONE, reason_of
 from relaycast_spark.stages import replayed
-from relaycast_spark.work_folder import WorkFolder
 from relaycast_trie import Engine
 from relaycast_xcm.checkpoint import CheckpointRefused
 

@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
+from relaycast_ledger.progress import Progress, Unseen
 from relaycast_spark import proof_tables
 from relaycast_spark.exceptions import InputColumns, RowsLost
-from relaycast_spark.progress import Progress, Unseen
 from relaycast_spark.proof_tables import TrieTable, prove_requests, verified_schema, verify_batches
 from relaycast_spark.table_places import Store, TablePlace, refuse_unshared
 

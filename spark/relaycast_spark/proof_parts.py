@@ -13,8 +13,8 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from relaycast_spark.file_lock import LOCK, alone_with
-from relaycast_spark.progress import Progress, Unseen
+from relaycast_ledger.file_lock import LOCK, alone_with
+from relaycast_ledger.progress import Progress, Unseen
 from relaycast_spark.proof_jobs import put_in_place, remove_leftovers, rows_at, write_table
 from relaycast_spark.table_places import Store, TablePlace, refuse_unshared
 

@@ -8,7 +8,7 @@ import pytest
 from command_line import Command, Refused, Written
 from relaycast.out_file import written
 from relaycast.refusal import BadInput
-from relaycast_spark.exceptions import WorkFolderInUse
+from relaycast_ledger.exceptions import WorkFolderInUse
 from small_disks import FULL, full_disk, handles
 
 PROOF = '{"nodes": ["0x42010402"]}'

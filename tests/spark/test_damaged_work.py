@@ -13,9 +13,9 @@ import pytest
 
 from relaycast.simulation.run_files import simulate
 from relaycast.simulation.spark_engine import SparkOptions, simulate_with_spark
+from relaycast_ledger.exceptions import SegmentFailed
 from relaycast_ledger.segments.checkpoint import packed
-from relaycast_spark.exceptions import SegmentFailed
-from relaycast_spark.work_folder import WorkFolder
+from relaycast_ledger.segments.work_folder import WorkFolder
 from spark.scenarios import MARKET, SCARCE, contents
 
 pytestmark = pytest.mark.usefixtures("spark")

@@ -13,8 +13,8 @@ from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.batch import BatchSimulation
 from relaycast.simulation.run_files import simulate
 from relaycast.simulation.spark_engine import REPLAYED, SparkOptions, simulate_with_spark
-from relaycast_spark.exceptions import SegmentFailed
-from relaycast_spark.work_folder import WorkFolder
+from relaycast_ledger.exceptions import SegmentFailed
+from relaycast_ledger.segments.work_folder import WorkFolder
 from spark.scenarios import MARKET, SCARCE, contents, recorded, replayed_at_once
 
 if TYPE_CHECKING:

@@ -1,6 +1,7 @@
 """Starting Spark: what is missing is said in one line, before anything else happens."""
 
 import builtins
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -100,3 +101,9 @@ def test_what_java_raised_is_the_reason_without_its_traceback() -> None:
     told = "Job aborted.\n\tat org.apache\nCaused by: java.io.IOException: No space left on device\n\tat java.io"
     assert reason_of(RuntimeError(told)) == "java.io.IOException: No space left on device"
     assert reason_of(RuntimeError("")) == "RuntimeError"
+
+
+def test_refusals_survive_a_pickle() -> None:
+    refusal = SparkUnavailable("no Java", "install it")
+    again = pickle.loads(pickle.dumps(refusal))
+    assert (type(again), str(again), vars(again)) == (SparkUnavailable, str(refusal), vars(refusal))

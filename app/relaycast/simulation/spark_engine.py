@@ -18,9 +18,10 @@ from relaycast.simulation.run_files import Finished, write_files
 from relaycast.simulation.run_folder import staged
 from relaycast_ledger import Accounts
 from relaycast_ledger.event_log import EventLog
-from relaycast_spark.progress import Progress, Unseen
+from relaycast_ledger.progress import Progress, Unseen
+from relaycast_ledger.segments.work_folder import WorkFolder
 from relaycast_spark.session import SessionSettings, require_spark, spark_session
-from relaycast_spark.work_folder import WorkFolder
+from relaycast_spark.tables import REPLAYED as REPLAYED_ROWS
 from relaycast_trie.dispatch import warm_up_for
 from relaycast_trie.engine import Engine
 
@@ -68,7 +69,7 @@ def simulate_with_spark(
     terms: dict[str, object] = {"run_id": run_id, "blocks": scenario.blocks, "keep_proofs": options.keep_proofs}
     terms["per_key"] = per_key
     with (
-        WorkFolder(out / f".{run_id}.spark", terms, blocks=scenario.blocks) as folder,
+        WorkFolder(out / f".{run_id}.spark", terms, blocks=scenario.blocks, columns=REPLAYED_ROWS) as folder,
         spark_session(options.session) as spark,
     ):
         if not options.resume:

@@ -6,18 +6,20 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from relaycast_ledger.exceptions import SegmentFailed, WorkFolderInUse
 from relaycast_ledger.segments.spine import Segment
-from relaycast_spark.exceptions import SegmentFailed, SparkUnavailable, WorkFolderInUse
-from relaycast_spark.tables import REPLAYED
-from relaycast_spark.work_folder import WorkFolder
+from relaycast_ledger.segments.work_folder import WorkFolder
 
+COLUMNS = pa.schema([("segment", pa.int64()), ("block", pa.int64()), ("events", pa.binary())])
 TERMS: dict[str, object] = {"run_id": "one", "keep_proofs": False}
 
 
+def work_in(path: Path, terms: dict[str, object] = TERMS) -> WorkFolder:
+    return WorkFolder(path, terms, blocks=9, columns=COLUMNS)
+
+
 def table(*blocks: int) -> pa.Table:
-    return pa.Table.from_pylist(
-        [{"segment": 0, "block": block, "events": b"e%d" % block} for block in blocks], REPLAYED
-    )
+    return pa.Table.from_pylist([{"segment": 0, "block": block, "events": b"e%d" % block} for block in blocks], COLUMNS)
 
 
 def segment_files(folder: Path) -> dict[str, bytes]:
@@ -31,7 +33,7 @@ def segment(number: int) -> Segment:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A folder with three segments: the first two replayed, of the third its checkpoint."""
-    with WorkFolder(tmp_path / "work", TERMS, blocks=9) as folder:
+    with work_in(tmp_path / "work") as folder:
         folder.keep(0, table(1))
         folder.note(segment(1))
         folder.note(segment(2))
@@ -40,7 +42,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_what_was_done_is_there_for_the_next_process(path: Path) -> None:
-    with WorkFolder(path, TERMS, blocks=9) as folder:
+    with work_in(path) as folder:
         assert folder.done_blocks == 5
         assert (folder.replayed(), folder.waiting(), folder.newest) == ([0, 1], [], 2)
         assert folder.segment(2) == segment(2)
@@ -48,7 +50,7 @@ def test_what_was_done_is_there_for_the_next_process(path: Path) -> None:
 
 
 def test_blocks_come_back_in_order(path: Path) -> None:
-    with WorkFolder(path, TERMS, blocks=9) as folder:
+    with work_in(path) as folder:
         blocks = []
         for number in folder.replayed():
             with folder.table(number) as rows:
@@ -57,7 +59,7 @@ def test_blocks_come_back_in_order(path: Path) -> None:
 
 
 def test_the_same_segments_give_the_same_files_in_any_order(tmp_path: Path, path: Path) -> None:
-    with WorkFolder(tmp_path / "other", TERMS, blocks=9) as folder:
+    with work_in(tmp_path / "other") as folder:
         folder.keep(1, table(2, 3, 4, 5))
         folder.keep(0, table(1))
         folder.keep(0, table(1))
@@ -65,7 +67,7 @@ def test_the_same_segments_give_the_same_files_in_any_order(tmp_path: Path, path
 
 
 def test_checkpoints_go_when_their_segment_is_replayed_but_for_the_newest(path: Path) -> None:
-    with WorkFolder(path, TERMS, blocks=9) as folder:
+    with work_in(path) as folder:
         assert len(list(path.glob("*.checkpoint"))) == 1
         folder.keep(2, table(6, 7, 8, 9))
         assert folder.newest == 2
@@ -78,13 +80,13 @@ def test_checkpoints_go_when_their_segment_is_replayed_but_for_the_newest(path: 
 def test_a_file_that_the_manifest_does_not_name_does_not_count(path: Path) -> None:
     (path / ".segment-000002.parquet.77").write_bytes(b"half a segm")
     (path / "segment-000002.parquet").write_bytes(b"moved, and then the power went")
-    with WorkFolder(path, TERMS, blocks=9) as folder:
+    with work_in(path) as folder:
         assert folder.replayed() == [0, 1]
 
 
 def test_a_damaged_segment_alone_is_made_again(path: Path) -> None:
     (path / "segment-000001.parquet").write_bytes(b"not what was written")
-    with WorkFolder(path, TERMS, blocks=9) as folder:
+    with work_in(path) as folder:
         assert (folder.replayed(), folder.newest) == ([0], None)
         folder.note(segment(1))
         assert (folder.replayed(), folder.waiting(), folder.newest) == ([0], [1], 2)
@@ -94,13 +96,16 @@ def test_a_link_in_place_of_the_lock_is_not_followed(path: Path, tmp_path: Path)
     (tmp_path / "victim").write_text("mine")
     (path / "lock").unlink()
     (path / "lock").symlink_to(tmp_path / "victim")
-    with pytest.raises(OSError, match=f"symbolic links: '{path / 'lock'}'"), WorkFolder(path, TERMS, blocks=9):
+    with (
+        pytest.raises(OSError, match=f"symbolic links: '{path / 'lock'}'"),
+        work_in(path),
+    ):
         pass
     assert (tmp_path / "victim").read_text() == "mine"
 
 
 def test_nothing_is_left_of_a_folder_in_which_nothing_was_done(tmp_path: Path) -> None:
-    with WorkFolder(tmp_path / "deep" / "below" / "work", TERMS, blocks=9) as folder:
+    with work_in(tmp_path / "deep" / "below" / "work") as folder:
         assert folder.path.is_dir()
     assert list(tmp_path.iterdir()) == []
 
@@ -110,23 +115,23 @@ def test_nothing_is_left_of_a_folder_in_which_nothing_was_done(tmp_path: Path) -
 )
 def test_a_manifest_that_cannot_be_read_is_as_good_as_none(path: Path, manifest: bytes) -> None:
     (path / "manifest.json").write_bytes(manifest)
-    with WorkFolder(path, TERMS, blocks=9) as folder:
+    with work_in(path) as folder:
         assert folder.entries == {}
 
 
 def test_other_terms_start_over(path: Path) -> None:
-    with WorkFolder(path, {**TERMS, "keep_proofs": True}, blocks=9) as folder:
+    with work_in(path, {**TERMS, "keep_proofs": True}) as folder:
         assert folder.entries == {}
 
 
 def test_two_processes_do_not_work_on_one_run(path: Path) -> None:
     with (
-        WorkFolder(path, TERMS, blocks=9),
+        work_in(path),
         pytest.raises(WorkFolderInUse, match="works on the same run"),
-        WorkFolder(path, TERMS, blocks=9),
+        work_in(path),
     ):
         pass
-    with WorkFolder(path, TERMS, blocks=9) as folder:
+    with work_in(path) as folder:
         assert folder.done_blocks == 5
 
 
@@ -134,7 +139,6 @@ def test_two_processes_do_not_work_on_one_run(path: Path) -> None:
     "error",
     [
         SegmentFailed(7, "OverflowError: too much", 2),
-        SparkUnavailable("no Java", "install it"),
         WorkFolderInUse("w", "1"),
     ],
 )

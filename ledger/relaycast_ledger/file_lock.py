@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from relaycast_spark.exceptions import WorkFolderInUse
+from relaycast_ledger.exceptions import WorkFolderInUse
 
 LOCK = "lock"
 """Its name in a folder."""

@@ -20,10 +20,9 @@ import pyarrow.parquet as pq
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from relaycast_ledger.exceptions import SegmentFailed
+from relaycast_ledger.file_lock import LOCK, alone_with
 from relaycast_ledger.segments.spine import Segment
-from relaycast_spark.exceptions import SegmentFailed
-from relaycast_spark.file_lock import LOCK, alone_with
-from relaycast_spark.tables import REPLAYED
 from relaycast_xcm.checkpoint import CheckpointRefused
 
 SCHEMA_VERSION = 4
@@ -60,13 +59,15 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
 class WorkFolder:
     """The folder of one run of ``blocks`` blocks; ``with`` keeps other processes out of it.
 
-    ``terms`` is everything that the content depends on: what was done on other terms is thrown away.
+    A replayed segment is a table of these ``columns``, one row for each ``block``. ``terms`` is everything that the
+    content depends on: what was done on other terms is thrown away.
     """
 
-    def __init__(self, path: Path, terms: dict[str, object], *, blocks: int) -> None:
+    def __init__(self, path: Path, terms: dict[str, object], *, blocks: int, columns: pa.Schema) -> None:
         self.path = path
         self.terms = terms
         self.blocks = blocks
+        self.columns = columns
         self.entries: dict[int, ManifestEntry] = {}
         self._made: list[Path] = []
         self._held = ExitStack()
@@ -181,7 +182,7 @@ class WorkFolder:
         """
         entry = self.entries[number]
         try:
-            table = pq.read_table(self.path / _segment_name(number), schema=REPLAYED)
+            table = pq.read_table(self.path / _segment_name(number), schema=self.columns)
             if table.column("block").to_pylist() != list(range(entry.first, entry.last + 1)):
                 raise ValueError(f"its rows are not blocks {entry.first:,} to {entry.last:,}")
             yield table

@@ -1,0 +1,38 @@
+"""What can keep a run over many segments from its end: one class for each way.
+
+::
+
+    RelaycastError
+    ├── SegmentFailed       a block could not be replayed; the other segments are kept
+    └── WorkFolderInUse     another process works on the same run
+
+Every argument goes to ``super().__init__``, so that errors pickle.
+"""
+
+from relaycast_trie.exceptions import RelaycastError
+
+
+class SegmentFailed(RelaycastError):
+    """``block`` could not be replayed, for this ``reason``; ``others`` failed beside it."""
+
+    def __init__(self, block: int, reason: str, others: int = 0) -> None:
+        super().__init__(block, reason, others)
+        self.block = block
+        self.reason = reason
+        self.others = others
+
+    def __str__(self) -> str:
+        more = f", and {self.others} more segments failed" if self.others else ""
+        return f"block {self.block:,}: {self.reason}{more}; run again to complete what is missing"
+
+
+class WorkFolderInUse(RelaycastError):
+    """Another process works in ``folder``: ``pid``, where it is known."""
+
+    def __init__(self, folder: str, pid: str) -> None:
+        super().__init__(folder, pid)
+        self.folder = folder
+        self.pid = pid
+
+    def __str__(self) -> str:
+        return f"{self.folder}: {f'process {self.pid}' if self.pid else 'another process'} works on the same run"
