@@ -5,15 +5,47 @@ Both are u64 and saturate; a meter is never over its limit unless ``consume`` is
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 U32_MAX = (1 << 32) - 1
 U64_MAX = (1 << 64) - 1
+U128_MAX = (1 << 128) - 1
 
-BlockNumber = int
-"""A block's height on its own chain; the relay chain's is a u32."""
 
-BlockCount = int
+class Rust(str):
+    """The Rust spelling of a Python annotation: metadata is generated from it, nothing else reads it."""
+
+    __slots__ = ()
+
+
+u8 = Annotated[int, Rust("u8")]
+u32 = Annotated[int, Rust("u32")]
+u64 = Annotated[int, Rust("u64")]
+u128 = Annotated[int, Rust("u128")]
+
+Balance = Annotated[int, Rust("u128")]
+"""An amount in the smallest unit of a chain's token."""
+
+Compact32 = Annotated[int, Rust("Compact<u32>")]
+Compact64 = Annotated[int, Rust("Compact<u64>")]
+Compact128 = Annotated[int, Rust("Compact<u128>")]
+
+AccountId = Annotated[bytes, Rust("AccountId32")]
+"""32 bytes."""
+
+H256 = Annotated[bytes, Rust("H256")]
+"""A hash of 32 bytes."""
+
+Bytes32 = Annotated[bytes, Rust("[u8; 32]")]
+"""32 bytes that need not be a hash."""
+
+VecU8 = Annotated[bytes, Rust("Vec<u8>")]
+"""Bytes with their length."""
+
+BlockNumber = Annotated[int, Rust("u32")]
+"""A block's height on its own chain."""
+
+BlockCount = Annotated[int, Rust("u32")]
 """A span of blocks."""
 
 

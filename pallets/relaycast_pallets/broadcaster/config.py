@@ -3,12 +3,13 @@
 The default is what the draft's plan recommends for Polkadot. Where a source is silent, a preset says so.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 from relaycast_pallets.broadcaster.registration import PublicParachains, Registration
 from relaycast_pallets.frame.typed_storage import TWOX_64_CONCAT, StorageHasher
 from relaycast_pallets.frame.weights import CallWeight, Term, WeightTable
-from relaycast_xcm.primitives import ROCKS_DB, U32_MAX, ZERO_DB, DbWeight, Weight
+from relaycast_xcm.primitives import ROCKS_DB, U32_MAX, U128_MAX, ZERO_DB, Balance, DbWeight, Weight, u32
 
 UNITS = 10_000_000_000
 """One DOT in its smallest unit."""
@@ -38,6 +39,9 @@ DRAFT_WEIGHTS = WeightTable(
 )
 """What calls weigh before anyone has benchmarked them; ``k``: keys a publisher has, ``n``: keys given or scanned."""
 
+_LARGEST: Mapping[object, int] = {u32: U32_MAX, Balance: U128_MAX}
+"""The bounds of constants by their types."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BroadcasterConfig:
@@ -46,16 +50,16 @@ class BroadcasterConfig:
     name: str = "custom"
     source: str = "chosen by the user"
 
-    max_publishers: int = 1_000
-    max_stored_keys: int = 4_000
+    max_publishers: u32 = 1_000
+    max_stored_keys: u32 = 4_000
     """Keys of one publisher."""
 
-    max_value_length: int = 2_048
-    max_total_storage_size: int = 2_097_152
+    max_value_length: u32 = 2_048
+    max_total_storage_size: u32 = 2_097_152
     """One publisher's sum of 32 bytes and the value's length over its keys."""
 
-    publisher_deposit: int = 100 * UNITS
-    max_ttl_scans_per_idle: int = 500
+    publisher_deposit: Balance = 100 * UNITS
+    max_ttl_scans_per_idle: u32 = 500
     slash_on_force: bool = False
     """Whether ``force_deregister_publisher`` burns the deposit instead of giving it back."""
 
@@ -71,10 +75,9 @@ class BroadcasterConfig:
     def __post_init__(self) -> None:
         for constant in fields(self):
             value = getattr(self, constant.name)
-            if constant.type is int:
-                bound = (1 << 128) - 1 if constant.name == "publisher_deposit" else U32_MAX
-                if not 0 <= value <= bound:
-                    raise ValueError(f"{constant.name} is between 0 and {bound}, got {value}")
+            bound = _LARGEST.get(constant.type)
+            if bound is not None and not 0 <= value <= bound:
+                raise ValueError(f"{constant.name} is between 0 and {bound}, got {value}")
         if not self.ttl_key_hasher.keeps_key:
             raise ValueError(f"TtlData is scanned for its keys, {self.ttl_key_hasher} does not keep them")
         object.__setattr__(self, "weights", self.weights.over(DRAFT_WEIGHTS))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from relaycast_pallets.frame.system import AccountId, Event
-from relaycast_xcm.primitives import ParaId
+from relaycast_xcm.primitives import Bytes32, ParaId, u32
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class DataPublished(Event):
     """A field of the draft's event, from the time when one instruction carried many items."""
 
     publisher: ParaId
-    key: bytes
+    key: Bytes32
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class KeyExpired(Event):
 
     pallet: ClassVar[str] = "Broadcaster"
     publisher: ParaId
-    key: bytes
+    key: Bytes32
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class KeysDeleted(Event):
 
     pallet: ClassVar[str] = "Broadcaster"
     publisher: ParaId
-    count: int
+    count: u32
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,4 +71,4 @@ class KeysForcedDeleted(Event):
 
     pallet: ClassVar[str] = "Broadcaster"
     publisher: ParaId
-    count: int
+    count: u32

@@ -6,6 +6,7 @@ first, then writes, then deposits its event: a refused call leaves no trace. It 
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
+from typing import Annotated
 
 from relaycast_pallets.balances.pallet import Balances, HoldReason
 from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
@@ -36,12 +37,25 @@ from relaycast_pallets.broadcaster.storage import BroadcasterStorage, PublisherI
 from relaycast_pallets.broadcaster.ttl_expiration import expire_keys
 from relaycast_pallets.frame.state import State
 from relaycast_pallets.frame.system import AccountId, Origin, System, ensure_parachain, ensure_root, ensure_signed
-from relaycast_xcm.primitives import LOWEST_PUBLIC_ID, U32_MAX, BlockCount, ParaId, Weight
+from relaycast_xcm.primitives import (
+    LOWEST_PUBLIC_ID,
+    U32_MAX,
+    Balance,
+    BlockCount,
+    Bytes32,
+    ParaId,
+    Rust,
+    VecU8,
+    Weight,
+)
 
 __all__ = ["PUBLISHER_DEPOSIT", "Broadcaster", "derive_child_info"]
 
 PUBLISHER_DEPOSIT = HoldReason("Broadcaster", "PublisherDeposit", pallet_index=200, index=0)
 """The pallet's index is assumed: no runtime has given it a lasting one."""
+
+Keys = Annotated[Iterable[bytes], Rust("Vec<[u8; 32]>")]
+"""Published keys."""
 
 
 class Broadcaster:
@@ -69,7 +83,7 @@ class Broadcaster:
         self._register(para_id, manager, self.config.publisher_deposit)
         return self.config.weight("register_publisher")
 
-    def force_register_publisher(self, origin: Origin, manager: AccountId, deposit: int, para_id: ParaId) -> Weight:
+    def force_register_publisher(self, origin: Origin, manager: AccountId, deposit: Balance, para_id: ParaId) -> Weight:
         """Let ``para_id`` publish, as governance wants it: any ``deposit``, held from ``manager``.
 
         Raises ``BadOrigin``, ``AlreadyRegistered``, ``TooManyPublishers`` or ``InsufficientBalance``.
@@ -115,7 +129,7 @@ class Broadcaster:
         removed = self._deregister(para_id, info, slash=self.config.slash_on_force)
         return self.config.weight("force_deregister_publisher", k=removed)
 
-    def delete_keys(self, origin: Origin, keys: Iterable[bytes], *, publisher: ParaId | None = None) -> Weight:
+    def delete_keys(self, origin: Origin, keys: Keys, *, publisher: ParaId | None = None) -> Weight:
         """Remove ``keys`` of the parachain that calls, or of the ``publisher`` whose manager calls.
 
         Keys that are not there are skipped; when none is, nothing happens and no event tells of it.
@@ -129,7 +143,7 @@ class Broadcaster:
             self.system.deposit_event(KeysDeleted(owner, count))
         return self.config.weight("delete_keys", n=len(wanted))
 
-    def force_delete_keys(self, origin: Origin, publisher: ParaId, keys: Iterable[bytes]) -> Weight:
+    def force_delete_keys(self, origin: Origin, publisher: ParaId, keys: Keys) -> Weight:
         """Remove ``keys`` of ``publisher``, as governance wants it; those that are not there are skipped.
 
         Raises ``BadOrigin`` or, for a public parachain, ``NotRegistered``.
@@ -143,7 +157,7 @@ class Broadcaster:
             self.system.deposit_event(KeysForcedDeleted(publisher, count))
         return self.config.weight("force_delete_keys", n=len(wanted))
 
-    def handle_publish(self, publisher: ParaId, key: bytes, value: bytes, *, ttl: BlockCount = INFINITE) -> None:
+    def handle_publish(self, publisher: ParaId, key: Bytes32, value: VecU8, *, ttl: BlockCount = INFINITE) -> None:
         """Write ``value`` under ``key`` in the publisher's child trie, to expire ``ttl`` relay blocks from now.
 
         Raises ``NotRegistered``, ``ValueTooLarge``, ``TooManyKeys`` or ``TotalStorageSizeExceeded``; each leaves
@@ -259,7 +273,7 @@ class Broadcaster:
         return f"<Broadcaster {self.config.name}, {self.storage.registered_publishers.count()} publishers>"
 
 
-def _checked_keys(keys: Iterable[bytes]) -> list[bytes]:
+def _checked_keys(keys: Keys) -> list[bytes]:
     checked = list(keys)
     for key in checked:
         if len(key) != KEY_BYTES:

@@ -27,7 +27,7 @@ from relaycast_pallets.frame.system import (
 )
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.scale import ScaleReader, encode_u32, encode_u128
-from relaycast_xcm.primitives import BlockCount, BlockNumber, ParaId
+from relaycast_xcm.primitives import Balance, BlockCount, BlockNumber, ParaId
 
 PALLET = "Broadcaster"
 
@@ -43,7 +43,7 @@ class PublisherInfo:
     """Who manages a publisher, and the ``deposit`` that is on hold for it."""
 
     manager: AccountId
-    deposit: int
+    deposit: Balance
 
     def encode(self) -> bytes:
         return self.manager + encode_u128(self.deposit)

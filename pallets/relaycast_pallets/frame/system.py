@@ -29,7 +29,7 @@ from relaycast_pallets.frame.typed_storage import (
     storage_prefix,
 )
 from relaycast_trie.exceptions import RelaycastError
-from relaycast_xcm.primitives import BlockNumber, ParaId, Weight, WeightMeter
+from relaycast_xcm.primitives import AccountId, BlockNumber, ParaId, Weight, WeightMeter
 
 __all__ = [
     "ACCOUNT_ID",
@@ -43,6 +43,7 @@ __all__ = [
     "U32",
     "U64",
     "U128",
+    "AccountId",
     "BadOrigin",
     "DispatchError",
     "DispatchResult",
@@ -61,9 +62,6 @@ __all__ = [
     "ensure_signed",
     "storage_prefix",
 ]
-
-AccountId = bytes
-"""32 bytes."""
 
 E = TypeVar("E", bound="Event")
 

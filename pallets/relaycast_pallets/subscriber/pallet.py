@@ -6,7 +6,7 @@ to the handler, the structure of the subscribed paths into the cache, the roots 
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
@@ -36,16 +36,19 @@ from relaycast_pallets.subscriber.subscription import (
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.hasher import blake2_256
 from relaycast_trie.scale import encode_compact
-from relaycast_xcm.primitives import ROCKS_DB, BlockNumber, DbWeight, ParaId, Weight
+from relaycast_xcm.primitives import ROCKS_DB, BlockNumber, DbWeight, ParaId, Rust, Weight, u32
+
+Key = Annotated[SubscribedKey, Rust("H256")]
+"""A subscribed key in an event."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubscriberConfig:
     """The pallet's constants; sizes in bytes, depth in nodes that have a hash."""
 
-    max_trie_depth: int = 16
-    max_publishers: int = 100
-    max_value_length: int = 2_048
+    max_trie_depth: u32 = 16
+    max_publishers: u32 = 100
+    max_value_length: u32 = 2_048
     db_weight: DbWeight = ROCKS_DB
 
     @property
@@ -74,15 +77,15 @@ class SubscriberEvent(Event):
 class DataProcessed(SubscriberEvent):
     """A new value was handed on; ``value_size`` in bytes."""
 
-    key: SubscribedKey
-    value_size: int
+    key: Key
+    value_size: u32
 
 
 @dataclass(frozen=True, slots=True)
 class EntryUndecodable(SubscriberEvent):
     """The relay chain holds something under ``key`` that is no ``PublishedEntry``; it was passed over."""
 
-    key: SubscribedKey
+    key: Key
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +95,8 @@ class KeyBeyondBudget(SubscriberEvent):
     ``bytes_read`` is what the pass read for it. The key stays owed, and has its turn in the next round.
     """
 
-    key: SubscribedKey
-    bytes_read: int
+    key: Key
+    bytes_read: u32
 
 
 class PublisherRootCleared(SubscriberEvent):
