@@ -3,17 +3,32 @@
 The first line names the schema and the run. Bytes are ``0x`` hex, parachains are numbers.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from types import MappingProxyType
 from typing import Any, BinaryIO
 
 import msgspec
 
 from relaycast_collator.facts import BlockBuilt, BlockPanicked, Fact, RelaySealed
 from relaycast_ledger.outcome import SCHEMA_VERSION
+from relaycast_pallets.balances.events import Burned, BurnedHeld, Deposit, Held, Minted, Released, Transfer
 from relaycast_pallets.frame.system import Event
 
 RELAY = "relay"
+
+NAMES: Mapping[type[Event], tuple[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        Transfer: ("Transferred", ("source", "destination", "amount")),
+        Deposit: ("Deposited", ("account", "amount")),
+        BurnedHeld: ("Slashed", ("reason", "account", "amount")),
+        Held: ("Held", ("reason", "account", "amount")),
+        Released: ("Released", ("reason", "account", "amount")),
+        Minted: ("Minted", ("account", "amount")),
+        Burned: ("Burned", ("account", "amount")),
+    }
+)
+"""What this schema calls an event and its fields, where that is not what the pallet calls them."""
 
 
 class EventLog:
@@ -50,8 +65,10 @@ class EventLog:
 def lines(events: tuple[Event, ...], *, block: int, chain: int | str) -> Iterator[dict[str, Any]]:
     """Yield a line for each event."""
     for event in events:
-        data = {field.name: _plain(getattr(event, field.name)) for field in fields(event)}
-        yield _line(block, chain, event.pallet, type(event).__name__, data)
+        own = tuple(field.name for field in fields(event))
+        name, names = NAMES.get(type(event), (type(event).__name__, own))
+        data = {called: _plain(getattr(event, field)) for called, field in zip(names, own, strict=True)}
+        yield _line(block, chain, event.pallet, name, data)
 
 
 def _line(block: int, chain: int | str, pallet: str, event: str, data: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collator.networks import OTHER_PUBLISHER, PUBLISHER, SYSTEM_PUBLISHER, key,
 from relaycast_collator import Chains
 from relaycast_collator.xcm_config import BLOCK_AUTHOR
 from relaycast_pallets import DataPublished
-from relaycast_pallets.balances.pallet import Burned, Deposited, Issued, Minted, Transferred
+from relaycast_pallets.balances.events import Burned, Deposit, Issued, Minted, Transfer
 from relaycast_pallets.message_queue.outcome_events import MessageProcessed, MessageProcessingFailed
 from relaycast_pallets.xcm.asset_traps import AssetsTrapped, AssetTraps, trap_of
 from relaycast_pallets.xcm.weight_trader import WeightToFee
@@ -72,7 +72,7 @@ def test_a_paid_publication_is_published_and_its_author_earns_the_fee() -> None:
         DataPublished(PUBLISHER, key(0)),
         Minted(ACCOUNT, FEES - fee),
         Issued(fee),
-        Deposited(BLOCK_AUTHOR, fee),
+        Deposit(BLOCK_AUTHOR, fee),
         MessageProcessed(processed.id, PUBLISHER, weight, success=True),
     ]
     balances = net.relay_chain.balances
@@ -149,7 +149,7 @@ def test_what_a_failed_publication_did_not_need_comes_back() -> None:
     weigher = net.relay_chain.executor.weigher
     prices, skipped = WeightToFee(), weigher.weigh_instruction(PUBLICATION)
     bought = prices.fee(weigher.weigh(message))
-    assert [type(event) for event in events] == [Burned, Minted, Issued, Deposited, MessageProcessed]
+    assert [type(event) for event in events] == [Burned, Minted, Issued, Deposit, MessageProcessed]
     assert isinstance(events[-1], MessageProcessed)
     assert events[-1].error is not None
     assert events[-1].error.startswith("instruction 3: PublishFailed: NotRegistered")
@@ -192,7 +192,7 @@ def test_a_paid_message_may_pay_into_a_jar_and_move_tokens() -> None:
     events = send(
         net, WithdrawAsset((fees,)), PayFees(fees), TransferAsset((gift,), Location.parachain(OTHER_PUBLISHER))
     )
-    assert Transferred(ACCOUNT, parachain_account(OTHER_PUBLISHER), 5) in events
+    assert Transfer(ACCOUNT, parachain_account(OTHER_PUBLISHER), 5) in events
     assert net.relay_chain.balances.free(parachain_account(OTHER_PUBLISHER)) == 5
     assert AssetsTrapped in {type(event) for event in events}, "nobody deposited what was left"
 

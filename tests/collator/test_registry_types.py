@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from relaycast_collator import DigestItem, Header
 from relaycast_pallets import PublishedEntry, derive_child_info
-from relaycast_pallets.balances.pallet import IS_NEW_LOGIC, AccountData
 from relaycast_pallets.broadcaster.published_keys import PublishedKeys
 from relaycast_pallets.broadcaster.storage import (
     PublisherInfo,
@@ -18,6 +17,7 @@ from relaycast_pallets.broadcaster.storage import (
     _encode_cursor,
     _encode_ttl,
 )
+from relaycast_pallets.frame.account import IS_NEW_LOGIC, AccountData, AccountInfo
 from relaycast_pallets.parachain_system.pallet import PersistedValidationData
 from relaycast_pallets.parachain_system.relay_proof_request import Child, RelayProofRequest, RelayStorageKey, Top
 from relaycast_pallets.subscriber.storage import _CURSOR, _ROOTS, TRIE_DEPTH_EXCEEDED
@@ -128,13 +128,14 @@ def test_what_the_relay_chain_says_about_a_block(head: bytes, number: int, root:
     both_ways("PersistedValidationData", described, PersistedValidationData(head, number, root, size).encode())
 
 
-@given(u128, u128)
-def test_an_account(free: int, reserved: int) -> None:
-    balance = {"free": free, "reserved": reserved, "frozen": 0, "flags": IS_NEW_LOGIC}
-    consumers = 1 if reserved else 0
-    described = {"nonce": 0, "consumers": consumers, "providers": 1, "sufficients": 0, "data": balance}
-    both_ways("AccountInfo", described, AccountData(free, reserved).encode())
-    assert AccountData.decode(scale_encode("AccountInfo", described)) == AccountData(free, reserved)
+@given(st.tuples(u32, u32, u32, u32), st.tuples(u128, u128, u128))
+def test_an_account(references: tuple[int, int, int, int], amounts: tuple[int, int, int]) -> None:
+    balance = dict(zip(("free", "reserved", "frozen"), amounts, strict=True)) | {"flags": IS_NEW_LOGIC}
+    counts = dict(zip(("nonce", "consumers", "providers", "sufficients"), references, strict=True))
+    described = {**counts, "data": balance}
+    info = AccountInfo(*references, AccountData(*amounts))
+    both_ways("AccountInfo", described, info.encode())
+    assert AccountInfo.decode(scale_encode("AccountInfo", described)) == info
 
 
 LABELS = {0: "Other", 4: "Consensus", 5: "Seal", 6: "PreRuntime"}

@@ -33,6 +33,9 @@ Compact128 = Annotated[int, Rust("Compact<u128>")]
 AccountId = Annotated[bytes, Rust("AccountId32")]
 """32 bytes."""
 
+Lookup = Annotated[bytes, Rust("MultiAddress<AccountId32, ()>")]
+"""An account id that a call names by its address: whoever decodes the call has looked it up."""
+
 H256 = Annotated[bytes, Rust("H256")]
 """A hash of 32 bytes."""
 

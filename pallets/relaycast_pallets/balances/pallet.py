@@ -1,156 +1,57 @@
 """The balances pallet: what accounts own freely, and what is held from them for a reason.
 
 What is issued equals what all accounts have, free and held, after every call. Accounts and holds have a node's bytes
-(``System::Account``, ``Balances::Holds``). There is no existential deposit: an account lives while it has anything.
+(``System::Account``, ``Balances::Holds``).
+
+With an existential deposit an account begins with at least that much free. An account that falls below it is removed:
+its nonce is forgotten and what was left is no longer issued. While something is held, the account keeps its deposit.
+Without one, the default, an account lives while it has anything or has sent a transaction; no event tells of it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import replace
 
-from relaycast_pallets.frame.system import (
+from relaycast_pallets.balances.errors import BelowMinimum, CannotCreateHold, Frozen, InsufficientBalance, NotExpendable
+from relaycast_pallets.balances.events import (
+    BalanceSet,
+    Burned,
+    BurnedHeld,
+    Deposit,
+    DustLost,
+    Endowed,
+    Held,
+    HoldReason,
+    Issued,
+    Minted,
+    Released,
+    Transfer,
+    Withdraw,
+)
+from relaycast_pallets.frame.account import IS_NEW_LOGIC, AccountData, AccountInfo
+from relaycast_pallets.frame.dispatch import ArithmeticOverflow, Origin, ensure_root, ensure_signed
+from relaycast_pallets.frame.system import System
+from relaycast_pallets.frame.typed_storage import (
     ACCOUNT_ID,
     BLAKE2_128_CONCAT,
     U128,
-    AccountId,
-    DispatchError,
-    Event,
     StorageCodec,
     StorageMap,
     StorageValue,
-    System,
 )
-from relaycast_trie.exceptions import CodecError
-from relaycast_trie.scale import ScaleReader, encode_u32, encode_u128, encode_vec
+from relaycast_pallets.frame.weights import CallWeight, Term, WeightTable
+from relaycast_trie.scale import ScaleReader, encode_u128, encode_vec
+from relaycast_xcm.primitives import ROCKS_DB, U128_MAX, AccountId, Balance, Compact128, Lookup, Weight
 
-IS_NEW_LOGIC = 1 << 127
-"""The flag that pallet-balances sets on every account it writes (``ExtraFlags``)."""
+__all__ = ["WEIGHTS", "Balances", "HoldReason", "InsufficientBalance"]
 
-
-class InsufficientBalance(DispatchError):
-    """``account`` has ``available`` where ``needed`` is asked for (``TokenError::FundsUnavailable``)."""
-
-    upstream = "FundsUnavailable"
-
-    def __init__(self, account: AccountId, available: int, needed: int) -> None:
-        super().__init__(account, available, needed)
-        self.account = account
-        self.available = available
-        self.needed = needed
-
-    def __str__(self) -> str:
-        return f"account 0x{self.account.hex()} has {self.available}, needs {self.needed}"
-
-
-@dataclass(frozen=True, slots=True)
-class HoldReason:
-    """Why a pallet holds funds; encoded as the two indices of ``RuntimeHoldReason``."""
-
-    pallet: str
-    name: str
-    pallet_index: int
-    index: int
-
-    def encode(self) -> bytes:
-        return bytes([self.pallet_index, self.index])
-
-    def __str__(self) -> str:
-        return f"{self.pallet}::{self.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class Held(Event):
-    """``amount`` of ``account`` went on hold for ``reason``."""
-
-    pallet: ClassVar[str] = "Balances"
-    reason: HoldReason
-    account: AccountId
-    amount: int
-
-
-@dataclass(frozen=True, slots=True)
-class Released(Event):
-    """``amount`` of ``account`` that was on hold for ``reason`` is free again."""
-
-    pallet: ClassVar[str] = "Balances"
-    reason: HoldReason
-    account: AccountId
-    amount: int
-
-
-@dataclass(frozen=True, slots=True)
-class Slashed(Event):
-    """``amount`` of ``account`` that was on hold for ``reason`` is no longer issued."""
-
-    pallet: ClassVar[str] = "Balances"
-    reason: HoldReason
-    account: AccountId
-    amount: int
-
-
-@dataclass(frozen=True, slots=True)
-class Transferred(Event):
-    """``amount`` went from ``source`` to ``destination``."""
-
-    pallet: ClassVar[str] = "Balances"
-    source: AccountId
-    destination: AccountId
-    amount: int
-
-
-@dataclass(frozen=True, slots=True)
-class Burned(Event):
-    """``amount`` of ``account`` is no longer issued."""
-
-    pallet: ClassVar[str] = "Balances"
-    account: AccountId
-    amount: int
-
-
-@dataclass(frozen=True, slots=True)
-class Minted(Event):
-    """``amount`` was issued to ``account``."""
-
-    pallet: ClassVar[str] = "Balances"
-    account: AccountId
-    amount: int
-
-
-@dataclass(frozen=True, slots=True)
-class Issued(Event):
-    """``amount`` was issued, to be deposited."""
-
-    pallet: ClassVar[str] = "Balances"
-    amount: int
-
-
-@dataclass(frozen=True, slots=True)
-class Deposited(Event):
-    """``account`` received ``amount``, as a fee for instance."""
-
-    pallet: ClassVar[str] = "Balances"
-    account: AccountId
-    amount: int
-
-
-@dataclass(frozen=True, slots=True)
-class AccountData:
-    """An account's ``free`` funds and the ``reserved`` sum of what is held from it."""
-
-    free: int = 0
-    reserved: int = 0
-
-    def encode(self) -> bytes:
-        """SCALE ``AccountInfo``: nonce, consumers, providers, sufficients; free, reserved, frozen, flags."""
-        references = encode_u32(0) + encode_u32(1 if self.reserved else 0) + encode_u32(1) + encode_u32(0)
-        return references + b"".join(map(encode_u128, (self.free, self.reserved, 0, IS_NEW_LOGIC)))
-
-    @classmethod
-    def decode(cls, data: bytes) -> "AccountData":
-        if len(data) != 80:
-            raise CodecError(f"an AccountInfo has 80 bytes, got {len(data)}")
-        reader = ScaleReader(data, 16)
-        return cls(reader.u128(), reader.u128())
+_UPSTREAM = "pallet-balances' weights.rs of May 2024"
+WEIGHTS = WeightTable.of(
+    CallWeight("transfer_allow_death", Term(Weight(48_363_000, 3_593), 1, 1), {}, _UPSTREAM),
+    CallWeight("transfer_keep_alive", Term(Weight(38_159_000, 3_593), 1, 1), {}, _UPSTREAM),
+    CallWeight("transfer_all", Term(Weight(47_385_000, 3_593), 1, 1), {}, _UPSTREAM),
+    CallWeight("force_set_balance", Term(Weight(19_929_000, 3_593), 1, 1), {}, _UPSTREAM),
+)
+"""What calls weigh."""
 
 
 def _encode_holds(holds: Mapping[bytes, int]) -> bytes:
@@ -169,16 +70,59 @@ class Balances:
 
     PALLET = "Balances"
 
-    def __init__(self, system: System) -> None:
+    def __init__(self, system: System, *, existential_deposit: Balance = 0) -> None:
+        _check_amount(existential_deposit)
         self.system = system
+        self.existential_deposit = existential_deposit
         state, pallet = system.state, self.PALLET
-        account_key = (BLAKE2_128_CONCAT, ACCOUNT_ID)
-        accounts = StorageCodec("AccountInfo", AccountData.encode, AccountData.decode)
-        self.account = StorageMap(state, System.PALLET, "Account", account_key, accounts)
-        self.holds = StorageMap(
-            state, pallet, "Holds", account_key, StorageCodec("Holds", _encode_holds, _decode_holds)
-        )
+        holds = StorageCodec("Holds", _encode_holds, _decode_holds)
+        self.holds = StorageMap(state, pallet, "Holds", (BLAKE2_128_CONCAT, ACCOUNT_ID), holds)
         self._total_issuance = StorageValue(state, pallet, "TotalIssuance", U128)
+
+    def weight(self, call: str) -> Weight:
+        """Return what ``call`` weighs."""
+        return WEIGHTS[call].at(ROCKS_DB)
+
+    def transfer_allow_death(self, origin: Origin, dest: Lookup, value: Compact128) -> Weight:
+        """Move free funds to ``dest``; the sender's account may be removed by it.
+
+        Raises ``BadOrigin``, ``InsufficientBalance``, ``Frozen`` or ``BelowMinimum``.
+        """
+        self.transfer(ensure_signed(origin), dest, value)
+        return self.weight("transfer_allow_death")
+
+    def transfer_keep_alive(self, origin: Origin, dest: Lookup, value: Compact128) -> Weight:
+        """Move free funds to ``dest``; the sender keeps the existential deposit.
+
+        Raises ``BadOrigin``, ``InsufficientBalance``, ``Frozen``, ``NotExpendable`` or ``BelowMinimum``.
+        """
+        self.transfer(ensure_signed(origin), dest, value, keep_alive=True)
+        return self.weight("transfer_keep_alive")
+
+    def transfer_all(self, origin: Origin, dest: Lookup, keep_alive: bool) -> Weight:
+        """Move all that the sender can spend to ``dest``, with ``keep_alive`` all but the existential deposit.
+
+        Raises ``BadOrigin`` or ``BelowMinimum``.
+        """
+        sender = ensure_signed(origin)
+        self.transfer(sender, dest, self.spendable(sender, keep_alive=keep_alive), keep_alive=keep_alive)
+        return self.weight("transfer_all")
+
+    def force_set_balance(self, origin: Origin, who: Lookup, new_free: Compact128) -> Weight:
+        """Give ``who`` another free balance, as governance wants it; less than the existential deposit counts as 0.
+
+        Raises ``BadOrigin``, ``ConsumerRemaining`` or ``ArithmeticOverflow``.
+        """
+        ensure_root(origin)
+        free = 0 if new_free < self.existential_deposit else new_free
+        data = self._data(who)
+        issued = self.total_issuance - data.free + free
+        _check_fits(issued)
+
+        self._total_issuance.put(issued)
+        self._write(who, replace(data, free=free))
+        self.system.deposit_event(BalanceSet(who, free))
+        return self.weight("force_set_balance")
 
     @property
     def total_issuance(self) -> int:
@@ -188,16 +132,32 @@ class Balances:
     def free(self, account: AccountId) -> int:
         return self._data(account).free
 
+    def spendable(self, account: AccountId, *, keep_alive: bool = False) -> int:
+        """Return how much of the free funds may leave the account (``reducible_balance``)."""
+        info = self.system.account_info(account)
+        data = info.data
+        kept = max(data.frozen - data.reserved, 0)
+        if keep_alive or not info.can_lose_a_provider:
+            kept = max(kept, self.existential_deposit)
+        return max(data.free - kept, 0)
+
     def held(self, account: AccountId, reason: HoldReason) -> int:
         """Return what is on hold for ``reason``."""
         return (self.holds.get(account) or {}).get(reason.encode(), 0)
 
     def mint(self, account: AccountId, amount: int) -> None:
-        """Issue ``amount`` to ``account``: the genesis, or a faucet of a test network."""
+        """Issue ``amount`` to ``account``: the genesis, or a faucet of a test network.
+
+        Raises ``BelowMinimum`` where an account would begin below the existential deposit, or ``ArithmeticOverflow``.
+        """
         _check_amount(amount)
         data = self._data(account)
-        self._total_issuance.put(self.total_issuance + amount)
-        self._write(account, AccountData(data.free + amount, data.reserved))
+        issued = self.total_issuance + amount
+        _check_fits(issued)
+        self._require_minimum(account, data.free + amount, amount)
+
+        self._total_issuance.put(issued)
+        self._write(account, replace(data, free=data.free + amount))
 
     def mint_into(self, account: AccountId, amount: int) -> None:
         """Issue ``amount`` to ``account`` and say so: what a message deposits (``fungible::Mutate``)."""
@@ -206,35 +166,63 @@ class Balances:
 
     def burn_from(self, account: AccountId, amount: int) -> None:
         """Take free funds out of issuance: what a message withdraws; raises ``InsufficientBalance``."""
-        _check_amount(amount)
-        data = self._require_free(account, amount)
-
-        self._write(account, AccountData(data.free - amount, data.reserved))
-        self._total_issuance.put(self.total_issuance - amount)
+        self._take(account, amount, keep_alive=False)
         self.system.deposit_event(Burned(account, amount))
 
-    def deposit_fees(self, account: AccountId, amount: int) -> None:
-        """Issue ``amount`` and deposit it with ``account`` (``fungible::Balanced`` ``issue`` and ``resolve``)."""
+    def withdraw(self, account: AccountId, amount: int) -> None:
+        """Take a fee out of issuance; the account keeps the existential deposit. Raises ``InsufficientBalance``."""
+        self._take(account, amount, keep_alive=True)
+        self.system.deposit_event(Withdraw(account, amount))
+
+    def deposit(self, account: AccountId, amount: int) -> None:
+        """Issue ``amount`` to ``account``: what was too much of a fee. Raises what ``mint`` raises."""
         self.mint(account, amount)
+        self.system.deposit_event(Deposit(account, amount))
+
+    def deposit_fees(self, account: AccountId, amount: int) -> None:
+        """Issue ``amount`` and deposit it with ``account`` (``fungible::Balanced`` ``issue`` and ``resolve``).
+
+        An amount that could not begin the account is lost: nothing is issued then.
+        """
+        if amount and self.free(account) + amount < self.existential_deposit:
+            return
         self.system.deposit_event(Issued(amount))
-        self.system.deposit_event(Deposited(account, amount))
+        self.deposit(account, amount)
 
-    def transfer(self, source: AccountId, destination: AccountId, amount: int) -> None:
-        """Move free funds; raises ``InsufficientBalance``."""
+    def transfer(self, source: AccountId, destination: AccountId, amount: int, *, keep_alive: bool = False) -> None:
+        """Move free funds. Nothing happens from an account to itself, once it is certain that it could.
+
+        Raises ``InsufficientBalance``, ``Frozen``, ``NotExpendable`` with ``keep_alive``, or ``BelowMinimum``.
+        """
         _check_amount(amount)
-        data = self._require_free(source, amount)
+        self._require_spendable(source, amount, keep_alive=keep_alive)
+        self._require_minimum(destination, self.free(destination) + amount, amount)
+        if source == destination:
+            return
 
-        self._write(source, AccountData(data.free - amount, data.reserved))
-        other = self._data(destination)
-        self._write(destination, AccountData(other.free + amount, other.reserved))
-        self.system.deposit_event(Transferred(source, destination, amount))
+        if amount:
+            data = self._data(source)
+            self._write(source, replace(data, free=data.free - amount))
+            data = self._data(destination)
+            self._write(destination, replace(data, free=data.free + amount))
+        self.system.deposit_event(Transfer(source, destination, amount))
 
     def hold(self, account: AccountId, reason: HoldReason, amount: int) -> None:
-        """Take free funds out of reach of their owner; raises ``InsufficientBalance``."""
-        _check_amount(amount)
-        data = self._require_free(account, amount)
+        """Take free funds out of reach of their owner, who keeps the existential deposit free.
 
-        self._write(account, AccountData(data.free - amount, data.reserved + amount))
+        Raises ``InsufficientBalance`` or, without an account, ``CannotCreateHold``.
+        """
+        _check_amount(amount)
+        info = self.system.account_info(account)
+        if self.existential_deposit and not info.providers:
+            raise CannotCreateHold(account)
+        kept = self.existential_deposit if info.providers == 1 else 0
+        available = max(info.data.free - kept, 0)
+        if available < amount:
+            raise InsufficientBalance(account, available, amount)
+
+        data = info.data
+        self._write(account, replace(data, free=data.free - amount, reserved=data.reserved + amount))
         self._change_hold(account, reason, amount)
         self.system.deposit_event(Held(reason, account, amount))
 
@@ -244,7 +232,7 @@ class Balances:
 
         data = self._data(account)
         self._change_hold(account, reason, -amount)
-        self._write(account, AccountData(data.free + amount, data.reserved - amount))
+        self._write(account, replace(data, free=data.free + amount, reserved=data.reserved - amount))
         self.system.deposit_event(Released(reason, account, amount))
 
     def slash(self, account: AccountId, reason: HoldReason, amount: int) -> None:
@@ -253,18 +241,60 @@ class Balances:
 
         data = self._data(account)
         self._change_hold(account, reason, -amount)
-        self._write(account, AccountData(data.free, data.reserved - amount))
+        self._write(account, replace(data, reserved=data.reserved - amount))
         self._total_issuance.put(self.total_issuance - amount)
-        self.system.deposit_event(Slashed(reason, account, amount))
+        self.system.deposit_event(BurnedHeld(reason, account, amount))
 
     def _data(self, account: AccountId) -> AccountData:
-        return self.account.get(account) or AccountData()
+        return self.system.account_info(account).data
+
+    def _take(self, account: AccountId, amount: int, *, keep_alive: bool) -> None:
+        _check_amount(amount)
+        spendable = self.spendable(account, keep_alive=keep_alive)
+        if spendable < amount:
+            raise InsufficientBalance(account, spendable, amount)
+
+        data = self._data(account)
+        self._total_issuance.put(self.total_issuance - amount)
+        self._write(account, replace(data, free=data.free - amount))
 
     def _write(self, account: AccountId, data: AccountData) -> None:
-        if data.free or data.reserved:
-            self.account.insert(account, data)
+        """Store ``data``, and create or remove the account as the existential deposit has it."""
+        before = self.system.account_info(account)
+        data = replace(data, flags=data.flags | IS_NEW_LOGIC)
+        if self.existential_deposit:
+            self._write_above_deposit(account, before, data)
+        elif data.total or before.nonce:
+            consumers = before.consumers + bool(data.reserved) - bool(before.data.reserved)
+            kept = replace(before, consumers=max(consumers, 0), providers=max(before.providers, 1), data=data)
+            self.system.account.insert(account, kept)
         else:
-            self.account.remove(account)
+            self.system.account.remove(account)
+
+    def _write_above_deposit(self, account: AccountId, before: AccountInfo, data: AccountData) -> None:
+        """Change the account step by step as ``try_mutate_account`` does, for the order of its events."""
+        old, deposit, system = before.data, self.existential_deposit, self.system
+        if data == old:
+            return
+        provided, provides = old.free >= deposit, data.free >= deposit
+        consumed, consumes = bool(old.reserved or old.frozen), bool(data.reserved or data.frozen)
+        if provides and not provided:
+            system.inc_providers(account)
+        if consumed and not consumes:
+            system.dec_consumers(account)
+        if consumes and not consumed:
+            system.inc_consumers(account)
+        if provided and not provides:
+            system.dec_providers(account)
+        stays = provides or bool(data.reserved)
+        info = system.account_info(account)
+        if info.is_kept:
+            system.account.insert(account, replace(info, data=data if stays else AccountData()))
+        if old == AccountData():
+            system.deposit_event(Endowed(account, data.free))
+        if data.free and not stays:
+            self._total_issuance.put(self.total_issuance - data.free)
+            system.deposit_event(DustLost(account, data.free))
 
     def _change_hold(self, account: AccountId, reason: HoldReason, change: int) -> None:
         holds = dict(self.holds.get(account) or {})
@@ -276,11 +306,19 @@ class Balances:
         else:
             self.holds.remove(account)
 
-    def _require_free(self, account: AccountId, amount: int) -> AccountData:
-        data = self._data(account)
-        if data.free < amount:
-            raise InsufficientBalance(account, data.free, amount)
-        return data
+    def _require_spendable(self, account: AccountId, amount: int, *, keep_alive: bool) -> None:
+        free = self.free(account)
+        if free < amount:
+            raise InsufficientBalance(account, free, amount)
+        spendable = self.spendable(account)
+        if spendable < amount:
+            raise Frozen(account, spendable, amount)
+        if keep_alive and amount and free - amount < self.existential_deposit:
+            raise NotExpendable(account, free - amount)
+
+    def _require_minimum(self, account: AccountId, free: int, amount: int) -> None:
+        if amount and free < self.existential_deposit:
+            raise BelowMinimum(account, free, self.existential_deposit)
 
     def _require_held(self, account: AccountId, reason: HoldReason, amount: int) -> None:
         _check_amount(amount)
@@ -289,9 +327,14 @@ class Balances:
             raise InsufficientBalance(account, held, amount)
 
     def __repr__(self) -> str:
-        return f"<Balances {self.account.count()} accounts, {self.total_issuance} issued>"
+        return f"<Balances {self.system.account.count()} accounts, {self.total_issuance} issued>"
 
 
 def _check_amount(amount: int) -> None:
     if amount < 0:
         raise ValueError(f"an amount is not negative, got {amount}")
+
+
+def _check_fits(total: int) -> None:
+    if total > U128_MAX:
+        raise ArithmeticOverflow(total)

@@ -19,23 +19,16 @@ _DRAFT = "the draft's formula (pallet broadcaster, do_delete_keys and on_idle)"
 _PLACEHOLDER = f"the draft's placeholder weights.rs; {_COUNTED}"
 
 _FORGET_KEY = Term(Weight(5_000_000), writes=2)
-DRAFT_WEIGHTS = WeightTable(
-    {
-        weight.call: weight
-        for weight in (
-            CallWeight("register_publisher", Term(Weight(20_000_000, 3_000), 3, 3), {}, _PLACEHOLDER),
-            CallWeight("force_register_publisher", Term(Weight(15_000_000, 3_000), 3, 3), {}, _PLACEHOLDER),
-            CallWeight("cleanup_published_data", Term(Weight(10_000_000), 3, 3), {"k": _FORGET_KEY}, _PLACEHOLDER),
-            CallWeight("deregister_publisher", Term(Weight(10_000_000), 5, 6), {"k": _FORGET_KEY}, _PLACEHOLDER),
-            CallWeight("force_deregister_publisher", Term(Weight(10_000_000), 5, 6), {"k": _FORGET_KEY}, _PLACEHOLDER),
-            CallWeight("delete_keys", Term(reads=2, writes=1), {"n": Term(reads=1, writes=2)}, _DRAFT),
-            CallWeight("force_delete_keys", Term(reads=1, writes=1), {"n": Term(reads=1, writes=2)}, _DRAFT),
-            CallWeight(
-                "publish", Term(Weight(15_000_000), 5, 5), {}, f"Westend's placeholder for one item; {_COUNTED}"
-            ),
-            CallWeight("on_idle", Term(reads=1), {"n": Term(reads=2, writes=4)}, _DRAFT),
-        )
-    }
+DRAFT_WEIGHTS = WeightTable.of(
+    CallWeight("register_publisher", Term(Weight(20_000_000, 3_000), 3, 3), {}, _PLACEHOLDER),
+    CallWeight("force_register_publisher", Term(Weight(15_000_000, 3_000), 3, 3), {}, _PLACEHOLDER),
+    CallWeight("cleanup_published_data", Term(Weight(10_000_000), 3, 3), {"k": _FORGET_KEY}, _PLACEHOLDER),
+    CallWeight("deregister_publisher", Term(Weight(10_000_000), 5, 6), {"k": _FORGET_KEY}, _PLACEHOLDER),
+    CallWeight("force_deregister_publisher", Term(Weight(10_000_000), 5, 6), {"k": _FORGET_KEY}, _PLACEHOLDER),
+    CallWeight("delete_keys", Term(reads=2, writes=1), {"n": Term(reads=1, writes=2)}, _DRAFT),
+    CallWeight("force_delete_keys", Term(reads=1, writes=1), {"n": Term(reads=1, writes=2)}, _DRAFT),
+    CallWeight("publish", Term(Weight(15_000_000), 5, 5), {}, f"Westend's placeholder for one item; {_COUNTED}"),
+    CallWeight("on_idle", Term(reads=1), {"n": Term(reads=2, writes=4)}, _DRAFT),
 )
 """What calls weigh before anyone has benchmarked them; ``k``: keys a publisher has, ``n``: keys given or scanned."""
 

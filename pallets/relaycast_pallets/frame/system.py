@@ -1,14 +1,30 @@
-"""What every pallet stands on: who calls, what a call says, what it weighs, and storage with types.
+"""The system pallet: the block that is being built, its events, and the accounts (frame-system).
 
 A call checks its origin, then its arguments, then writes, then deposits its events. The event log lives beside the
-storage (a node keeps it under ``System::Events``) and rolls back with it.
+storage (a node keeps it under ``System::Events``) and rolls back with it. What calls are made of stands in
+``dispatch``, ``events`` and ``typed_storage``; this module gives all of it on.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from collections.abc import Callable
+from dataclasses import replace
 
+from relaycast_pallets.frame.account import ACCOUNT_INFO, AccountInfo
+from relaycast_pallets.frame.dispatch import (
+    BadOrigin,
+    ConsumerRemaining,
+    DispatchError,
+    DispatchInfo,
+    DispatchResult,
+    ExhaustsResources,
+    NoProviders,
+    Origin,
+    ensure_parachain,
+    ensure_root,
+    ensure_signed,
+)
+from relaycast_pallets.frame.events import Event, Events
 from relaycast_pallets.frame.state import State
+from relaycast_pallets.frame.system_events import ExtrinsicFailed, ExtrinsicSuccess, KilledAccount, NewAccount, Remarked
 from relaycast_pallets.frame.typed_storage import (
     ACCOUNT_ID,
     BLAKE2_128_CONCAT,
@@ -28,8 +44,9 @@ from relaycast_pallets.frame.typed_storage import (
     StorageValue,
     storage_prefix,
 )
-from relaycast_trie.exceptions import RelaycastError
-from relaycast_xcm.primitives import AccountId, BlockNumber, ParaId, Weight, WeightMeter
+from relaycast_pallets.frame.weights import CallWeight, Term, WeightTable
+from relaycast_trie.hasher import blake2_256
+from relaycast_xcm.primitives import ROCKS_DB, AccountId, BlockNumber, VecU8, Weight, WeightMeter
 
 __all__ = [
     "ACCOUNT_ID",
@@ -63,151 +80,16 @@ __all__ = [
     "storage_prefix",
 ]
 
-E = TypeVar("E", bound="Event")
-
-
-class DispatchError(RelaycastError):
-    """A call that is refused; the state stays as it was."""
-
-
-class BadOrigin(DispatchError):
-    """The call is not open to this ``origin``; ``expected`` says to whom it is."""
-
-    def __init__(self, origin: "Origin", expected: str) -> None:
-        super().__init__(origin, expected)
-        self.origin = origin
-        self.expected = expected
-
-    def __str__(self) -> str:
-        return f"the origin is {self.origin}, expected {self.expected}"
-
-
-class ExhaustsResources(DispatchError):
-    """A call that ``declares`` more weight than the block has ``left`` (``InvalidTransaction::ExhaustsResources``)."""
-
-    def __init__(self, declared: Weight, left: Weight) -> None:
-        super().__init__(declared, left)
-        self.declared = declared
-        self.left = left
-
-    def __str__(self) -> str:
-        return f"the call declares {self.declared}, the block has {self.left} left"
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Who makes a call: governance (``root``), an account, a parachain through XCM, or nobody (an inherent)."""
-
-    kind: str
-    account: AccountId | None = None
-    para_id: ParaId | None = None
-
-    @classmethod
-    def root(cls) -> "Origin":
-        return cls("root")
-
-    @classmethod
-    def signed(cls, account: AccountId) -> "Origin":
-        if len(account) != 32:
-            raise ValueError(f"an account id has 32 bytes, got {len(account)}")
-        return cls("signed", account=account)
-
-    @classmethod
-    def parachain(cls, para_id: int) -> "Origin":
-        return cls("parachain", para_id=ParaId(para_id))
-
-    @classmethod
-    def none(cls) -> "Origin":
-        return cls("none")
-
-    def __str__(self) -> str:
-        if self.account is not None:
-            return f"account 0x{self.account.hex()}"
-        return self.kind if self.para_id is None else f"parachain {self.para_id}"
-
-
-def ensure_root(origin: Origin) -> None:
-    """Refuse every origin but governance with ``BadOrigin``."""
-    if origin.kind != "root":
-        raise BadOrigin(origin, "root")
-
-
-def ensure_signed(origin: Origin) -> AccountId:
-    """Return the account that signed; ``BadOrigin`` when none did."""
-    if origin.account is None:
-        raise BadOrigin(origin, "an account")
-    return origin.account
-
-
-def ensure_parachain(origin: Origin) -> ParaId:
-    """Return the parachain that calls; ``BadOrigin`` when none does."""
-    if origin.para_id is None:
-        raise BadOrigin(origin, "a parachain")
-    return origin.para_id
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """Something that happened in ``pallet``; subclasses are past participles with their fields."""
-
-    pallet: ClassVar[str] = ""
-
-    @property
-    def name(self) -> str:
-        """Return the event as explorers show it: ``Pallet.Event``."""
-        return f"{self.pallet}.{type(self).__name__}"
-
-
-class Events:
-    """The events of the current block, in their order; part of what a failed transaction takes back."""
-
-    __slots__ = ("_log",)
-
-    def __init__(self) -> None:
-        self._log: list[Event] = []
-
-    def deposit(self, event: Event) -> None:
-        self._log.append(event)
-
-    def take(self) -> list[Event]:
-        """Return all events and start anew."""
-        taken, self._log = self._log, []
-        return taken
-
-    def of(self, kind: type[E]) -> list[E]:
-        """Return the events of one class."""
-        return [event for event in self._log if isinstance(event, kind)]
-
-    def mark(self) -> int:
-        return len(self._log)
-
-    def roll_back(self, mark: int, /) -> None:
-        del self._log[mark:]
-
-    def __iter__(self) -> Iterator[Event]:
-        return iter(self._log)
-
-    def __len__(self) -> int:
-        return len(self._log)
-
-    def __repr__(self) -> str:
-        return f"Events({self._log!r})"
-
-
-@dataclass(frozen=True, slots=True)
-class DispatchResult:
-    """How a call ended: what it weighed, and why it was refused if it was."""
-
-    weight: Weight
-    error: DispatchError | None = None
-
-    @property
-    def ok(self) -> bool:
-        return self.error is None
+_UPSTREAM = "frame-system's weights.rs of June 2023"
+WEIGHTS = WeightTable.of(
+    CallWeight("remark", Term(Weight(2_119_000)), {"b": Term(Weight(390))}, _UPSTREAM),
+    CallWeight("remark_with_event", Term(Weight(8_097_000)), {"b": Term(Weight(1_455))}, _UPSTREAM),
+)
+"""What calls weigh; ``b``: bytes of the remark."""
 
 
 class System:
-    """The block that is being built: its number, its parent, its events and the weight used so far (frame-system)."""
+    """The block that is being built, its events and the weight used so far, and the accounts of the chain."""
 
     PALLET = "System"
 
@@ -218,6 +100,7 @@ class System:
         self.meter = WeightMeter(max_block)
         self._number = StorageValue(state, self.PALLET, "Number", U32)
         self._parent_hash = StorageValue(state, self.PALLET, "ParentHash", BYTES32)
+        self.account = StorageMap(state, self.PALLET, "Account", (BLAKE2_128_CONCAT, ACCOUNT_ID), ACCOUNT_INFO)
         state.join(self.events)
 
     def initialize(self, number: BlockNumber, *, parent_hash: bytes = bytes(32)) -> None:
@@ -254,6 +137,73 @@ class System:
             result = DispatchResult(declared, refusal)
         self.meter.consume(result.weight)
         return result
+
+    def weight(self, call: str, **components: int) -> Weight:
+        """Return what ``call`` weighs."""
+        return WEIGHTS[call].at(ROCKS_DB, **components)
+
+    def remark(self, origin: Origin, remark: VecU8) -> Weight:  # noqa: ARG002 - anybody, as upstream has it
+        """Carry ``remark`` in the block; nothing is written."""
+        return self.weight("remark", b=len(remark))
+
+    def remark_with_event(self, origin: Origin, remark: VecU8) -> Weight:
+        """Carry ``remark`` in the block and deposit its hash as an event. Raises ``BadOrigin``."""
+        sender = ensure_signed(origin)
+        self.deposit_event(Remarked(sender, blake2_256(remark)))
+        return self.weight("remark_with_event", b=len(remark))
+
+    def note_applied_extrinsic(self, info: DispatchInfo, error: DispatchError | None = None) -> None:
+        """Deposit the last event of an extrinsic: applied, or refused with ``error``."""
+        self.deposit_event(ExtrinsicSuccess(info) if error is None else ExtrinsicFailed(error, info))
+
+    def account_info(self, account: AccountId) -> AccountInfo:
+        """Return what is stored of ``account``, all zero when nothing is."""
+        return self.account.get(account) or AccountInfo()
+
+    def account_nonce(self, account: AccountId) -> int:
+        """Return how many transactions ``account`` has sent since it exists."""
+        return self.account_info(account).nonce
+
+    def inc_account_nonce(self, account: AccountId) -> None:
+        """Count a transaction of ``account``."""
+        info = self.account_info(account)
+        self.account.insert(account, replace(info, nonce=info.nonce + 1))
+
+    def inc_providers(self, account: AccountId) -> None:
+        """Give ``account`` a reason to be kept; the first one creates it."""
+        info = self.account_info(account)
+        self.account.insert(account, replace(info, providers=info.providers + 1))
+        if not info.is_kept:
+            self.deposit_event(NewAccount(account))
+
+    def dec_providers(self, account: AccountId) -> None:
+        """Take a reason to be kept from ``account``; without the last one it is removed, its nonce with it.
+
+        Raises ``ConsumerRemaining`` when something depends on it.
+        """
+        info = self.account_info(account)
+        assert info.providers, f"account 0x{account.hex()} has no provider to lose"
+        if not info.can_lose_a_provider:
+            raise ConsumerRemaining(account)
+        left = replace(info, providers=info.providers - 1)
+        if left.is_kept:
+            self.account.insert(account, left)
+        else:
+            self.account.remove(account)
+            self.deposit_event(KilledAccount(account))
+
+    def inc_consumers(self, account: AccountId) -> None:
+        """Let something depend on ``account``; raises ``NoProviders`` when it does not exist."""
+        info = self.account_info(account)
+        if not info.providers:
+            raise NoProviders(account)
+        self.account.insert(account, replace(info, consumers=info.consumers + 1))
+
+    def dec_consumers(self, account: AccountId) -> None:
+        """Let something no longer depend on ``account``."""
+        info = self.account_info(account)
+        assert info.consumers, f"nothing depends on account 0x{account.hex()}"
+        self.account.insert(account, replace(info, consumers=info.consumers - 1))
 
     def __repr__(self) -> str:
         return f"<System block {self.block_number}, {len(self.events)} events, {self.meter.consumed} used>"

@@ -65,6 +65,10 @@ class WeightTable:
 
     calls: Mapping[str, CallWeight]
 
+    @classmethod
+    def of(cls, *calls: CallWeight) -> "WeightTable":
+        return cls({weight.call: weight for weight in calls})
+
     def __getitem__(self, call: str) -> CallWeight:
         return self.calls[call]
 
