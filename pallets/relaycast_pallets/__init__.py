@@ -27,6 +27,8 @@ from relaycast_pallets.broadcaster.events import (
 from relaycast_pallets.broadcaster.pallet import PUBLISHER_DEPOSIT, Broadcaster, derive_child_info
 from relaycast_pallets.broadcaster.published_entry import INFINITE, PublishedEntry
 from relaycast_pallets.broadcaster.registration import REGISTRATIONS, AnyParachain, PublicParachains, Registration
+from relaycast_pallets.frame.account import AccountData, AccountInfo
+from relaycast_pallets.frame.dispatch import DispatchClass, DispatchInfo, Pays, PostDispatchInfo
 from relaycast_pallets.frame.state import State, StateDiscarded
 from relaycast_pallets.frame.system import (
     BadOrigin,
@@ -89,6 +91,9 @@ from relaycast_pallets.subscriber.subscription import (
     subscribed_key,
 )
 from relaycast_pallets.subscriber.tracked_proof import TrackedProof
+from relaycast_pallets.sudo.pallet import RequireSudo, Sudo
+from relaycast_pallets.timestamp.pallet import Timestamp, TimestampInvalid
+from relaycast_pallets.transaction_payment.pallet import FeeDetails, TransactionPayment
 
 __all__ = [
     "DRAFT_MOCK",
@@ -102,6 +107,8 @@ __all__ = [
     "REGISTRATIONS",
     "ROCOCO",
     "SPEC",
+    "AccountData",
+    "AccountInfo",
     "AlreadyRegistered",
     "AnyParachain",
     "BadOrigin",
@@ -115,11 +122,14 @@ __all__ = [
     "DataCleanedUp",
     "DataProcessed",
     "DataPublished",
+    "DispatchClass",
     "DispatchError",
+    "DispatchInfo",
     "DispatchResult",
     "Event",
     "Events",
     "ExhaustsResources",
+    "FeeDetails",
     "Floor",
     "HoldReason",
     "IncompleteBelowLimit",
@@ -140,8 +150,10 @@ __all__ = [
     "Panic",
     "ParachainInherentData",
     "ParachainSystem",
+    "Pays",
     "PersistedValidationData",
     "Policies",
+    "PostDispatchInfo",
     "PovUsage",
     "ProcessingMode",
     "ProofProcessingResult",
@@ -159,19 +171,24 @@ __all__ = [
     "Registration",
     "RelayProofRequest",
     "Remaining",
+    "RequireSudo",
     "State",
     "StateDiscarded",
     "SubscribedKey",
     "Subscriber",
     "SubscriberConfig",
     "SubscriptionHandler",
+    "Sudo",
     "System",
     "TimedOut",
+    "Timestamp",
+    "TimestampInvalid",
     "TooManyKeys",
     "TooManyPublishers",
     "Top",
     "TotalStorageSizeExceeded",
     "TrackedProof",
+    "TransactionPayment",
     "TrieDepthExceeded",
     "TtlState",
     "ValidFor",

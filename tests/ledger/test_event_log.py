@@ -3,6 +3,7 @@
 import io
 import json
 from collections import Counter
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from collator.networks import PUBLISHER, SUBSCRIBER, keys, network, publish, val
 from ledger.watched import Watched
 from relaycast_collator import BlockBuilt, BlockPanicked, Fact, Pace, RelaySealed
 from relaycast_ledger import BlockRecord
-from relaycast_ledger.event_log import EventLog
+from relaycast_ledger.event_log import NAMES, EventLog, lines
+from relaycast_pallets import PUBLISHER_DEPOSIT, Event
+from relaycast_pallets.balances.events import BurnedHeld, Deposit, Transfer
 
 PACES = [
     Pace(),
@@ -84,6 +87,23 @@ def test_a_block_that_panics_is_a_line_with_its_reason() -> None:
     assert [line["data"]["reason"] for line in lines] == reasons
     assert len(reasons) == 3
     assert {(line["pallet"], line["chain"]) for line in lines} == {("Collator", int(SUBSCRIBER))}
+
+
+def test_the_log_keeps_its_own_names_for_balances() -> None:
+    account = b"\x01" * 32
+    events = (Transfer(account, account, 5), Deposit(account, 6), BurnedHeld(PUBLISHER_DEPOSIT, account, 7))
+    told = [(line["pallet"], line["event"], line["data"]) for line in lines(events, block=1, chain="relay")]
+    shown = f"0x{account.hex()}"
+    assert told == [
+        ("Balances", "Transferred", {"source": shown, "destination": shown, "amount": 5}),
+        ("Balances", "Deposited", {"account": shown, "amount": 6}),
+        ("Balances", "Slashed", {"reason": "Broadcaster::PublisherDeposit", "account": shown, "amount": 7}),
+    ]
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_every_field_of_a_renamed_event_has_a_name(kind: type[Event]) -> None:
+    assert len(fields(kind)) == len(NAMES[kind][1])
 
 
 def test_a_part_of_a_log_has_no_first_line_of_its_own() -> None:

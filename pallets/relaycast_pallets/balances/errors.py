@@ -18,7 +18,6 @@ from relaycast_xcm.primitives import AccountId
 class InsufficientBalance(TokenError):
     """``account`` has ``available`` where ``needed`` is asked for (``TokenError::FundsUnavailable``)."""
 
-    upstream = "FundsUnavailable"
     detail = "FundsUnavailable"
 
     def __init__(self, account: AccountId, available: int, needed: int) -> None:

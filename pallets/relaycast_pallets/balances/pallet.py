@@ -28,7 +28,7 @@ from relaycast_pallets.balances.events import (
     Withdraw,
 )
 from relaycast_pallets.frame.account import IS_NEW_LOGIC, AccountData, AccountInfo
-from relaycast_pallets.frame.dispatch import ArithmeticOverflow, Origin, ensure_root, ensure_signed
+from relaycast_pallets.frame.dispatch import ArithmeticOverflow, ConsumerRemaining, Origin, ensure_root, ensure_signed
 from relaycast_pallets.frame.system import System
 from relaycast_pallets.frame.typed_storage import (
     ACCOUNT_ID,
@@ -115,9 +115,12 @@ class Balances:
         """
         ensure_root(origin)
         free = 0 if new_free < self.existential_deposit else new_free
-        data = self._data(who)
+        info = self.system.account_info(who)
+        data = info.data
         issued = self.total_issuance - data.free + free
         _check_fits(issued)
+        if free < self.existential_deposit <= data.free and not info.can_lose_a_provider:
+            raise ConsumerRemaining(who)
 
         self._total_issuance.put(issued)
         self._write(who, replace(data, free=free))
@@ -131,6 +134,10 @@ class Balances:
 
     def free(self, account: AccountId) -> int:
         return self._data(account).free
+
+    def total(self, account: AccountId) -> int:
+        """Return what the account has, free and held."""
+        return self._data(account).total
 
     def spendable(self, account: AccountId, *, keep_alive: bool = False) -> int:
         """Return how much of the free funds may leave the account (``reducible_balance``)."""

@@ -255,10 +255,16 @@ class PostDispatchInfo:
 
 @dataclass(frozen=True, slots=True)
 class DispatchResult:
-    """How a call ended: what it weighed, and why it was refused if it was."""
+    """How a call ended: what it weighed, why it was refused if it was, and whether its sender pays."""
 
     weight: Weight
     error: DispatchError | None = None
+    pays_fee: Pays = Pays.Yes
+
+    @property
+    def used(self) -> PostDispatchInfo:
+        """What the fee is worked out from."""
+        return PostDispatchInfo(self.weight, self.pays_fee)
 
     @property
     def ok(self) -> bool:

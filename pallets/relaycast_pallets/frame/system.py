@@ -18,6 +18,7 @@ from relaycast_pallets.frame.dispatch import (
     ExhaustsResources,
     NoProviders,
     Origin,
+    PostDispatchInfo,
     ensure_parachain,
     ensure_root,
     ensure_signed,
@@ -122,7 +123,7 @@ class System:
     def deposit_event(self, event: Event) -> None:
         self.events.deposit(event)
 
-    def apply(self, call: Callable[[], Weight], *, declared: Weight) -> DispatchResult:
+    def apply(self, call: Callable[[], Weight | PostDispatchInfo], *, declared: Weight) -> DispatchResult:
         """Make a call that ``declared`` its worst weight and returns what it used.
 
         A refused call leaves no trace but its weight. What does not fit into the block any more is refused with
@@ -132,7 +133,8 @@ class System:
             return DispatchResult(Weight.ZERO, ExhaustsResources(declared, self.meter.remaining()))
         try:
             with self.state.transaction():
-                result = DispatchResult(call())
+                used = PostDispatchInfo.of(call())
+                result = DispatchResult(used.weight, pays_fee=used.pays_fee)
         except DispatchError as refusal:
             result = DispatchResult(declared, refusal)
         self.meter.consume(result.weight)

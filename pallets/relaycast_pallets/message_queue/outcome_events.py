@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from relaycast_pallets.frame.system import Event
 from relaycast_xcm.outcome import Incomplete
-from relaycast_xcm.primitives import ParaId, Weight
+from relaycast_xcm.primitives import H256, ParaId, Weight
 from relaycast_xcm.ump import OverweightEnqueued, Processed, Processing
 
 
@@ -17,7 +17,7 @@ class MessageEvent(Event):
     """Something became of the message ``id`` that ``origin`` sent."""
 
     pallet: ClassVar[str] = "MessageQueue"
-    id: bytes
+    id: H256
     origin: ParaId
 
 

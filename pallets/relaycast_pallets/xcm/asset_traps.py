@@ -11,6 +11,7 @@ from relaycast_trie import blake2_256
 from relaycast_xcm import Assets, Location
 from relaycast_xcm.assets import ASSETS
 from relaycast_xcm.location import XCM_VERSION
+from relaycast_xcm.primitives import H256
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,7 @@ class AssetsTrapped(Event):
     """A message of ``origin`` left ``assets`` in holding; ``hash`` names the trap."""
 
     pallet: ClassVar[str] = "XcmPallet"
-    hash: bytes
+    hash: H256
     origin: Location
     assets: str
     """Amounts and ids, as in ``5 of Here``."""

@@ -1,0 +1,1 @@
+"""The sudo pallet: one account that calls as governance."""

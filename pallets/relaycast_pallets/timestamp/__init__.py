@@ -1,0 +1,1 @@
+"""The timestamp pallet: when a block was built."""

@@ -1,0 +1,1 @@
+"""The transaction payment pallet: what an extrinsic costs, and who pays it."""
