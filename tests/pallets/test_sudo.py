@@ -1,5 +1,6 @@
 """The key calls as governance; what it calls succeeds or is taken back by itself."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -93,13 +94,14 @@ def test_the_key_is_handed_over_and_given_up(sudo: Sudo) -> None:
 )
 def test_nobody_else_calls(sudo: Sudo, origin: Origin, error: type[DispatchError]) -> None:
     call, before = Write(sudo.system), sudo.system.state.snapshot()
-    for attempt in (
+    attempts: list[Callable[[], object]] = [
         lambda: sudo.sudo(origin, call),
         lambda: sudo.sudo_unchecked_weight(origin, call, Weight(1)),
         lambda: sudo.sudo_as(origin, BOB, call),
         lambda: sudo.set_key(origin, CAROL),
         lambda: sudo.remove_key(origin),
-    ):
+    ]
+    for attempt in attempts:
         with pytest.raises(error):
             attempt()
     assert sudo.system.state.snapshot() == before
