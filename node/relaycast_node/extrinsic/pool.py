@@ -1,8 +1,8 @@
 """The transaction pool: extrinsics that a chain takes, until a block includes them (sc-transaction-pool).
 
 ``submit`` validates against the newest view that the pool was given, and refuses with a ``PoolError`` that has the
-codes and words of Substrate's ``author`` methods. What was refused as invalid, removed, dropped by a limit or included is
-banned for half an hour. After a block comes ``prune``; ``retract`` takes a block back that left the best chain.
+codes and words of Substrate's ``author`` methods. An extrinsic that was refused as invalid, removed, dropped by a limit
+or included is banned for half an hour. ``prune`` follows a block, ``retract`` a block that left the best chain.
 
 It differs from Substrate's pool in three points, each towards what a client can observe as true:
 
@@ -235,7 +235,7 @@ class TransactionPool:
             raise TemporarilyBanned
 
     def _validated(self, transaction_hash: bytes, data: bytes) -> PooledTransaction:
-        """Ask the runtime; a refusal is ``VerificationFailed``, ``InvalidInPool``, ``UnknownValidity`` or ``NoTagsProvided``."""
+        """Ask the runtime; its refusals are ``VerificationFailed``, ``InvalidInPool`` and ``UnknownValidity``."""
         try:
             valid = validate(decode_extrinsic(data), self.view)
         except CodecError as error:

@@ -34,7 +34,7 @@ class ValidationView(Protocol):
     def block_number(self) -> BlockNumber: ...
 
     def block_hash(self, number: BlockNumber) -> bytes | None:
-        """Return a hash that ``System.BlockHash`` holds while the next block runs: this block's and genesis are there."""
+        """Return a hash that ``System.BlockHash`` holds while the next block runs: genesis and this block have one."""
 
     def nonce(self, account: bytes) -> int:
         """Return the nonce that the account's next extrinsic has; 0 where there is no account."""
