@@ -1,5 +1,8 @@
 """The plainest subscriber: what it wants, and the last value of each key that reached it."""
 
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
+
 from relaycast_pallets.subscriber.subscription import (
     Infinite,
     SubscribedKey,
@@ -34,32 +37,43 @@ class KeptValues:
     """Keeps the last value of every key.
 
     It remembers outside of the chain's state and therefore joins it (``State.join``), as every such handler has to:
-    what a panicking block told it is forgotten.
+    what a panicking block or a refused call told it is forgotten.
     """
 
     def __init__(self) -> None:
         self.wanted: dict[ParaId, list[SubscribedKey]] = {}
         self.values: dict[tuple[ParaId, SubscribedKey], Kept] = {}
-        self._replaced: list[tuple[tuple[ParaId, SubscribedKey], Kept | None]] = []
+        self._undo: list[Callable[[], object]] = []
 
     def subscriptions(self) -> tuple[Subscriptions, Weight]:
         return list(self.wanted.items()), Weight.ZERO
 
     def on_data_updated(self, publisher: ParaId, key: SubscribedKey, value: bytes, ttl_state: TtlState) -> Weight:
-        self._replaced.append(((publisher, key), self.values.get((publisher, key))))
-        self.values[publisher, key] = value, ttl_state
+        place = publisher, key
+        self._undo.append(partial(_restore, self.values, place, self.values.get(place)))
+        self.values[place] = value, ttl_state
         return Weight.ZERO
 
+    def subscribe(self, publisher: ParaId, keys: Iterable[SubscribedKey]) -> None:
+        """Want more ``keys`` of a publisher."""
+        self._want({**self.wanted, publisher: [*self.wanted.get(publisher, ()), *keys]})
+
+    def unsubscribe(self, publisher: ParaId, keys: Collection[SubscribedKey]) -> None:
+        """Want these keys no more; what was kept of them stays."""
+        others = {known: wanted for known, wanted in self.wanted.items() if known != publisher}
+        left = [key for key in self.wanted.get(publisher, ()) if key not in keys]
+        self._want({**others, publisher: left} if left else others)
+
+    def _want(self, wanted: dict[ParaId, list[SubscribedKey]]) -> None:
+        self._undo.append(partial(setattr, self, "wanted", self.wanted))
+        self.wanted = wanted
+
     def mark(self) -> int:
-        return len(self._replaced)
+        return len(self._undo)
 
     def roll_back(self, mark: int, /) -> None:
-        while len(self._replaced) > mark:
-            place, before = self._replaced.pop()
-            if before is None:
-                del self.values[place]
-            else:
-                self.values[place] = before
+        while len(self._undo) > mark:
+            self._undo.pop()()
 
     def dump(self) -> tuple[list[WantedDump], list[KeptDump]]:
         """Return what is wanted, and what is kept, as data."""
@@ -76,11 +90,20 @@ class KeptValues:
         self.values = {
             (ParaId(it.publisher), SubscribedKey(it.key)): (it.value, _ttl_state(it.remaining_blocks)) for it in kept
         }
-        self._replaced.clear()
+        self._undo.clear()
 
     def settle(self) -> None:
         """Forget what was replaced: the block that did it is sealed."""
-        self._replaced.clear()
+        self._undo.clear()
+
+
+def _restore(
+    values: dict[tuple[ParaId, SubscribedKey], Kept], place: tuple[ParaId, SubscribedKey], before: Kept | None
+) -> None:
+    if before is None:
+        del values[place]
+    else:
+        values[place] = before
 
 
 def _remaining(ttl_state: TtlState) -> int | None:

@@ -6,8 +6,9 @@ and what was done in it is undone.
 
 from dataclasses import dataclass, replace
 
+from relaycast_collator.block_body import BlockBody
 from relaycast_collator.digests import aura_pre_digest, modelled_seal, relay_parent_storage_root_item
-from relaycast_collator.header import Header
+from relaycast_collator.header import DigestItem, Header
 from relaycast_collator.kept_values import KeptDump, KeptValues, WantedDump
 from relaycast_collator.outbox import Outbox, Publication, PublicationDump, SentMessage
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
@@ -25,7 +26,7 @@ from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber.pallet import Subscriber, SubscriberConfig
 from relaycast_pallets.subscriber.policies import Policies
 from relaycast_pallets.subscriber.subscription import SubscribedKey, SubscriptionHandler
-from relaycast_trie import Recorder, StorageProof
+from relaycast_trie import EMPTY_ROOT, Recorder, StorageProof
 from relaycast_trie.engine import Engine
 from relaycast_xcm import Location, ParaId
 from relaycast_xcm.checkpoint import U32, VERSION, CheckpointRefused, Count, Dump, Version, refusing
@@ -89,6 +90,7 @@ class Parachain:
         self.parachain_system = ParachainSystem(para_id, self.system, self.subscriber, budget=budget)
         self.head = Header(bytes(32), 0, self.state.root)
         self.tick = 1
+        self.body: BlockBody | None = None
         self.state.join(self.kept)
         self.state.join(self.outbox)
 
@@ -97,7 +99,12 @@ class Parachain:
         assert self.head.number == 0, "a parachain joins before its first block"
         if not relay.is_empty:
             self.parachain_system.inbound.adopt(relay, relay_block=relay_block)
-            self.head = Header(bytes(32), 0, self.state.commit())
+            self.seal_genesis()
+
+    def seal_genesis(self) -> None:
+        """Make what was written before block 1 part of the genesis."""
+        assert self.head.number == 0, "the genesis is sealed before the first block"
+        self.head = Header(bytes(32), 0, self.state.commit())
 
     def publish(self, key: bytes, value: bytes, *, ttl: int = 0, tick: int | None = None, fees: int = 0) -> None:
         """Put a value into the outbox; the next blocks send it, as many as a block may.
@@ -118,40 +125,38 @@ class Parachain:
         limit = self.subscriber.config.max_publishers
         if len(self.kept.wanted.keys() | {publisher}) > limit:
             raise ValueError(f"parachain {self.para_id} subscribes to {limit} publishers at most")
-        self.kept.wanted.setdefault(publisher, []).extend(added)
+        self.kept.subscribe(publisher, added)
 
     def unsubscribe(self, publisher: ParaId, keys: list[bytes]) -> None:
         """Want these keys of a publisher no more from the next block on; what was kept of them stays."""
-        dropped = set(keys)
-        left = [key for key in self.kept.wanted.pop(publisher, []) if key not in dropped]
-        if left:
-            self.kept.wanted[publisher] = left
+        self.kept.unsubscribe(publisher, set(map(SubscribedKey, keys)))
 
     def build_block(self, inherent: ParachainInherentData) -> ParachainBlock:
         """Build the next block on the inherent's relay parent; raises ``Panic`` and stays as it was."""
-        parent, storage = self.head, self.state.top
+        parent, storage, extrinsics_root = self.head, self.state.top, EMPTY_ROOT
         self.system.events.take()
         storage.reads = set()
         try:
             with self.state.transaction():
                 self.system.initialize(parent.number + 1, parent_hash=parent.hash)
+                if self.body is not None:
+                    self.body.open(parent.number + 1, parent.hash, _logs(inherent.validation_data))
                 outcome = self.parachain_system.set_validation_data(inherent, seed=parent.hash)
+                if self.body is not None:
+                    self.body.apply(inherent)
+                    extrinsics_root = self.body.close()
         finally:
             reads, storage.reads = storage.reads, None
         touched = Recorder()
-        self.seal(inherent.validation_data, self.state.commit(reads=reads, recorder=touched))
+        self.seal(inherent.validation_data, self.state.commit(reads=reads, recorder=touched), extrinsics_root)
         self.kept.settle()
         updates, events = tuple(self.subscriber.delivered.updates), tuple(self.system.events)
         return ParachainBlock(self.head, inherent, outcome, updates, events, StorageProof(touched.nodes.values()))
 
-    def seal(self, data: PersistedValidationData, state_root: bytes) -> None:
+    def seal(self, data: PersistedValidationData, state_root: bytes, extrinsics_root: bytes = EMPTY_ROOT) -> None:
         """Make the next block the head: its state is sealed, with ``state_root``."""
-        relay_parent = data.relay_parent_number
-        logs = (
-            aura_pre_digest(slot=relay_parent),
-            relay_parent_storage_root_item(data.relay_parent_storage_root, relay_parent),
-        )
-        unsealed = Header(self.head.hash, self.head.number + 1, state_root, digest=logs)
+        logs = _logs(data)
+        unsealed = Header(self.head.hash, self.head.number + 1, state_root, extrinsics_root, logs)
         self.head = replace(unsealed, digest=(*logs, modelled_seal(self.para_id, unsealed)))
 
     def take_messages(self, *, queued_count: int = 0, queued_bytes: int = 0) -> list[SentMessage]:
@@ -193,3 +198,9 @@ class Parachain:
 
     def __repr__(self) -> str:
         return f"<Parachain {self.para_id} at #{self.head.number}>"
+
+
+def _logs(data: PersistedValidationData) -> tuple[DigestItem, ...]:
+    """Return what a block's author knows before it is built: its slot, and its relay parent's state root."""
+    number = data.relay_parent_number
+    return aura_pre_digest(slot=number), relay_parent_storage_root_item(data.relay_parent_storage_root, number)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from relaycast_collator.block_body import BlockBody
 from relaycast_collator.digests import authority_of, babe_pre_digest
 from relaycast_collator.header import Header, ordered_root
 from relaycast_collator.xcm_config import relay_executor
@@ -140,7 +141,11 @@ class RelayChain:
         self.upward = UpwardMessageQueue(self.executor, limits=upward_limits, service_weight=block_weight)
         self.dmp, self.hrmp = Dmp(self.state), Hrmp(self.state)
         self.heads: dict[ParaId, bytes] = {}
+        self.included: dict[ParaId, bytes] = {}
+        """Heads that the block under way, or the last one, has written."""
+
         self.blocks: deque[RelayBlock] = deque(maxlen=window)
+        self.body: BlockBody | None = None
         self._seed = blake2_256(b"relay chain" + encode_u64(seed))
         self.blocks.append(RelayBlock(Header(bytes(32), 0, self.genesis_root)))
 
@@ -149,19 +154,27 @@ class RelayChain:
         """The last sealed block."""
         return self.blocks[-1]
 
+    def seal_genesis(self) -> None:
+        """Make what was written before block 1 part of the genesis."""
+        assert self.head.number == 0, "the genesis is sealed before the first block"
+        self.genesis_root = self.state.commit()
+        self.blocks[0] = RelayBlock(Header(bytes(32), 0, self.genesis_root))
+
     def build_block(self, calls: tuple[Call, ...] = ()) -> RelayBlock:
-        """Build and seal the next block: included heads, ``calls``, upward messages, then expiry with what is left."""
-        parent = self.head
+        """Build and seal the next block: included heads, the body, ``calls``, upward messages, then expiry."""
+        parent, slot = self.head, self.head.number + 1
+        logs = (babe_pre_digest(authority_index=authority_of(self._seed, slot), slot=slot),)
         self.system.initialize(parent.number + 1, parent_hash=parent.hash)
+        if self.body is not None:
+            self.body.open(parent.number + 1, parent.hash, logs)
         self._write_consensus(parent.number + 1)
+        if self.body is not None:
+            self.body.apply()
         dispatched = tuple(self.dispatch(call) for call in calls)
         messages = self.upward.service_with(self.system.meter, tell=self._deposit_outcome)
         self.system.meter.consume(self.broadcaster.on_idle(self.system.meter.remaining()))
-        state_root = self.state.commit()
-        extrinsics = ordered_root([message.id for message in messages])
-        slot = parent.number + 1
-        author = babe_pre_digest(authority_index=authority_of(self._seed, slot), slot=slot)
-        header = Header(parent.hash, parent.number + 1, state_root, extrinsics, (author,))
+        extrinsics = ordered_root([message.id for message in messages]) if self.body is None else self.body.close()
+        header = Header(parent.hash, parent.number + 1, self.state.commit(), extrinsics, logs)
         block = RelayBlock(header, tuple(self.system.events), messages, dispatched)
         self.blocks.append(block)
         return block
@@ -271,9 +284,9 @@ class RelayChain:
     def _write_consensus(self, number: int) -> None:
         self.state.put(CURRENT_SLOT, encode_u64(number))
         self.state.put(CURRENT_BLOCK_RANDOMNESS, b"\x01" + blake2_256(self._seed + encode_u64(number)))
-        for para_id, head in self.heads.items():
+        self.included, self.heads = self.heads, {}
+        for para_id, head in self.included.items():
             self.state.put(para_head(para_id), encode_bytes(head))
-        self.heads.clear()
 
     def __repr__(self) -> str:
         return f"<RelayChain at #{self.head.number}, {len(self.state.children())} publishers>"

@@ -1,6 +1,7 @@
 """What runs in Spark's Python workers: arrays in batches, kernels that lie compiled, one thread."""
 
 import subprocess
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -93,11 +94,14 @@ def steps(work: Callable[[], object]) -> int:
         return trace
 
     before = sys.gettrace()
+    gc.collect()
+    gc.disable()  # what other tests left behind may run Python when it goes
     sys.settrace(trace)
     try:
         work()
     finally:
         sys.settrace(before)
+        gc.enable()
     return counted
 
 

@@ -75,9 +75,9 @@ class Balances:
         self.system = system
         self.existential_deposit = existential_deposit
         state, pallet = system.state, self.PALLET
-        holds = StorageCodec("Holds", _encode_holds, _decode_holds)
+        holds = StorageCodec("Vec<IdAmount<RuntimeHoldReason, u128>>", _encode_holds, _decode_holds)
         self.holds = StorageMap(state, pallet, "Holds", (BLAKE2_128_CONCAT, ACCOUNT_ID), holds)
-        self._total_issuance = StorageValue(state, pallet, "TotalIssuance", U128)
+        self._total_issuance = StorageValue(state, pallet, "TotalIssuance", U128, default=0)
 
     def weight(self, call: str) -> Weight:
         """Return what ``call`` weighs."""

@@ -84,15 +84,15 @@ class BroadcasterStorage:
     def __init__(self, state: State, *, ttl_key_hasher: StorageHasher = TWOX_64_CONCAT) -> None:
         para = (TWOX_64_CONCAT, PARA_ID)
         info = StorageCodec("PublisherInfo", PublisherInfo.encode, PublisherInfo.decode)
-        keys = StorageCodec("PublishedKeys", PublishedKeys.encode, PublishedKeys)
-        ttl = StorageCodec("(u32, BlockNumber)", _encode_ttl, _decode_ttl, 8)
+        keys = StorageCodec("BTreeSet<[u8; 32]>", PublishedKeys.encode, PublishedKeys)
+        ttl = StorageCodec("(u32, u32)", _encode_ttl, _decode_ttl, 8)
         cursor = StorageCodec("(ParaId, [u8; 32])", _encode_cursor, _decode_cursor, 36)
         self.state = state
         self._children: dict[ParaId, Storage] = {}
         self.registered_publishers = StorageMap(state, PALLET, "RegisteredPublishers", para, info)
-        self.publisher_exists = StorageMap(state, PALLET, "PublisherExists", para, BOOL)
-        self.published_keys = StorageMap(state, PALLET, "PublishedKeys", para, keys)
-        self.total_storage_size = StorageMap(state, PALLET, "TotalStorageSize", para, U32)
+        self.publisher_exists = StorageMap(state, PALLET, "PublisherExists", para, BOOL, default=False)
+        self.published_keys = StorageMap(state, PALLET, "PublishedKeys", para, keys, default=PublishedKeys())
+        self.total_storage_size = StorageMap(state, PALLET, "TotalStorageSize", para, U32, default=0)
         self.ttl_data = StorageDoubleMap(state, PALLET, "TtlData", (para, (ttl_key_hasher, BYTES32)), ttl)
         self.ttl_scan_cursor = StorageValue(state, PALLET, "TtlScanCursor", cursor)
 

@@ -201,6 +201,17 @@ class State:
         """Return whether the sealed state with this ``root`` can be proven from."""
         return root in self._history
 
+    def last_changed(self) -> dict[ChildInfo | None, list[bytes]]:
+        """Return the keys that the last ``commit`` wrote or removed, by trie; none before there was one."""
+        if not self._history.blocks:
+            return {}
+        return {name: list(values) for name, values in self._history.blocks[-1].values.items()}
+
+    def keep(self, window: int) -> None:
+        """Let the last ``window`` sealed states be proven from. A state that can be proven from now stays so."""
+        self.window = window
+        self.load(self.dump())
+
     def snapshot(self) -> Snapshot:
         """Return a copy of everything held now, sealed or not: two states are equal when their snapshots are."""
         children = {info.storage_key: dict(storage.values) for info, storage in self._children.items() if len(storage)}

@@ -99,9 +99,11 @@ class System:
         self.max_block = max_block
         self.events = Events()
         self.meter = WeightMeter(max_block)
-        self._number = StorageValue(state, self.PALLET, "Number", U32)
-        self._parent_hash = StorageValue(state, self.PALLET, "ParentHash", BYTES32)
-        self.account = StorageMap(state, self.PALLET, "Account", (BLAKE2_128_CONCAT, ACCOUNT_ID), ACCOUNT_INFO)
+        self._number = StorageValue(state, self.PALLET, "Number", U32, default=0)
+        self._parent_hash = StorageValue(state, self.PALLET, "ParentHash", BYTES32, default=bytes(32))
+        self.account = StorageMap(
+            state, self.PALLET, "Account", (BLAKE2_128_CONCAT, ACCOUNT_ID), ACCOUNT_INFO, default=AccountInfo()
+        )
         state.join(self.events)
 
     def initialize(self, number: BlockNumber, *, parent_hash: bytes = bytes(32)) -> None:

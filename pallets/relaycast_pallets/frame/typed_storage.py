@@ -104,14 +104,18 @@ def storage_prefix(pallet: str, item: str) -> bytes:
 
 
 class StorageValue(Generic[V]):
-    """A single value."""
+    """A single value; ``default`` is what clients read where there is none (``ValueQuery``)."""
 
-    __slots__ = ("codec", "prefix", "state")
+    __slots__ = ("codec", "default", "name", "prefix", "state")
 
-    def __init__(self, state: State, pallet: str, item: str, codec: StorageCodec[V]) -> None:
+    def __init__(
+        self, state: State, pallet: str, item: str, codec: StorageCodec[V], *, default: V | None = None
+    ) -> None:
         self.state = state
+        self.name = pallet, item
         self.prefix = storage_prefix(pallet, item)
         self.codec = codec
+        self.default = default
 
     def storage_key(self) -> bytes:
         return self.prefix
@@ -131,14 +135,23 @@ class StorageValue(Generic[V]):
 
 
 class StorageMap(Generic[K, V]):
-    """Values under one key."""
+    """Values under one key; ``default`` is what clients read where there is none (``ValueQuery``)."""
 
-    __slots__ = ("_hashed", "codec", "hasher", "key_codec", "prefix", "state")
+    __slots__ = ("_hashed", "codec", "default", "hasher", "key_codec", "name", "prefix", "state")
 
     def __init__(
-        self, state: State, pallet: str, item: str, key: tuple[StorageHasher, StorageCodec[K]], codec: StorageCodec[V]
+        self,
+        state: State,
+        pallet: str,
+        item: str,
+        key: tuple[StorageHasher, StorageCodec[K]],
+        codec: StorageCodec[V],
+        *,
+        default: V | None = None,
     ) -> None:
         self.state = state
+        self.name = pallet, item
+        self.default = default
         self.prefix = storage_prefix(pallet, item)
         self.hasher, self.key_codec = key
         self.codec = codec
@@ -178,7 +191,18 @@ class StorageMap(Generic[K, V]):
 class StorageDoubleMap(Generic[K, K2, V]):
     """Values under two keys; the first one's codec has a fixed size, so that keys can be read back."""
 
-    __slots__ = ("_first", "codec", "prefix", "second_codec", "second_hasher", "split", "state")
+    __slots__ = (
+        "_first",
+        "codec",
+        "first_codec",
+        "first_hasher",
+        "name",
+        "prefix",
+        "second_codec",
+        "second_hasher",
+        "split",
+        "state",
+    )
 
     def __init__(
         self,
@@ -191,11 +215,12 @@ class StorageDoubleMap(Generic[K, K2, V]):
         self.state = state
         first, (self.second_hasher, self.second_codec) = keys
         self._first = StorageMap(state, pallet, item, first, codec)
+        self.name = pallet, item
         self.prefix = self._first.prefix
-        hasher, first_codec = first
-        if first_codec.size is None:
-            raise TypeError(f"the first key of a double map has a fixed size, {first_codec} has none")
-        self.split = len(self.prefix) + hasher.hash_bytes + first_codec.size
+        self.first_hasher, self.first_codec = first
+        if self.first_codec.size is None:
+            raise TypeError(f"the first key of a double map has a fixed size, {self.first_codec} has none")
+        self.split = len(self.prefix) + self.first_hasher.hash_bytes + self.first_codec.size
         self.codec = codec
 
     def storage_key(self, first: K, second: K2) -> bytes:

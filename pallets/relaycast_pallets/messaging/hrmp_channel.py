@@ -9,7 +9,7 @@ from typing import NamedTuple
 from relaycast_pallets.frame.typed_storage import StorageCodec
 from relaycast_pallets.messaging.inbound_message import EMPTY_CHAIN, HASH_BYTES
 from relaycast_trie.scale import ScaleReader, encode_option, encode_u32, encode_u128
-from relaycast_xcm.primitives import ParaId
+from relaycast_xcm.primitives import H256, Balance, ParaId, u32
 
 
 class HrmpChannelId(NamedTuple):
@@ -35,20 +35,20 @@ class HrmpChannelId(NamedTuple):
 class HrmpChannel:
     """The metadata of an open channel (polkadot ``hrmp::HrmpChannel``), 85 bytes once it has held a message."""
 
-    max_capacity: int
+    max_capacity: u32
     """Messages that may wait in it."""
 
-    max_total_size: int
+    max_total_size: u32
     """Bytes of all messages that may wait in it."""
 
-    max_message_size: int
-    msg_count: int = 0
-    total_size: int = 0
-    mqc_head: bytes | None = None
+    max_message_size: u32
+    msg_count: u32 = 0
+    total_size: u32 = 0
+    mqc_head: H256 | None = None
     """``None`` until the first message."""
 
-    sender_deposit: int = 0
-    recipient_deposit: int = 0
+    sender_deposit: Balance = 0
+    recipient_deposit: Balance = 0
 
     @property
     def head(self) -> bytes:

@@ -14,7 +14,7 @@ from operator import attrgetter
 from relaycast_pallets.frame.typed_storage import StorageCodec
 from relaycast_trie.hasher import blake2_256
 from relaycast_trie.scale import ScaleReader, encode_bytes, encode_u32, encode_vec
-from relaycast_xcm.primitives import BlockNumber, ParaId
+from relaycast_xcm.primitives import BlockNumber, ParaId, u32
 
 EMPTY_CHAIN = bytes(32)
 """The head of a queue that never held a message."""
@@ -86,7 +86,7 @@ class InboundMessageId:
     """
 
     sent_at: BlockNumber
-    reverse_idx: int = 0
+    reverse_idx: u32 = 0
 
     def encode(self) -> bytes:
         """Two u32."""

@@ -3,10 +3,12 @@
 ::
 
     DispatchError
-    └── SubscriberRefusal           everything below; each names the publisher
-        ├── PublisherRootNotFound   no root to forget
-        ├── PublisherNotDisabled    nothing to enable
-        └── NoCachedNodes           nothing to clear
+    ├── SubscriberRefusal           each names the publisher
+    │   ├── PublisherRootNotFound   no root to forget
+    │   ├── PublisherNotDisabled    nothing to enable
+    │   ├── NoCachedNodes           nothing to clear
+    │   └── TooManyPublishers       no place for another publisher
+    └── SubscriptionsFixed          the parachain's own code says what it follows
 """
 
 from relaycast_pallets.frame.system import DispatchError
@@ -34,3 +36,14 @@ class PublisherNotDisabled(SubscriberRefusal):
 
 class NoCachedNodes(SubscriberRefusal):
     """Nothing of it is kept."""
+
+
+class TooManyPublishers(SubscriberRefusal):
+    """As many others are followed as may be."""
+
+
+class SubscriptionsFixed(DispatchError):
+    """The parachain's own code says what it follows."""
+
+    def __str__(self) -> str:
+        return "the parachain's own code says what it follows, no call changes it"

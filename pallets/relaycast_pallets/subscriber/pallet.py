@@ -4,7 +4,7 @@ The pallet asks for its keys (``relay_keys``), is given a proof, and takes over 
 to the handler, the structure of the subscribed paths into the cache, the roots dealt with into storage.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
@@ -14,7 +14,13 @@ from relaycast_pallets.frame.system import Event, Origin, System, ensure_root
 from relaycast_pallets.parachain_system.relay_proof_request import Child, RelayProofRequest
 from relaycast_pallets.subscriber.charges import Charges
 from relaycast_pallets.subscriber.counted_nodes import CountedNodes
-from relaycast_pallets.subscriber.errors import NoCachedNodes, PublisherNotDisabled, PublisherRootNotFound
+from relaycast_pallets.subscriber.errors import (
+    NoCachedNodes,
+    PublisherNotDisabled,
+    PublisherRootNotFound,
+    SubscriptionsFixed,
+    TooManyPublishers,
+)
 from relaycast_pallets.subscriber.plan import (
     NO_CACHED_NODES,
     Bases,
@@ -28,6 +34,7 @@ from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
 from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
 from relaycast_pallets.subscriber.storage import PALLET, TRIE_DEPTH_EXCEEDED, SubscriberStorage
 from relaycast_pallets.subscriber.subscription import (
+    ChosenSubscriptions,
     SubscribedKey,
     SubscriptionHandler,
     by_publisher,
@@ -113,6 +120,20 @@ class PublisherEnabled(SubscriberEvent):
 
 class PublisherCacheCleared(SubscriberEvent):
     """The publisher's cached nodes and root are gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeysSubscribed(SubscriberEvent):
+    """``count`` more keys of the publisher are followed from the next block on."""
+
+    count: u32
+
+
+@dataclass(frozen=True, slots=True)
+class KeysUnsubscribed(SubscriberEvent):
+    """``count`` keys of the publisher are followed no more from the next block on."""
+
+    count: u32
 
 
 @dataclass(slots=True)
@@ -204,6 +225,35 @@ class Subscriber:
         for change in result.changes:
             self._deliver(change, relay_parent_number)
         self.system.meter.consume(result.plan.weight)
+
+    def subscribe(self, origin: Origin, publisher: ParaId, keys: Sequence[SubscribedKey]) -> None:
+        """Follow more keys of a publisher from the next block on.
+
+        Root only; ``SubscriptionsFixed`` where the parachain's own code says what it follows, ``TooManyPublishers``.
+        """
+        chosen = self._chosen(origin)
+        declared = {para_id for para_id, _ in self.handler.subscriptions()[0]}
+        if len(declared | {publisher}) > self.config.max_publishers:
+            raise TooManyPublishers(publisher)
+
+        chosen.subscribe(publisher, keys)
+        self.system.deposit_event(KeysSubscribed(publisher, len(keys)))
+
+    def unsubscribe(self, origin: Origin, publisher: ParaId, keys: Sequence[SubscribedKey]) -> None:
+        """Follow these keys of a publisher no more; those that it does not follow are passed over.
+
+        Root only; ``SubscriptionsFixed`` where the parachain's own code says what it follows.
+        """
+        chosen = self._chosen(origin)
+
+        chosen.unsubscribe(publisher, set(keys))
+        self.system.deposit_event(KeysUnsubscribed(publisher, len(keys)))
+
+    def _chosen(self, origin: Origin) -> ChosenSubscriptions:
+        ensure_root(origin)
+        if not isinstance(self.handler, ChosenSubscriptions):
+            raise SubscriptionsFixed
+        return self.handler
 
     def clear_stored_roots(self, origin: Origin, publisher: ParaId) -> None:
         """Forget a publisher's root, so that its keys are dealt with anew. Root only; ``PublisherRootNotFound``."""

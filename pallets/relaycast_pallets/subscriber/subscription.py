@@ -1,9 +1,9 @@
 """What a subscriber declares and receives: keys of publishers, and values with the time they have left."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 from relaycast_pallets.broadcaster.published_entry import INFINITE
 from relaycast_trie.hasher import blake2_256
@@ -89,6 +89,19 @@ class SubscriptionHandler(Protocol):
 
     def on_data_updated(self, publisher: ParaId, key: SubscribedKey, value: bytes, ttl_state: TtlState) -> Weight:
         """Take the new ``value`` that ``publisher`` gave ``key``; return what that weighed."""
+        ...
+
+
+@runtime_checkable
+class ChosenSubscriptions(SubscriptionHandler, Protocol):
+    """A handler whose subscriptions calls may change; what a refused call changed, it takes back (``RollsBack``)."""
+
+    def subscribe(self, publisher: ParaId, keys: Iterable[SubscribedKey]) -> None:
+        """Want more ``keys`` of a publisher."""
+        ...
+
+    def unsubscribe(self, publisher: ParaId, keys: Collection[SubscribedKey]) -> None:
+        """Want these keys no more."""
         ...
 
 

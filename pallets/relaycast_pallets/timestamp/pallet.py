@@ -39,8 +39,8 @@ class Timestamp:
     def __init__(self, system: System, *, minimum_period: u64 = MINIMUM_PERIOD) -> None:
         self.system = system
         self.minimum_period = minimum_period
-        self._now = StorageValue(system.state, self.PALLET, "Now", U64)
-        self._did_update = StorageValue(system.state, self.PALLET, "DidUpdate", BOOL)
+        self._now = StorageValue(system.state, self.PALLET, "Now", U64, default=0)
+        self._did_update = StorageValue(system.state, self.PALLET, "DidUpdate", BOOL, default=False)
 
     def weight(self, call: str) -> Weight:
         """Return what ``call`` weighs."""

@@ -30,6 +30,8 @@ BYTE_FEE = CENT // 100
 ONE = 10**18
 """1 as a ``FixedU128``."""
 
+FIXED_U128 = StorageCodec("FixedU128", U128.encode, U128.decode, 16)
+
 V2 = 1
 """``Releases::V2``, the storage version of every chain whose fees are weighed in two dimensions."""
 
@@ -97,8 +99,8 @@ class TransactionPayment:
         self.operational_fee_multiplier = operational_fee_multiplier
         state = balances.system.state
         releases = StorageCodec("Releases", lambda release: bytes([release]), _decode_release, 1)
-        self.next_fee_multiplier = StorageValue(state, self.PALLET, "NextFeeMultiplier", U128)
-        self.storage_version = StorageValue(state, self.PALLET, "StorageVersion", releases)
+        self.next_fee_multiplier = StorageValue(state, self.PALLET, "NextFeeMultiplier", FIXED_U128, default=ONE)
+        self.storage_version = StorageValue(state, self.PALLET, "StorageVersion", releases, default=0)
 
     def build_genesis(self) -> None:
         """Store the multiplier and the version, as the genesis of a chain does."""
