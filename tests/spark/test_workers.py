@@ -1,7 +1,7 @@
 """What runs in Spark's Python workers: arrays in batches, kernels that lie compiled, one thread."""
 
-import subprocess
 import gc
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType

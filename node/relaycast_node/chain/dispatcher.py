@@ -37,7 +37,7 @@ class CannotLookup(DispatchError):
 
 
 @dataclass(frozen=True, slots=True)
-class Dispatchable:
+class PreparedCall:
     """A call that can be made; ``arguments`` are those of the pallet's method."""
 
     target: object
@@ -72,10 +72,10 @@ class Dispatcher:
         returned = self._prepared(call.pallet, call.name, call.args).dispatch(origin)
         return PostDispatchInfo.of(returned)
 
-    def _prepared(self, pallet_name: str, name: str, args: Mapping[str, Any]) -> Dispatchable:
+    def _prepared(self, pallet_name: str, name: str, args: Mapping[str, Any]) -> PreparedCall:
         pallet, declared = self._calls[pallet_name, name]
         types = _types_of(declared)
-        return Dispatchable(pallet.target, name, {it: self._given(types[it], value) for it, value in args.items()})
+        return PreparedCall(pallet.target, name, {it: self._given(types[it], value) for it, value in args.items()})
 
     def _given(self, rust_type: RustType, value: Any) -> Any:  # noqa: PLR0911 - one for each kind
         """Return an argument as the pallet takes it: accounts for addresses, calls that can be made, ids as such."""

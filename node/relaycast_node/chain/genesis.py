@@ -23,7 +23,7 @@ from relaycast_pallets.balances.pallet import Balances
 from relaycast_pallets.frame.system import System
 from relaycast_pallets.message_queue import outcome_events
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
-from relaycast_pallets.publisher.pallet import Publisher
+from relaycast_pallets.publisher.pallet import PublisherPallet
 from relaycast_pallets.sudo.pallet import Sudo
 from relaycast_pallets.timestamp.pallet import Timestamp
 from relaycast_pallets.transaction_payment.pallet import TransactionPayment
@@ -138,7 +138,7 @@ def serve_parachain(chain: Parachain, name: str, *, token: Token | None = None) 
     """Let a parachain at block 0 be served: its genesis is sealed anew with what clients read."""
     token, names = token or Token(), RuntimeNames("relaycast-parachain")
     common = _Common(chain.system, Balances(chain.system, existential_deposit=EXISTENTIAL_DEPOSIT))
-    publisher = Publisher(chain.system, lambda key, value, ttl: chain.publish(key, value, ttl=ttl))
+    publisher = PublisherPallet(chain.system, lambda key, value, ttl: chain.publish(key, value, ttl=ttl))
     declared = [
         *common.declared(token),
         declare("ParachainSystem", 10, ParachainSystemCalls()),

@@ -76,10 +76,14 @@ def docs_of(documented: object) -> tuple[str, ...]:
     return tuple(inspect.cleandoc(text).splitlines())
 
 
-@cache
 def attribute_docs(cls: type) -> dict[str, tuple[str, ...]]:
     """Return the docstrings that stand behind attributes, in the class's body or in its ``__init__``, by name."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
+    return _docs_in(inspect.getsource(cls))
+
+
+@cache
+def _docs_in(source: str) -> dict[str, tuple[str, ...]]:
+    tree = ast.parse(textwrap.dedent(source))
     found: dict[str, tuple[str, ...]] = {}
     for node in ast.walk(tree):
         body: list[Any] = node.body if isinstance(node, ast.ClassDef | ast.FunctionDef) else []

@@ -12,7 +12,7 @@ from relaycast_node.metadata.portable_types import Case, Field, PortableRegistry
 from relaycast_node.metadata.python_types import docs_of
 from relaycast_node.metadata.rust_syntax import CaseSyntax, Declaration, FieldSyntax, Named, parse_declarations
 from relaycast_node.metadata.type_builder import TypeBuilder
-from relaycast_node.metadata.value_codec import ValueCodec
+from relaycast_node.metadata.value_codec import ValueCodec, VariantOf
 from relaycast_pallets.balances.pallet import HoldReason
 from relaycast_pallets.frame.system import DispatchError
 from relaycast_trie.exceptions import CodecError
@@ -46,7 +46,7 @@ class Runtime:
         _share_out(self.pallets, holders)
         text = resources.files("relaycast_node.metadata").joinpath("substrate_types.rs").read_text(encoding="utf-8")
         self.types = TypeBuilder([*parse_declarations(text), _era()])
-        variants = {DispatchError: self._error_variant, HoldReason: _reason_variant}
+        variants: dict[type, VariantOf] = {DispatchError: self._error_variant, HoldReason: _reason_variant}
         self.codec = ValueCodec(self.types.registry, variants)
         for cls in _classes_of_storage(self.pallets):
             self.types.add_class(cls)
@@ -165,7 +165,7 @@ def _classes_of_storage(pallets: Sequence[DeclaredPallet]) -> Iterator[type]:
         codecs = (getattr(item, name, None) for name in ("codec", "key_codec", "first_codec", "second_codec"))
         for codec in codecs:
             cls = None if codec is None else getattr(codec.decode, "__self__", None)
-            if isinstance(cls, type) and cls.__name__ == codec.name:
+            if codec is not None and isinstance(cls, type) and cls.__name__ == codec.name:
                 yield cls
 
 

@@ -31,6 +31,9 @@ from relaycast_xcm.location import Location
 Encode = Callable[[Any], bytes]
 Decode = Callable[[ScaleReader], Any]
 
+VariantOf = Callable[[Any], tuple[str, Any]]
+"""Says of an object which variant it is, and what that holds."""
+
 MAX_DEPTH = 64
 """Types that may stand inside one another: a call inside ``sudo`` inside ``sudo`` ends somewhere."""
 
@@ -41,9 +44,7 @@ class ValueCodec:
     ``variants`` say of objects of a class which variant they are, where it is not the one called after the class.
     """
 
-    def __init__(
-        self, registry: PortableRegistry, variants: Mapping[type, Callable[[Any], tuple[str, Any]]] | None = None
-    ) -> None:
+    def __init__(self, registry: PortableRegistry, variants: Mapping[type, VariantOf] | None = None) -> None:
         self._registry = registry
         self._variants = variants or {}
         self._encoders: dict[int, Encode] = {}

@@ -44,7 +44,7 @@ class ItemsSent(Event):
     count: u32
 
 
-class Publisher:
+class PublisherPallet:
     """The pallet; ``send`` puts a value into the parachain's outbox."""
 
     PALLET = "Publisher"
@@ -70,4 +70,4 @@ class Publisher:
         self.system.deposit_event(ItemsSent(who, len(items)))
 
     def __repr__(self) -> str:
-        return "<Publisher>"
+        return "<PublisherPallet>"

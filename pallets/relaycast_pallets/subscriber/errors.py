@@ -7,7 +7,7 @@
     │   ├── PublisherRootNotFound   no root to forget
     │   ├── PublisherNotDisabled    nothing to enable
     │   ├── NoCachedNodes           nothing to clear
-    │   └── TooManyPublishers       no place for another publisher
+    │   └── SubscriptionsFull       no place for another publisher
     └── SubscriptionsFixed          the parachain's own code says what it follows
 """
 
@@ -38,7 +38,7 @@ class NoCachedNodes(SubscriberRefusal):
     """Nothing of it is kept."""
 
 
-class TooManyPublishers(SubscriberRefusal):
+class SubscriptionsFull(SubscriberRefusal):
     """As many others are followed as may be."""
 
 

@@ -19,7 +19,7 @@ from relaycast_pallets.subscriber.errors import (
     PublisherNotDisabled,
     PublisherRootNotFound,
     SubscriptionsFixed,
-    TooManyPublishers,
+    SubscriptionsFull,
 )
 from relaycast_pallets.subscriber.plan import (
     NO_CACHED_NODES,
@@ -229,12 +229,12 @@ class Subscriber:
     def subscribe(self, origin: Origin, publisher: ParaId, keys: Sequence[SubscribedKey]) -> None:
         """Follow more keys of a publisher from the next block on.
 
-        Root only; ``SubscriptionsFixed`` where the parachain's own code says what it follows, ``TooManyPublishers``.
+        Root only; ``SubscriptionsFixed`` where the parachain's own code says what it follows, ``SubscriptionsFull``.
         """
         chosen = self._chosen(origin)
         declared = {para_id for para_id, _ in self.handler.subscriptions()[0]}
         if len(declared | {publisher}) > self.config.max_publishers:
-            raise TooManyPublishers(publisher)
+            raise SubscriptionsFull(publisher)
 
         chosen.subscribe(publisher, keys)
         self.system.deposit_event(KeysSubscribed(publisher, len(keys)))
