@@ -20,7 +20,7 @@ from relaycast_ledger.proof_picture import ProofPicture, picture_tries
 from relaycast_ledger.records import BlockRecord, Invariants, ReadTotals, Uncharged
 from relaycast_pallets.parachain_system.messaging_state import channel_keys
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
-from relaycast_pallets.subscriber.pallet import PublisherDisabled
+from relaycast_pallets.subscriber.events import PublisherDisabled
 from relaycast_pallets.subscriber.processing_result import NodeRead, ProofProcessingResult, ReadSource
 from relaycast_pallets.subscriber.tracked_proof import TrackedProof
 from relaycast_xcm import ParaId

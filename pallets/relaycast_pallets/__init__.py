@@ -64,16 +64,15 @@ from relaycast_pallets.parachain_system.relay_budget import (
 )
 from relaycast_pallets.parachain_system.relay_proof_request import Child, RelayProofRequest, Top
 from relaycast_pallets.subscriber.errors import NoCachedNodes, PublisherNotDisabled, PublisherRootNotFound
-from relaycast_pallets.subscriber.pallet import (
+from relaycast_pallets.subscriber.events import (
     DataProcessed,
     KeyBeyondBudget,
     PublisherCacheCleared,
     PublisherDisabled,
     PublisherEnabled,
     PublisherRootCleared,
-    Subscriber,
-    SubscriberConfig,
 )
+from relaycast_pallets.subscriber.pallet import Subscriber, SubscriberConfig
 from relaycast_pallets.subscriber.policies import LARGEST_BRANCH_BYTES, MAX_NODE_BYTES, Policies
 from relaycast_pallets.subscriber.processing_result import NodeRead, ProofProcessingResult, ReadSource
 from relaycast_pallets.subscriber.proof_processing import ProcessingMode, process_proof

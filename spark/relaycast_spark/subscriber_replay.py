@@ -29,7 +29,7 @@ from relaycast_pallets import (
 from relaycast_pallets.messaging.inbound_message import InboundMessagesData
 from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES
 from relaycast_pallets.parachain_system.relay_budget import Abridged, BudgetPolicy, PovUsage, message_free_bytes
-from relaycast_pallets.subscriber.pallet import PublisherDisabled
+from relaycast_pallets.subscriber.events import PublisherDisabled
 from relaycast_pallets.subscriber.proof_processing import ProcessingMode, process_proof
 from relaycast_pallets.subscriber.tracked_proof import TrustedProof
 from relaycast_spark.exceptions import GapRefused

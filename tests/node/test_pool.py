@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from node.small_chain import ALICE, BOB, CHARLIE, LONGEST, SmallChain, remark, set_timestamp, signed
 from relaycast_node.extrinsic.era import Mortal
-from relaycast_node.extrinsic.extrinsic import Bare, Extra, MetadataHashMode, Signed, decode_extrinsic, extrinsic_hash
+from relaycast_node.extrinsic.extrinsic import Bare, MetadataHashMode, extrinsic_hash
 from relaycast_node.extrinsic.pool import BAN_SECONDS, MOST_BANNED, PoolStatus, TransactionPool
 from relaycast_node.extrinsic.pool_errors import (
     AlreadyImported,
+    BadExtrinsicFormat,
     CycleDetected,
     ImmediatelyDropped,
     InvalidInPool,
-    NoExtrinsic,
     NoTagsProvided,
     PoolError,
     TemporarilyBanned,
@@ -378,7 +378,7 @@ def test_one_who_waits_too_long_for_finality_hears_so() -> None:
 @pytest.mark.parametrize(
     ("error", "code", "line"),
     [
-        (NoExtrinsic("why"), 1001, "Extrinsic has invalid format: why"),
+        (BadExtrinsicFormat("why"), 1001, "Extrinsic has invalid format: why"),
         (VerificationFailed("why"), 1002, "Verification Error: why"),
         (InvalidInPool(InvalidTransaction(Invalid.STALE)), 1010, "Invalid Transaction: Transaction is outdated"),
         (InvalidInPool(InvalidTransaction(Invalid.CUSTOM, 9)), 1010, "Invalid Transaction: Custom error: 9"),
@@ -423,9 +423,7 @@ def lengthened(encoded: bytes, data: st.DataObject) -> bytes:
 def test_no_harmed_extrinsic_gets_in_and_each_is_refused_in_one_line(harm: Harm, data: st.DataObject) -> None:
     era = Mortal.starting_at(10, period=64)
     whole = signed(CHAIN, ALICE, 0, era=era, tip=5, call=remark(b"hello"))
-    found = decode_extrinsic(whole)
-    assert isinstance(found, Signed)
-    assert found.extra == Extra(0, era=era, tip=5)
+    TransactionPool(CHAIN).submit(whole)
     pool = TransactionPool(CHAIN)
     with pytest.raises(PoolError) as refusal:
         pool.submit(harm(whole, data))

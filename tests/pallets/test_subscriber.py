@@ -20,7 +20,8 @@ from relaycast_pallets import (
     Subscriber,
     ensure_signed,
 )
-from relaycast_pallets.subscriber.pallet import EntryUndecodable, SubscriberConfig, SubscriberEvent
+from relaycast_pallets.subscriber.events import EntryUndecodable, SubscriberEvent
+from relaycast_pallets.subscriber.pallet import SubscriberConfig
 from relaycast_pallets.subscriber.plan import SubscriptionChange
 from relaycast_xcm.primitives import ROCKS_DB, ParaId, Weight
 

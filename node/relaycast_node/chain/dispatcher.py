@@ -36,6 +36,19 @@ class CannotLookup(DispatchError):
         return f"an address is an account id, got one of the kind {self.kind}"
 
 
+class CannotBeMeant(DispatchError):
+    """Arguments that fit their types and make no sense together, for this ``reason``."""
+
+    variant = "Other"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
 @dataclass(frozen=True, slots=True)
 class PreparedCall:
     """A call that can be made; ``arguments`` are those of the pallet's method."""
@@ -69,8 +82,11 @@ class Dispatcher:
 
     def dispatch(self, call: DecodedCall, origin: Origin) -> PostDispatchInfo:
         """Make a call; raises ``DispatchError``."""
-        returned = self._prepared(call.pallet, call.name, call.args).dispatch(origin)
-        return PostDispatchInfo.of(returned)
+        prepared = self._prepared(call.pallet, call.name, call.args)
+        try:
+            return PostDispatchInfo.of(prepared.dispatch(origin))
+        except ValueError as error:
+            raise CannotBeMeant(str(error)) from error
 
     def _prepared(self, pallet_name: str, name: str, args: Mapping[str, Any]) -> PreparedCall:
         pallet, declared = self._calls[pallet_name, name]

@@ -19,10 +19,10 @@ from types import MappingProxyType
 from relaycast_node.extrinsic.extrinsic import Signed, decode_extrinsic, extrinsic_hash, take_extrinsic
 from relaycast_node.extrinsic.pool_errors import (
     AlreadyImported,
+    BadExtrinsicFormat,
     CycleDetected,
     ImmediatelyDropped,
     InvalidInPool,
-    NoExtrinsic,
     NoTagsProvided,
     PoolError,
     TemporarilyBanned,
@@ -311,9 +311,9 @@ class TransactionPool:
 
 
 def _format_checked(data: bytes) -> bytes:
-    """Return the hash of an extrinsic whose length fits; raises ``NoExtrinsic``."""
+    """Return the hash of an extrinsic whose length fits; raises ``BadExtrinsicFormat``."""
     try:
         take_extrinsic(data)
     except CodecError as error:
-        raise NoExtrinsic(str(error)) from error
+        raise BadExtrinsicFormat(str(error)) from error
     return extrinsic_hash(data)

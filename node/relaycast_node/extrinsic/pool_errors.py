@@ -4,7 +4,7 @@
 
     RelaycastError
     └── PoolError
-        ├── NoExtrinsic             1001  the bytes are no extrinsic: their length does not fit
+        ├── BadExtrinsicFormat    1001  the bytes are no extrinsic: their length does not fit
         ├── VerificationFailed    1002  the runtime cannot decode what is inside
         ├── InvalidInPool         1010  the runtime says that it is invalid, and why
         ├── UnknownValidity       1011  the runtime cannot say
@@ -41,7 +41,7 @@ class PoolError(RelaycastError):
         return self.message if self.data is None else f"{self.message}: {self.data}"
 
 
-class NoExtrinsic(PoolError):
+class BadExtrinsicFormat(PoolError):
     """Bytes that are no extrinsic, for ``reason``."""
 
     code = 1001

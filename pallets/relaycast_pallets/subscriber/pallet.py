@@ -6,11 +6,11 @@ to the handler, the structure of the subscribed paths into the cache, the roots 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
-from relaycast_pallets.frame.system import Event, Origin, System, ensure_root
+from relaycast_pallets.frame.system import Origin, System, ensure_root
 from relaycast_pallets.parachain_system.relay_proof_request import Child, RelayProofRequest
 from relaycast_pallets.subscriber.charges import Charges
 from relaycast_pallets.subscriber.counted_nodes import CountedNodes
@@ -20,6 +20,17 @@ from relaycast_pallets.subscriber.errors import (
     PublisherRootNotFound,
     SubscriptionsFixed,
     SubscriptionsFull,
+)
+from relaycast_pallets.subscriber.events import (
+    DataProcessed,
+    EntryUndecodable,
+    KeyBeyondBudget,
+    KeysSubscribed,
+    KeysUnsubscribed,
+    PublisherCacheCleared,
+    PublisherDisabled,
+    PublisherEnabled,
+    PublisherRootCleared,
 )
 from relaycast_pallets.subscriber.plan import (
     NO_CACHED_NODES,
@@ -32,7 +43,7 @@ from relaycast_pallets.subscriber.plan import (
 from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES, MeteringPolicy, Policies
 from relaycast_pallets.subscriber.processing_result import ProofProcessingResult, PublisherChange
 from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
-from relaycast_pallets.subscriber.storage import PALLET, TRIE_DEPTH_EXCEEDED, SubscriberStorage
+from relaycast_pallets.subscriber.storage import TRIE_DEPTH_EXCEEDED, SubscriberStorage
 from relaycast_pallets.subscriber.subscription import (
     ChosenSubscriptions,
     SubscribedKey,
@@ -70,70 +81,6 @@ class SubscriberConfig:
         Its bytes are also the most that a single read is charged for.
         """
         return Weight(self.db_weight.read, max(self.max_entry_bytes, MAX_NODE_BYTES))
-
-
-@dataclass(frozen=True, slots=True)
-class SubscriberEvent(Event):
-    """An event of this pallet about one ``publisher``."""
-
-    pallet: ClassVar[str] = PALLET
-    publisher: ParaId
-
-
-@dataclass(frozen=True, slots=True)
-class DataProcessed(SubscriberEvent):
-    """A new value was handed on; ``value_size`` in bytes."""
-
-    key: Key
-    value_size: u32
-
-
-@dataclass(frozen=True, slots=True)
-class EntryUndecodable(SubscriberEvent):
-    """The relay chain holds something under ``key`` that is no ``PublishedEntry``; it was passed over."""
-
-    key: Key
-
-
-@dataclass(frozen=True, slots=True)
-class KeyBeyondBudget(SubscriberEvent):
-    """A pass began with ``key`` and could not finish it within its budget: the next one begins with the next key.
-
-    ``bytes_read`` is what the pass read for it. The key stays owed, and has its turn in the next round.
-    """
-
-    key: Key
-    bytes_read: u32
-
-
-class PublisherRootCleared(SubscriberEvent):
-    """The publisher's root was forgotten: all its keys will be dealt with anew."""
-
-
-class PublisherDisabled(SubscriberEvent):
-    """The publisher is left out from now on: a path of its trie is too deep (``TrieDepthExceeded``)."""
-
-
-class PublisherEnabled(SubscriberEvent):
-    """The publisher is looked at again."""
-
-
-class PublisherCacheCleared(SubscriberEvent):
-    """The publisher's cached nodes and root are gone."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeysSubscribed(SubscriberEvent):
-    """``count`` more keys of the publisher are followed from the next block on."""
-
-    count: u32
-
-
-@dataclass(frozen=True, slots=True)
-class KeysUnsubscribed(SubscriberEvent):
-    """``count`` keys of the publisher are followed no more from the next block on."""
-
-    count: u32
 
 
 @dataclass(slots=True)

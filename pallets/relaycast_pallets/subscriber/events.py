@@ -1,0 +1,76 @@
+"""What the subscriber tells: its events, each about one publisher."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from relaycast_pallets.frame.events import Event
+from relaycast_pallets.subscriber.storage import PALLET
+from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_xcm.primitives import ParaId, Rust, u32
+
+Key = Annotated[SubscribedKey, Rust("H256")]
+"""A subscribed key in an event."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriberEvent(Event):
+    """An event of this pallet about one ``publisher``."""
+
+    pallet: ClassVar[str] = PALLET
+    publisher: ParaId
+
+
+@dataclass(frozen=True, slots=True)
+class DataProcessed(SubscriberEvent):
+    """A new value was handed on; ``value_size`` in bytes."""
+
+    key: Key
+    value_size: u32
+
+
+@dataclass(frozen=True, slots=True)
+class EntryUndecodable(SubscriberEvent):
+    """The relay chain holds something under ``key`` that is no ``PublishedEntry``; it was passed over."""
+
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class KeyBeyondBudget(SubscriberEvent):
+    """A pass began with ``key`` and could not finish it within its budget: the next one begins with the next key.
+
+    ``bytes_read`` is what the pass read for it. The key stays owed, and has its turn in the next round.
+    """
+
+    key: Key
+    bytes_read: u32
+
+
+class PublisherRootCleared(SubscriberEvent):
+    """The publisher's root was forgotten: all its keys will be dealt with anew."""
+
+
+class PublisherDisabled(SubscriberEvent):
+    """The publisher is left out from now on: a path of its trie is too deep (``TrieDepthExceeded``)."""
+
+
+class PublisherEnabled(SubscriberEvent):
+    """The publisher is looked at again."""
+
+
+class PublisherCacheCleared(SubscriberEvent):
+    """The publisher's cached nodes and root are gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeysSubscribed(SubscriberEvent):
+    """``count`` more keys of the publisher are followed from the next block on."""
+
+    count: u32
+
+
+@dataclass(frozen=True, slots=True)
+class KeysUnsubscribed(SubscriberEvent):
+    """``count`` keys of the publisher are followed no more from the next block on."""
+
+    count: u32
