@@ -89,7 +89,7 @@ def declare(
         errors=[it for it in _classes_in(modules, DispatchError) if it.variant == "Module"],
         constants=list(_constants_of(target)),
         hold_reasons=[it for module in modules for it in vars(module).values() if _is_reason_of(it, name)],
-        docs=docs_of(modules[0]),
+        docs=docs_of(modules[0]) if modules else (),
     )
 
 
