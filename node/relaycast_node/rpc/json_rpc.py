@@ -1,0 +1,177 @@
+"""JSON-RPC 2.0: one message in, one answer out; batches, notifications, limits.
+
+Law: whatever comes in, what goes out is an answer of JSON-RPC or nothing at all. Requests without an id are
+notifications of the client, which a node neither answers nor carries out.
+"""
+
+import asyncio
+import logging
+from time import perf_counter
+from typing import Any
+
+import msgspec
+
+from relaycast_node.rpc.method_table import MethodTable
+from relaycast_node.rpc.parameters import arguments
+from relaycast_node.rpc.rpc_error import (
+    INTERNAL_ERROR,
+    TOO_BIG_BATCH,
+    TOO_BIG_BATCH_RESPONSE,
+    TOO_BIG_REQUEST,
+    TOO_BIG_RESPONSE,
+    RpcError,
+    invalid_request,
+    method_not_found,
+    over_limit,
+    parse_error,
+)
+from relaycast_node.rpc.session import Session
+
+log = logging.getLogger(__name__)
+
+MOST_REQUEST_BYTES = MOST_RESPONSE_BYTES = 15 * 1024 * 1024
+"""As a Substrate node has it by default."""
+
+MOST_BATCH = 10_000
+"""Requests in one batch."""
+
+TURN_SECONDS = 0.002
+"""How long a batch works before others have their turn."""
+
+Id = str | int | None
+_encoder = msgspec.json.Encoder()
+
+
+class _Request(msgspec.Struct):
+    method: str
+    jsonrpc: str
+    params: list[Any] | dict[str, Any] | None = None
+    id: Id | msgspec.UnsetType = msgspec.UNSET
+
+
+class _OnlyId(msgspec.Struct):
+    id: Id = None
+
+
+class _Result(msgspec.Struct):
+    id: Id
+    result: Any
+    jsonrpc: str = "2.0"
+
+
+class _Error(msgspec.Struct):
+    id: Id
+    error: dict[str, object]
+    jsonrpc: str = "2.0"
+
+
+_requests = msgspec.json.Decoder(_Request)
+_ids = msgspec.json.Decoder(_OnlyId)
+_batches = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+class JsonRpc:
+    """Answers the messages of clients with the methods of ``table`` about what is ``served``."""
+
+    def __init__(self, table: MethodTable, served: object) -> None:
+        self.table = table
+        self.served = served
+
+    async def receive(self, message: bytes | str, session: Session) -> None:
+        """Answer a message into the session's outbox; waits while there is no room."""
+        await session.outbox.room()
+        answer = await self.answer(message, session)
+        if answer is not None:
+            session.outbox.put(answer)
+        session.start()
+
+    async def answer(self, message: bytes | str, session: Session) -> bytes | None:
+        """Return the answer to a message in JSON, ``None`` where there is none."""
+        if len(message) > MOST_REQUEST_BYTES:
+            return _refused(None, over_limit(TOO_BIG_REQUEST, "Request is too big", MOST_REQUEST_BYTES))
+        data = message.encode("utf-8", "surrogatepass") if isinstance(message, str) else message
+        if data.lstrip(b" \t\r\n")[:1] == b"[":
+            return await self._answer_batch(data, session)
+        return self._answer_one(data, session)
+
+    async def _answer_batch(self, data: bytes, session: Session) -> bytes | None:
+        try:
+            requests = _batches.decode(data)
+        except (msgspec.MsgspecError, RecursionError) as error:
+            return _refused(None, parse_error(str(error)))
+        if not requests:
+            return _refused(None, invalid_request("an empty batch"))
+        if len(requests) > MOST_BATCH:
+            return _refused(None, over_limit(TOO_BIG_BATCH, "The batch request was too large", MOST_BATCH))
+        answers: list[bytes] = []
+        room, turn_ends = MOST_RESPONSE_BYTES, perf_counter() + TURN_SECONDS
+        for request in requests:
+            answer = self._answer_one(bytes(request), session)
+            if answer is not None:
+                answers.append(answer)
+                room -= len(answer) + 1
+                if room < 0:
+                    message = "The batch response was too large"
+                    return _refused(None, over_limit(TOO_BIG_BATCH_RESPONSE, message, MOST_RESPONSE_BYTES))
+            if perf_counter() > turn_ends:
+                await asyncio.sleep(0)
+                turn_ends = perf_counter() + TURN_SECONDS
+        return b"[" + b",".join(answers) + b"]" if answers else None
+
+    def _answer_one(self, data: bytes, session: Session) -> bytes | None:
+        try:
+            request = _requests.decode(data)
+        except msgspec.ValidationError as error:
+            return _refused(_id_of(data), invalid_request(str(error)))
+        except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+            return _refused(None, parse_error(str(error)))
+        number = request.id
+        if isinstance(number, msgspec.UnsetType):
+            return None
+        try:
+            if request.jsonrpc != "2.0":
+                raise invalid_request('jsonrpc is not "2.0"')
+            return _encoded(number, self._call(request, session))
+        except RpcError as error:
+            return _refused(number, error)
+        except Exception:
+            log.exception("%s failed", request.method)
+            return _refused(number, RpcError(INTERNAL_ERROR, "Internal error"))
+
+    def _call(self, request: _Request, session: Session) -> object:
+        method = self.table.find(request.method)
+        if method is None:
+            raise method_not_found(request.method, self.table.names)
+        if method.unsubscribes:
+            given = request.params
+            first = next(iter(given.values() if isinstance(given, dict) else given or ()), None)
+            return session.end(first, method.notification)
+        found = arguments(method.expected, request.params)
+        if not method.notification:
+            return method.call(self.served, *found)
+        subscription = session.open(method.notification)
+        try:
+            method.call(self.served, subscription, *found)
+        except BaseException:
+            session.end(subscription.id, method.notification)
+            raise
+        return subscription.id
+
+
+def _encoded(number: Id, result: object) -> bytes:
+    answer = _encoder.encode(_Result(number, result))
+    if len(answer) > MOST_RESPONSE_BYTES:
+        raise over_limit(TOO_BIG_RESPONSE, "Response is too big", MOST_RESPONSE_BYTES)
+    return answer
+
+
+def _refused(number: Id, error: RpcError) -> bytes:
+    return _encoder.encode(_Error(number, error.to_json()))
+
+
+def _id_of(data: bytes) -> Id:
+    """Return the id of a request that is none, where it has one."""
+    try:
+        return _ids.decode(data).id
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return None

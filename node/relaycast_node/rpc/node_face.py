@@ -1,0 +1,55 @@
+"""The node's face for whoever serves it: one ``JsonRpc`` for the relay chain and one for each parachain.
+
+It knows no server: messages come in as bytes or text, answers and notifications go into the outbox of a session.
+"""
+
+from relaycast_node.rpc import (
+    author_methods,
+    chain_methods,
+    childstate_methods,
+    dev_methods,
+    payment_methods,
+    rpc_methods,
+    state_methods,
+    system_methods,
+)
+from relaycast_node.rpc.faces import ChainFace, LiveFace
+from relaycast_node.rpc.json_rpc import JsonRpc
+from relaycast_node.rpc.method_table import MethodTable
+from relaycast_node.rpc.proof_book import ProofBook
+from relaycast_node.rpc.served import Served
+
+GROUPS = (
+    system_methods.GROUP,
+    chain_methods.GROUP,
+    state_methods.GROUP,
+    childstate_methods.GROUP,
+    author_methods.GROUP,
+    payment_methods.GROUP,
+    dev_methods.GROUP,
+    rpc_methods.GROUP,
+)
+
+
+class NodeFace:
+    """Every chain of ``live``; ``relay`` answers for the relay chain, ``parachain`` for one of the others."""
+
+    def __init__(self, live: LiveFace, *, version: str) -> None:
+        self.live = live
+        self.table = MethodTable(GROUPS)
+        self.proofs = ProofBook(live.chains)
+        self._version = version
+        self.relay = self._serving(live.relay)
+        self._parachains: dict[int, JsonRpc] = {}
+
+    def parachain(self, para_id: int) -> JsonRpc | None:
+        """Return what answers for a parachain, ``None`` where there is no such chain."""
+        known = self._parachains.get(para_id)
+        chain = self.live.parachains.get(para_id)
+        if known is None and chain is not None:
+            known = self._parachains[para_id] = self._serving(chain)
+        return known
+
+    def _serving(self, chain: ChainFace) -> JsonRpc:
+        served = Served(chain, self.live, self.proofs, self.table.names, version=self._version)
+        return JsonRpc(self.table, served)

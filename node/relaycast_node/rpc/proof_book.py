@@ -1,0 +1,92 @@
+"""The relay proofs of the last parachain blocks: as collected, as pruned, and what each node is there for.
+
+A listener of the chains. What a node is for is worked out when somebody asks.
+"""
+
+from collections import Counter, deque
+from dataclasses import dataclass
+
+from relaycast_collator import BlockBuilt, Chains, Fact
+from relaycast_ledger.accounting import account_for
+from relaycast_ledger.proof_picture import PicturedTrie, picture_tries
+from relaycast_pallets.parachain_system.messaging_state import channel_keys
+from relaycast_pallets.subscriber.tracked_proof import TrackedProof
+from relaycast_xcm import ParaId
+
+BLOCKS_KEPT = 64
+"""Of each parachain."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProofOfBlock:
+    """The proof of one parachain block: its relay parent, all nodes collected, those handed over, and their places."""
+
+    para_id: ParaId
+    number: int
+    relay_parent_number: int
+    relay_parent_hash: bytes
+    relay_parent_root: bytes
+    full: tuple[bytes, ...]
+    pruned: tuple[bytes, ...]
+    tries: tuple[PicturedTrie, ...]
+
+
+class ProofBook:
+    """Listens to ``chains`` and keeps what the proofs of their last blocks follow from."""
+
+    def __init__(self, chains: Chains) -> None:
+        self._chains = chains
+        self._built: dict[ParaId, deque[BlockBuilt]] = {}
+        chains.listeners.append(self.hear)
+
+    def hear(self, fact: Fact) -> None:
+        """Keep a block that was built; a block at the height of an earlier one takes its place."""
+        if isinstance(fact, BlockBuilt):
+            kept = self._built.setdefault(fact.para_id, deque(maxlen=BLOCKS_KEPT))
+            while kept and kept[-1].block.header.number >= fact.block.header.number:
+                kept.pop()
+            kept.append(fact)
+
+    def last(self, para_id: ParaId) -> BlockBuilt | None:
+        """Return what was told of a parachain's newest block."""
+        kept = self._built.get(para_id)
+        return kept[-1] if kept else None
+
+    def numbers(self, para_id: ParaId) -> range:
+        """Return the numbers of the blocks that are kept."""
+        kept = self._built.get(para_id)
+        return range(kept[0].block.header.number, kept[-1].block.header.number + 1) if kept else range(0)
+
+    def proof_of(self, para_id: ParaId, number: int) -> ProofOfBlock | None:
+        """Return the proof of a parachain's block, ``None`` where that block is not kept."""
+        fact = next((it for it in self._built.get(para_id, ()) if it.block.header.number == number), None)
+        if fact is None:
+            return None
+        inherent, parent = fact.block.inherent, fact.relay_parent
+        return ProofOfBlock(
+            para_id=para_id,
+            number=number,
+            relay_parent_number=parent.number,
+            relay_parent_hash=parent.hash,
+            relay_parent_root=parent.state_root,
+            full=tuple(fact.collation.collected.nodes),
+            pruned=inherent.relay_chain_state,
+            tries=self._tries(fact),
+        )
+
+    def _tries(self, fact: BlockBuilt) -> tuple[PicturedTrie, ...]:
+        result, collected, root = fact.block.outcome.result, fact.collation.collected, fact.relay_parent.state_root
+        parachain = self._chains.parachains[fact.para_id]
+        causes: dict[bytes, str] = {}
+        account = account_for(
+            result,
+            relay_root=root,
+            proof=fact.block.inherent.relay_chain_state,
+            collected=collected,
+            subscriber=parachain.subscriber,
+            callbacks=Counter(publisher for publisher, _, _ in fact.block.updates),
+            causes=causes,
+        )
+        read = TrackedProof.collected(collected, root).read_static
+        static_keys = (*parachain.parachain_system.static_keys(), *channel_keys(read, fact.para_id))
+        return picture_tries(result, account, causes, root, static_keys, collected)

@@ -1,0 +1,90 @@
+"""What the methods of one chain work with: the chain, the clock of all chains, and feeds that are encoded once."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from relaycast_node.rpc.faces import BlockFace, ChainFace, Disconnect, LiveFace, SignalFace, StateFace
+from relaycast_node.rpc.header_json import header_json, hexed
+from relaycast_node.rpc.proof_book import ProofBook
+from relaycast_node.rpc.rpc_error import state_discarded, unknown_block
+from relaycast_node.rpc.session import Subscription
+from relaycast_pallets.frame.state import StateDiscarded
+
+NODE_NAME = "relaycast"
+
+
+class Feed:
+    """Blocks of one signal for all who subscribed to them; a block is encoded once, however many there are."""
+
+    def __init__(self, signal: SignalFace, to_json: Callable[[Any], object]) -> None:
+        self._signal = signal
+        self._to_json = to_json
+        self._subscriptions: dict[str, Subscription] = {}
+        self._disconnect: Disconnect | None = None
+
+    def join(self, subscription: Subscription) -> None:
+        """Send every block from now on to a subscription, until it is closed."""
+        self._subscriptions[subscription.id] = subscription
+        subscription.on_close(lambda: self._leave(subscription))
+        if self._disconnect is None:
+            self._disconnect = self._signal.connect(self._hear)
+
+    def _leave(self, subscription: Subscription) -> None:
+        self._subscriptions.pop(subscription.id, None)
+        if not self._subscriptions and self._disconnect is not None:
+            disconnect, self._disconnect = self._disconnect, None
+            disconnect()
+
+    def _hear(self, block: BlockFace) -> None:
+        data = msgspec.json.encode(self._to_json(block))
+        for subscription in tuple(self._subscriptions.values()):
+            subscription.send(data)
+
+
+class Served:
+    """One chain as its methods see it; ``live`` moves all chains."""
+
+    def __init__(
+        self, chain: ChainFace, live: LiveFace, proofs: ProofBook, method_names: list[str], *, version: str
+    ) -> None:
+        self.chain = chain
+        self.live = live
+        self.proofs = proofs
+        self.method_names = method_names
+        self.version = version
+        self._metadata_texts: dict[int, str] = {}
+        self.new_heads = Feed(chain.new_heads, _header_of)
+        self.finalized_heads = Feed(chain.finalized_heads, _header_of)
+
+    def metadata(self, version: int) -> bytes:
+        """Return the metadata in one of its versions."""
+        return self.chain.runtime.metadata(version)
+
+    def metadata_text(self, version: int) -> str:
+        """Return the same in hexadecimal; written once, for clients ask for it first."""
+        known = self._metadata_texts.get(version)
+        if known is None:
+            known = self._metadata_texts[version] = hexed(self.metadata(version))
+        return known
+
+    def block(self, block_hash: bytes | None) -> BlockFace:
+        """Return a block, the best one for ``None``; raises ``RpcError`` for one that is not there."""
+        found = self.chain.best if block_hash is None else self.chain.block(block_hash)
+        if found is None:
+            assert block_hash is not None
+            raise unknown_block(block_hash)
+        return found
+
+    def state(self, block_hash: bytes | None) -> StateFace:
+        """Return the state that a block left; raises ``RpcError`` where there is none any more."""
+        at = self.block(block_hash).hash
+        try:
+            return self.chain.state_at(at)
+        except StateDiscarded:
+            raise state_discarded(at) from None
+
+
+def _header_of(block: BlockFace) -> dict[str, object]:
+    return header_json(block.header)

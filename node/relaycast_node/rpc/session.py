@@ -1,0 +1,178 @@
+"""One client: what it subscribed to, and what is on its way to it.
+
+INVARIANT: what waits for a client is bounded. A client that reads its answers too slowly gets no more of them until it
+reads; one that falls behind with notifications, which cannot wait, is cut off with a reason.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from secrets import token_hex
+
+from relaycast_node.rpc.rpc_error import (
+    INTERNAL_ERROR,
+    TOO_MANY_SUBSCRIPTIONS,
+    RpcError,
+    over_limit,
+)
+
+MOST_SUBSCRIPTIONS = 1_024
+"""Of one client, as a Substrate node has it by default."""
+
+MOST_WAITING_MESSAGES = 1_024
+MOST_WAITING_BYTES = 16 * 1024 * 1024
+
+
+class Outbox:
+    """Messages that wait for one client, the oldest first."""
+
+    def __init__(self, *, messages: int = MOST_WAITING_MESSAGES, size: int = MOST_WAITING_BYTES) -> None:
+        self.most_messages = messages
+        self.most_bytes = size
+        self.waiting_bytes = 0
+        self.broken = ""
+        """Why the client is cut off, once it is."""
+
+        self._waiting: deque[bytes] = deque()
+        self._filled = asyncio.Event()
+        self._drained = asyncio.Event()
+        self._drained.set()
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._waiting) >= self.most_messages or self.waiting_bytes >= self.most_bytes
+
+    def put(self, message: bytes) -> None:
+        """Add an answer; who asks waits for ``room`` first."""
+        if not self._closed:
+            self._waiting.append(message)
+            self.waiting_bytes += len(message)
+            self._filled.set()
+            if self.is_full:
+                self._drained.clear()
+
+    def notify(self, message: bytes) -> None:
+        """Add a notification; a client that has left no room for it is cut off."""
+        if self.is_full and not self._closed:
+            self.cut_off(
+                f"too slow: {len(self._waiting)} messages of {self.waiting_bytes} bytes wait, "
+                f"the limits are {self.most_messages} and {self.most_bytes}"
+            )
+        self.put(message)
+
+    async def get(self) -> bytes | None:
+        """Return the next message, ``None`` once nothing more comes."""
+        while not self._waiting:
+            if self._closed:
+                return None
+            self._filled.clear()
+            await self._filled.wait()
+        message = self._waiting.popleft()
+        self.waiting_bytes -= len(message)
+        if not self.is_full:
+            self._drained.set()
+        return message
+
+    async def room(self) -> None:
+        """Wait until there is room for an answer, or nothing more is taken."""
+        await self._drained.wait()
+
+    def close(self) -> None:
+        """Take no more messages; those that wait can still be read."""
+        self._closed = True
+        self._filled.set()
+        self._drained.set()
+
+    def cut_off(self, reason: str) -> None:
+        """Drop what waits and take nothing more."""
+        self.broken = self.broken or reason
+        self._waiting.clear()
+        self.waiting_bytes = 0
+        self.close()
+
+
+class Subscription:
+    """Something that a client subscribed to; nothing is sent before the client knows the ``id``."""
+
+    def __init__(self, notification: str, outbox: Outbox) -> None:
+        self.id = token_hex(8)
+        self.notification = notification
+        self._outbox = outbox
+        self._head = f'{{"jsonrpc":"2.0","method":"{notification}","params":{{"subscription":"{self.id}","result":'
+        self._opening = self._head.encode()
+        self._early: list[bytes] | None = []
+        self._disconnects: list[Callable[[], None]] = []
+
+    def send(self, result: bytes) -> None:
+        """Send a notification with a ``result`` in JSON."""
+        message = self._opening + result + b"}}"
+        if self._early is None:
+            self._outbox.notify(message)
+        else:
+            self._early.append(message)
+
+    def start(self) -> None:
+        """Send what came before the client knew the id, and everything after it at once."""
+        early, self._early = self._early or [], None
+        for message in early:
+            self._outbox.notify(message)
+
+    def on_close(self, disconnect: Callable[[], None]) -> None:
+        """Call ``disconnect`` when the client is gone or wants no more."""
+        self._disconnects.append(disconnect)
+
+    def close(self) -> None:
+        disconnects, self._disconnects = self._disconnects, []
+        for disconnect in disconnects:
+            disconnect()
+
+
+class Session:
+    """One client of one chain; without ``subscribes`` it is asked and answered once, as over HTTP."""
+
+    def __init__(self, *, subscribes: bool = True, outbox: Outbox | None = None) -> None:
+        self.outbox = Outbox() if outbox is None else outbox
+        self.subscriptions: dict[str, Subscription] = {}
+        self._subscribes = subscribes
+        self._new: list[Subscription] = []
+
+    def open(self, notification: str) -> Subscription:
+        """Return a new subscription; raises ``RpcError`` where there can be none."""
+        if not self._subscribes:
+            raise RpcError(INTERNAL_ERROR, "Internal error", "subscriptions need a WebSocket connection")
+        if len(self.subscriptions) >= MOST_SUBSCRIPTIONS:
+            message = "Too many subscriptions on the connection"
+            raise over_limit(TOO_MANY_SUBSCRIPTIONS, message, MOST_SUBSCRIPTIONS)
+        subscription = Subscription(notification, self.outbox)
+        self.subscriptions[subscription.id] = subscription
+        self._new.append(subscription)
+        return subscription
+
+    def end(self, subscription_id: object, notification: str) -> bool:
+        """End a subscription; return whether there was one of this kind."""
+        if not isinstance(subscription_id, str):
+            return False
+        known = self.subscriptions.get(subscription_id)
+        if known is None or known.notification != notification:
+            return False
+        del self.subscriptions[known.id]
+        known.close()
+        return True
+
+    def start(self) -> None:
+        """Let new subscriptions send: the answers with their ids are on the way."""
+        started, self._new = self._new, []
+        for subscription in started:
+            if subscription.id in self.subscriptions:
+                subscription.start()
+
+    def close(self) -> None:
+        """End everything: the client is gone."""
+        self.outbox.close()
+        closing, self.subscriptions = self.subscriptions, {}
+        for subscription in closing.values():
+            subscription.close()

@@ -1,0 +1,89 @@
+"""``system_*``: what this node is, and what the next nonce of an account will be."""
+
+from hashlib import sha256
+
+from relaycast_node.rpc.account_text import base58
+from relaycast_node.rpc.header_json import hexed
+from relaycast_node.rpc.method_table import MethodGroup
+from relaycast_node.rpc.parameters import Account, BlockHash, HexBytes
+from relaycast_node.rpc.rpc_error import RUNTIME_FAILED, UNDECODABLE, RpcError
+from relaycast_node.rpc.runtime_api import next_nonce
+from relaycast_node.rpc.served import NODE_NAME, Served
+from relaycast_trie import CodecError
+
+GROUP = MethodGroup()
+
+ED25519_PEER = bytes.fromhex("0024080112 20".replace(" ", ""))
+"""What stands before the 32 bytes of an Ed25519 key in the id of a peer."""
+
+
+@GROUP.method("system_name")
+def name(_served: Served) -> str:
+    return NODE_NAME
+
+
+@GROUP.method("system_version")
+def version(served: Served) -> str:
+    return served.version
+
+
+@GROUP.method("system_chain")
+def chain(served: Served) -> str:
+    return served.chain.name
+
+
+@GROUP.method("system_chainType")
+def chain_type(_served: Served) -> str:
+    return "Development"
+
+
+@GROUP.method("system_properties")
+def properties(served: Served) -> dict[str, object]:
+    return dict(served.chain.properties)
+
+
+@GROUP.method("system_health")
+def health(_served: Served) -> dict[str, object]:
+    return {"peers": 0, "isSyncing": False, "shouldHavePeers": False}
+
+
+@GROUP.method("system_localPeerId")
+def local_peer_id(served: Served) -> str:
+    return base58(ED25519_PEER + sha256(served.chain.genesis_hash).digest())
+
+
+@GROUP.method("system_localListenAddresses")
+def local_listen_addresses(_served: Served) -> list[str]:
+    return []
+
+
+@GROUP.method("system_peers")
+def peers(_served: Served) -> list[str]:
+    return []
+
+
+@GROUP.method("system_nodeRoles")
+def node_roles(_served: Served) -> list[str]:
+    return ["Authority"]
+
+
+@GROUP.method("system_syncState")
+def sync_state(served: Served) -> dict[str, int]:
+    best = served.chain.best.header.number
+    return {"startingBlock": 0, "currentBlock": best, "highestBlock": best}
+
+
+@GROUP.method("system_accountNextIndex", "account_nextIndex")
+def account_next_index(served: Served, account: Account) -> int:
+    return next_nonce(served, account)
+
+
+@GROUP.method("system_dryRun", "system_dryRunAt")
+def dry_run(served: Served, extrinsic: HexBytes, at: BlockHash | None = None) -> str:
+    block = served.block(at)
+    try:
+        return hexed(served.chain.dry_run(extrinsic, block.hash))
+    except CodecError as error:
+        raise RpcError(UNDECODABLE, "Unable to dry run extrinsic", str(error)) from None
+    except ValueError as error:
+        raise RpcError(RUNTIME_FAILED, "Unable to dry run extrinsic.", str(error)) from None
