@@ -1,5 +1,6 @@
 """A chain in memory with the faces that methods need: blocks of plain dictionaries, no pallets behind them."""
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -49,16 +50,14 @@ class SmallState:
     def get(self, key: bytes) -> bytes | None:
         return self.values.get(key)
 
-    def keys(self, prefix: bytes, *, after: bytes | None = None, limit: int | None = None) -> Iterator[bytes]:
-        found = sorted(key for key in self.values if key.startswith(prefix) and (after is None or key > after))
-        return iter(found[:limit])
+    def keys(self, prefix: bytes = b"", *, after: bytes | None = None) -> Iterator[bytes]:
+        return iter(sorted(key for key in self.values if key.startswith(prefix) and (after is None or key > after)))
 
-    def pairs(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+    def pairs(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         return ((key, self.values[key]) for key in self.keys(prefix))
 
-    def child(self, storage_key: bytes) -> "SmallState | None":
-        found = self.children.get(storage_key)
-        return None if found is None else SmallState(found)
+    def child(self, storage_key: bytes) -> "SmallState":
+        return SmallState(self.children.get(storage_key, {}))
 
 
 class SmallPool:
@@ -266,6 +265,10 @@ class SmallLive:
     def __init__(self, relay: SmallChain) -> None:
         self.relay, self.parachains, self.chains = relay, dict[int, SmallChain](), Chains()
         self.block_time: float | str = "manual"
+
+    async def run(self) -> None:
+        """Wait for ever: blocks come on demand."""
+        await asyncio.Event().wait()
 
     def new_block(self, count: int = 1) -> list[SmallBlock]:
         return [self.relay.add() for _ in range(count)]

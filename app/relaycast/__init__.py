@@ -27,6 +27,7 @@ _FACES = {
     "Publisher": "network",
     "Reader": "network",
     "Run": "run",
+    "ServedNetwork": "serve.in_process",
 }
 """Where everything else stands."""
 

@@ -32,6 +32,10 @@ VERBS = {
     "demo": ("relaycast.cli.simulate:demo", "Run a preset end to end: a summary here, a report in out/."),
     "run": ("relaycast.cli.simulate:run", "Simulate a scenario file."),
     "budget": ("relaycast.cli.budget:budget", "The smallest budget that delivers everything, and the curve below it."),
+    "serve": (
+        "relaycast.cli.serve:serve",
+        "Let the chains of a scenario live, for polkadot.js, PAPI and other clients.",
+    ),
     "list": ("relaycast.cli.scenario_files:list_presets", "List the presets: what each is and what it shows."),
     "predict": ("relaycast.cli.predict:predict", "What a subscription costs, by closed forms, at once."),
     "new": ("relaycast.cli.scenario_files:new", "Write a commented scenario file to begin with."),

@@ -1,5 +1,7 @@
 """``childstate_*`` and child proofs; the child trie is named with its prefix, ``:child_storage:default:``."""
 
+from itertools import islice
+
 from relaycast_node.rpc.faces import StateFace
 from relaycast_node.rpc.header_json import hexed, hexed_or_null
 from relaycast_node.rpc.method_table import MethodGroup
@@ -39,13 +41,12 @@ def get_storage_entries(
     served: Served, child_storage_key: HexBytes, keys: list[HexBytes], at: BlockHash | None = None
 ) -> list[str | None]:
     child = _child(served, child_storage_key, at)
-    return [None if child is None else hexed_or_null(child.get(key)) for key in keys]
+    return [hexed_or_null(child.get(key)) for key in keys]
 
 
 @GROUP.method("childstate_getKeys", "childstate_getKeysAt")
 def get_keys(served: Served, child_storage_key: HexBytes, prefix: HexBytes, at: BlockHash | None = None) -> list[str]:
-    child = _child(served, child_storage_key, at)
-    return [] if child is None else listed_keys(child.keys(prefix))
+    return listed_keys(_child(served, child_storage_key, at).keys(prefix))
 
 
 @GROUP.method("childstate_getKeysPaged", "childstate_getKeysPagedAt")
@@ -57,8 +58,8 @@ def get_keys_paged(
     start_key: HexBytes | None = None,
     at: BlockHash | None = None,
 ) -> list[str]:
-    child = _child(served, child_storage_key, at)
-    return [] if child is None else listed_keys(child.keys(prefix or b"", after=start_key or None, limit=count))
+    keys = _child(served, child_storage_key, at).keys(prefix or b"", after=start_key or None)
+    return listed_keys(islice(keys, count))
 
 
 @GROUP.method("state_getChildReadProof")
@@ -74,11 +75,10 @@ def get_child_read_proof(
 
 
 def _value(served: Served, child_storage_key: bytes, key: bytes, at: bytes | None) -> bytes | None:
-    child = _child(served, child_storage_key, at)
-    return None if child is None else child.get(key)
+    return _child(served, child_storage_key, at).get(key)
 
 
-def _child(served: Served, child_storage_key: bytes, at: bytes | None) -> StateFace | None:
+def _child(served: Served, child_storage_key: bytes, at: bytes | None) -> StateFace:
     return served.state(at).child(_bare(child_storage_key))
 
 

@@ -88,7 +88,7 @@ class JsonRpc:
     async def answer(self, message: bytes | str, session: Session) -> bytes | None:
         """Return the answer to a message in JSON, ``None`` where there is none."""
         if len(message) > MOST_REQUEST_BYTES:
-            return _refused(None, over_limit(TOO_BIG_REQUEST, "Request is too big", MOST_REQUEST_BYTES))
+            return too_big_request()
         data = message.encode("utf-8", "surrogatepass") if isinstance(message, str) else message
         if data.lstrip(b" \t\r\n")[:1] == b"[":
             return await self._answer_batch(data, session)
@@ -156,6 +156,11 @@ class JsonRpc:
             session.end(subscription.id, method.notification)
             raise
         return subscription.id
+
+
+def too_big_request() -> bytes:
+    """Return the answer to a message that is too long to be looked at."""
+    return _refused(None, over_limit(TOO_BIG_REQUEST, "Request is too big", MOST_REQUEST_BYTES))
 
 
 def _encoded(number: Id, result: object) -> bytes:

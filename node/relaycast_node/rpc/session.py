@@ -33,6 +33,7 @@ class Outbox:
         self.broken = ""
         """Why the client is cut off, once it is."""
 
+        self.on_cut_off: Callable[[str], None] | None = None
         self._waiting: deque[bytes] = deque()
         self._filled = asyncio.Event()
         self._drained = asyncio.Event()
@@ -93,6 +94,8 @@ class Outbox:
         self._waiting.clear()
         self.waiting_bytes = 0
         self.close()
+        if self.on_cut_off is not None:
+            self.on_cut_off(self.broken)
 
 
 class Subscription:

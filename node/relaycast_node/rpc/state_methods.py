@@ -1,6 +1,7 @@
 """``state_*``: storage at any block, proofs, metadata, the runtime, and subscriptions to storage."""
 
 from collections.abc import Iterable
+from itertools import islice
 
 import msgspec
 
@@ -72,7 +73,8 @@ def get_keys_paged(
 ) -> list[str]:
     if count > MOST_PAGED_KEYS:
         raise RpcError(INVALID_COUNT, f"count exceeds maximum value. value: {count}, max: {MOST_PAGED_KEYS}")
-    return [hexed(key) for key in served.state(at).keys(prefix or b"", after=start_key or None, limit=count)]
+    keys = served.state(at).keys(prefix or b"", after=start_key or None)
+    return [hexed(key) for key in islice(keys, count)]
 
 
 @GROUP.method("state_getPairs")

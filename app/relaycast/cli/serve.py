@@ -1,0 +1,106 @@
+"""``relaycast serve``: the chains of a scenario live, and real clients connect to them."""
+
+import asyncio
+import signal
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from relaycast.cli.exit_code import ExitCode
+from relaycast.terminal import counted
+
+if TYPE_CHECKING:
+    import ssl
+
+    from relaycast.serve.server import Server
+
+PORT = 9_944
+"""Where a Substrate node listens."""
+
+Host = Annotated[str, Parameter(name="--host", help="address to listen on; others than loopback need --token-file")]
+Port = Annotated[int, Parameter(name="--port", help="port to listen on, 0 for any free one")]
+BlockTime = Annotated[
+    str, Parameter(name="--block-time", help="time between blocks: 6s, 500ms; manual, or instant; else the scenario's")
+]
+TokenFile = Annotated[
+    str | None, Parameter(name="--token-file", help="file with bearer tokens, one on a line: every request needs one")
+]
+AllowHost = Annotated[
+    list[str] | None, Parameter(name="--allow-host", help="a name that clients reach this server by, beside localhost")
+]
+AllowOrigin = Annotated[
+    list[str] | None, Parameter(name="--allow-origin", help="a web page that may connect, such as https://example.org")
+]
+BehindProxy = Annotated[bool, Parameter(name="--behind-proxy", help="a proxy in front of this server speaks TLS")]
+TlsCert = Annotated[str | None, Parameter(name="--tls-cert", help="certificate in PEM, to speak TLS here")]
+TlsKey = Annotated[str | None, Parameter(name="--tls-key", help="the key of the certificate")]
+
+
+def serve(
+    scenario: Annotated[str, Parameter(help="the name of a preset, or a scenario file")] = "oracle",
+    /,
+    *,
+    host: Host = "127.0.0.1",
+    port: Port = PORT,
+    block_time: BlockTime = "",
+    token_file: TokenFile = None,
+    allow_host: AllowHost = None,
+    allow_origin: AllowOrigin = None,
+    behind_proxy: BehindProxy = False,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+) -> ExitCode:
+    """Let the chains of a scenario live: polkadot.js, PAPI and the Python clients connect as to a Substrate node.
+
+    The relay chain is at /, each parachain at /para/ID, as WebSocket and by POST; in a browser / is a live page. Only
+    this machine is let in unless a token file is given. Ctrl-C stops the server.
+
+    Example: relaycast serve oracle --block-time 500ms
+
+    Example: relaycast serve scenario.toml --port 9000 --block-time manual
+    """
+    from relaycast.serve.access import access_for  # noqa: PLC0415
+    from relaycast.serve.network import living  # noqa: PLC0415
+    from relaycast.serve.server import MOST_PORT, Server, bad_port, ensure_closed, raise_file_limit, tls_of  # noqa: PLC0415
+
+    if not 0 <= port <= MOST_PORT:
+        raise bad_port(port)
+    access = access_for(allow_host or (), allow_origin or (), token_file)
+    tls = tls_of(tls_cert, tls_key)
+    ensure_closed(host, has_tokens=bool(access.tokens), is_secure=behind_proxy or tls is not None)
+    network = living(scenario, block_time)
+    raise_file_limit()
+    server = Server(network.live, title=network.title, key_names=network.key_names, access=access)
+    asyncio.run(_run(server, host, port, tls))
+    print("stopped", flush=True)
+    return ExitCode.FINE
+
+
+async def _run(server: "Server", host: str, port: int, tls: "ssl.SSLContext | None") -> None:
+    loop, asked = asyncio.get_running_loop(), asyncio.Event()
+    await server.start(host, port, tls=tls)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, asked.set)
+    try:
+        _tell(server)
+        waiting = {asyncio.create_task(asked.wait()), asyncio.create_task(server.wait())}
+        done, pending = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
+            task.cancel()
+        for task in done:
+            task.result()
+    finally:
+        await server.stop()
+
+
+def _tell(server: "Server") -> None:
+    from relaycast_node.block_time import block_time_text  # noqa: PLC0415
+
+    lines = server.lines()
+    width = max(len(line.url) for line in lines)
+    for line in lines:
+        print(f"{line.url:<{width}}  {line.what}: {line.use}")
+    pace = block_time_text(server.live.block_time)
+    when = {"manual": "blocks on demand (dev_newBlock)", "instant": "a block for each extrinsic"}
+    parachains = counted(len(server.live.parachains), "parachain")
+    print(f"ready: a relay chain and {parachains}, {when.get(pace, f'a block every {pace}')}; Ctrl-C stops", flush=True)

@@ -1,0 +1,156 @@
+"""The application: routes, checks and limits; what stands behind them comes from the rooms below.
+
+``/`` is the relay chain and ``/para/{id}`` a parachain, each as JSON-RPC by POST and as WebSocket; for a browser ``/`` is
+the live page. ``/healthz`` and ``/readyz`` are for operators.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from aiohttp import WSCloseCode, hdrs, web
+
+from relaycast.serve.access import Access
+from relaycast.serve.live_feed import LiveFeed
+from relaycast.serve.socket import serve_socket
+from relaycast_node.rpc.json_rpc import MOST_REQUEST_BYTES, JsonRpc, too_big_request
+from relaycast_node.rpc.node_face import NodeFace
+from relaycast_node.rpc.session import Session
+
+MOST_CONNECTIONS = 4_096
+"""Clients with a WebSocket at one time."""
+
+MOST_WATCHERS = 256
+"""Browsers that follow the live page at one time."""
+
+JSON = "application/json"
+PREFLIGHT_SECONDS = "600"
+UNSAFE_PAGE = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(slots=True)
+class Application:
+    """What the routes work with."""
+
+    node: NodeFace
+    feed: LiveFeed
+    access: Access
+    sockets: set[web.WebSocketResponse] = field(default_factory=set)
+
+    def make(self) -> web.Application:
+        """Return the aiohttp application."""
+        made = web.Application(middlewares=[self._guard], client_max_size=MOST_REQUEST_BYTES)
+        made.router.add_get("/", self._relay)
+        made.router.add_post("/", self._relay_post)
+        made.router.add_get("/para/{id}", self._parachain)
+        made.router.add_post("/para/{id}", self._parachain_post)
+        made.router.add_get("/live", self._live)
+        made.router.add_get("/healthz", _healthy)
+        made.router.add_get("/readyz", _healthy)
+        made.on_shutdown.append(self._close)
+        return made
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        origin = request.headers.get(hdrs.ORIGIN)
+        refused = self.access.refusal(request.host, origin, request.headers.get(hdrs.AUTHORIZATION))
+        is_preflight = request.method == hdrs.METH_OPTIONS and origin is not None
+        if refused is not None and not (is_preflight and refused[0] == 401):
+            status, reason = refused
+            asks = {hdrs.WWW_AUTHENTICATE: 'Basic realm="relaycast", Bearer'} if status == 401 else {}
+            return web.Response(status=status, text=reason + "\n", headers=asks)
+        if is_preflight:
+            return web.Response(status=204, headers=_shared_with(origin) | _PREFLIGHT)
+        try:
+            response = await handler(request)
+        except web.HTTPException as error:
+            if error.status < 400:
+                raise
+            response = web.Response(status=error.status, text=f"{error.status}: {error.reason}\n")
+        if origin is not None and not response.prepared:
+            response.headers.update(_shared_with(origin))
+        return response
+
+    async def _relay(self, request: web.Request) -> web.StreamResponse:
+        if "text/html" in request.headers.get(hdrs.ACCEPT, "") and not _wants_socket(request):
+            return web.Response(text=await self.feed.page(request.host), content_type="text/html", headers=UNSAFE_PAGE)
+        return await self._socket(request, self.node.relay)
+
+    async def _relay_post(self, request: web.Request) -> web.Response:
+        return await _answer(request, self.node.relay)
+
+    async def _parachain(self, request: web.Request) -> web.StreamResponse:
+        return await self._socket(request, self._rpc_of(request))
+
+    async def _parachain_post(self, request: web.Request) -> web.Response:
+        return await _answer(request, self._rpc_of(request))
+
+    def _rpc_of(self, request: web.Request) -> JsonRpc:
+        text = request.match_info["id"]
+        known = sorted(self.node.live.parachains)
+        found = self.node.parachain(int(text)) if text.isdecimal() and len(text) <= 10 else None
+        if found is None:
+            raise web.HTTPNotFound(reason=f"no such parachain, expected one of {', '.join(map(str, known))}")
+        return found
+
+    async def _socket(self, request: web.Request, rpc: JsonRpc) -> web.StreamResponse:
+        if not _wants_socket(request):
+            reason = "this is JSON-RPC: POST a request with Content-Type: application/json, or open a WebSocket"
+            raise web.HTTPNotAcceptable(reason=reason)
+        if len(self.sockets) >= MOST_CONNECTIONS:
+            raise web.HTTPServiceUnavailable(reason=f"Too many connections: the limit is {MOST_CONNECTIONS}")
+        return await serve_socket(request, rpc, self.sockets)
+
+    async def _live(self, request: web.Request) -> web.StreamResponse:
+        if self.feed.watchers >= MOST_WATCHERS:
+            raise web.HTTPServiceUnavailable(reason=f"Too many watchers: the limit is {MOST_WATCHERS}")
+        response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: "text/event-stream", hdrs.CACHE_CONTROL: "no-store"})
+        await response.prepare(request)
+        async for event in self.feed.events():
+            await response.write(event)
+        return response
+
+    async def _close(self, _app: web.Application) -> None:
+        self.feed.close()
+        closing = [
+            socket.close(code=WSCloseCode.GOING_AWAY, message=b"the server stops") for socket in tuple(self.sockets)
+        ]
+        await asyncio.gather(*closing, return_exceptions=True)
+
+
+async def _answer(request: web.Request, rpc: JsonRpc) -> web.Response:
+    if request.content_type != JSON:
+        raise web.HTTPUnsupportedMediaType(reason=f"Content-Type: got {request.content_type}, expected {JSON}")
+    try:
+        data = await request.read()
+    except web.HTTPRequestEntityTooLarge:
+        return web.Response(status=413, body=too_big_request(), content_type=JSON)
+    answer = await rpc.answer(data, Session(subscribes=False))
+    return web.Response(body=answer or b"", content_type=JSON)
+
+
+async def _healthy(_request: web.Request) -> web.Response:
+    return web.Response(text="ok\n")
+
+
+def _wants_socket(request: web.Request) -> bool:
+    return request.headers.get(hdrs.UPGRADE, "").lower() == "websocket"
+
+
+def _shared_with(origin: str | None) -> dict[str, str]:
+    return {} if origin is None else {hdrs.ACCESS_CONTROL_ALLOW_ORIGIN: origin, hdrs.VARY: hdrs.ORIGIN}
+
+
+_PREFLIGHT = {
+    hdrs.ACCESS_CONTROL_ALLOW_METHODS: "GET, POST",
+    hdrs.ACCESS_CONTROL_ALLOW_HEADERS: "authorization, content-type",
+    hdrs.ACCESS_CONTROL_MAX_AGE: PREFLIGHT_SECONDS,
+    "Access-Control-Allow-Private-Network": "true",
+}

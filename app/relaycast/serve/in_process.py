@@ -1,0 +1,125 @@
+"""``rc.serve(...)``: a server in a thread of this process, for tests and notebooks.
+
+>>> with serve("oracle", block_time="manual") as chains:
+...     chains.new_block()
+...     chains.call("chain_getHeader")["number"]
+1
+'0x1'
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from os import PathLike, fspath
+from typing import Any, TypeVar
+
+import msgspec
+
+from relaycast.refusal import BadInput
+from relaycast.serve.access import Access
+from relaycast.serve.network import LivingNetwork, living
+from relaycast.serve.server import Server
+from relaycast_node.rpc.rpc_error import RpcError
+from relaycast_node.rpc.session import Session
+
+T = TypeVar("T")
+
+
+class ServedNetwork:
+    """Chains that are served: their URLs, and a hand on the clock."""
+
+    def __init__(self, server: Server, loop: asyncio.AbstractEventLoop) -> None:
+        self._server = server
+        self._loop = loop
+
+    @property
+    def url(self) -> str:
+        """The relay chain as a WebSocket."""
+        return self._server.url("ws")
+
+    @property
+    def http_url(self) -> str:
+        """The relay chain by POST; in a browser the live page."""
+        return self._server.url("http")
+
+    @property
+    def parachains(self) -> list[int]:
+        """The ids of the parachains."""
+        return sorted(self._server.live.parachains)
+
+    def parachain_url(self, para_id: int) -> str:
+        """Return the URL of a parachain as a WebSocket; ``ValueError`` where there is none."""
+        if para_id not in self._server.live.parachains:
+            raise ValueError(f"there is no parachain {para_id}, only {', '.join(map(str, self.parachains))}")
+        return self._server.url("ws", para_id)
+
+    def new_block(self, count: int = 1) -> int:
+        """Build relay blocks, and parachain blocks with them; return the relay chain's new height."""
+        self.call("dev_newBlock", count)
+        return int(self._in_loop(lambda: self._server.live.relay.best.header.number))
+
+    def call(self, method: str, *params: Any, para_id: int | None = None) -> Any:
+        """Call a method of the relay chain, or of a parachain, and return its result; raises ``RpcError``."""
+        rpc = self._server.node.relay if para_id is None else self._server.node.parachain(para_id)
+        if rpc is None:
+            raise ValueError(f"there is no parachain {para_id}, only {', '.join(map(str, self.parachains))}")
+        request = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        answer = msgspec.json.decode(self._await(rpc.answer(request, Session(subscribes=False))) or b"{}")
+        if "error" in answer:
+            error = answer["error"]
+            raise RpcError(error["code"], error["message"], error.get("data"))
+        return answer["result"]
+
+    def _in_loop(self, work: Callable[[], T]) -> T:
+        async def run() -> T:
+            return work()
+
+        return self._await(run())
+
+    def _await(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def __repr__(self) -> str:
+        return f"<ServedNetwork at {self.url}>"
+
+
+@contextmanager
+def serve(
+    scenario: str | PathLike[str] = "oracle", *, block_time: str = "manual", host: str = "127.0.0.1", port: int = 0
+) -> Iterator[ServedNetwork]:
+    """Serve a preset or a scenario file until the block ends; ``port`` 0 takes a free one.
+
+    ``block_time`` is ``6s``, ``500ms``, ``manual`` (``new_block`` builds) or ``instant``. ``ValueError`` for what cannot
+    be served.
+    """
+    try:
+        network = living(fspath(scenario), block_time)
+    except BadInput as error:
+        raise ValueError(str(error)) from None
+    with serving(network, host=host, port=port) as served:
+        yield served
+
+
+@contextmanager
+def serving(network: LivingNetwork, *, host: str = "127.0.0.1", port: int = 0) -> Iterator[ServedNetwork]:
+    """Serve a network that lives already, until the block ends."""
+    server = Server(network.live, title=network.title, key_names=network.key_names, access=Access())
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=_run, args=(loop,), name="relaycast serve", daemon=True)
+    thread.start()
+    try:
+        asyncio.run_coroutine_threadsafe(server.start(host, port), loop).result()
+        yield ServedNetwork(server, loop)
+    except BadInput as error:
+        raise ValueError(str(error)) from None
+    finally:
+        asyncio.run_coroutine_threadsafe(server.stop(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    loop.run_forever()

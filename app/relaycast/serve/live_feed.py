@@ -1,0 +1,164 @@
+"""What the live page shows: the last blocks, publications and proofs, and each new one as it comes.
+
+It listens to the chains and to the heads of every served chain, and sends one event for what happened at once. A
+browser that does not read is dropped; it comes back by itself and begins with the snapshot.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import msgspec
+
+from relaycast_collator import BlockBuilt, Fact, RelaySealed
+from relaycast_node.block_time import block_time_text
+from relaycast_node.rpc.faces import BlockFace, ChainFace, LiveFace
+from relaycast_pallets.broadcaster.events import DataPublished
+
+BLOCKS_SHOWN = 40
+PUBLICATIONS_SHOWN = 40
+PROOFS_SHOWN = 60
+"""Of each reader."""
+
+EVENTS_WAITING = 64
+"""For one browser; one that is further behind is dropped."""
+
+SILENCE_SECONDS = 15.0
+"""After this long without an event a comment says that the server is there."""
+
+Json = dict[str, Any]
+
+
+class LiveFeed:
+    """Follows ``live``; ``key_names`` are the names of keys that are known by more than their hash."""
+
+    def __init__(self, live: LiveFace, *, title: str, key_names: Mapping[bytes, str]) -> None:
+        self._live = live
+        self._title = title
+        self._key_names = key_names
+        self._blocks: deque[Json] = deque(maxlen=BLOCKS_SHOWN)
+        self._publications: deque[Json] = deque(maxlen=PUBLICATIONS_SHOWN)
+        self._proofs: dict[int, deque[Json]] = {}
+        self._new: dict[str, list[Json]] = {"blocks": [], "publications": [], "proofs": []}
+        self._queues: set[asyncio.Queue[bytes | None]] = set()
+        live.chains.listeners.append(self.hear)
+        for chain in (live.relay, *live.parachains.values()):
+            chain.new_heads.connect(lambda block, chain=chain: self._note_block(chain, block))
+
+    @property
+    def watchers(self) -> int:
+        """The number of browsers that follow."""
+        return len(self._queues)
+
+    async def page(self, host: str) -> str:
+        """Return the live page for a browser that reached the server as ``host``."""
+        from relaycast.serve.live_page import render_live  # noqa: PLC0415 - loads the template engine
+
+        parachains = {para_id: chain.name for para_id, chain in sorted(self._live.parachains.items())}
+        return await asyncio.to_thread(render_live, self._title, host, self._live.relay.name, parachains)
+
+    async def events(self) -> AsyncIterator[bytes]:
+        """Yield server-sent events: first everything that is known, then what is new, until the feed is closed."""
+        queue: asyncio.Queue[bytes | None] = asyncio.Queue(EVENTS_WAITING)
+        self._queues.add(queue)
+        try:
+            yield _event("snapshot", self._snapshot())
+            while True:
+                try:
+                    event = await asyncio.wait_for(queue.get(), SILENCE_SECONDS)
+                except TimeoutError:
+                    yield b": here\n\n"
+                    continue
+                if event is None:
+                    return
+                yield event
+        finally:
+            self._queues.discard(queue)
+
+    def close(self) -> None:
+        """End all events: the server stops."""
+        for queue in tuple(self._queues):
+            self._end(queue)
+
+    def hear(self, fact: Fact) -> None:
+        """Note publications and proofs."""
+        if isinstance(fact, RelaySealed):
+            for event in fact.block.events:
+                if isinstance(event, DataPublished):
+                    self._note_publication(fact.block.number, event)
+        elif isinstance(fact, BlockBuilt) and fact.subscribes:
+            self._note_proof(fact)
+
+    def _note_block(self, chain: ChainFace, block: BlockFace) -> None:
+        row = {
+            "chain": chain.name,
+            "paraId": chain.para_id,
+            "number": block.header.number,
+            "hash": f"0x{block.hash.hex()}",
+            "extrinsics": len(block.extrinsics),
+        }
+        self._blocks.append(row)
+        self._add("blocks", row)
+
+    def _note_publication(self, number: int, event: DataPublished) -> None:
+        entry = self._live.chains.relay_chain.broadcaster.storage.entry(event.publisher, event.key)
+        row = {
+            "block": number,
+            "publisher": int(event.publisher),
+            "key": self._key_names.get(event.key, ""),
+            "hash": f"0x{event.key.hex()}",
+            "valueBytes": None if entry is None else len(entry.value),
+            "ttl": None if entry is None else entry.ttl,
+        }
+        self._publications.append(row)
+        self._add("publications", row)
+
+    def _note_proof(self, fact: BlockBuilt) -> None:
+        row = {
+            "reader": int(fact.para_id),
+            "block": fact.block.header.number,
+            "full": fact.collation.collected.proof_bytes,
+            "pruned": fact.block.inherent.proof_bytes,
+            "updates": len(fact.block.updates),
+        }
+        self._proofs.setdefault(int(fact.para_id), deque(maxlen=PROOFS_SHOWN)).append(row)
+        self._add("proofs", row)
+
+    def _add(self, kind: str, row: Json) -> None:
+        """Send a row with all others of this moment: what is built in one go goes out in one event."""
+        if not self._queues:
+            return
+        if not any(self._new.values()):
+            try:
+                asyncio.get_running_loop().call_soon(self._flush)
+            except RuntimeError:  # nobody follows where no loop runs
+                return
+        self._new[kind].append(row)
+
+    def _flush(self) -> None:
+        news, self._new = self._new, {"blocks": [], "publications": [], "proofs": []}
+        event = _event("news", {**news, "blockTime": block_time_text(self._live.block_time)})
+        for queue in tuple(self._queues):
+            if queue.full():
+                self._end(queue)
+            else:
+                queue.put_nowait(event)
+
+    def _end(self, queue: "asyncio.Queue[bytes | None]") -> None:
+        while not queue.empty():
+            queue.get_nowait()
+        queue.put_nowait(None)
+        self._queues.discard(queue)
+
+    def _snapshot(self) -> Json:
+        return {
+            "blocks": list(self._blocks),
+            "publications": list(self._publications),
+            "proofs": [row for rows in self._proofs.values() for row in rows],
+            "blockTime": block_time_text(self._live.block_time),
+        }
+
+
+def _event(name: str, data: Json) -> bytes:
+    return f"event: {name}\ndata: ".encode() + msgspec.json.encode(data) + b"\n\n"

@@ -1,0 +1,143 @@
+"""The server: one application on one port, and the clock of the chains beside it, in one event loop."""
+
+import asyncio
+import errno
+import resource
+import socket as sockets
+import ssl
+from collections.abc import Mapping
+from contextlib import suppress
+
+from aiohttp import web
+
+from relaycast import __version__
+from relaycast.refusal import BadInput, shown
+from relaycast.serve.access import Access, is_loopback
+from relaycast.serve.application import MOST_CONNECTIONS, Application
+from relaycast.serve.live_feed import LiveFeed
+from relaycast.serve.usage import UsageLine, chain_lines
+from relaycast_node.rpc.faces import LiveFace
+from relaycast_node.rpc.node_face import NodeFace
+
+CLOSING_SECONDS = 2.0
+"""How long requests that are under way have when the server stops."""
+
+LISTEN_QUEUE = 1_024
+OTHER_FILES = 256
+"""File handles beside those of connections."""
+
+MOST_PORT = 65_535
+
+
+class Server:
+    """Serves ``live`` on one address; ``start`` and ``stop`` belong to one event loop."""
+
+    def __init__(self, live: LiveFace, *, title: str, key_names: Mapping[bytes, str], access: Access) -> None:
+        self.live = live
+        self.access = access
+        self.node = NodeFace(live, version=__version__)
+        self.feed = LiveFeed(live, title=title, key_names=key_names)
+        self.host, self.port, self.is_secure = "", 0, False
+        self._runner: web.AppRunner | None = None
+        self._clock: asyncio.Task[None] | None = None
+
+    @property
+    def address(self) -> str:
+        """Host and port, as they stand in a URL."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def url(self, scheme: str, para_id: int | None = None) -> str:
+        """Return the URL of a chain: ``ws`` or ``http``."""
+        path = "" if para_id is None else f"/para/{para_id}"
+        return f"{scheme}{'s' if self.is_secure else ''}://{self.address}{path}"
+
+    def lines(self) -> list[UsageLine]:
+        """Return each URL with a line that shows how to use it."""
+        names = {para_id: chain.name for para_id, chain in sorted(self.live.parachains.items())}
+        return chain_lines(
+            self.address, self.live.relay.name, names, token=bool(self.access.tokens), secure=self.is_secure
+        )
+
+    async def start(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> None:
+        """Listen and let the clock run; raises ``BadInput`` where nobody can listen."""
+        application = Application(self.node, self.feed, self.access).make()
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=CLOSING_SECONDS, handle_signals=False)
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, host, port, backlog=LISTEN_QUEUE, ssl_context=tls)
+            await site.start()
+        except OSError as error:
+            await runner.cleanup()
+            raise _cannot_listen(error, host, port) from None
+        except OverflowError:
+            await runner.cleanup()
+            raise bad_port(port) from None
+        self._runner = runner
+        self.host, self.port, self.is_secure = host, runner.addresses[0][1], tls is not None
+        self._clock = asyncio.create_task(self.live.run())
+
+    async def wait(self) -> None:
+        """Return when the clock ends; it only does so by an error, which is raised."""
+        assert self._clock is not None
+        await asyncio.shield(self._clock)
+
+    async def stop(self) -> None:
+        """Stop the clock, end all connections, close the port."""
+        if self._clock is not None:
+            self._clock.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._clock
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+
+def ensure_closed(host: str, *, has_tokens: bool, is_secure: bool) -> None:
+    """Raise ``BadInput`` where strangers could reach a server that is open to all, or read what goes over the wire."""
+    if is_loopback(host):
+        return
+    if not has_tokens:
+        raise BadInput("--host", f"{host}, which others can reach", "127.0.0.1, or a --token-file")
+    if not is_secure:
+        expected = "--tls-cert and --tls-key, or --behind-proxy for a proxy that speaks TLS in front"
+        raise BadInput("--host", f"{host}, which others can reach", expected)
+
+
+def tls_of(cert: str | None, key: str | None) -> ssl.SSLContext | None:
+    """Return what TLS needs, ``None`` without a certificate; raises ``BadInput``."""
+    if cert is None and key is None:
+        return None
+    if cert is None or key is None:
+        raise BadInput("--tls-cert", "one of --tls-cert and --tls-key", "both")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(cert, key)
+    except OSError as error:  # an SSLError is one
+        reason = (error.strerror or str(error)).lower()
+        raise BadInput(f"--tls-cert {cert}", reason, "a certificate and its key in PEM") from None
+    return context
+
+
+def raise_file_limit() -> None:
+    """Let this process have a file handle for every connection, as far as the system allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_CONNECTIONS + OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def bad_port(port: int) -> BadInput:
+    return BadInput("--port", str(port), f"a number from 0 (any free port) to {MOST_PORT}")
+
+
+def _cannot_listen(error: OSError, host: str, port: int) -> BadInput:
+    if isinstance(error, sockets.gaierror):
+        return BadInput("--host", shown(host), "a name or an address of this machine")
+    if error.errno == errno.EADDRINUSE:
+        return BadInput("--port", f"{port}, which is in use", "a free port, or 0 for any")
+    if error.errno == errno.EADDRNOTAVAIL:
+        return BadInput("--host", shown(host), "an address of this machine")
+    if error.errno in {errno.EACCES, errno.EPERM}:
+        return BadInput("--port", f"{port}, which this user may not open", "a port from 1024 on")
+    return BadInput("--host", f"{host}:{port}: {error.strerror or error}", "an address to listen on")

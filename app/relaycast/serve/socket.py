@@ -1,0 +1,70 @@
+"""A WebSocket that speaks JSON-RPC: one task reads requests, one writes what waits in the session's outbox."""
+
+import asyncio
+from contextlib import suppress
+
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from relaycast_node.rpc.json_rpc import MOST_REQUEST_BYTES, JsonRpc
+from relaycast_node.rpc.session import Session
+
+HEARTBEAT_SECONDS = 30.0
+CLOSING_SECONDS = 2.0
+"""How long a client that is cut off has for the close frame; then the connection is dropped."""
+
+CLOSE_REASON_BYTES = 120
+
+
+async def serve_socket(
+    request: web.Request, rpc: JsonRpc, open_sockets: set[web.WebSocketResponse]
+) -> web.StreamResponse:
+    """Answer a client until it leaves, falls behind, or the server stops."""
+    socket = web.WebSocketResponse(
+        heartbeat=HEARTBEAT_SECONDS, timeout=CLOSING_SECONDS, max_msg_size=MOST_REQUEST_BYTES, compress=False
+    )
+    await socket.prepare(request)
+    open_sockets.add(socket)
+    session = Session()
+    writer = asyncio.create_task(_write(socket, session))
+    session.outbox.on_cut_off = lambda reason: _cut_off(request, socket, writer, reason)
+    try:
+        async for message in socket:
+            if message.type in {WSMsgType.TEXT, WSMsgType.BINARY}:
+                await rpc.receive(message.data, session)
+    finally:
+        open_sockets.discard(socket)
+        session.close()
+        writer.cancel()
+        with suppress(asyncio.CancelledError):
+            await writer
+    return socket
+
+
+async def _write(socket: web.WebSocketResponse, session: Session) -> None:
+    with suppress(ConnectionError):
+        while (message := await session.outbox.get()) is not None:
+            await socket.send_frame(message, WSMsgType.TEXT)
+
+
+def _cut_off(request: web.Request, socket: web.WebSocketResponse, writer: "asyncio.Task[None]", reason: str) -> None:
+    """Close a connection whose client fell behind; drop it where the client does not even read that."""
+    transport = request.transport
+
+    async def close() -> None:
+        message = reason.encode()[:CLOSE_REASON_BYTES]
+        try:
+            async with asyncio.timeout(CLOSING_SECONDS):
+                await asyncio.wait({writer})  # what was under way before
+                await socket.close(code=WSCloseCode.TRY_AGAIN_LATER, message=message)
+        except (TimeoutError, ConnectionError):
+            pass
+        finally:
+            if transport is not None:
+                transport.abort()
+
+    _CLOSING.add(task := asyncio.get_running_loop().create_task(close()))
+    task.add_done_callback(_CLOSING.discard)
+
+
+_CLOSING: set["asyncio.Task[None]"] = set()
+"""Tasks that close connections; the loop itself only knows them weakly."""
