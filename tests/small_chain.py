@@ -7,11 +7,15 @@ from typing import Any
 
 from relaycast_collator import Chains
 from relaycast_collator.header import DigestItem, Header, ordered_root
+from relaycast_node.block_time import BlockTime
 from relaycast_node.extrinsic.decoded_call import DecodedCall
 from relaycast_node.extrinsic.extrinsic import extrinsic_hash, take_extrinsic
 from relaycast_node.extrinsic.pool_errors import AlreadyImported
 from relaycast_node.extrinsic.watchers import READY, StatusCallback, Watchers
+from relaycast_node.metadata.runtime import RuntimeNames
+from relaycast_pallets.frame.dispatch import DispatchClass, DispatchInfo, Pays
 from relaycast_pallets.frame.state import State, StateDiscarded
+from relaycast_pallets.transaction_payment.pallet import FeeDetails
 from relaycast_trie import ChildInfo, blake2_256
 from relaycast_xcm import ParaId, Weight
 
@@ -64,7 +68,6 @@ class SmallPool:
     def __init__(self) -> None:
         self.waiting: dict[bytes, bytes] = {}
         self.watchers = Watchers()
-        self.tags: set[bytes] = set()
 
     def pending(self) -> Sequence[bytes]:
         return list(self.waiting.values())
@@ -72,55 +75,26 @@ class SmallPool:
     def remove(self, hashes: Sequence[bytes]) -> Sequence[bytes]:
         return [it for it in hashes if self.waiting.pop(it, None) is not None]
 
-    def provided_tags(self) -> set[bytes]:
-        return self.tags
+    def next_nonce(self, account: bytes) -> int:
+        return 5 if account == ALICE else 0
 
     def watch(self, extrinsic_hash: bytes, callback: StatusCallback) -> Callable[[], None]:
         return self.watchers.connect(extrinsic_hash, callback)
 
 
-@dataclass(frozen=True)
-class SmallNames:
-    spec_name: str = "small"
-    impl_name: str = "relaycast"
-    authoring_version: int = 1
-    spec_version: int = 7
-    impl_version: int = 0
-    transaction_version: int = 3
-    system_version: int = 1
-
-
 class SmallRuntime:
-    names = SmallNames()
-    apis = ((bytes.fromhex("df6acb689907609b"), 5),)
-
-    def metadata(self, version: int) -> bytes:
-        return b"meta" + bytes([version])
+    names = RuntimeNames("small", spec_version=7, transaction_version=3)
 
     def decode_call(self, data: bytes) -> DecodedCall:
         return DecodedCall("System", "remark", {"remark": data[2:]}, data)
 
 
-@dataclass(frozen=True)
-class SmallInfo:
-    weight: Weight = field(default_factory=lambda: Weight(1_000, 20))
-    dispatch_class: str = "normal"
-    partial_fee: int = 12_345
-
-
-@dataclass(frozen=True)
-class SmallFee:
-    base_fee: int = 12_000
-    len_fee: int = 300
-    adjusted_weight_fee: int = 45
-
-
 class SmallFees:
-    def dispatch_info(self, _call: DecodedCall, _length: int) -> SmallInfo:
-        return SmallInfo()
+    def info(self, _call: DecodedCall) -> DispatchInfo:
+        return DispatchInfo(Weight(1_000, 20), DispatchClass.Normal, Pays.Yes)
 
-    def inclusion_fee(self, _call: DecodedCall, _length: int) -> SmallFee:
-        return SmallFee()
+    def details(self, _call: DecodedCall, _length: int) -> FeeDetails:
+        return FeeDetails(12_000, 300, 45)
 
     def weight_to_fee(self, weight: Weight) -> int:
         return weight.ref_time * 2
@@ -248,14 +222,18 @@ class SmallChain:
         self.pool.watchers.tell(found, READY)
         return found
 
-    def dry_run(self, data: bytes, _block_hash: bytes) -> bytes:
+    def metadata(self, version: int) -> bytes:
+        return b"meta" + bytes([version])
+
+    def dry_run(self, data: bytes) -> bytes:
         take_extrinsic(data)
         return b"\x00\x00"
 
     def view_at(self, _block_hash: bytes) -> SmallView:
         return SmallView()
 
-    def fees_at(self, _block_hash: bytes) -> SmallFees:
+    @property
+    def fees(self) -> SmallFees:
         return SmallFees()
 
 
@@ -264,7 +242,7 @@ class SmallLive:
 
     def __init__(self, relay: SmallChain) -> None:
         self.relay, self.parachains, self.chains = relay, dict[int, SmallChain](), Chains()
-        self.block_time: float | str = "manual"
+        self.block_time: BlockTime = "manual"
 
     async def run(self) -> None:
         """Wait for ever: blocks come on demand."""

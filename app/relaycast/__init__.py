@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from relaycast.network import Feed, Network, Publisher, Reader
     from relaycast.pytest_fixtures import PovSnapshot
     from relaycast.run import Run
+    from relaycast.serve.in_process import ServedNetwork, serve
 
 __version__ = "0.1.0"
 
 notebook.register()
 
-_MODULES = ("choices", "predict")
+_MODULES = ("choices", "predict", "serve")
 _FACES = {
     "Feed": "network",
     "Network": "network",
@@ -44,4 +45,16 @@ def __dir__() -> list[str]:
     return __all__
 
 
-__all__ = ["Feed", "Network", "PovSnapshot", "Publisher", "Reader", "Run", "__version__", "choices", "predict"]
+__all__ = [
+    "Feed",
+    "Network",
+    "PovSnapshot",
+    "Publisher",
+    "Reader",
+    "Run",
+    "ServedNetwork",
+    "__version__",
+    "choices",
+    "predict",
+    "serve",
+]

@@ -1,9 +1,11 @@
 """What the fixtures of the pytest plugin do; loaded when a test first asks for one."""
 
+from contextlib import AbstractContextManager
 from hashlib import blake2b
 from os import PathLike, environ, fspath
 from os.path import relpath
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -16,6 +18,12 @@ from relaycast.refusal import BadInput, nearest
 from relaycast.report.full_block import fullest
 from relaycast.run import Run
 from relaycast.scenario.scenario import MAX_SEED
+
+if TYPE_CHECKING:
+    from relaycast.serve.in_process import ServedNetwork
+
+LIVE_ARGUMENTS = ("block_time", "host", "port")
+"""What the marker ``live`` takes beside the scenario, as ``relaycast.serve`` does."""
 
 ARGUMENTS = ("seed", "policies", "budget", "broadcaster", "genesis", "trie_engine")
 """What the marker takes, as ``relaycast.Network`` does."""
@@ -44,6 +52,25 @@ def network_for(request: pytest.FixtureRequest) -> Network:
         raise pytest.UsageError(f"{name_of(request)}: {error}") from None
     request.node.add_report_section("setup", "relaycast", f"net = relaycast.Network(seed={seed}, ...)")
     return net
+
+
+def served_for(request: pytest.FixtureRequest) -> "AbstractContextManager[ServedNetwork]":
+    """Return what the marker ``live`` of a test asks for, to be entered; raises ``UsageError`` for one that cannot be meant."""
+    __tracebackhide__ = True
+    from relaycast.serve.in_process import serve  # noqa: PLC0415 - loads the server
+
+    marker = request.node.get_closest_marker("live")
+    given = () if marker is None else marker.args
+    options = {} if marker is None else dict(marker.kwargs)
+    for name in options:
+        if name not in LIVE_ARGUMENTS:
+            hint = nearest(name, list(LIVE_ARGUMENTS))
+            raise pytest.UsageError(f"{name_of(request)}: live has no argument {name!r} ({hint})")
+    if len(given) > 1:
+        raise pytest.UsageError(f"{name_of(request)}: live takes one scenario, got {given!r}")
+    scenario = given[0] if given else "oracle"
+    beside = request.path.parent / fspath(scenario)
+    return serve(relpath(beside) if beside.is_file() else scenario, **options)
 
 
 def name_of(request: pytest.FixtureRequest) -> str:

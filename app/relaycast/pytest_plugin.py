@@ -3,7 +3,7 @@
 Law: it costs a test run that does not use it nothing. Nothing of relaycast is imported before a fixture is asked for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +12,14 @@ import pytest
 if TYPE_CHECKING:
     from relaycast.network import Network
     from relaycast.pytest_fixtures import PovSnapshot
+    from relaycast.serve.in_process import ServedNetwork
 
 MARKER = (
     "relaycast(seed=N, policies={..}, budget=.., broadcaster=.., genesis=.., trie_engine=..): "
     "what the net fixture of this test is made of, see docs/guides/pytest.md"
 )
+
+LIVE_MARKER = "live(scenario, block_time=..): what the live_network fixture of this test serves, see relaycast.serve"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,6 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known, and watch the session."""
     config.addinivalue_line("markers", MARKER)
+    config.addinivalue_line("markers", LIVE_MARKER)
     config.pluginmanager.register(Hooks(config), "relaycast_session")
 
 
@@ -52,6 +56,18 @@ def pov_snapshot(request: pytest.FixtureRequest) -> "PovSnapshot":
     from relaycast.pytest_fixtures import PovSnapshot  # noqa: PLC0415 - loads every room
 
     return PovSnapshot(request)
+
+
+@pytest.fixture
+def live_network(request: pytest.FixtureRequest) -> "Iterator[ServedNetwork]":
+    """Serve a preset or a scenario file for one test, on a free port; blocks come on demand.
+
+    ``@pytest.mark.live("scenario.toml", block_time="500ms")`` says what else: what ``relaycast.serve`` takes.
+    """
+    from relaycast.pytest_fixtures import served_for  # noqa: PLC0415 - loads every room
+
+    with served_for(request) as served:
+        yield served
 
 
 class _Session:

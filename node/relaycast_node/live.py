@@ -4,18 +4,17 @@ Law: everything happens in one thread, tick by tick. What is submitted while a t
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Literal
 
 from relaycast_collator import BlockBuilt, Chains, Fact, RelaySealed
+from relaycast_node.block_time import BlockTime
 from relaycast_node.chain.genesis import Token, serve_parachain, serve_relay_chain
 from relaycast_node.chain.served_block import ServedBlock
 from relaycast_node.chain.served_chain import ServedChain
 from relaycast_node.chain.signal import Signal
-
-BlockTime = float | Literal["manual", "instant"]
-"""Seconds between relay blocks; ``manual``: when asked for; ``instant``: when something was submitted, too."""
+from relaycast_trie.child_info import ChildInfo
+from relaycast_xcm.primitives import ParaId
 
 
 class Live:
@@ -71,6 +70,21 @@ class Live:
         for _ in range(count):
             self._step()
         return self._noted
+
+    def set_storage(
+        self, para_id: int | None, values: Mapping[bytes, bytes | None], *, child: bytes | None = None
+    ) -> None:
+        """Write values into a chain's storage: its next block seals them; ``None`` removes a key.
+
+        ``child`` is the bare name of a child trie. ``ValueError`` for a key of the top trie that names a child trie.
+        """
+        state = self.chains.relay_chain.state if para_id is None else self.chains.parachains[ParaId(para_id)].state
+        storage = state if child is None else state.child(ChildInfo.new_default(child))
+        for key, value in values.items():
+            if value is None:
+                storage.kill(key)
+            else:
+                storage.put(key, value)
 
     async def run(self) -> None:
         """Let ticks pass as the block time says, until this is cancelled."""

@@ -9,8 +9,8 @@ from typing import Any
 
 import aiohttp
 import pytest
-from app.serve_client import Client, until
 
+from app.serve_client import Client, until
 from relaycast.serve import application, socket
 from relaycast.serve.access import Access
 from relaycast.serve.server import Server
@@ -26,7 +26,7 @@ Visit = Callable[[Server, aiohttp.ClientSession], Awaitable[None]]
 def small_server(access: Access | None = None) -> Server:
     chain = SmallChain({b"key": b"value"})
     chain.add()
-    return Server(SmallLive(chain), title="small", key_names={}, access=access or Access())
+    return Server(SmallLive(chain), title="small", key_names=dict, access=access or Access())
 
 
 def chain_of(server: Server) -> SmallChain:
@@ -278,7 +278,7 @@ def test_a_reader_that_falls_behind_is_dropped_and_the_others_go_on() -> None:
             for index in range(60):  # the slow one gets a megabyte with each
                 chain.add({b"key": bytes([index]) * 500_000})
                 assert (await talk.notification())["params"]["result"]["number"] == hex(index + 2)
-            await until(lambda: len(server.node.live.relay.new_heads.callbacks) == 2)
+            await until(lambda: len(chain.new_heads.callbacks) == 2)
             assert await talk.ask("system_chain") == "Small"
         writer.transport.abort()
         await until(writer.transport.is_closing)

@@ -1,7 +1,7 @@
 """The application: routes, checks and limits; what stands behind them comes from the rooms below.
 
-``/`` is the relay chain and ``/para/{id}`` a parachain, each as JSON-RPC by POST and as WebSocket; for a browser ``/`` is
-the live page. ``/healthz`` and ``/readyz`` are for operators.
+``/`` is the relay chain and ``/para/{id}`` a parachain, each as JSON-RPC by POST and as WebSocket; for a browser ``/``
+is the live page. ``/healthz`` and ``/readyz`` are for operators.
 """
 
 import asyncio

@@ -1,10 +1,8 @@
 """``rc.serve(...)``: a server in a thread of this process, for tests and notebooks.
 
->>> with serve("oracle", block_time="manual") as chains:
-...     chains.new_block()
-...     chains.call("chain_getHeader")["number"]
-1
-'0x1'
+>>> with serve("oracle") as chains:
+...     chains.new_block(), chains.call("chain_getHeader")["number"]
+(1, '0x1')
 """
 
 import asyncio
@@ -90,8 +88,8 @@ def serve(
 ) -> Iterator[ServedNetwork]:
     """Serve a preset or a scenario file until the block ends; ``port`` 0 takes a free one.
 
-    ``block_time`` is ``6s``, ``500ms``, ``manual`` (``new_block`` builds) or ``instant``. ``ValueError`` for what cannot
-    be served.
+    ``block_time`` is ``6s``, ``500ms``, ``manual`` (``new_block`` builds) or ``instant``. ``ValueError`` for what
+    cannot be served.
     """
     try:
         network = living(fspath(scenario), block_time)

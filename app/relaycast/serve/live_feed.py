@@ -6,7 +6,8 @@ browser that does not read is dropped; it comes back by itself and begins with t
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -29,11 +30,14 @@ SILENCE_SECONDS = 15.0
 
 Json = dict[str, Any]
 
+KeyNames = Callable[[], Mapping[tuple[int, bytes], str]]
+"""Gives the names of keys that are known by more than their hash, by publisher and key."""
+
 
 class LiveFeed:
-    """Follows ``live``; ``key_names`` are the names of keys that are known by more than their hash."""
+    """Follows ``live``; ``title`` is what the page is called."""
 
-    def __init__(self, live: LiveFace, *, title: str, key_names: Mapping[bytes, str]) -> None:
+    def __init__(self, live: LiveFace, *, title: str, key_names: KeyNames) -> None:
         self._live = live
         self._title = title
         self._key_names = key_names
@@ -44,7 +48,7 @@ class LiveFeed:
         self._queues: set[asyncio.Queue[bytes | None]] = set()
         live.chains.listeners.append(self.hear)
         for chain in (live.relay, *live.parachains.values()):
-            chain.new_heads.connect(lambda block, chain=chain: self._note_block(chain, block))
+            chain.new_heads.connect(partial(self._note_block, chain))
 
     @property
     def watchers(self) -> int:
@@ -84,9 +88,10 @@ class LiveFeed:
     def hear(self, fact: Fact) -> None:
         """Note publications and proofs."""
         if isinstance(fact, RelaySealed):
-            for event in fact.block.events:
-                if isinstance(event, DataPublished):
-                    self._note_publication(fact.block.number, event)
+            published = [event for event in fact.block.events if isinstance(event, DataPublished)]
+            names = self._key_names() if published else {}
+            for event in published:
+                self._note_publication(fact.block.number, event, names)
         elif isinstance(fact, BlockBuilt) and fact.subscribes:
             self._note_proof(fact)
 
@@ -101,12 +106,12 @@ class LiveFeed:
         self._blocks.append(row)
         self._add("blocks", row)
 
-    def _note_publication(self, number: int, event: DataPublished) -> None:
+    def _note_publication(self, number: int, event: DataPublished, names: Mapping[tuple[int, bytes], str]) -> None:
         entry = self._live.chains.relay_chain.broadcaster.storage.entry(event.publisher, event.key)
         row = {
             "block": number,
             "publisher": int(event.publisher),
-            "key": self._key_names.get(event.key, ""),
+            "key": names.get((int(event.publisher), event.key), ""),
             "hash": f"0x{event.key.hex()}",
             "valueBytes": None if entry is None else len(entry.value),
             "ttl": None if entry is None else entry.ttl,

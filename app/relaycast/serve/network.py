@@ -1,20 +1,22 @@
 """A scenario as chains that live: its workload goes on with every block, for as long as the server runs."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from relaycast.refusal import BadInput, shown
+from relaycast.scenario.files import load_named
+from relaycast.serve.live_feed import KeyNames
+from relaycast.simulation.simulation import Simulation
 from relaycast_node.block_time import EXPECTED, BlockTime, block_time_of
-from relaycast_node.rpc.faces import LiveFace
+from relaycast_node.live import Live
 
 
 @dataclass(frozen=True, slots=True)
 class LivingNetwork:
-    """The chains and their clock; ``key_names`` are the names of keys that a scenario gives."""
+    """The chains and their clock; ``key_names`` gives the names that the scenario has for keys."""
 
-    live: LiveFace
+    live: Live
     title: str
-    key_names: Mapping[bytes, str]
+    key_names: KeyNames
 
 
 def pace_of(block_time: str, *, default: float) -> BlockTime:
@@ -28,5 +30,15 @@ def pace_of(block_time: str, *, default: float) -> BlockTime:
 
 
 def living(name: str, block_time: str = "") -> LivingNetwork:
-    """Return the network of a preset or a scenario file; raises ``BadInput``."""
-    raise NotImplementedError(name, block_time)
+    """Return the network of a preset or a scenario file at block 0; raises ``BadInput``."""
+    scenario = load_named(name, "serve")
+    pace = pace_of(block_time, default=scenario.relaychain.block_seconds)
+    simulation = Simulation.prepare(scenario)
+    chains, network = simulation.chains, simulation.network
+    chains.listeners.remove(network.ledger.hear)  # nobody asks this server for the tables of a run
+
+    def step() -> None:
+        simulation.begin(chains.tick + 1)
+        chains.step()
+
+    return LivingNetwork(Live(chains, step, name=scenario.name, block_time=pace), scenario.name, network.key_names)

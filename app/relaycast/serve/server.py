@@ -5,7 +5,6 @@ import errno
 import resource
 import socket as sockets
 import ssl
-from collections.abc import Mapping
 from contextlib import suppress
 
 from aiohttp import web
@@ -14,7 +13,7 @@ from relaycast import __version__
 from relaycast.refusal import BadInput, shown
 from relaycast.serve.access import Access, is_loopback
 from relaycast.serve.application import MOST_CONNECTIONS, Application
-from relaycast.serve.live_feed import LiveFeed
+from relaycast.serve.live_feed import KeyNames, LiveFeed
 from relaycast.serve.usage import UsageLine, chain_lines
 from relaycast_node.rpc.faces import LiveFace
 from relaycast_node.rpc.node_face import NodeFace
@@ -32,7 +31,7 @@ MOST_PORT = 65_535
 class Server:
     """Serves ``live`` on one address; ``start`` and ``stop`` belong to one event loop."""
 
-    def __init__(self, live: LiveFace, *, title: str, key_names: Mapping[bytes, str], access: Access) -> None:
+    def __init__(self, live: LiveFace, *, title: str, key_names: KeyNames, access: Access) -> None:
         self.live = live
         self.access = access
         self.node = NodeFace(live, version=__version__)

@@ -8,9 +8,11 @@ from collections.abc import Iterable, Mapping
 
 from relaycast_collator.header import Header
 from relaycast_node.chain.exceptions import UnknownBlock
-from relaycast_node.chain.executive import Executive
+from relaycast_node.chain.executive import Executive, View
+from relaycast_node.chain.past_view import PastView
 from relaycast_node.chain.served_block import Changes, ServedBlock
 from relaycast_node.chain.signal import Signal
+from relaycast_node.chain.trial import Fees, dry_run
 from relaycast_node.chain.versions import PastState, TrieVersions
 from relaycast_node.extrinsic.pool import TransactionPool
 from relaycast_node.metadata.runtime import Runtime
@@ -109,6 +111,21 @@ class ServedChain:
         found = self.pool.submit(data)
         self.submitted.emit(found)
         return found
+
+    def view_at(self, block_hash: bytes) -> View:
+        """Return the chain as transactions are judged by after a block; raises ``UnknownBlock``."""
+        block = self._known(block_hash)
+        if block is self.best:
+            return self.executive.view()
+        return PastView(self.executive, self.state_at(block_hash), block.number, self.hash_of)
+
+    def dry_run(self, data: bytes) -> bytes:
+        """Return the ``ApplyExtrinsicResult`` of an extrinsic in the next block; raises ``CodecError``."""
+        return dry_run(self.executive, data)
+
+    @property
+    def fees(self) -> Fees:
+        return Fees(self.executive)
 
     def note(self, header: Header) -> ServedBlock:
         """Take note of the block that the chain has just sealed, and tell those who listen."""

@@ -53,16 +53,16 @@ class _OnlyId(msgspec.Struct):
     id: Id = None
 
 
-class _Result(msgspec.Struct):
+class _Result(msgspec.Struct, kw_only=True):
+    jsonrpc: str = "2.0"
     id: Id
     result: Any
+
+
+class _Error(msgspec.Struct, kw_only=True):
     jsonrpc: str = "2.0"
-
-
-class _Error(msgspec.Struct):
     id: Id
     error: dict[str, object]
-    jsonrpc: str = "2.0"
 
 
 _requests = msgspec.json.Decoder(_Request)
@@ -164,14 +164,14 @@ def too_big_request() -> bytes:
 
 
 def _encoded(number: Id, result: object) -> bytes:
-    answer = _encoder.encode(_Result(number, result))
+    answer = _encoder.encode(_Result(id=number, result=result))
     if len(answer) > MOST_RESPONSE_BYTES:
         raise over_limit(TOO_BIG_RESPONSE, "Response is too big", MOST_RESPONSE_BYTES)
     return answer
 
 
 def _refused(number: Id, error: RpcError) -> bytes:
-    return _encoder.encode(_Error(number, error.to_json()))
+    return _encoder.encode(_Error(id=number, error=error.to_json()))
 
 
 def _id_of(data: bytes) -> Id:

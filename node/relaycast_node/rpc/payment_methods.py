@@ -7,32 +7,29 @@ from relaycast_node.rpc.rpc_error import UNDECODABLE, RpcError
 from relaycast_node.rpc.runtime_api import call_in, info_of
 from relaycast_node.rpc.served import Served
 from relaycast_trie import CodecError
-from relaycast_xcm import Weight
 
 GROUP = MethodGroup()
 
 
 @GROUP.method("payment_queryInfo")
 def query_info(served: Served, encoded_xt: HexBytes, at: BlockHash | None = None) -> dict[str, object]:
-    block = served.block(at)
+    served.block(at)
     call, signed = _call_in(served, encoded_xt, "Unable to query dispatch info.")
-    info = info_of(served, call, len(encoded_xt), block, pays=signed)
-    weight = info["weight"]
-    assert isinstance(weight, Weight)
+    info = info_of(served, call, len(encoded_xt), pays=signed)
     return {
-        "weight": {"ref_time": weight.ref_time, "proof_size": weight.proof_size},
-        "class": info["class"],
-        "partialFee": str(info["fee"]),
+        "weight": {"ref_time": info.weight.ref_time, "proof_size": info.weight.proof_size},
+        "class": info.dispatch_class,
+        "partialFee": str(info.partial_fee),
     }
 
 
 @GROUP.method("payment_queryFeeDetails")
 def query_fee_details(served: Served, encoded_xt: HexBytes, at: BlockHash | None = None) -> dict[str, object]:
-    block = served.block(at)
+    served.block(at)
     call, signed = _call_in(served, encoded_xt, "Unable to query fee details.")
     if not signed:
         return {"inclusionFee": None}
-    fee = served.chain.fees_at(block.hash).inclusion_fee(call, len(encoded_xt))
+    fee = served.chain.fees.details(call, len(encoded_xt))
     parts = {"baseFee": fee.base_fee, "lenFee": fee.len_fee, "adjustedWeightFee": fee.adjusted_weight_fee}
     return {"inclusionFee": {name: hex(part) for name, part in parts.items()}}
 

@@ -5,16 +5,19 @@ ignored by nobody: the call fails.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from relaycast_node.extrinsic.decoded_call import DecodedCall
 from relaycast_node.extrinsic.extrinsic import Signed, decode_extrinsic
-from relaycast_node.extrinsic.validity import nonce_tag, validate
+from relaycast_node.extrinsic.validity import validate
 from relaycast_node.extrinsic.validity_errors import TransactionValidityError
+from relaycast_node.metadata.runtime_apis import RUNTIME_APIS
 from relaycast_node.rpc.faces import BlockFace
-from relaycast_node.rpc.fees import InclusionFee
 from relaycast_node.rpc.header_json import hexed
 from relaycast_node.rpc.rpc_error import client_error, shown
 from relaycast_node.rpc.served import Served
+from relaycast_pallets.frame.dispatch import DispatchClass, Pays
+from relaycast_pallets.transaction_payment.pallet import FeeDetails
 from relaycast_trie import CodecError
 from relaycast_trie.scale import (
     ScaleReader,
@@ -29,10 +32,26 @@ from relaycast_trie.scale import (
 from relaycast_xcm import Weight
 from relaycast_xcm.primitives import U64_MAX
 
-DISPATCH_CLASSES = ("normal", "operational", "mandatory")
+DISPATCH_CLASSES = {
+    DispatchClass.Normal: "normal",
+    DispatchClass.Operational: "operational",
+    DispatchClass.Mandatory: "mandatory",
+}
 """In the order of their SCALE variants."""
 
 METADATA_VERSIONS = (14, 15)
+
+API_VERSIONS = [(api.id, api.version) for api in RUNTIME_APIS]
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeDispatchInfo:
+    """What a call weighs, and in which class; ``partial_fee`` without a tip."""
+
+    weight: Weight
+    dispatch_class: str
+    partial_fee: int
+
 
 RuntimeCall = Callable[[Served, ScaleReader, BlockFace], bytes]
 
@@ -59,26 +78,18 @@ def runtime_version_json(served: Served) -> dict[str, object]:
         "authoringVersion": names.authoring_version,
         "specVersion": names.spec_version,
         "implVersion": names.impl_version,
-        "apis": [(hexed(api), version) for api, version in served.chain.runtime.apis],
+        "apis": [(hexed(api), version) for api, version in API_VERSIONS],
         "transactionVersion": names.transaction_version,
         "systemVersion": names.system_version,
         "stateVersion": names.system_version,
     }
 
 
-def next_nonce(served: Served, account: bytes) -> int:
-    """Return the nonce after those that the state and the pool hold, one for each extrinsic in a row."""
-    nonce = served.chain.view_at(served.chain.best.hash).nonce(account)
-    provided = served.chain.pool.provided_tags()
-    while nonce_tag(account, nonce) in provided:
-        nonce += 1
-    return nonce
-
-
-def info_of(served: Served, call: DecodedCall, length: int, block: BlockFace, *, pays: bool) -> dict[str, object]:
-    """Return the ``RuntimeDispatchInfo`` of a call; one that nobody signed pays nothing."""
-    info = served.chain.fees_at(block.hash).dispatch_info(call, length)
-    return {"weight": info.weight, "class": info.dispatch_class, "fee": info.partial_fee if pays else 0}
+def info_of(served: Served, call: DecodedCall, length: int, *, pays: bool) -> RuntimeDispatchInfo:
+    """Return what a call weighs and costs; one that nobody signed pays nothing."""
+    info = served.chain.fees.info(call)
+    fee = served.chain.fees.details(call, length).total if pays and info.pays_fee is Pays.Yes else 0
+    return RuntimeDispatchInfo(info.weight, DISPATCH_CLASSES[info.class_], fee)
 
 
 def call_in(served: Served, extrinsic: bytes) -> tuple[DecodedCall, bool]:
@@ -90,7 +101,7 @@ def call_in(served: Served, extrinsic: bytes) -> tuple[DecodedCall, bool]:
 def _core_version(served: Served, reader: ScaleReader, _block: BlockFace) -> bytes:
     reader.done()
     names = served.chain.runtime.names
-    apis = encode_vec(api + encode_u32(version) for api, version in served.chain.runtime.apis)
+    apis = encode_vec(api + encode_u32(version) for api, version in API_VERSIONS)
     return (
         encode_bytes(names.spec_name.encode())
         + encode_bytes(names.impl_name.encode())
@@ -125,44 +136,44 @@ def _account_nonce(served: Served, reader: ScaleReader, block: BlockFace) -> byt
     return encode_u32(served.chain.view_at(block.hash).nonce(account))
 
 
-def _query_info(served: Served, reader: ScaleReader, block: BlockFace) -> bytes:
+def _query_info(served: Served, reader: ScaleReader, _block: BlockFace) -> bytes:
     (call, signed), length = call_in(served, _read_extrinsic(reader)), reader.u32()
     reader.done()
-    return _encode_info(info_of(served, call, length, block, pays=signed))
+    return _encode_info(info_of(served, call, length, pays=signed))
 
 
-def _query_fee_details(served: Served, reader: ScaleReader, block: BlockFace) -> bytes:
+def _query_fee_details(served: Served, reader: ScaleReader, _block: BlockFace) -> bytes:
     extrinsic = _read_extrinsic(reader)
     length = reader.u32()
     reader.done()
     call, signed = call_in(served, extrinsic)
-    fee = served.chain.fees_at(block.hash).inclusion_fee(call, length) if signed else None
+    fee = served.chain.fees.details(call, length) if signed else None
     decoded = decode_extrinsic(extrinsic)
     return _encode_details(fee, decoded.extra.tip if isinstance(decoded, Signed) else 0)
 
 
-def _query_call_info(served: Served, reader: ScaleReader, block: BlockFace) -> bytes:
+def _query_call_info(served: Served, reader: ScaleReader, _block: BlockFace) -> bytes:
     call, length = _read_call(served, reader)
-    return _encode_info(info_of(served, call, length, block, pays=True))
+    return _encode_info(info_of(served, call, length, pays=True))
 
 
-def _query_call_fee_details(served: Served, reader: ScaleReader, block: BlockFace) -> bytes:
+def _query_call_fee_details(served: Served, reader: ScaleReader, _block: BlockFace) -> bytes:
     call, length = _read_call(served, reader)
-    return _encode_details(served.chain.fees_at(block.hash).inclusion_fee(call, length), 0)
+    return _encode_details(served.chain.fees.details(call, length), 0)
 
 
-def _query_weight_to_fee(served: Served, reader: ScaleReader, block: BlockFace) -> bytes:
+def _query_weight_to_fee(served: Served, reader: ScaleReader, _block: BlockFace) -> bytes:
     ref_time, proof_size = reader.compact(), reader.compact()
     reader.done()
     if max(ref_time, proof_size) > U64_MAX:
         raise CodecError("a weight is two u64", 0)
-    return encode_u128(served.chain.fees_at(block.hash).weight_to_fee(Weight(ref_time, proof_size)))
+    return encode_u128(served.chain.fees.weight_to_fee(Weight(ref_time, proof_size)))
 
 
-def _query_length_to_fee(served: Served, reader: ScaleReader, block: BlockFace) -> bytes:
+def _query_length_to_fee(served: Served, reader: ScaleReader, _block: BlockFace) -> bytes:
     length = reader.u32()
     reader.done()
-    return encode_u128(served.chain.fees_at(block.hash).length_to_fee(length))
+    return encode_u128(served.chain.fees.length_to_fee(length))
 
 
 def _validate_transaction(served: Served, reader: ScaleReader, block: BlockFace) -> bytes:
@@ -210,14 +221,12 @@ def _read_call(served: Served, reader: ScaleReader) -> tuple[DecodedCall, int]:
     return served.chain.runtime.decode_call(data), length
 
 
-def _encode_info(info: dict[str, object]) -> bytes:
-    weight, fee = info["weight"], info["fee"]
-    assert isinstance(weight, Weight)
-    assert isinstance(fee, int)
-    sizes = encode_compact(weight.ref_time) + encode_compact(weight.proof_size)
-    return sizes + encode_u8(DISPATCH_CLASSES.index(str(info["class"]))) + encode_u128(fee)
+def _encode_info(info: RuntimeDispatchInfo) -> bytes:
+    sizes = encode_compact(info.weight.ref_time) + encode_compact(info.weight.proof_size)
+    place = list(DISPATCH_CLASSES.values()).index(info.dispatch_class)
+    return sizes + encode_u8(place) + encode_u128(info.partial_fee)
 
 
-def _encode_details(fee: InclusionFee | None, tip: int) -> bytes:
+def _encode_details(fee: FeeDetails | None, tip: int) -> bytes:
     parts = None if fee is None else b"".join(map(encode_u128, (fee.base_fee, fee.len_fee, fee.adjusted_weight_fee)))
     return encode_option(parts) + encode_u128(tip)

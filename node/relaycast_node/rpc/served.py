@@ -60,7 +60,7 @@ class Served:
 
     def metadata(self, version: int) -> bytes:
         """Return the metadata in one of its versions."""
-        return self.chain.runtime.metadata(version)
+        return self.chain.metadata(version)
 
     def metadata_text(self, version: int) -> str:
         """Return the same in hexadecimal; written once, for clients ask for it first."""

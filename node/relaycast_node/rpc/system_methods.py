@@ -7,7 +7,6 @@ from relaycast_node.rpc.header_json import hexed
 from relaycast_node.rpc.method_table import MethodGroup
 from relaycast_node.rpc.parameters import Account, BlockHash, HexBytes
 from relaycast_node.rpc.rpc_error import RUNTIME_FAILED, UNDECODABLE, RpcError
-from relaycast_node.rpc.runtime_api import next_nonce
 from relaycast_node.rpc.served import NODE_NAME, Served
 from relaycast_trie import CodecError
 
@@ -75,15 +74,15 @@ def sync_state(served: Served) -> dict[str, int]:
 
 @GROUP.method("system_accountNextIndex", "account_nextIndex")
 def account_next_index(served: Served, account: Account) -> int:
-    return next_nonce(served, account)
+    return served.chain.pool.next_nonce(account)
 
 
 @GROUP.method("system_dryRun", "system_dryRunAt")
 def dry_run(served: Served, extrinsic: HexBytes, at: BlockHash | None = None) -> str:
-    block = served.block(at)
+    """Say what an extrinsic would come to in the block after the best one: earlier states cannot run calls."""
+    if served.block(at).hash != served.chain.best.hash:
+        raise RpcError(RUNTIME_FAILED, "Unable to dry run extrinsic.", "calls run on the best block's state alone")
     try:
-        return hexed(served.chain.dry_run(extrinsic, block.hash))
+        return hexed(served.chain.dry_run(extrinsic))
     except CodecError as error:
         raise RpcError(UNDECODABLE, "Unable to dry run extrinsic", str(error)) from None
-    except ValueError as error:
-        raise RpcError(RUNTIME_FAILED, "Unable to dry run extrinsic.", str(error)) from None
