@@ -55,7 +55,7 @@ def network_for(request: pytest.FixtureRequest) -> Network:
 
 
 def served_for(request: pytest.FixtureRequest) -> "AbstractContextManager[ServedNetwork]":
-    """Return what the marker ``live`` of a test asks for, to be entered; raises ``UsageError`` for one that cannot be meant."""
+    """Return what the marker ``live`` asks for, to be entered; raises ``UsageError`` for one that cannot be meant."""
     __tracebackhide__ = True
     from relaycast.serve.in_process import serve  # noqa: PLC0415 - loads the server
 

@@ -21,6 +21,7 @@ from relaycast_node.rpc.rpc_error import RpcError
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.frame.well_known_keys import para_head
 from relaycast_trie import StorageProof, blake2_256
+from relaycast_xcm import ParaId
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +64,7 @@ def test_what_a_publisher_wrote_is_read_and_proven_through_its_child_trie(oracle
 
 
 def test_heads_of_parachains_are_those_that_the_relay_chain_holds(oracle: ServedNetwork) -> None:
-    stored = oracle.call("state_getStorage", "0x" + para_head(3000).hex())
+    stored = oracle.call("state_getStorage", "0x" + para_head(ParaId(3000)).hex())
     head = bytes.fromhex(stored[2:])[2:]  # behind its length
     header = oracle.call("chain_getHeader", "0x" + blake2_256(head).hex(), para_id=3000)
     assert header is not None
