@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -196,7 +197,7 @@ def test_the_verb_lives_until_it_is_stopped(how: signal.Signals) -> None:
         url = re.search(r"http://127\.0\.0\.1:\d+", "".join(lines))
         assert url is not None
         while int(post(url[0], "chain_getHeader")["number"], 16) < 3:
-            pass
+            time.sleep(0.1)
         process.send_signal(how)
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (0, "stopped\n", "")
