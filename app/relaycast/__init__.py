@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from relaycast import notebook
+from relaycast.version import __version__
 
 if TYPE_CHECKING:
     from relaycast import choices, predict
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from relaycast.pytest_fixtures import PovSnapshot
     from relaycast.run import Run
     from relaycast.serve.in_process import ServedNetwork, serve
-
-__version__ = "0.1.0"
 
 notebook.register()
 

@@ -9,12 +9,12 @@ from contextlib import suppress
 
 from aiohttp import web
 
-from relaycast import __version__
 from relaycast.refusal import BadInput, shown
 from relaycast.serve.access import Access, is_loopback
 from relaycast.serve.application import MOST_CONNECTIONS, Application
 from relaycast.serve.live_feed import KeyNames, LiveFeed
 from relaycast.serve.usage import UsageLine, chain_lines
+from relaycast.version import __version__
 from relaycast_node.rpc.faces import LiveFace
 from relaycast_node.rpc.node_face import NodeFace
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from relaycast import __version__
 from relaycast.network import Feed, Network
 from relaycast.predict.run import with_formulas
 from relaycast.refusal import BadInput
@@ -40,6 +39,7 @@ from relaycast.simulation.outcomes import (
 )
 from relaycast.simulation.sendings import Sendings
 from relaycast.simulation.sources import Sources
+from relaycast.version import __version__
 from relaycast_collator import Chains, Fact, Pace, RelaySealed
 from relaycast_ledger import Accounts, BlockRecord
 from relaycast_ledger.outcome import (

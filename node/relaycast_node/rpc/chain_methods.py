@@ -6,7 +6,7 @@ from relaycast_node.rpc.header_json import header_json, hexed, hexed_or_null
 from relaycast_node.rpc.method_table import MethodGroup
 from relaycast_node.rpc.parameters import BigNumber, BlockHash
 from relaycast_node.rpc.rpc_error import OTHER_CHAIN_ERROR, RpcError
-from relaycast_node.rpc.served import Feed, Served
+from relaycast_node.rpc.served import HeadFeed, Served
 from relaycast_node.rpc.session import Subscription
 from relaycast_xcm.primitives import U32_MAX
 
@@ -68,7 +68,7 @@ def subscribe_finalized_heads(served: Served, subscription: Subscription) -> Non
     _follow(served.finalized_heads, subscription, header_json(served.chain.finalized.header))
 
 
-def _follow(feed: Feed, subscription: Subscription, now: dict[str, object]) -> None:
+def _follow(feed: HeadFeed, subscription: Subscription, now: dict[str, object]) -> None:
     subscription.send(msgspec.json.encode(now))
     feed.join(subscription)
 

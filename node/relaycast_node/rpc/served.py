@@ -15,7 +15,7 @@ from relaycast_pallets.frame.state import StateDiscarded
 NODE_NAME = "relaycast"
 
 
-class Feed:
+class HeadFeed:
     """Blocks of one signal for all who subscribed to them; a block is encoded once, however many there are."""
 
     def __init__(self, signal: SignalFace, to_json: Callable[[Any], object]) -> None:
@@ -55,8 +55,8 @@ class Served:
         self.method_names = method_names
         self.version = version
         self._metadata_texts: dict[int, str] = {}
-        self.new_heads = Feed(chain.new_heads, _header_of)
-        self.finalized_heads = Feed(chain.finalized_heads, _header_of)
+        self.new_heads = HeadFeed(chain.new_heads, _header_of)
+        self.finalized_heads = HeadFeed(chain.finalized_heads, _header_of)
 
     def metadata(self, version: int) -> bytes:
         """Return the metadata in one of its versions."""

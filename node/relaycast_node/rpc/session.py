@@ -23,7 +23,7 @@ MOST_WAITING_MESSAGES = 1_024
 MOST_WAITING_BYTES = 16 * 1024 * 1024
 
 
-class Outbox:
+class ClientOutbox:
     """Messages that wait for one client, the oldest first."""
 
     def __init__(self, *, messages: int = MOST_WAITING_MESSAGES, size: int = MOST_WAITING_BYTES) -> None:
@@ -101,7 +101,7 @@ class Outbox:
 class Subscription:
     """Something that a client subscribed to; nothing is sent before the client knows the ``id``."""
 
-    def __init__(self, notification: str, outbox: Outbox) -> None:
+    def __init__(self, notification: str, outbox: ClientOutbox) -> None:
         self.id = token_hex(8)
         self.notification = notification
         self._outbox = outbox
@@ -137,8 +137,8 @@ class Subscription:
 class Session:
     """One client of one chain; without ``subscribes`` it is asked and answered once, as over HTTP."""
 
-    def __init__(self, *, subscribes: bool = True, outbox: Outbox | None = None) -> None:
-        self.outbox = Outbox() if outbox is None else outbox
+    def __init__(self, *, subscribes: bool = True, outbox: ClientOutbox | None = None) -> None:
+        self.outbox = ClientOutbox() if outbox is None else outbox
         self.subscriptions: dict[str, Subscription] = {}
         self._subscribes = subscribes
         self._new: list[Subscription] = []

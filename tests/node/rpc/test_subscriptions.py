@@ -10,7 +10,7 @@ import pytest
 from relaycast_node.extrinsic.extrinsic import extrinsic_hash
 from relaycast_node.rpc import session as session_module
 from relaycast_node.rpc.node_face import NodeFace
-from relaycast_node.rpc.session import Outbox, Session
+from relaycast_node.rpc.session import ClientOutbox, Session
 from relaycast_trie.scale import encode_bytes
 from small_chain import SmallChain
 
@@ -150,7 +150,7 @@ def test_a_client_hears_the_id_before_the_first_notification(face: NodeFace, cha
 
 def test_a_client_that_falls_behind_is_cut_off(face: NodeFace, chain: SmallChain) -> None:
     async def fall_behind() -> Session:
-        session = Session(outbox=Outbox(messages=5))
+        session = Session(outbox=ClientOutbox(messages=5))
         await face.relay.receive('{"jsonrpc":"2.0","id":1,"method":"chain_subscribeNewHeads"}', session)
         for _ in range(20):
             chain.add()
@@ -164,7 +164,7 @@ def test_a_client_that_falls_behind_is_cut_off(face: NodeFace, chain: SmallChain
 
 def test_who_does_not_read_answers_is_not_read_from(face: NodeFace) -> None:
     async def ask_on() -> int:
-        session, asked = Session(outbox=Outbox(messages=3)), 0
+        session, asked = Session(outbox=ClientOutbox(messages=3)), 0
         try:
             while asked < 10:
                 await asyncio.wait_for(
