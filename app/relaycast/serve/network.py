@@ -35,7 +35,8 @@ def living(name: str, block_time: str = "") -> LivingNetwork:
     pace = pace_of(block_time, default=scenario.relaychain.block_seconds)
     simulation = Simulation.prepare(scenario)
     chains, network = simulation.chains, simulation.network
-    chains.listeners.remove(network.ledger.hear)  # nobody asks this server for the tables of a run
+    for listener in (network.ledger.hear, simulation.hear):  # nobody asks this server for the tables of a run
+        chains.listeners.remove(listener)
 
     def step() -> None:
         simulation.begin(chains.tick + 1)
