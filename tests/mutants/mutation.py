@@ -45,10 +45,10 @@ DIRECT_TESTS: dict[str, tuple[str, ...]] = {
         "pallets", "publisher_walk", "trie_depth_limit", "proof_processing", "hostile_proofs"
     ),
     f"{_PALLETS}/subscriber/publisher_pass.py": _tests(
-        "pallets", *_PROCESSING, "subscriber", "trie_node_caching", "policies", "oversize_nodes"
+        "pallets", "publisher_pass", "trie_node_caching", "subscriber", "oversize_nodes", *_PROCESSING
     ),
     f"{_PALLETS}/subscriber/pallet.py": _tests(
-        "pallets", "subscriber", *_PROCESSING, "subscription", "left_publishers", "trie_depth_limit", "carried_metering"
+        "pallets", "subscriber", "subscription", "left_publishers", "trie_depth_limit", *_PROCESSING, "carried_metering"
     ),
     f"{_PALLETS}/broadcaster/pallet.py": _tests(
         "pallets", "publish", "registration", "deregistration", "delete_keys", "ttl_expiration"

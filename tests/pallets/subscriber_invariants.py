@@ -51,10 +51,11 @@ def hashed_paths(world: World, publisher: ParaId) -> list[list[tuple[bytes, byte
     """Return, for every subscribed key, prefix and hash of each node on its path that has a hash."""
     nodes, root = world.relay_nodes(), world.root_of(publisher)
     wanted = world.subscribed(publisher).keys
-    return [] if root is None else [_hashed_path(nodes, root, to_nibbles(key)) for key in wanted]
+    return [] if root is None else [hashed_path(nodes, root, to_nibbles(key)) for key in wanted]
 
 
-def _hashed_path(nodes: Mapping[bytes, bytes], reference: bytes, path: bytes) -> list[tuple[bytes, bytes]]:
+def hashed_path(nodes: Mapping[bytes, bytes], reference: bytes, path: bytes) -> list[tuple[bytes, bytes]]:
+    """Return prefix and hash of each node with a hash on a path, from the root on."""
     placed: list[tuple[bytes, bytes]] = []
     depth = 0
     while True:

@@ -147,6 +147,17 @@ def test_values_outside_of_their_nodes_are_named_by_their_key_too() -> None:
     assert (over.publisher, over.key, over.charged_bytes) == (ALPHA, keys(3)[1], 750)
 
 
+@pytest.mark.parametrize("version", list(StateVersion))  # version 0 has the values inside of their nodes
+def test_each_of_many_long_entries_is_named_by_its_own_key(version: StateVersion) -> None:
+    wanted = keys(8)
+    world = World(config=SubscriberConfig(max_value_length=100), relay=State(state_version=version, window=8))
+    world.subscribe(ALPHA, wanted)
+    for number, each in enumerate(wanted):
+        world.publish(ALPHA, [each], bytes(5_000 + 100 * number))
+    over = world.block().result.oversize
+    assert [it.key for it in sorted(over, key=lambda it: it.size)] == wanted
+
+
 def test_a_node_without_an_entry_is_named_by_its_hash() -> None:
     world = with_code()
     (over,) = world.prune()[1].oversize

@@ -1,16 +1,20 @@
 """The walk over two tries side by side: what changed for the wanted keys, told from the tries' contents."""
 
 from collections.abc import Mapping
+from dataclasses import FrozenInstanceError, fields
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pallets.subscriber_invariants import hashed_path
 from pallets.subscriber_world import key, keys, path_key, staircase
 from pallets.test_node_cache import built
 from relaycast_pallets import SubscribedKey, TrieDepthExceeded
 from relaycast_pallets.subscriber.node_cache import marked_placements
-from relaycast_pallets.subscriber.publisher_walk import PublisherWalk, SubscribedPaths
+from relaycast_pallets.subscriber.publisher_walk import End, PublisherWalk, SubscribedPaths
+from relaycast_trie import MemoryDB, StateVersion, TrieDBMut, blake2_256
+from relaycast_trie.nibbles import to_nibbles
 from relaycast_trie.node import Node
 from relaycast_trie.node_codec import decode_node
 
@@ -100,6 +104,25 @@ def test_equal_tries_are_not_read(same: dict[SubscribedKey, bytes], wanted: list
     assert (walk.changed, source.new_reads, source.old_reads) == ([], [], [])
 
 
+def stacked(held: dict[SubscribedKey, bytes], wanted: list[SubscribedKey]) -> dict[tuple[bytes, bytes], int]:
+    """Return each node with a hash on the wanted paths, by its place, with the number of such nodes above it."""
+    nodes, root = built(held)
+    paths = (hashed_path(nodes, root, to_nibbles(key)) for key in wanted)
+    return {placement: above for path in paths for above, placement in enumerate(path)}
+
+
+@given(contents, contents, some_keys)
+def test_only_nodes_that_stand_elsewhere_or_deeper_than_before_are_read(
+    new: dict[SubscribedKey, bytes], old: dict[SubscribedKey, bytes], wanted: list[SubscribedKey]
+) -> None:
+    walk, source = walked(new, old, wanted)
+    before, after = stacked(old, wanted), stacked(new, wanted)
+    values = {blake2_256(entry) for _, entry in walk.changed if len(entry) > 32}
+    new_nodes = {it[1] for it, above in after.items() if it not in before or above > before[it]}
+    old_nodes = {it[1] for it, above in before.items() if it not in after or above < after[it]}
+    assert (set(source.new_reads), set(source.old_reads)) == (new_nodes | values, old_nodes)
+
+
 @given(contents, contents, some_keys, st.data())
 def test_ranges_walked_one_by_one_find_what_one_walk_finds(
     new: dict[SubscribedKey, bytes], old: dict[SubscribedKey, bytes], wanted: list[SubscribedKey], data: st.DataObject
@@ -164,6 +187,7 @@ def test_nodes_inside_their_parents_do_not_count() -> None:
 
 
 @given(st.integers(1, 30), st.integers(1, 30), st.booleans())
+@example(before=12, after=13, from_below=False)  # one node more than the limit, and than before
 def test_a_path_that_deepens_is_measured_wherever_it_deepens(before: int, after: int, from_below: bool) -> None:
     """Steps are added above what is unchanged, or below it: the limit holds as if the trie were new."""
     steps = staircase(31)
@@ -185,3 +209,92 @@ def test_a_key_that_comes_moves_others_and_changes_none() -> None:
     held = {low: bytes(40), high: bytes(40)}
     walk, _ = walked(held | {path_key("01"): b"x", key("far"): b"y"}, held, [low, high])
     assert walk.changed == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("01", ""),  # a branch goes: fewer nodes are above the leaves
+        ("01", "0001"),  # a branch goes and another comes: as many as before
+    ],
+)
+def test_what_stays_in_its_place_is_not_read_where_as_many_nodes_or_fewer_are_above_it(old: str, new: str) -> None:
+    wanted = [path_key("00001"), path_key("00002")]
+    held = dict.fromkeys([*wanted, path_key("1")], bytes(40))
+    before, after = (held | ({path_key(more): bytes(40)} if more else {}) for more in (old, new))
+    walk, source = walked(after, before, wanted)
+    old_nodes, new_nodes = built(before)[0], built(after)[0]
+    assert walk.changed == []
+    assert not set(source.new_reads) & old_nodes.keys()
+    assert not set(source.old_reads) & new_nodes.keys()
+
+
+def test_two_leaves_at_one_place_are_read_once_each() -> None:
+    one = path_key("1")
+    _, source = walked({one: b"new"}, {one: b"old"}, [one])
+    assert (source.new_reads, source.old_reads) == ([built({one: b"new"})[1]], [built({one: b"old"})[1]])
+
+
+def test_a_leaf_that_ends_before_a_key_is_not_its_entry() -> None:
+    """A key of 31 bytes: no broadcaster writes one."""
+    wanted, db = path_key("1"), MemoryDB()
+    roots = []
+    for value in (b"old", b"new"):
+        trie = TrieDBMut(db)
+        trie[wanted[:31]] = value
+        roots.append(trie.commit())
+    nodes = {node_hash: node for node_hash in db if (node := db.get(node_hash)) is not None}
+    walk = PublisherWalk(SubscribedPaths.of([wanted]), Source(nodes, nodes), max_depth=64)
+    walk.walk(0, 1, new_root=roots[1], old_root=roots[0])
+    assert walk.changed == []
+
+
+@pytest.mark.parametrize("moves_out", [True, False])
+@pytest.mark.parametrize(("old", "new"), [(bytes(40), bytes(40)), (bytes(40), b"\1" * 40), (b"\1" * 40, bytes(40))])
+def test_an_entry_that_moves_out_of_its_node_or_into_it_has_not_changed(
+    moves_out: bool, old: bytes, new: bytes
+) -> None:
+    """The state version of the key changes, and its value or not."""
+    wanted, roots, nodes = path_key("1"), [], MemoryDB()
+    versions = (StateVersion.V0, StateVersion.V1)
+    for value, version in zip((old, new), versions if moves_out else versions[::-1], strict=True):
+        trie = TrieDBMut(nodes, state_version=version)
+        trie[wanted] = value
+        roots.append(trie.commit())
+    found = {node_hash: node for node_hash in nodes if (node := nodes.get(node_hash)) is not None}
+    walk = PublisherWalk(SubscribedPaths.of([wanted]), Source(found, found), max_depth=64)
+    walk.walk(0, 1, new_root=roots[1], old_root=roots[0])
+    assert walk.changed == ([] if old == new else [(wanted, new)])
+
+
+def test_hundreds_of_keys_are_walked_like_a_few() -> None:
+    """Some change, come or go, others are nowhere; each place that comes or goes is noted, and no other."""
+    every = keys(800)
+    wanted = sorted([*every[::2], *keys(100, prefix="absent")])
+    before = dict.fromkeys(every[:-40], bytes(40))
+    after = {each: bytes(40) for each in every if each not in every[100:200]} | dict.fromkeys(every[300::7], b"new")
+    walk, _ = walked(after, before, wanted)
+    marks = [
+        marked_placements(SubscribedPaths.of(wanted), root, nodes) for nodes, root in (built(before), built(after))
+    ]
+    assert walk.changed == [(k, after[k]) for k in wanted if k in after and after[k] != before.get(k)]
+    assert (walk.gained - walk.lost, walk.lost - walk.gained) == (marks[1] - marks[0], marks[0] - marks[1])
+
+
+@pytest.mark.parametrize("stopped", [0, 1, 17, 39])
+def test_a_walk_that_a_read_stops_stands_at_the_key_under_work(stopped: int) -> None:
+    every = keys(40)
+    nodes, root = built({each: each + bytes(8) for each in every})
+    del nodes[blake2_256(every[stopped] + bytes(8))]
+    walk = PublisherWalk(SubscribedPaths.of(every), Source(nodes, {}), max_depth=64)
+    assert walk.at == 0
+    with pytest.raises(KeyError):
+        walk.walk(0, len(every), new_root=root, old_root=None)
+    assert walk.at == stopped
+
+
+@pytest.mark.parametrize("value", [End(b"entry"), SubscribedPaths.of(keys(2))], ids=lambda value: type(value).__name__)
+def test_what_a_walk_is_given_and_comes_to_cannot_be_changed_in_place(value: End | SubscribedPaths) -> None:
+    for slot in fields(value):
+        with pytest.raises(FrozenInstanceError):
+            setattr(value, slot.name, None)

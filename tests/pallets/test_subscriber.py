@@ -2,28 +2,33 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
 from pallets.subscriber_invariants import cache_is_exact, hashed_paths
-from pallets.subscriber_world import ALPHA, BETA, MOCK, PUBLIC, K, World, disabled, following
+from pallets.subscriber_world import ALPHA, BETA, MOCK, PUBLIC, K, World, disabled, following, staircase
 from relaycast_pallets import (
     BadOrigin,
     DataProcessed,
     DispatchError,
     NoCachedNodes,
     Origin,
+    Policies,
     PublisherCacheCleared,
     PublisherNotDisabled,
     PublisherRootCleared,
     PublisherRootNotFound,
     Subscriber,
+    derive_child_info,
     ensure_signed,
 )
 from relaycast_pallets.subscriber.events import EntryUndecodable, SubscriberEvent
 from relaycast_pallets.subscriber.pallet import SubscriberConfig
 from relaycast_pallets.subscriber.plan import SubscriptionChange
-from relaycast_xcm.primitives import ROCKS_DB, ParaId, Weight
+from relaycast_pallets.subscriber.policies import AfterFirstKey, ValuesOnly
+from relaycast_pallets.subscriber.storage import TRIE_DEPTH_EXCEEDED
+from relaycast_xcm.primitives import ROCKS_DB, ZERO_DB, ParaId, Weight
 
 A, B, C, D, E = K[:5]
 ROOT, SIGNED = Origin.root(), Origin.signed(bytes(32))
@@ -249,3 +254,61 @@ def test_storage_items_stand_under_the_keys_of_the_draft() -> None:
 
 def test_a_subscriber_shows_what_it_follows() -> None:
     assert repr(following(ALPHA, BETA).subscriber) == "<Subscriber of 6 keys from 2 publishers>"
+
+
+def test_what_reads_weigh_follows_the_policies_and_constants_and_is_worked_out_once() -> None:
+    subscriber = World().subscriber
+    known = subscriber.charges
+    assert subscriber.charges is known
+    subscriber.policies = Policies(metering=ValuesOnly())
+    assert subscriber.charges.node[100] == Weight.ZERO
+    subscriber.config = replace(MOCK, db_weight=ZERO_DB)
+    assert subscriber.charges.value[100] == Weight(0, 100)
+    assert subscriber.charges is not known
+
+
+def test_what_is_asked_for_is_worked_out_anew_only_where_it_changes() -> None:
+    world = following(ALPHA, BETA)
+    names = [derive_child_info(publisher).storage_key for publisher in (ALPHA, BETA)]
+    known = world.subscriber.relay_keys()
+    assert world.subscriber.relay_keys() is known
+    world.storage.disabled_publishers.insert(ALPHA, TRIE_DEPTH_EXCEEDED)
+    assert list(world.subscriber.relay_keys().by_child_trie()) == names[1:]
+    world.subscriber.enable_publisher(ROOT, ALPHA)
+    assert list(world.subscriber.relay_keys().by_child_trie()) == names
+
+
+def test_there_is_something_to_ask_for_while_a_publisher_with_keys_is_not_disabled() -> None:
+    world = World()
+    assert not world.subscriber.subscribes
+    world.subscribe(ALPHA, [A])
+    assert world.subscriber.subscribes
+    world.storage.disabled_publishers.insert(ALPHA, TRIE_DEPTH_EXCEEDED)
+    assert not world.subscriber.subscribes
+
+
+@pytest.mark.parametrize(("depth", "follows"), [(16, True), (17, False)])
+def test_a_path_has_up_to_sixteen_nodes_unless_the_runtime_says_otherwise(depth: int, *, follows: bool) -> None:
+    world = World(config=SubscriberConfig())
+    steps = staircase(depth)
+    world.subscribe(ALPHA, steps[:1])
+    world.publish(ALPHA, steps, bytes(40))
+    assert world.block().called == [(ALPHA, steps[0])] * follows
+    assert (ALPHA in world.storage.disabled_publishers) is not follows
+
+
+def test_constants_cannot_be_changed_in_place() -> None:
+    with pytest.raises(FrozenInstanceError):
+        SubscriberConfig().max_publishers = 1  # type: ignore[misc]
+
+
+def test_added_keys_are_told_under_every_policy_of_roots() -> None:
+    """A pass is cut short among them, and the root that it would remember is the one that is remembered already."""
+    world = World(policies=Policies(root_commit=AfterFirstKey()))
+    world.subscribe(ALPHA, K[:1])
+    world.publish(ALPHA, K, bytes(300))
+    world.block()
+    world.subscribe(ALPHA, K)
+    first = world.block(900)
+    assert not first.result.is_complete
+    assert sorted([*first.called, *world.block().called]) == [(ALPHA, wanted) for wanted in K[1:]]

@@ -185,9 +185,9 @@ class PublisherPass:
         """
         cache = PublisherCache(insert=self._kept(self._new))
         if self._view.bases is not None and not 0 < self._began_at < self.stopped_at:
-            stored = self._view.cached_nodes()
+            stored = self._view.cached_nodes()  # none of these is new: a node is looked for in the cache first
             marked = marked_by_base(bases, stored | self._new)
-            cache.remove = stored.keys() - marked - self._new.keys()
+            cache.remove = stored.keys() - marked
         return cache
 
     def _swept_cache(self) -> PublisherCache:
