@@ -160,6 +160,7 @@ def test_a_publisher_that_comes_back_loses_its_old_nodes_first() -> None:
 def test_a_root_that_is_forgotten_is_rebuilt_without_counting_twice() -> None:
     world = follow()
     world.subscriber.clear_stored_roots(Origin.root(), ALPHA)
+    assert ALPHA not in world.storage.digests()
     block, own = sealed_block(world, 1 << 20)
     covered(block, own)
     uses_are_exact(world)

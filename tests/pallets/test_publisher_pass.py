@@ -61,6 +61,16 @@ def test_a_publisher_of_hundreds_of_keys_is_finished_with() -> None:
     assert ALPHA not in world.storage.unfinished_publishers
 
 
+@pytest.mark.parametrize("begins", [0, 1, 5, 11])
+def test_a_publisher_is_finished_with_when_all_its_keys_are_walked_on_both_sides_of_the_cursor(begins: int) -> None:
+    world = World()
+    world.subscribe(ALPHA, W)
+    write(world, 0)
+    world.storage.relay_proof_processing_cursor.put((ALPHA, W[begins]))
+    (change,) = world.block().result.changes
+    assert (change.keys_walked, change.finished) == (len(W), True)
+
+
 def test_a_publisher_that_is_gone_or_too_deep_is_finished_with() -> None:
     world = following()
     world.delete(ALPHA, keys(300))

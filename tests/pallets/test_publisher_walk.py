@@ -71,7 +71,13 @@ def walked(
     return walk, source
 
 
+UNDER = [path_key(digits) for digits in ("00a1", "00a2", "00b")]
+"""Keys below branches with partial keys: there are fewer nodes above them than nibbles."""
+
+
 @given(contents, contents, some_keys)
+@example(new=dict.fromkeys(UNDER, b"new"), old=dict.fromkeys(UNDER, b"old"), wanted=UNDER)
+@example(new={path_key("1"): b"a"}, old={path_key("2"): b"a"}, wanted=[path_key("1")])
 def test_exactly_the_wanted_entries_that_differ_are_found(
     new: dict[SubscribedKey, bytes], old: dict[SubscribedKey, bytes], wanted: list[SubscribedKey]
 ) -> None:
@@ -229,10 +235,11 @@ def test_what_stays_in_its_place_is_not_read_where_as_many_nodes_or_fewer_are_ab
     assert not set(source.old_reads) & new_nodes.keys()
 
 
-def test_two_leaves_at_one_place_are_read_once_each() -> None:
-    one = path_key("1")
-    _, source = walked({one: b"new"}, {one: b"old"}, [one])
-    assert (source.new_reads, source.old_reads) == ([built({one: b"new"})[1]], [built({one: b"old"})[1]])
+@pytest.mark.parametrize("beside", [[], UNDER[2:]], ids=["at the root", "below a branch"])
+def test_two_nodes_at_one_place_are_read_once_each(beside: list[SubscribedKey]) -> None:
+    before, after = ({UNDER[0]: value} | dict.fromkeys(beside, bytes(40)) for value in (b"old", b"new"))
+    _, source = walked(after, before, UNDER[:1])
+    assert [len(reads) for reads in (source.new_reads, source.old_reads)] == [1 + len(beside)] * 2
 
 
 def test_a_leaf_that_ends_before_a_key_is_not_its_entry() -> None:
@@ -279,6 +286,26 @@ def test_hundreds_of_keys_are_walked_like_a_few() -> None:
     ]
     assert walk.changed == [(k, after[k]) for k in wanted if k in after and after[k] != before.get(k)]
     assert (walk.gained - walk.lost, walk.lost - walk.gained) == (marks[1] - marks[0], marks[0] - marks[1])
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "wanted"),
+    [
+        (["f2"], [], ["f1", "f3"]),  # a leaf between the keys that lead to it
+        (["f3"], ["f3"], ["f1", "f2"]),  # two leaves behind them
+        (["f2"], ["f2", "f3"], ["f1", "f2"]),  # a leaf at the last of them
+        (["f1"], ["f1", "f3"], ["f1", "f2"]),  # and at the first of them
+    ],
+)
+def test_the_last_of_hundreds_of_keys_are_told_apart(new: list[str], old: list[str], wanted: list[str]) -> None:
+    others = [each for each in keys(330) if each[0] < 0xF0]
+    assert len(others) > 256
+    before, after = (
+        dict.fromkeys(others, bytes(40)) | {path_key(digits): value for digits in there}
+        for there, value in ((old, b"old"), (new, b"new"))
+    )
+    walk, _ = walked(after, before, [*others, *map(path_key, wanted)])
+    assert walk.changed == [(path_key(digits), b"new") for digits in wanted if digits in new]
 
 
 @pytest.mark.parametrize("stopped", [0, 1, 17, 39])

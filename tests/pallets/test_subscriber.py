@@ -7,11 +7,12 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 
 from pallets.subscriber_invariants import cache_is_exact, hashed_paths
-from pallets.subscriber_world import ALPHA, BETA, MOCK, PUBLIC, K, World, disabled, following, staircase
+from pallets.subscriber_world import ALPHA, BETA, MOCK, OTHER_PUBLIC, PUBLIC, K, World, disabled, following, staircase
 from relaycast_pallets import (
     BadOrigin,
     DataProcessed,
     DispatchError,
+    KeyBeyondBudget,
     NoCachedNodes,
     Origin,
     Policies,
@@ -49,6 +50,7 @@ def test_forgetting_a_root_has_its_keys_told_again() -> None:
     world.subscriber.clear_stored_roots(ROOT, ALPHA)
     assert world.storage.previous_roots() == {PUBLIC: world.root_of(PUBLIC)}
     assert list(world.system.events) == [PublisherRootCleared(ALPHA)]
+    assert ALPHA in world.storage.digests()
     assert world.block().called == [(ALPHA, wanted) for wanted in K[:3]]
 
 
@@ -312,3 +314,35 @@ def test_added_keys_are_told_under_every_policy_of_roots() -> None:
     first = world.block(900)
     assert not first.result.is_complete
     assert sorted([*first.called, *world.block().called]) == [(ALPHA, wanted) for wanted in K[1:]]
+
+
+def test_a_root_that_is_remembered_early_is_remembered_by_the_first_block() -> None:
+    world = World(policies=Policies(root_commit=AfterFirstKey()))
+    world.subscribe(ALPHA, K)
+    world.publish(ALPHA, K, bytes(300))
+    assert not world.block(900).result.is_complete
+    assert world.storage.previous_roots() == {ALPHA: world.root_of(ALPHA)}
+    assert ALPHA not in world.storage.unfinished_publishers
+
+
+def test_a_key_beyond_the_budget_is_an_event_with_what_was_read_for_it() -> None:
+    world = World()
+    world.subscribe(ALPHA, K)
+    world.publish(ALPHA, K, bytes(1_000))
+    first = world.block(900)
+    assert (first.result.stopped_at, world.system.events.of(KeyBeyondBudget)) == ((ALPHA, K[0]), [])
+    read = sum(read.size for read in world.block(900).result.reads)
+    assert world.system.events.of(KeyBeyondBudget) == [KeyBeyondBudget(ALPHA, K[0], read)]
+    assert read
+
+
+def test_the_order_of_publishers_is_drawn_anew_when_a_pass_is_complete() -> None:
+    world = World()
+    for publisher in (PUBLIC, OTHER_PUBLIC):
+        world.subscribe(publisher, K)
+        world.publish(publisher, K, str(publisher).encode() * 75)
+    drawn = [world.block(900, seed=seed).result.seed for seed in (b"first", b"second")]
+    assert drawn == [b"first"] * 2
+    assert world.storage.publisher_order_seed.get() == b"first"
+    assert world.block(seed=b"third").result.is_complete
+    assert not world.storage.publisher_order_seed.exists()
