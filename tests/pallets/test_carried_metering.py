@@ -157,6 +157,19 @@ def test_a_publisher_that_comes_back_loses_its_old_nodes_first() -> None:
     assert sorted(told for publisher, told, *_ in world.handler.calls if publisher == ALPHA) == wanted[:10]
 
 
+def test_keys_that_come_before_those_that_went_are_dealt_with_do_not_bring_old_nodes_back() -> None:
+    """Nothing fits the block in which keys went; in the next one more are wanted, and the old nodes still go first."""
+    world = follow()
+    wanted = keys(60, prefix=str(ALPHA))
+    for count, pubsub_bytes in ((20, 0), (25, 1 << 20)):
+        world.subscribe(ALPHA, wanted[:count])
+        block, own = sealed_block(world, pubsub_bytes)
+        covered(block, own)
+        uses_are_exact(world)
+    assert block.called == [(ALPHA, each) for each in wanted[:25]]
+    cache_is_exact(world)
+
+
 def test_a_root_that_is_forgotten_is_rebuilt_without_counting_twice() -> None:
     world = follow()
     world.subscriber.clear_stored_roots(Origin.root(), ALPHA)

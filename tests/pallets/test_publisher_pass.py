@@ -7,6 +7,7 @@ from pallets.subscriber_world import ALPHA, World, disabled, keys, path_key
 from relaycast_pallets import Origin, Policies, ReadSource
 from relaycast_pallets.subscriber.node_cache import marked_by_base
 from relaycast_pallets.subscriber.policies import StructureNodes
+from relaycast_pallets.subscriber.publisher_walk import PublisherWalk
 
 ROOT = Origin.root()
 W = keys(12)
@@ -117,6 +118,27 @@ def test_the_cache_of_an_unfinished_publisher_is_swept_once_in_a_round(
     assert not change.cache.remove & change.cache.insert.keys()
 
 
+def test_neighbours_that_were_dealt_with_against_one_root_are_walked_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    walk, walked = PublisherWalk.walk, list[tuple[int, int]]()
+
+    def noted(self: PublisherWalk, low: int, high: int, *, new_root: bytes, old_root: bytes | None) -> None:
+        walked.append((low, high))
+        walk(self, low, high, new_root=new_root, old_root=old_root)
+
+    world = World()
+    world.subscribe(ALPHA, W)
+    for number, budget in enumerate((1 << 20, 2_500)):
+        write(world, number)
+        block = world.block(budget)
+    assert block.result.cursor is not None
+    at = W.index(block.result.cursor[1])
+    monkeypatch.setattr(PublisherWalk, "walk", noted)
+    world.seal()
+    world.prune()
+    assert 0 < at < len(W)
+    assert walked == [(at, len(W)), (0, at)]
+
+
 @pytest.mark.parametrize("most", [100, 300, 512])
 def test_nodes_that_are_too_long_are_not_kept(most: int) -> None:
     world = following(policies=Policies(cache=StructureNodes(most)))
@@ -126,3 +148,18 @@ def test_nodes_that_are_too_long_are_not_kept(most: int) -> None:
         assert world.cached(ALPHA).keys() == {it for _, it in placed if len(nodes[it]) <= most}
         world.publish(ALPHA, keys(300)[number:60:3], bytes(41 + number))
         world.block()
+
+
+def test_a_node_that_grows_too_long_to_be_kept_goes_and_is_not_counted() -> None:
+    """The root had fifteen children and comes to have sixteen; nothing else of the cache moves."""
+    world = World(policies=Policies(cache=StructureNodes(512)))
+    few = [each for each in keys(300) if each[0] < 0xF0]
+    world.subscribe(ALPHA, few[:20])
+    world.publish(ALPHA, few, bytes(40))
+    world.block()
+    before, root = world.cached(ALPHA).keys(), world.root_of(ALPHA)
+    assert root in before
+    world.publish(ALPHA, keys(300)[-1:], bytes(40))
+    world.block()
+    assert world.cached(ALPHA).keys() == before - {root}
+    assert world.storage.shared_nodes(ALPHA) == {}

@@ -7,7 +7,19 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 
 from pallets.subscriber_invariants import cache_is_exact, hashed_paths
-from pallets.subscriber_world import ALPHA, BETA, MOCK, OTHER_PUBLIC, PUBLIC, K, World, disabled, following, staircase
+from pallets.subscriber_world import (
+    ALPHA,
+    BETA,
+    MOCK,
+    OTHER_PUBLIC,
+    PUBLIC,
+    K,
+    World,
+    disabled,
+    following,
+    path_key,
+    staircase,
+)
 from relaycast_pallets import (
     BadOrigin,
     DataProcessed,
@@ -228,6 +240,7 @@ def test_a_publisher_that_is_dropped_and_wanted_again_is_followed_exactly(again:
     ("config", "min_weight"),
     [
         (SubscriberConfig(), Weight(ROCKS_DB.read, 2_048 + 2 + 8)),  # two bytes of length for 2,048 bytes
+        (SubscriberConfig(max_value_length=2_054), Weight(ROCKS_DB.read, 2_054 + 2 + 8)),
         (SubscriberConfig(max_value_length=63), Weight(ROCKS_DB.read, 750)),  # the largest node counts
         (SubscriberConfig(max_value_length=16_384), Weight(ROCKS_DB.read, 16_384 + 4 + 8)),
     ],
@@ -346,3 +359,30 @@ def test_the_order_of_publishers_is_drawn_anew_when_a_pass_is_complete() -> None
     assert world.storage.publisher_order_seed.get() == b"first"
     assert world.block(seed=b"third").result.is_complete
     assert not world.storage.publisher_order_seed.exists()
+
+
+def test_a_plan_begins_where_the_last_pass_left_off() -> None:
+    world = following()
+    plan = world.subscriber.plan()
+    assert (plan.cursor, plan.owed, plan.seed) == (None, None, None)
+    world.storage.put_turn((ALPHA, B), (ALPHA, A))
+    world.storage.publisher_order_seed.put(b"seed")
+    plan = world.subscriber.plan()
+    assert (plan.cursor, plan.owed, plan.seed) == ((ALPHA, B), (ALPHA, A), b"seed")
+
+
+def test_counts_of_shared_nodes_stay_until_they_move() -> None:
+    first, second, other = (path_key(digit) for digit in "123")
+    world = World()
+    world.subscribe(ALPHA, [first, second, other])
+    world.publish(ALPHA, [first, second], bytes(40))
+    world.publish(ALPHA, [other], bytes(41))
+    world.block()
+    counts = world.storage.shared_nodes(ALPHA)
+    assert list(counts.values()) == [2]
+    world.publish(ALPHA, [other], bytes(42))
+    world.block()
+    assert world.storage.shared_nodes(ALPHA) == counts
+    world.publish(ALPHA, [first], bytes(43))
+    world.block()
+    assert ALPHA not in world.storage.shared_trie_nodes
