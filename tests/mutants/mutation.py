@@ -48,7 +48,9 @@ DIRECT_TESTS: dict[str, tuple[str, ...]] = {
         "pallets", "publisher_pass", "trie_node_caching", "subscriber", "oversize_nodes", *_PROCESSING
     ),
     f"{_PALLETS}/subscriber/pallet.py": _tests(
-        "pallets", "subscriber", "subscription", "left_publishers", "trie_depth_limit", *_PROCESSING, "carried_metering"
+        "pallets",
+        *("subscriber", "chosen_subscriptions", "subscription", "left_publishers", "trie_depth_limit"),
+        *(*_PROCESSING, "carried_metering"),
     ),
     f"{_PALLETS}/broadcaster/pallet.py": _tests(
         "pallets", "publish", "registration", "deregistration", "delete_keys", "ttl_expiration"

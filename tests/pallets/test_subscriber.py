@@ -295,11 +295,11 @@ def test_what_is_asked_for_is_worked_out_anew_only_where_it_changes() -> None:
 
 def test_there_is_something_to_ask_for_while_a_publisher_with_keys_is_not_disabled() -> None:
     world = World()
-    assert not world.subscriber.subscribes
+    asks = [world.subscriber.subscribes]
     world.subscribe(ALPHA, [A])
-    assert world.subscriber.subscribes
+    asks.append(world.subscriber.subscribes)
     world.storage.disabled_publishers.insert(ALPHA, TRIE_DEPTH_EXCEEDED)
-    assert not world.subscriber.subscribes
+    assert [*asks, world.subscriber.subscribes] == [False, True, False]
 
 
 @pytest.mark.parametrize(("depth", "follows"), [(16, True), (17, False)])
