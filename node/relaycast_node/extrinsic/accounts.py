@@ -4,13 +4,10 @@ All of them derive from one phrase that everybody knows ("bottom drive obey lake
 fit walk"), by hard junctions: these keys protect nothing.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 
 import sr25519
-from coincurve import PrivateKey
-from nacl.signing import SigningKey
 
 from relaycast_node.extrinsic.signature import MultiSignature, Scheme
 from relaycast_trie.hasher import blake2_256
@@ -44,9 +41,13 @@ class KeyPair:
             case Scheme.SR25519:
                 return cls(scheme, *sr25519.pair_from_seed(seed))
             case Scheme.ED25519:
-                return cls(scheme, bytes(SigningKey(seed).verify_key), seed)
+                from relaycast_node.extrinsic import ed25519  # noqa: PLC0415 - few clients sign with it
+
+                return cls(scheme, ed25519.public_key(seed), seed)
             case Scheme.ECDSA:
-                return cls(scheme, PrivateKey(seed).public_key.format(compressed=True), seed)
+                from relaycast_node.extrinsic import ecdsa  # noqa: PLC0415 - few clients sign with it
+
+                return cls(scheme, ecdsa.public_key(seed), seed)
 
     @classmethod
     def from_uri(cls, uri: str, scheme: Scheme = Scheme.SR25519) -> "KeyPair":
@@ -75,17 +76,24 @@ class KeyPair:
 
     def sign(self, payload: bytes) -> MultiSignature:
         """Sign ``payload``. Two sr25519 signatures of one payload differ: they hold random bytes."""
-        return MultiSignature(self.scheme, SIGNERS[self.scheme](self, payload))
+        return MultiSignature(self.scheme, self._signature_of(payload))
+
+    def _signature_of(self, payload: bytes) -> bytes:
+        match self.scheme:
+            case Scheme.SR25519:
+                return bytes(sr25519.sign((self.public, self.secret), payload))
+            case Scheme.ED25519:
+                from relaycast_node.extrinsic import ed25519  # noqa: PLC0415 - few clients sign with it
+
+                return ed25519.sign(self.secret, payload)
+            case Scheme.ECDSA:
+                from relaycast_node.extrinsic import ecdsa  # noqa: PLC0415 - few clients sign with it
+
+                return ecdsa.sign(self.secret, payload)
 
 
 HARD_DERIVATION = {Scheme.ED25519: b"Ed25519HDKD", Scheme.ECDSA: b"Secp256k1HDKD"}
 """What sp-core hashes before the seed and the chain code."""
-
-SIGNERS: dict[Scheme, Callable[[KeyPair, bytes], bytes]] = {
-    Scheme.SR25519: lambda pair, payload: bytes(sr25519.sign((pair.public, pair.secret), payload)),
-    Scheme.ED25519: lambda pair, payload: bytes(SigningKey(pair.secret).sign(payload).signature),
-    Scheme.ECDSA: lambda pair, payload: PrivateKey(pair.secret).sign_recoverable(blake2_256(payload), hasher=None),
-}
 
 
 def chain_code(junction: str) -> bytes:

@@ -9,12 +9,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 import sr25519
-from coincurve import PublicKey
-from nacl.exceptions import CryptoError
-from nacl.signing import VerifyKey
 
 from relaycast_trie.exceptions import CodecError
-from relaycast_trie.hasher import blake2_256
 from relaycast_trie.scale import ScaleReader, encode_bytes, encode_u8
 
 ACCOUNT_BYTES = 32
@@ -115,9 +111,13 @@ def verify(signature: MultiSignature, payload: bytes, account: bytes) -> bool:
         case Scheme.SR25519:
             return _verify_sr25519(signature.data, payload, account)
         case Scheme.ED25519:
-            return _verify_ed25519(signature.data, payload, account)
+            from relaycast_node.extrinsic import ed25519  # noqa: PLC0415 - few clients sign with it
+
+            return ed25519.verify(signature.data, payload, account)
         case Scheme.ECDSA:
-            return _verify_ecdsa(signature.data, payload, account)
+            from relaycast_node.extrinsic import ecdsa  # noqa: PLC0415 - few clients sign with it
+
+            return ecdsa.verify(signature.data, payload, account)
 
 
 def _verify_sr25519(signature: bytes, payload: bytes, account: bytes) -> bool:
@@ -125,21 +125,3 @@ def _verify_sr25519(signature: bytes, payload: bytes, account: bytes) -> bool:
         return bool(sr25519.verify(signature, payload, account))
     except ValueError:
         return False
-
-
-def _verify_ed25519(signature: bytes, payload: bytes, account: bytes) -> bool:
-    try:
-        VerifyKey(account).verify(payload, signature)
-    except (CryptoError, ValueError):
-        return False
-    return True
-
-
-def _verify_ecdsa(signature: bytes, payload: bytes, account: bytes) -> bool:
-    recovery_id = signature[64] - 27 if signature[64] > 26 else signature[64]  # Ethereum's 27 and 28 mean 0 and 1
-    try:
-        recoverable = signature[:64] + encode_u8(recovery_id)
-        key = PublicKey.from_signature_and_message(recoverable, blake2_256(payload), hasher=None)
-    except ValueError:
-        return False
-    return blake2_256(key.format(compressed=True)) == account
