@@ -7,9 +7,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import blake3
 import xxhash
-from Crypto.Hash import keccak
 
 HASH_LENGTH = 32
 """Bytes of a trie hash, whichever the function."""
@@ -44,10 +42,14 @@ def twox_64_concat(data: bytes) -> bytes:
 
 
 def keccak_256(data: bytes) -> bytes:
+    from Crypto.Hash import keccak  # noqa: PLC0415 - slow to load, and few ask for it
+
     return keccak.new(digest_bits=256, data=data).digest()
 
 
 def blake3_256(data: bytes) -> bytes:
+    import blake3  # noqa: PLC0415 - few ask for it
+
     return blake3.blake3(data).digest()
 
 
