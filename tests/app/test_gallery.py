@@ -121,6 +121,7 @@ def test_the_cache_saves_nothing_where_everything_changes() -> None:
     assert saved.own_bytes.total > none.own_bytes.total
 
 
+@pytest.mark.slow
 def test_the_page_is_fresh() -> None:
     assert gallery_page.PAGE.read_text() == gallery_page.page(map(outcome, runnable_presets()))
 

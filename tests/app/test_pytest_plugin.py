@@ -64,6 +64,7 @@ def test_the_example_is_what_the_page_shows_and_no_longer_than_twenty_lines() ->
     }
 
 
+@pytest.mark.slow
 def test_the_example_project_passes_fails_on_growth_and_keeps_what_is_meant(project: Pytest, example: Path) -> None:
     kept = (example / "pov.pytest.toml").read_bytes()
     assert "2 passed" in project().stdout
@@ -193,6 +194,7 @@ def test_what_is_no_run_or_no_tolerance_is_a_slip(net, pov_snapshot):
 """
 
 
+@pytest.mark.slow
 def test_sizes_are_kept_by_test_and_by_name(project: Pytest, tmp_path: Path) -> None:
     said = project("-q", code=1, test_sizes=SIZES).stdout
     entry = "test_sizes.py::test_two_runs_are_told_apart"
@@ -247,6 +249,7 @@ def test_a(net, pov_snapshot):
 """
 
 
+@pytest.mark.slow
 def test_entries_that_no_test_uses_are_named_and_removed_on_update(project: Pytest, tmp_path: Path) -> None:
     both = KEPT + KEPT.replace("test_a", "test_b")
     project("-q", "--pov-update", test_kept=both)
@@ -269,6 +272,7 @@ def test_continuous_integration_keeps_no_new_sizes(
     assert not (tmp_path / "pov.pytest.toml").exists()
 
 
+@pytest.mark.slow
 def test_sizes_are_kept_by_several_workers_too(project: Pytest, tmp_path: Path) -> None:
     pytest.importorskip("xdist")
     tests = "".join(KEPT.replace("test_a", f"test_{name}") for name in "abcd")

@@ -242,7 +242,10 @@ def examples(usual: int) -> settings:
     )
 
 
-@pytest.mark.parametrize("machine", [Network, NumericNetwork, CarriedNetwork])
+SLOWER = [pytest.param(it, marks=pytest.mark.slow) for it in (NumericNetwork, CarriedNetwork)]
+
+
+@pytest.mark.parametrize("machine", [Network, *SLOWER])
 def test_all_invariants_hold_whatever_happens(machine: type[Network]) -> None:
     run_state_machine_as_test(machine, settings=examples(60))
 

@@ -1,4 +1,8 @@
-"""One Spark for all tests of this room, on two cores, stopped when they are done."""
+"""One Spark for all tests of this room, on two cores, stopped when they are done.
+
+Spark takes longer to start, and for each small job, than all that these tests compute. Tests that use it are therefore
+slow, but for those marked ``spark_smoke``: they show with every check that runs and proofs work on it at all.
+"""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -11,6 +15,13 @@ from relaycast_spark.session import SessionSettings, require_spark, spark_sessio
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()) and item.get_closest_marker("spark_smoke") is None:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

@@ -44,8 +44,13 @@ def on_spark(scenario: Scenario, out: Path, watched: Watched | None = None, **op
     return simulate_with_spark(scenario, out=out, options=SparkOptions(**options), progress=watched).folder
 
 
+RING_ROOTS = replace(load_preset("ring-roots"), blocks=24)
+
+
 @pytest.mark.parametrize(
-    "scenario", [MARKET, SCARCE, replace(load_preset("ring-roots"), blocks=24)], ids=lambda scenario: scenario.name
+    "scenario",
+    [MARKET, SCARCE, pytest.param(RING_ROOTS, marks=pytest.mark.spark_smoke)],
+    ids=lambda scenario: scenario.name,
 )
 def test_both_engines_leave_the_same_folder(tmp_path: Path, scenario: Scenario) -> None:
     local = simulate(scenario, out=tmp_path / "local").folder

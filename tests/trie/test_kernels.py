@@ -128,6 +128,7 @@ COMPILED_ALONE = {"lanes._hash_short", "gather._gather", "handover._fill_cells"}
 """Where nothing is compiled, hashlib and Python's own functions stand in their place."""
 
 
+@pytest.mark.slow
 def test_kernels_work_uncompiled_and_none_is_left_out() -> None:
     """A kernel that fails here is new, or not called any more: ``kernel_exercise`` is to call every one."""
     called = set(run(EXERCISE, "3", NUMBA_DISABLE_JIT="1").split())
@@ -213,6 +214,7 @@ def test_kernels_in_an_archive_are_kept_in_the_users_folder(tmp_path: Path) -> N
     assert [compiles(archive, NUMBA_CACHE_DIR="", XDG_CACHE_HOME=home, HOME=home) for _ in range(2)] == [True, False]
 
 
+@pytest.mark.slow
 def test_compiled_code_is_not_taken_for_that_of_other_kernels(tmp_path: Path) -> None:
     """Wherever the difference lies: code of one kernel contains others."""
     first, second = copied_to(tmp_path / "first"), copied_to(tmp_path / "second")
