@@ -16,6 +16,8 @@ from urllib.request import Request, urlopen
 import pytest
 
 import relaycast as rc
+from app.browser import visited
+from app.page import parsed
 from command_line import Refused
 from relaycast.serve.in_process import ServedNetwork
 from relaycast_node.rpc.rpc_error import RpcError
@@ -109,6 +111,32 @@ def test_a_developer_publishes_and_writes_storage() -> None:
             chains.call("dev_publish", 9, "my/key", "0x")
         with pytest.raises(RpcError, match="names a child trie"):
             chains.call("dev_setStorage", [[name, "0x01"]])
+
+
+def test_the_live_page_begins_with_all_that_happened(oracle: ServedNetwork) -> None:
+    with urlopen(f"{oracle.http_url}/live", timeout=60) as stream:
+        assert stream.readline() == b"event: snapshot\n"
+        snapshot = json.loads(stream.readline().removeprefix(b"data: "))
+    assert snapshot["blockTime"] == "manual"
+    assert {block["paraId"] for block in snapshot["blocks"]} == {None, 2000, 3000, 3001}
+    assert {row["publisher"] for row in snapshot["publications"]} == {2000}
+    assert any(row["key"].startswith("price/") for row in snapshot["publications"])
+    newest = {row["reader"]: row for row in snapshot["proofs"]}
+    for reader in oracle.call("dev_readers"):
+        assert newest[reader["paraId"]]["pruned"] == reader["prunedProofBytes"]
+
+
+def test_the_page_runs_in_a_browser_and_loads_nothing_from_elsewhere(oracle: ServedNetwork, tmp_path: Path) -> None:
+    page = urlopen(Request(oracle.http_url, headers={"accept": "text/html"}), timeout=60).read().decode()
+    parsed(page)
+    assert "connect-src 'self'" in page
+    shown, console = visited(oracle.http_url, tmp_path, "--timeout=10000")
+    assert console == []
+    assert "Blocks come as they are built." in shown
+    number = oracle.call("chain_getHeader")["number"]
+    assert f'<b id="relay">{int(number, 16)}</b>' in shown
+    assert shown.count('class="strip"') == 2
+    assert "price/" in shown
 
 
 @pytest.mark.live("ring-roots")

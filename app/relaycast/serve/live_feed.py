@@ -98,7 +98,7 @@ class LiveFeed:
     def _note_block(self, chain: ChainFace, block: BlockFace) -> None:
         row = {
             "chain": chain.name,
-            "paraId": chain.para_id,
+            "paraId": None if chain.para_id is None else int(chain.para_id),
             "number": block.header.number,
             "hash": f"0x{block.hash.hex()}",
             "extrinsics": len(block.extrinsics),

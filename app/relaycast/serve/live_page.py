@@ -8,5 +8,5 @@ from relaycast.serve.usage import chain_lines
 
 def render_live(title: str, host: str, relay: str, parachains: Mapping[int, str]) -> str:
     """Return the page of a server that is reached as ``host``; ``relay`` and ``parachains`` are names of chains."""
-    lines = chain_lines(host, relay, parachains)
-    return render("live.html.j2", title=title, lines=lines, parachains=parachains)
+    *lines, _page = chain_lines(host, relay, parachains)
+    return render("live.html.j2", title=title, lines=lines)
