@@ -33,7 +33,14 @@ EXTRAS = {
 }
 """What each extra is for."""
 
-MODULES = {"pycryptodome": "Crypto", "pyyaml": "yaml", "vl-convert-python": "vl_convert", "mkdocs-material": "material"}
+MODULES = {
+    "mkdocs-material": "material",
+    "py-sr25519-bindings": "sr25519",
+    "pycryptodome": "Crypto",
+    "pynacl": "nacl",
+    "pyyaml": "yaml",
+    "vl-convert-python": "vl_convert",
+}
 """Where a distribution's module has another name; stubs and plugins are not loaded."""
 
 

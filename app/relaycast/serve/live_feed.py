@@ -17,8 +17,8 @@ from relaycast_node.block_time import block_time_text
 from relaycast_node.rpc.faces import BlockFace, ChainFace, LiveFace
 from relaycast_pallets.broadcaster.events import DataPublished
 
-BLOCKS_SHOWN = 40
-PUBLICATIONS_SHOWN = 40
+BLOCKS_SHOWN = 16
+PUBLICATIONS_SHOWN = 16
 PROOFS_SHOWN = 60
 """Of each reader."""
 
