@@ -222,7 +222,10 @@ def test_loading_the_plugin_loads_nothing_else() -> None:
     )
     environment = {"PYTHONPATH": ":".join(filter(None, sys.path))}
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
-    assert ended.stdout == "['relaycast'] ['relaycast', 'relaycast.notebook', 'relaycast.pytest_plugin', 'relaycast.version']\n"
+    assert (
+        ended.stdout
+        == "['relaycast'] ['relaycast', 'relaycast.notebook', 'relaycast.pytest_plugin', 'relaycast.version']\n"
+    )
 
 
 def test_this_suite_has_the_plugin_once(request: pytest.FixtureRequest) -> None:

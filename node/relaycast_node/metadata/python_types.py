@@ -8,6 +8,7 @@ import ast
 import collections.abc
 import dataclasses
 import inspect
+import sys
 import textwrap
 from collections.abc import Callable
 from enum import Enum
@@ -78,13 +79,11 @@ def docs_of(documented: object) -> tuple[str, ...]:
 
 def attribute_docs(cls: type) -> dict[str, tuple[str, ...]]:
     """Return the docstrings that stand behind attributes, in the class's body or in its ``__init__``, by name."""
-    return _docs_in(inspect.getsource(cls))
-
-
-@cache
-def _docs_in(source: str) -> dict[str, tuple[str, ...]]:
-    tree = ast.parse(textwrap.dedent(source))
     found: dict[str, tuple[str, ...]] = {}
+    if cls.__qualname__ == cls.__name__:
+        tree: ast.AST = _classes_in(cls.__module__)[cls.__name__]
+    else:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
     for node in ast.walk(tree):
         body: list[Any] = node.body if isinstance(node, ast.ClassDef | ast.FunctionDef) else []
         for statement, behind in pairwise(body):
@@ -92,6 +91,13 @@ def _docs_in(source: str) -> dict[str, tuple[str, ...]]:
             if name and isinstance(behind, ast.Expr) and isinstance(behind.value, ast.Constant):
                 found[name] = tuple(inspect.cleandoc(str(behind.value.value)).splitlines())
     return found
+
+
+@cache
+def _classes_in(module: str) -> dict[str, ast.ClassDef]:
+    """Return the classes of a module by name; it is read once for all of them, which is most of the work."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
 
 
 def _assigned(statement: ast.stmt) -> str | None:
