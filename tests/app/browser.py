@@ -28,17 +28,14 @@ def dumped(page: Path, folder: Path, *, fragment: str = "") -> tuple[str, list[s
     return visited(f"{page.as_uri()}{fragment}", folder)
 
 
-def visited(url: str, folder: Path, *more: str) -> tuple[str, list[str]]:
-    """Return what the page at ``url`` is once it has loaded, and what it told the console; skips without a browser.
-
-    ``more`` are options of the browser.
-    """
+def visited(url: str, folder: Path) -> tuple[str, list[str]]:
+    """Return what the page at ``url`` is once it has loaded, and what it told the console; skips without a browser."""
     name = next(
         (found for it in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(it))), None
     )
     if name is None:
         missing("no Chromium here")
-    command = [name, *OPTIONS, f"--user-data-dir={folder / 'profile'}", *more, "--dump-dom", url]
+    command = [name, *OPTIONS, f"--user-data-dir={folder / 'profile'}", "--dump-dom", url]
     try:
         ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     except subprocess.TimeoutExpired:

@@ -320,7 +320,7 @@ def test_the_live_page_sends_what_happens() -> None:
             assert await response.content.readline() == b"event: news\n"
             news = json.loads((await response.content.readline()).removeprefix(b"data: "))
             assert [block["number"] for block in news["blocks"]] == [2, 3]
-        await until(lambda: not server.feed.watchers)
+        await until(lambda: chain_of(server).add() and not server.feed.watchers)  # a write finds that it is gone
 
     visit(work)
 

@@ -60,7 +60,8 @@ class LiveFeed:
         from relaycast.serve.live_page import render_live  # noqa: PLC0415 - loads the template engine
 
         parachains = {para_id: chain.name for para_id, chain in sorted(self._live.parachains.items())}
-        return await asyncio.to_thread(render_live, self._title, host, self._live.relay.name, parachains)
+        first = msgspec.json.encode(self._snapshot()).decode()
+        return await asyncio.to_thread(render_live, self._title, host, self._live.relay.name, parachains, first)
 
     async def events(self) -> AsyncIterator[bytes]:
         """Yield server-sent events: first everything that is known, then what is new, until the feed is closed."""

@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 
-from relaycast.report.templates import render
+from relaycast.report.templates import own_markup, render
 from relaycast.serve.usage import chain_lines
 
 
-def render_live(title: str, host: str, relay: str, parachains: Mapping[int, str]) -> str:
-    """Return the page of a server that is reached as ``host``; ``relay`` and ``parachains`` are names of chains."""
+def render_live(title: str, host: str, relay: str, parachains: Mapping[int, str], first: str) -> str:
+    """Return the page of a server that is reached as ``host``; ``relay`` and ``parachains`` are names of chains.
+
+    ``first`` is what happened so far, in JSON.
+    """
     *lines, _page = chain_lines(host, relay, parachains)
-    return render("live.html.j2", title=title, lines=lines)
+    return render("live.html.j2", title=title, lines=lines, first=own_markup(first.replace("<", "\\u003c")))
