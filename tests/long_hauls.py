@@ -1,6 +1,7 @@
 """Long hauls: tests in many rounds, with a journal, so that ``./check --soak`` goes on where it was stopped.
 
-A round is a test of its own whose number seeds what it draws. Law: the journal counts for the sources that it was
+A round is a test of its own whose number seeds what it draws; what it tells with ``record_property`` is noted and
+counted. Law: the journal counts for the sources that it was
 written for. A round that passed is not run again until a source changes; one that failed is.
 """
 
@@ -11,13 +12,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import pytest
 
 from rooms import ROOMS, ROOT
 
 Test = TypeVar("Test", bound=Callable[..., None])
+
+Entry = dict[str, Any]
 
 OPTION = "--soak-journal"
 
@@ -48,9 +51,9 @@ class Journal:
         self.file = file
         self.sources = sources
         self.before = [it for it in self._entries() if it["outcome"] == "passed"]
-        self.now: list[dict[str, str | float]] = []
+        self.now: list[Entry] = []
 
-    def _entries(self) -> list[dict[str, str | float]]:
+    def _entries(self) -> list[Entry]:
         """Return what was noted for these sources; a line that a kill cut short counts for nothing."""
         entries = []
         for line in self.file.read_text().splitlines() if self.file.exists() else ():
@@ -79,6 +82,7 @@ class Journal:
                 "test": _name(report.nodeid),
                 "outcome": report.outcome,
                 "seconds": round(report.duration, 2),
+                "told": [text for _, text in report.user_properties],
             }
         )
         self.file.parent.mkdir(parents=True, exist_ok=True)
@@ -102,6 +106,9 @@ class Journal:
             seconds = sum(float(it["seconds"]) for it in rounds)
             told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(ended.items())) or "none now"
             terminalreporter.write_line(f"{haul}: {before} rounds done before, {told}, {seconds:,.0f} s")
+            drawn = Counter(text for it in (*self.before, *rounds) if _haul(it) == haul for text in it.get("told", ()))
+            for text, count in sorted(drawn.items()):
+                terminalreporter.write_line(f"  {count:>4} {text}")
 
 
 def _ends_a_line(stream: BinaryIO) -> bool:
@@ -116,5 +123,5 @@ def _name(nodeid: str) -> str:
     return name if name and "]" not in group else nodeid
 
 
-def _haul(entry: dict[str, str | float]) -> str:
+def _haul(entry: Entry) -> str:
     return str(entry["test"]).partition("[")[0]

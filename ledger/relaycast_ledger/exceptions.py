@@ -4,7 +4,7 @@
 
     RelaycastError
     ├── SegmentFailed       a block could not be replayed; the other segments are kept
-    └── WorkFolderInUse     another process works on the same run
+    └── WorkFolderInUse     another process writes the same run or table
 
 Every argument goes to ``super().__init__``, so that errors pickle.
 """
@@ -27,12 +27,13 @@ class SegmentFailed(RelaycastError):
 
 
 class WorkFolderInUse(RelaycastError):
-    """Another process works in ``folder``: ``pid``, where it is known."""
+    """Another process writes to ``place``: ``pid``, where it is known."""
 
-    def __init__(self, folder: str, pid: str) -> None:
-        super().__init__(folder, pid)
-        self.folder = folder
+    def __init__(self, place: str, pid: str) -> None:
+        super().__init__(place, pid)
+        self.place = place
         self.pid = pid
 
     def __str__(self) -> str:
-        return f"{self.folder}: {f'process {self.pid}' if self.pid else 'another process'} works on the same run"
+        writer = f"process {self.pid}" if self.pid else "another process"
+        return f"{self.place}: got {writer} that writes there, expected no other process"

@@ -3,7 +3,7 @@
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from relaycast_ledger.exceptions import WorkFolderInUse
@@ -11,10 +11,16 @@ from relaycast_ledger.exceptions import WorkFolderInUse
 LOCK = "lock"
 """Its name in a folder."""
 
+TRIES = 100
+"""Processes that end may each remove a folder just when the next one goes into it."""
+
 
 @contextmanager
-def alone_with(file: Path, *, works_on: Path) -> Iterator[None]:
-    """Hold the lock ``file``, made if need be; raises ``WorkFolderInUse``, and ``OSError`` where it is a link."""
+def alone_with(file: Path, *, works_on: Path) -> Iterator[int]:
+    """Hold the lock ``file``, made if need be, and give its descriptor.
+
+    Raises ``WorkFolderInUse``, and ``OSError`` where the file is a link.
+    """
     handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     try:
         try:
@@ -30,6 +36,36 @@ def alone_with(file: Path, *, works_on: Path) -> Iterator[None]:
         except OSError as error:
             file.unlink()
             raise OSError(error.errno, error.strerror, str(file)) from None
-        yield
+        yield handle
     finally:
         os.close(handle)
+
+
+@contextmanager
+def alone_in(folder: Path, *, works_on: Path) -> Iterator[None]:
+    """Hold the lock of ``folder``, which is made if need be; raises ``WorkFolderInUse``.
+
+    At the end the lock is removed; so is the folder where it is empty, and those above it that were made for it.
+    """
+    made = [path for path in folder.parents if not path.exists()]
+    lock = folder / LOCK
+    try:
+        with ExitStack() as held:
+            for tries_left in reversed(range(TRIES)):
+                try:
+                    folder.mkdir(parents=True, exist_ok=True)
+                    handle = held.enter_context(alone_with(lock, works_on=works_on))
+                    break
+                except (FileExistsError, FileNotFoundError):
+                    if not tries_left:
+                        raise
+            try:
+                yield
+            finally:
+                with suppress(FileNotFoundError):
+                    if os.path.samestat(os.fstat(handle), os.stat(lock)):  # else it is that of the next process
+                        lock.unlink()
+    finally:
+        for path in (folder, *made):
+            with suppress(OSError):  # not empty, or gone
+                path.rmdir()

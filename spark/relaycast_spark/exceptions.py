@@ -7,6 +7,7 @@
         ├── SparkUnavailable       no PySpark, no Java, or not the right one
         ├── SpineDiverged          a replayed segment does not end where the relay chain's own pass did
         ├── JobFailed              Spark gave a job up
+        │   └── OutputFull         the disk that a job writes a table to is full
         ├── TableRefused           a table that cannot be read or written
         │   ├── InputColumns       a table without the columns that a stage reads
         │   ├── ParquetRefused     a file that is no Parquet, or Parquet that brings code along
@@ -57,6 +58,10 @@ class JobFailed(SparkRefusal):
 
     def __str__(self) -> str:
         return self.reason
+
+
+class OutputFull(JobFailed):
+    """The disk that a job writes a table to is full, as ``reason`` says in the system's words."""
 
 
 class TableRefused(SparkRefusal):

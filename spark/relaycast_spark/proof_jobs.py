@@ -26,6 +26,9 @@ TASKS_A_CORE = 4
 
 POLL_SECONDS = 0.25
 
+STAGING, OLD = "staging", "old"
+"""How names of what is not whole yet end, and of what stood at a place before."""
+
 
 def spread(frame: DataFrame) -> DataFrame:
     """Return the rows in as many partitions as keep every core busy; large inputs have them already."""
@@ -129,12 +132,13 @@ def write_table(
 ) -> None:
     """Write ``frame`` as the Parquet folder at ``place``, which appears when all of its ``rows`` are there.
 
-    What stood there before goes then; what a killed run left beside it goes now. Raises ``RowsLost``.
+    What stood there before goes then; what a killed run left beside it goes now. The caller keeps other writers out,
+    see ``alone_at``. Raises ``RowsLost``.
     """
     store = Store(frame.sparkSession)
     refuse_unshared(place, frame.sparkSession.sparkContext.master)
     remove_leftovers(place)
-    staging = place.beside(f".{place.name}.{os.getpid()}.staging")
+    staging = place.beside(f".{place.name}.{os.getpid()}.{STAGING}")
     try:
         watched(
             frame.sparkSession,
@@ -161,7 +165,7 @@ def rows_at(spark: SparkSession, place: TablePlace) -> int:
 
 def put_in_place(store: Store, staging: TablePlace, place: TablePlace) -> None:
     """Move a whole table to its place, and remove what stood there."""
-    old = place.beside(f".{place.name}.{os.getpid()}.old")
+    old = place.beside(f".{place.name}.{os.getpid()}.{OLD}")
     if store.exists(place):
         store.move(place, old)
     try:
@@ -174,13 +178,22 @@ def put_in_place(store: Store, staging: TablePlace, place: TablePlace) -> None:
 
 
 def remove_leftovers(place: TablePlace) -> None:
-    """Remove what killed processes of this machine left beside a path of it."""
+    """Remove what killed processes of this machine left beside a path of it; what they had moved away comes back."""
     if place.is_uri:
         return
-    for old in place.path.parent.glob(f".{glob.escape(place.name)}.*.staging"):
-        pid = old.name.split(".")[-2]
-        if pid.isdecimal() and not psutil.pid_exists(int(pid)):
-            shutil.rmtree(old, ignore_errors=True)
+    for left in place.path.parent.glob(f".{glob.escape(place.name)}.*.*"):
+        beside, pid, kind = left.name.rsplit(".", 2)
+        if (
+            beside != f".{place.name}"
+            or kind not in {STAGING, OLD}
+            or not pid.isdecimal()
+            or psutil.pid_exists(int(pid))
+        ):
+            continue
+        if kind == OLD and not place.path.exists():
+            left.rename(place.path)
+        else:
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def watched(

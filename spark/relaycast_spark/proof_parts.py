@@ -1,19 +1,21 @@
 """Proofs in bulk, written one range of ids at a time: after a kill, the next process writes the missing ranges.
 
 Law: a range is moved to its place after all of its rows were counted. When every range is there, their files are moved
-into one table and the work folder is removed. Ranges that were made for another state or other requests are deleted.
+into one table and the work folder is emptied. Ranges that were made for another state or other requests are deleted.
+The caller keeps other writers out, see ``alone_at``.
 """
 
 import json
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import suppress
 from typing import Protocol
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from relaycast_ledger.file_lock import LOCK, alone_with
+from relaycast_ledger.file_lock import LOCK
 from relaycast_ledger.progress import Progress, Unseen
 from relaycast_spark.proof_jobs import put_in_place, remove_leftovers, rows_at, write_table
 from relaycast_spark.table_places import Store, TablePlace, refuse_unshared
@@ -29,6 +31,12 @@ MOST_RANGES = 1 << 8
 STAGE = "proved"
 RANGE = "ids-"
 """What names of ranges begin with; their first and last id follow."""
+
+WHOLE = "whole"
+"""Where the files of all ranges are gathered: each is named by its range and its name there."""
+
+FILE = "part-"
+"""What Spark's names of files with rows begin with."""
 
 TERMS = "terms.json"
 
@@ -54,11 +62,13 @@ def write_by_ranges(
     progress: Progress | None = None,
 ) -> None:
     """Write all proofs to ``place``; ``terms`` say what they depend on beside the ids. Raises ``RowsLost``."""
-    store, shown = Store(spark), progress or Unseen()
+    store, work, shown = Store(spark), place.work, progress or Unseen()
     refuse_unshared(place, spark.sparkContext.master)
     remove_leftovers(place)
-    with _work_folder(store, place) as work:
+    store.make_folder(work)
+    try:
         _keep_terms(store, work, {"schema": SCHEMA_VERSION, **terms, **proofs.terms()})
+        _part_again(store, work)
         parts = {
             work.inside(f"{RANGE}{first}-{last}"): (first, last, proofs.rows_between(first, last))
             for first, last in ranges(proofs.first_id, proofs.last_id)
@@ -71,10 +81,15 @@ def write_by_ranges(
             if part not in done:
                 frame = proofs.between(first, last)
                 write_table(frame, part, stage=STAGE, rows=rows, progress=_Begun(shown))
-        whole = work.inside("whole")
+        whole = work.inside(WHOLE)
         _gather(store, list(parts), whole)
         put_in_place(store, whole, place)
-        store.delete(work)
+        _clear(store, work)
+    except BaseException:
+        with suppress(Exception):  # the JVM may be gone
+            if not any(name.startswith(RANGE) for name in store.names(work)):
+                _clear(store, work)
+        raise
 
 
 def ranges(first_id: int, last_id: int) -> Iterator[tuple[int, int]]:
@@ -97,27 +112,16 @@ class _Begun:
         self._shown.advance(stage, rows)
 
 
-@contextmanager
-def _work_folder(store: Store, place: TablePlace) -> Iterator[TablePlace]:
-    """Give the folder that ranges are written in; where none is whole at the end, it goes again.
-
-    Other processes of this machine are kept out of a folder of it: raises ``WorkFolderInUse``.
-    """
-    work = place.beside(f".{place.name}.parts")
-    store.make_folder(work)
-    try:
-        with nullcontext() if work.is_uri else alone_with(work.path / LOCK, works_on=work.path):
-            try:
-                yield work
-            except BaseException:
-                with suppress(Exception):  # the JVM may be gone
-                    if not any(name.startswith(RANGE) for name in store.names(work)):
-                        store.delete(work)
-                raise
-    finally:
-        if not work.is_uri:
-            with suppress(OSError):  # not empty, or gone
-                work.path.rmdir()
+def _clear(store: Store, work: TablePlace) -> None:
+    """Remove what is in the work folder but for its lock; one without a lock goes, too."""
+    if work.is_uri:
+        store.delete(work)
+        return
+    for path in work.path.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name != LOCK:
+            path.unlink()
 
 
 def _keep_terms(store: Store, work: TablePlace, terms: dict[str, object]) -> None:
@@ -125,9 +129,8 @@ def _keep_terms(store: Store, work: TablePlace, terms: dict[str, object]) -> Non
     kept, text = work.inside(TERMS), json.dumps(terms, sort_keys=True).encode()
     if TERMS in store.names(work) and store.read(kept) == text:
         return
-    for name in store.names(work):
-        if name != LOCK:
-            store.delete(work.inside(name))
+    _clear(store, work)
+    store.make_folder(work)
     store.write(kept, text)
 
 
@@ -138,12 +141,22 @@ def _is_whole(spark: SparkSession, part: TablePlace, rows: int) -> bool:
         return False
 
 
+def _part_again(store: Store, work: TablePlace) -> None:
+    """Move the files that a process gathered before it was killed back to their ranges."""
+    gathered = work.inside(WHOLE)
+    for name in store.names(gathered) if WHOLE in store.names(work) else ():
+        part, found, file = name.partition(f"-{FILE}")
+        if found:
+            store.make_folder(work.inside(part))
+            store.move(gathered.inside(name), work.inside(part).inside(f"{FILE}{file}"))
+
+
 def _gather(store: Store, parts: list[TablePlace], whole: TablePlace) -> None:
     """Move the files of all parts into one folder."""
     store.delete(whole)
     store.make_folder(whole)
     for part in parts:
         for name in store.names(part):
-            if name.startswith("part-"):
+            if name.startswith(FILE):
                 store.move(part.inside(name), whole.inside(f"{part.name}-{name}"))
     store.write(whole.inside("_SUCCESS"), b"")

@@ -3,6 +3,7 @@
 Without PySpark or a Java that fits, ``SparkUnavailable`` says in one line what to install.
 """
 
+import errno
 import logging
 import os
 import re
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from relaycast_spark.child_jvm import ends_with_us
-from relaycast_spark.exceptions import JobFailed, SparkUnavailable
+from relaycast_spark.exceptions import JobFailed, OutputFull, SparkUnavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,6 +40,12 @@ LOCAL_ADDRESS = "127.0.0.1"
 JVM_GONE = "the Java process that Spark runs in has ended"
 
 TRACEBACK = "Traceback (most recent call last):"
+
+FULL_DISK = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
+"""How the system refuses a write where there is no room."""
+
+TABLE_WRITER = "org.apache.hadoop."
+"""Where Java's trace tells tables from what Spark spills: those are written by file systems of Hadoop."""
 
 SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
@@ -111,7 +118,7 @@ def require_java() -> int:
 def spark_session(settings: SessionSettings | None = None) -> Iterator["SparkSession"]:
     """Give a session, and stop it at the end unless it was there before.
 
-    Raises ``SparkUnavailable``, and ``JobFailed`` for whatever PySpark raises meanwhile.
+    Raises ``SparkUnavailable``, and ``JobFailed`` for whatever PySpark raises meanwhile; a full disk is ``OutputFull``.
     """
     require_spark()
     from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]  # noqa: PLC0415
@@ -128,7 +135,8 @@ def spark_session(settings: SessionSettings | None = None) -> Iterator["SparkSes
         except (ConnectionError, Py4JNetworkError) as error:
             raise JobFailed(JVM_GONE) from error
         except (PySparkException, Py4JError) as error:
-            raise JobFailed(reason_of(error)) from error
+            full = full_disk_of(error)
+            raise (OutputFull(full) if full else JobFailed(reason_of(error))) from error
         finally:
             if given is None:
                 with suppress(Py4JError, ConnectionError):  # the JVM may be gone already: an interrupt reaches it, too
@@ -208,6 +216,13 @@ def reason_of(error: Exception) -> str:
     lines = [line.strip().removeprefix("Caused by: ") for line in str(error).splitlines() if line.strip()]
     told = [line for line in lines if "Error: " in line or "Exception: " in line]
     return (told or lines or [type(error).__name__])[-1 if told else 0]
+
+
+def full_disk_of(error: Exception) -> str:
+    """Return how the system refused to write more of a table; an empty text for any other error."""
+    *_, cause = str(error).rpartition("Caused by: ")
+    told = (os.strerror(number) for number in FULL_DISK) if TABLE_WRITER in cause else ()
+    return next((text for text in told if text in cause), "")
 
 
 def _reason(error: Exception, said: IO[bytes]) -> str:

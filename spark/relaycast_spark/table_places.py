@@ -1,7 +1,7 @@
 """Where tables lie: on this machine, or wherever Spark's file systems reach.
 
 Law: a path is a path of this machine, whatever the file system that Spark takes for its default. A URI goes to Spark as
-it is. Nothing is read by Spark before its footer is read here.
+it is. Nothing is read by Spark before its footer is read here. One process of this machine writes to a path at a time.
 """
 
 import io
@@ -9,14 +9,15 @@ import os
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from relaycast_spark.exceptions import PlaceRefused
+from relaycast_ledger.file_lock import alone_in
+from relaycast_spark.exceptions import OutputFull, PlaceRefused
 from relaycast_spark.parquet_footer import PARQUET, check_footer, is_read, parquet_files
-from relaycast_spark.session import is_local
+from relaycast_spark.session import FULL_DISK, is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,8 +64,40 @@ class TablePlace:
     def inside(self, name: str) -> "TablePlace":
         return TablePlace(f"{self.uri}/{name}" if self.is_uri else str(self.path / name))
 
+    @property
+    def work(self) -> "TablePlace":
+        """The folder beside it that holds what is not whole yet."""
+        return self.beside(f".{self.name}.parts")
+
     def __str__(self) -> str:
         return self.text
+
+
+@contextmanager
+def alone_at(place: TablePlace, option: str) -> Iterator[None]:
+    """Keep other processes of this machine from writing the table at ``place``; nothing is locked at a URI.
+
+    Raises ``WorkFolderInUse``, and ``PlaceRefused`` where the disk is full, now or before the end.
+    """
+    try:
+        with ExitStack() as held:
+            if not place.is_uri:
+                held.enter_context(_locked(place))
+            yield
+    except OutputFull as full:
+        raise PlaceRefused(f"{option} {place}", full.reason.lower(), "a place that can be written") from None
+
+
+@contextmanager
+def _locked(place: TablePlace) -> Iterator[None]:
+    with ExitStack() as held:
+        try:
+            held.enter_context(alone_in(place.work.path, works_on=place.path))
+        except OSError as error:
+            if error.errno not in FULL_DISK:
+                raise
+            raise OutputFull(os.strerror(error.errno)) from None
+        yield
 
 
 def refuse_unshared(place: TablePlace, master: str | None) -> None:

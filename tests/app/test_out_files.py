@@ -98,7 +98,7 @@ def test_two_processes_do_not_write_one_file(tmp_path: Path) -> None:
     place.write_bytes(b"before")
     with written(place, "--out") as stream:
         stream.write(b"first")
-        refused = pytest.raises(WorkFolderInUse, match=r"table\.parquet: another process works on the same")
+        refused = pytest.raises(WorkFolderInUse, match=r"table\.parquet: got another process that writes there")
         with refused, written(place, "--out"):
             pass
         assert place.read_bytes() == b"before"

@@ -1,6 +1,8 @@
 """The work folder: what counts after a kill, and what does not."""
 
+import os
 import pickle
+from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
@@ -94,7 +96,6 @@ def test_a_damaged_segment_alone_is_made_again(path: Path) -> None:
 
 def test_a_link_in_place_of_the_lock_is_not_followed(path: Path, tmp_path: Path) -> None:
     (tmp_path / "victim").write_text("mine")
-    (path / "lock").unlink()
     (path / "lock").symlink_to(tmp_path / "victim")
     with (
         pytest.raises(OSError, match=f"symbolic links: '{path / 'lock'}'"),
@@ -127,12 +128,26 @@ def test_other_terms_start_over(path: Path) -> None:
 def test_two_processes_do_not_work_on_one_run(path: Path) -> None:
     with (
         work_in(path),
-        pytest.raises(WorkFolderInUse, match="works on the same run"),
+        pytest.raises(WorkFolderInUse, match=f"got process {os.getpid()} that writes there, expected no other process"),
         work_in(path),
     ):
         pass
     with work_in(path) as folder:
         assert folder.done_blocks == 5
+
+
+def test_a_run_that_is_done_leaves_the_folder_to_the_next_process(path: Path) -> None:
+    """Between the end of the work and that of the process there is Spark, which takes its time."""
+    with ExitStack() as process:
+        first = process.enter_context(work_in(path))
+        first.remove()
+        with work_in(path) as second:
+            second.keep(0, table(1))
+            process.close()
+            with pytest.raises(WorkFolderInUse), work_in(path):
+                pass
+    with work_in(path) as again:
+        assert again.done_blocks == 1
 
 
 @pytest.mark.parametrize(

@@ -7,19 +7,15 @@ import sys
 import time
 from uuid import uuid4
 
-import psutil
 import pytest
 
 from relaycast_spark.exceptions import SparkUnavailable
 from relaycast_spark.session import require_spark
+from spark.left_processes import MARK, ends
 
 pytestmark = pytest.mark.slow
 
 KILLS = 10
-MARK = "RELAYCAST_TEST_MARK"
-
-PATIENCE = 60
-"""Seconds until whatever is left must have ended: a loaded machine takes its time."""
 
 START = """
 from relaycast_spark.session import SessionSettings, spark_session
@@ -29,35 +25,11 @@ with spark_session(SessionSettings(master="local[1]")):
 """
 
 
-def marked(mark: str) -> list[psutil.Process]:
-    """Return the processes that have inherited a mark, and still run."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
-
-
 def started(mark: str) -> "subprocess.Popen[bytes]":
     environment = {**os.environ, MARK: mark}
     return subprocess.Popen(
         [sys.executable, "-c", START], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
-
-
-def ends(mark: str) -> bool:
-    """Wait until nothing with the mark runs; what does not end by itself is ended, and told."""
-    deadline = time.monotonic() + PATIENCE
-    while left := marked(mark):
-        if time.monotonic() > deadline:
-            for process in left:
-                process.kill()
-            return False
-        time.sleep(0.1)
-    return True
 
 
 def test_a_driver_that_is_killed_while_spark_starts_leaves_no_process_behind() -> None:

@@ -25,6 +25,7 @@ from relaycast.cli.exit_code import ExitCode
 from relaycast.inputs import STDIN
 from relaycast.refusal import BadInput, nearest, one_line, shown
 from relaycast.terminal import hushed
+from relaycast_ledger.exceptions import WorkFolderInUse
 from relaycast_spark.exceptions import SparkUnavailable, TableRefused
 from relaycast_trie.exceptions import RelaycastError
 
@@ -123,7 +124,7 @@ def refusal(error: Exception) -> tuple[str, ExitCode]:
                 f"{verb or 'arguments'}: {_slip(error)} (see {f'relaycast {verb}'.strip()} --help)",
                 ExitCode.BAD_INPUT,
             )
-        case SparkUnavailable() | TableRefused():
+        case SparkUnavailable() | TableRefused() | WorkFolderInUse():
             return str(error), ExitCode.BAD_INPUT
         case RelaycastError():
             return f"{type(error).__name__}: {error}", ExitCode.CHECK_FAILED

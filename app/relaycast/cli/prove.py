@@ -60,7 +60,7 @@ def prove(
 
     Example: relaycast prove kusama-genesis.json.gz --count 100000 --keys 10 --out proofs.parquet
     """
-    from relaycast_spark.table_places import TablePlace  # noqa: PLC0415
+    from relaycast_spark.table_places import TablePlace, alone_at  # noqa: PLC0415
 
     _check_range("--count", count, 1, MOST_PROOFS)
     _check_range("--keys", keys, 1, MOST_KEYS)
@@ -69,26 +69,27 @@ def prove(
     target = table_place(out, "--out", master, is_read=False)
     asked = None if requests is None else table_place(requests, "--requests", master, is_read=True)
     source = TablePlace(state)
-    table = None if source.is_uri else _table(source.path, state_version)
 
     def work() -> ExitCode:
-        with bulk_session(master, ui=spark_ui, compiled=True) as (spark, progress):
-            from relaycast_spark.proof_jobs import RandomProofs, RequestedProofs  # noqa: PLC0415
-            from relaycast_spark.proof_parts import write_by_ranges  # noqa: PLC0415
-            from relaycast_spark.table_places import read_parquet  # noqa: PLC0415
+        with alone_at(target, "--out"):
+            table = None if source.is_uri else _table(source.path, state_version)
+            with bulk_session(master, ui=spark_ui, compiled=True) as (spark, progress):
+                from relaycast_spark.proof_jobs import RandomProofs, RequestedProofs  # noqa: PLC0415
+                from relaycast_spark.proof_parts import write_by_ranges  # noqa: PLC0415
+                from relaycast_spark.table_places import read_parquet  # noqa: PLC0415
 
-            trie = table
-            if trie is None:
-                columns = read_parquet(spark, source, "STATE").toArrow()
-                trie = _table_of(*_key_values(columns, state), state_version)
-            root = f"0x{trie.build().root.hex()}"
-            proofs: ProofsById
-            if asked is None:
-                proofs = RandomProofs(spark, trie, count, keys_a_proof=keys, seed=seed, absent_percent=absent)
-            else:
-                proofs = RequestedProofs(read_parquet(spark, asked, "--requests"), trie)
-            terms = {"root": root, "state_version": int(trie.state_version)}
-            write_by_ranges(spark, proofs, target, terms=terms, progress=progress)
+                trie = table
+                if trie is None:
+                    columns = read_parquet(spark, source, "STATE").toArrow()
+                    trie = _table_of(*_key_values(columns, state), state_version)
+                root = f"0x{trie.build().root.hex()}"
+                proofs: ProofsById
+                if asked is None:
+                    proofs = RandomProofs(spark, trie, count, keys_a_proof=keys, seed=seed, absent_percent=absent)
+                else:
+                    proofs = RequestedProofs(read_parquet(spark, asked, "--requests"), trie)
+                terms = {"root": root, "state_version": int(trie.state_version)}
+                write_by_ranges(spark, proofs, target, terms=terms, progress=progress)
         if json:
             print(json_text.dumps({"proofs": proofs.count, "root": root, "out": out}))
         else:

@@ -30,10 +30,15 @@ def verify_proofs(
 
     Example: relaycast verify-proofs proofs.parquet --strict
     """
+    from relaycast_spark.table_places import alone_at  # noqa: PLC0415
+
     given = table_place(proofs, "PROOFS", master, is_read=True)
     beside = given.beside(f"{given.name.removesuffix('.parquet')}.verdicts.parquet")
     target = table_place(out or beside.text, "--out", master, is_read=False)
-    with bulk_session(master, ui=spark_ui, compiled=True) as (spark, progress):
+    with (
+        alone_at(target, "--out" if out else "the verdicts"),
+        bulk_session(master, ui=spark_ui, compiled=True) as (spark, progress),
+    ):
         from relaycast_spark.proof_jobs import spread, verdict_counts, verified_proofs, write_table  # noqa: PLC0415
         from relaycast_spark.table_places import read_parquet  # noqa: PLC0415
 

@@ -21,7 +21,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from relaycast_ledger.exceptions import SegmentFailed
-from relaycast_ledger.file_lock import LOCK, alone_with
+from relaycast_ledger.file_lock import LOCK, alone_in
 from relaycast_ledger.segments.spine import Segment
 from relaycast_xcm.checkpoint import CheckpointRefused
 
@@ -69,25 +69,22 @@ class WorkFolder:
         self.blocks = blocks
         self.columns = columns
         self.entries: dict[int, ManifestEntry] = {}
-        self._made: list[Path] = []
+        self._is_removed = False
         self._held = ExitStack()
 
     def __enter__(self) -> "WorkFolder":
-        self._made = [path for path in (self.path, *self.path.parents) if not path.exists()]
-        self.path.mkdir(parents=True, exist_ok=True)
-        self._held.enter_context(alone_with(self.path / LOCK, works_on=self.path))
-        self._read_manifest()
+        with ExitStack() as held:
+            held.enter_context(alone_in(self.path, works_on=self.path))
+            self._read_manifest()
+            self._held, self._is_removed = held.pop_all(), False
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if not self.entries and self.path.exists():
-            self.remove()
-            for path in self._made:
-                with suppress(OSError):  # somebody put something there
-                    path.rmdir()
-        self._held.close()
+        with self._held:
+            if not self.entries and not self._is_removed:  # else it may be the folder of the next process
+                self.remove()
 
     @property
     def done_blocks(self) -> int:
@@ -119,6 +116,7 @@ class WorkFolder:
     def remove(self) -> None:
         """Remove the folder, the run is done; it stays where somebody put files of their own."""
         self.clear()
+        self._is_removed = True
         (self.path / LOCK).unlink(missing_ok=True)
         with suppress(OSError):
             self.path.rmdir()

@@ -1,0 +1,54 @@
+"""The lock of a folder: one holder at a time, however often the folder is removed and made again."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from relaycast_ledger.file_lock import LOCK, alone_in
+
+HOLD_AGAIN_AND_AGAIN = """
+import os, sys
+from pathlib import Path
+from relaycast_ledger.exceptions import WorkFolderInUse
+from relaycast_ledger.file_lock import alone_in
+
+folder, held = Path(sys.argv[1]), 0
+while held < 300:
+    try:
+        with alone_in(folder, works_on=folder):
+            os.close(os.open(folder / "mine", os.O_CREAT | os.O_EXCL))
+            (folder / "mine").unlink()
+            held += 1
+    except WorkFolderInUse:
+        continue
+"""
+"""Fails where another process holds the lock, too."""
+
+
+def test_processes_that_make_and_remove_one_folder_hold_its_lock_in_turn(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", HOLD_AGAIN_AND_AGAIN, str(tmp_path / "a")]
+    holders = [subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) for _ in range(3)]
+    assert [holder.communicate()[1] for holder in holders] == [b"", b"", b""]
+    assert [holder.returncode for holder in holders] == [0, 0, 0]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_that_were_there_stay(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "file").touch()
+    with alone_in(tmp_path / "a" / "b", works_on=tmp_path):
+        assert (tmp_path / "a" / "b" / LOCK).read_text() == str(os.getpid())
+    assert [path.name for path in (tmp_path / "a" / "b").iterdir()] == ["file"]
+
+
+def test_a_lock_that_is_a_link_is_refused_and_what_it_points_to_stays(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("other")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / LOCK).symlink_to(tmp_path / "other")
+    with pytest.raises(OSError, match="symbolic links"), alone_in(tmp_path / "a", works_on=tmp_path):
+        pass
+    assert (tmp_path / "other").read_text() == "other"
