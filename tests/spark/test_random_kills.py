@@ -194,8 +194,8 @@ def measured(verb: str, folder: Path, arguments: list[str]) -> Whole:
     return Whole(arguments, written(verb, folder / "out"), lasted)
 
 
-@soak(rounds=50)
 @pytest.mark.parametrize("verb", PHASE)
+@soak(rounds=50)
 def test_whatever_a_signal_hits_the_next_run_completes_it(
     verb: str,
     whole: Callable[[str], Whole],
