@@ -22,13 +22,17 @@ def main() -> NoReturn:
     """Run the command line of this process."""
     sys.unraisablehook = _unraisable
     signal.signal(signal.SIGTERM, _terminated)
+    signal.signal(signal.SIGALRM, _asked_again)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else somebody ignores it for us
         signal.signal(signal.SIGINT, _interrupted)
     _open_closed_streams()
     try:
         from relaycast.cli.command import execute  # noqa: PLC0415 - an interrupt while it loads is met here too
 
-        code = execute(sys.argv[1:])
+        try:
+            code = execute(sys.argv[1:])
+        finally:
+            signal.signal(signal.SIGALRM, signal.SIG_IGN)
     except (KeyboardInterrupt, Terminated, Exception) as error:
         if not isinstance(error, KeyboardInterrupt | Terminated) and not _ASKED:
             raise
@@ -41,11 +45,20 @@ def main() -> NoReturn:
 _ASKED: list[ExitCode] = []
 """Signals that came, as exit codes: what is raised for one inside the compiler may come out as another error."""
 
+ASK_AGAIN_SECONDS = 0.02
+"""Until a signal that got lost is raised again: C code that called back has gone on by then, or gets another."""
+
 
 def _unraisable(error: "UnraisableHookArgs") -> None:
-    """Print what could not be raised, but for a signal that came while the compiler called back: ``main`` tells it."""
+    """Print what could not be raised; a signal that came while C code called back is raised again a moment later."""
     if not issubclass(error.exc_type, KeyboardInterrupt | Terminated):
         sys.__unraisablehook__(error)
+    else:
+        signal.setitimer(signal.ITIMER_REAL, ASK_AGAIN_SECONDS)
+
+
+def _asked_again(_signal: int, _frame: object) -> NoReturn:
+    raise Terminated if _ASKED and _ASKED[-1] is ExitCode.TERMINATED else KeyboardInterrupt
 
 
 def _open_closed_streams() -> None:

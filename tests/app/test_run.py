@@ -206,6 +206,36 @@ def interrupt_compiler(tmp_path: Path, number: int, code: int, *, seconds: float
     assert not (tmp_path / "out").exists()
 
 
+CALLED_BACK = """
+import ctypes, signal, sys, time
+from relaycast import __main__ as way_in
+from relaycast.cli import command
+
+@ctypes.CFUNCTYPE(None)
+def called_back():
+    signal.raise_signal(int(sys.argv[1]))
+
+def execute(arguments):
+    called_back()
+    for _ in range(1_000):
+        time.sleep(0.01)
+    return 0
+
+command.execute = execute
+way_in.main()
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_that_comes_while_c_code_calls_back_is_not_lost(number: int, code: int) -> None:
+    """Nothing can be raised there; the compiler calls back for every kernel, after all that takes it long."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", CALLED_BACK, str(int(number))]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert (ended.returncode, ended.stdout) == (code, "")
+    assert ended.stderr == f"relaycast: {SAID[code]}, nothing was written\n"
+
+
 def interrupt(tmp_path: Path, number: int, code: int, *, seconds: float) -> None:
     """Send a signal to a run, so many seconds after it began to write."""
     command = [sys.executable, "-m", "relaycast", "demo", "--blocks", "100000", "--out", str(tmp_path / "out")]
