@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import pytest
+
 FULL = "no space left on device", "file too large"
 """How the system calls it, with and without a file system of its own."""
 
@@ -33,6 +35,19 @@ def full_disk(folder: Path) -> Iterator[Path]:
         yield inside
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+
+
+@contextmanager
+def small_disk(folder: Path, size: int) -> Iterator[Path]:
+    """Give an empty folder on a file system of so many bytes; skip the test where this process may mount none."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    if os.geteuid() or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from relaycast.simulation.run_files import simulate
 from relaycast.simulation.sweep import load_sweep
 from relaycast_spark.proof_tables import LIST
 from relaycast_trie import StateVersion, StorageProof, trie_root
+from small_disks import small_disk
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -139,6 +140,25 @@ def test_requests_are_proved_and_a_damaged_proof_is_found(
     assert kinds.pop(8) == "UnusedNodes"
     assert set(kinds.values()) == {"valid"}
     assert "MissingNode" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("room", [0, 64 << 10])
+def test_a_disk_that_is_full_before_the_end_is_told_with_its_place_and_nothing_is_left(
+    room: int, state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Java does not say where there is no room."""
+    proofs = tmp_path / "proofs"
+    assert execute(["prove", str(state), "--count", "1500", "--out", str(proofs)]) == ExitCode.FINE
+    capsys.readouterr()
+    with small_disk(tmp_path / "disk", 128 << 10) as disk:
+        (disk / "fill").write_bytes(bytes((128 << 10) - room))
+        out = disk / "deep" / "table"
+        for command in (["prove", str(state), "--count", "1500"], ["verify-proofs", str(proofs)]):
+            assert execute([*command, "--out", str(out)]) == ExitCode.BAD_INPUT
+            told = capsys.readouterr().err.splitlines()[-1]
+            assert told == f"relaycast: --out {out}: got no space left on device, expected a place that can be written"
+            assert [path.name for path in disk.iterdir()] == ["fill"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """Where tables lie: paths of this machine, URIs, and places that a cluster's machines do not share."""
 
 import json
+import os
+import subprocess
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +16,9 @@ from relaycast.cli.exit_code import ExitCode
 from relaycast_spark import proof_parts
 from relaycast_spark.exceptions import ParquetRefused, PlaceRefused, RowsLost
 from relaycast_spark.parquet_footer import SPARK_SCHEMA
-from relaycast_spark.proof_jobs import write_table
+from relaycast_spark.proof_jobs import remove_leftovers, write_table
 from relaycast_spark.proof_parts import ranges
-from relaycast_spark.table_places import TablePlace, read_parquet, refuse_unshared
+from relaycast_spark.table_places import Store, TablePlace, read_parquet, refuse_unshared
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -121,6 +123,23 @@ def test_rows_that_do_not_arrive_are_told_and_nothing_is_left(spark: "SparkSessi
     assert not list(tmp_path.iterdir())
 
 
+def test_what_a_killed_process_moved_away_comes_back_and_what_it_had_begun_goes(tmp_path: Path) -> None:
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    for name in (f".table.{ended.pid}.old", f".table.{ended.pid}.staging", f".table.{os.getpid()}.old"):
+        (tmp_path / name).mkdir()
+    (tmp_path / f".table.{ended.pid}.old" / "file").touch()
+    (tmp_path / f".table.b.{ended.pid}.old").mkdir()  # of another table
+    others = [f".table.{os.getpid()}.old", f".table.b.{ended.pid}.old"]
+    remove_leftovers(TablePlace(str(tmp_path / "table")))
+    assert [path.name for path in (tmp_path / "table").iterdir()] == ["file"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*others, "table"])
+    (tmp_path / f".table.{ended.pid}.old").mkdir()
+    remove_leftovers(TablePlace(str(tmp_path / "table")))
+    assert [path.name for path in (tmp_path / "table").iterdir()] == ["file"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*others, "table"])
+
+
 def test_ranges_tile_the_ids() -> None:
     for first, last in ((0, 0), (0, 999_999), (-5, 3), (7, 10**9), (0, 2**62)):
         found = list(ranges(first, last))
@@ -172,6 +191,33 @@ def test_proving_goes_on_behind_the_ranges_that_are_whole(
     monkeypatch.undo()
     assert execute([*command, str(whole)]) == 0
     assert pq.read_table(out).sort_by("id") == pq.read_table(whole).sort_by("id")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("moved", [1, 3, 7])
+def test_what_was_gathered_before_a_kill_is_not_proved_again(
+    moved: int, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proof_parts, "IDS_A_RANGE", 40)
+    moves: list[str] = []
+
+    def stopping(store: Store, source: TablePlace, target: TablePlace) -> None:
+        if "/whole/" in target.text:
+            moves.append(source.name)
+        if len(moves) > moved:
+            raise KeyboardInterrupt
+        move(store, source, target)
+
+    out, move = tmp_path / "proofs.parquet", Store.move
+    command = ["prove", str(state), "--count", "100", "--keys", "2", "--out", str(out)]
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "move", stopping)
+        assert execute(command) == ExitCode.INTERRUPTED
+    monkeypatch.setattr(proof_parts, "write_table", lambda *_, **__: pytest.fail("written before"))
+    assert execute(command) == 0
+    assert sorted(pq.read_table(out).column("id").to_pylist()) == list(range(100))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["proofs.parquet", "state.parquet"]
 
 
 @pytest.mark.slow
