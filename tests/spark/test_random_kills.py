@@ -187,7 +187,8 @@ def measured(verb: str, folder: Path, arguments: list[str]) -> Whole:
     while running.process.poll() is None:
         began.setdefault(running.phase(), time.monotonic())
         time.sleep(0.01)
-    assert running.process.returncode == 0, running.process.communicate()
+    _, said = running.process.communicate()
+    assert running.process.returncode == 0, said
     moments = [began[""], *(began[phase] for phase in LATER[verb] if phase in began), time.monotonic()]
     phases = [START, *(phase for phase in LATER[verb] if phase in began)]
     lasted = {phase: end - begin for phase, begin, end in zip(phases, moments[:-1], moments[1:], strict=True)}
