@@ -204,7 +204,7 @@ def test_whatever_a_signal_hits_the_next_run_completes_it(
     record_property: Callable[[str, object], None],
     soak_round: int,
 ) -> None:
-    expected, chance = whole(verb), Random(soak_round)
+    expected, chance = whole(verb), Random(f"{verb} {soak_round}")
     early, late = (chance.choice(list(CODES)) for _ in range(2))
     running = Running(verb, tmp_path, expected.arguments)
     time.sleep(chance.uniform(0, expected.seconds[START]))
