@@ -82,11 +82,10 @@ class Running:
             return END
         return PHASE[self.verb](self.folder / "out")
 
-    def wait_for(self, phases: list[str]) -> None:
-        """Wait until the command is in one of these phases, or has ended."""
-        deadline = time.monotonic() + PATIENCE
-        while self.process.poll() is None and self.phase() not in phases:
-            assert time.monotonic() < deadline
+    def wait_for(self, phases: list[str], *, seconds: float = PATIENCE) -> None:
+        """Wait until the command is in one of these phases or has ended, or the time is over."""
+        deadline = time.monotonic() + seconds
+        while self.process.poll() is None and self.phase() not in phases and time.monotonic() < deadline:
             time.sleep(0.01)
 
 
@@ -207,7 +206,7 @@ def test_whatever_a_signal_hits_the_next_run_completes_it(
     expected, chance = whole(verb), Random(f"{verb} {soak_round}")
     early, late = (chance.choice(list(CODES)) for _ in range(2))
     running = Running(verb, tmp_path, expected.arguments)
-    time.sleep(chance.uniform(0, expected.seconds[START]))
+    running.wait_for(LATER[verb], seconds=chance.uniform(0, expected.seconds[START]))
     hit(running, early, chance, record_property)
 
     for whole_already in (tmp_path / "out").glob("[!.]*"):  # the moment came late
