@@ -24,6 +24,18 @@ StorageItem = StorageValue[Any] | StorageMap[Any, Any] | StorageDoubleMap[Any, A
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a docstring stands: behind an ``attribute`` of a class. It is read when somebody asks for it."""
+
+    cls: type
+    attribute: str
+
+    @property
+    def docs(self) -> tuple[str, ...]:
+        return attribute_docs(self.cls).get(self.attribute, ())
+
+
+@dataclass(frozen=True, slots=True)
 class DeclaredCall:
     """A call: its ``name``, the annotation of each argument, and the docstring of the method."""
 
@@ -34,20 +46,28 @@ class DeclaredCall:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredConstant:
-    """A constant with its annotation."""
+    """A constant with its annotation, and the ``place`` of its docstring."""
 
     name: str
     annotation: object
     value: object
-    docs: tuple[str, ...] = ()
+    place: Place | None = None
+
+    @property
+    def docs(self) -> tuple[str, ...]:
+        return () if self.place is None else self.place.docs
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredStorage:
-    """A storage item with the docstring behind it."""
+    """A storage item, and the ``place`` of its docstring."""
 
     item: StorageItem
-    docs: tuple[str, ...] = ()
+    place: Place
+
+    @property
+    def docs(self) -> tuple[str, ...]:
+        return self.place.docs
 
     @property
     def pallet(self) -> str:
@@ -95,10 +115,9 @@ def declare(
 
 def storage_in(holder: object) -> Iterator[DeclaredStorage]:
     """Iterate over the storage items among the attributes of an object, and of what it calls its ``storage``."""
-    docs = attribute_docs(type(holder))
     for name, value in _attributes(holder):
         if isinstance(value, StorageValue | StorageMap | StorageDoubleMap):
-            yield DeclaredStorage(value, docs.get(name, ()))
+            yield DeclaredStorage(value, Place(type(holder), name))
         elif name in {"storage", "inbound"}:
             yield from storage_in(value)
 
@@ -149,10 +168,9 @@ def _constants_of(target: object) -> Iterator[DeclaredConstant]:
     """Iterate over what a pallet was made with: keyword arguments that it keeps, and the fields of its ``config``."""
     config = getattr(target, "config", None)
     holder, maker = (config, type(config)) if dataclasses.is_dataclass(config) else (target, type(target).__init__)
-    docs = attribute_docs(type(holder))
     for name, hint in get_type_hints(maker, include_extras=True).items():
         if hasattr(holder, name) and _names_a_rust_type(hint):
-            yield DeclaredConstant(camel_case(name), hint, getattr(holder, name), docs.get(name, ()))
+            yield DeclaredConstant(camel_case(name), hint, getattr(holder, name), Place(type(holder), name))
 
 
 def _names_a_rust_type(hint: object) -> bool:

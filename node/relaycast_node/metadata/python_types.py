@@ -10,12 +10,12 @@ import dataclasses
 import inspect
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum
 from functools import cache
 from itertools import pairwise
 from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Union, get_args, get_origin
 
 from relaycast_node.metadata.rust_syntax import Named, RustType, TupleOf, parse_type
 from relaycast_pallets.subscriber.subscription import SubscribedKey
@@ -84,13 +84,21 @@ def attribute_docs(cls: type) -> dict[str, tuple[str, ...]]:
         tree: ast.AST = _classes_in(cls.__module__)[cls.__name__]
     else:
         tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
-    for node in ast.walk(tree):
-        body: list[Any] = node.body if isinstance(node, ast.ClassDef | ast.FunctionDef) else []
+    for body in _bodies(tree):
         for statement, behind in pairwise(body):
             name = _assigned(statement)
             if name and isinstance(behind, ast.Expr) and isinstance(behind.value, ast.Constant):
                 found[name] = tuple(inspect.cleandoc(str(behind.value.value)).splitlines())
     return found
+
+
+def _bodies(tree: ast.AST) -> Iterator[list[ast.stmt]]:
+    """Iterate over the bodies of a class and of its ``__init__``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            yield node.body
+            yield from (it.body for it in node.body if isinstance(it, ast.FunctionDef) and it.name == "__init__")
+            return
 
 
 @cache

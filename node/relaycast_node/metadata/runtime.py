@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
@@ -44,8 +44,7 @@ class Runtime:
         self.names = names
         self.pallets = sorted(pallets, key=lambda it: it.index)
         _share_out(self.pallets, holders)
-        text = resources.files("relaycast_node.metadata").joinpath("substrate_types.rs").read_text(encoding="utf-8")
-        self.types = TypeBuilder([*parse_declarations(text), _era()])
+        self.types = TypeBuilder(_declarations())
         variants: dict[type, VariantOf] = {DispatchError: self._error_variant, HoldReason: _reason_variant}
         self.codec = ValueCodec(self.types.registry, variants)
         for cls in _classes_of_storage(self.pallets):
@@ -147,6 +146,13 @@ class Runtime:
                 )
                 cases.append(Case(pallet.name, pallet.hold_reasons[0].pallet_index, (Field(None, number),)))
         return PortableType(Variants(tuple(cases)), (self._path, HOLD_REASON))
+
+
+@cache
+def _declarations() -> tuple[Declaration, ...]:
+    """Return the types of polkadot-sdk that are no classes here, read once for all chains."""
+    text = resources.files("relaycast_node.metadata").joinpath("substrate_types.rs").read_text(encoding="utf-8")
+    return (*parse_declarations(text), _era())
 
 
 def _share_out(pallets: Sequence[DeclaredPallet], holders: Iterable[object]) -> None:
