@@ -8,9 +8,15 @@ from hypothesis import strategies as st
 from scalecodec.base import RuntimeConfigurationObject, ScaleBytes
 from scalecodec.type_registry import load_type_registry_preset
 
+from relaycast_node.metadata.declarations import declare
 from relaycast_node.metadata.runtime import Runtime, RuntimeNames
 from relaycast_node.metadata.rust_syntax import parse_declarations, parse_type
+from relaycast_pallets.balances.errors import InsufficientBalance
+from relaycast_pallets.broadcaster.errors import NotRegistered
+from relaycast_pallets.broadcaster.pallet import Broadcaster
+from relaycast_pallets.frame.dispatch import BadOrigin, DispatchError, Origin
 from relaycast_trie.exceptions import CodecError
+from relaycast_xcm import ParaId
 
 RUNTIME = Runtime(RuntimeNames("codec"), [], [])
 CONFIGURATION = RuntimeConfigurationObject()
@@ -97,3 +103,14 @@ def test_declarations_are_read_with_their_indices() -> None:
     assert [(it.name, it.index, len(it.fields)) for it in declared.cases] == [
         ("First", 0, 0), ("Third", 2, 2), ("Fourth", 3, 1)
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "refusal", [BadOrigin(Origin.none(), "root"), InsufficientBalance(bytes(32), 1, 2), NotRegistered(ParaId(1))]
+)
+def test_refusals_have_the_bytes_that_their_classes_give_themselves(refusal: DispatchError) -> None:
+    broadcaster = Broadcaster()
+    runtime = Runtime(RuntimeNames("refusals"), [declare("Broadcaster", 200, broadcaster)], [])
+    errors = runtime.pallets[0].errors
+    module = (200, errors.index(type(refusal))) if type(refusal) in errors else None
+    assert runtime.encode("DispatchError", refusal) == type(refusal).encode(module=module)

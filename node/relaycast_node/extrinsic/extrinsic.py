@@ -23,19 +23,6 @@ U128_MAX = (1 << 128) - 1
 LONGEST_SIGNED_PAYLOAD = 256
 """A longer payload is hashed before it is signed (sp-runtime ``SignedPayload``)."""
 
-SIGNED_EXTENSIONS = (
-    "CheckNonZeroSender",
-    "CheckSpecVersion",
-    "CheckTxVersion",
-    "CheckGenesis",
-    "CheckMortality",
-    "CheckNonce",
-    "CheckWeight",
-    "ChargeTransactionPayment",
-    "CheckMetadataHash",
-)
-"""In the order of their bytes. ``Extra`` holds what they add to an extrinsic, ``Implicit`` what a signature covers."""
-
 
 class Preamble(IntEnum):
     """The first byte of an extrinsic: a version in the low six bits, what follows in the high two."""
@@ -55,7 +42,10 @@ class MetadataHashMode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """What a signed extrinsic says beside its call: ``CheckMortality``, ``CheckNonce``, the tip, the mode."""
+    """What a signed extrinsic says beside its call: ``CheckMortality``, ``CheckNonce``, the tip, the mode.
+
+    Of all extensions (``metadata/signed_extensions.py``) only these have bytes here.
+    """
 
     nonce: int
     _: KW_ONLY
