@@ -302,7 +302,7 @@ def test_a_reader_that_falls_behind_is_told_why() -> None:
     visit(work)
 
 
-def test_the_live_page_sends_what_happens() -> None:
+def test_the_live_page_sends_what_happens(caplog: pytest.LogCaptureFixture) -> None:
     async def work(server: Server, client: aiohttp.ClientSession) -> None:
         async with client.get(server.url("http"), headers={"accept": "text/html,*/*"}) as response:
             assert response.content_type == "text/html"
@@ -325,6 +325,7 @@ def test_the_live_page_sends_what_happens() -> None:
             await asyncio.sleep(0.01)
 
     visit(work)
+    assert not [it for it in caplog.records if it.levelname == "ERROR"], "a browser that leaves is no error"
 
 
 def test_a_browser_that_does_not_read_is_dropped() -> None:

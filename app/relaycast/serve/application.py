@@ -6,6 +6,7 @@ is the live page. ``/healthz`` and ``/readyz`` are for operators.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from aiohttp import WSCloseCode, hdrs, web
@@ -112,9 +113,10 @@ class Application:
         if self.feed.watchers >= MOST_WATCHERS:
             raise web.HTTPServiceUnavailable(reason=f"Too many watchers: the limit is {MOST_WATCHERS}")
         response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: "text/event-stream", hdrs.CACHE_CONTROL: "no-store"})
-        await response.prepare(request)
-        async for event in self.feed.events():
-            await response.write(event)
+        with suppress(ConnectionResetError):  # the browser is gone
+            await response.prepare(request)
+            async for event in self.feed.events():
+                await response.write(event)
         return response
 
     async def _close(self, _app: web.Application) -> None:
