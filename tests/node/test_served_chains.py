@@ -236,3 +236,13 @@ def test_a_parachains_block_that_panics_leaves_its_transactions_in_the_pool(live
     collator.tamper = None
     live.new_block()
     assert data in reader.best.extrinsics
+
+
+def test_a_transaction_that_meets_a_state_of_other_types_is_left_out_and_the_chain_goes_on(live: Live) -> None:
+    relay = live.relay
+    data = submit(relay, ALICE, "Balances", "transfer_allow_death", dest=address(BOB), value=1)
+    live.set_storage(None, {relay.executive.system.account.storage_key(BOB.account): b"\x01"})
+    number = relay.best.number
+    live.new_block()
+    assert (relay.best.number, data in relay.best.extrinsics) == (number + 1, False)
+    assert relay.executive.system.account_nonce(ALICE.account) == 0

@@ -134,7 +134,11 @@ class Executive:
         info = self.dispatcher.info(call)
         if self._length + len(data) > MAX_BLOCK_LENGTH * NORMAL_PART or not self.system.meter.can_consume(info.weight):
             return
-        self._dispatch(extrinsic, call, account, info, len(data))
+        try:
+            with self.system.state.transaction():
+                self._dispatch(extrinsic, call, account, info, len(data))
+        except CodecError:  # somebody put something else into the state than its types say
+            return
         self._note(data)
 
     def _dispatch(self, extrinsic: Signed, call: DecodedCall, account: bytes, info: DispatchInfo, length: int) -> None:
