@@ -1,0 +1,143 @@
+"""A served network in a process of its own, and a line to it that can be cut.
+
+The network is that of ``relaycast serve``, on a free port of the loopback. What a client says of it is compared with
+the answer to a plain JSON-RPC request.
+"""
+
+import itertools
+import json
+import re
+import socket
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+ADDRESS = re.compile(r"\bws://127\.0\.0\.1:(\d+)")
+SECONDS_TO_START = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A network that listens on ``port``; parachain ``id`` is served at ``/para/id``."""
+
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"ws://127.0.0.1:{self.port}"
+
+    def ask(self, method: str, *params: object, para: int | None = None) -> Any:
+        """Return the result of a request over HTTP; an error fails the test."""
+        place = "/" if para is None else f"/para/{para}"
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}{place}", body, {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=30) as response:
+            answer = json.loads(response.read())
+        assert "error" not in answer, f"{method}: {answer['error']}"
+        return answer["result"]
+
+
+@contextmanager
+def serving(*arguments: str) -> Iterator[Served]:
+    """Serve a network until the block ends; ``arguments`` go behind ``relaycast serve``."""
+    command = [sys.executable, "-u", "-m", "relaycast", "serve", *arguments, "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        late = threading.Timer(SECONDS_TO_START, process.kill)
+        late.start()
+        said: list[str] = []
+        try:
+            port = _port(process.stdout, said)
+            late.cancel()
+            assert port is not None, f"{' '.join(command)} says no address:\n{''.join(said)}"
+            rest = threading.Thread(target=said.extend, args=(process.stdout,))
+            rest.start()
+            yield Served(port)
+            assert process.poll() is None, f"the server ended with {process.returncode}:\n{''.join(said[-50:])}"
+        finally:
+            late.cancel()
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
+    rest.join()
+    assert not (errors := [line for line in said if "Traceback" in line]), f"{errors}\n{''.join(said[-80:])}"
+
+
+def _port(lines: Iterator[str], said: list[str]) -> int | None:
+    for line in lines:
+        said.append(line)
+        if found := ADDRESS.search(line):
+            return int(found[1])
+    return None
+
+
+class Line:
+    """A port in front of another one; ``cut`` closes every connection through it, and new ones are taken at once."""
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._ends: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+        self._guard = threading.Lock()
+        self.port: int = self._listener.getsockname()[1]
+        self._start(self._listen)
+
+    @property
+    def url(self) -> str:
+        return f"ws://127.0.0.1:{self.port}"
+
+    def cut(self) -> None:
+        with self._guard:
+            for end in self._ends:
+                hang_up(end)
+            self._ends.clear()
+
+    def close(self) -> None:
+        hang_up(self._listener)
+        self.cut()
+        for thread in self._threads:
+            thread.join()
+
+    def _start(self, work: Any, *arguments: object) -> None:
+        thread = threading.Thread(target=work, args=arguments)
+        self._threads.append(thread)
+        thread.start()
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                near, _ = self._listener.accept()
+            except OSError:
+                return
+            far = socket.create_connection(("127.0.0.1", self._target))
+            with self._guard:
+                self._ends += [near, far]
+            for one, other in itertools.permutations((near, far)):
+                self._start(pump, one, other)
+
+
+def pump(source: socket.socket, sink: socket.socket) -> None:
+    """Carry bytes until either end is closed."""
+    with suppress(OSError):
+        while data := source.recv(1 << 16):
+            sink.sendall(data)
+    hang_up(source)
+    hang_up(sink)
+
+
+def hang_up(end: socket.socket) -> None:
+    """Close a socket for whoever waits on it, too."""
+    with suppress(OSError):
+        end.shutdown(socket.SHUT_RDWR)
+    end.close()

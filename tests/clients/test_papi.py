@@ -1,0 +1,88 @@
+"""polkadot-api 2.2.2 uses a served network, with types that its own generator made (run with ``-m clients``)."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from clients.conversation import SCRIPTS, Facts, Said, listen_to, node_packages, npm_project
+from clients.served import Line, Served
+from clients.whole_list import PUBLISHER, WholeList
+
+pytestmark = pytest.mark.clients
+
+SETTINGS = {
+    "version": 0,
+    "descriptorPath": ".papi/descriptors",
+    "entries": {},
+    "options": {"noDescriptorsPackage": True},
+}
+"""Descriptors are generated where they stand: making a package of them would install every package anew."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a project without descriptors; skips before anything is served where packages are missing."""
+    folder = tmp_path_factory.mktemp("papi")
+    sources = [SCRIPTS / name for name in ("papi.mts", "items.mjs", "network.mjs", "tsconfig.json")]
+    npm_project(folder, node_packages("polkadot-api"), sources)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def project(folder: Path, served: Served) -> Path:
+    """Add descriptors of both chains, as ``papi add`` generates them."""
+    (folder / ".papi").mkdir()
+    (folder / ".papi" / "polkadot-api.json").write_text(json.dumps(SETTINGS))
+    for name, place, more in (("relay", "", ["--skip-codegen"]), ("parachain", f"/para/{PUBLISHER}", [])):
+        ran(folder, "papi", "add", name, "--wsUrl", f"{served.url}{place}", *more)
+    (folder / "node_modules" / "@polkadot-api" / "descriptors").symlink_to(folder / ".papi" / "descriptors")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def compiled(project: Path) -> Path:
+    """Compile the script against the descriptors, strictly."""
+    ran(project, "tsc", "--outDir", "built")
+    return project / "built"
+
+
+@pytest.fixture(scope="module")
+def said(compiled: Path, served: Served, line: Line) -> Said:
+    return listen_to(["node", "papi.mjs", served.url, line.url], line, compiled)
+
+
+def ran(folder: Path, program: str, *arguments: str) -> str:
+    ended = subprocess.run(
+        [f"node_modules/.bin/{program}", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert ended.returncode == 0, f"{program} {' '.join(arguments)}\n{ended.stdout}\n{ended.stderr}"
+    return ended.stdout
+
+
+class TestPapi(WholeList):
+    """The whole list, and generated types."""
+
+    def test_its_generator_makes_descriptors_of_our_metadata(self, project: Path) -> None:
+        made = {file.name for file in (project / ".papi" / "descriptors" / "dist").iterdir()}
+        assert {"index.js", "relay.d.ts", "parachain.d.ts"} <= made
+
+    def test_a_program_against_the_descriptors_compiles(self, compiled: Path) -> None:
+        assert (compiled / "papi.mjs").is_file()
+
+    def test_it_reads_the_metadata(self, said: Said) -> None:
+        assert said("metadata")["version"] in {14, 15}
+
+    def test_it_calls_runtime_apis(self, said: Said) -> None:
+        seen = said("runtime apis")
+        assert seen["nonce"] == seen["system_nonce"]
+
+    def refused(self, seen: Facts, variant: str, text: str) -> None:
+        """PAPI asks for the validity before it sends, and names the variant."""
+        assert (seen["kind"], seen["reason"]) == ("Invalid", variant)

@@ -1,0 +1,37 @@
+"""@polkadot/api 16.5.6 uses a served network (run with ``-m clients``)."""
+
+from pathlib import Path
+
+import pytest
+
+from clients.conversation import SCRIPTS, Said, listen_to, node_packages, npm_project
+from clients.served import Line, Served
+from clients.whole_list import WholeList
+
+pytestmark = pytest.mark.clients
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("polkadot-js")
+    npm_project(
+        folder,
+        node_packages("@polkadot/api"),
+        [SCRIPTS / name for name in ("polkadot_js.mjs", "items.mjs", "network.mjs")],
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def said(project: Path, served: Served, line: Line) -> Said:
+    return listen_to(["node", "polkadot_js.mjs", served.url, line.url], line, project)
+
+
+class TestPolkadotJs(WholeList):
+    """The whole list, and names."""
+
+    def test_every_name_resolves(self, said: Said) -> None:
+        assert said("names")["unknown"] == []
+
+    def test_ecdsa_signatures_are_taken(self, said: Said) -> None:
+        assert set(said("other signatures")["events"]) == {"ed25519", "ecdsa"}
