@@ -13,7 +13,7 @@ import sr25519
 from async_substrate_interface import AsyncSubstrateInterface
 from scalecodec.utils.ss58 import ss58_encode
 
-from clients.scripts.items import DOT, NEWCOMER, PUBLISHER, READER, Facts, ask_for_a_cut, child_key, do_async
+from clients.scripts.items import DOT, KEY, NEWCOMER, PUBLISHER, READER, Facts, ask_for_a_cut, child_key, do_async
 
 SEEDS = {
     "//Alice": "e5be9a5092b81bca64be81d212e7f2f9eba183bb7a90954f7b76361f6edb5c0a",
@@ -40,10 +40,10 @@ class Pair:
 
 
 class User:
-    """Somebody with connections to the relay chain and three parachains."""
+    """Somebody with connections to the relay chain and two parachains."""
 
-    def __init__(self, relay: Any, publisher: Any, newcomer: Any, reader: Any) -> None:
-        self.relay, self.publisher, self.newcomer, self.reader = relay, publisher, newcomer, reader
+    def __init__(self, relay: Any, newcomer: Any, reader: Any) -> None:
+        self.relay, self.newcomer, self.reader = relay, newcomer, reader
         self.alice, self.bob, self.charlie, self.dave = (Pair(bytes.fromhex(seed)) for seed in SEEDS.values())
 
     async def account(self, who: Pair) -> Any:
@@ -91,7 +91,7 @@ async def height(chain: Any) -> int:
 
 
 async def connect(user: User) -> Facts:
-    chains = (user.publisher, user.newcomer, user.reader)
+    chains = (user.newcomer, user.reader)
     return {
         "chain": user.relay._chain,
         "genesis": await user.relay.get_block_hash(0),
@@ -281,20 +281,25 @@ async def failing_call(user: User) -> Facts:
     }
 
 
+async def subscribe(user: User) -> Facts:
+    call = await user.reader.compose_call("Subscriber", "subscribe", {"publisher": NEWCOMER, "keys": [KEY]})
+    return {"events": await events_of(await send(user.reader, user.alice, "Sudo", "sudo", call=call))}
+
+
 async def publish(user: User) -> Facts:
-    key, value = f"0x{'07' * 32}", f"0x{'ab' * 21}"
+    value = f"0x{'ab' * 21}"
     first = await height(user.relay)
-    receipt = await send(user.newcomer, user.alice, "Publisher", "publish", items=[(key, value, 100)])
+    receipt = await send(user.newcomer, user.alice, "Publisher", "publish", items=[(KEY, value, 100)])
     event, at = await eventually(
         user.relay,
         first,
         lambda event: event["name"] == "Broadcaster.DataPublished" and event["fields"]["publisher"] == NEWCOMER,
     )
-    entry = await result_of(user.relay, "childstate_getStorage", child_key(NEWCOMER), key, at)
+    entry = await result_of(user.relay, "childstate_getStorage", child_key(NEWCOMER), KEY, at)
     return {
         "events": await events_of(receipt),
         "told": event,
-        "key": key,
+        "key": KEY,
         "value": value,
         "ttl": 100,
         "entry": entry,
@@ -302,15 +307,14 @@ async def publish(user: User) -> Facts:
 
 
 async def callback(user: User) -> Facts:
-    key = (await result_of(user.relay, "childstate_getKeys", child_key(PUBLISHER), "0x"))[0]
     first = await height(user.reader)
-    await send(user.publisher, user.alice, "Publisher", "publish", items=[(key, f"0x{'cd' * 21}", 0)])
+    await send(user.newcomer, user.alice, "Publisher", "publish", items=[(KEY, f"0x{'cd' * 40}", 0)])
     event, _ = await eventually(
         user.reader,
         first,
-        lambda event: event["name"] == "Subscriber.DataProcessed" and event["fields"]["value_size"] == 21,
+        lambda event: event["name"] == "Subscriber.DataProcessed" and event["fields"]["value_size"] == 40,
     )
-    return {"key": key, "told": event}
+    return {"key": KEY, "told": event}
 
 
 async def refusal(chain: Any, extrinsic: Any) -> Facts:
@@ -405,6 +409,7 @@ ITEMS = {
     "transfer": transfer,
     "register": register,
     "failing call": failing_call,
+    "subscribe": subscribe,
     "publish": publish,
     "callback": callback,
     "nonces": nonces,
@@ -420,11 +425,10 @@ URL, CUTTABLE = sys.argv[1:]
 async def main() -> None:
     async with (
         AsyncSubstrateInterface(url=URL) as relay,
-        AsyncSubstrateInterface(url=f"{URL}/para/{PUBLISHER}") as publisher,
         AsyncSubstrateInterface(url=f"{URL}/para/{NEWCOMER}") as newcomer,
         AsyncSubstrateInterface(url=f"{URL}/para/{READER}") as reader,
     ):
-        user = User(relay, publisher, newcomer, reader)
+        user = User(relay, newcomer, reader)
         await do_async((name, partial(work, user)) for name, work in ITEMS.items())
 
 

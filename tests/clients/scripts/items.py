@@ -19,6 +19,9 @@ READER = 3000
 NEWCOMER = 3001
 """It is no publisher until somebody registers it."""
 
+KEY = f"0x{'07' * 32}"
+"""What ``NEWCOMER`` publishes under."""
+
 DOT = 10_000_000_000
 SECONDS = 60
 """The longest that one item may take."""

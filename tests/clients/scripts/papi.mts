@@ -17,10 +17,10 @@ const [url, cuttable] = process.argv.slice(2) as [string, string];
 const websocketClass = WebSocket as unknown as typeof globalThis.WebSocket;
 const connect = (address: string, onStatusChanged = (_: StatusChange) => {}) =>
   createClient(getWsProvider(address, { websocketClass, onStatusChanged }));
-const clients = [url, ...[PUBLISHER, NEWCOMER, READER].map((id) => `${url}/para/${id}`)].map((it) => connect(it));
+const clients = [url, ...[NEWCOMER, READER].map((id) => `${url}/para/${id}`)].map((it) => connect(it));
 const [client, ...others] = clients as [PolkadotClient, ...PolkadotClient[]];
 const relay = client.getTypedApi(relayChain);
-const [publisher, newcomer, reader] = others.map((other) => other.getTypedApi(parachain)) as [Para, Para, Para];
+const [newcomer, reader] = others.map((other) => other.getTypedApi(parachain)) as [Para, Para];
 type Para = ReturnType<typeof client.getTypedApi<typeof parachain>>;
 
 await cryptoWaitReady();
@@ -30,18 +30,20 @@ const signing = (pair: KeyringPair, type: "Sr25519" | "Ed25519" = "Sr25519"): Po
 const pairs = ["//Alice", "//Bob", "//Charlie", "//Dave"].map((uri) => keyring.addFromUri(uri));
 const [alice, bob, charlie, dave] = pairs as [KeyringPair, KeyringPair, KeyringPair, KeyringPair];
 const DOT = 10_000_000_000n;
+const KEY = `0x${"07".repeat(32)}`;
 const best = { at: "best" } as const;
 
 const shown = ({ type, value }: TxFinalizedPayload["events"][number]) => ({
   name: `${type}.${value.type}`,
   fields: value.value,
 });
+const newest = async () => (await client.getBestBlocks())[0]!;
 const ask = (method: string, ...params: unknown[]) => client._request(method, params);
 
 await item("connect", async () => ({
   chain: (await client.getChainSpecData()).name,
   genesis: (await client.getChainSpecData()).genesisHash,
-  spec_name: (await relay.constants.System.Version()).spec_name,
+  spec_name: (await relay.apis.Core.version()).spec_name,
   ss58: await relay.constants.System.SS58Prefix(),
   parachains: await Promise.all(others.map(async (other) => (await other.getChainSpecData()).genesisHash)),
 }));
@@ -53,7 +55,7 @@ await item("metadata", async () => {
 });
 
 await item("head", async () => {
-  const [{ hash, number }] = (await client.getBestBlocks()) as [{ hash: string; number: number }];
+  const { hash, number } = await newest();
   const at = { at: hash };
   const account = await relay.query.System.Account.getValue(bob.address, at);
   return {
@@ -100,7 +102,7 @@ await item("head subscription", async () => ({
 }));
 
 await item("child storage", async () => {
-  const [{ hash: at }] = (await client.getBestBlocks()) as [{ hash: string }];
+  const { hash: at } = await newest();
   const child = childKey(PUBLISHER);
   const keys: string[] = await ask("childstate_getKeys", child, "0x", at);
   return {
@@ -183,37 +185,42 @@ await item("failing call", async () => {
   };
 });
 
+await item("subscribe", async () => {
+  const call = reader.tx.Subscriber.subscribe({ publisher: NEWCOMER, keys: [KEY] }).decodedCall;
+  const ended = await reader.tx.Sudo.sudo({ call }).signAndSubmit(signing(alice));
+  return { events: ended.events.map(shown) };
+});
+
 await item("publish", async () => {
-  const [key, value] = [`0x${"07".repeat(32)}`, new Uint8Array(21).fill(0xab)] as const;
+  const value = new Uint8Array(21).fill(0xab);
   const told = firstValueFrom(
     relay.event.Broadcaster.DataPublished.watchBest().pipe(
       map(({ block, events }) => ({ block, event: events.find(({ payload }) => payload.publisher === NEWCOMER) })),
       filter(({ event }) => event !== undefined),
     ),
   );
-  const ended = await newcomer.tx.Publisher.publish({ items: [[key, value, 100]] }).signAndSubmit(signing(alice));
+  const ended = await newcomer.tx.Publisher.publish({ items: [[KEY, value, 100]] }).signAndSubmit(signing(alice));
   const { block, event } = await told;
   return {
     events: ended.events.map(shown),
     told: { name: "Broadcaster.DataPublished", fields: event!.payload },
-    key,
+    key: KEY,
     value: hex(value),
     ttl: 100,
-    entry: await ask("childstate_getStorage", childKey(NEWCOMER), key, block.hash),
+    entry: await ask("childstate_getStorage", childKey(NEWCOMER), KEY, block.hash),
   };
 });
 
 await item("callback", async () => {
-  const [key] = await ask("childstate_getKeys", childKey(PUBLISHER), "0x");
   const told = firstValueFrom(
     reader.event.Subscriber.DataProcessed.watchBest().pipe(
-      map(({ events }) => events.find(({ payload }) => payload.value_size === 21)),
+      map(({ events }) => events.find(({ payload }) => payload.value_size === 40)),
       filter((event) => event !== undefined),
     ),
   );
-  const value = new Uint8Array(21).fill(0xcd);
-  await publisher.tx.Publisher.publish({ items: [[key, value, 0]] }).signAndSubmit(signing(alice));
-  return { key, told: { name: "Subscriber.DataProcessed", fields: (await told).payload } };
+  const value = new Uint8Array(40).fill(0xcd);
+  await newcomer.tx.Publisher.publish({ items: [[KEY, value, 0]] }).signAndSubmit(signing(alice));
+  return { key: KEY, told: { name: "Subscriber.DataProcessed", fields: (await told).payload } };
 });
 
 const refused = async (work: () => Promise<unknown>) => {

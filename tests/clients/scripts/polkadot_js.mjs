@@ -1,19 +1,17 @@
 // Uses a served network as somebody with @polkadot/api does: node polkadot_js.mjs URL URL_THAT_CAN_BE_CUT
 
 import { ApiPromise, Keyring, WsProvider } from "@polkadot/api";
-import { u8aToHex } from "@polkadot/util";
 import { NEWCOMER, PUBLISHER, READER } from "./network.mjs";
 import { askForACut, childKey, hex, item, pause, refusal } from "./items.mjs";
 
 const [url, cuttable] = process.argv.slice(2);
 const connect = (address) => ApiPromise.create({ provider: new WsProvider(address, 200), noInitWarn: true });
 const relay = await connect(url);
-const [publisher, newcomer, reader] = await Promise.all(
-  [PUBLISHER, NEWCOMER, READER].map((id) => connect(`${url}/para/${id}`)),
-);
+const [newcomer, reader] = await Promise.all([NEWCOMER, READER].map((id) => connect(`${url}/para/${id}`)));
 const keyring = new Keyring({ type: "sr25519" });
 const [alice, bob, charlie, dave] = ["//Alice", "//Bob", "//Charlie", "//Dave"].map((uri) => keyring.addFromUri(uri));
 const DOT = 10_000_000_000n;
+const KEY = "0x" + "07".repeat(32);
 
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 const shown = ({ event }) => ({
@@ -64,7 +62,7 @@ await item("connect", async () => ({
   genesis: relay.genesisHash.toHex(),
   spec_name: relay.runtimeVersion.specName.toString(),
   ss58: relay.registry.chainSS58,
-  parachains: [publisher, newcomer, reader].map((api) => api.genesisHash.toHex()),
+  parachains: [newcomer, reader].map((api) => api.genesisHash.toHex()),
 }));
 
 await item("metadata", async () => ({
@@ -85,8 +83,8 @@ await item("names", async () => ({
     relay.errors.broadcaster.AlreadyRegistered.is,
     relay.consts.balances.existentialDeposit,
     relay.consts.broadcaster.maxValueLength,
-    publisher.tx.publisher.publish,
-    publisher.tx.parachainSystem.setValidationData,
+    newcomer.tx.publisher.publish,
+    newcomer.tx.parachainSystem.setValidationData,
     reader.query.subscriber.previousPublishedDataRoots,
     reader.events.subscriber.DataProcessed.is,
     reader.tx.subscriber.enablePublisher,
@@ -248,20 +246,24 @@ await item("failing call", async () => {
   };
 });
 
+await item("subscribe", async () => {
+  const { result } = await send(reader, reader.tx.sudo.sudo(reader.tx.subscriber.subscribe(NEWCOMER, [KEY])), alice);
+  return { events: result.events.map(shown) };
+});
+
 await item("publish", async () => {
-  const [key, value] = [u8aToHex(new Uint8Array(32).fill(7)), "0x" + "ab".repeat(21)];
+  const value = "0x" + "ab".repeat(21);
   const told = eventually(relay, ({ name, fields }) => name === "Broadcaster.DataPublished" && fields.publisher === NEWCOMER);
-  const { result } = await send(newcomer, newcomer.tx.publisher.publish([[key, value, 100]]), alice);
+  const { result } = await send(newcomer, newcomer.tx.publisher.publish([[KEY, value, 100]]), alice);
   const { event, block } = await told;
-  const entry = await relay.rpc.childstate.getStorage(childKey(NEWCOMER), key, block);
-  return { events: result.events.map(shown), told: event, key, value, ttl: 100, entry: entry.unwrap().toHex() };
+  const entry = await relay.rpc.childstate.getStorage(childKey(NEWCOMER), KEY, block);
+  return { events: result.events.map(shown), told: event, key: KEY, value, ttl: 100, entry: entry.unwrap().toHex() };
 });
 
 await item("callback", async () => {
-  const [key] = await relay.rpc.childstate.getKeys(childKey(PUBLISHER), "0x");
-  const told = eventually(reader, ({ name, fields }) => name === "Subscriber.DataProcessed" && fields.valueSize === 21);
-  await send(publisher, publisher.tx.publisher.publish([[key, "0x" + "cd".repeat(21), 0]]), alice);
-  return { key: key.toHex(), told: (await told).event };
+  const told = eventually(reader, ({ name, fields }) => name === "Subscriber.DataProcessed" && fields.valueSize === 40);
+  await send(newcomer, newcomer.tx.publisher.publish([[KEY, "0x" + "cd".repeat(40), 0]]), alice);
+  return { key: KEY, told: (await told).event };
 });
 
 await item("nonces", async () => {
@@ -340,4 +342,4 @@ await item("reconnection", async () => {
   return { before: numbers.slice(0, before), after: numbers.slice(before), number };
 });
 
-await Promise.all([relay, publisher, newcomer, reader].map((api) => api.disconnect()));
+await Promise.all([relay, newcomer, reader].map((api) => api.disconnect()));

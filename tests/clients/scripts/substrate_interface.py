@@ -11,11 +11,11 @@ from typing import Any
 from substrateinterface import ExtrinsicReceipt, Keypair, KeypairType, SubstrateInterface
 from substrateinterface.exceptions import SubstrateRequestException
 
-from clients.scripts.items import DOT, NEWCOMER, PUBLISHER, READER, Facts, ask_for_a_cut, child_key, do
+from clients.scripts.items import DOT, KEY, NEWCOMER, PUBLISHER, READER, Facts, ask_for_a_cut, child_key, do
 
 URL, CUTTABLE = sys.argv[1:]
 relay = SubstrateInterface(url=URL)
-publisher, newcomer, reader = (SubstrateInterface(url=f"{URL}/para/{it}") for it in (PUBLISHER, NEWCOMER, READER))
+newcomer, reader = (SubstrateInterface(url=f"{URL}/para/{it}") for it in (NEWCOMER, READER))
 alice, bob, charlie, dave = (Keypair.create_from_uri(f"//{name}") for name in ("Alice", "Bob", "Charlie", "Dave"))
 
 
@@ -65,7 +65,7 @@ def connect() -> Facts:
         "genesis": relay.get_block_hash(0),
         "spec_name": result_of(relay, "state_getRuntimeVersion")["specName"],
         "ss58": relay.ss58_format,
-        "parachains": [chain.get_block_hash(0) for chain in (publisher, newcomer, reader)],
+        "parachains": [chain.get_block_hash(0) for chain in (newcomer, reader)],
     }
 
 
@@ -246,29 +246,33 @@ def failing_call() -> Facts:
     }
 
 
+def subscribe() -> Facts:
+    call = reader.compose_call("Subscriber", "subscribe", {"publisher": NEWCOMER, "keys": [KEY]})
+    return {"events": events_of(send(reader, alice, "Sudo", "sudo", call=call))}
+
+
 def publish() -> Facts:
-    key, value = f"0x{'07' * 32}", f"0x{'ab' * 21}"
+    value = f"0x{'ab' * 21}"
     first = relay.get_block_number(None)
-    receipt = send(newcomer, alice, "Publisher", "publish", items=[(key, value, 100)])
+    receipt = send(newcomer, alice, "Publisher", "publish", items=[(KEY, value, 100)])
     event, at = eventually(
         relay,
         first,
         lambda event: event["name"] == "Broadcaster.DataPublished" and event["fields"]["publisher"] == NEWCOMER,
     )
-    entry = result_of(relay, "childstate_getStorage", child_key(NEWCOMER), key, at)
-    return {"events": events_of(receipt), "told": event, "key": key, "value": value, "ttl": 100, "entry": entry}
+    entry = result_of(relay, "childstate_getStorage", child_key(NEWCOMER), KEY, at)
+    return {"events": events_of(receipt), "told": event, "key": KEY, "value": value, "ttl": 100, "entry": entry}
 
 
 def callback() -> Facts:
-    key = result_of(relay, "childstate_getKeys", child_key(PUBLISHER), "0x")[0]
     first = reader.get_block_number(None)
-    send(publisher, alice, "Publisher", "publish", items=[(key, f"0x{'cd' * 21}", 0)])
+    send(newcomer, alice, "Publisher", "publish", items=[(KEY, f"0x{'cd' * 40}", 0)])
     event, _ = eventually(
         reader,
         first,
-        lambda event: event["name"] == "Subscriber.DataProcessed" and event["fields"]["value_size"] == 21,
+        lambda event: event["name"] == "Subscriber.DataProcessed" and event["fields"]["value_size"] == 40,
     )
-    return {"key": key, "told": event}
+    return {"key": KEY, "told": event}
 
 
 def refusal(chain: SubstrateInterface, extrinsic: Any) -> Facts:
@@ -369,6 +373,7 @@ do(
         ("other signatures", other_signatures),
         ("register", register),
         ("failing call", failing_call),
+        ("subscribe", subscribe),
         ("publish", publish),
         ("callback", callback),
         ("nonces", nonces),
