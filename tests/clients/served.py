@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -42,6 +43,13 @@ class Served:
             answer = json.loads(response.read())
         assert "error" not in answer, f"{method}: {answer['error']}"
         return answer["result"]
+
+    def wait_for(self, block: int) -> None:
+        """Return once the relay chain's head has that number."""
+        give_up = time.monotonic() + SECONDS_TO_START
+        while int(self.ask("chain_getHeader")["number"], 16) < block:
+            assert time.monotonic() < give_up, f"there is no block {block} after {SECONDS_TO_START:g} s"
+            time.sleep(0.1)
 
 
 @contextmanager

@@ -1,24 +1,15 @@
 """polkadot-api 2.2.2 uses a served network, with types that its own generator made (run with ``-m clients``)."""
 
-import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from clients.conversation import SCRIPTS, Facts, Said, listen_to, node_packages, npm_project
+from clients.descriptors import add_descriptors, ran
 from clients.served import Line, Served
-from clients.whole_list import PUBLISHER, WholeList
+from clients.whole_list import READER, WholeList
 
 pytestmark = pytest.mark.clients
-
-SETTINGS = {
-    "version": 0,
-    "descriptorPath": ".papi/descriptors",
-    "entries": {},
-    "options": {"noDescriptorsPackage": True},
-}
-"""Descriptors are generated where they stand: making a package of them would install every package anew."""
 
 
 @pytest.fixture(scope="module")
@@ -33,11 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def project(folder: Path, served: Served) -> Path:
     """Add descriptors of both chains, as ``papi add`` generates them."""
-    (folder / ".papi").mkdir()
-    (folder / ".papi" / "polkadot-api.json").write_text(json.dumps(SETTINGS))
-    for name, place, more in (("relay", "", ["--skip-codegen"]), ("parachain", f"/para/{PUBLISHER}", [])):
-        ran(folder, "papi", "add", name, "--wsUrl", f"{served.url}{place}", *more)
-    (folder / "node_modules" / "@polkadot-api" / "descriptors").symlink_to(folder / ".papi" / "descriptors")
+    add_descriptors(folder, {"relay": served.url, "parachain": f"{served.url}/para/{READER}"})
     return folder
 
 
@@ -51,19 +38,6 @@ def compiled(project: Path) -> Path:
 @pytest.fixture(scope="module")
 def said(compiled: Path, served: Served, line: Line) -> Said:
     return listen_to(["node", "papi.mjs", served.url, line.url], line, compiled)
-
-
-def ran(folder: Path, program: str, *arguments: str) -> str:
-    ended = subprocess.run(
-        [f"node_modules/.bin/{program}", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-    )
-    assert ended.returncode == 0, f"{program} {' '.join(arguments)}\n{ended.stdout}\n{ended.stderr}"
-    return ended.stdout
 
 
 class TestPapi(WholeList):
