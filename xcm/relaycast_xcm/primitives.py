@@ -19,6 +19,7 @@ class Rust(str):
 
 
 u8 = Annotated[int, Rust("u8")]
+u16 = Annotated[int, Rust("u16")]
 u32 = Annotated[int, Rust("u32")]
 u64 = Annotated[int, Rust("u64")]
 u128 = Annotated[int, Rust("u128")]

@@ -9,6 +9,7 @@ from relaycast_node.chain.block_storage import BLOCK_HASH_COUNT, BlockStorage
 from relaycast_node.chain.executive import Executive, Given, Inherents
 from relaycast_node.chain.inherent_calls import (
     Babe,
+    ParachainInfo,
     ParachainSystemCalls,
     ParaInherent,
     Paras,
@@ -28,7 +29,7 @@ from relaycast_pallets.sudo.pallet import Sudo
 from relaycast_pallets.timestamp.pallet import Timestamp
 from relaycast_pallets.transaction_payment.pallet import TransactionPayment
 from relaycast_trie.scale import encode_compact
-from relaycast_xcm.primitives import u32
+from relaycast_xcm.primitives import u16, u32
 
 UNIT = 10**10
 """One token in its smallest unit, as the broadcaster's deposit counts it."""
@@ -71,7 +72,7 @@ class _Common:
         system = declare("System", 0, self.system)
         system.constants += [
             DeclaredConstant("BlockHashCount", u32, BLOCK_HASH_COUNT),
-            DeclaredConstant("SS58Prefix", u32, token.ss58_format),
+            DeclaredConstant("SS58Prefix", u16, token.ss58_format),
         ]
         return [
             system,
@@ -142,10 +143,12 @@ def serve_parachain(chain: Parachain, name: str, *, token: Token | None = None) 
     declared = [
         *common.declared(token),
         declare("ParachainSystem", 10, ParachainSystemCalls()),
+        declare("ParachainInfo", 11),
         declare("Subscriber", 50, chain.subscriber),
         declare("Publisher", 51, publisher),
     ]
-    runtime = Runtime(names, declared, [*common.holders, chain.parachain_system, chain.subscriber])
+    info = ParachainInfo(chain.state)
+    runtime = Runtime(names, declared, [*common.holders, chain.parachain_system, info, chain.subscriber])
 
     def inherents(inherent: ParachainInherentData | None) -> Iterable[Given]:
         assert inherent is not None, "a parachain's block has validation data"
@@ -153,6 +156,7 @@ def serve_parachain(chain: Parachain, name: str, *, token: Token | None = None) 
 
     executive = _executive(runtime, common, inherents)
     common.write_genesis(names)
+    info.parachain_id.put(chain.para_id)
     chain.state.keep(PROVABLE_BLOCKS)
     chain.seal_genesis()
     chain.body = executive

@@ -21,7 +21,7 @@ from relaycast_pallets.frame.typed_storage import (
     StorageValue,
 )
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
-from relaycast_xcm.primitives import Rust
+from relaycast_xcm.primitives import ParaId, Rust
 
 Heads = Annotated[Sequence[Mapping[str, Any]], Rust("Vec<IncludedHead>")]
 RelayData = Annotated[Mapping[str, Any], Rust("BasicParachainInherentData")]
@@ -49,6 +49,13 @@ class Babe:
         self.randomness = StorageValue(state, "Babe", "Randomness", BYTES32, default=bytes(32))
         self.next_randomness = StorageValue(state, "Babe", "NextRandomness", BYTES32, default=bytes(32))
         self.author_vrf_randomness = StorageValue(state, "Babe", "AuthorVrfRandomness", OPTIONAL_HASH, default=b"\x00")
+
+
+class ParachainInfo:
+    """What a parachain knows of itself: by its id, no two of them have the same genesis (``parachain_info``)."""
+
+    def __init__(self, state: State) -> None:
+        self.parachain_id = StorageValue(state, "ParachainInfo", "ParachainId", PARA_ID, default=ParaId(100))
 
 
 class ParaInherent:

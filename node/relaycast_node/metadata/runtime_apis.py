@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from hashlib import blake2b
 
+from relaycast_node.metadata.signed_extensions import EXTRINSIC
+
 
 @dataclass(frozen=True, slots=True)
 class ApiMethod:
@@ -39,8 +41,6 @@ def _query_methods(call: str) -> tuple[ApiMethod, ...]:
         ApiMethod("query_length_to_fee", (("length", "u32"),), "u128"),
     )
 
-
-EXTRINSIC = "Vec<u8>"
 
 RUNTIME_APIS = (
     RuntimeApi("Core", 5, (ApiMethod("version", (), "RuntimeVersion"),)),

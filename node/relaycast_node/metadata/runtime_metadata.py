@@ -7,7 +7,14 @@ from relaycast_node.metadata.declarations import DeclaredConstant, DeclaredPalle
 from relaycast_node.metadata.portable_types import encode_docs, encode_text
 from relaycast_node.metadata.runtime import CALL, ERROR, EVENT, Runtime
 from relaycast_node.metadata.runtime_apis import RUNTIME_APIS, RuntimeApi
-from relaycast_node.metadata.signed_extensions import EXTRINSIC_VERSION, SIGNED_EXTENSIONS
+from relaycast_node.metadata.signed_extensions import (
+    ADDRESS,
+    EXTRA,
+    EXTRINSIC,
+    EXTRINSIC_VERSION,
+    SIGNATURE,
+    SIGNED_EXTENSIONS,
+)
 from relaycast_pallets.frame.typed_storage import StorageCodec, StorageDoubleMap, StorageHasher, StorageValue
 from relaycast_trie.scale import encode_bytes, encode_compact, encode_option, encode_u8, encode_vec
 
@@ -22,27 +29,23 @@ HASHERS = (
 OPTIONAL, DEFAULT = b"\x00", b"\x01"
 PLAIN, MAP = b"\x00", b"\x01"
 
-ADDRESS, SIGNATURE = "MultiAddress<AccountId32, ()>", "MultiSignature"
-
 
 def encode_metadata(runtime: Runtime, version: int) -> bytes:
     """Return ``RuntimeMetadataPrefixed``; ``ValueError`` for a version that is not among ``VERSIONS``."""
     if version not in VERSIONS:
         raise ValueError(f"metadata has the version {' or '.join(map(str, VERSIONS))}, got {version}")
     pallets = encode_vec([_pallet(runtime, it, version) for it in runtime.pallets])
-    extra = "(" + "".join(f"{it.name}, " for it in SIGNED_EXTENSIONS) + ")"
-    rest = _v14_rest(runtime, extra) if version == 14 else _v15_rest(runtime, extra)
+    rest = _v14_rest(runtime) if version == 14 else _v15_rest(runtime)
     return MAGIC + encode_u8(version) + runtime.registry.encode() + pallets + rest
 
 
-def _v14_rest(runtime: Runtime, extra: str) -> bytes:
-    extrinsic = f"UncheckedExtrinsic<{ADDRESS}, {CALL}, {SIGNATURE}, {extra}>"
-    described = _type(runtime, extrinsic) + encode_u8(EXTRINSIC_VERSION) + _extensions(runtime)
+def _v14_rest(runtime: Runtime) -> bytes:
+    described = _type(runtime, EXTRINSIC) + encode_u8(EXTRINSIC_VERSION) + _extensions(runtime)
     return described + _type(runtime, "()")
 
 
-def _v15_rest(runtime: Runtime, extra: str) -> bytes:
-    parts = b"".join(_type(runtime, it) for it in (ADDRESS, CALL, SIGNATURE, extra))
+def _v15_rest(runtime: Runtime) -> bytes:
+    parts = b"".join(_type(runtime, it) for it in (ADDRESS, CALL, SIGNATURE, EXTRA))
     apis = encode_vec([_api(runtime, it) for it in RUNTIME_APIS])
     outer = b"".join(_type(runtime, it) for it in (CALL, EVENT, ERROR))
     no_custom_values = encode_compact(0)

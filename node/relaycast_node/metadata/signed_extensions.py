@@ -1,4 +1,4 @@
-"""What a signed extrinsic carries beside its call, in this order, and what is signed without being carried."""
+"""What a signed extrinsic carries beside its call, in this order, what is signed unsent, and the type of it all."""
 
 from dataclasses import dataclass
 
@@ -24,3 +24,8 @@ SIGNED_EXTENSIONS = (
     SignedExtension("ChargeTransactionPayment"),
     SignedExtension("CheckMetadataHash", "Option<[u8; 32]>"),
 )
+
+ADDRESS, SIGNATURE = "MultiAddress<AccountId32, ()>", "MultiSignature"
+EXTRA = "(" + "".join(f"{it.name}, " for it in SIGNED_EXTENSIONS) + ")"
+EXTRINSIC = f"UncheckedExtrinsic<{ADDRESS}, RuntimeCall, {SIGNATURE}, {EXTRA}>"
+"""The type of an extrinsic: clients find those of addresses, calls and signatures by its parameters."""

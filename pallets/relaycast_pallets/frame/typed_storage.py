@@ -65,7 +65,7 @@ U128 = _unsigned(128)
 BYTES32 = _fixed_bytes(32)
 BOOL: StorageCodec[bool] = StorageCodec("bool", lambda value: b"\x01" if value else b"\x00", _decode_bool, 1)
 PARA_ID: StorageCodec[ParaId] = StorageCodec("ParaId", U32.encode, lambda data: ParaId(U32.decode(data)), 4)
-ACCOUNT_ID = BYTES32
+ACCOUNT_ID: StorageCodec[bytes] = StorageCodec("AccountId32", BYTES32.encode, BYTES32.decode, 32)
 """Account ids are 32 bytes on every chain that this project knows."""
 
 
