@@ -128,7 +128,11 @@ class Line:
                 near, _ = self._listener.accept()
             except OSError:
                 return
-            far = socket.create_connection(("127.0.0.1", self._target))
+            try:
+                far = socket.create_connection(("127.0.0.1", self._target))
+            except OSError:
+                hang_up(near)
+                continue
             with self._guard:
                 self._ends += [near, far]
             for one, other in itertools.permutations((near, far)):

@@ -171,7 +171,7 @@ class WholeList:
 
     def test_a_nonce_ahead_waits_for_the_one_before_it(self, said: Said, served: Served) -> None:
         seen = said("nonces")
-        assert seen["waiting"] == 1
+        assert seen["waiting"] == 0, "extrinsics that are not ready are not pending"
         first, second = (height(served, block) for block in seen["blocks"])
         assert first <= second
         assert seen["nonces"][1] == seen["nonces"][0] + 2
@@ -180,9 +180,10 @@ class WholeList:
         self.refused(said("nonces")["stale"], "Stale", "Transaction is outdated")
 
     def test_an_era_that_is_over_is_refused(self, said: Said) -> None:
+        """As on every Substrate chain: the era is read as a later one, whose birth block was not the one signed."""
         seen = said("mortality")
         assert len(seen["blocks"]) == 2
-        self.refused(seen["expired"], "AncientBirthBlock", "Transaction has an ancient birth block")
+        self.refused(seen["expired"], "BadProof", "Transaction has a bad signature")
 
     def test_a_signature_that_does_not_hold_is_refused(self, said: Said) -> None:
         self.refused(said("bad signature"), "BadProof", "Transaction has a bad signature")
