@@ -123,7 +123,7 @@ class Runtime:
     def _calls_of(self, pallet: DeclaredPallet) -> PortableType:
         cases = []
         for index, call in enumerate(pallet.calls):
-            fields = tuple(Field(name, self.types.annotated(hint)) for name, hint in call.arguments.items())
+            fields = tuple(self.types.field(name, hint) for name, hint in call.arguments.items())
             cases.append(Case(call.name, index, fields, call.docs))
         return PortableType(Variants(tuple(cases)), _path_of(pallet, "Call"))
 

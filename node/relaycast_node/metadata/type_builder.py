@@ -63,6 +63,11 @@ class TypeBuilder:
         """Return the number of the type that a Python annotation stands for; raises ``TypeError``, ``ValueError``."""
         return self.number(self._rust_type(annotation))
 
+    def field(self, name: str, annotation: object) -> Field:
+        """Return a field of the type that an annotation stands for; raises ``TypeError``, ``ValueError``."""
+        rust_type = self._rust_type(annotation)
+        return Field(field_name(name), self.number(rust_type), str(rust_type))
+
     def fields_of(self, cls: type) -> tuple[Field, ...]:
         """Return the fields of a dataclass or a named tuple."""
         hints = get_type_hints(cls, include_extras=True)
@@ -71,10 +76,9 @@ class TypeBuilder:
 
     def _field_of(self, cls: type, name: str, hint: object) -> Field:
         try:
-            rust_type = self._rust_type(hint)
+            return self.field(name, hint)
         except TypeError as error:
             raise TypeError(f"{cls.__name__}.{name}: {error}") from error
-        return Field(field_name(name), self.number(rust_type), str(rust_type))
 
     def number(self, rust_type: RustType) -> int:
         """Return the number of a type, which is made when it is first asked for."""

@@ -40,13 +40,15 @@ class Kind:
 
 
 def _hex_bytes(value: Any) -> bytes:
-    if isinstance(value, str) and value[:2] == "0x":
+    """Return what hex digits say; a node takes them without ``0x``, too, and async-substrate-interface sends them so."""
+    if isinstance(value, str):
+        digits = value.removeprefix("0x")
         try:
-            data = bytes.fromhex(value[2:])
+            data = bytes.fromhex(digits)
         except ValueError:
             pass
         else:
-            if 2 * len(data) + 2 == len(value):  # no spaces between the digits
+            if 2 * len(data) == len(digits):  # no spaces between the digits
                 return data
     raise Misfit(value, "0x and an even number of hex digits")
 

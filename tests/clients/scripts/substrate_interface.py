@@ -195,7 +195,7 @@ def transfer() -> Facts:
     params = {"dest": fresh.ss58_address, "value": 5 * DOT}
     before = account(alice)
     call = relay.compose_call("Balances", "transfer_keep_alive", params)
-    predicted = relay.get_payment_info(call, alice)["partial_fee"]
+    predicted = relay.get_payment_info(call, alice)["partialFee"]
     receipt = send(relay, alice, "Balances", "transfer_keep_alive", **params)
     after = account(alice)
     assert receipt.is_success
@@ -213,7 +213,7 @@ def transfer() -> Facts:
 
 
 def other_signatures() -> Facts:
-    other = Keypair.create_from_uri("//Alice//other", crypto_type=KeypairType.ED25519)
+    other = Keypair.create_from_seed(f"0x{'42' * 32}", crypto_type=KeypairType.ED25519)
     send(relay, alice, "Balances", "transfer_keep_alive", dest=other.ss58_address, value=3 * DOT)
     receipt = send(relay, other, "Balances", "transfer_keep_alive", dest=alice.ss58_address, value=DOT)
     return {"events": {"ed25519": events_of(receipt)}}
