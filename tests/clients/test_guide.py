@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clients.conversation import node_packages, npm_project, python_of
-from clients.descriptors import add_descriptors, ran
+from clients.descriptors import WEB_SOCKETS, add_descriptors, ran
 from clients.served import Served
 from docs.code_blocks import ROOT, blocks_of
 
@@ -43,7 +43,7 @@ def test_a_program_with_papi(tmp_path: Path, served: Served) -> None:
     (tmp_path / "tsconfig.json").write_text(json.dumps({"compilerOptions": {**settings, "skipLibCheck": True}}))
     write("papi.ts", tmp_path, served)
     ran(tmp_path, "tsc")
-    assert printed("papi.ts", ["node", "--experimental-websocket", "papi.js"], tmp_path, served) == expected("papi.ts")
+    assert printed("papi.ts", ["node", WEB_SOCKETS, "papi.js"], tmp_path, served) == expected("papi.ts")
 
 
 @pytest.mark.parametrize("peer", ["substrate-interface", "async-substrate-interface"])

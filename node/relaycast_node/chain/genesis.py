@@ -1,7 +1,8 @@
 """From emulated chains to served ones: their pallets, what their genesis holds for clients, and their runtimes."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
 
 from relaycast_collator.parachain import Parachain
 from relaycast_collator.relay_chain import RelayChain
@@ -20,6 +21,7 @@ from relaycast_node.chain.served_chain import PROVABLE_BLOCKS, ServedChain
 from relaycast_node.extrinsic.accounts import dev_accounts
 from relaycast_node.metadata.declarations import DeclaredConstant, DeclaredPallet, declare
 from relaycast_node.metadata.runtime import Runtime, RuntimeNames
+from relaycast_node.metadata.runtime_apis import RUNTIME_APIS
 from relaycast_pallets.balances.pallet import Balances
 from relaycast_pallets.frame.system import System
 from relaycast_pallets.message_queue import outcome_events
@@ -29,7 +31,9 @@ from relaycast_pallets.sudo.pallet import Sudo
 from relaycast_pallets.timestamp.pallet import Timestamp
 from relaycast_pallets.transaction_payment.pallet import TransactionPayment
 from relaycast_trie.scale import encode_compact
-from relaycast_xcm.primitives import u16, u32
+from relaycast_xcm.primitives import Rust, u16, u32
+
+RuntimeVersion = Annotated[Any, Rust("RuntimeVersion")]
 
 UNIT = 10**10
 """One token in its smallest unit, as the broadcaster's deposit counts it."""
@@ -68,9 +72,11 @@ class _Common:
         self.sudo = Sudo(system)
         self.blocks = BlockStorage(system.state)
 
-    def declared(self, token: Token) -> list[DeclaredPallet]:
+    def declared(self, token: Token, names: RuntimeNames) -> list[DeclaredPallet]:
         system = declare("System", 0, self.system)
+        apis = [(api.id, api.version) for api in RUNTIME_APIS]
         system.constants += [
+            DeclaredConstant("Version", RuntimeVersion, {**asdict(names), "apis": apis}),
             DeclaredConstant("BlockHashCount", u32, BLOCK_HASH_COUNT),
             DeclaredConstant("SS58Prefix", u16, token.ss58_format),
         ]
@@ -109,7 +115,7 @@ def serve_relay_chain(relay: RelayChain, name: str, *, token: Token | None = Non
     common = _Common(relay.system, relay.balances)
     traps = relay.executor.trap
     declared = [
-        *common.declared(token),
+        *common.declared(token, names),
         declare("Babe", 10),
         declare("Paras", 11),
         declare("ParaInherent", 12, ParaInherent()),
@@ -141,7 +147,7 @@ def serve_parachain(chain: Parachain, name: str, *, token: Token | None = None) 
     common = _Common(chain.system, Balances(chain.system, existential_deposit=EXISTENTIAL_DEPOSIT))
     publisher = PublisherPallet(chain.system, lambda key, value, ttl: chain.publish(key, value, ttl=ttl))
     declared = [
-        *common.declared(token),
+        *common.declared(token, names),
         declare("ParachainSystem", 10, ParachainSystemCalls()),
         declare("ParachainInfo", 11),
         declare("Subscriber", 50, chain.subscriber),

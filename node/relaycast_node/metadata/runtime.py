@@ -46,6 +46,7 @@ class Runtime:
         _share_out(self.pallets, holders)
         self.types = TypeBuilder(_declarations())
         variants: dict[type, VariantOf] = {DispatchError: self._error_variant, HoldReason: _reason_variant}
+        self.types.spelled("AccountId32")  # number 0 on every chain; PAPI takes a call type of that number for none
         self.codec = ValueCodec(self.types.registry, variants)
         for cls in _classes_of_storage(self.pallets):
             self.types.add_class(cls)

@@ -40,7 +40,7 @@ class Kind:
 
 
 def _hex_bytes(value: Any) -> bytes:
-    """Return what hex digits say; a node takes them without ``0x``, too, and async-substrate-interface sends them so."""
+    """Return what hex digits say. A node takes them without ``0x``, too; async-substrate-interface sends them so."""
     if isinstance(value, str):
         digits = value.removeprefix("0x")
         try:

@@ -41,7 +41,7 @@ const newest = async () => (await client.getBestBlocks())[0]!;
 const ask = (method: string, ...params: unknown[]) => client._request(method, params);
 
 await item("connect", async () => ({
-  chain: (await client.getChainSpecData()).name,
+  chain: await ask("system_chain"),
   genesis: (await client.getChainSpecData()).genesisHash,
   spec_name: (await relay.apis.Core.version()).spec_name,
   ss58: await relay.constants.System.SS58Prefix(),
@@ -100,6 +100,26 @@ await item("head subscription", async () => ({
   heads: await firstValueFrom(client.blocks$.pipe(take(6), toArray())),
   finalized: await firstValueFrom(client.finalizedBlock$.pipe(map(({ number }) => number), take(3), toArray())),
 }));
+
+// Returns the bare calls of a block: an extrinsic is its length, its version, which says whether it is signed, and its call.
+const bareCalls = async (of: PolkadotClient, api: typeof relay | Para, block: string) => {
+  const bodies = (await of.getBlockBody(block)).map((bytes) => bytes.subarray([1, 2, 4][bytes[0]! & 3]!));
+  const bare = bodies.filter((bytes) => bytes[0] === 4);
+  return Promise.all(bare.map(async (bytes) => (await api.txFromCallData(bytes.subarray(1))).decodedCall));
+};
+
+await item("block", async () => {
+  const named = ({ type, value }: { type: string; value: { type: string } }) => `${type}.${value.type}`;
+  const inner = await bareCalls(others[1]!, reader, (await others[1]!.getFinalizedBlock()).hash);
+  const given = inner.find((call) => named(call) === "ParachainSystem.set_validation_data")!.value.value.data;
+  return {
+    relay: (await bareCalls(client, relay, (await client.getFinalizedBlock()).hash)).map(named),
+    parachain: inner.map(named),
+    relay_parent_number: given.validation_data.relay_parent_number,
+    relay_parent_storage_root: given.validation_data.relay_parent_storage_root,
+    nodes: given.relay_chain_state.trie_nodes.map(hex),
+  };
+});
 
 await item("child storage", async () => {
   const { hash: at } = await newest();

@@ -6,10 +6,12 @@ Run as a module, with the folder of tests on the path: ``python -m clients.scrip
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from substrateinterface import ExtrinsicReceipt, Keypair, KeypairType, SubstrateInterface
 from substrateinterface.exceptions import SubstrateRequestException
+from websocket import WebSocketConnectionClosedException
 
 from clients.scripts.items import DOT, KEY, NEWCOMER, PUBLISHER, READER, Facts, ask_for_a_cut, child_key, do
 
@@ -353,6 +355,8 @@ def reconnection() -> Facts:
         before = [chain.query("System", "Number").value]
         ask_for_a_cut()
         time.sleep(2)
+        with suppress(WebSocketConnectionClosedException):  # the client notices with this request, and loses it
+            chain.query("System", "Number")
         after = [chain.query("System", "Number").value, chain.query("System", "Number").value]
         return {"before": before, "after": after, "number": after[-1]}
 
