@@ -103,9 +103,9 @@ await item("head subscription", async () => ({
 
 // Returns the bare calls of a block: an extrinsic is its length, its version, which says whether it is signed, and its call.
 const bareCalls = async (of: PolkadotClient, api: typeof relay | Para, block: string) => {
-  const bodies = (await of.getBlockBody(block)).map((bytes) => bytes.subarray([1, 2, 4][bytes[0]! & 3]!));
+  const bodies = (await of.getBlockBody(block)).map((bytes) => bytes.slice([1, 2, 4][bytes[0]! & 3]!));
   const bare = bodies.filter((bytes) => bytes[0] === 4);
-  return Promise.all(bare.map(async (bytes) => (await api.txFromCallData(bytes.subarray(1))).decodedCall));
+  return Promise.all(bare.map(async (bytes) => (await api.txFromCallData(bytes.slice(1))).decodedCall));
 };
 
 await item("block", async () => {
@@ -117,7 +117,7 @@ await item("block", async () => {
     parachain: inner.map(named),
     relay_parent_number: given.validation_data.relay_parent_number,
     relay_parent_storage_root: given.validation_data.relay_parent_storage_root,
-    nodes: given.relay_chain_state.trie_nodes.map(hex),
+    nodes: given.relay_chain_state.map(hex),
   };
 });
 
