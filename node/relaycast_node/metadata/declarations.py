@@ -24,7 +24,7 @@ StorageItem = StorageValue[Any] | StorageMap[Any, Any] | StorageDoubleMap[Any, A
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DocstringPlace:
     """Where a docstring stands: behind an ``attribute`` of a class. It is read when somebody asks for it."""
 
     cls: type
@@ -51,7 +51,7 @@ class DeclaredConstant:
     name: str
     annotation: object
     value: object
-    place: Place | None = None
+    place: DocstringPlace | None = None
 
     @property
     def docs(self) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ class DeclaredStorage:
     """A storage item, and the ``place`` of its docstring."""
 
     item: StorageItem
-    place: Place
+    place: DocstringPlace
 
     @property
     def docs(self) -> tuple[str, ...]:
@@ -117,7 +117,7 @@ def storage_in(holder: object) -> Iterator[DeclaredStorage]:
     """Iterate over the storage items among the attributes of an object, and of what it calls its ``storage``."""
     for name, value in _attributes(holder):
         if isinstance(value, StorageValue | StorageMap | StorageDoubleMap):
-            yield DeclaredStorage(value, Place(type(holder), name))
+            yield DeclaredStorage(value, DocstringPlace(type(holder), name))
         elif name in {"storage", "inbound"}:
             yield from storage_in(value)
 
@@ -170,7 +170,7 @@ def _constants_of(target: object) -> Iterator[DeclaredConstant]:
     holder, maker = (config, type(config)) if dataclasses.is_dataclass(config) else (target, type(target).__init__)
     for name, hint in get_type_hints(maker, include_extras=True).items():
         if hasattr(holder, name) and _names_a_rust_type(hint):
-            yield DeclaredConstant(camel_case(name), hint, getattr(holder, name), Place(type(holder), name))
+            yield DeclaredConstant(camel_case(name), hint, getattr(holder, name), DocstringPlace(type(holder), name))
 
 
 def _names_a_rust_type(hint: object) -> bool:
