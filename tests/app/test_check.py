@@ -70,7 +70,7 @@ def test_types_that_were_not_checked_in_every_file_are_a_failure(clone: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("argument", "markers"), [("--slow", ["", "(slow or oracle) and not soak"]), ("--soak", ["soak"])]
+    ("argument", "markers"), [("--slow", ["", "(slow or oracle or clients) and not soak"]), ("--soak", ["soak"])]
 )
 def test_an_argument_chooses_the_suites(clone: Path, argument: str, markers: list[str]) -> None:
     assert check(clone, argument).returncode == 0
