@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import IO
 
 from relaycast.refusal import BadInput
-from relaycast_ledger.file_lock import alone_with
 
 
 @contextmanager
@@ -21,6 +20,8 @@ def written(file: Path, option: str) -> Iterator[IO[bytes]]:
 
     Raises ``BadInput`` that names the ``option``, and ``WorkFolderInUse`` where another process writes the same file.
     """
+    from relaycast_ledger.file_lock import alone_with  # noqa: PLC0415 - loads the chains
+
     with refusing_os_errors(f"{option} {file}".strip(), "a file that can be written"), parents_of(file):
         if file.is_dir():
             raise IsADirectoryError(EISDIR, os.strerror(EISDIR))

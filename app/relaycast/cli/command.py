@@ -25,7 +25,6 @@ from relaycast.cli.exit_code import ExitCode
 from relaycast.inputs import STDIN
 from relaycast.refusal import BadInput, nearest, one_line, shown
 from relaycast.terminal import hushed
-from relaycast_ledger.exceptions import WorkFolderInUse
 from relaycast_spark.exceptions import SparkUnavailable, TableRefused
 from relaycast_trie.exceptions import RelaycastError
 
@@ -124,7 +123,7 @@ def refusal(error: Exception) -> tuple[str, ExitCode]:
                 f"{verb or 'arguments'}: {_slip(error)} (see {f'relaycast {verb}'.strip()} --help)",
                 ExitCode.BAD_INPUT,
             )
-        case SparkUnavailable() | TableRefused() | WorkFolderInUse():
+        case _ if isinstance(error, SparkUnavailable | TableRefused) or _is_of_a_busy_place(error):
             return str(error), ExitCode.BAD_INPUT
         case RelaycastError():
             return f"{type(error).__name__}: {error}", ExitCode.CHECK_FAILED
@@ -134,6 +133,12 @@ def refusal(error: Exception) -> tuple[str, ExitCode]:
             return "the input: more than this machine's memory holds, expected a smaller one", ExitCode.BAD_INPUT
         case _:
             return str(error), ExitCode.BAD_INPUT
+
+
+def _is_of_a_busy_place(error: BaseException) -> bool:
+    """Return whether another process writes to the same place; its class is loaded where it was raised."""
+    loaded = sys.modules.get("relaycast_ledger.exceptions")
+    return loaded is not None and isinstance(error, loaded.WorkFolderInUse)
 
 
 def _refused_by_system(error: OSError) -> str:
