@@ -281,3 +281,17 @@ def test_names_are_printed_as_they_are(relaycast: Command, file: Written) -> Non
     ended = relaycast("run", file(SCENARIO.replace('"reader"', '"[/red][bold]"'), "small.toml"))
     assert ended.code == 0
     assert ended.out.count("3000 [/red][bold]") == 4
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next_one_and_nothing_else(tmp_path: Path) -> None:
+    run_id = "0123456789abcdef"
+    names = f".{run_id}-abcdefgh", f".{run_id}-notes", ".fedcba9876543210-abcdefgh"
+    left, theirs, other = (tmp_path / name for name in names)
+    for folder in (left, theirs, other):
+        folder.mkdir()
+        (folder / "file").write_text("kept")
+    with staged(tmp_path, run_id) as held, staged(tmp_path, run_id) as folder:
+        assert held.is_dir()
+        (folder / "new").write_text("new")
+    assert not left.exists()
+    assert (theirs / "file").read_text() == (other / "file").read_text() == "kept"

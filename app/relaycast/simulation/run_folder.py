@@ -4,14 +4,19 @@ Law: files are written beside their place and moved there together. A run that s
 was, and the same run replaces its files with the same bytes.
 """
 
+import fcntl
+import os
+import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp
 from traceback import clear_frames
 
 from relaycast.out_file import parents_of, refusing_os_errors
+
+RUN_ID = re.compile("[0-9a-f]{16}")
 
 
 @contextmanager
@@ -20,17 +25,54 @@ def staged(out: Path, run_id: str, *, option: str = "--out") -> Iterator[Path]:
 
     Raises ``BadInput`` for a folder that cannot be written, and for a disk that is full before the end.
     """
-    with refusing_os_errors(f"{option} {out}", "a folder that can be written"), parents_of(out / run_id):
+    with (
+        refusing_os_errors(f"{option} {out}", "a folder that can be written"),
+        parents_of(out / run_id),
+        ExitStack() as lock,
+    ):
         staging = Path(mkdtemp(prefix=f".{run_id}-", dir=out))
-        staging.chmod(0o755)
         try:
+            staging.chmod(0o755)
+            lock.enter_context(_locked(staging))
+            _remove_left_behind(staging, run_id)
             yield staging
             _replace(out / run_id, staging)
         except BaseException as error:
             clear_frames(error.__traceback__)  # files that are open in them take the handles that removing needs
+            lock.close()
             with suppress(OSError):
                 _remove(staging)
             raise
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold a lock on a folder, so that others see that somebody works there; it goes with the process."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # some shares lock nothing
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _remove_left_behind(staging: Path, run_id: str) -> None:
+    """Remove what killed processes left of the same run: folders like ``staging`` that nobody holds.
+
+    Names that a user chose are left alone: a folder of theirs could be called like that.
+    """
+    if not RUN_ID.fullmatch(run_id):
+        return
+    for folder in staging.parent.glob(f".{run_id}-????????"):
+        if folder != staging and folder.is_dir() and not folder.is_symlink():
+            with suppress(OSError):  # in use, or gone meanwhile
+                handle = os.open(folder, os.O_RDONLY)
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    _remove(folder)
+                finally:
+                    os.close(handle)
 
 
 class _Probed(Exception):
