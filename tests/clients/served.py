@@ -149,7 +149,7 @@ def pump(source: socket.socket, sink: socket.socket) -> None:
 
 
 def hang_up(end: socket.socket) -> None:
-    """Close a socket for whoever waits on it, too."""
+    """Close a socket, so that threads that wait on it stop waiting."""
     with suppress(OSError):
         end.shutdown(socket.SHUT_RDWR)
     end.close()

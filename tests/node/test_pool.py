@@ -1,12 +1,9 @@
 """The pool takes, refuses, orders, prunes and tells, as sc-transaction-pool does and sc-rpc-api words it."""
 
 import pickle
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from node.small_chain import ALICE, BOB, CHARLIE, LONGEST, SmallChain, remark, set_timestamp, signed
 from relaycast_node.extrinsic.era import Mortal
@@ -396,37 +393,3 @@ def test_every_refusal_has_its_code_and_line_and_survives_a_pickle(error: PoolEr
     assert str(error).startswith(line)
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again)) == (type(error), str(error))
-
-
-Harm = Callable[[bytes, st.DataObject], bytes]
-
-
-def cut(encoded: bytes, data: st.DataObject) -> bytes:
-    return encoded[: data.draw(st.integers(0, len(encoded) - 1))]
-
-
-def cut_under_a_right_length(encoded: bytes, data: st.DataObject) -> bytes:
-    return encode_bytes(cut(encoded[2:], data))
-
-
-def changed(encoded: bytes, data: st.DataObject) -> bytes:
-    at = data.draw(st.integers(0, len(encoded) - 1))
-    return encoded[:at] + bytes([encoded[at] ^ data.draw(st.integers(1, 255))]) + encoded[at + 1 :]
-
-
-def lengthened(encoded: bytes, data: st.DataObject) -> bytes:
-    return encode_bytes(encoded[2:] + data.draw(st.binary(min_size=1, max_size=4)))
-
-
-@pytest.mark.parametrize("harm", [cut, cut_under_a_right_length, changed, lengthened])
-@given(st.data())
-def test_no_harmed_extrinsic_gets_in_and_each_is_refused_in_one_line(harm: Harm, data: st.DataObject) -> None:
-    era = Mortal.starting_at(10, period=64)
-    whole = signed(CHAIN, ALICE, 0, era=era, tip=5, call=remark(b"hello"))
-    TransactionPool(CHAIN).submit(whole)
-    pool = TransactionPool(CHAIN)
-    with pytest.raises(PoolError) as refusal:
-        pool.submit(harm(whole, data))
-    assert refusal.value.code in {1001, 1002, 1010, 1011}
-    assert "\n" not in str(refusal.value)
-    assert pool.status() == PoolStatus(0, 0, 0, 0)

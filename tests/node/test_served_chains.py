@@ -246,3 +246,14 @@ def test_a_transaction_that_meets_a_state_of_other_types_is_left_out_and_the_cha
     live.new_block()
     assert (relay.best.number, data in relay.best.extrinsics) == (number + 1, False)
     assert relay.executive.system.account_nonce(ALICE.account) == 0
+
+
+def test_a_transaction_that_can_no_longer_be_paid_leaves_the_pool_as_invalid(live: Live) -> None:
+    relay, told = live.relay, list[str]()
+    submit(relay, ALICE, "Balances", "transfer_all", dest=address(BOB), keep_alive=True)
+    data = signed(relay, ALICE, relay.runtime.encode_call("System", "remark", remark=b"x"))
+    relay.pool.submit_and_watch(data, lambda status: told.append(str(status.kind)))
+    live.new_block()
+    assert data not in relay.best.extrinsics
+    assert relay.pool.pending() == []
+    assert told == ["ready", "invalid"]

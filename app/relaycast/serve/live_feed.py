@@ -20,7 +20,7 @@ from relaycast_pallets.broadcaster.events import DataPublished
 BLOCKS_SHOWN = 16
 PUBLICATIONS_SHOWN = 16
 PROOFS_SHOWN = 60
-"""Of each reader."""
+"""Proofs of each reader that the page shows, the newest."""
 
 EVENTS_WAITING = 64
 """For one browser; one that is further behind is dropped."""

@@ -13,7 +13,7 @@ from relaycast_node.chain.dispatcher import Dispatcher
 from relaycast_node.extrinsic.decoded_call import DecodedCall
 from relaycast_node.extrinsic.extrinsic import Bare, Signed, decode_extrinsic
 from relaycast_node.extrinsic.validity import how_many_fit, pre_dispatch
-from relaycast_node.extrinsic.validity_errors import TransactionValidityError
+from relaycast_node.extrinsic.validity_errors import Invalid, InvalidTransaction, TransactionValidityError
 from relaycast_node.metadata.runtime import EVENT, Runtime
 from relaycast_pallets.frame.dispatch import (
     DispatchClass,
@@ -35,7 +35,11 @@ MAX_BLOCK_WEIGHT = Weight(2_000_000_000_000, 5 * 1024 * 1024)
 
 MAX_BLOCK_LENGTH = 5 * 1024 * 1024
 NORMAL_PART = 0.75
-"""Of a block's weight and length, what signed extrinsics may take."""
+"""The part of a block's weight and length that signed extrinsics may use."""
+
+
+LEFT_IN_THE_POOL = frozenset({Invalid.FUTURE, Invalid.EXHAUSTS_RESOURCES})
+"""Why an extrinsic may be valid in a later block, though it is not in this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,10 @@ class Executive:
 
         self.ready: Callable[[], Iterable[bytes]] = tuple
         self.extrinsics: list[bytes] = []
-        """Those of the block that is being built, or that was built last."""
+        """Extrinsics of the block that is being built, or that was built last."""
+
+        self.invalid: list[bytes] = []
+        """Ready extrinsics that the same block found invalid: they never become valid by waiting."""
 
         self._inherents = inherents
         self._marks: list[int] = []
@@ -82,14 +89,14 @@ class Executive:
 
     def open(self, number: int, parent_hash: bytes, logs: Sequence[DigestItem]) -> None:
         """Begin a block, see ``BlockBody``."""
-        self.extrinsics, self._marks, self._length = [], [], 0
+        self.extrinsics, self.invalid, self._marks, self._length = [], [], [], 0
         self.head = (number - 1, parent_hash)
         self.blocks.open(number, parent_hash, logs)
 
     def apply(self, inherent: ParachainInherentData | None = None) -> None:
         """Apply inherents, and ready extrinsics as long as there is room."""
-        deposited = len(self.system.events)
-        self._marks.append(0 if inherent is not None else deposited)
+        is_in_first_inherent = inherent is not None  # a parachain's events so far are those of its validation data
+        self._marks.append(0 if is_in_first_inherent else len(self.system.events))
         for given in self._inherents(inherent):
             self._apply_inherent(given)
         for data in self.ready():
@@ -99,11 +106,10 @@ class Executive:
         """End the block and return the root of its extrinsics."""
         self.timestamp.on_finalize()
         events = list(self.system.events)
-        marks = self._marks or [len(events)]
         number = self.runtime.types.spelled(f"EventRecord<{EVENT}, H256>")
         records = [
             self.runtime.codec.encode(number, {"phase": phase, "event": (event.pallet, event), "topics": []})
-            for phase, event in zip(phases(marks, len(events)), events, strict=True)
+            for phase, event in zip(phases(self._marks, len(events)), events, strict=True)
         ]
         self.blocks.close(records, extrinsics=len(self.extrinsics))
         return ordered_root(self.extrinsics)
@@ -121,12 +127,14 @@ class Executive:
         self._note(Bare(given.call).encode())
 
     def _apply_signed(self, data: bytes) -> None:
-        """Apply an extrinsic of the pool; one that is not valid now, or has no room, is left there."""
+        """Apply an extrinsic of the pool; one that has no room, or waits for another one, is left there."""
         view = self.view()
         try:
             extrinsic = decode_extrinsic(data)
             pre_dispatch(extrinsic, view)
-        except (CodecError, TransactionValidityError):
+        except (CodecError, TransactionValidityError) as error:
+            if not (isinstance(error, InvalidTransaction) and error.reason in LEFT_IN_THE_POOL):
+                self.invalid.append(data)
             return
         assert isinstance(extrinsic, Signed), "nothing but signed extrinsics is in a pool"
         call, account = view.decode_call(extrinsic.call), extrinsic.address.account
@@ -138,6 +146,7 @@ class Executive:
             with self.system.state.transaction():
                 self._dispatch(extrinsic, call, account, info, len(data))
         except CodecError:  # somebody put something else into the state than its types say
+            self.invalid.append(data)
             return
         self._note(data)
 

@@ -14,7 +14,7 @@ class ServedBlock:
     """A sealed block: ``hash`` of its header, the ``extrinsics`` of its body, and what it changed in each trie.
 
     ``changes`` are those of the top trie, the roots of child tries among them; ``child_changes`` come by the name of
-    the trie, without prefix. ``proof_bytes`` is what its relay proof has, of a parachain's block.
+    the trie, without prefix.
     """
 
     header: Header

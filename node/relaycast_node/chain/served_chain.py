@@ -14,6 +14,7 @@ from relaycast_node.chain.served_block import Changes, ServedBlock
 from relaycast_node.chain.signal import Signal
 from relaycast_node.chain.trial import Fees, dry_run
 from relaycast_node.chain.versions import PastState, TrieVersions
+from relaycast_node.extrinsic.extrinsic import extrinsic_hash
 from relaycast_node.extrinsic.pool import TransactionPool
 from relaycast_node.metadata.runtime import Runtime
 from relaycast_node.metadata.runtime_metadata import encode_metadata
@@ -140,6 +141,7 @@ class ServedChain:
         self._canonical.append(block_hash)
         self.executive.head = (header.number, block_hash)
         self.pool.prune(block.extrinsics, self.executive.view())
+        self.pool.remove(map(extrinsic_hash, self.executive.invalid))
         self.new_heads.emit(block)
         self._finalize(header.number - self.finality_lag)
         return block

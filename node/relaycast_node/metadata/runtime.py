@@ -76,11 +76,6 @@ class Runtime:
         """The number of the type of all calls."""
         return self.types.spelled(CALL)
 
-    @cached_property
-    def events_type(self) -> int:
-        """The number of ``Vec<EventRecord<RuntimeEvent, H256>>``, the type of ``System.Events``."""
-        return self.types.spelled(f"Vec<EventRecord<{EVENT}, H256>>")
-
     def decode_call(self, data: bytes) -> DecodedCall:
         """Return the call that all of ``data`` encodes; raises ``CodecError``."""
         pallet, (name, args) = self.codec.decode(self.call_type, data)
@@ -107,10 +102,6 @@ class Runtime:
             return error.variant, error.detail or None
         index, number = self._errors[type(error)]
         return "Module", {"index": index, "error": bytes([number]).ljust(MODULE_ERROR_BYTES, b"\x00")}
-
-    def target(self, pallet: str) -> object:
-        """Return what answers the calls of a pallet."""
-        return next(it.target for it in self.pallets if it.name == pallet)
 
     def _outer(self, outer: str, part: str) -> PortableType:
         numbered = [(it, self.part(it, outer)) for it in self.pallets]

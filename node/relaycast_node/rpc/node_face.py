@@ -1,4 +1,4 @@
-"""The node's face for whoever serves it: one ``JsonRpc`` for the relay chain and one for each parachain.
+"""What a server exposes of a node: one ``JsonRpc`` for the relay chain and one for each parachain.
 
 It knows no server: messages come in as bytes or text, answers and notifications go into the outbox of a session.
 """

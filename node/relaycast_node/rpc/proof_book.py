@@ -14,7 +14,7 @@ from relaycast_pallets.subscriber.tracked_proof import TrackedProof
 from relaycast_xcm import ParaId
 
 BLOCKS_KEPT = 64
-"""Of each parachain."""
+"""Blocks of each parachain whose proofs are kept for ``dev_proof``, the newest."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,14 @@ TOO_MANY_SUBSCRIPTIONS, TOO_BIG_REQUEST, TOO_BIG_RESPONSE, TOO_BUSY = -32006, -3
 TOO_BIG_BATCH, TOO_BIG_BATCH_RESPONSE = -32010, -32011
 
 RUNTIME_FAILED, UNDECODABLE = 1, 2
-"""Of methods that ask the runtime: ``system_accountNextIndex``, ``system_dryRun``, ``payment_*``."""
+"""Error codes of methods that ask the runtime: ``system_accountNextIndex``, ``system_dryRun``, ``payment_*``."""
 
 BAD_FORMAT, OTHER_AUTHOR_ERROR = 1001, 1040
 OTHER_CHAIN_ERROR = 3001
 INVALID_BLOCK_RANGE, INVALID_COUNT, CLIENT_ERROR = 4001, 4002, 4003
 
 SHOWN_CHARACTERS = 60
-"""Of a long value an error shows the beginning."""
+"""An error shows at most this many characters of a value."""
 
 
 class RpcError(Exception):

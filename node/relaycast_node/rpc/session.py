@@ -17,7 +17,7 @@ from relaycast_node.rpc.rpc_error import (
 )
 
 MOST_SUBSCRIPTIONS = 1_024
-"""Of one client, as a Substrate node has it by default."""
+"""Open subscriptions that one client may have: the default of a Substrate node."""
 
 MOST_WAITING_MESSAGES = 1_024
 MOST_WAITING_BYTES = 16 * 1024 * 1024

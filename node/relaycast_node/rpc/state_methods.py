@@ -29,10 +29,10 @@ MOST_PAGED_KEYS = 1_000
 """Keys in one page, as a node limits it."""
 
 MOST_LISTED_BYTES = 7 * 1024 * 1024
-"""Of keys and values in one answer without pages: in hexadecimal they take twice as many."""
+"""Bytes of keys and values that one answer without pages may list. In hexadecimal they are twice as long."""
 
 METADATA_VERSION = 14
-"""Of ``state_getMetadata``, as with a node: newer ones are asked for by ``state_call``."""
+"""The version that ``state_getMetadata`` returns, as a node does. Clients get newer ones with ``state_call``."""
 
 Pair = tuple[str, str | None]
 
