@@ -1,0 +1,1 @@
+"""CloudEvents subscriptions: filters, encodings and the manager."""

@@ -1,0 +1,1 @@
+"""The event log: one order of events, durable, with retention, cursors and an export for Spark."""

@@ -1,0 +1,1 @@
+"""Which events a subscription selects: predicates that every dialect compiles to."""

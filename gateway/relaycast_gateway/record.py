@@ -1,0 +1,93 @@
+"""An event of the log.
+
+Law: a record never changes. ``seq`` is the only order: dense from 1, in the order of appends, never used twice.
+Headers are only ever appended to, by whoever hands an event on.
+"""
+
+from dataclasses import dataclass
+
+from relaycast_gateway import crockford
+from relaycast_gateway.icrc16 import Icrc16
+
+MOST_PUBLICATION_ID = 1 << 53
+"""WAMP's ids are drawn from 1 to this."""
+
+Headers = tuple[tuple[str, Icrc16], ...]
+"""Names and values, in the order in which they were added. A name may come again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visibility:
+    """Who may see an event, by what a client was authenticated as; ``None`` puts no limit. Source: WAMP."""
+
+    eligible_authid: tuple[str, ...] | None = None
+    eligible_authrole: tuple[str, ...] | None = None
+    exclude_authid: tuple[str, ...] = ()
+    exclude_authrole: tuple[str, ...] = ()
+
+    def allows(self, authid: str | None, authrole: str | None) -> bool:
+        """Return whether a client with this id and role may see the event."""
+        return (
+            (self.eligible_authid is None or authid in self.eligible_authid)
+            and (self.eligible_authrole is None or authrole in self.eligible_authrole)
+            and authid not in self.exclude_authid
+            and authrole not in self.exclude_authrole
+        )
+
+
+EVERYBODY = Visibility()
+
+
+@dataclass(frozen=True, slots=True)
+class EventDraft:
+    """An event as a producer hands it in; the log adds its place, its ids and the time of receipt."""
+
+    namespace: str
+    data: Icrc16
+    source: bytes
+    """The principal of the producer."""
+
+    occurred_ns: int
+    """When it happened, nanoseconds since 1970: the time of its block."""
+
+    event_id: int | None = None
+    """A natural number of any size, unique in the namespace; by default the record's ``seq``."""
+
+    prev_id: int | None = None
+    """The event before it; by default that of its namespace where ``is_ordered``."""
+
+    is_ordered: bool = True
+    subject: str | None = None
+    headers: Headers = ()
+    visibility: Visibility = EVERYBODY
+
+
+@dataclass(frozen=True, slots=True)
+class EventRecord:
+    """An event in the log."""
+
+    seq: int
+    event_id: int
+    prev_id: int | None
+    pub_id: int
+    """Random and unique in the log, 1 to 2^53."""
+
+    occurred_ns: int
+    received_ns: int
+    """When the log took it, nanoseconds since 1970. It may step back where a clock was set."""
+
+    namespace: str
+    source: bytes
+    subject: str | None
+    data: Icrc16
+    headers: Headers
+    visibility: Visibility
+
+    @property
+    def text_id(self) -> str:
+        """``event_id`` as Crockford Base32: its form in every text."""
+        return crockford.encode(self.event_id)
+
+    def header(self, name: str) -> Icrc16 | None:
+        """Return the first header of that name."""
+        return next((value for key, value in self.headers if key == name), None)
