@@ -41,6 +41,7 @@ LONG_FOR_A_REASON = {
 NAMED_BY_THE_PROTOCOL = {
     "BadOrigin": "two errors in Rust, too: of XCM's executor (XcmError) and of a pallet's call (DispatchError)",
     "Parachain": "a junction of a location, as in Rust, and the chain that it leads to",
+    "Timestamp": "a type of CloudEvents, and the pallet that holds a block's time, as in Rust",
 }
 """Public classes that two files may define, and why."""
 

@@ -25,7 +25,7 @@ FACES = {
 REASONS: dict[str, str] = {}
 """Why a line has no test, by its id."""
 
-UNBUILT = ("WAMP", "ICRC72", "ICRC77")
+UNBUILT = ("CE", "X", "WAMP", "ICRC72", "ICRC77")
 """Faces that the gateway does not offer: the reason for all their lines."""
 
 
