@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from node.small_chain import ALICE, BOB, CHARLIE, LONGEST, SmallChain, remark, set_timestamp, signed
+from node.small_pool import CHAIN, block, refused
 from relaycast_node.extrinsic.era import Mortal
 from relaycast_node.extrinsic.extrinsic import Bare, MetadataHashMode, extrinsic_hash
 from relaycast_node.extrinsic.pool import BAN_SECONDS, MOST_BANNED, PoolStatus, TransactionPool
@@ -36,32 +37,12 @@ from relaycast_node.extrinsic.watchers import (
 )
 from relaycast_trie.scale import encode_bytes
 
-CHAIN = SmallChain()
-
 
 def pool_of(*data: bytes, chain: SmallChain = CHAIN) -> TransactionPool:
     pool = TransactionPool(chain)
     for one in data:
         pool.submit(one)
     return pool
-
-
-def refused(pool: TransactionPool, data: bytes) -> tuple[int, str, str | None]:
-    """Return code, message and data of the refusal; assert that the pool holds what it held before."""
-    before = (pool.pending(), pool.futures())
-    with pytest.raises(PoolError) as refusal:
-        pool.submit(data)
-    assert (pool.pending(), pool.futures()) == before
-    return refusal.value.code, refusal.value.message, refusal.value.data
-
-
-def block(pool: TransactionPool, *included: bytes, chain: SmallChain = CHAIN) -> tuple[SmallChain, bytes]:
-    """Put a block on the chain and tell the pool; return the chain with it, and its hash."""
-    after = chain.after(included)
-    pool.prune(included, after)
-    block_hash = after.block_hash(after.block_number)
-    assert block_hash is not None
-    return after, block_hash
 
 
 def test_a_pool_returns_the_hash_and_holds_the_bytes() -> None:
@@ -172,35 +153,6 @@ def test_a_replacement_that_pays_more_usurps() -> None:
     usurper = pool.submit(new)
     assert pool.pending() == [new, child]
     assert told == [READY, TransactionStatus(StatusKind.USURPED, usurper)]
-
-
-def test_a_pool_that_is_full_of_better_ones_drops_the_newcomer() -> None:
-    pool = TransactionPool(CHAIN, ready_limit=QueueLimit(2, 10_000))
-    pool.submit(signed(CHAIN, BOB, 0, tip=5))
-    pool.submit(signed(CHAIN, CHARLIE, 0, tip=5))
-    worst = signed(CHAIN, ALICE, 0)
-    dropped = (1016, "Immediately Dropped", "The transaction couldn't enter the pool because of the limit")
-    assert refused(pool, worst) == dropped
-    assert refused(pool, worst)[0] == 1012
-
-
-def test_a_better_newcomer_pushes_the_worst_out_of_a_full_pool() -> None:
-    pool, told = TransactionPool(CHAIN, ready_limit=QueueLimit(2, 10_000)), list[TransactionStatus]()
-    pool.submit_and_watch(signed(CHAIN, ALICE, 0), told.append)
-    best = [signed(CHAIN, BOB, 0, tip=5), signed(CHAIN, CHARLIE, 0, tip=5)]
-    for data in best:
-        pool.submit(data)
-    assert pool.pending() == best
-    assert told == [READY, DROPPED]
-
-
-def test_futures_are_limited_by_bytes_too() -> None:
-    first, second = signed(CHAIN, ALICE, 1), signed(CHAIN, BOB, 10)
-    pool = TransactionPool(CHAIN, future_limit=QueueLimit(100, len(second)))
-    pool.submit(first)
-    pool.submit(second)
-    assert pool.futures() == [second]
-    assert refused(pool, first)[0] == 1012
 
 
 def test_a_ban_ends_after_half_an_hour() -> None:

@@ -119,6 +119,7 @@ class PoolMachine(RuleBasedStateMachine):
         self.banned: set[bytes] = set()
         self.made: list[bytes] = []
         self.last_block: tuple[SmallChain, bytes, list[bytes]] | None = None
+        self.is_after_a_block = False  # nothing was taken since the block, which may have made future ones ready
 
     def make(self, signer: int, nonce: int, tip: int) -> bytes:
         salt = len(self.made).to_bytes(4, "big")
@@ -142,6 +143,7 @@ class PoolMachine(RuleBasedStateMachine):
         if code is None:
             dropped = self.model.drop_beyond_limits()
             self.banned |= dropped
+            self.is_after_a_block = False
             return 1016 if data in dropped else None
         if code == 1010:
             self.banned.add(data)
@@ -179,6 +181,7 @@ class PoolMachine(RuleBasedStateMachine):
         block_hash = self.chain.block_hash(self.chain.block_number)
         assert block_hash is not None
         self.last_block = before, block_hash, included
+        self.is_after_a_block = True
         ours = {one.data for one in self.model.ready}
         for data in included:
             self.model.include(known(data).signer, known(data).nonce)
@@ -186,8 +189,8 @@ class PoolMachine(RuleBasedStateMachine):
         self.banned |= {*included, *(ours - {one.data for one in self.model.ready})}
 
     @precondition(lambda self: self.last_block)
-    @rule(data=st.data())
-    def retract_the_last_block(self, data: st.DataObject) -> None:
+    @rule()
+    def retract_the_last_block(self) -> None:
         assert self.last_block is not None
         before, block_hash, included = self.last_block
         self.last_block = None
@@ -199,6 +202,7 @@ class PoolMachine(RuleBasedStateMachine):
         for one in [*included, *known_before]:
             self.model.submit(known(one))
         self.banned |= self.model.drop_beyond_limits()
+        self.is_after_a_block = False
         self.pool.retract(block_hash, included, self.chain)
 
     @precondition(lambda self: self.model.ready or self.model.future)
@@ -240,9 +244,30 @@ class PoolMachine(RuleBasedStateMachine):
         assert (status.ready, status.future) == (len(self.pool.pending()), len(self.pool.futures()))
         assert status.ready_bytes == sum(map(len, self.pool.pending()))
         assert status.future_bytes == sum(map(len, self.pool.futures()))
-        assert status.ready <= READY_COUNT
+        assert status.ready <= READY_COUNT or self.is_after_a_block
+        assert status.ready + status.future <= READY_COUNT + FUTURE_COUNT
         assert status.future <= FUTURE_COUNT
 
 
 PoolMachine.TestCase.settings = settings(stateful_step_count=40)
 TestPoolAgainstItsModel = PoolMachine.TestCase
+
+
+def test_a_block_can_make_more_ready_than_the_limit_and_the_model_agrees() -> None:
+    machine = PoolMachine()
+    machine.block_with_what_the_pool_does_not_know(signer=2, length=2)
+    machine.block_with_what_the_pool_does_not_know(signer=2, length=1)
+    machine.block_with_what_the_pool_does_not_know(signer=1, length=3)
+    machine.retract_the_last_block()
+    machine.block_with_what_the_pool_does_not_know(signer=0, length=3)
+    machine.submit_with_any_nonce(signer=2, nonce=5)
+    machine.retract_the_last_block()
+    machine.block_with_what_the_pool_does_not_know(signer=2, length=2)
+    machine.the_pool_holds_what_the_model_holds()
+    machine.what_is_ready_can_be_included_in_its_order()
+    machine.limits_and_counts_hold()
+    assert machine.pool.status().ready == READY_COUNT + 1
+    machine.submit(signer=1, ahead=3, tip=1)
+    machine.the_pool_holds_what_the_model_holds()
+    machine.limits_and_counts_hold()
+    assert machine.pool.status().ready == READY_COUNT - 1  # the worst left with one that depended on it

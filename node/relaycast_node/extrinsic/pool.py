@@ -4,6 +4,9 @@
 codes and words of Substrate's ``author`` methods. An extrinsic that was refused as invalid, removed, dropped by a limit
 or included is banned for half an hour. ``prune`` follows a block, ``retract`` a block that left the best chain.
 
+An extrinsic that is taken, by submission or again, enforces the limits. One that a block makes ready does not: until
+the next is taken, the ready ones can exceed their limit by what was future.
+
 It differs from Substrate's pool in three points, each towards what a client can observe as true:
 
 - an extrinsic that is already here is refused as such every time, and not banned for the second attempt;
@@ -179,7 +182,8 @@ class TransactionPool:
         self._ban(hashes)
         in_block = set(hashes)
         left = [gone for gone in pruned.pruned if gone.hash not in in_block]
-        self._import_again(left, before=dict.fromkeys((gone.hash for gone in left), READY))
+        if self._import_again(left, before=dict.fromkeys((gone.hash for gone in left), READY)):
+            self._enforce_limits()
         block_hash = view.block_hash(view.block_number)
         assert block_hash is not None, "a view knows the hash of its own block"
         self._watchers.in_block(block_hash, hashes)
@@ -211,8 +215,9 @@ class TransactionPool:
         self._import_again([*candidates, *(one for one in known if one.hash not in back)], before=before)
         self._enforce_limits()
 
-    def _import_again(self, transactions: Iterable[PooledTransaction], *, before: Statuses) -> None:
-        """Validate and import; tell the transactions whose status is another than ``before``."""
+    def _import_again(self, transactions: Iterable[PooledTransaction], *, before: Statuses) -> bool:
+        """Validate and import; tell those whose status is another than ``before``. Return whether one was imported."""
+        is_one_imported = False
         for transaction in transactions:
             try:
                 judged = self._validated(transaction.hash, transaction.data)
@@ -227,6 +232,8 @@ class TransactionPool:
                 self._tell(transaction.hash, DROPPED)
             else:
                 self._tell_imported(imported, before=before)
+                is_one_imported = True
+        return is_one_imported
 
     def _refuse_known(self, transaction_hash: bytes) -> None:
         if transaction_hash in self._graph:
