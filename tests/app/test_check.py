@@ -10,6 +10,7 @@ from rooms import ROOT
 
 TOOL = """#!/bin/sh
 echo "$(basename "$0") $*" >> "$LOG"
+echo "$(basename "$0") searches ${HYPOTHESIS_PROFILE-usual}, compiles ${PYTHONDONTWRITEBYTECODE-once}" >> "$LOG.set"
 [ "$(basename "$0")" != mypy ] || echo "Success: no issues found in ${FILES:-1} source files"
 case " ${FAILING-} " in *" $(basename "$0") "*) echo "what $(basename "$0") says"; exit 1 ;; esac
 """
@@ -70,11 +71,28 @@ def test_types_that_were_not_checked_in_every_file_are_a_failure(clone: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("argument", "markers"), [("--slow", ["", "(slow or oracle or clients) and not soak"]), ("--soak", ["soak"])]
+    ("argument", "markers"),
+    [("--slow", ["", "(slow or oracle or clients or brokers) and not soak"]), ("--soak", ["soak"])],
 )
 def test_an_argument_chooses_the_suites(clone: Path, argument: str, markers: list[str]) -> None:
     assert check(clone, argument).returncode == 0
     assert [line.partition(" -m ")[2].partition(" --")[0] for line in pytests(clone)] == markers
+
+
+@pytest.mark.parametrize(
+    ("arguments", "given", "profile"),
+    [
+        ([], {}, "quick"),
+        ([], {"HYPOTHESIS_PROFILE": "ci"}, "ci"),  # what a developer asks for
+        (["--slow"], {}, "usual"),  # conftest chooses: dev, or ci where CI is set
+    ],
+)
+def test_searches_are_short_unless_more_is_asked_for(
+    clone: Path, arguments: list[str], given: dict[str, str], profile: str
+) -> None:
+    assert check(clone, *arguments, PYTHONDONTWRITEBYTECODE="1", **given).returncode == 0
+    told = (clone.parent / "log.set").read_text().splitlines()
+    assert {line for line in told if line.startswith("pytest")} == {f"pytest searches {profile}, compiles once"}
 
 
 def test_an_argument_that_is_none_is_refused(clone: Path) -> None:

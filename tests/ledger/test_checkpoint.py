@@ -33,6 +33,7 @@ from relaycast_ledger.segments.checkpoint import (
 from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId
 from relaycast_xcm.checkpoint import CheckpointRefused
+from searches import examples
 from spark.scenarios import MARKET, SCARCE, recorded
 
 
@@ -97,7 +98,7 @@ def states_of(batch: BatchSimulation) -> list[Any]:
     st.sampled_from(["plain", "array"]),
     st.integers(0, 3),
 )
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 def test_a_simulation_goes_on_from_its_checkpoint_as_if_nothing_had_been(
     scenario: Scenario, before: int, after: int, engine: Engine, other_engine: Engine, seed: int
 ) -> None:
@@ -331,7 +332,7 @@ def test_a_checkpoint_of_another_scenario_is_refused(batch: BatchSimulation) -> 
 
 
 @given(st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_flipped_bytes_are_refused_or_give_other_values(data: st.DataObject) -> None:
     """Whatever stands in a checkpoint, it loads or is refused, and a block after it does not leave this process."""
     batch = small()

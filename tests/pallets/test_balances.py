@@ -13,6 +13,7 @@ from relaycast_pallets.balances.events import Burned, BurnedHeld, Deposit, Held,
 from relaycast_pallets.balances.pallet import Balances
 from relaycast_pallets.frame.account import AccountInfo
 from relaycast_trie import CodecError
+from searches import examples
 
 OTHER_REASON = HoldReason("Preimage", "Preimage", pallet_index=10, index=0)
 REASONS = (PUBLISHER_DEPOSIT, OTHER_REASON)
@@ -189,4 +190,4 @@ class Ledger(RuleBasedStateMachine):
 
 
 def test_the_pallet_agrees_with_the_model() -> None:
-    run_state_machine_as_test(Ledger, settings=settings(max_examples=30, stateful_step_count=40))
+    run_state_machine_as_test(Ledger, settings=settings(max_examples=examples(30), stateful_step_count=40))

@@ -33,6 +33,7 @@ from relaycast_pallets import (
 )
 from relaycast_pallets.frame.state_dump import StateDump
 from relaycast_xcm.primitives import ZERO_DB, ParaId, Weight
+from searches import examples
 
 PARAS = [ParaId(para) for para in (1_000, 1_999, 2_000, 2_001, 2_002)]
 ACCOUNTS = [ALICE, BOB, CAROL]
@@ -231,7 +232,7 @@ class BroadcasterMachine(RuleBasedStateMachine):
 
 
 def test_the_pallet_agrees_with_the_model() -> None:
-    run_state_machine_as_test(BroadcasterMachine, settings=settings(max_examples=60, stateful_step_count=50))
+    run_state_machine_as_test(BroadcasterMachine, settings=settings(max_examples=examples(60), stateful_step_count=50))
 
 
 @pytest.mark.slow

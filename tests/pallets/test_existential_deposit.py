@@ -35,6 +35,7 @@ from relaycast_pallets.balances.pallet import WEIGHTS, Balances
 from relaycast_pallets.frame.dispatch import ArithmeticOverflow, ConsumerRemaining
 from relaycast_pallets.frame.system_events import KilledAccount, NewAccount
 from relaycast_xcm.primitives import U128_MAX
+from searches import examples
 
 DEPOSIT = 100
 SENDER = Origin.signed(ALICE)
@@ -303,4 +304,4 @@ class AccountsWithoutDeposit(Accounts):
 
 @pytest.mark.parametrize("machine", [Accounts, AccountsWithoutDeposit])
 def test_the_laws_hold_whatever_is_called(machine: type[Accounts]) -> None:
-    run_state_machine_as_test(machine, settings=settings(max_examples=40, stateful_step_count=40))
+    run_state_machine_as_test(machine, settings=settings(max_examples=examples(40), stateful_step_count=40))

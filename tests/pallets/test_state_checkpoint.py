@@ -14,6 +14,7 @@ from relaycast_pallets.frame.state_dump import StateDump
 from relaycast_trie import ChildInfo, StateVersion
 from relaycast_trie.engine import Engine
 from relaycast_xcm.checkpoint import CheckpointRefused
+from searches import examples
 from strategies import Pairs, pairs, state_versions
 
 ENGINES: list[Engine] = ["plain", "array"]
@@ -22,7 +23,7 @@ BIG = b"\x01" * 40
 
 
 @given(pairs, pairs, blocks, blocks, state_versions, st.integers(1, 5), st.sampled_from(ENGINES))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_a_loaded_state_goes_on_as_the_one_that_was_put_away(
     top: Pairs,
     child: Pairs,
@@ -54,7 +55,7 @@ def test_a_loaded_state_goes_on_as_the_one_that_was_put_away(
 
 
 @given(pairs, pairs, blocks, state_versions, st.integers(1, 4))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_a_dump_does_not_depend_on_the_engine(
     top: Pairs, child: Pairs, session: list[Block], version: StateVersion, window: int
 ) -> None:

@@ -13,6 +13,7 @@ from relaycast_pallets.frame.engine_choice import EngineChoice
 from relaycast_pallets.frame.state_dump import StateDump
 from relaycast_pallets.frame.state_tries import ArrayTries, PlainTries
 from relaycast_trie import ChildInfo, StateVersion, blake2_256
+from searches import examples
 from strategies import STOCK, Changes, Pairs, changes, pairs, state_versions
 
 NAMES = [ChildInfo(b"one"), ChildInfo(b"two"), ChildInfo(b"three")]
@@ -97,7 +98,7 @@ def counts_in_the_end(state: State) -> dict[bytes, int]:
 
 
 @given(pairs, pairs, blocks, state_versions, st.integers(1, 4))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_array_tries_answer_as_plain_ones_do(
     top: Pairs, child: Pairs, session: list[Block], version: StateVersion, window: int
 ) -> None:
@@ -115,7 +116,7 @@ def test_array_tries_answer_as_plain_ones_do(
 
 
 @given(pairs, blocks, st.integers(1, 4), st.lists(st.booleans(), min_size=8, max_size=8), st.booleans())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_moving_between_engines_changes_nothing(
     top: Pairs, session: list[Block], window: int, moves: list[bool], looked: bool
 ) -> None:

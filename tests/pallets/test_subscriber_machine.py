@@ -26,6 +26,7 @@ from relaycast_pallets.subscriber.plan import SubscriptionChange
 from relaycast_pallets.subscriber.policies import AfterFirstKey, EverythingCarried, ForgetUnchanged, SystemFirstNumeric
 from relaycast_trie import node_codec
 from relaycast_xcm.primitives import ParaId
+from searches import examples
 
 PUBLISHERS = [ALPHA, BETA, PUBLIC, OTHER_PUBLIC]
 CRAFTED = [path_key(first + second + third) for first in ("0", "1") for second in ("00", "01", "10") for third in "01f"]
@@ -231,7 +232,7 @@ def tampered(honest: ParachainInherentData, collected: list[bytes], chance: Rand
     return replace(honest, relay_chain_state=tuple(nodes))
 
 
-def examples(usual: int) -> settings:
+def networks(usual: int) -> settings:
     """Return ``usual`` networks in the dev profile, five times as many in ci."""
     many = usual * (5 if os.environ.get("HYPOTHESIS_PROFILE") == "ci" else 1)
     return settings(
@@ -247,12 +248,12 @@ SLOWER = [pytest.param(it, marks=pytest.mark.slow) for it in (NumericNetwork, Ca
 
 @pytest.mark.parametrize("machine", [Network, *SLOWER])
 def test_all_invariants_hold_whatever_happens(machine: type[Network]) -> None:
-    run_state_machine_as_test(machine, settings=examples(60))
+    run_state_machine_as_test(machine, settings=networks(examples(60)))
 
 
 @pytest.mark.parametrize("machine", [ForgetfulNetwork, LosingNetwork])
 def test_the_machine_finds_what_is_wrong(machine: type[Network]) -> None:
-    quietly = settings(examples(200), phases=[Phase.generate], database=None, report_multiple_bugs=False)
+    quietly = settings(networks(200), phases=[Phase.generate], database=None, report_multiple_bugs=False)
     with pytest.raises(AssertionError):
         run_state_machine_as_test(machine, settings=quietly)
 
@@ -261,13 +262,13 @@ def test_the_machine_finds_what_is_wrong(machine: type[Network]) -> None:
 @pytest.mark.parametrize("machine", [Network, NumericNetwork, CarriedNetwork])
 def test_all_invariants_hold_over_many_steps(machine: type[Network]) -> None:
     """200 networks of up to 60 steps each: far more than 2,000 in all."""
-    run_state_machine_as_test(machine, settings=settings(examples(200), stateful_step_count=60))
+    run_state_machine_as_test(machine, settings=settings(networks(200), stateful_step_count=60))
 
 
 @soak(rounds=40)
 @pytest.mark.parametrize("machine", [Network, NumericNetwork])
 def test_all_invariants_hold_in_many_networks(machine: type[Network], soak_round: int) -> None:
-    chosen = settings(examples(200), stateful_step_count=60, database=None)
+    chosen = settings(networks(200), stateful_step_count=60, database=None)
     run_state_machine_as_test(seed(soak_round)(machine), settings=chosen)
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from relaycast_trie import ArrayTrie, MemoryDB, StateVersion, StorageProof, TrieDBMut, blake2_256
 from relaycast_trie.array.forest import ArrayForest
+from searches import examples
 from strategies import STOCK, Changes, Pairs, changes, keys, pairs, state_versions
 
 QUESTIONS = STOCK[::7]
@@ -29,7 +30,7 @@ def plain_block(tries: list[TrieDBMut], block: Block) -> None:
 
 
 @given(blocks, st.integers(1, 3))
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_a_database_that_is_told_holds_what_that_of_plain_tries_does(session: list[Block], window: int) -> None:
     """A forest tells node by node what comes and what goes; whoever asks late gets everything at once."""
     forest, told, plain = ArrayForest(window=window), MemoryDB(), MemoryDB()

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from relaycast_trie import ArrayTrie, MemoryDB, StateVersion, TrieDBMut, trie_root
 from relaycast_trie.array import arena as arena_module
 from relaycast_trie.kernels.settle import change
+from searches import examples
 from strategies import state_versions
 
 Rows = npt.NDArray[np.uint8]
@@ -37,7 +38,7 @@ def plain_root(held: dict[bytes, bytes], state_version: StateVersion) -> bytes:
     return trie_root(held, state_version=state_version, engine="plain")
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.sampled_from([(3, 5), (3, 40), (4, 30), (32, 32), (32, 33), (4, 0)]),
     st.lists(

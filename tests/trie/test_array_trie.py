@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from relaycast_trie import ArrayTrie, MemoryDB, StateVersion, StorageProof, TrieDBMut, trie_root
 from relaycast_trie.array import array_trie as array_module
 from relaycast_trie.reference import trie_root as reference_root
+from searches import examples
 from shared_vectors import Case, over, unhex, unhex_all, unhex_or_none, unhex_pairs
 from strategies import Changes, Pairs, changes, keys, pairs, pairs_with_questions, state_versions, values
 
@@ -128,7 +129,7 @@ def test_tables_that_grew_take_strings_of_another_width(held: Pairs, gone: list[
     assert trie.root == plain_root({**held, **put}, StateVersion.V1)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(pairs, st.lists(st.tuples(changes, st.booleans()), max_size=6), state_versions, st.integers(0, 3), st.booleans())
 def test_any_sequence_of_changes_keeps_every_version(
     held: Pairs, steps: list[tuple[Changes, bool]], state_version: StateVersion, window: int, never_rebuild: bool
