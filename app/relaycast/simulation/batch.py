@@ -15,7 +15,7 @@ from relaycast.simulation.simulation import Simulation
 from relaycast.simulation.sources import Sources
 from relaycast_collator import Chains
 from relaycast_ledger import Accounts, Ledger
-from relaycast_ledger.event_log import EventLog
+from relaycast_ledger.event_lines import EventLines
 from relaycast_ledger.records import VIOLATIONS_KEPT
 from relaycast_ledger.segments.checkpoint import decoded
 from relaycast_ledger.segments.record_codec import decode_records
@@ -57,7 +57,7 @@ class BatchSimulation:
     def advance(self, block: int, /) -> Advanced:
         """Let relay block number ``block`` pass and say what it brought."""
         stream = io.BytesIO()
-        log = EventLog(stream).hear
+        log = EventLines(stream).hear
         self.chains.listeners.append(log)
         try:
             self.simulation.begin(block)

@@ -12,7 +12,7 @@ from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.alternative import with_alternative
 from relaycast.simulation.run_folder import staged
 from relaycast.simulation.simulation import Progress, Simulation
-from relaycast_ledger.event_log import EventLog
+from relaycast_ledger.event_lines import EventLines
 from relaycast_ledger.outcome import Outcome
 from relaycast_trie.engine import Engine
 
@@ -44,7 +44,7 @@ def simulate(
     with staged(out, run_id) as folder:
         with (folder / "events.jsonl").open("wb") as stream, simulation.tables(folder, by_key=by_key) as tables:
             simulation.tally = simulation.new_tally(tables=tables)
-            simulation.chains.listeners.append(EventLog(stream, run_id).hear)
+            simulation.chains.listeners.append(EventLines(stream, run_id).hear)
             outcome = with_alternative(simulation.run(progress), scenario, trie_engine=trie_engine)
         write_files(folder, outcome, simulation.echo())
     return Finished(outcome, out / run_id)

@@ -17,7 +17,7 @@ from relaycast.simulation.batch import BatchSimulation
 from relaycast.simulation.run_files import Finished, write_files
 from relaycast.simulation.run_folder import staged
 from relaycast_ledger import Accounts
-from relaycast_ledger.event_log import EventLog
+from relaycast_ledger.event_lines import EventLines
 from relaycast_ledger.progress import Progress, Unseen
 from relaycast_ledger.segments.work_folder import WorkFolder
 from relaycast_spark.session import SessionSettings, require_spark, spark_session
@@ -90,7 +90,7 @@ def _write(run: "BatchRun", batch: BatchSimulation, run_id: str, out: Path) -> F
         run.progress.begin(ASSEMBLY, run.blocks)
         by_key = batch.ledger.accounts is Accounts.BY_KEY
         with (folder / "events.jsonl").open("wb") as stream, batch.simulation.tables(folder, by_key=by_key) as tables:
-            EventLog(stream, run_id)
+            EventLines(stream, run_id)
             batch.simulation.tally = batch.simulation.new_tally(tables=tables)
             for number in run.folder.replayed():
                 with run.folder.table(number) as table:

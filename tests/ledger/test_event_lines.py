@@ -12,7 +12,7 @@ from collator.networks import PUBLISHER, SUBSCRIBER, keys, network, publish, val
 from ledger.watched import Watched
 from relaycast_collator import BlockBuilt, BlockPanicked, Fact, Pace, RelaySealed
 from relaycast_ledger import BlockRecord
-from relaycast_ledger.event_log import NAMES, EventLog, lines
+from relaycast_ledger.event_lines import NAMES, EventLines, lines
 from relaycast_pallets import PUBLISHER_DEPOSIT, Event
 from relaycast_pallets.balances.events import BurnedHeld, Deposit, Transfer
 
@@ -30,7 +30,7 @@ class Heard:
         stream = io.BytesIO()
         self.facts: list[Fact] = []
         self.records: list[BlockRecord] = []
-        net.listeners += [EventLog(stream).hear, self.facts.append]
+        net.listeners += [EventLines(stream).hear, self.facts.append]
         for tick in range(ticks):
             if tick == late:
                 net.subscribe(SUBSCRIBER, PUBLISHER, keys(4))
@@ -108,7 +108,7 @@ def test_every_field_of_a_renamed_event_has_a_name(kind: type[Event]) -> None:
 
 def test_a_part_of_a_log_has_no_first_line_of_its_own() -> None:
     whole, part = io.BytesIO(), io.BytesIO()
-    EventLog(whole, "0123")
-    EventLog(part)
+    EventLines(whole, "0123")
+    EventLines(part)
     assert json.loads(whole.getvalue()) == {"schema": 2, "run_id": "0123"}
     assert part.getvalue() == b""

@@ -31,7 +31,7 @@ NAMES: Mapping[type[Event], tuple[str, tuple[str, ...]]] = MappingProxyType(
 """What this schema calls an event and its fields, where that is not what the pallet calls them."""
 
 
-class EventLog:
+class EventLines:
     """A listener that writes every event of every block."""
 
     def __init__(self, stream: BinaryIO, run_id: str | None = None) -> None:
