@@ -1,0 +1,333 @@
+"""The event log: every event that came in, in one order, on disk.
+
+Law: one thread writes, any thread appends and reads. ``seq`` is dense from 1 and is never used twice, whatever is
+purged and however the process ends. Only what is durable is told, read or counted: an append that was acknowledged
+survives the end of the process at any moment, and a loss of power as far as the disk keeps what it has synced.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack
+from os import PathLike
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+
+from relaycast_gateway.clock import Clock, SystemClock
+from relaycast_gateway.log.columns import RowFilter
+from relaycast_gateway.log.event_table import EXPECTED, EventRow, EventTable, NamedRow
+from relaycast_gateway.log.group_commit import Append, GroupCommit, Purge
+from relaycast_gateway.log.publication_ids import PublicationIds
+from relaycast_gateway.log.record_codec import decode_body, encode_body
+from relaycast_gateway.log.retention import Retention
+from relaycast_gateway.log.unusable import LogClosed, UnusableLog
+from relaycast_gateway.record import MOST_PUBLICATION_ID, EventDraft, EventRecord
+from relaycast_ledger.file_lock import alone_with
+
+LOCK_SUFFIX = ".lock"
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class EventLog:
+    """An append-only log; ``EventLog.open`` makes one.
+
+    >>> from relaycast_gateway.icrc16 import text
+    >>> with EventLog.open() as log:
+    ...     (record,) = log.append(EventDraft("com.example.hello", text("world"), b"", occurred_ns=0))
+    ...     record.seq, log.read(after=0) == [record]
+    (1, True)
+    """
+
+    def __init__(self, table: EventTable, *, place: str, clock: Clock, retention: Retention) -> None:
+        self.place = place
+        """The file, or ``memory``."""
+
+        self._table = table
+        self._clock = clock
+        self._retention = retention
+        self._held = ExitStack()
+        self._ids = PublicationIds(table.key)
+        named = table.namespaces()
+        self._names = [row.name for row in named]
+        self._numbers = {row.name: row.number for row in named}
+        self._last_ids = {row.name: row.last_event_id for row in named}
+        self._columns = table.load()
+        self._last_seq = self._columns.end_seq - 1
+        self._callbacks: dict[object, Callable[[int], None]] = {}
+        self._closing = Lock()
+        self._is_closed = False
+        self._writer = GroupCommit(self._commit, clock=clock)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | PathLike[str] | None = None,
+        *,
+        clock: Clock | None = None,
+        retention: Retention | None = None,
+    ) -> "EventLog":
+        """Open or make the log in the file ``path``; without one it is in memory and ends with ``close``.
+
+        Raises ``UnusableLog`` for a file that is damaged or no event log, and ``WorkFolderInUse`` where another
+        process has it open.
+        """
+        clock, retention = clock or SystemClock(), retention or Retention()
+        file = None if path is None else Path(path)
+        with ExitStack() as held:
+            if file is not None:
+                _lock(file, held)
+            table = EventTable(file)
+            held.callback(table.close)
+            log = cls(table, place="memory" if file is None else str(file), clock=clock, retention=retention)
+            log._held = held.pop_all()
+            return log
+
+    @property
+    def history_start(self) -> int:
+        """The first event that is kept; the number after ``last_seq`` where none is."""
+        return min(self._columns.first_seq, self._last_seq + 1)
+
+    @property
+    def last_seq(self) -> int:
+        """The newest durable event, 0 before the first one."""
+        return self._last_seq
+
+    @property
+    def index_bytes(self) -> int:
+        """Bytes of memory that the columns of all events take."""
+        return self._columns.memory_bytes
+
+    def append(self, *drafts: EventDraft) -> list[EventRecord]:
+        """Append events and return their records once they are durable; all of them or none.
+
+        Callers that wait at the same time share one commit. ``ValueError`` for a draft that cannot be stored,
+        ``LogClosed`` after ``close``; what the disk refuses is ``sqlite3.OperationalError``, and nothing was appended.
+        """
+        return self.append_soon(drafts).result()
+
+    def append_soon(self, drafts: Sequence[EventDraft]) -> "Future[list[EventRecord]]":
+        """Append events without waiting for the disk: the future has what ``append`` returns.
+
+        Order is that of the calls. Blocks only while more than 64 MiB of events wait to be written.
+        """
+        future: Future[list[EventRecord]] = Future()
+        future.set_running_or_notify_cancel()
+        prepared = [(draft, encode_body(draft)) for draft in drafts]
+        if prepared:
+            self._writer.submit(Append(prepared, future))
+        else:
+            self._check_open()
+            future.set_result([])
+        return future
+
+    def read(
+        self,
+        after: int = 0,
+        *,
+        limit: int = 1_000,
+        before: int | None = None,
+        namespaces: Collection[str] | None = None,
+        occurred_from: int | None = None,
+        occurred_before: int | None = None,
+        received_from: int | None = None,
+        received_before: int | None = None,
+    ) -> list[EventRecord]:
+        """Return at most ``limit`` records in order: those with ``after < seq < before`` that are wanted.
+
+        ``namespaces`` are exact names. Times are nanoseconds, from the first bound on and before the second. A cursor
+        from before ``history_start`` reads on from there.
+        """
+        if limit < 0:
+            raise ValueError(f"limit: got {limit}, expected 0 or more")
+        numbers = None if namespaces is None else tuple(self._numbers[it] for it in namespaces if it in self._numbers)
+        wanted = RowFilter(numbers, occurred_from, occurred_before, received_from, received_before)
+        self._check_open()
+        while True:
+            start, end = max(after + 1, self.history_start), self._last_seq + 1
+            if before is not None:
+                end = min(end, before)
+            if wanted == RowFilter():
+                end = min(end, start + limit)
+                rows, expected = self._table.range(start, end), max(0, end - start)
+            else:
+                seqs = self._columns.select(start, end, limit, wanted)
+                rows, expected = self._table.rows(seqs), len(seqs)
+            if len(rows) == expected:
+                return self._records(rows)
+            # else a purge came between: its events are gone, and history starts later
+
+    def get(self, seq: int) -> EventRecord | None:
+        """Return the record with this number; ``None`` where there is none, or not any more."""
+        self._check_open()
+        if not self.history_start <= seq <= self._last_seq:
+            return None
+        return next(iter(self._records(self._table.rows([seq]))), None)
+
+    def by_pub_id(self, pub_id: int) -> EventRecord | None:
+        """Return the record with this publication id; ``None`` where there is none, or not any more."""
+        return self.get(self._ids.seq_of(pub_id)) if 0 < pub_id <= MOST_PUBLICATION_ID else None
+
+    def last_id(self, namespace: str) -> int | None:
+        """Return the ``event_id`` of the newest event of a namespace, also when it was purged."""
+        return self._last_ids.get(namespace)
+
+    def connect(self, callback: Callable[[int], None]) -> Callable[[], None]:
+        """Call ``callback`` with ``last_seq`` after each commit, until what is returned is called.
+
+        It is called in the writing thread and must not append. An exception of it is logged and goes no further.
+        """
+        token = object()
+        self._callbacks[token] = callback
+        return lambda: self._callbacks.pop(token, None) and None
+
+    def purge(self) -> int:
+        """Drop what retention does not keep, and return how many events went. Appends do so by themselves."""
+        future: Future[int] = Future()
+        self._writer.submit(Purge(future))
+        return future.result()
+
+    def close(self) -> None:
+        """Commit what was appended and give back the file; a second call does nothing."""
+        with self._closing:
+            if not self._is_closed:
+                self._is_closed = True
+                self._writer.close()
+                self._held.close()
+
+    def __enter__(self) -> "EventLog":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<EventLog {self.place}: events {self.history_start} to {self._last_seq}>"
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise LogClosed
+
+    def _commit(self, jobs: list[Append | Purge]) -> None:
+        """Write jobs in one transaction and tell who waits; in the writing thread."""
+        try:
+            records, dropped = self._written([it for it in jobs if isinstance(it, Append)])
+        except BaseException as error:
+            for job in jobs:
+                job.future.set_exception(error)
+            return
+        at = 0
+        for job in jobs:
+            if isinstance(job, Append):
+                job.future.set_result(records[at : at + len(job.drafts)])
+                at += len(job.drafts)
+            else:
+                job.future.set_result(dropped)
+        for callback in list(self._callbacks.values()):
+            try:
+                callback(self._last_seq)
+            except Exception:
+                _LOGGER.exception("a callback of the event log failed")
+
+    def _written(self, appends: Iterable[Append]) -> tuple[list[EventRecord], int]:
+        """Return the records of the appended drafts, and how many events retention dropped."""
+        columns, first = self._columns, self._columns.first_seq
+        records, rows, named = self._numbered(appends)
+        columns.extend(
+            [row.namespace for row in rows],
+            [row.occurred_ns for row in rows],
+            [row.received_ns for row in rows],
+            [len(row.body) for row in rows],
+        )
+        try:
+            kept_from = self._retention.first_kept(columns, self._clock.now_ns())
+            if rows or kept_from != first:
+                self._table.write(rows, named, kept_from)
+        except BaseException:
+            columns.truncate(self._last_seq + 1)
+            raise
+        for row in named:
+            if row.number == len(self._names):
+                self._names.append(row.name)
+                self._numbers[row.name] = row.number
+            self._last_ids[row.name] = row.last_event_id
+        self._last_seq += len(rows)
+        columns.drop_before(kept_from)
+        return records, kept_from - first
+
+    def _numbered(self, appends: Iterable[Append]) -> tuple[list[EventRecord], list[EventRow], list[NamedRow]]:
+        """Give drafts their place and their ids; changes nothing yet."""
+        numbers: dict[str, int] = {}
+        last_ids: dict[str, int] = {}
+        given = [(draft, body, job.received_ns) for job in appends for draft, body in job.drafts]
+        first = self._last_seq + 1
+        pub_ids = self._ids.of(range(first, first + len(given)))
+        records, rows = [], []
+        for seq, pub_id, (draft, body, received_ns) in zip(
+            range(first, first + len(given)), pub_ids, given, strict=True
+        ):
+            namespace = draft.namespace
+            number = self._numbers.get(namespace)
+            if number is None:
+                number = numbers.setdefault(namespace, len(self._names) + len(numbers))
+            event_id = seq if draft.event_id is None else draft.event_id
+            prev_id = draft.prev_id
+            if prev_id is None and draft.is_ordered:
+                prev_id = last_ids.get(namespace, self._last_ids.get(namespace))
+            last_ids[namespace] = event_id
+            rows.append(EventRow(seq, number, draft.occurred_ns, received_ns, event_id, prev_id, body))
+            records.append(
+                EventRecord(
+                    seq,
+                    event_id,
+                    prev_id,
+                    pub_id,
+                    draft.occurred_ns,
+                    received_ns,
+                    namespace,
+                    draft.source,
+                    draft.subject,
+                    draft.data,
+                    draft.headers,
+                    draft.visibility,
+                )
+            )
+        named = [NamedRow(self._numbers.get(it, numbers.get(it, 0)), it, last) for it, last in last_ids.items()]
+        return records, rows, named
+
+    def _records(self, rows: Sequence[EventRow]) -> list[EventRecord]:
+        pub_ids = self._ids.of([row.seq for row in rows])
+        return [self._record(row, pub_id) for row, pub_id in zip(rows, pub_ids, strict=True)]
+
+    def _record(self, row: EventRow, pub_id: int) -> EventRecord:
+        seq, number, occurred_ns, received_ns, event_id, prev_id, body = row
+        try:
+            source, subject, data, headers, visibility = decode_body(body)
+            namespace = self._names[number]
+        except (ValueError, IndexError) as error:
+            raise UnusableLog(f"{self.place}, event {seq}", str(error), EXPECTED) from None
+        return EventRecord(
+            seq,
+            event_id,
+            prev_id,
+            pub_id,
+            occurred_ns,
+            received_ns,
+            namespace,
+            source,
+            subject,
+            data,
+            headers,
+            visibility,
+        )
+
+
+def _lock(file: Path, held: ExitStack) -> None:
+    """Hold the file beside ``file`` that tells other processes to stay away; it is removed with ``held``."""
+    lock = file.with_name(file.name + LOCK_SUFFIX)
+    try:
+        held.enter_context(alone_with(lock, works_on=file))
+    except OSError as error:
+        raise UnusableLog(str(file), (error.strerror or "no place").lower(), "a file that can be written") from None
+    held.callback(lock.unlink, missing_ok=True)

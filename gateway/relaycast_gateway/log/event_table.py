@@ -1,0 +1,255 @@
+"""The sqlite file of a log: its schema, one transaction for each commit, and reading rows back.
+
+Law: a commit is synced before it returns (WAL, ``synchronous=FULL``). One thread writes; any thread reads. Without a
+file everything is in memory, by the same statements.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from relaycast_gateway.log.columns import EventColumns
+from relaycast_gateway.log.unusable import UnusableLog
+
+SCHEMA_VERSION = 1
+APPLICATION_ID = 0x72634576
+"""``rcEv``, in the head of the file: SQLite has a place for it."""
+
+KEY_BYTES = 32
+EXPECTED = f"an event log of schema {SCHEMA_VERSION}"
+
+_MAGIC = b"SQLite format 3\0"
+_ROWS_A_LOAD = 50_000
+_MOST_PARAMETERS = 500
+_LARGEST_INTEGER = (1 << 63) - 1
+
+_SCHEMA = f"""
+CREATE TABLE about (log_key BLOB NOT NULL, history_start INTEGER NOT NULL);
+CREATE TABLE namespaces (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, last_event_id NOT NULL);
+CREATE TABLE events (
+    seq INTEGER PRIMARY KEY, namespace INTEGER NOT NULL, occurred_ns INTEGER NOT NULL, received_ns INTEGER NOT NULL,
+    event_id NOT NULL, prev_id, body BLOB NOT NULL
+);
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA_VERSION};
+"""
+_INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)"
+_NAMED = (
+    "INSERT INTO namespaces VALUES (?, ?, ?) ON CONFLICT (number) DO UPDATE SET last_event_id = excluded.last_event_id"
+)
+_SELECT = "SELECT seq, namespace, occurred_ns, received_ns, event_id, prev_id, body FROM events WHERE seq"
+
+T = TypeVar("T")
+
+
+class EventRow(NamedTuple):
+    """A row of ``events``."""
+
+    seq: int
+    namespace: int
+    occurred_ns: int
+    received_ns: int
+    event_id: int
+    prev_id: int | None
+    body: bytes
+
+
+class NamedRow(NamedTuple):
+    """A row of ``namespaces``."""
+
+    number: int
+    name: str
+    last_event_id: int
+
+
+@dataclass(slots=True)
+class _Connection:
+    database: sqlite3.Connection
+    lock: Lock
+
+
+class EventTable:
+    """The tables of ``file``, or of none. Raises ``UnusableLog`` for a file that is damaged or something else."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._place = "memory" if file is None else str(file)
+        if file is not None:
+            _check_magic(file)
+        with self._refusing():
+            self._writing = _connection(file)
+            self._reading = self._writing
+            try:
+                self._prepare()
+                if file is not None:
+                    _sync_folder(file)
+                    self._reading = _connection(file)
+                self.key, self._history_start = self._about()
+            except BaseException:
+                self.close()
+                raise
+
+    def namespaces(self) -> list[NamedRow]:
+        """Return all namespaces, by number from 0 on."""
+        with self._refusing():
+            rows = self._read("SELECT number, name, last_event_id FROM namespaces ORDER BY number")
+        if [row[0] for row in rows] != list(range(len(rows))):
+            raise UnusableLog(self._place, "namespaces with gaps between their numbers", EXPECTED)
+        return [NamedRow(number, name, _natural(stored)) for number, name, stored in rows]
+
+    def load(self) -> EventColumns:
+        """Return the index of the whole table; raises ``UnusableLog`` where the order has gaps."""
+        columns = EventColumns(self._history_start)
+        statement = "SELECT seq, namespace, occurred_ns, received_ns, length(body) FROM events ORDER BY seq"
+        with self._refusing(), self._reading.lock:
+            cursor = self._reading.database.execute(statement)
+            while rows := cursor.fetchmany(_ROWS_A_LOAD):
+                table = np.array(rows, np.int64)
+                expected = np.arange(columns.end_seq, columns.end_seq + len(table))
+                if not np.array_equal(table[:, 0], expected):
+                    seq = int(table[np.argmax(table[:, 0] != expected), 0])
+                    at = columns.end_seq + int(np.argmax(table[:, 0] != expected))
+                    raise UnusableLog(self._place, f"event {seq} in the place of {at}", "events without gaps")
+                columns.extend(*(table[:, number] for number in range(1, 5)))
+        return columns
+
+    def write(self, rows: Sequence[EventRow], named: Iterable[NamedRow], history_start: int) -> None:
+        """Append ``rows``, note namespaces, and delete what stands before ``history_start``; all of it or nothing."""
+        with self._writing.lock, _transaction(self._writing.database) as database:
+            database.executemany(_NAMED, [(number, name, _stored(last)) for number, name, last in named])
+            database.executemany(_INSERT, [_storable(row) for row in rows])
+            if history_start != self._history_start:
+                database.execute("DELETE FROM events WHERE seq < ?", (history_start,))
+                database.execute("UPDATE about SET history_start = ?", (history_start,))
+        self._history_start = history_start
+
+    def range(self, start: int, end: int) -> list[EventRow]:
+        """Return the rows from ``start`` on, before ``end``, in order."""
+        with self._refusing():
+            return [_row(row) for row in self._read(f"{_SELECT} >= ? AND seq < ? ORDER BY seq", (start, end))]
+
+    def rows(self, seqs: Sequence[int]) -> list[EventRow]:
+        """Return the rows with these numbers, in order, without those that are not there."""
+        found: list[EventRow] = []
+        for at in range(0, len(seqs), _MOST_PARAMETERS):
+            some = seqs[at : at + _MOST_PARAMETERS]
+            marks = ", ".join("?" * len(some))
+            with self._refusing():
+                found += map(_row, self._read(f"{_SELECT} IN ({marks}) ORDER BY seq", some))
+        return found
+
+    def close(self) -> None:
+        for connection in (self._reading, self._writing):
+            with connection.lock:
+                connection.database.close()
+
+    def _prepare(self) -> None:
+        """Check the schema, or make it."""
+        database = self._writing.database
+        ((application,),) = database.execute("PRAGMA application_id")
+        ((version,),) = database.execute("PRAGMA user_version")
+        ((tables,),) = database.execute("SELECT count(*) FROM sqlite_master")
+        if (application, version, tables) == (0, 0, 0):
+            with _transaction(database):
+                for statement in _SCHEMA.split(";"):
+                    database.execute(statement)
+                database.execute("INSERT INTO about VALUES (?, 1)", (os.urandom(KEY_BYTES),))
+        elif application != APPLICATION_ID:
+            raise UnusableLog(self._place, "an SQLite database of another program", EXPECTED)
+        elif version != SCHEMA_VERSION:
+            raise UnusableLog(self._place, f"an event log of schema {version}", EXPECTED)
+
+    def _about(self) -> tuple[bytes, int]:
+        rows = self._read("SELECT log_key, history_start FROM about")
+        if len(rows) != 1 or len(rows[0][0]) != KEY_BYTES or rows[0][1] < 1:
+            raise UnusableLog(self._place, "no single row about the log", EXPECTED)
+        key, history_start = rows[0]
+        return key, history_start
+
+    def _read(self, statement: str, parameters: Sequence[int] = ()) -> list[Any]:
+        with self._reading.lock:
+            return self._reading.database.execute(statement, parameters).fetchall()
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """Turn what SQLite says of a file into ``UnusableLog``."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise UnusableLog(self._place, str(error), EXPECTED) from None
+        except (TypeError, ValueError, OverflowError) as error:
+            if isinstance(error, UnusableLog):
+                raise
+            raise UnusableLog(self._place, f"rows of another form ({error})", EXPECTED) from None
+
+
+def _check_magic(file: Path) -> None:
+    try:
+        if file.exists():
+            with file.open("rb") as stream:
+                head = stream.read(len(_MAGIC))
+            if head not in {b"", _MAGIC}:
+                raise UnusableLog(str(file), f"a file that begins with {head!r}", EXPECTED)
+    except OSError as error:
+        got = "a folder" if isinstance(error, IsADirectoryError) else (error.strerror or "no file").lower()
+        raise UnusableLog(str(file), got, EXPECTED) from None
+
+
+def _connection(file: Path | None) -> _Connection:
+    database = sqlite3.connect(
+        ":memory:" if file is None else file, timeout=60, isolation_level=None, check_same_thread=False
+    )
+    try:
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = FULL")
+    except BaseException:
+        database.close()
+        raise
+    return _Connection(database, Lock())
+
+
+@contextmanager
+def _transaction(database: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        yield database
+        database.execute("COMMIT")
+    except BaseException:
+        if database.in_transaction:
+            database.execute("ROLLBACK")
+        raise
+
+
+def _sync_folder(file: Path) -> None:
+    """Sync the folder, so that the name of a new file lasts."""
+    handle = os.open(file.absolute().parent, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _stored(number: int) -> int | bytes:
+    """Return a natural number as SQLite holds it: beyond 63 bits as big-endian bytes."""
+    return number if number <= _LARGEST_INTEGER else number.to_bytes((number.bit_length() + 7) // 8, "big")
+
+
+def _natural(stored: int | bytes) -> int:
+    return stored if isinstance(stored, int) else int.from_bytes(stored, "big")
+
+
+def _storable(row: EventRow) -> tuple[Any, ...]:
+    prev_id = None if row.prev_id is None else _stored(row.prev_id)
+    return (*row[:4], _stored(row.event_id), prev_id, row.body)
+
+
+def _row(stored: Sequence[Any]) -> EventRow:
+    seq, namespace, occurred_ns, received_ns, event_id, prev_id, body = stored
+    prev_id = None if prev_id is None else _natural(prev_id)
+    return EventRow(seq, namespace, occurred_ns, received_ns, _natural(event_id), prev_id, body)

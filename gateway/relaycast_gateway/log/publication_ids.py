@@ -1,0 +1,62 @@
+"""WAMP's publication ids: random in 1 to 2^53, unique for as long as the log lives, without a table of them.
+
+An id is a permutation of ``seq`` under the log's own key: a Feistel network over 26 and 27 bits. Whoever has the key
+finds the record of an id by running it backwards.
+"""
+
+from hashlib import blake2b
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers: TypeAlias = NDArray[np.uint64]
+
+ROUNDS = 6
+LOW_BITS = 27
+HIGH_BITS = 26
+
+_LOW = np.uint64((1 << LOW_BITS) - 1)
+_HIGH = np.uint64((1 << HIGH_BITS) - 1)
+_SHIFT = np.uint64(LOW_BITS)
+_MULTIPLIERS = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
+"""Of the finalizer of SplitMix64, which is the round function."""
+
+
+class PublicationIds:
+    """The ids of a log with this ``key``, any bytes up to 64."""
+
+    def __init__(self, key: bytes) -> None:
+        self._keys = np.frombuffer(blake2b(key=key, digest_size=8 * ROUNDS).digest(), "<u8")
+
+    def of(self, seqs: Any) -> list[int]:
+        """Return the ids of events by their ``seq``, each below 2^53."""
+        low, high = _halves(np.asarray(seqs, np.uint64))
+        for number in range(ROUNDS):
+            low, high = self._round(number, low, high)
+        return [number + 1 for number in ((high << _SHIFT) | low).tolist()]
+
+    def seq_of(self, pub_id: int) -> int:
+        """Return the ``seq`` that an id of 1 to 2^53 belongs to, whether or not the log has got so far."""
+        low, high = _halves(np.array([pub_id - 1], np.uint64))
+        for number in reversed(range(ROUNDS)):
+            low, high = self._round(number, low, high)
+        return int(((high << _SHIFT) | low)[0])
+
+    def _round(self, number: int, low: Numbers, high: Numbers) -> tuple[Numbers, Numbers]:
+        """Return both halves, one of them changed by the other: the same step undoes it."""
+        if number % 2:
+            return low ^ (_mixed(high, self._keys[number]) & _LOW), high
+        return low, high ^ (_mixed(low, self._keys[number]) & _HIGH)
+
+
+def _halves(numbers: Numbers) -> tuple[Numbers, Numbers]:
+    return numbers & _LOW, numbers >> _SHIFT
+
+
+def _mixed(numbers: Numbers, key: np.uint64) -> Numbers:
+    mixed = numbers + key
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * _MULTIPLIERS[0]
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * _MULTIPLIERS[1]
+    result: Numbers = mixed ^ (mixed >> np.uint64(31))
+    return result

@@ -1,0 +1,152 @@
+"""The stored form of an event: MessagePack of what its producer handed in.
+
+An ICRC-16 value is the pair of its tag's name and its content. MessagePack has whole numbers of 64 bits; larger ones
+are the extension 1, big-endian in two's complement.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from relaycast_gateway.icrc16 import Icrc16, Property, Tag
+from relaycast_gateway.principal import MOST_BYTES
+from relaycast_gateway.record import EVERYBODY, EventDraft, EventRecord, Headers, Visibility
+from relaycast_trie import blake2_256
+
+LARGE_NUMBER = 1
+"""The extension's number."""
+
+LONGEST_NAMESPACE = 1024
+"""Characters."""
+
+_LEAST_TIME, _MOST_TIME = -(1 << 63), (1 << 63) - 1
+_LEAST, _MOST = -(1 << 63), (1 << 64) - 1
+
+_ENCODER = msgspec.msgpack.Encoder()
+
+Body = tuple[bytes, str | None, Icrc16, Headers, Visibility]
+"""Source, subject, data, headers, visibility."""
+
+
+def encode_body(draft: EventDraft) -> bytes:
+    """Return the stored form; ``ValueError`` for a draft that the log cannot hold."""
+    _check(draft)
+    return _encoded((draft.source, draft.subject, draft.data, draft.headers, _visibility(draft.visibility)))
+
+
+def decode_body(stored: bytes) -> Body:
+    """Return what was stored; ``ValueError`` for other bytes."""
+    try:
+        source, subject, data, headers, visibility = _DECODER.decode(stored)
+        return (
+            source,
+            subject,
+            _value(data),
+            tuple((name, _value(value)) for name, value in headers),
+            EVERYBODY if visibility is None else _seen_by(*visibility),
+        )
+    except (msgspec.DecodeError, TypeError, ValueError, KeyError) as error:
+        raise ValueError(f"expected a stored event, got {len(stored)} bytes that are none: {error}") from None
+
+
+def record_hash(record: EventRecord) -> bytes:
+    """Return BLAKE2b-256 of all that a record is, in the form in which the log stores values."""
+    return blake2_256(
+        _encoded(
+            (
+                record.seq,
+                record.event_id,
+                record.prev_id,
+                record.pub_id,
+                record.occurred_ns,
+                record.received_ns,
+                record.namespace,
+                record.source,
+                record.subject,
+                record.data,
+                record.headers,
+                _visibility(record.visibility),
+            )
+        )
+    )
+
+
+def _check(draft: EventDraft) -> None:
+    if not 0 < len(draft.namespace) <= LONGEST_NAMESPACE:
+        raise ValueError(f"namespace: got {len(draft.namespace)} characters, expected 1 to {LONGEST_NAMESPACE}")
+    if len(draft.source) > MOST_BYTES:
+        raise ValueError(f"source: got {len(draft.source)} bytes, expected a principal of at most {MOST_BYTES}")
+    if not _LEAST_TIME <= draft.occurred_ns <= _MOST_TIME:
+        raise ValueError(f"occurred_ns: got {draft.occurred_ns}, expected nanoseconds in 64 bits")
+    for name, number in (("event_id", draft.event_id), ("prev_id", draft.prev_id)):
+        if number is not None and number < 0:
+            raise ValueError(f"{name}: got {number}, expected a natural number")
+
+
+def _visibility(given: Visibility) -> tuple[tuple[str, ...] | None, ...] | None:
+    if given == EVERYBODY:
+        return None
+    return given.eligible_authid, given.eligible_authrole, given.exclude_authid, given.exclude_authrole
+
+
+def _seen_by(
+    eligible_authid: list[str] | None,
+    eligible_authrole: list[str] | None,
+    exclude_authid: list[str],
+    exclude_authrole: list[str],
+) -> Visibility:
+    return Visibility(
+        None if eligible_authid is None else tuple(eligible_authid),
+        None if eligible_authrole is None else tuple(eligible_authrole),
+        tuple(exclude_authid),
+        tuple(exclude_authrole),
+    )
+
+
+def _encoded(value: Any) -> bytes:
+    try:
+        return _ENCODER.encode(value)
+    except OverflowError:
+        return _ENCODER.encode(_with_extensions(value))
+    except UnicodeEncodeError as error:
+        raise ValueError(f"a text of an event has no UTF-8: {error}") from None
+
+
+def _with_extensions(value: Any) -> Any:
+    """Return a copy in which each number beyond 64 bits is an extension."""
+    if isinstance(value, tuple):
+        return tuple(_with_extensions(each) for each in value)
+    if isinstance(value, int) and not _LEAST <= value <= _MOST:
+        length = value.bit_length() // 8 + 1
+        return msgspec.msgpack.Ext(LARGE_NUMBER, value.to_bytes(length, "big", signed=True))
+    return value
+
+
+def _large_number(code: int, stored: memoryview) -> int:
+    if code != LARGE_NUMBER:
+        raise ValueError(f"extension {code}")
+    return int.from_bytes(stored, "big", signed=True)
+
+
+_DECODER = msgspec.msgpack.Decoder(ext_hook=_large_number)
+
+
+def _value(stored: Any) -> Icrc16:
+    name, content = stored
+    tag = _TAGS[name]
+    read = _READERS.get(tag)
+    return Icrc16(tag, content if read is None else read(content))
+
+
+_TAGS = {tag.value: tag for tag in Tag}
+_READERS: Mapping[Tag, Callable[[Any], Any]] = {
+    Tag.NATS: tuple,
+    Tag.FLOATS: tuple,
+    Tag.ARRAY: lambda stored: tuple(map(_value, stored)),
+    Tag.SET: lambda stored: tuple(map(_value, stored)),
+    Tag.OPTION: lambda stored: None if stored is None else _value(stored),
+    Tag.MAP: lambda stored: tuple((name, _value(value)) for name, value in stored),
+    Tag.VALUE_MAP: lambda stored: tuple((_value(key), _value(value)) for key, value in stored),
+    Tag.CLASS: lambda stored: tuple(Property(name, _value(value), fixed) for name, value, fixed in stored),
+}

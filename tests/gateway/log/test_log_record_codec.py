@@ -1,0 +1,62 @@
+"""Stored events come back as they went in, numbers of any size included."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from icrc16_values import values
+from relaycast_gateway.icrc16 import Icrc16, Property, Tag, array, nat, text
+from relaycast_gateway.log.record_codec import decode_body, encode_body, record_hash
+from relaycast_gateway.record import EVERYBODY, EventDraft, EventRecord, Visibility
+
+names = st.lists(st.text(max_size=3), max_size=2).map(tuple)
+visibilities = st.just(EVERYBODY) | st.builds(Visibility, st.none() | names, st.none() | names, names, names)
+headers = st.lists(st.tuples(st.text(max_size=3), st.integers(0).map(nat)), max_size=2).map(tuple)
+
+
+@given(st.binary(max_size=29), st.none() | st.text(), values, headers, visibilities)
+def test_a_body_comes_back(
+    source: bytes,
+    subject: str | None,
+    data: Icrc16,
+    headers: tuple[tuple[str, Icrc16], ...],
+    visibility: Visibility,
+) -> None:
+    draft = EventDraft("a", data, source, 0, subject=subject, headers=headers, visibility=visibility)
+    assert decode_body(encode_body(draft)) == (source, subject, data, headers, visibility)
+
+
+@pytest.mark.parametrize("number", [0, 128, 255, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, 1 << 64, 1 << 71, 1 << 200])
+def test_whole_numbers_of_any_size_come_back(number: int) -> None:
+    for value in (number, -number, -number - 1, -number + 1):
+        whole = Icrc16(Tag.CLASS, (Property("a", array(Icrc16(Tag.INT, value)), False),))
+        assert decode_body(encode_body(EventDraft("a", whole, b"", 0)))[2] == whole
+
+
+@pytest.mark.parametrize("stored", [b"", b"\x00", b"\x95\xc0\xc0\xc0\xc0\xc0", b"\xc7\x01\x02\x00", b"\xc1"])
+def test_other_bytes_are_no_event(stored: bytes) -> None:
+    with pytest.raises(ValueError, match=f"expected a stored event, got {len(stored)} bytes that are none"):
+        decode_body(stored)
+
+
+def test_each_field_of_a_record_counts_for_its_hash() -> None:
+    record = EventRecord(1, 2, 3, 4, 5, 6, "a", b"b", None, nat(7), (), EVERYBODY)
+    others = [
+        replace(record, seq=2),
+        replace(record, event_id=1 << 70),
+        replace(record, prev_id=None),
+        replace(record, pub_id=5),
+        replace(record, occurred_ns=6),
+        replace(record, received_ns=7),
+        replace(record, namespace="b"),
+        replace(record, source=b"c"),
+        replace(record, subject="b"),
+        replace(record, data=Icrc16(Tag.INT, 7)),
+        replace(record, headers=(("a", text("b")),)),
+        replace(record, visibility=Visibility((), None)),
+    ]
+    hashes = {record_hash(each) for each in (record, *others)}
+    assert len(hashes) == 13
+    assert record_hash(replace(record)) in hashes
