@@ -118,7 +118,11 @@ def test_callers_that_wait_share_a_commit(log: EventLog) -> None:
 
 def test_a_callback_that_fails_is_logged_and_harms_nobody(log: EventLog, caplog: pytest.LogCaptureFixture) -> None:
     heard: list[int] = []
-    log.connect(lambda last_seq: 1 // (last_seq - last_seq) and None)
+
+    def fail(last_seq: int) -> None:
+        raise RuntimeError(str(last_seq))
+
+    log.connect(fail)
     log.connect(heard.append)
     log.append(draft())
     log.append(draft())
