@@ -20,22 +20,13 @@ def written(file: Path, option: str) -> Iterator[IO[bytes]]:
 
     Raises ``BadInput`` that names the ``option``, and ``WorkFolderInUse`` where another process writes the same file.
     """
-    from relaycast_ledger.file_lock import alone_with  # noqa: PLC0415 - loads the chains
+    from relaycast_ledger.staged_file import staged  # noqa: PLC0415 - loads the chains
 
     with refusing_os_errors(f"{option} {file}".strip(), "a file that can be written"), parents_of(file):
         if file.is_dir():
             raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
-        staging = file.with_name(f".{file.name}.part")
-        with alone_with(staging, works_on=file):
-            try:
-                with staging.open("wb") as stream:
-                    yield stream
-                    stream.flush()
-                    os.fsync(stream.fileno())
-                staging.replace(file)
-            except BaseException:
-                staging.unlink(missing_ok=True)
-                raise
+        with staged(file) as stream:
+            yield stream
 
 
 class _Probed(Exception):

@@ -6,7 +6,7 @@ survives the end of the process at any moment, and a loss of power as far as the
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from os import PathLike
@@ -188,6 +188,17 @@ class EventLog:
         self._writer.submit(Purge(future))
         return future.result()
 
+    def export_parquet(self, path: str | PathLike[str]) -> int:
+        """Write all durable events to a Parquet file, whose columns ``parquet_export`` lists; return their number.
+
+        The file is there when all of it is; ``OSError`` where it cannot be written. Events that retention drops
+        meanwhile may be missing.
+        """
+        from relaycast_gateway.log.parquet_export import write_events  # noqa: PLC0415 - loads pyarrow
+
+        self._check_open()
+        return write_events(Path(path), self._pages(self._last_seq + 1))
+
     def close(self) -> None:
         """Commit what was appended and give back the file; a second call does nothing."""
         with self._closing:
@@ -204,6 +215,12 @@ class EventLog:
 
     def __repr__(self) -> str:
         return f"<EventLog {self.place}: events {self.history_start} to {self._last_seq}>"
+
+    def _pages(self, before: int) -> Iterator[list[EventRecord]]:
+        after = 0
+        while page := self.read(after, before=before):
+            yield page
+            after = page[-1].seq
 
     def _check_open(self) -> None:
         if self._is_closed:

@@ -5,6 +5,7 @@ It writes a line for each acknowledged append: thread, first number of the batch
 
 import sys
 from concurrent.futures import Future
+from functools import partial
 from random import Random
 from threading import Thread
 
@@ -53,9 +54,7 @@ def append(thread: int, log: EventLog, seed: str) -> None:
             say(thread, number, records[0].seq, len(records))
         else:
             future = log.append_soon(batch)
-            future.add_done_callback(
-                lambda it, args=(number, length): say(thread, args[0], it.result()[0].seq, args[1])
-            )
+            future.add_done_callback(partial(acknowledge, thread, number))
             if draw.random() < 0.2:
                 future.result()
         number += length
