@@ -15,8 +15,8 @@ from urllib.parse import urljoin
 
 from relaycast_gateway.cloudevents.event import canonical_text
 from relaycast_gateway.cloudevents.invalid_member import InvalidMember
-from relaycast_gateway.cloudevents.sql.errors import SqlEvaluationError, SqlParseError
-from relaycast_gateway.cloudevents.sql.evaluation import NEVER_AN_ATTRIBUTE, compile_sql
+from relaycast_gateway.cloudevents.sql.errors import SqlParseError
+from relaycast_gateway.cloudevents.sql.evaluation import NEVER_AN_ATTRIBUTE, sql_predicate
 
 AttributesPredicate = Callable[[Mapping[str, object]], bool]
 
@@ -180,17 +180,9 @@ def _sql(code: FilterCode, given: Any, member: str) -> str:
     if not isinstance(given, str):
         raise InvalidMember(member, shown(given), "an expression of CloudEvents SQL")
     try:
-        evaluate = compile_sql(given)
+        return f"{code.named(sql_predicate(given))}(a)"
     except SqlParseError as error:
         raise InvalidMember(member, f"{error.got} at character {error.at}", error.expected) from None
-
-    def holds(attributes: Mapping[str, object]) -> bool:
-        try:
-            return evaluate(attributes) is True
-        except SqlEvaluationError:
-            return False
-
-    return f"{code.named(holds)}(a)"
 
 
 def _equals(value: object, text: str) -> bool:

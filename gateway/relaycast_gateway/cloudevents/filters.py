@@ -8,9 +8,9 @@ not     = filter                                the inverse
 sql     = text                                  an expression of CloudEvents SQL that must be true without an error
 ```
 
-An attribute that is absent, or ``null``, makes ``exact``, ``prefix`` and ``suffix`` false, and so their ``not`` true. One
-that is no text counts by its canonical text: ``true``, ``5``, RFC 3339 in UTC. Letters match in their case only. No
-filter, ``{}`` and ``[]`` select every event; inside another filter ``{}`` and ``null`` are errors. A name of an attribute
+An attribute that is absent, or ``null``, makes ``exact``, ``prefix`` and ``suffix`` false, and so their ``not`` true.
+One that is no text counts by its canonical text: ``true``, ``5``, RFC 3339 in UTC. Upper and lower case differ. No
+filter, ``{}`` and ``[]`` select every event; inside another filter ``{}`` and ``null`` are errors. An attribute's name
 is made of lower-case letters and digits, as in CloudEvents; ``data`` is none.
 
 Bounds: filters 32 deep and 256 in all. Source: CloudEvents Subscriptions API 0.1-wip, 3.2.3; ``filters`` and several

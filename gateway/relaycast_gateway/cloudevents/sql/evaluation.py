@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from relaycast_gateway.cloudevents.event import canonical_text
 from relaycast_gateway.cloudevents.sql.casts import CASTS, SqlType, primitive, to_integer
 from relaycast_gateway.cloudevents.sql.errors import SqlErrorKind, SqlEvaluationError, SqlValue
 from relaycast_gateway.cloudevents.sql.functions import function
@@ -52,6 +53,19 @@ def compile_sql(text: str) -> SqlEvaluator:
     if isinstance(node, SqlCall):  # its own errors bring a value of their own
         return _call(node, zero)
     return _with_value(_compiled(node), zero)
+
+
+def sql_predicate(text: str) -> Callable[[EventAttributes], bool]:
+    """Return whether an expression is true for an event: false for any other value, and with an error."""
+    evaluate = _compiled(parse(text))
+
+    def holds(event: EventAttributes) -> bool:
+        try:
+            return evaluate(event) is True
+        except SqlEvaluationError:
+            return False
+
+    return holds
 
 
 def _with_value(evaluate: SqlEvaluator, zero: SqlValue) -> SqlEvaluator:
@@ -113,20 +127,25 @@ def _compiled(node: SqlNode) -> SqlEvaluator:  # noqa: PLR0911 - one for each fo
 
 def _cast_to(target: SqlType, node: SqlNode) -> SqlEvaluator:
     """Return the evaluator of a node with its result cast."""
+    if isinstance(node, SqlAttribute) and target is str:
+        return _attribute(node.name, canonical_text)
     evaluate, cast = _compiled(node), CASTS[target]
     if isinstance(node, SqlAttribute) or _type_of(node, bool) is not target:
         return lambda event: cast(evaluate(event))
     return evaluate
 
 
-def _attribute(name: str) -> SqlEvaluator:
+def _attribute(name: str, read: Callable[[object], SqlValue] = primitive) -> SqlEvaluator:
+    """Return the evaluator of an attribute; ``read`` makes a value of what is no text."""
+    reason = f"the event has no attribute {name}"
+
     def attribute(event: EventAttributes) -> Any:
         value = event.get(name)
         if value.__class__ is str:
             return value
         if value is None:
-            raise SqlEvaluationError("missingAttribute", f"the event has no attribute {name}", False)
-        return primitive(value)
+            raise SqlEvaluationError("missingAttribute", reason, False)
+        return read(value)
 
     return _failing("missingAttribute", "data are no attribute") if name == NEVER_AN_ATTRIBUTE else attribute
 

@@ -6,6 +6,7 @@ taken at the first place where it stands after the one before, which never has t
 
 import re
 from collections.abc import Callable, Iterator
+from operator import methodcaller
 
 _ONE = re.compile(r"\\[%_]|.", re.DOTALL)
 
@@ -16,6 +17,10 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     if len(pieces) == 1:
         return pieces[0].matches
     first, *between, last = pieces
+    if not between and first.literal is not None and last.literal == "":
+        return methodcaller("startswith", first.literal)
+    if not between and first.literal == "" and last.literal is not None:
+        return methodcaller("endswith", last.literal)
     least = sum(piece.length for piece in pieces)
 
     def matches(text: str) -> bool:
@@ -52,7 +57,7 @@ class _Piece:
 
     def __init__(self, characters: list[str | None]) -> None:
         self.length = len(characters)
-        self._literal = None if None in characters else "".join(filter(None, characters))
+        self.literal = None if None in characters else "".join(filter(None, characters))
         self._form = re.compile("".join("." if it is None else re.escape(it) for it in characters), re.DOTALL)
         self._any = sum(1 << place for place, it in enumerate(characters) if it is None)
         self._places: dict[str, int] = {}
@@ -62,11 +67,11 @@ class _Piece:
 
     def matches(self, text: str) -> bool:
         """Return whether the whole text is this piece."""
-        return text == self._literal if self._literal is not None else self._form.fullmatch(text) is not None
+        return text == self.literal if self.literal is not None else self._form.fullmatch(text) is not None
 
     def stands_at(self, text: str, at: int) -> bool:
-        if self._literal is not None:
-            return text.startswith(self._literal, at)
+        if self.literal is not None:
+            return text.startswith(self.literal, at)
         return self._form.match(text, at) is not None
 
     def found(self, text: str, start: int, end: int) -> int:
@@ -74,8 +79,8 @@ class _Piece:
 
         With ``_`` in it: bit n of ``open_`` says that the last n + 1 characters match the first n + 1 of the piece.
         """
-        if self._literal is not None:
-            return text.find(self._literal, start, end)
+        if self.literal is not None:
+            return text.find(self.literal, start, end)
         complete, open_ = 1 << self.length - 1, 0
         for at in range(start, end):
             open_ = (open_ << 1 | 1) & self._places.get(text[at], self._any)
