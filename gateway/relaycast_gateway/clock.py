@@ -6,11 +6,20 @@ Law: nothing in this room asks the system for the time or sleeps by itself.
 import asyncio
 import heapq
 import time
+from collections.abc import Callable
 from itertools import count
 from typing import Protocol
 
 SECOND = 1_000_000_000
 """Nanoseconds."""
+
+
+class Alarm(Protocol):
+    """A callback that is due later."""
+
+    def cancel(self) -> object:
+        """Call nothing; without effect once it was called."""
+        ...
 
 
 class Clock(Protocol):
@@ -24,6 +33,10 @@ class Clock(Protocol):
         """Return when ``seconds`` have passed; a clock that is set meanwhile changes nothing."""
         ...
 
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> Alarm:
+        """Have the running event loop call back when ``seconds`` have passed, as ``sleep`` counts them."""
+        ...
+
 
 class SystemClock:
     """The system's clock."""
@@ -33,6 +46,9 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> Alarm:
+        return asyncio.get_running_loop().call_later(seconds, callback)
 
 
 class VirtualClock:
@@ -52,10 +68,12 @@ class VirtualClock:
         self._now_ns = now_ns
 
     async def sleep(self, seconds: float) -> None:
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        due = self._passed_ns + round(seconds * SECOND)
-        heapq.heappush(self._sleepers, (due, next(self._order), future))
-        await future
+        await self._future_in(seconds)
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> Alarm:
+        future = self._future_in(seconds)
+        future.add_done_callback(lambda done: None if done.cancelled() else callback())
+        return future
 
     async def advance(self, seconds: float) -> None:
         """Let ``seconds`` pass: each sleeper wakes at its own moment, and what it does then is done before the next."""
@@ -68,6 +86,12 @@ class VirtualClock:
                 future.set_result(None)
             await settle()
         self._move_to(end)
+
+    def _future_in(self, seconds: float) -> asyncio.Future[None]:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        due = self._passed_ns + round(seconds * SECOND)
+        heapq.heappush(self._sleepers, (due, next(self._order), future))
+        return future
 
     def _move_to(self, passed_ns: int) -> None:
         self._now_ns += passed_ns - self._passed_ns

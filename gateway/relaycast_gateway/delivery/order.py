@@ -33,8 +33,12 @@ class RetryPolicy:
 class DeliveryOrder:
     """A subscription as delivery knows it.
 
-    ``selects`` is asked for each event of the log in order, and ``encode`` for each event selected. A ``window`` of 1
-    keeps the order: nothing is sent before what precedes it was acknowledged or given up. A larger one is faster.
+    ``selects`` is asked for each event of the log in order, and ``encode`` for each event selected. Where
+    ``namespaces`` is given, events of others are not selected and ``selects`` is not asked for them.
+
+    A ``window`` of 1 keeps the order: nothing is sent before what precedes it was acknowledged or given up. With a
+    window of N, up to N messages are unfinished at a time, in flight or waiting for a retry: they start in order and
+    end in any order, so an event arrives before at most N - 1 of those that precede it.
     """
 
     subscription_id: str
@@ -43,6 +47,7 @@ class DeliveryOrder:
     encode: Callable[[EventRecord], WireMessage]
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     window: int = 1
+    namespaces: frozenset[str] | None = None
 
 
 DeliveryStatus = Literal["active", "waiting", "broken", "stopped"]
@@ -66,6 +71,8 @@ class DeliveryState:
     dead: int
     last_error: str | None
     next_attempt_ns: int | None
+    skipped: int = 0
+    """Events that the log had dropped (retention) before they were looked at."""
 
 
 @dataclass(frozen=True, slots=True)

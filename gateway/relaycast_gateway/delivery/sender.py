@@ -6,7 +6,7 @@ cancellation, and then leaves nothing running.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from relaycast_gateway.delivery.wire_message import WireMessage
 
@@ -61,4 +61,13 @@ class Sender(Protocol):
 
     async def close(self) -> None:
         """Give back connections; afterwards nothing of this sender runs."""
+        ...
+
+
+@runtime_checkable
+class PacedSender(Sender, Protocol):
+    """A sender whose peer set a rate."""
+
+    def take_turn(self) -> float:
+        """Take the turn for one message and return 0, or return the seconds until there is one."""
         ...

@@ -1,0 +1,82 @@
+"""Writes what changed in groups, a few milliseconds' worth at a time, off the event loop where there is a file.
+
+Nothing waits for a group: an acknowledgement that was not yet written is at worst followed by a second delivery.
+INVARIANT: groups are written in the order in which they were collected; one that failed is written before the next.
+"""
+
+import asyncio
+import logging
+import sqlite3
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+
+from relaycast_gateway.clock import Clock
+from relaycast_gateway.delivery.store import DeliveryStore, SaveGroup
+
+GROUP_SECONDS = 0.01
+RETRY_SECONDS = 1.0
+"""After a group that could not be written, for example because the disk is full."""
+
+_log = logging.getLogger(__name__)
+
+
+class GroupSaver:
+    """Collects and writes groups while it runs; ``flush`` does both at once."""
+
+    def __init__(self, store: DeliveryStore, clock: Clock, collect: Callable[[], SaveGroup]) -> None:
+        self._store = store
+        self._clock = clock
+        self._collect = collect
+        self._groups: deque[SaveGroup] = deque()
+        self._writing = Lock()
+        self._changed = asyncio.Event()
+        self._executor = None if store.in_memory else ThreadPoolExecutor(1, "delivery-store")
+        self.error: str | None = None
+        """Why the last group could not be written; ``None`` where all is well."""
+
+    def changed(self) -> None:
+        """Have a group written soon."""
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Write groups until cancelled."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            await self._clock.sleep(GROUP_SECONDS)
+            self._groups.append(self._collect())
+            while not await self._written():
+                await self._clock.sleep(RETRY_SECONDS)
+
+    async def _written(self) -> bool:
+        try:
+            if self._executor is None:
+                self._write()
+            else:
+                await asyncio.get_running_loop().run_in_executor(self._executor, self._write)
+        except sqlite3.Error as error:
+            if self.error is None:
+                _log.error("delivery store: cannot be written, will be tried again: %s", error)
+            self.error = str(error)
+            return False
+        self.error = None
+        return True
+
+    def flush(self) -> None:
+        """Write everything now; ``sqlite3.Error`` where that fails."""
+        self._changed.clear()
+        self._groups.append(self._collect())
+        self._write()
+
+    def close(self) -> None:
+        """End the thread; call it when ``run`` was cancelled."""
+        if self._executor is not None:
+            self._executor.shutdown()
+
+    def _write(self) -> None:
+        with self._writing:
+            while self._groups:
+                self._store.save(self._groups[0])
+                self._groups.popleft()
