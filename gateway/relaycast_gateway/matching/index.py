@@ -28,7 +28,7 @@ class SubscriptionIndex(Generic[Key]):
         return len(self._predicates)
 
     def add(self, key: Key, predicate: RecordPredicate, *, namespaces: Collection[str] | None = None) -> None:
-        """Add a subscription that selects records of ``namespaces`` only (``None``: of any); it replaces one of that key.
+        """Add a subscription that selects records of ``namespaces`` (``None``: of any); it replaces one of that key.
 
         ``predicate`` is asked about no other record.
         """
