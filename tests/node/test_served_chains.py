@@ -19,7 +19,7 @@ from node.chains import (
 )
 from relaycast_collator.header import Header, ordered_root
 from relaycast_node.chain.exceptions import UnknownBlock
-from relaycast_node.chain.genesis import ENDOWMENT, GENESIS_MILLISECONDS, SLOT_MILLISECONDS
+from relaycast_node.chain.genesis import ENDOWMENT
 from relaycast_node.chain.served_block import ServedBlock
 from relaycast_node.extrinsic.era import Mortal
 from relaycast_node.extrinsic.extrinsic import Bare, decode_extrinsic
@@ -28,6 +28,7 @@ from relaycast_node.live import Live
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.frame.state import StateDiscarded
 from relaycast_pallets.frame.well_known_keys import CURRENT_SLOT
+from relaycast_pallets.timestamp.pallet import GENESIS_MILLISECONDS, SLOT_MILLISECONDS
 from relaycast_trie import StorageProof
 from relaycast_xcm import ParaId
 

@@ -28,7 +28,7 @@ from relaycast_pallets.message_queue import outcome_events
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
 from relaycast_pallets.publisher.pallet import PublisherPallet
 from relaycast_pallets.sudo.pallet import Sudo
-from relaycast_pallets.timestamp.pallet import Timestamp
+from relaycast_pallets.timestamp.pallet import GENESIS_MILLISECONDS, SLOT_MILLISECONDS, Timestamp
 from relaycast_pallets.transaction_payment.pallet import TransactionPayment
 from relaycast_trie.scale import encode_compact
 from relaycast_xcm.primitives import Rust, u16, u32
@@ -42,10 +42,6 @@ ENDOWMENT = 1_000_000 * UNIT
 """What each development account begins with."""
 
 EXISTENTIAL_DEPOSIT = UNIT // 100
-
-SLOT_MILLISECONDS = 6_000
-GENESIS_MILLISECONDS = 1_735_689_600_000
-"""The modelled time of block 0: 1 January 2025. Block n was built n slots after it, however fast blocks come."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,10 @@ WEIGHTS = WeightTable.of(
 MINIMUM_PERIOD = 3_000
 """Half a slot of six seconds, in milliseconds."""
 
+SLOT_MILLISECONDS = 2 * MINIMUM_PERIOD
+GENESIS_MILLISECONDS = 1_735_689_600_000
+"""The modelled time of block 0: 1 January 2025. Block n was built n slots after it, however fast blocks come."""
+
 
 class TimestampInvalid(RelaycastError):
     """The block is invalid, for this ``reason``."""

@@ -1,0 +1,280 @@
+"""What chains tell, as events of the log: every pallet event, every callback and every block once.
+
+Law: the events of one block are appended together, in this order: its pallet events as they were deposited, the
+callbacks of its subscriber, and ``block.imported``, so that whoever has read that has read all of the block. All have
+the time of the block. The thread that steps the chains does not wait for the disk.
+
+| namespace | of | data |
+|---|---|---|
+| ``data.published`` | relay | ``publisher``, ``key``, ``value``, ``ttl``, ``expiresAt``, ``blockNumber``, ``blockHash``, ``stateRoot``, ``childStorageKey``, ``childRoot``, ``superseded``, on request ``proof`` |
+| ``subscriber.updated`` | parachains | ``publisher``, ``key``, ``value``, ``ttlState``, ``remainingBlocks``, ``publishedAt``, ``blockNumber``, ``blockHash``, ``relayParent`` |
+| ``block.imported`` | all | ``number``, ``hash``, ``parentHash``, ``stateRoot``, ``extrinsicsRoot``, ``events``, ``relayParent`` and ``callbacks`` of a parachain's |
+| others, see ``pallet_event`` | all | the fields of the event |
+"""  # noqa: E501 - rows of a table
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import quote
+
+from relaycast_collator import BlockBuilt, Chains, Fact, RelaySealed
+from relaycast_collator.header import Header
+from relaycast_gateway.icrc16 import NOTHING, Icrc16, array, blob, boolean, map_of, nat, option, text
+from relaycast_gateway.log import EventLog
+from relaycast_gateway.pallet_event import event_fields, event_name, key_of, publisher_of
+from relaycast_gateway.principal import chain_principal
+from relaycast_gateway.record import EventDraft, EventRecord, Headers
+from relaycast_pallets.broadcaster.events import DataPublished
+from relaycast_pallets.broadcaster.published_entry import INFINITE, PublishedEntry
+from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.frame.events import Event
+from relaycast_pallets.frame.system import System
+from relaycast_pallets.subscriber.subscription import Infinite, TtlState, ValidFor, compute_ttl_state
+from relaycast_pallets.timestamp.pallet import GENESIS_MILLISECONDS, SLOT_MILLISECONDS, Timestamp
+from relaycast_xcm import ParaId
+
+PREFIX = "io.relaycast"
+
+NS_A_MILLISECOND = 1_000_000
+
+TTL_STATES: Mapping[type[TtlState], str] = {Infinite: "infinite", ValidFor: "valid_for"}
+"""Texts of what is left of a time to live; any other is ``timed_out``."""
+
+KeyNames = Callable[[], Mapping[tuple[int, bytes], str]]
+"""Gives the names of keys that are known by more than their hash, by publisher and key."""
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class BlockClock(Protocol):
+    """Tells the time of the block that a chain has just built, in nanoseconds since 1970."""
+
+    def __call__(self, system: System, number: int, /) -> int: ...
+
+
+def block_time(system: System, number: int) -> int:
+    """Return the time that stands in a chain's state; without one the modelled time: a slot for each block."""
+    milliseconds = Timestamp(system).now or GENESIS_MILLISECONDS + number * SLOT_MILLISECONDS
+    return milliseconds * NS_A_MILLISECOND
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """What all events of one block share."""
+
+    header: Header
+    hash: bytes
+    source: bytes
+    path: str
+    para_id: ParaId | None
+    occurred_ns: int
+
+    def headers(self, publisher: ParaId | None, ttl_state: str | None = None) -> Headers:
+        """Return the headers of an event, which become attributes of a CloudEvent."""
+        found = [
+            ("ce:source", text(self.path)),
+            ("ce:blocknumber", nat(self.header.number)),
+            ("ce:blockhash", text(f"0x{self.hash.hex()}")),
+        ]
+        if self.para_id is not None:
+            found.append(("ce:paraid", nat(int(self.para_id))))
+        if publisher is not None:
+            found.append(("ce:publisher", nat(int(publisher))))
+        if ttl_state is not None:
+            found.append(("ce:ttlstate", text(ttl_state)))
+        return tuple(found)
+
+
+class ChainFeed:
+    """Appends what ``chains`` tell to ``log``, from now on until ``close``.
+
+    ``network_name`` is part of every source: ``/NAME/relay``, ``/NAME/para/2000``. The chains stand at block 0, or
+    ``genesis_hashes`` has that block's hash for each parachain that stands higher, by id.
+    """
+
+    def __init__(
+        self,
+        log: EventLog,
+        *,
+        chains: Chains,
+        network_name: str,
+        prefix: str = PREFIX,
+        block_time: BlockClock = block_time,
+        key_names: KeyNames = dict,
+        genesis_hashes: Mapping[int, bytes] | None = None,
+        proofs: bool = False,
+    ) -> None:
+        self.proofs = proofs
+        """Whether each ``data.published`` carries the proof of its value, from the next block on."""
+
+        self._log = log
+        self._chains = chains
+        self._network = quote(network_name, safe="")
+        self._prefix = prefix
+        self._block_time = block_time
+        self._key_names = key_names
+        self._names: Mapping[tuple[int, bytes], str] | None = None
+        self._relay_source = chain_principal(Header(bytes(32), 0, chains.relay_chain.genesis_root).hash)
+        self._sources = {ParaId(it): chain_principal(found) for it, found in (genesis_hashes or {}).items()}
+        for para_id, chain in chains.parachains.items():
+            if chain.head.number == 0:
+                self._sources[para_id] = chain_principal(chain.head.hash)
+            elif para_id not in self._sources:
+                raise ValueError(f"genesis_hashes: got none of parachain {para_id}, which is at #{chain.head.number}")
+        chains.listeners.append(self.hear)
+
+    def close(self) -> None:
+        """Hear no more."""
+        if self.hear in self._chains.listeners:
+            self._chains.listeners.remove(self.hear)
+
+    def hear(self, fact: Fact) -> None:
+        """Append what a block tells; other facts are no events."""
+        self._names = None
+        if isinstance(fact, RelaySealed):
+            drafts = list(self._of_relay_block(fact))
+        elif isinstance(fact, BlockBuilt):
+            drafts = list(self._of_parachain_block(fact))
+        else:
+            return
+        self._log.append_soon(drafts).add_done_callback(_report)
+
+    def _of_relay_block(self, fact: RelaySealed) -> Iterator[EventDraft]:
+        relay, header = self._chains.relay_chain, fact.block.header
+        occurred_ns = self._block_time(relay.system, header.number)
+        block = _Block(header, header.hash, self._relay_source, f"/{self._network}/relay", None, occurred_ns)
+        newest = {
+            (it.publisher, it.key): at for at, it in enumerate(fact.block.events) if isinstance(it, DataPublished)
+        }
+        for at, event in enumerate(fact.block.events):
+            if isinstance(event, DataPublished):
+                yield self._published(block, fact, event, is_newest=newest[event.publisher, event.key] == at)
+            else:
+                yield self._pallet_event(block, event)
+        yield self._imported(block, len(fact.block.events), {})
+
+    def _of_parachain_block(self, fact: BlockBuilt) -> Iterator[EventDraft]:
+        chain, header = self._chains.parachains[fact.para_id], fact.block.header
+        if header.number == 1:
+            self._sources[fact.para_id] = chain_principal(fact.parent.hash)
+        path = f"/{self._network}/para/{fact.para_id}"
+        occurred_ns = self._block_time(chain.system, header.number)
+        block = _Block(header, header.hash, self._sources[fact.para_id], path, fact.para_id, occurred_ns)
+        for event in fact.block.events:
+            yield self._pallet_event(block, event)
+        relay_parent = map_of({"number": nat(fact.relay_parent.number), "hash": blob(fact.relay_parent.hash)})
+        for publisher, key, entry in fact.block.updates:
+            yield self._updated(block, publisher, key, entry, fact.relay_parent.number, relay_parent)
+        more = {"relayParent": relay_parent, "callbacks": nat(len(fact.block.updates))}
+        yield self._imported(block, len(fact.block.events), more)
+
+    def _published(self, block: _Block, fact: RelaySealed, event: DataPublished, *, is_newest: bool) -> EventDraft:
+        """Return the event of a value that was published.
+
+        A value that the same block has replaced or removed again was never in a sealed state: the event says
+        ``superseded``, and has neither value nor proof.
+        """
+        relay, number = self._chains.relay_chain, block.header.number
+        child = derive_child_info(event.publisher)
+        entry = relay.broadcaster.storage.entry(event.publisher, event.key) if is_newest else None
+        if entry is not None and entry.when_inserted != number:
+            entry = None
+        ttl = None if entry is None or entry.ttl == INFINITE else entry.ttl
+        root = relay.state.get(child.prefixed_storage_key())
+        data = {
+            "publisher": nat(int(event.publisher)),
+            "key": blob(event.key),
+            "value": NOTHING if entry is None else blob(entry.value),
+            "ttl": _natural(ttl),
+            "expiresAt": _natural(None if entry is None else entry.expires_at()),
+            "blockNumber": nat(number),
+            "blockHash": blob(block.hash),
+            "stateRoot": blob(block.header.state_root),
+            "childStorageKey": blob(child.prefixed_storage_key()),
+            "childRoot": NOTHING if root is None else blob(root),
+            "superseded": boolean(entry is None),
+        }
+        ttl_state = None
+        if entry is not None:
+            ttl_state = _ttl_text(compute_ttl_state(entry.ttl, entry.when_inserted, number))
+            if self.proofs:
+                proof = relay.prove_child_read(fact.block, child.storage_key, [event.key])
+                data["proof"] = array(*map(blob, sorted(proof.nodes)))
+        return self._draft(block, event_name(DataPublished), data, event.publisher, event.key, ttl_state)
+
+    def _updated(
+        self, block: _Block, publisher: ParaId, key: bytes, entry: PublishedEntry, now: int, relay_parent: Icrc16
+    ) -> EventDraft:
+        ttl_state = compute_ttl_state(entry.ttl, entry.when_inserted, now)
+        remaining = ttl_state.remaining_blocks if isinstance(ttl_state, ValidFor) else None
+        data = {
+            "publisher": nat(int(publisher)),
+            "key": blob(bytes(key)),
+            "value": blob(entry.value),
+            "ttlState": text(_ttl_text(ttl_state)),
+            "remainingBlocks": _natural(remaining),
+            "publishedAt": nat(entry.when_inserted),
+            "blockNumber": nat(block.header.number),
+            "blockHash": blob(block.hash),
+            "relayParent": relay_parent,
+        }
+        return self._draft(block, "subscriber.updated", data, publisher, bytes(key), _ttl_text(ttl_state))
+
+    def _pallet_event(self, block: _Block, event: Event) -> EventDraft:
+        return self._draft(block, event_name(type(event)), event_fields(event), publisher_of(event), key_of(event))
+
+    def _imported(self, block: _Block, events: int, more: Mapping[str, Icrc16]) -> EventDraft:
+        header = block.header
+        data = {
+            "number": nat(header.number),
+            "hash": blob(block.hash),
+            "parentHash": blob(header.parent_hash),
+            "stateRoot": blob(header.state_root),
+            "extrinsicsRoot": blob(header.extrinsics_root),
+            "events": nat(events),
+            **more,
+        }
+        return self._draft(block, "block.imported", data)
+
+    def _draft(
+        self,
+        block: _Block,
+        name: str,
+        data: Mapping[str, Icrc16],
+        publisher: ParaId | None = None,
+        key: bytes | None = None,
+        ttl_state: str | None = None,
+    ) -> EventDraft:
+        subject = None if publisher is None else str(int(publisher))
+        if publisher is not None and key is not None:
+            if self._names is None:
+                self._names = self._key_names()
+            subject = self._names.get((int(publisher), key)) or f"0x{key.hex()}"
+        return EventDraft(
+            namespace=f"{self._prefix}.{name}",
+            data=map_of(data),
+            source=block.source,
+            occurred_ns=block.occurred_ns,
+            subject=subject,
+            headers=block.headers(publisher, ttl_state),
+        )
+
+    def __repr__(self) -> str:
+        return f"<ChainFeed /{self._network} to {self._log!r}{', with proofs' if self.proofs else ''}>"
+
+
+def _natural(value: int | None) -> Icrc16:
+    return option(None) if value is None else nat(value)
+
+
+def _ttl_text(ttl_state: TtlState) -> str:
+    return TTL_STATES.get(type(ttl_state), "timed_out")
+
+
+def _report(future: "Future[list[EventRecord]]") -> None:
+    """Log that events of a block could not be appended: the chains go on."""
+    error = future.exception()
+    if error is not None:
+        _LOGGER.error("the events of a block are lost: %s", error)

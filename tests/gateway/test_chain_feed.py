@@ -1,0 +1,371 @@
+"""Everything that chains tell is in the event log once, in order, with the time of its block."""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from collator.networks import PUBLISHER, SUBSCRIBER, key, keys, network, publish, values
+from relaycast.cli.command import execute
+from relaycast.cli.exit_code import ExitCode
+from relaycast.serve.network import living
+from relaycast_collator import BlockBuilt, Chains, Fact, Pace, RelaySealed
+from relaycast_gateway.chain_feed import ChainFeed
+from relaycast_gateway.cloudevents.event import attributes_of
+from relaycast_gateway.icrc16 import to_json
+from relaycast_gateway.log import EventLog
+from relaycast_gateway.pallet_event import event_name, plain
+from relaycast_gateway.principal import chain_principal
+from relaycast_gateway.record import EventRecord
+from relaycast_pallets.balances.events import HoldReason
+from relaycast_pallets.broadcaster.events import DataPublished, KeyExpired
+from relaycast_pallets.broadcaster.published_entry import PublishedEntry
+from relaycast_pallets.frame.events import Event
+from relaycast_pallets.frame.system import Origin
+from relaycast_pallets.subscriber.events import PublisherEnabled
+from relaycast_pallets.sudo.pallet import RequireSudo
+from relaycast_pallets.timestamp.pallet import GENESIS_MILLISECONDS
+from relaycast_trie import StorageProof
+from relaycast_trie.exceptions import ProofError
+from relaycast_xcm import Location, ParaId, Weight
+from rooms import ROOT
+
+DIGESTS = ROOT / "tests" / "digests"
+
+EXPIRY = """
+extends = "polkadot-2026"
+name = "expiry"
+[[parachains]]
+id = 2000
+publish = { keys = 6, value_bytes = 40, every = 4, ttl = 2 }
+[[parachains]]
+id = 3000
+subscribe = [{ publisher = 2000 }]
+"""
+
+SHORT_NAMES = {
+    "DataPublished": "data.published",
+    "KeyExpired": "key.expired",
+    "KeysDeleted": "keys.deleted",
+    "KeysForcedDeleted": "keys.force_deleted",
+    "PublisherRegistered": "publisher.registered",
+    "PublisherDeregistered": "publisher.deregistered",
+    "PublisherDisabled": "publisher.disabled",
+    "PublisherEnabled": "publisher.enabled",
+}
+
+
+@dataclass
+class Heard:
+    """Chains with a feed, and the facts that they told."""
+
+    chains: Chains
+    log: EventLog = field(default_factory=EventLog.open)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    facts: list[Fact] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.feed = ChainFeed(self.log, chains=self.chains, network_name="my net", **self.options)
+        self.chains.listeners.append(self.facts.append)
+
+    def records(self, name: str | None = None) -> list[EventRecord]:
+        self.log.purge()  # when this is done, all that was appended before is durable
+        return self.log.read(limit=1_000_000, namespaces=None if name is None else [f"io.relaycast.{name}"])
+
+    def data(self, name: str) -> list[dict[str, Any]]:
+        return [to_json(record.data) for record in self.records(name)]
+
+    def told(self) -> list[tuple[str, str, str]]:
+        """Return name, source and block hash of each event that the chains' own vectors make."""
+        expected = []
+        for fact in self.facts:
+            if isinstance(fact, RelaySealed):
+                source, callbacks = "/my%20net/relay", 0
+            elif isinstance(fact, BlockBuilt):
+                source, callbacks = f"/my%20net/para/{fact.para_id}", len(fact.block.updates)
+            else:
+                continue
+            block_hash = f"0x{fact.block.header.hash.hex()}"
+            names = [*map(named, fact.block.events), *["subscriber.updated"] * callbacks, "block.imported"]
+            expected += [(f"io.relaycast.{name}", source, block_hash) for name in names]
+        return expected
+
+
+def named(event: Event) -> str:
+    """Return an event's name in the log, by its pallet's and its own."""
+    name = type(event).__name__
+    if name in SHORT_NAMES:
+        return SHORT_NAMES[name]
+    snake = ["".join(f"_{it.lower()}" if it.isupper() else it for it in word)[1:] for word in (event.pallet, name)]
+    return f"pallet.{snake[0]}.{snake[1]}"
+
+
+def scenarios() -> list[Any]:
+    return [
+        pytest.param("oracle", 8, ["data.published", "subscriber.updated"], id="oracle"),
+        pytest.param("expiry", 9, ["key.expired", "subscriber.updated"], id="expiry"),
+        pytest.param(DIGESTS / "cores.toml", 6, ["publisher.registered", "subscriber.updated"], id="cores"),
+        pytest.param(DIGESTS / "late-readers.toml", 14, ["subscriber.updated"], id="late readers"),
+        pytest.param(DIGESTS / "publishers.toml", 8, ["data.published"], id="publishers"),
+    ]
+
+
+@pytest.mark.matrix("ICRC72-98")
+@pytest.mark.parametrize(("scenario", "blocks", "seen"), scenarios())
+def test_each_event_callback_and_block_is_in_the_log_once(
+    tmp_path: Path, scenario: str | Path, blocks: int, seen: list[str]
+) -> None:
+    if scenario == "expiry":
+        scenario = tmp_path / "expiry.toml"
+        scenario.write_text(EXPIRY)
+    live = living(str(scenario), "manual").live
+    heard = Heard(live.chains)
+    genesis = {"/my%20net/relay": live.relay.genesis_hash}
+    genesis |= {f"/my%20net/para/{para_id}": chain.genesis_hash for para_id, chain in live.parachains.items()}
+    live.new_block(blocks)
+    records = heard.records()
+
+    attributes = [attributes_of(record) for record in records]
+    assert [(it["type"], it["source"], it["blockhash"]) for it in attributes] == heard.told()
+    assert Counter(record.namespace for record in records).keys() >= {f"io.relaycast.{name}" for name in seen}
+    last: dict[str, int] = {}
+    for record, attribute in zip(records, attributes, strict=True):
+        assert (record.event_id, record.prev_id) == (record.seq, last.get(record.namespace))
+        last[record.namespace] = record.seq
+        number = attribute["blocknumber"]
+        assert isinstance(number, int)
+        assert record.occurred_ns == (GENESIS_MILLISECONDS + number * 6_000) * 1_000_000
+        assert record.source == chain_principal(genesis[str(attribute["source"])])
+    events = [
+        event for fact in heard.facts if isinstance(fact, RelaySealed | BlockBuilt) for event in fact.block.events
+    ]
+    told = [it for it in records if not it.namespace.endswith(("block.imported", "subscriber.updated"))]
+    for record, event in zip(told, events, strict=True):
+        content = dict(record.data.content)
+        assert {plain(getattr(event, it.name)) for it in fields(event)} <= set(content.values())
+
+
+@pytest.mark.matrix("ICRC72-98")
+@pytest.mark.parametrize("pace", [Pace(), Pace(cores=2), Pace(cores=3, relay_blocks=2, relay_parent_offset=3)], ids=str)
+@pytest.mark.parametrize("late", [0, 5], ids=["from the start", "late"])
+def test_callbacks_say_what_the_subscriber_got(pace: Pace, late: int) -> None:
+    net = network(subscribers=())
+    net.add_parachain(SUBSCRIBER, pace=pace)
+    heard = Heard(net)
+    for tick in range(14):
+        if tick == late:
+            net.subscribe(SUBSCRIBER, PUBLISHER, keys(4))
+        publish(net, PUBLISHER, values(4, version=tick), ttl=3 if tick % 3 else 0)
+        net.step()
+    expected = []
+    for fact in (it for it in heard.facts if isinstance(it, BlockBuilt)):
+        for publisher, name, entry in fact.block.updates:
+            left = entry.when_inserted + entry.ttl - fact.relay_parent.number
+            state = "infinite" if not entry.ttl else "valid_for" if left > 0 else "timed_out"
+            expected.append(
+                {
+                    "publisher": publisher,
+                    "key": f"0x{name.hex()}",
+                    "value": f"0x{entry.value.hex()}",
+                    "ttlState": state,
+                    "remainingBlocks": left if state == "valid_for" else None,
+                    "publishedAt": entry.when_inserted,
+                    "blockNumber": fact.block.header.number,
+                    "blockHash": f"0x{fact.block.header.hash.hex()}",
+                    "relayParent": {"number": fact.relay_parent.number, "hash": f"0x{fact.relay_parent.hash.hex()}"},
+                }
+            )
+    records = heard.records("subscriber.updated")
+    assert [to_json(record.data) for record in records] == expected
+    assert len({it["ttlState"] for it in expected}) >= 2
+    for record, update in zip(records, expected, strict=True):
+        attributes = attributes_of(record)
+        shown = ("subject", "publisher", "ttlstate", "paraid")
+        wanted = [update["key"], PUBLISHER, update["ttlState"], SUBSCRIBER]
+        assert [attributes[name] for name in shown] == wanted
+
+
+def test_a_value_that_was_published_is_told_with_all_that_finds_it_again() -> None:
+    net = network()
+    heard = Heard(net, options={"prefix": "com.example", "key_names": lambda: {(PUBLISHER, key(1)): "price/1"}})
+    publish(net, PUBLISHER, {key(0): b"zero", key(1): b"one"}, ttl=5)
+    for _ in range(3):
+        net.step()
+    heard.log.purge()
+    sealed = next(it for it in heard.facts if isinstance(it, RelaySealed) and it.block.number == 2)
+    first, second = heard.log.read(namespaces=["com.example.data.published"])
+    child_key = b":child_storage:default:pubsub" + (2_000).to_bytes(4, "little")
+    assert to_json(first.data) == {
+        "publisher": 2000,
+        "key": f"0x{key(0).hex()}",
+        "value": "0x" + b"zero".hex(),
+        "ttl": 5,
+        "expiresAt": 7,
+        "blockNumber": 2,
+        "blockHash": f"0x{sealed.block.hash.hex()}",
+        "stateRoot": f"0x{sealed.block.state_root.hex()}",
+        "childStorageKey": f"0x{child_key.hex()}",
+        "childRoot": to_json(second.data)["childRoot"],
+        "superseded": False,
+    }
+    assert [first.subject, second.subject] == [f"0x{key(0).hex()}", "price/1"]
+    assert attributes_of(first)["ttlstate"] == "valid_for"
+    blocks = [it for it in heard.log.read(namespaces=["com.example.block.imported"]) if it.source == first.source]
+    (imported,) = [
+        data for data in (to_json(it.data) for it in blocks) if data["hash"] == to_json(first.data)["blockHash"]
+    ]
+    assert imported == {
+        "number": 2,
+        "hash": f"0x{sealed.block.hash.hex()}",
+        "parentHash": f"0x{sealed.parent.hash.hex()}",
+        "stateRoot": f"0x{sealed.block.state_root.hex()}",
+        "extrinsicsRoot": f"0x{sealed.block.header.extrinsics_root.hex()}",
+        "events": len(sealed.block.events),
+    }
+
+
+def test_a_value_that_its_own_block_replaced_is_told_as_superseded() -> None:
+    net = network()
+    heard = Heard(net, options={"proofs": True})
+    for value in (b"first", b"second"):
+        publish(net, PUBLISHER, {key(0): value})
+    for _ in range(2):
+        net.step()
+    first, second = heard.data("data.published")
+    assert (first["superseded"], first["value"], "proof" in first) == (True, None, False)
+    assert (second["superseded"], second["value"], "proof" in second) == (False, "0x" + b"second".hex(), True)
+
+
+def proven(event: dict[str, Any]) -> bool:
+    """Check a value as a consumer does, who trusts nothing but the state root."""
+    root, child_key, name, value = (
+        bytes.fromhex(event[it][2:]) for it in ("stateRoot", "childStorageKey", "key", "value")
+    )
+    proof = StorageProof(bytes.fromhex(node[2:]) for node in event["proof"])
+    try:
+        child_root = proof.verify(root, [child_key]).values[child_key]
+        entry = None if child_root is None else proof.verify(child_root, [name]).values[name]
+    except ProofError:
+        return False
+    return entry == PublishedEntry(value, event["ttl"] or 0, event["blockNumber"]).encode()
+
+
+@pytest.mark.matrix("X-07")
+def test_the_proof_of_a_published_value_verifies_and_an_altered_one_does_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    live = living("oracle", "manual").live
+    heard = Heard(live.chains)
+    live.new_block(2)
+    heard.feed.proofs = True
+    live.new_block(1)
+    *before, event = heard.data("data.published")
+    assert "proof" not in before[0]
+    assert event["stateRoot"] == f"0x{live.relay.best.header.state_root.hex()}"
+    file = tmp_path / "event.json"
+
+    def verify(root: str, name: str) -> tuple[int, Any]:
+        code = execute(["proof", "verify", str(file), "--root", root, "--key", name])
+        return code, json.loads(capsys.readouterr().out)
+
+    file.write_text(json.dumps(event))
+    code, told = verify(event["stateRoot"], event["childStorageKey"])
+    assert (code, told) == (ExitCode.FINE, {"values": {event["childStorageKey"]: event["childRoot"]}})
+    code, told = verify(event["childRoot"], event["key"])
+    entry = PublishedEntry(bytes.fromhex(event["value"][2:]), event["ttl"] or 0, event["blockNumber"])
+    assert (code, told) == (ExitCode.FINE, {"values": {event["key"]: f"0x{entry.encode().hex()}"}})
+
+    assert proven(event)
+    for at, node in enumerate(event["proof"]):
+        altered = node[:-1] + ("0" if node[-1] != "0" else "1")
+        assert not proven({**event, "proof": [*event["proof"][:at], altered, *event["proof"][at + 1 :]]})
+        assert not proven({**event, "proof": [*event["proof"][:at], *event["proof"][at + 1 :]]})
+    assert not proven({**event, "value": "0x00"})
+    assert not proven({**event, "stateRoot": before[0]["stateRoot"]})
+    event["proof"][0] = event["proof"][0][:-1] + ("0" if event["proof"][0][-1] != "0" else "1")
+    file.write_text(json.dumps(event))
+    codes = {
+        verify(event["stateRoot"], event["childStorageKey"])[0],
+        verify(event["childRoot"], event["key"])[0],
+    }
+    assert ExitCode.CHECK_FAILED in codes
+
+
+def test_a_feed_that_was_closed_hears_no_more() -> None:
+    net = network()
+    heard = Heard(net)
+    net.step()
+    count = len(heard.records())
+    heard.feed.close()
+    heard.feed.close()
+    net.step()
+    assert len(heard.records()) == count > 0
+
+
+def test_parachains_that_come_later_have_their_own_source() -> None:
+    net = network()
+    heard = Heard(net)
+    net.step()
+    net.add_parachain(3_001)
+    genesis = net.parachains[ParaId(3_001)].head.hash
+    net.step()
+    newest = heard.records("block.imported")[-1]
+    assert attributes_of(newest)["source"] == "/my%20net/para/3001"
+    assert newest.source == chain_principal(genesis)
+
+
+def test_a_feed_of_chains_that_have_gone_on_wants_their_genesis() -> None:
+    net = network()
+    genesis = {int(para_id): chain.head.hash for para_id, chain in net.parachains.items()}
+    net.step()
+    with EventLog.open() as log:
+        with pytest.raises(ValueError, match="genesis_hashes: got none of parachain 2000, which is at #1"):
+            ChainFeed(log, chains=net, network_name="n")
+        ChainFeed(log, chains=net, network_name="n", genesis_hashes=genesis)
+        net.step()
+        log.purge()
+        _, *parachains = log.read(namespaces=["io.relaycast.block.imported"])
+        assert [it.source for it in parachains] == [chain_principal(found) for found in genesis.values()]
+
+
+def test_events_that_could_not_be_stored_are_reported_and_the_chains_go_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    net = network()
+    heard = Heard(net, log=EventLog.open(tmp_path / "log"))
+    with sqlite3.connect(tmp_path / "log") as file:
+        file.execute("CREATE TRIGGER full BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'the disk is full'); END")
+    net.step()
+    with suppress(sqlite3.IntegrityError):  # in one commit with the events
+        heard.log.purge()
+    assert heard.log.read() == []
+    assert "the events of a block are lost: the disk is full" in caplog.text
+    with sqlite3.connect(tmp_path / "log") as file:
+        file.execute("DROP TRIGGER full")
+    net.step()
+    assert heard.records() != []
+    heard.log.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(DataPublished, "data.published"), (KeyExpired, "key.expired"), (PublisherEnabled, "publisher.enabled")],
+)
+def test_well_known_events_have_short_names(kind: type[Event], name: str) -> None:
+    assert event_name(kind) == name
+
+
+def test_fields_of_any_kind_become_values() -> None:
+    reason = HoldReason("Broadcaster", "PublisherDeposit", 200, 0)
+    found = [plain(it) for it in (None, True, -5, "a", b"\x01", Weight(1, 2), (ParaId(7), None), reason)]
+    told: list[Any] = [None, True, -5, "a", "0x01", {"refTime": 1, "proofSize": 2}, [7, None]]
+    told.append({"pallet": "Broadcaster", "name": "PublisherDeposit", "palletIndex": 200, "index": 0})
+    assert [to_json(it) for it in found] == told
+    assert to_json(plain(RequireSudo(Origin.root()))).startswith("RequireSudo: the origin is ")
+    assert to_json(plain(Location.parachain(ParaId(2_000)))) == str(Location.parachain(ParaId(2_000)))
