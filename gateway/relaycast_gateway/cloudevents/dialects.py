@@ -114,13 +114,13 @@ class DialectBook:
 
 
 def shown(value: object) -> str:
-    """Return a value as JSON for an error, cut where it is long."""
-    text = json.dumps(value, default=repr, ensure_ascii=False) if _is_small(value) else type(value).__name__
+    """Return a value of JSON for an error: an array or an object by its kind alone, a long text cut."""
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, list | tuple):
+        return "an array"
+    text = json.dumps(value, default=repr, ensure_ascii=False)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-
-
-def _is_small(value: object) -> bool:
-    return value is None or isinstance(value, str | int | float)
 
 
 def _resolved(name: str) -> str:

@@ -3,7 +3,7 @@
 ```text
 expression = operand { operator operand }        operators in order of precedence, each level from left to right:
                                                    * / %    + -    = != <> < <= > >=    AND OR XOR
-operand    = ( NOT | - ) operand | value { [NOT] LIKE string | [NOT] IN ( expression {, expression} ) }
+operand    = { NOT | - } value { [NOT] LIKE string | [NOT] IN ( expression {, expression} ) }    NOT and - first
 value      = literal | attribute | EXISTS attribute | function ( [expression {, expression}] ) | ( expression )
 literal    = TRUE | FALSE | [+|-] digits (32 bits with sign) | 'text' | "text"
 attribute  = lower-case letters and digits        function = letters and _

@@ -34,6 +34,7 @@ PRODUCTS = frozenset({"*", "/", "%"})
 _LEVELS = (LOGIC, COMPARISONS, SUMS, PRODUCTS)
 """Operators between two operands; those further right bind tighter."""
 
+_PREFIXES = (("keyword", "NOT"), ("symbol", "-"))
 _ATTRIBUTE = re.compile(r"[a-z0-9]+")
 _FUNCTION = re.compile(r"[A-Za-z][A-Za-z_]*")
 
@@ -69,16 +70,20 @@ class _Parser:
 
     def _operand(self) -> SqlNode:
         self._descend()
-        if self._accept("keyword", "NOT"):
-            node: SqlNode = SqlNot(self._operand())
-        elif self._has_sign() and (number := self._signed_integer()) is not None:
-            node = self._postfixes(SqlLiteral(number))
-        elif self._accept("symbol", "-"):
-            node = SqlMinus(self._operand())
-        else:
-            node = self._postfixes(self._value())
+        node = self._postfixes(self._prefixed())
         self._depth -= 1
         return node
+
+    def _prefixed(self) -> SqlNode:
+        if self._has_sign() and (number := self._signed_integer()) is not None:
+            return SqlLiteral(number)
+        prefix = next((each for kind, each in _PREFIXES if self._accept(kind, each)), None)
+        if prefix is None:
+            return self._value()
+        self._descend()
+        operand = self._prefixed()
+        self._depth -= 1
+        return SqlNot(operand) if prefix == "NOT" else SqlMinus(operand)
 
     def _has_sign(self) -> bool:
         return self._peek().kind == "symbol" and self._peek().text in SUMS
