@@ -20,7 +20,7 @@ from relaycast_gateway.delivery.record_feed import RecordFeed
 from relaycast_gateway.delivery.saver import GroupSaver
 from relaycast_gateway.delivery.schedule import Dice, given_up, wait_seconds
 from relaycast_gateway.delivery.sender import Accepted, Gone, Refused, Retryable, Sender, SendOutcome, Target
-from relaycast_gateway.delivery.sender_use import SenderUse, Tasks
+from relaycast_gateway.delivery.sender_use import SendersInUse, Tasks
 from relaycast_gateway.delivery.store import DeliveryStore, SavedSubscription, SaveGroup
 
 GRACE_SECONDS = 5.0
@@ -55,7 +55,7 @@ class Deliveries:
         self._clock = SystemClock() if clock is None else clock
         self._dice = SystemRandom() if dice is None else dice
         self._limits = DeliveryLimits() if limits is None else limits
-        self._sender_of = sender_of
+        self._senders = SendersInUse(sender_of)
         self._on_change = on_change
         self._lanes: dict[str, Lane] = {}
         self._dirty: dict[Lane, None] = {}
@@ -64,7 +64,7 @@ class Deliveries:
         start = log.last_seq if head is None else head
         self._feed = RecordFeed(log, start, on_fed=self._fed)
         self._saver = GroupSaver(store, self._clock, self._collect)
-        self._attempts, self._beside, self._saving = Tasks(), Tasks(), Tasks()
+        self._attempts, self._saving = Tasks(), Tasks()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_running = False
         self._is_working = False
@@ -95,8 +95,8 @@ class Deliveries:
         for lane in self._lanes.values():
             lane.close()
             self._feed.leave(lane)
-            self._retire(lane)
-        await self._beside.ended()
+            self._senders.retire(lane.id)
+        await self._senders.closed()
         try:
             self._saver.flush()
         finally:
@@ -135,7 +135,7 @@ class Deliveries:
         lane = self._lanes[order.subscription_id]
         self._feed.leave(lane)
         lane.replace(order)
-        self._retire(lane)
+        self._senders.retire(lane.id)
         self._mark(lane)
         self._saver.flush()
         if self._is_running:
@@ -148,7 +148,7 @@ class Deliveries:
         lane.is_removed = True
         self._feed.leave(lane)
         lane.close()
-        self._retire(lane)
+        self._senders.retire(lane.id)
         self._dirty.pop(lane, None)
         self._starved.pop(lane, None)
         self._saver.flush()
@@ -250,6 +250,7 @@ class Deliveries:
             if message.phase is MessagePhase.WAITING:
                 wait = min(max((message.due_ns - now_ns) / SECOND, 0.0), longest)
                 self._wake_later(lane, message, wait)
+        self._mark(lane)
         self._feed.join(lane)
         self._pump(lane)
 
@@ -263,7 +264,7 @@ class Deliveries:
             if self._in_flight.now >= self._limits.in_flight:
                 self._starved[lane] = None
                 return
-            wait = lane.use.paced.take_turn() if lane.use is not None and lane.use.paced is not None else 0.0
+            wait = self._senders.turn(lane.id, lane.order.target)
             if wait > 0:
                 self._hold(lane, wait)
                 break
@@ -288,7 +289,10 @@ class Deliveries:
         if outcome is not None and not lane.is_removed:
             self._decide(lane, message, order, outcome)
             self._mark(lane)
-            self._pump(lane)
+            if self._starved:
+                self._starved[lane] = None  # after those that wait longer
+            else:
+                self._pump(lane)
         while self._starved and self._in_flight.now < self._limits.in_flight:
             starved = next(iter(self._starved))
             del self._starved[starved]
@@ -309,11 +313,10 @@ class Deliveries:
         except Exception as error:  # what an encoder cannot carry must not stop the others
             return Refused(f"the event cannot be encoded: {type(error).__name__}")
         try:
-            if lane.use is None:
-                lane.use = SenderUse(self._sender_of(order.target), self._close_beside)
+            use = self._senders.use(lane.id, order.target)
         except ValueError as error:
             return Retryable(str(error))
-        return await lane.use.send(wire, timeout_seconds=order.retry.timeout_seconds, clock=self._clock)
+        return await use.send(wire, timeout_seconds=order.retry.timeout_seconds, clock=self._clock)
 
     def _decide(self, lane: Lane, message: Unfinished, order: DeliveryOrder, outcome: SendOutcome) -> None:
         """Make of an outcome what becomes of the message."""
@@ -331,7 +334,7 @@ class Deliveries:
                 lane.put_back(message)
                 self._feed.leave(lane)
                 lane.gone = reason
-                self._retire(lane)
+                self._senders.retire(lane.id)
             case Retryable():
                 self._try_again(lane, message, outcome)
 
@@ -372,14 +375,6 @@ class Deliveries:
     def _probe(self, lane: Lane) -> None:
         lane.circuit.probe()
         self._pump(lane)
-
-    def _retire(self, lane: Lane) -> None:
-        if lane.use is not None:
-            lane.use.retire()
-            lane.use = None
-
-    def _close_beside(self, sender: Sender) -> None:
-        self._beside.add(asyncio.ensure_future(sender.close()))
 
     # Saving.
 

@@ -18,7 +18,6 @@ from relaycast_gateway.clock import Alarm
 from relaycast_gateway.delivery.circuit import Circuit, CircuitLimits, CircuitPhase
 from relaycast_gateway.delivery.high_water import HighWater
 from relaycast_gateway.delivery.order import DeadLetter, DeliveryOrder, DeliveryState, DeliveryStatus
-from relaycast_gateway.delivery.sender_use import SenderUse
 from relaycast_gateway.delivery.store import SavedAttempts, SavedSubscription, SaveGroup
 from relaycast_gateway.record import EventRecord
 
@@ -80,7 +79,6 @@ class Lane:
 
         self.circuit = Circuit(limits)
         self.circuit_alarm: Alarm | None = None
-        self.use: SenderUse | None = None
         self.page = LEAST_BUFFER
         """Records to read at a time while behind the head: more where few are selected."""
 

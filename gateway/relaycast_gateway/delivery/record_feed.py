@@ -75,6 +75,7 @@ class RecordFeed:
             for lane in [it for it in self._ahead if it.scanned < record.seq]:
                 self._ahead.remove(lane)
                 self._share_head(lane)
+                fed[lane] = None
             full = []
             for lane in chain(self._current.get(record.namespace, ()), self._current.get(None, ())):
                 if not lane.has_room:

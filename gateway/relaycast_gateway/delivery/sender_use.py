@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from relaycast_gateway.clock import Clock
-from relaycast_gateway.delivery.sender import PacedSender, Retryable, Sender, SendOutcome
+from relaycast_gateway.delivery.sender import PacedSender, Retryable, Sender, SendOutcome, Target
 from relaycast_gateway.delivery.wire_message import WireMessage
 
 
@@ -75,3 +75,40 @@ class Tasks:
         """Wait until none runs."""
         while self._running:
             await asyncio.wait(self._running)
+
+
+class SendersInUse:
+    """The senders by subscription, made when they are first needed."""
+
+    def __init__(self, sender_of: Callable[[Target], Sender]) -> None:
+        self._sender_of = sender_of
+        self._uses: dict[str, SenderUse] = {}
+        self._closing = Tasks()
+
+    def use(self, subscription_id: str, target: Target) -> SenderUse:
+        """Return the sender of a subscription; ``ValueError`` where a protocol's library is missing."""
+        found = self._uses.get(subscription_id)
+        if found is None:
+            found = self._uses[subscription_id] = SenderUse(self._sender_of(target), self._close)
+        return found
+
+    def turn(self, subscription_id: str, target: Target) -> float:
+        """Take the sender's turn for a message, or return the seconds until there is one."""
+        try:
+            paced = self.use(subscription_id, target).paced
+        except ValueError:
+            return 0.0  # the attempt says why
+        return 0.0 if paced is None else paced.take_turn()
+
+    def retire(self, subscription_id: str) -> None:
+        """Have the next message of a subscription use another sender."""
+        use = self._uses.pop(subscription_id, None)
+        if use is not None:
+            use.retire()
+
+    async def closed(self) -> None:
+        """Wait until those that are retired and unused are closed."""
+        await self._closing.ended()
+
+    def _close(self, sender: Sender) -> None:
+        self._closing.add(asyncio.ensure_future(sender.close()))

@@ -87,7 +87,7 @@ class DeliveryStore:
         """Open or create the file; ``None`` is memory. ``ValueError`` for a file that cannot be one."""
         name = ":memory:" if path is None else fspath(path)
         try:
-            connection = sqlite3.connect(name, isolation_level=None, check_same_thread=False, timeout=1.0)
+            connection = sqlite3.connect(name, isolation_level=None, check_same_thread=False, timeout=0.2)
         except sqlite3.Error as error:
             raise ValueError(f"{name}: cannot be opened: {error}") from error
         try:
