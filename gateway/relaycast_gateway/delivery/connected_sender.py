@@ -6,6 +6,7 @@ result. No reason shows a secret.
 """
 
 import asyncio
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple, Protocol, TypeVar
@@ -144,7 +145,10 @@ async def first_of(places: list[Place], connect: Callable[[Place], Awaitable[Ope
 
 def told(error: BaseException) -> str:
     """Return what an error says, on one line of at most 300 characters."""
-    said = " ".join((getattr(error, "strerror", None) or str(error) or type(error).__name__).split())
+    named = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    if isinstance(error, ConnectionError) and error.errno:
+        named = os.strerror(error.errno)
+    said = " ".join(named.split())
     return said if len(said) <= 300 else f"{said[:297]}..."
 
 

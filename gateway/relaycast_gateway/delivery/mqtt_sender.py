@@ -45,39 +45,45 @@ class MqttSender(ConnectedSender):
         return await first_of(places, self._connect)
 
     async def _connect(self, place: Place) -> "MqttConnection":
-        host, ip, port = place
         loop = asyncio.get_running_loop()
-        family = socket.AF_INET6 if ":" in ip else socket.AF_INET
-        bare = socket.socket(family, socket.SOCK_STREAM)
+        line = socket.socket(socket.AF_INET6 if ":" in place.ip else socket.AF_INET, socket.SOCK_STREAM)
         try:
-            bare.setblocking(False)
-            await loop.sock_connect(bare, (ip, port))
-            bare.settimeout(HANDSHAKE_SECONDS)
+            line.setblocking(False)
+            await loop.sock_connect(line, (place.ip, place.port))
+            line.settimeout(HANDSHAKE_SECONDS)
+            if self.address.scheme in {"mqtts", "wss"}:
+                line = ssl.create_default_context().wrap_socket(
+                    line, server_hostname=place.host, do_handshake_on_connect=False
+                )
+            connection = MqttConnection(self, line)
+            try:
+                await connection.handshake(place)
+            except BaseException:
+                await connection.close()
+                raise
         except BaseException:
-            bare.close()
-            raise
-        connection = MqttConnection(self, bare)
-        try:
-            await connection.handshake(host, port)
-        except BaseException:
-            await connection.close()
+            line.close()
             raise
         return connection
 
 
 class _GivenSocketClient(mqtt.Client):
-    """A client on a socket that is connected already."""
+    """A client on a line that is there already: connected, with TLS where the sink asks for it."""
 
-    given: socket.socket
+    line: socket.socket
 
     def _create_socket_connection(self) -> socket.socket:
-        return self.given
+        return self.line
+
+    def _ssl_wrap_socket(self, tcp_sock: socket.socket) -> ssl.SSLSocket:
+        assert isinstance(tcp_sock, ssl.SSLSocket)
+        return tcp_sock
 
 
 class MqttConnection:
     """A session with a broker."""
 
-    def __init__(self, sender: MqttSender, bare: socket.socket) -> None:
+    def __init__(self, sender: MqttSender, line: socket.socket) -> None:
         self._loop = asyncio.get_running_loop()
         self._settings = sender.target.settings
         self._is_5 = sender.target.protocol == "MQTT5"
@@ -93,13 +99,13 @@ class MqttConnection:
             transport="websockets" if scheme in {"ws", "wss"} else "tcp",
             reconnect_on_failure=False,
         )
-        client.given = self._bare = bare
+        client.line = self._line = line
         client.connect_timeout = HANDSHAKE_SECONDS
         if scheme in {"ws", "wss"}:
             query = "" if sender.address.query is None else f"?{sender.address.query}"
             client.ws_set_options(path=f"{sender.address.path or '/'}{query}")
-        if scheme in {"mqtts", "wss"}:
-            client.tls_set_context(ssl.create_default_context())
+        if isinstance(line, ssl.SSLSocket):
+            client.tls_set_context(line.context)
         if sender.user is not None:
             client.username_pw_set(sender.user, sender.password or None)
         client.on_connect = self._on_connect
@@ -109,14 +115,15 @@ class MqttConnection:
 
     @property
     def is_open(self) -> bool:
-        return not self._ended.is_set()
+        return not self._ended.is_set() and self._client.is_connected()
 
-    async def handshake(self, host: str, port: int) -> None:
-        """Negotiate TLS, WebSocket and MQTT. A cancelled one returns when the library has stopped blocking."""
-        connecting = self._loop.run_in_executor(None, self._client.connect, host, port, KEEP_ALIVE_SECONDS)
+    async def handshake(self, place: Place) -> None:
+        """Negotiate TLS, WebSocket and MQTT. A cancelled one hangs up, and returns when nothing blocks any more."""
+        connecting = self._loop.run_in_executor(None, self._negotiate, place)
         try:
             await asyncio.shield(connecting)
         except asyncio.CancelledError:
+            self._hang_up()
             with contextlib.suppress(Exception):
                 await connecting
             raise
@@ -126,6 +133,16 @@ class MqttConnection:
         code = await self._greeted
         if code.value >= FAILED:
             raise CannotSend(_outcome_of(code, "the broker refused the connection"))
+
+    def _hang_up(self) -> None:
+        """End whatever blocks on the line."""
+        with contextlib.suppress(OSError):
+            self._line.shutdown(socket.SHUT_RDWR)
+
+    def _negotiate(self, place: Place) -> None:
+        if isinstance(self._line, ssl.SSLSocket):
+            self._line.do_handshake()
+        self._client.connect(place.host, place.port, KEEP_ALIVE_SECONDS)
 
     async def send(self, message: WireMessage) -> SendOutcome:
         settings = self._settings
@@ -156,13 +173,9 @@ class MqttConnection:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._ended.wait(), CLOSE_SECONDS)
         self._end("the sender is closed")
-        for open_socket in (self._client.socket(), self._bare):
-            with contextlib.suppress(OSError, AttributeError):
-                open_socket.shutdown(socket.SHUT_RDWR)  # type: ignore[union-attr]
+        self._hang_up()
         await asyncio.shield(self._loop.run_in_executor(None, self._client.loop_stop))
-        for open_socket in (self._client.socket(), self._bare):
-            with contextlib.suppress(OSError, AttributeError):
-                open_socket.close()  # type: ignore[union-attr]
+        self._line.close()
 
     def _properties(self, message: WireMessage) -> Properties | None:
         if not self._is_5:
