@@ -79,6 +79,11 @@ class _GivenSocketClient(mqtt.Client):
         assert isinstance(tcp_sock, ssl.SSLSocket)
         return tcp_sock
 
+    def close(self) -> None:
+        """Wait for the network thread, then close the pair of sockets that woke it."""
+        self.loop_stop()
+        self._reset_sockets()
+
 
 class MqttConnection:
     """A session with a broker."""
@@ -174,7 +179,7 @@ class MqttConnection:
                 await asyncio.wait_for(self._ended.wait(), CLOSE_SECONDS)
         self._end("the sender is closed")
         self._hang_up()
-        await asyncio.shield(self._loop.run_in_executor(None, self._client.loop_stop))
+        await asyncio.shield(self._loop.run_in_executor(None, self._client.close))
         self._line.close()
 
     def _properties(self, message: WireMessage) -> Properties | None:
