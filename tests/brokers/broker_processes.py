@@ -138,11 +138,12 @@ def plain_mosquitto(folder: Path, port: int) -> Iterator[None]:
 
 
 @contextmanager
-def nats_server(folder: Path, config: str = "") -> Iterator[int]:
+def nats_server(folder: Path, config: str = "", *, port: int = 0, has_streams: bool = True) -> Iterator[int]:
     """Run nats-server with JetStream and further lines of configuration; yields its port."""
-    port = free_port()
+    port = port or free_port()
     file = folder / "nats.conf"
-    lines = [f"listen: 127.0.0.1:{port}", f'jetstream {{ store_dir: "{folder}" }}', "max_payload: 200000", config, ""]
+    streams = f'jetstream {{ store_dir: "{folder}" }}' if has_streams else ""
+    lines = [f"listen: 127.0.0.1:{port}", streams, "max_payload: 200000", config, ""]
     file.write_text("\n".join(lines))
     with child([program("nats-server"), "-c", str(file)], folder, port):
         yield port

@@ -111,11 +111,18 @@ class KafkaConnection:
         return Accepted()
 
     async def close(self) -> None:
+        """Stop the producer. It would flush first: what nobody waits for any more is failed, so that it does not."""
         self._is_open = False
+        producer = self._producer
+        producer._message_accumulator.fail_all(KafkaError("the sender is closed"))
         with contextlib.suppress(Exception):
-            await asyncio.wait_for(self._producer.stop(), CLOSE_SECONDS)
+            await asyncio.wait_for(producer.stop(), CLOSE_SECONDS)
+        routine = producer._sender.sender_task
+        if routine is not None and not routine.done():
+            routine.cancel()
+            await asyncio.wait({routine}, timeout=CLOSE_SECONDS)
         with contextlib.suppress(Exception):
-            await asyncio.wait_for(self._producer.client.close(), CLOSE_SECONDS)
+            await asyncio.wait_for(producer.client.close(), CLOSE_SECONDS)
 
     async def _unless_refused(self, work: Coroutine[Any, Any, object]) -> None:
         """Do the work; raise ``SinkRefused`` as soon as a broker that it needs is refused."""

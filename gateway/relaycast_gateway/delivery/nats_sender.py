@@ -33,6 +33,9 @@ from relaycast_gateway.delivery.wire_message import WireMessage
 LOOK_SECONDS = 60
 """How long it stays known whether a stream takes the subject."""
 
+ANSWER_SECONDS = 2.0
+"""How long a server may take to say so; one whose cluster has no leader says nothing."""
+
 STREAM_TOO_SMALL = frozenset({10054})
 """Errors of JetStream that no later attempt changes: the message is larger than the stream allows."""
 
@@ -83,7 +86,9 @@ class NatsConnection:
         self._said: Exception | None = None
         self._has_stream = False
         self._looked_ns: int | None = None
-        self._streams = JetStreamContext(self._client, timeout=CONNECT_SECONDS / 2)
+        self._looking = asyncio.Lock()
+        self._is_denied = asyncio.Event()
+        self._streams = JetStreamContext(self._client, timeout=ANSWER_SECONDS)
 
     @property
     def is_open(self) -> bool:
@@ -124,8 +129,9 @@ class NatsConnection:
             return _refusal_of(error)
 
     async def close(self) -> None:
+        seconds = CLOSE_SECONDS if self._client.is_connected else CLOSE_SECONDS / 10  # half a handshake has no end
         with contextlib.suppress(Exception):
-            await asyncio.wait_for(self._client.close(), CLOSE_SECONDS)
+            await asyncio.wait_for(self._client.close(), seconds)
 
     async def _publish(self, body: bytes, headers: dict[str, str]) -> SendOutcome:
         self._forget()
@@ -147,14 +153,26 @@ class NatsConnection:
 
     async def _stream_takes_it(self) -> bool:
         """Return whether a stream is bound to the subject; where JetStream is absent or denied, none is."""
-        now = self._sender.clock.now_ns()
-        if self._looked_ns is None or not 0 <= now - self._looked_ns < LOOK_SECONDS * SECOND:
-            try:
-                self._has_stream = bool(await self._streams.find_stream_name_by_subject(self._subject))
-            except (errors.Error, TimeoutError):
-                self._has_stream = False
-            self._looked_ns = now
-        return self._has_stream
+        async with self._looking:
+            now = self._sender.clock.now_ns()
+            if self._looked_ns is None or not 0 <= now - self._looked_ns < LOOK_SECONDS * SECOND:
+                self._has_stream = await self._look()
+                self._looked_ns = now
+            return self._has_stream
+
+    async def _look(self) -> bool:
+        self._is_denied.clear()
+        asked = asyncio.ensure_future(self._streams.find_stream_name_by_subject(self._subject))
+        denied = asyncio.ensure_future(self._is_denied.wait())
+        try:
+            await asyncio.wait({asked, denied}, timeout=ANSWER_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            return asked.done() and bool(asked.result())
+        except (errors.Error, TimeoutError):
+            return False
+        finally:
+            asked.cancel()
+            denied.cancel()
+            await asyncio.gather(asked, denied, return_exceptions=True)
 
     def _credential(self) -> dict[str, Any]:
         token = self._sender.target.secrets.get("accesstoken")
@@ -171,6 +189,7 @@ class NatsConnection:
     async def _note(self, error: Exception) -> None:
         """Keep what the server says outside of any answer: denied permissions among it."""
         self._said = error
+        self._is_denied.set()
         if f'publish to "{self._subject}"'.lower() in str(error).lower():
             self._denied = told(error)
 
