@@ -1,0 +1,160 @@
+"""The gateway as one thing: the event log, the chains that feed it, the subscriptions and their deliveries.
+
+Law: everything but the log's writer happens in the event loop that called ``start``. After ``stop`` nothing runs, and
+what was in flight was acknowledged or is tried again after the next start.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from relaycast_gateway.clock import Clock, SystemClock
+from relaycast_gateway.cloudevents.caller import Caller
+from relaycast_gateway.cloudevents.event import attributes_of, canonical_text
+from relaycast_gateway.cloudevents.openapi import openapi
+from relaycast_gateway.cloudevents.services import services
+from relaycast_gateway.cloudevents.subscription_book import MOST_SUBSCRIPTIONS, SubscriptionBook
+from relaycast_gateway.cloudevents.subscription_store import SubscriptionStore
+from relaycast_gateway.delivery.deliveries import Deliveries
+from relaycast_gateway.delivery.delivery_store import DeliveryStore
+from relaycast_gateway.delivery.order import DeliveryState
+from relaycast_gateway.delivery.sender import Sender, Target
+from relaycast_gateway.delivery.senders import sender_of
+from relaycast_gateway.delivery.sink_guard import SinkGuard
+from relaycast_gateway.log import EventLog, Retention, UnusableLog
+from relaycast_gateway.metrics import Figures
+from relaycast_gateway.rfc3339 import format_time
+
+NAMESPACE_PREFIX = "io.relaycast"
+FOLDER_MODE = 0o700
+LOG_FILE = "events.sqlite"
+DELIVERIES_FILE = "deliveries.sqlite"
+SUBSCRIPTIONS_FILE = "subscriptions.sqlite"
+
+
+class Gateway:
+    """Made by ``Gateway.open``; then ``await start()``, and ``await stop()`` at the end."""
+
+    def __init__(
+        self, log: EventLog, deliveries: Deliveries, book: SubscriptionBook, held: ExitStack, *, version: str
+    ) -> None:
+        self.log = log
+        self.deliveries = deliveries
+        self.book = book
+        self.is_ready = False
+        self._held = held
+        self._version = version
+
+    @classmethod
+    def open(
+        cls,
+        folder: str | PathLike[str] | None = None,
+        *,
+        clock: Clock | None = None,
+        allow_sink: Iterable[str] = (),
+        retention: Retention | None = None,
+        most_subscriptions: int = MOST_SUBSCRIPTIONS,
+        senders: Callable[[Target], Sender] | None = None,
+        version: str = "0",
+    ) -> "Gateway":
+        """Open what stands in ``folder``, which is made where it is missing; without one all is in memory.
+
+        Raises ``UnusableLog`` for a folder that cannot be used, ``WorkFolderInUse`` for one that another process has
+        open, and ``ValueError`` for an entry of ``allow_sink`` that is no host.
+        """
+        clock = clock or SystemClock()
+        guard = SinkGuard(allow_sink)
+        with ExitStack() as held:
+            log = EventLog.open(_file(folder, LOG_FILE), clock=clock, retention=retention)
+            held.callback(log.close)
+            try:
+                kept = DeliveryStore.open(_file(folder, DELIVERIES_FILE))
+                held.callback(kept.close)
+                store = SubscriptionStore(_file(folder, SUBSCRIPTIONS_FILE))
+                held.callback(store.close)
+                deliveries = Deliveries(log, kept, clock=clock, sender_of=senders or sender_of(guard, clock))
+                book = SubscriptionBook(store, deliveries, log, clock=clock, guard=guard, most=most_subscriptions)
+            except (sqlite3.Error, OSError) as error:
+                raise UnusableLog(str(folder), str(error).lower(), "a folder of this gateway") from None
+            return cls(log, deliveries, book, held.pop_all(), version=version)
+
+    async def start(self) -> None:
+        """Begin to deliver, where the last run ended."""
+        self.book.begin()
+        await self.deliveries.start()
+        self.is_ready = True
+
+    async def stop(self) -> None:
+        """End deliveries and close all files."""
+        self.is_ready = False
+        await self.deliveries.stop()
+        self._held.close()
+
+    def service(self) -> dict[str, Any]:
+        """Return the description of the service."""
+        return services(NAMESPACE_PREFIX) | {"subscriptionlimit": self.book.most}
+
+    def interface(self) -> dict[str, Any]:
+        """Return the OpenAPI document."""
+        return openapi(self._version)
+
+    def fares(self, subscription_id: str) -> dict[str, Any]:
+        """Return how a subscription fares, for clients."""
+        return shown_state(self.deliveries.state(subscription_id))
+
+    def figures(self, caller: Caller) -> Figures:
+        """Return what the caller may see of the log and its subscriptions."""
+        mine = self.book.query(caller)[0]
+        states = [(self.deliveries.state(it.id), it.protocol) for it in mine]
+        return Figures(self.log.last_seq, self.log.history_start, states)
+
+    def dead_letters(self, subscription_id: str, *, after: int, limit: int) -> list[dict[str, Any]]:
+        """Return events that were given up, each with its attributes where the log still has them."""
+        found = []
+        for letter in self.deliveries.dead_letters(subscription_id, after=after, limit=limit):
+            shown: dict[str, Any] = {
+                "subscription": letter.subscription_id,
+                "sequence": letter.seq,
+                "reason": letter.reason,
+                "attempts": letter.attempts,
+                "givenup": format_time(letter.given_up_ns),
+            }
+            record = self.log.get(letter.seq)
+            if record is not None:
+                attributes = attributes_of(record)
+                names = ("id", "source", "type", "subject", "time")
+                shown |= {name: canonical_text(attributes[name]) for name in names if name in attributes}
+            found.append(shown)
+        return found
+
+
+def shown_state(state: DeliveryState) -> dict[str, Any]:
+    """Return a delivery's state as JSON."""
+    shown: dict[str, Any] = {
+        "subscription": state.subscription_id,
+        "status": state.status,
+        "sequence": state.cursor,
+        "pending": state.pending,
+        "delivered": state.delivered,
+        "retries": state.retries,
+        "dead": state.dead,
+    }
+    if state.last_error is not None:
+        shown["lasterror"] = state.last_error
+    if state.next_attempt_ns is not None:
+        shown["nextattempt"] = format_time(state.next_attempt_ns)
+    return shown
+
+
+def _file(folder: str | PathLike[str] | None, name: str) -> Path | None:
+    if folder is None:
+        return None
+    place = Path(folder)
+    try:
+        place.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+    except OSError as error:
+        raise UnusableLog(str(folder), (error.strerror or "an error").lower(), "a folder") from None
+    return place / name

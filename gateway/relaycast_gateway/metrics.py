@@ -1,0 +1,82 @@
+"""Figures of the gateway for Prometheus.
+
+Law: the number of series is bounded: so many subscriptions have series of their own, all others share one.
+No label holds anything that a user wrote.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from relaycast_gateway.delivery.order import DeliveryState
+
+MOST_LABELLED = 100
+"""Subscriptions with series of their own, the oldest ones."""
+
+OTHERS = "others"
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What is shown: the log's bounds and how each subscription fares, with its protocol."""
+
+    last_seq: int
+    history_start: int
+    states: Sequence[tuple[DeliveryState, str]]
+
+
+def metrics_text(figures: Figures) -> bytes:
+    """Return the figures in the text format of Prometheus."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Figures(figures))
+    return generate_latest(registry)
+
+
+class _Figures(Collector):
+    def __init__(self, figures: Figures) -> None:
+        self._figures = figures
+
+    def collect(self) -> Iterator[Metric]:
+        it = self._figures
+        yield _gauge("relaycast_log_last_sequence", "Sequence number of the newest event.", it.last_seq)
+        yield _gauge("relaycast_log_history_start", "Sequence number of the oldest event kept.", it.history_start)
+        subscriptions = GaugeMetricFamily(
+            "relaycast_subscriptions", "Subscriptions by protocol and status.", labels=["protocol", "status"]
+        )
+        numbers: dict[tuple[str, str], int] = {}
+        for state, protocol in it.states:
+            numbers[protocol, state.status] = numbers.get((protocol, state.status), 0) + 1
+        for labels, number in sorted(numbers.items()):
+            subscriptions.add_metric(labels, number)
+        yield subscriptions
+        yield from self._of_subscriptions()
+
+    def _of_subscriptions(self) -> Iterator[Metric]:
+        delivered = CounterMetricFamily("relaycast_events_delivered", "Events acknowledged.", labels=["subscription"])
+        retries = CounterMetricFamily("relaycast_delivery_retries", "Attempts repeated.", labels=["subscription"])
+        dead = GaugeMetricFamily("relaycast_dead_letters", "Events given up and kept.", labels=["subscription"])
+        pending = GaugeMetricFamily("relaycast_events_pending", "In flight, or to be retried.", labels=["subscription"])
+        lag = GaugeMetricFamily(
+            "relaycast_events_behind", "Events of the log not yet looked at.", labels=["subscription"]
+        )
+        for name, states in self._labelled():
+            delivered.add_metric([name], sum(state.delivered for state in states))
+            retries.add_metric([name], sum(state.retries for state in states))
+            dead.add_metric([name], sum(state.dead for state in states))
+            pending.add_metric([name], sum(state.pending for state in states))
+            lag.add_metric([name], max(max(0, self._figures.last_seq - state.cursor) for state in states))
+        yield from (delivered, retries, dead, pending, lag)
+
+    def _labelled(self) -> Iterable[tuple[str, list[DeliveryState]]]:
+        states = [state for state, _ in self._figures.states]
+        for state in states[:MOST_LABELLED]:
+            yield state.subscription_id, [state]
+        if len(states) > MOST_LABELLED:
+            yield OTHERS, states[MOST_LABELLED:]
+
+
+def _gauge(name: str, said: str, value: int) -> Metric:
+    return GaugeMetricFamily(name, said, value=value)
