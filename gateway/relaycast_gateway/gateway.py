@@ -5,7 +5,7 @@ what was in flight was acknowledged or is tried again after the next start.
 """
 
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
@@ -19,7 +19,7 @@ from relaycast_gateway.cloudevents.services import services
 from relaycast_gateway.cloudevents.subscription_book import MOST_SUBSCRIPTIONS, SubscriptionBook
 from relaycast_gateway.cloudevents.subscription_store import SubscriptionStore
 from relaycast_gateway.delivery.deliveries import Deliveries
-from relaycast_gateway.delivery.delivery_store import DeliveryStore
+from relaycast_gateway.delivery.store import DeliveryStore
 from relaycast_gateway.delivery.order import DeliveryState
 from relaycast_gateway.delivery.sender import Sender, Target
 from relaycast_gateway.delivery.senders import sender_of
@@ -39,14 +39,27 @@ class Gateway:
     """Made by ``Gateway.open``; then ``await start()``, and ``await stop()`` at the end."""
 
     def __init__(
-        self, log: EventLog, deliveries: Deliveries, book: SubscriptionBook, held: ExitStack, *, version: str
+        self,
+        log: EventLog,
+        deliveries: Deliveries,
+        book: SubscriptionBook,
+        held: ExitStack,
+        *,
+        allowed_sinks: Sequence[str],
+        version: str,
     ) -> None:
         self.log = log
         self.deliveries = deliveries
         self.book = book
+        self.allowed_sinks = allowed_sinks
         self.is_ready = False
+        self.on_change: Callable[[], None] = lambda: None
+        """Called in the event loop when a subscription or its delivery has changed."""
+
         self._held = held
         self._version = version
+        book.on_change = self._changed
+        deliveries.on_change = lambda _: self._changed()
 
     @classmethod
     def open(
@@ -65,8 +78,8 @@ class Gateway:
         Raises ``UnusableLog`` for a folder that cannot be used, ``WorkFolderInUse`` for one that another process has
         open, and ``ValueError`` for an entry of ``allow_sink`` that is no host.
         """
-        clock = clock or SystemClock()
-        guard = SinkGuard(allow_sink)
+        clock, allowed_sinks = clock or SystemClock(), tuple(allow_sink)
+        guard = SinkGuard(allowed_sinks)
         with ExitStack() as held:
             log = EventLog.open(_file(folder, LOG_FILE), clock=clock, retention=retention)
             held.callback(log.close)
@@ -79,7 +92,7 @@ class Gateway:
                 book = SubscriptionBook(store, deliveries, log, clock=clock, guard=guard, most=most_subscriptions)
             except (sqlite3.Error, OSError) as error:
                 raise UnusableLog(str(folder), str(error).lower(), "a folder of this gateway") from None
-            return cls(log, deliveries, book, held.pop_all(), version=version)
+            return cls(log, deliveries, book, held.pop_all(), allowed_sinks=allowed_sinks, version=version)
 
     async def start(self) -> None:
         """Begin to deliver, where the last run ended."""
@@ -88,10 +101,14 @@ class Gateway:
         self.is_ready = True
 
     async def stop(self) -> None:
-        """End deliveries and close all files."""
-        self.is_ready = False
-        await self.deliveries.stop()
+        """End deliveries and close all files; also where ``start`` was never called."""
+        if self.is_ready:
+            self.is_ready = False
+            await self.deliveries.stop()
         self._held.close()
+
+    def _changed(self) -> None:
+        self.on_change()
 
     def service(self) -> dict[str, Any]:
         """Return the description of the service."""

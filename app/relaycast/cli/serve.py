@@ -23,7 +23,12 @@ BlockTime = Annotated[
     str, Parameter(name="--block-time", help="time between blocks: 6s, 500ms; manual, or instant; else the scenario's")
 ]
 TokenFile = Annotated[
-    str | None, Parameter(name="--token-file", help="file with bearer tokens, one on a line: every request needs one")
+    str | None,
+    Parameter(
+        name="--token-file",
+        help="file with bearer tokens, one on a line, behind it name=NAME and role=user where it is no admin's: every "
+        "request needs one",
+    ),
 ]
 AllowHost = Annotated[
     list[str] | None, Parameter(name="--allow-host", help="a name that clients reach this server by, beside localhost")
@@ -34,6 +39,21 @@ AllowOrigin = Annotated[
 BehindProxy = Annotated[bool, Parameter(name="--behind-proxy", help="a proxy in front of this server speaks TLS")]
 TlsCert = Annotated[str | None, Parameter(name="--tls-cert", help="certificate in PEM, to speak TLS here")]
 TlsKey = Annotated[str | None, Parameter(name="--tls-key", help="the key of the certificate")]
+Face = Annotated[str, Parameter(name="--face", help="what is offered: node, cloudevents, or both between a comma")]
+Data = Annotated[
+    str | None,
+    Parameter(
+        name="--data",
+        help="folder that keeps events, subscriptions and deliveries for the next start; chains begin at block 0 again",
+    ),
+]
+AllowSink = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--allow-sink",
+        help="HOST, HOST:PORT or a network: events may go there although it is this machine or a private address",
+    ),
+]
 
 
 def serve(
@@ -49,17 +69,25 @@ def serve(
     behind_proxy: BehindProxy = False,
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
+    face: Face = "",
+    data: Data = None,
+    allow_sink: AllowSink = None,
 ) -> ExitCode:
     """Let the chains of a scenario live: polkadot.js, PAPI and the Python clients connect as to a Substrate node.
 
     The relay chain is at /, each parachain at /para/ID, as WebSocket and by POST; in a browser / is a live page. Only
     this machine is let in unless a token file is given. Ctrl-C stops the server.
 
+    What the chains tell is pushed to your systems as CloudEvents: see /services, /subscriptions and relaycast subscribe.
+
     Example: relaycast serve oracle --block-time 500ms
+
+    Example: relaycast serve oracle --data feed --allow-sink localhost:8080
 
     Example: relaycast serve scenario.toml --port 9000 --block-time manual
     """
     from relaycast.serve.access import access_for  # noqa: PLC0415
+    from relaycast.serve.gateway_face import CLOUDEVENTS, NODE, faces_of, open_gateway  # noqa: PLC0415
     from relaycast.serve.network import living  # noqa: PLC0415
     from relaycast.serve.server import MOST_PORT, Server, bad_port, ensure_closed, raise_file_limit, tls_of  # noqa: PLC0415
 
@@ -68,9 +96,18 @@ def serve(
     access = access_for(allow_host or (), allow_origin or (), token_file)
     tls = tls_of(tls_cert, tls_key)
     ensure_closed(host, has_tokens=bool(access.tokens), is_secure=behind_proxy or tls is not None)
+    faces = faces_of(face)
     network = living(scenario, block_time)
+    gateway = open_gateway(data, allow_sink or ()) if CLOUDEVENTS in faces else None
     raise_file_limit()
-    server = Server(network.live, title=network.title, key_names=network.key_names, access=access)
+    server = Server(
+        network.live,
+        title=network.title,
+        key_names=network.key_names,
+        access=access,
+        gateway=gateway,
+        serves_node=NODE in faces,
+    )
     asyncio.run(_run(server, host, port, tls))
     print("stopped", flush=True)
     return ExitCode.FINE
@@ -78,10 +115,10 @@ def serve(
 
 async def _run(server: "Server", host: str, port: int, tls: "ssl.SSLContext | None") -> None:
     loop, asked = asyncio.get_running_loop(), asyncio.Event()
-    await server.start(host, port, tls=tls)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, asked.set)
     try:
+        await server.start(host, port, tls=tls)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, asked.set)
         _tell(server)
         waiting = {asyncio.create_task(asked.wait()), asyncio.create_task(server.wait())}
         done, pending = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -98,6 +135,9 @@ def _tell(server: "Server") -> None:
 
     lines = server.lines()
     width = max(len(line.url) for line in lines)
+    if server.gateway is not None and server.gateway.log.place != "memory":
+        kept = counted(len(server.gateway.book), "subscription")
+        print(f"kept: {counted(server.gateway.log.last_seq, 'event')} and {kept}; the chains begin at block 0")
     for line in lines:
         print(f"{line.url:<{width}}  {line.what}: {line.use}")
     pace = block_time_text(server.live.block_time)

@@ -2,20 +2,23 @@
 
 Law: closed by default. A page of a stranger can reach a server on loopback from a browser, so an ``Origin`` must be
 known; a stranger's name can be made to lead to loopback (DNS rebinding), so a ``Host`` must be known too. An address
-of numbers cannot be rebound. With tokens every request has to carry one.
+of numbers cannot be rebound. With tokens every request has to carry one. A token stands for a name and a role: an
+``admin`` sees and changes everybody's subscriptions, a ``user`` those of its own name.
 """
 
 import base64
 import binascii
 import hmac
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2s
 from ipaddress import ip_address
 from pathlib import Path
 from stat import S_IMODE
 from urllib.parse import urlsplit
 
-from relaycast.refusal import BadInput, shown
+from relaycast.refusal import BadInput, nearest, shown
+from relaycast_gateway.cloudevents.caller import EVERYBODY_HERE, Caller
 
 LOCALHOST = "localhost"
 
@@ -23,6 +26,8 @@ KNOWN_ORIGINS = ("https://polkadot.js.org",)
 """Beside pages of this machine: what a Substrate node lets in by default."""
 
 SHORTEST_TOKEN = 16
+LONGEST_NAME = 64
+ROLES = ("admin", "user")
 OTHERS_MAY_READ = 0o077
 
 
@@ -33,6 +38,8 @@ class Access:
     hosts: frozenset[str] = frozenset()
     origins: frozenset[str] = frozenset(KNOWN_ORIGINS)
     tokens: tuple[bytes, ...] = field(default=(), repr=False)
+    callers: Mapping[bytes, Caller] = field(default_factory=dict, repr=False)
+    """Who a token stands for; others are admins."""
 
     def refusal(self, host: str, origin: str | None, authorization: str | None) -> tuple[int, str] | None:
         """Return status and reason where a request is not let in."""
@@ -44,7 +51,7 @@ class Access:
                 403,
                 f"Origin: got {shown(origin)}, expected a page of this machine, or one given with --allow-origin",
             )
-        if self.tokens and not self._knows_token(authorization):
+        if self.caller(authorization) is None:
             return 401, "Authorization: expected Bearer and a token of the token file"
         return None
 
@@ -58,9 +65,13 @@ class Access:
             return False
         return is_local_name(name) or is_loopback(name) or origin in self.origins or parts.netloc == host
 
-    def _knows_token(self, authorization: str | None) -> bool:
+    def caller(self, authorization: str | None) -> Caller | None:
+        """Return whom a request comes from, ``None`` where its token is unknown."""
+        if not self.tokens:
+            return EVERYBODY_HERE
         given = token_in(authorization or "")
-        return sum(hmac.compare_digest(given, token) for token in self.tokens) > 0  # all of them, whichever fits
+        known = [token for token in self.tokens if hmac.compare_digest(given, token)]  # all of them, whichever fits
+        return (self.callers.get(known[0]) or Caller(name_of_token(known[0]), is_admin=True)) if known else None
 
 
 def host_name(host: str) -> str:
@@ -99,8 +110,17 @@ def token_in(authorization: str) -> bytes:
     return value.strip().encode() if scheme.lower() == "bearer" else b""
 
 
-def read_tokens(file: str) -> tuple[bytes, ...]:
-    """Return the tokens in ``file``, one on a line; raises ``BadInput``. Lines with ``#`` are comments."""
+def name_of_token(token: bytes) -> str:
+    """Return what the bearer of a token without a name is called: part of the token's hash."""
+    return f"token-{blake2s(token, digest_size=6).hexdigest()}"
+
+
+def read_tokens(file: str) -> dict[bytes, Caller]:
+    """Return the tokens in ``file`` and whom they stand for; raises ``BadInput``.
+
+    A line is ``TOKEN``, ``TOKEN name=NAME``, ``TOKEN role=user``, or both; without a role it is an admin's. Lines with
+    ``#`` are comments.
+    """
     place = Path(file)
     try:
         mode = S_IMODE(place.stat().st_mode)
@@ -111,17 +131,36 @@ def read_tokens(file: str) -> tuple[bytes, ...]:
         raise BadInput(f"--token-file {file}", "bytes that are no text", "a token on each line") from None
     if mode & OTHERS_MAY_READ:
         raise BadInput(f"--token-file {file}", f"mode {mode:04o}", f"0600: chmod 600 {file}")
-    tokens = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
-    for number, token in enumerate(tokens, 1):
-        if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
-            expected = f"at least {SHORTEST_TOKEN} printable characters without spaces"
-            raise BadInput(f"--token-file {file}: token {number}", f"{len(token)} characters", expected)
-    if not tokens:
+    given = [line.split() for line in lines if line.strip() and not line.startswith("#")]
+    if not given:
         raise BadInput(f"--token-file {file}", "no token", "a token on each line")
-    return tuple(token.encode() for token in tokens)
+    found: dict[bytes, Caller] = {}
+    for number, (token, *labels) in enumerate(given, 1):
+        at = f"--token-file {file}: token {number}"
+        if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
+            raise BadInput(at, f"{len(token)} characters", f"at least {SHORTEST_TOKEN} printable ASCII characters")
+        if token.encode() in found:
+            raise BadInput(at, "a token that stands above", "each token once")
+        found[token.encode()] = _caller_of(at, token, labels)
+    return found
+
+
+def _caller_of(at: str, token: str, labels: list[str]) -> Caller:
+    said = {"name": name_of_token(token.encode()), "role": "admin"}
+    for label in labels:
+        key, equals, value = label.partition("=")
+        if not equals or key not in said:
+            raise BadInput(at, "text behind the token", "name=NAME and role=admin or role=user")
+        said[key] = value
+    if said["role"] not in ROLES:
+        raise BadInput(f"{at}: role", shown(said["role"]), "admin or user", nearest(said["role"], list(ROLES)))
+    name = said["name"]
+    if not name or len(name) > LONGEST_NAME or not name.isascii() or not name.isprintable():
+        raise BadInput(f"{at}: name", shown(name), f"1 to {LONGEST_NAME} printable ASCII characters")
+    return Caller(name, is_admin=said["role"] == "admin")
 
 
 def access_for(hosts: Iterable[str], origins: Iterable[str], token_file: str | None) -> Access:
     """Return what is let in beside this machine; raises ``BadInput`` for a token file that will not do."""
-    tokens = () if token_file is None else read_tokens(token_file)
-    return Access(frozenset(hosts), frozenset({*KNOWN_ORIGINS, *origins}), tokens)
+    callers = {} if token_file is None else read_tokens(token_file)
+    return Access(frozenset(hosts), frozenset({*KNOWN_ORIGINS, *origins}), tuple(callers), callers)

@@ -1,7 +1,7 @@
 """The application: routes, checks and limits; what stands behind them comes from the rooms below.
 
 ``/`` is the relay chain and ``/para/{id}`` a parachain, each as JSON-RPC by POST and as WebSocket; for a browser ``/``
-is the live page. ``/healthz`` and ``/readyz`` are for operators.
+is the live page. ``/healthz`` and ``/readyz`` are for operators. What the gateway answers stands in its own routes.
 """
 
 import asyncio
@@ -14,6 +14,9 @@ from aiohttp import WSCloseCode, hdrs, web
 from relaycast.serve.access import Access
 from relaycast.serve.live_feed import LiveFeed
 from relaycast.serve.socket import serve_socket
+from relaycast_gateway.cloudevents.caller import Caller
+from relaycast_gateway.gateway import Gateway
+from relaycast_gateway.routes import GatewayRoutes, is_gateway_path, refusal_response
 from relaycast_node.rpc.json_rpc import MOST_REQUEST_BYTES, JsonRpc, too_big_request
 from relaycast_node.rpc.node_face import NodeFace
 from relaycast_node.rpc.session import Session
@@ -38,23 +41,27 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass(slots=True)
 class Application:
-    """What the routes work with."""
+    """What the routes work with; a face that is ``None`` is not offered."""
 
-    node: NodeFace
+    node: NodeFace | None
     feed: LiveFeed
     access: Access
+    gateway: Gateway | None = None
     sockets: set[web.WebSocketResponse] = field(default_factory=set)
 
     def make(self) -> web.Application:
         """Return the aiohttp application."""
         made = web.Application(middlewares=[self._guard], client_max_size=MOST_REQUEST_BYTES)
         made.router.add_get("/", self._relay)
-        made.router.add_post("/", self._relay_post)
-        made.router.add_get("/para/{id}", self._parachain)
-        made.router.add_post("/para/{id}", self._parachain_post)
+        if self.node is not None:
+            made.router.add_post("/", self._relay_post)
+            made.router.add_get("/para/{id}", self._parachain)
+            made.router.add_post("/para/{id}", self._parachain_post)
+        if self.gateway is not None:
+            GatewayRoutes(self.gateway, self._caller).add_to(made.router)
         made.router.add_get("/live", self._live)
         made.router.add_get("/healthz", _healthy)
-        made.router.add_get("/readyz", _healthy)
+        made.router.add_get("/readyz", self._ready)
         made.on_shutdown.append(self._close)
         return made
 
@@ -63,28 +70,47 @@ class Application:
         origin = request.headers.get(hdrs.ORIGIN)
         refused = self.access.refusal(request.host, origin, request.headers.get(hdrs.AUTHORIZATION))
         is_preflight = request.method == hdrs.METH_OPTIONS and origin is not None
+        is_gateways = self.gateway is not None and is_gateway_path(request.path)
         if refused is not None and not (is_preflight and refused[0] == 401):
             status, reason = refused
-            asks = {hdrs.WWW_AUTHENTICATE: 'Basic realm="relaycast", Bearer'} if status == 401 else {}
-            return web.Response(status=status, text=reason + "\n", headers=asks)
+            response = refusal_response(status, reason) if is_gateways else web.Response(status=status, text=f"{reason}\n")
+            if status == 401:
+                response.headers[hdrs.WWW_AUTHENTICATE] = 'Basic realm="relaycast", Bearer'
+            return response
         if is_preflight:
-            return web.Response(status=204, headers=_shared_with(origin) | _PREFLIGHT)
+            asked = _PREFLIGHT_OF_GATEWAY if is_gateways else _PREFLIGHT
+            return web.Response(status=204, headers=_shared_with(origin) | asked)
         try:
             response = await handler(request)
         except web.HTTPException as error:
             if error.status < 400:
                 raise
-            response = web.Response(status=error.status, text=f"{error.status}: {error.reason}\n")
+            if is_gateways:
+                response = refusal_response(error.status, error.reason, allow=error.headers.get(hdrs.ALLOW, ""))
+            else:
+                response = web.Response(status=error.status, text=f"{error.status}: {error.reason}\n")
         if origin is not None and not response.prepared:
             response.headers.update(_shared_with(origin))
+            if is_gateways:
+                response.headers[hdrs.ACCESS_CONTROL_EXPOSE_HEADERS] = "allow, etag, link, location"
         return response
+
+    def _caller(self, request: web.Request) -> Caller:
+        found = self.access.caller(request.headers.get(hdrs.AUTHORIZATION))
+        if found is None:
+            raise web.HTTPUnauthorized(reason="expected a token of the token file")
+        return found
 
     async def _relay(self, request: web.Request) -> web.StreamResponse:
         if "text/html" in request.headers.get(hdrs.ACCEPT, "") and not _wants_socket(request):
-            return web.Response(text=await self.feed.page(request.host), content_type="text/html", headers=UNSAFE_PAGE)
+            page = await self.feed.page(request.host, self._caller(request))
+            return web.Response(text=page, content_type="text/html", headers=UNSAFE_PAGE)
+        if self.node is None:
+            raise web.HTTPNotAcceptable(reason="the chains are not served here, a browser gets a page")
         return await self._socket(request, self.node.relay)
 
     async def _relay_post(self, request: web.Request) -> web.Response:
+        assert self.node is not None
         return await _answer(request, self.node.relay)
 
     async def _parachain(self, request: web.Request) -> web.StreamResponse:
@@ -94,6 +120,7 @@ class Application:
         return await _answer(request, self._rpc_of(request))
 
     def _rpc_of(self, request: web.Request) -> JsonRpc:
+        assert self.node is not None
         text = request.match_info["id"]
         known = sorted(self.node.live.parachains)
         found = self.node.parachain(int(text)) if text.isdecimal() and len(text) <= 10 else None
@@ -115,9 +142,14 @@ class Application:
         response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: "text/event-stream", hdrs.CACHE_CONTROL: "no-store"})
         with suppress(ConnectionResetError):  # the browser is gone
             await response.prepare(request)
-            async for event in self.feed.events():
+            async for event in self.feed.events(self._caller(request)):
                 await response.write(event)
         return response
+
+    async def _ready(self, _request: web.Request) -> web.Response:
+        if self.gateway is not None and not self.gateway.is_ready:
+            return web.Response(status=503, text="the gateway has not started\n")
+        return web.Response(text="ok\n")
 
     async def _close(self, _app: web.Application) -> None:
         self.feed.close()
@@ -155,4 +187,9 @@ _PREFLIGHT = {
     hdrs.ACCESS_CONTROL_ALLOW_HEADERS: "authorization, content-type",
     hdrs.ACCESS_CONTROL_MAX_AGE: PREFLIGHT_SECONDS,
     "Access-Control-Allow-Private-Network": "true",
+}
+
+_PREFLIGHT_OF_GATEWAY = _PREFLIGHT | {
+    hdrs.ACCESS_CONTROL_ALLOW_METHODS: "GET, POST, PUT, DELETE",
+    hdrs.ACCESS_CONTROL_ALLOW_HEADERS: "authorization, content-type, if-match, if-none-match, prefer",
 }

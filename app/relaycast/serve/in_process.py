@@ -7,7 +7,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from os import PathLike, fspath
 from typing import Any, TypeVar
@@ -16,8 +16,10 @@ import msgspec
 
 from relaycast.refusal import BadInput
 from relaycast.serve.access import Access
+from relaycast.serve.gateway_face import open_gateway
 from relaycast.serve.network import LivingNetwork, living
 from relaycast.serve.server import Server
+from relaycast_gateway.gateway import Gateway
 from relaycast_node.rpc.rpc_error import RpcError
 from relaycast_node.rpc.session import Session
 
@@ -84,25 +86,37 @@ class ServedNetwork:
 
 @contextmanager
 def serve(
-    scenario: str | PathLike[str] = "oracle", *, block_time: str = "manual", host: str = "127.0.0.1", port: int = 0
+    scenario: str | PathLike[str] = "oracle",
+    *,
+    block_time: str = "manual",
+    host: str = "127.0.0.1",
+    port: int = 0,
+    data: str | PathLike[str] | None = None,
+    allow_sink: Iterable[str] = (),
 ) -> Iterator[ServedNetwork]:
     """Serve a preset or a scenario file until the block ends; ``port`` 0 takes a free one.
 
-    ``block_time`` is ``6s``, ``500ms``, ``manual`` (``new_block`` builds) or ``instant``. ``ValueError`` for what
-    cannot be served.
+    ``block_time`` is ``6s``, ``500ms``, ``manual`` (``new_block`` builds) or ``instant``. ``data`` is a folder that
+    keeps events and subscriptions, and ``allow_sink`` names hosts of this machine or its network that events may be
+    sent to. ``ValueError`` for what cannot be served.
     """
     try:
         network = living(fspath(scenario), block_time)
+        gateway = open_gateway(None if data is None else fspath(data), allow_sink)
     except BadInput as error:
         raise ValueError(str(error)) from None
-    with serving(network, host=host, port=port) as served:
+    with serving(network, host=host, port=port, gateway=gateway) as served:
         yield served
 
 
 @contextmanager
-def serving(network: LivingNetwork, *, host: str = "127.0.0.1", port: int = 0) -> Iterator[ServedNetwork]:
+def serving(
+    network: LivingNetwork, *, host: str = "127.0.0.1", port: int = 0, gateway: Gateway | None = None
+) -> Iterator[ServedNetwork]:
     """Serve a network that lives already, until the block ends."""
-    server = Server(network.live, title=network.title, key_names=network.key_names, access=Access())
+    server = Server(
+        network.live, title=network.title, key_names=network.key_names, access=Access(), gateway=gateway
+    )
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=_run, args=(loop,), name="relaycast serve", daemon=True)
     thread.start()

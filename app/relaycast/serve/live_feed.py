@@ -1,7 +1,8 @@
 """What the live page shows: the last blocks, publications and proofs, and each new one as it comes.
 
 It listens to the chains and to the heads of every served chain, and sends one event for what happened at once. A
-browser that does not read is dropped; it comes back by itself and begins with the snapshot.
+browser that does not read is dropped; it comes back by itself and begins with the snapshot. Of subscriptions a browser
+sees those of its caller, an admin's those of all.
 """
 
 import asyncio
@@ -13,6 +14,8 @@ from typing import Any
 import msgspec
 
 from relaycast_collator import BlockBuilt, Fact, RelaySealed
+from relaycast_gateway.cloudevents.caller import EVERYBODY_HERE, Caller
+from relaycast_gateway.gateway import Gateway, shown_state
 from relaycast_node.block_time import block_time_text
 from relaycast_node.rpc.faces import BlockFace, ChainFace, LiveFace
 from relaycast_pallets.broadcaster.events import DataPublished
@@ -21,6 +24,12 @@ BLOCKS_SHOWN = 16
 PUBLICATIONS_SHOWN = 16
 PROOFS_SHOWN = 60
 """Proofs of each reader that the page shows, the newest."""
+
+SUBSCRIPTIONS_SHOWN = 50
+"""The newest ones."""
+
+SUBSCRIPTIONS_SECONDS = 0.5
+"""Between two events about subscriptions, however much is delivered."""
 
 EVENTS_WAITING = 64
 """For one browser; one that is further behind is dropped."""
@@ -37,15 +46,19 @@ KeyNames = Callable[[], Mapping[tuple[int, bytes], str]]
 class LiveFeed:
     """Follows ``live``; ``title`` is what the page is called."""
 
-    def __init__(self, live: LiveFace, *, title: str, key_names: KeyNames) -> None:
+    def __init__(self, live: LiveFace, *, title: str, key_names: KeyNames, gateway: Gateway | None = None) -> None:
         self._live = live
+        self._gateway = gateway
         self._title = title
         self._key_names = key_names
         self._blocks: deque[Json] = deque(maxlen=BLOCKS_SHOWN)
         self._publications: deque[Json] = deque(maxlen=PUBLICATIONS_SHOWN)
         self._proofs: dict[int, deque[Json]] = {}
         self._new: dict[str, list[Json]] = {"blocks": [], "publications": [], "proofs": []}
-        self._queues: set[asyncio.Queue[bytes | None]] = set()
+        self._queues: dict[asyncio.Queue[bytes | None], Caller] = {}
+        self._is_due = False
+        if gateway is not None:
+            gateway.on_change = self._note_subscriptions
         live.chains.listeners.append(self.hear)
         for chain in (live.relay, *live.parachains.values()):
             chain.new_heads.connect(partial(self._note_block, chain))
@@ -55,20 +68,20 @@ class LiveFeed:
         """The number of browsers that follow."""
         return len(self._queues)
 
-    async def page(self, host: str) -> str:
+    async def page(self, host: str, caller: Caller = EVERYBODY_HERE) -> str:
         """Return the live page for a browser that reached the server as ``host``."""
         from relaycast.serve.live_page import render_live  # noqa: PLC0415 - loads the template engine
 
         parachains = {para_id: chain.name for para_id, chain in sorted(self._live.parachains.items())}
-        first = msgspec.json.encode(self._snapshot()).decode()
+        first = msgspec.json.encode(self._snapshot(caller)).decode()
         return await asyncio.to_thread(render_live, self._title, host, self._live.relay.name, parachains, first)
 
-    async def events(self) -> AsyncIterator[bytes]:
+    async def events(self, caller: Caller = EVERYBODY_HERE) -> AsyncIterator[bytes]:
         """Yield server-sent events: first everything that is known, then what is new, until the feed is closed."""
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(EVENTS_WAITING)
-        self._queues.add(queue)
+        self._queues[queue] = caller
         try:
-            yield _event("snapshot", self._snapshot())
+            yield _event("snapshot", self._snapshot(caller))
             while True:
                 try:
                     event = await asyncio.wait_for(queue.get(), SILENCE_SECONDS)
@@ -79,7 +92,7 @@ class LiveFeed:
                     return
                 yield event
         finally:
-            self._queues.discard(queue)
+            self._queues.pop(queue, None)
 
     def close(self) -> None:
         """End all events: the server stops."""
@@ -146,23 +159,55 @@ class LiveFeed:
         news, self._new = self._new, {"blocks": [], "publications": [], "proofs": []}
         event = _event("news", {**news, "blockTime": block_time_text(self._live.block_time)})
         for queue in tuple(self._queues):
-            if queue.full():
-                self._end(queue)
-            else:
-                queue.put_nowait(event)
+            self._put(queue, event)
+
+    def _note_subscriptions(self) -> None:
+        """Tell browsers of subscriptions a moment later, of everything that changed until then."""
+        if self._queues and not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_later(SUBSCRIPTIONS_SECONDS, self._tell_subscriptions)
+
+    def _tell_subscriptions(self) -> None:
+        self._is_due = False
+        events = {caller: _event("subscriptions", self._subscriptions(caller)) for caller in set(self._queues.values())}
+        for queue, caller in tuple(self._queues.items()):
+            self._put(queue, events[caller])
+
+    def _subscriptions(self, caller: Caller) -> Json:
+        assert self._gateway is not None
+        mine = self._gateway.book.query(caller)[0]
+        states = {it.id: self._gateway.deliveries.state(it.id) for it in mine}
+        newest = list(reversed(mine))[:SUBSCRIPTIONS_SHOWN]
+        totals = {
+            name: sum(getattr(state, name) for state in states.values())
+            for name in ("delivered", "pending", "retries", "dead")
+        }
+        rows = [
+            {"owner": it.owner, "protocol": it.protocol, "sink": it.shown()["sink"], **shown_state(states[it.id])}
+            for it in newest
+        ]
+        return {"count": len(mine), **totals, "rows": rows}
+
+    def _put(self, queue: "asyncio.Queue[bytes | None]", event: bytes) -> None:
+        if queue.full():
+            self._end(queue)
+        else:
+            queue.put_nowait(event)
 
     def _end(self, queue: "asyncio.Queue[bytes | None]") -> None:
         while not queue.empty():
             queue.get_nowait()
         queue.put_nowait(None)
-        self._queues.discard(queue)
+        self._queues.pop(queue, None)
 
-    def _snapshot(self) -> Json:
+    def _snapshot(self, caller: Caller) -> Json:
+        subscriptions = {} if self._gateway is None else {"subscriptions": self._subscriptions(caller)}
         return {
             "blocks": list(self._blocks),
             "publications": list(self._publications),
             "proofs": [row for rows in self._proofs.values() for row in rows],
             "blockTime": block_time_text(self._live.block_time),
+            **subscriptions,
         }
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from relaycast.report.templates import own_markup, render
-from relaycast.serve.usage import chain_lines
+from relaycast.serve.usage import Place, chain_lines
 
 
 def render_live(title: str, host: str, relay: str, parachains: Mapping[int, str], first: str) -> str:
@@ -11,5 +11,5 @@ def render_live(title: str, host: str, relay: str, parachains: Mapping[int, str]
 
     ``first`` is what happened so far, in JSON.
     """
-    *lines, _page = chain_lines(host, relay, parachains)
+    lines = chain_lines(Place(host), relay, parachains)
     return render("live.html.j2", title=title, lines=lines, first=own_markup(first.replace("<", "\\u003c")))

@@ -13,8 +13,9 @@ from relaycast.refusal import BadInput, shown
 from relaycast.serve.access import Access, is_loopback
 from relaycast.serve.application import MOST_CONNECTIONS, Application
 from relaycast.serve.live_feed import KeyNames, LiveFeed
-from relaycast.serve.usage import UsageLine, chain_lines
+from relaycast.serve.usage import Place, UsageLine, chain_lines, page_line, subscription_lines
 from relaycast.version import __version__
+from relaycast_gateway.gateway import Gateway
 from relaycast_node.rpc.faces import LiveFace
 from relaycast_node.rpc.node_face import NodeFace
 
@@ -31,11 +32,22 @@ MOST_PORT = 65_535
 class Server:
     """Serves ``live`` on one address; ``start`` and ``stop`` belong to one event loop."""
 
-    def __init__(self, live: LiveFace, *, title: str, key_names: KeyNames, access: Access) -> None:
+    def __init__(
+        self,
+        live: LiveFace,
+        *,
+        title: str,
+        key_names: KeyNames,
+        access: Access,
+        gateway: Gateway | None = None,
+        serves_node: bool = True,
+    ) -> None:
         self.live = live
         self.access = access
         self.node = NodeFace(live, version=__version__)
-        self.feed = LiveFeed(live, title=title, key_names=key_names)
+        self.gateway = gateway
+        self.serves_node = serves_node
+        self.feed = LiveFeed(live, title=title, key_names=key_names, gateway=gateway)
         self.host, self.port, self.is_secure = "", 0, False
         self._runner: web.AppRunner | None = None
         self._clock: asyncio.Task[None] | None = None
@@ -53,13 +65,16 @@ class Server:
     def lines(self) -> list[UsageLine]:
         """Return each URL with a line that shows how to use it."""
         names = {para_id: chain.name for para_id, chain in sorted(self.live.parachains.items())}
-        return chain_lines(
-            self.address, self.live.relay.name, names, token=bool(self.access.tokens), secure=self.is_secure
-        )
+        place = Place(self.address, has_tokens=bool(self.access.tokens), is_secure=self.is_secure)
+        lines = chain_lines(place, self.live.relay.name, names) if self.serves_node else []
+        if self.gateway is not None:
+            lines += subscription_lines(place, self.gateway.allowed_sinks)
+        return [*lines, page_line(place)]
 
     async def start(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> None:
         """Listen and let the clock run; raises ``BadInput`` where nobody can listen."""
-        application = Application(self.node, self.feed, self.access).make()
+        node = self.node if self.serves_node else None
+        application = Application(node, self.feed, self.access, self.gateway).make()
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=CLOSING_SECONDS, handle_signals=False)
         await runner.setup()
         try:
@@ -73,6 +88,8 @@ class Server:
             raise bad_port(port) from None
         self._runner = runner
         self.host, self.port, self.is_secure = host, runner.addresses[0][1], tls is not None
+        if self.gateway is not None:
+            await self.gateway.start()
         self._clock = asyncio.create_task(self.live.run())
 
     async def wait(self) -> None:
@@ -81,13 +98,15 @@ class Server:
         await asyncio.shield(self._clock)
 
     async def stop(self) -> None:
-        """Stop the clock, end all connections, close the port."""
+        """Stop the clock, end all connections, close the port; deliveries end or are kept for the next start."""
         if self._clock is not None:
             self._clock.cancel()
             with suppress(asyncio.CancelledError):
                 await self._clock
         if self._runner is not None:
             await self._runner.cleanup()
+        if self.gateway is not None:
+            await self.gateway.stop()
 
 
 def ensure_closed(host: str, *, has_tokens: bool, is_secure: bool) -> None:

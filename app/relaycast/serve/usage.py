@@ -1,6 +1,6 @@
 """Each URL with one line that shows how to use it: on the terminal, and on the live page."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -13,17 +13,45 @@ class UsageLine:
     use: str
 
 
-def chain_lines(
-    host: str, relay: str, parachains: Mapping[int, str], *, token: bool = False, secure: bool = False
-) -> list[UsageLine]:
-    """Return the lines of all chains of a server at ``host`` (name and port)."""
-    s = "s" if secure else ""
-    secret = "-H 'authorization: Bearer TOKEN' " if token else ""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a server is reached: ``host`` is name and port."""
+
+    host: str
+    has_tokens: bool = False
+    is_secure: bool = False
+
+    def url(self, scheme: str) -> str:
+        return f"{scheme}{'s' if self.is_secure else ''}://{self.host}"
+
+    @property
+    def curl(self) -> str:
+        """The beginning of a command."""
+        return "curl -H 'authorization: Bearer TOKEN'" if self.has_tokens else "curl"
+
+
+def chain_lines(place: Place, relay: str, parachains: Mapping[int, str]) -> list[UsageLine]:
+    """Return the lines of all chains of a server."""
     ask = """-H 'content-type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"chain_getHeader"}'"""
-    sockets = {f"ws{s}://{host}": relay}
-    sockets |= {f"ws{s}://{host}/para/{para_id}": name for para_id, name in parachains.items()}
+    sockets = {place.url("ws"): relay}
+    sockets |= {f"{place.url('ws')}/para/{para_id}": name for para_id, name in parachains.items()}
     lines = [UsageLine(url, name, f"https://polkadot.js.org/apps/?rpc={url}") for url, name in sockets.items()]
-    url = f"http{s}://{host}"
-    lines.append(UsageLine(url, f"{relay}, by POST", f"curl {secret}{ask} {url}"))
-    lines.append(UsageLine(f"{url}/", "live page", "open it in a browser"))
-    return lines
+    url = place.url("http")
+    return [*lines, UsageLine(url, f"{relay}, by POST", f"{place.curl} {ask} {url}")]
+
+
+def subscription_lines(place: Place, allowed_sinks: Sequence[str] = ()) -> list[UsageLine]:
+    """Return the line of the gateway: how to subscribe where a sink on this machine is allowed, else how to list."""
+    url = f"{place.url('http')}/subscriptions"
+    host = next((sink for sink in allowed_sinks if "/" not in sink), None)
+    if host is None:
+        return [UsageLine(url, "CloudEvents subscriptions", f"{place.curl} {url}")]
+    bracketed = f"[{host}]" if host.count(":") > 1 and not host.startswith("[") else host
+    body = f"""-d '{{"protocol":"HTTP","sink":"http://{bracketed}/"}}'"""
+    use = f"{place.curl} -H 'content-type: application/json' {body} {url}"
+    return [UsageLine(url, "CloudEvents subscriptions", use)]
+
+
+def page_line(place: Place) -> UsageLine:
+    """Return the line of the live page."""
+    return UsageLine(f"{place.url('http')}/", "live page", "open it in a browser")

@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from relaycast_gateway.cloudevents import compile_filter
-from relaycast_gateway.cloudevents.event import AttributeValue, attributes_of
+from relaycast_gateway.cloudevents.event import Attributes
+from relaycast_gateway.cloudevents.selection import selects
+from relaycast_gateway.matching.predicate import RecordPredicate
 from relaycast_gateway.record import EventRecord
 
 MARK_EVERY = 4_096
@@ -18,55 +20,32 @@ MARK_EVERY = 4_096
 
 MARKS = 8
 PAGE = 1_000
-ATTRIBUTES_KEPT = 512
 
 ReadPage = Callable[[int, int], list[EventRecord]]
 """Returns records of the log after a ``seq``, at most so many."""
 
 
-class AttributeCache:
-    """The context attributes of the last records: many subscriptions ask about the same ones."""
+def selection_of(
+    members: Mapping[str, Any], attributes: Callable[[EventRecord], Attributes], counting: "Counting | None"
+) -> RecordPredicate:
+    """Return what selects records for a subscription with these members.
 
-    def __init__(self) -> None:
-        self._known: dict[int, dict[str, AttributeValue]] = {}
+    ``attributes`` is shared by all subscriptions; ``counting`` is used where an interval is asked for.
+    """
+    expression = members.get("filter") or members.get("filters")
+    condition = compile_filter(expression) if expression else None
+    types, source, interval = members.get("types"), members.get("source"), int(members["config"]["interval"])
+    if interval == 1 or counting is None:
+        return selects(types=types, source=source, condition=condition, attributes=attributes)
+    generates = selects(types=types, source=source, attributes=attributes)
 
-    def of(self, record: EventRecord) -> dict[str, AttributeValue]:
-        """Return the attributes of a record; they must not be changed."""
-        found = self._known.get(record.seq)
-        if found is None:
-            if len(self._known) >= ATTRIBUTES_KEPT:
-                self._known.clear()
-            found = self._known[record.seq] = attributes_of(record)
-        return found
-
-
-class Generation:
-    """Asked for each record of the log, in order; an order that goes back costs a look into the log."""
-
-    def __init__(self, members: Mapping[str, Any], cache: AttributeCache, counting: "Counting | None" = None) -> None:
-        self._source: str | None = members.get("source")
-        self._types = frozenset(members["types"]) if "types" in members else None
-        expression = members.get("filter") or members.get("filters")
-        self._filter = compile_filter(expression) if expression else None
-        self._cache = cache
-        self._interval = int(members["config"]["interval"])
-        self._counting = counting if self._interval > 1 else None
-
-    def selects(self, record: EventRecord) -> bool:
-        """Return whether the event is to be delivered."""
-        generated = self.generates(record)
-        if self._counting is not None:
-            ordinal = self._counting.ordinal(record, generated, self.generates)
-            generated = generated and ordinal % self._interval == 0
-        if not generated:
+    def selected(record: EventRecord) -> bool:
+        ordinal = counting.ordinal(record, generates)
+        if ordinal is None or ordinal % interval:
             return False
-        return self._filter is None or self._filter(self._cache.of(record))
+        return condition is None or condition(attributes(record))
 
-    def generates(self, record: EventRecord) -> bool:
-        """Return whether source and types are the subscription's."""
-        if self._types is not None and record.namespace not in self._types:
-            return False
-        return self._source is None or self._cache.of(record)["source"] == self._source
+    return selected
 
 
 class Counting:
@@ -87,16 +66,17 @@ class Counting:
         self._seq, self._count = start, 0
         """Where the count stands: so many events up to this place."""
 
-    def ordinal(self, record: EventRecord, generated: bool, generates: Callable[[EventRecord], bool]) -> int:
-        """Return how many events were generated up to ``record``, itself included."""
+    def ordinal(self, record: EventRecord, generates: RecordPredicate) -> int | None:
+        """Return the number of an event that is generated, ``None`` for another."""
         if record.seq <= self._start:
-            return 0
+            return None
         if record.seq != self._seq + 1:
             self._go_to(record.seq - 1, generates)
+        generated = generates(record)
         self._step(record.seq, generated)
-        return self._count
+        return self._count if generated else None
 
-    def _go_to(self, seq: int, generates: Callable[[EventRecord], bool]) -> None:
+    def _go_to(self, seq: int, generates: RecordPredicate) -> None:
         """Count up to ``seq``, from the nearest place that is known."""
         known = [(self._start, 0), *self._marks, *([(self._seq, self._count)] if self._seq <= seq else [])]
         self._seq, self._count = max(mark for mark in known if mark[0] <= seq)

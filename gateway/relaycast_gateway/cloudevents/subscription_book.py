@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 from relaycast_gateway.clock import Clock
 from relaycast_gateway.cloudevents.caller import Caller
 from relaycast_gateway.cloudevents.config import start_of
-from relaycast_gateway.cloudevents.generation import AttributeCache, Counting, Generation
+from relaycast_gateway.cloudevents.event import attributes_of
+from relaycast_gateway.cloudevents.generation import Counting, selection_of
 from relaycast_gateway.cloudevents.invalid_member import InvalidMember
 from relaycast_gateway.cloudevents.masks import masked_sink
 from relaycast_gateway.cloudevents.operation_refused import (
@@ -25,9 +26,11 @@ from relaycast_gateway.cloudevents.subscription_order import order_of
 from relaycast_gateway.cloudevents.subscription_store import SubscriptionStore
 from relaycast_gateway.cloudevents.ulid import UlidSource
 from relaycast_gateway.delivery.deliveries import Deliveries
+from relaycast_gateway.delivery.order import DeliveryOrder
 from relaycast_gateway.delivery.sink_address import parse_sink
 from relaycast_gateway.delivery.sink_guard import SinkGuard, SinkRefused, literal_address
 from relaycast_gateway.log import EventLog
+from relaycast_gateway.matching.predicate import SharedView
 
 MOST_SUBSCRIPTIONS = 10_000
 
@@ -55,7 +58,7 @@ class SubscriptionBook:
         self._clock = clock
         self._guard = guard
         self.most = most
-        self._cache = AttributeCache()
+        self._attributes = SharedView(attributes_of)
         self._by_id: dict[str, EventSubscription] = {it.id: it for it in store.all()}
         self._ids = UlidSource(clock, last=max(self._by_id, default=""))
         self._turn = asyncio.Lock()
@@ -157,7 +160,7 @@ class SubscriptionBook:
         """Whether any subscription asks for proofs."""
         return any(it.members["config"]["proof"] for it in self._by_id.values())
 
-    def _order(self, subscription: EventSubscription) -> Any:
+    def _order(self, subscription: EventSubscription) -> DeliveryOrder:
         members = subscription.members
         counting = None
         if members["config"]["interval"] > 1:
@@ -167,7 +170,7 @@ class SubscriptionBook:
                 marks=self._store.marks(subscription.id),
                 note=lambda marks: self._store.note_marks(subscription.id, marks),
             )
-        return order_of(subscription, Generation(members, self._cache, counting))
+        return order_of(subscription, selection_of(members, self._attributes, counting))
 
     async def _judge_sink(self, sink: str) -> None:
         """Refuse a sink that cannot be meant; names are judged when they are connected to."""

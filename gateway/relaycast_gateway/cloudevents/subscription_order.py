@@ -7,7 +7,6 @@ from typing import Any
 
 from relaycast_gateway.cloudevents.encoding import encoder
 from relaycast_gateway.cloudevents.event import TYPE_HEADER
-from relaycast_gateway.cloudevents.generation import Generation
 from relaycast_gateway.cloudevents.masks import SETTINGS_WITH_SECRETS, is_secret_name
 from relaycast_gateway.cloudevents.subscription import EventSubscription
 from relaycast_gateway.delivery.order import DeliveryOrder, RetryPolicy
@@ -15,19 +14,22 @@ from relaycast_gateway.delivery.sender import Target
 from relaycast_gateway.delivery.sink_address import parse_sink
 from relaycast_gateway.delivery.wire_message import WireMessage
 from relaycast_gateway.icrc16 import Icrc16, Tag, blob, text
+from relaycast_gateway.matching.predicate import RecordPredicate
 from relaycast_gateway.record import EventRecord
 
 PROOF = "proof"
 """The member of the data of a publication that holds its proof."""
 
 
-def order_of(subscription: EventSubscription, generation: Generation) -> DeliveryOrder:
+def order_of(subscription: EventSubscription, selects: RecordPredicate) -> DeliveryOrder:
     """Return what delivery does for a subscription."""
-    delivery = subscription.members["delivery"]
+    delivery, types = subscription.members["delivery"], subscription.members.get("types")
+    if subscription.members["config"]["interval"] > 1:
+        types = None  # a count sees every record
     return DeliveryOrder(
         subscription_id=subscription.id,
         target=target_of(subscription.members),
-        selects=generation.selects,
+        selects=selects,
         encode=_encoding(subscription.members),
         retry=RetryPolicy(
             attempts=delivery["attempts"],
@@ -35,6 +37,7 @@ def order_of(subscription: EventSubscription, generation: Generation) -> Deliver
             timeout_seconds=float(delivery["timeout"]),
         ),
         window=delivery["window"],
+        namespaces=None if types is None else frozenset(types),
     )
 
 

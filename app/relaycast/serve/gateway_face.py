@@ -1,0 +1,40 @@
+"""The gateway as a face of the server: opened as a user asked for it, and told what the chains do."""
+
+from collections.abc import Iterable
+
+from relaycast.refusal import BadInput, nearest, shown
+from relaycast.version import __version__
+from relaycast_gateway.delivery.sink_guard import SinkGuard
+from relaycast_gateway.gateway import Gateway
+from relaycast_gateway.log import UnusableLog
+from relaycast_ledger.exceptions import WorkFolderInUse
+
+NODE = "node"
+CLOUDEVENTS = "cloudevents"
+FACES = (NODE, CLOUDEVENTS)
+
+
+def faces_of(text: str) -> frozenset[str]:
+    """Return the faces that a user named, all for the empty text; raises ``BadInput``."""
+    names = [name.strip() for name in text.split(",")] if text else list(FACES)
+    for name in names:
+        if name not in FACES:
+            raise BadInput("--face", shown(name), f"some of {', '.join(FACES)}", nearest(name, list(FACES)))
+    return frozenset(names)
+
+
+def open_gateway(data: str | None, allow_sink: Iterable[str]) -> Gateway:
+    """Open the gateway whose files stand in the folder ``data``, or one in memory; raises ``BadInput``."""
+    allowed = tuple(allow_sink)
+    for entry in allowed:
+        try:
+            SinkGuard((entry,))
+        except ValueError:
+            expected = "HOST, HOST:PORT or a network such as 10.1.0.0/16"
+            raise BadInput("--allow-sink", shown(entry), expected) from None
+    try:
+        return Gateway.open(data, allow_sink=allowed, version=__version__)
+    except UnusableLog as error:
+        raise BadInput(f"--data {data}: {error.place}", error.got, error.expected) from None
+    except WorkFolderInUse:
+        raise BadInput("--data", f"{data}, which another server uses", "a folder of its own for each server") from None
