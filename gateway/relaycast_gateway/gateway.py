@@ -41,25 +41,40 @@ class Gateway:
     def __init__(
         self,
         log: EventLog,
-        deliveries: Deliveries,
-        book: SubscriptionBook,
-        held: ExitStack,
+        kept: DeliveryStore,
+        store: SubscriptionStore,
         *,
+        clock: Clock,
         allowed_sinks: Sequence[str],
+        most_subscriptions: int,
+        senders: Callable[[Target], Sender] | None,
         version: str,
     ) -> None:
+        guard = SinkGuard(allowed_sinks)
         self.log = log
-        self.deliveries = deliveries
-        self.book = book
+        self.deliveries = Deliveries(
+            log,
+            kept,
+            clock=clock,
+            sender_of=senders or sender_of(guard, clock),
+            on_change=lambda _: self.on_change(),
+        )
+        self.book = SubscriptionBook(
+            store,
+            self.deliveries,
+            log,
+            clock=clock,
+            guard=guard,
+            most=most_subscriptions,
+            on_change=lambda: self.on_change(),
+        )
         self.allowed_sinks = allowed_sinks
         self.is_ready = False
         self.on_change: Callable[[], None] = lambda: None
         """Called in the event loop when a subscription or its delivery has changed."""
 
-        self._held = held
+        self._held = ExitStack()
         self._version = version
-        book.on_change = self._changed
-        deliveries.on_change = lambda _: self._changed()
 
     @classmethod
     def open(
@@ -75,11 +90,9 @@ class Gateway:
     ) -> "Gateway":
         """Open what stands in ``folder``, which is made where it is missing; without one all is in memory.
 
-        Raises ``UnusableLog`` for a folder that cannot be used, ``WorkFolderInUse`` for one that another process has
-        open, and ``ValueError`` for an entry of ``allow_sink`` that is no host.
+        Raises ``UnusableLog`` for a folder that cannot be used, and ``WorkFolderInUse`` for one that another process
+        has open. ``SinkGuard`` says which entries of ``allow_sink`` are valid.
         """
-        clock, allowed_sinks = clock or SystemClock(), tuple(allow_sink)
-        guard = SinkGuard(allowed_sinks)
         with ExitStack() as held:
             log = EventLog.open(_file(folder, LOG_FILE), clock=clock, retention=retention)
             held.callback(log.close)
@@ -88,11 +101,20 @@ class Gateway:
                 held.callback(kept.close)
                 store = SubscriptionStore(_file(folder, SUBSCRIPTIONS_FILE))
                 held.callback(store.close)
-                deliveries = Deliveries(log, kept, clock=clock, sender_of=senders or sender_of(guard, clock))
-                book = SubscriptionBook(store, deliveries, log, clock=clock, guard=guard, most=most_subscriptions)
-            except (sqlite3.Error, OSError) as error:
-                raise UnusableLog(str(folder), str(error).lower(), "a folder of this gateway") from None
-            return cls(log, deliveries, book, held.pop_all(), allowed_sinks=allowed_sinks, version=version)
+                made = cls(
+                    log,
+                    kept,
+                    store,
+                    clock=clock or SystemClock(),
+                    allowed_sinks=tuple(allow_sink),
+                    most_subscriptions=most_subscriptions,
+                    senders=senders,
+                    version=version,
+                )
+            except (sqlite3.Error, OSError, ValueError) as error:
+                raise UnusableLog(str(folder), str(error), "the folder of a gateway") from None
+            made._held = held.pop_all()
+            return made
 
     async def start(self) -> None:
         """Begin to deliver, where the last run ended."""
@@ -106,9 +128,6 @@ class Gateway:
             self.is_ready = False
             await self.deliveries.stop()
         self._held.close()
-
-    def _changed(self) -> None:
-        self.on_change()
 
     def service(self) -> dict[str, Any]:
         """Return the description of the service."""

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from relaycast_gateway.clock import Clock
 from relaycast_gateway.cloudevents.caller import Caller
-from relaycast_gateway.cloudevents.config import start_of
+from relaycast_gateway.cloudevents.config import shown, start_of
 from relaycast_gateway.cloudevents.event import attributes_of
 from relaycast_gateway.cloudevents.generation import Counting, selection_of
 from relaycast_gateway.cloudevents.invalid_member import InvalidMember
@@ -51,6 +51,7 @@ class SubscriptionBook:
         clock: Clock,
         guard: SinkGuard,
         most: int = MOST_SUBSCRIPTIONS,
+        on_change: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._deliveries = deliveries
@@ -62,12 +63,13 @@ class SubscriptionBook:
         self._by_id: dict[str, EventSubscription] = {it.id: it for it in store.all()}
         self._ids = UlidSource(clock, last=max(self._by_id, default=""))
         self._turn = asyncio.Lock()
-        self.on_change: Callable[[], None] = lambda: None
+        self._on_change = on_change
 
     def begin(self) -> None:
         """Hand every stored subscription to delivery, which goes on where it was."""
         for subscription in self._by_id.values():
             self._deliveries.add(self._order(subscription), subscription.start_seq)
+        self._deliveries.forget_others()
 
     async def create(self, caller: Caller, given: object) -> EventSubscription:
         """Realize a proposed object; raises ``InvalidMember`` and ``TooManySubscriptions``."""
@@ -81,7 +83,7 @@ class SubscriptionBook:
             await self._durably(lambda: self._store.put(made))
             self._by_id[made.id] = made
             self._deliveries.add(self._order(made), start)
-        self.on_change()
+        self._on_change()
         return made
 
     def retrieve(self, caller: Caller, subscription_id: str) -> EventSubscription:
@@ -138,7 +140,7 @@ class SubscriptionBook:
             await self._durably(lambda: self._store.put(new, forgets_marks=recount))
             self._by_id[new.id] = new
             self._deliveries.replace(self._order(new))
-        self.on_change()
+        self._on_change()
         return new
 
     async def delete(self, caller: Caller, subscription_id: str, *, if_match: str | None = None) -> EventSubscription:
@@ -149,7 +151,7 @@ class SubscriptionBook:
             await self._durably(lambda: self._store.delete(old.id))
             del self._by_id[old.id]
             self._deliveries.remove(old.id)
-        self.on_change()
+        self._on_change()
         return old
 
     def __len__(self) -> int:
@@ -187,6 +189,9 @@ class SubscriptionBook:
             return self._log.last_seq
         kind, value = start_of(since)
         if kind == "seq":
+            most = self._log.last_seq + 1
+            if value > most:
+                raise InvalidMember("config.since", shown(since), f"an event up to the next one, {most}, or a time")
             return max(0, value - 1)
         found = await asyncio.to_thread(lambda: self._log.read(0, limit=1, occurred_from=value))
         return found[0].seq - 1 if found else self._log.last_seq

@@ -1,4 +1,6 @@
-"""What the CloudEvents tests share: the cases of a vector file."""
+"""What the CloudEvents tests share: the cases of a vector file, and an eye on the server's log."""
+
+from collections.abc import Iterator
 
 import pytest
 
@@ -12,3 +14,10 @@ def cases(request: pytest.FixtureRequest) -> list[Case]:
     found = selection.cases()
     assert found, f"no cases in {selection}"
     return found
+
+
+@pytest.fixture(autouse=True)
+def nothing_fails_inside(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Fail a test in which the server logged an error: that is a defect behind whatever was answered."""
+    yield
+    assert [record.getMessage() for record in caplog.records if record.levelname in {"ERROR", "CRITICAL"}] == []
