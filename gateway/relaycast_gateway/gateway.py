@@ -127,6 +127,7 @@ class Gateway:
         if self.is_ready:
             self.is_ready = False
             await self.deliveries.stop()
+            self.book.end()
         self._held.close()
 
     def service(self) -> dict[str, Any]:

@@ -2,11 +2,12 @@
 
 The phases of the text in their order: generation (``source``, ``types``, then ``config.interval``), then filtering.
 Law: the answer for an event depends on the log and the subscription alone, however often and in whatever order it is
-asked, across restarts: the count behind ``interval`` is taken again from the log where it is not known.
+asked, across restarts: the count behind ``interval`` is taken again from the log where it is not known. Only where a
+killed process left no count and the log has dropped the events since does the count begin elsewhere.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from relaycast_gateway.cloudevents import compile_filter
@@ -76,16 +77,31 @@ class Counting:
         self._step(record.seq, generated)
         return self._count if generated else None
 
+    def keep(self) -> None:
+        """Note where the count stands, for the next start."""
+        if self._seq > self._start and all(seq < self._seq for seq, _ in self._marks):
+            self._note([*self._marks, (self._seq, self._count)][-MARKS:])
+
     def _go_to(self, seq: int, generates: RecordPredicate) -> None:
-        """Count up to ``seq``, from the nearest place that is known."""
+        """Count up to ``seq``, from the place before it that is known, or back from one behind it."""
         known = [(self._start, 0), *self._marks, *([(self._seq, self._count)] if self._seq <= seq else [])]
         self._seq, self._count = max(mark for mark in known if mark[0] <= seq)
-        while self._seq < seq:
-            page = [record for record in self._read(self._seq, PAGE) if record.seq <= seq]
+        behind = next((mark for mark in self._marks if mark[0] > seq), None)
+        kept = self._read(self._seq, 1)
+        if behind is not None and kept and kept[0].seq > self._seq + 1:  # the log has dropped what comes between
+            self._seq, self._count = seq, behind[1] - sum(map(generates, self._between(seq, behind[0])))
+            return
+        for record in self._between(self._seq, seq):
+            self._step(record.seq, generates(record))
+        self._seq = seq
+
+    def _between(self, after: int, last: int) -> Iterator[EventRecord]:
+        """Yield the records behind ``after`` up to ``last``, as far as the log has them."""
+        while page := self._read(after, PAGE) if after < last else []:
             for record in page:
-                self._step(record.seq, generates(record))
-            if not page:
-                self._seq = seq  # what lies between is no longer kept
+                if record.seq <= last:
+                    yield record
+            after = page[-1].seq
 
     def _step(self, seq: int, generated: bool) -> None:
         self._seq = seq

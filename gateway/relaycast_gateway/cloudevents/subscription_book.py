@@ -60,6 +60,7 @@ class SubscriptionBook:
         self._guard = guard
         self.most = most
         self._attributes = SharedView(attributes_of)
+        self._counts: dict[str, Counting] = {}
         self._by_id: dict[str, EventSubscription] = {it.id: it for it in store.all()}
         self._ids = UlidSource(clock, last=max(self._by_id, default=""))
         self._turn = asyncio.Lock()
@@ -139,6 +140,8 @@ class SubscriptionBook:
             )
             await self._durably(lambda: self._store.put(new, forgets_marks=recount))
             self._by_id[new.id] = new
+            if recount:
+                self._counts.pop(new.id, None)
             self._deliveries.replace(self._order(new))
         self._on_change()
         return new
@@ -150,6 +153,7 @@ class SubscriptionBook:
             _ensure_match(old, if_match)
             await self._durably(lambda: self._store.delete(old.id))
             del self._by_id[old.id]
+            self._counts.pop(old.id, None)
             self._deliveries.remove(old.id)
         self._on_change()
         return old
@@ -162,11 +166,16 @@ class SubscriptionBook:
         """Whether any subscription asks for proofs."""
         return any(it.members["config"]["proof"] for it in self._by_id.values())
 
+    def end(self) -> None:
+        """Note what the next start needs, once deliveries have ended."""
+        for counting in self._counts.values():
+            counting.keep()
+
     def _order(self, subscription: EventSubscription) -> DeliveryOrder:
         members = subscription.members
-        counting = None
-        if members["config"]["interval"] > 1:
-            counting = Counting(
+        counting = self._counts.get(subscription.id)
+        if members["config"]["interval"] > 1 and counting is None:
+            counting = self._counts[subscription.id] = Counting(
                 subscription.counted_from,
                 lambda after, limit: self._log.read(after, limit=limit),
                 marks=self._store.marks(subscription.id),
