@@ -36,6 +36,10 @@ VERBS = {
         "relaycast.cli.serve:serve",
         "Let the chains of a scenario live, for polkadot.js, PAPI and other clients.",
     ),
+    "subscribe": (
+        "relaycast.cli.subscribe:app",
+        "Push what the chains of a running server tell to a webhook or a broker.",
+    ),
     "list": ("relaycast.cli.scenario_files:list_presets", "List the presets: what each is and what it shows."),
     "predict": ("relaycast.cli.predict:predict", "What a subscription costs, by closed forms, at once."),
     "new": ("relaycast.cli.scenario_files:new", "Write a commented scenario file to begin with."),

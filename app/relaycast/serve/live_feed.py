@@ -74,7 +74,8 @@ class LiveFeed:
 
         parachains = {para_id: chain.name for para_id, chain in sorted(self._live.parachains.items())}
         first = msgspec.json.encode(self._snapshot(caller)).decode()
-        return await asyncio.to_thread(render_live, self._title, host, self._live.relay.name, parachains, first)
+        render = partial(render_live, with_gateway=self._gateway is not None)
+        return await asyncio.to_thread(render, self._title, host, self._live.relay.name, parachains, first)
 
     async def events(self, caller: Caller = EVERYBODY_HERE) -> AsyncIterator[bytes]:
         """Yield server-sent events: first everything that is known, then what is new, until the feed is closed."""

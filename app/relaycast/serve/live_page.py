@@ -3,13 +3,17 @@
 from collections.abc import Mapping
 
 from relaycast.report.templates import own_markup, render
-from relaycast.serve.usage import Place, chain_lines
+from relaycast.serve.usage import Place, chain_lines, subscription_lines
 
 
-def render_live(title: str, host: str, relay: str, parachains: Mapping[int, str], first: str) -> str:
+def render_live(
+    title: str, host: str, relay: str, parachains: Mapping[int, str], first: str, *, with_gateway: bool = False
+) -> str:
     """Return the page of a server that is reached as ``host``; ``relay`` and ``parachains`` are names of chains.
 
     ``first`` is what happened so far, in JSON.
     """
     lines = chain_lines(Place(host), relay, parachains)
+    if with_gateway:
+        lines += subscription_lines(Place(host))
     return render("live.html.j2", title=title, lines=lines, first=own_markup(first.replace("<", "\\u003c")))
