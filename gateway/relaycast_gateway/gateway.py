@@ -34,6 +34,9 @@ LOG_FILE = "events.sqlite"
 DELIVERIES_FILE = "deliveries.sqlite"
 SUBSCRIPTIONS_FILE = "subscriptions.sqlite"
 
+SQLITE_MAGIC = b"SQLite format 3\x00"
+SQLITE_HEAD_BYTES = 100
+
 
 class Gateway:
     """Made by ``Gateway.open``; then ``await start()``, and ``await stop()`` at the end."""
@@ -93,6 +96,8 @@ class Gateway:
         Raises ``UnusableLog`` for a folder that cannot be used, and ``WorkFolderInUse`` for one that another process
         has open. ``SinkGuard`` says which entries of ``allow_sink`` are valid.
         """
+        if folder is not None:
+            _ensure_usable(Path(folder))
         with ExitStack() as held:
             log = EventLog.open(_file(folder, LOG_FILE), clock=clock, retention=retention)
             held.callback(log.close)
@@ -195,3 +200,18 @@ def _file(folder: str | PathLike[str] | None, name: str) -> Path | None:
     except OSError as error:
         raise UnusableLog(str(folder), (error.strerror or "an error").lower(), "a folder") from None
     return place / name
+
+
+def _ensure_usable(folder: Path) -> None:
+    """Raise ``UnusableLog`` where a file of the folder is no database, before anything is written beside it."""
+    for name in (LOG_FILE, DELIVERIES_FILE, SUBSCRIPTIONS_FILE):
+        file = folder / name
+        try:
+            with file.open("rb") as opened:
+                head = opened.read(SQLITE_HEAD_BYTES)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise UnusableLog(str(file), (error.strerror or "an error").lower(), "a file that can be read") from None
+        if head and not (head.startswith(SQLITE_MAGIC) and len(head) == SQLITE_HEAD_BYTES):
+            raise UnusableLog(str(file), "a file that is no database", "a file of this gateway, or none")

@@ -19,6 +19,7 @@ SUBVERBS = {
     "scale": ["encode", "decode", "list"],
     "attack": ["spam", "depth", "churn", "squat", "omit", "extra"],
     "import": ["chain-spec", "state"],
+    "subscribe": ["add", "list", "show", "remove", "deadletters"],
 }
 RELAYCAST = [sys.executable, "-m", "relaycast"]
 
