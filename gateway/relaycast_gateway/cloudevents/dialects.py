@@ -59,7 +59,7 @@ class FilterCode:
         if not isinstance(given, Mapping):
             raise InvalidMember(member, shown(given), "an object with one dialect, such as {'exact': {...}}")
         if len(given) != 1:
-            raise InvalidMember(member, ", ".join(map(str, given)) or "{}", "one dialect")
+            raise InvalidMember(member, _cut(", ".join(map(str, given))) or "{}", "one dialect")
         ((name, value),) = given.items()
         writer = self._dialects.find(name)
         if writer is None:
@@ -119,7 +119,10 @@ def shown(value: object) -> str:
         return "an object"
     if isinstance(value, list | tuple):
         return "an array"
-    text = json.dumps(value, default=repr, ensure_ascii=False)
+    return _cut(json.dumps(value, default=repr, ensure_ascii=False))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 

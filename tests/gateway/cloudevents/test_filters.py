@@ -332,6 +332,27 @@ def test_what_is_wrong_is_named_with_its_place(wrong: Any, member: str, got: str
     assert str(caught.value).startswith(f"{member}: got {got}, expected ")
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"x" * 100_000: 1},
+        {f"dialect{number}": 1 for number in range(10_000)},
+        {"exact": {"type": 10**4_000}},
+        {"exact": {"T" * 100_000: "x"}},
+        {"exact": "x" * 100_000},
+        {"sql": "'" + "x" * 8_000 + "' 'y"},
+        {"sql": "type " + "x" * 8_000},
+        {"sql": "9" * 8_000},
+        {"sql": "9" * 100_000},
+    ],
+    ids=lambda wrong: str(wrong)[:30],
+)
+def test_an_error_stays_short_however_long_what_it_is_about(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidMember) as caught:
+        compile_filter(wrong)
+    assert len(str(caught.value)) < 300
+
+
 @pytest.mark.matrix("CE-33", "CE-34", "CE-36", "CE-37", "CE-39", "CE-40")
 @pytest.mark.parametrize("dialect", ["exact", "prefix", "suffix"])
 def test_one_attribute_and_its_text_are_expected(dialect: str) -> None:

@@ -1,5 +1,6 @@
 """CloudEvents SQL: values, casts, operators, functions, errors with the value that evaluation went on with."""
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -411,6 +412,16 @@ patterns = st.lists(st.sampled_from(["a", "b", "%", "_", "\\", "\\%", "\\_", "ab
 @example("abab", "ab%ab%ab")
 def test_a_pattern_matches_what_its_definition_says(text: str, pattern: str) -> None:
     assert matcher(pattern)(text) is like(text, pattern)
+
+
+def test_every_short_pattern_matches_what_its_definition_says() -> None:
+    texts = ["".join(each) for length in range(4) for each in product("ab", repeat=length)]
+    for length in range(6):
+        for each in product("ab%_", repeat=length):
+            pattern = "".join(each)
+            matches = matcher(pattern)
+            for text in texts:
+                assert matches(text) is like(text, pattern), (text, pattern)
 
 
 def test_expressions_are_bounded_in_length_depth_and_height() -> None:

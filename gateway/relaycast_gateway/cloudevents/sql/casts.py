@@ -14,13 +14,13 @@ from collections.abc import Callable, Mapping
 
 from relaycast_gateway.cloudevents.event import canonical_text
 from relaycast_gateway.cloudevents.sql.errors import SqlEvaluationError, SqlValue
+from relaycast_gateway.cloudevents.sql.lexer import SHOWN
 from relaycast_gateway.cloudevents.sql.parser import LEAST_INTEGER, MOST_INTEGER
 
 SqlType = type[str] | type[int] | type[bool]
 
-_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,10})", re.ASCII)
+_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,10})")
 _BOOLEANS = {"true": True, "false": False}
-_SHOWN = 80
 
 
 def primitive(value: object) -> SqlValue:
@@ -62,4 +62,4 @@ CASTS: Mapping[SqlType, Callable[[SqlValue], SqlValue]] = {str: to_string, int: 
 
 
 def _shown(text: str) -> str:
-    return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}..."
+    return repr(text) if len(text) <= SHOWN else f"{text[:SHOWN]!r}..."

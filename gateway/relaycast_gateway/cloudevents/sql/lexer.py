@@ -9,6 +9,9 @@ from relaycast_gateway.cloudevents.sql.errors import SqlParseError
 LONGEST = 8_192
 """Characters of an expression."""
 
+SHOWN = 80
+"""Characters of a text that an error repeats."""
+
 KEYWORDS = frozenset({"AND", "OR", "XOR", "NOT", "LIKE", "IN", "EXISTS", "TRUE", "FALSE"})
 
 _TOKEN = re.compile(
@@ -19,21 +22,23 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
-TokenKind = Literal["string", "integer", "word", "keyword", "symbol", "end"]
+SqlTokenKind = Literal["string", "integer", "word", "keyword", "symbol", "end"]
 
 
-class Token(NamedTuple):
+class SqlToken(NamedTuple):
     """``text`` is a string's content, a keyword in upper case, anything else as written; ``at`` counts from 1."""
 
-    kind: TokenKind
+    kind: SqlTokenKind
     text: str
     at: int
 
     def __str__(self) -> str:
-        return "the end" if self.kind == "end" else repr(self.text)
+        if self.kind == "end":
+            return "the end"
+        return repr(self.text) if len(self.text) <= SHOWN else f"{self.text[:SHOWN]!r}..."
 
 
-def tokens(text: str) -> Iterator[Token]:
+def tokens(text: str) -> Iterator[SqlToken]:
     """Yield the tokens of an expression, at last its end; ``SqlParseError`` where there is none."""
     if len(text) > LONGEST:
         raise SqlParseError(LONGEST + 1, f"{len(text)} characters", f"at most {LONGEST}")
@@ -46,15 +51,15 @@ def tokens(text: str) -> Iterator[Token]:
         if found.lastgroup is not None:
             yield _token(found.lastgroup, found.group(), at + 1)
         at = found.end()
-    yield Token("end", "", len(text) + 1)
+    yield SqlToken("end", "", len(text) + 1)
 
 
-def _token(group: str, text: str, at: int) -> Token:
+def _token(group: str, text: str, at: int) -> SqlToken:
     if group == "string":
         quote = text[0]
-        return Token("string", text[1:-1].replace(f"\\{quote}", quote), at)
+        return SqlToken("string", text[1:-1].replace(f"\\{quote}", quote), at)
     if group == "symbol":
-        return Token("symbol", text, at)
+        return SqlToken("symbol", text, at)
     if text.isdigit():
-        return Token("integer", text, at)
-    return Token("keyword", text.upper(), at) if text.upper() in KEYWORDS else Token("word", text, at)
+        return SqlToken("integer", text, at)
+    return SqlToken("keyword", text.upper(), at) if text.upper() in KEYWORDS else SqlToken("word", text, at)

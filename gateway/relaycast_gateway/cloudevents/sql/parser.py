@@ -3,7 +3,7 @@
 import re
 
 from relaycast_gateway.cloudevents.sql.errors import SqlParseError
-from relaycast_gateway.cloudevents.sql.lexer import Token, tokens
+from relaycast_gateway.cloudevents.sql.lexer import SHOWN, SqlToken, tokens
 from relaycast_gateway.cloudevents.sql.syntax import (
     SqlAttribute,
     SqlCall,
@@ -48,7 +48,7 @@ def parse(text: str) -> SqlNode:
 
 
 class _Parser:
-    def __init__(self, read: list[Token]) -> None:
+    def __init__(self, read: list[SqlToken]) -> None:
         self._tokens = read
         self._next = 0
         self._depth = 0
@@ -159,7 +159,7 @@ class _Parser:
         digits = token.text.lstrip("0") or "0"
         number = int(sign + digits) if len(digits) <= 10 else None
         if number is None or not LEAST_INTEGER <= number <= MOST_INTEGER:
-            raise SqlParseError(token.at, sign + token.text, f"{LEAST_INTEGER} to {MOST_INTEGER}")
+            raise SqlParseError(token.at, sign + token.text[:SHOWN], f"{LEAST_INTEGER} to {MOST_INTEGER}")
         return number
 
     def _descend(self) -> None:
@@ -167,10 +167,10 @@ class _Parser:
         if self._depth > DEEPEST:
             raise self._wrong(f"at most {DEEPEST} expressions inside one another")
 
-    def _peek(self) -> Token:
+    def _peek(self) -> SqlToken:
         return self._tokens[self._next]
 
-    def _take(self) -> Token:
+    def _take(self) -> SqlToken:
         token = self._tokens[self._next]
         self._next += 1
         return token
