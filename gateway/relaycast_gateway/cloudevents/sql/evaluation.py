@@ -49,7 +49,7 @@ def evaluate_sql(text: str | bool | int, event: EventAttributes) -> SqlValue:
 def compile_sql(text: str) -> SqlEvaluator:
     """Return the evaluator of an expression; ``SqlParseError`` where it is none."""
     node = parse(text)
-    zero = _type_of(node, bool)()
+    zero = (_type_of(node) or bool)()
     if isinstance(node, SqlCall):  # its own errors bring a value of their own
         return _call(node, zero)
     return _with_value(_compiled(node), zero)
@@ -80,13 +80,13 @@ def _with_value(evaluate: SqlEvaluator, zero: SqlValue) -> SqlEvaluator:
     return guarded
 
 
-def _type_of(node: SqlNode, unknown: SqlType) -> SqlType:
-    """Return the type of a result, ``unknown`` where only the event tells."""
+def _type_of(node: SqlNode) -> SqlType | None:
+    """Return the type of a result, ``None`` where only the event tells."""
     match node:
         case SqlLiteral(value):
             return type(value)
         case SqlAttribute():
-            return unknown
+            return None
         case SqlMinus():
             return int
         case SqlOperation(_, rest):
@@ -130,9 +130,7 @@ def _cast_to(target: SqlType, node: SqlNode) -> SqlEvaluator:
     if isinstance(node, SqlAttribute) and target is str:
         return _attribute(node.name, canonical_text)
     evaluate, cast = _compiled(node), CASTS[target]
-    if isinstance(node, SqlAttribute) or _type_of(node, bool) is not target:
-        return lambda event: cast(evaluate(event))
-    return evaluate
+    return evaluate if _type_of(node) is target else lambda event: cast(evaluate(event))
 
 
 def _attribute(name: str, read: Callable[[object], SqlValue] = primitive) -> SqlEvaluator:
