@@ -43,7 +43,7 @@ def decode_body(stored: bytes) -> Body:
             source,
             subject,
             _value(data),
-            tuple((name, _value(value)) for name, value in headers),
+            tuple([(name, _value(value)) for name, value in headers]),
             EVERYBODY if visibility is None else _seen_by(*visibility),
         )
     except (msgspec.DecodeError, TypeError, ValueError, KeyError) as error:
@@ -134,19 +134,26 @@ _DECODER = msgspec.msgpack.Decoder(ext_hook=_large_number)
 
 def _value(stored: Any) -> Icrc16:
     name, content = stored
-    tag = _TAGS[name]
-    read = _READERS.get(tag)
-    return Icrc16(tag, content if read is None else read(content))
+    tag, read = _READERS[name]
+    return _new(Icrc16, (tag, content if read is None else read(content)))
 
 
-_TAGS = {tag.value: tag for tag in Tag}
-_READERS: Mapping[Tag, Callable[[Any], Any]] = {
+_new: Callable[..., Icrc16] = tuple.__new__
+"""Makes a named tuple without the detour over its ``__new__``: reading is mostly that."""
+
+
+def _values(stored: list[Any]) -> tuple[Icrc16, ...]:
+    return tuple([_value(each) for each in stored])
+
+
+_CONTENTS: Mapping[Tag, Callable[[Any], Any]] = {
     Tag.NATS: tuple,
     Tag.FLOATS: tuple,
-    Tag.ARRAY: lambda stored: tuple(map(_value, stored)),
-    Tag.SET: lambda stored: tuple(map(_value, stored)),
+    Tag.ARRAY: _values,
+    Tag.SET: _values,
     Tag.OPTION: lambda stored: None if stored is None else _value(stored),
-    Tag.MAP: lambda stored: tuple((name, _value(value)) for name, value in stored),
-    Tag.VALUE_MAP: lambda stored: tuple((_value(key), _value(value)) for key, value in stored),
-    Tag.CLASS: lambda stored: tuple(Property(name, _value(value), fixed) for name, value, fixed in stored),
+    Tag.MAP: lambda stored: tuple([(name, _value(value)) for name, value in stored]),
+    Tag.VALUE_MAP: lambda stored: tuple([(_value(key), _value(value)) for key, value in stored]),
+    Tag.CLASS: lambda stored: tuple([Property(name, _value(value), fixed) for name, value, fixed in stored]),
 }
+_READERS = {tag.value: (tag, _CONTENTS.get(tag)) for tag in Tag}
