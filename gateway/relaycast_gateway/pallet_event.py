@@ -14,6 +14,7 @@ from typing import Any
 
 from relaycast_gateway.icrc16 import NOTHING, Icrc16, Tag, array, blob, boolean, map_of, nat, text
 from relaycast_pallets.broadcaster.events import (
+    DataCleanedUp,
     DataPublished,
     KeyExpired,
     KeysDeleted,
@@ -60,7 +61,7 @@ def event_fields(event: Event) -> dict[str, Icrc16]:
 def publisher_of(event: Event) -> ParaId | None:
     """Return the publisher that an event is about, where it is about one."""
     found = getattr(event, "publisher", None)
-    if found is None and isinstance(event, PublisherRegistered | PublisherDeregistered):
+    if found is None and isinstance(event, PublisherRegistered | PublisherDeregistered | DataCleanedUp):
         found = event.para_id
     return found
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("trie", "xcm", "pallets", "collator", "ledger", "spark", "node", "app")
+ROOMS = ("trie", "xcm", "pallets", "collator", "ledger", "spark", "node", "gateway", "app")
 MODULES = [
     ".".join(file.relative_to(ROOT / room).with_suffix("").parts)
     for room in ROOMS

@@ -269,8 +269,8 @@ class EventLog:
                 self._names.append(row.name)
                 self._numbers[row.name] = row.number
             self._last_ids[row.name] = row.last_event_id
-        self._last_seq += len(rows)
         columns.drop_before(kept_from)
+        self._last_seq += len(rows)
         return records, kept_from - first
 
     def _numbered(self, appends: Iterable[Append]) -> tuple[list[EventRecord], list[EventRow], list[NamedRow]]:

@@ -218,7 +218,7 @@ def _check_magic(file: Path) -> None:
 
 def _connection(file: Path | None) -> _Connection:
     database = sqlite3.connect(
-        ":memory:" if file is None else file, timeout=60, isolation_level=None, check_same_thread=False
+        ":memory:" if file is None else str(file.absolute()), timeout=60, isolation_level=None, check_same_thread=False
     )
     try:
         database.execute("PRAGMA journal_mode = WAL")

@@ -292,6 +292,15 @@ def test_an_event_that_is_damaged_is_named(tmp_path: Path) -> None:
             log.read()
 
 
+def test_a_file_may_have_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in (":memory:", "a?mode=ro", "é %20"):
+        with EventLog.open(name) as log:
+            log.append(draft())
+        with EventLog.open(Path(name)) as log:
+            assert [record.seq for record in log.read()] == [1]
+
+
 def test_the_head_of_the_file_tells_what_it_is(tmp_path: Path) -> None:
     EventLog.open(tmp_path / "log").close()
     database = sqlite3.connect(tmp_path / "log")
