@@ -92,15 +92,15 @@ class Deliveries:
         alarm.cancel()
         self._saving.cancel()
         await self._saving.ended()
-        for lane in self._lanes.values():
-            lane.close()
-            self._feed.leave(lane)
-            self._senders.retire(lane.id)
-        await self._senders.closed()
         try:
             self._saver.flush()
         finally:
             self._saver.close()
+            for lane in self._lanes.values():
+                self._feed.leave(lane)
+                lane.close()
+                self._senders.retire(lane.id)
+            await self._senders.closed()
 
     # Subscriptions.
 

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -34,6 +34,8 @@ class DeliveryModel(RuleBasedStateMachine):
         self.refused: dict[str, set[int]] = {name: set() for name in SUBSCRIPTIONS}
         self.settled: dict[str, set[int]] = {name: set() for name in SUBSCRIPTIONS}
         self.first_open = {name: part for name, (part, _) in SUBSCRIPTIONS.items()}
+        self.counted = dict.fromkeys(SUBSCRIPTIONS, 0)
+        self.overtaken: list[tuple[str, int, list[int]]] = []
         self.was_killed = False
         self.generation = 0
         self.trouble = 0.5
@@ -58,14 +60,16 @@ class DeliveryModel(RuleBasedStateMachine):
     def answer(self, name: str, seq: int, attempt: int) -> SendOutcome | None:
         """Check that nothing was overtaken, and draw an answer."""
         part, window = SUBSCRIPTIONS[name]
-        settled = self.settled[name]
+        settled, acknowledged = self.settled[name], self.scene.sink(name).acknowledged
+        settled.update(acknowledged[self.counted[name] :])
+        self.counted[name] = len(acknowledged)
         while self.first_open[name] in settled:
             self.first_open[name] += part
         open_before = [each for each in range(self.first_open[name], seq, part) if each not in settled]
-        assert len(open_before) < window, (name, seq, open_before)
+        if len(open_before) >= window:
+            self.overtaken.append((name, seq, open_before))
         drawn = self.random.random()
         if drawn > self.trouble:
-            settled.add(seq)  # one that answers late is in time for this: it counts against the window
             return Accepted()
         if drawn > 0.4 * self.trouble:
             return Retryable("HTTP 503", self.random.choice([None, None, 0.0, 7.0]))
@@ -155,6 +159,7 @@ class DeliveryModel(RuleBasedStateMachine):
                 assert state.cursor <= self.scene.log.last_seq
                 if not self.was_killed:
                     assert state.delivered == len(self.scene.sink(state.subscription_id).acknowledged)
+            assert self.overtaken == []
             gauges = self.deliveries.gauges
             assert gauges.in_flight >= 0
             assert gauges.buffered >= 0
@@ -164,6 +169,7 @@ class DeliveryModel(RuleBasedStateMachine):
     def teardown(self) -> None:
         async def steps() -> None:
             self.trouble = 0
+            await self.scene.clock.advance(1)  # what is under way is answered
             for state in self.deliveries.states():
                 self.scene.sink(state.subscription_id).answer_seconds = 0
                 if state.status == "stopped":
@@ -183,9 +189,14 @@ class DeliveryModel(RuleBasedStateMachine):
             assert all(sink.opened == sink.closed or self.was_killed for sink in self.scene.sinks.values())
 
         if hasattr(self, "deliveries"):
-            self.run(steps())
-            self.loop.close()
+            try:
+                self.run(steps())
+            finally:
+                for task in asyncio.all_tasks(self.loop):
+                    task.cancel()
+                self.loop.run_until_complete(settle())
+                self.loop.close()
 
 
 TestDeliveryModel = pytest.mark.matrix("CE-106")(pytest.mark.matrix("CE-105")(DeliveryModel.TestCase))
-TestDeliveryModel.settings = settings(max_examples=10, stateful_step_count=20, deadline=None)
+TestDeliveryModel.settings = settings(max_examples=100, stateful_step_count=20, deadline=None, phases=[Phase.generate])
