@@ -243,16 +243,15 @@ class Deliveries:
         self._pump(lane)
 
     def _begin(self, lane: Lane) -> None:
-        if lane.gone is not None:
-            return
         now_ns, longest = self._clock.now_ns(), lane.order.retry.longest_seconds
         for message in lane.unfinished.values():
             if message.phase is MessagePhase.WAITING:
                 wait = min(max((message.due_ns - now_ns) / SECOND, 0.0), longest)
                 self._wake_later(lane, message, wait)
         self._mark(lane)
-        self._feed.join(lane)
-        self._pump(lane)
+        if lane.gone is None:
+            self._feed.join(lane)
+            self._pump(lane)
 
     # Messages go out.
 

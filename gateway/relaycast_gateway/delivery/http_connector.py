@@ -5,8 +5,10 @@ a resolver, so ``GuardedConnector`` judges them for each request. Proxies of the
 is made with ``trust_env=False``.
 """
 
+import asyncio
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
+from weakref import WeakKeyDictionary
 
 from aiohttp import ClientRequest, ClientTimeout, DummyCookieJar, TCPConnector
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -18,8 +20,8 @@ if TYPE_CHECKING:
     from aiohttp.connector import Connection
     from aiohttp.tracing import Trace
 
-CONNECTIONS = 1_000
-"""Open at a time, all sinks together; more requests wait for one to come free."""
+CONNECTIONS = 512
+"""Open at a time, all sinks together, below what systems let a process open; more requests wait for one."""
 
 IDLE_SECONDS = 15.0
 """A connection that nothing was sent on for this long is closed."""
@@ -64,11 +66,45 @@ class GuardedConnector(TCPConnector):
 
 
 def guarded_session(guard: SinkGuard, *, limit: int = CONNECTIONS) -> ClientSession:
-    """Return a session that reaches judged addresses only, keeps no cookies and uses no proxy of the environment."""
+    """Return a session that reaches judged addresses only, keeps no cookies and uses no proxy of the environment.
+
+    It has no time limit: attempts are timed by who makes them.
+    """
     return ClientSession(
         connector=GuardedConnector(guard, limit=limit),
         cookie_jar=DummyCookieJar(),
+        timeout=ClientTimeout(),
         trust_env=False,
         auto_decompress=False,
-        raise_for_status=False,
     )
+
+
+class SharedSession:
+    """The one session of a guard in an event loop, open while anybody has it: all senders share its connections."""
+
+    _open: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, dict[SinkGuard, "SharedSession"]]]
+
+    def __init__(self, guard: SinkGuard) -> None:
+        self.session = guarded_session(guard)
+        self._guard = guard
+        self._users = 0
+
+    @classmethod
+    def take(cls, guard: SinkGuard) -> "SharedSession":
+        """Return the session, opened if nobody has it; ``give_back`` must follow."""
+        sessions = cls._open.setdefault(asyncio.get_running_loop(), {})
+        found = sessions.get(guard)
+        if found is None:
+            found = sessions[guard] = cls(guard)
+        found._users += 1
+        return found
+
+    async def give_back(self) -> None:
+        """Close the session if this was the last user."""
+        self._users -= 1
+        if self._users == 0:
+            del self._open[asyncio.get_running_loop()][self._guard]
+            await self.session.close()
+
+
+SharedSession._open = WeakKeyDictionary()

@@ -9,7 +9,7 @@ from relaycast_gateway.delivery.circuit import CircuitLimits
 class DeliveryLimits:
     """Bounds of all subscriptions together, and the circuit of each."""
 
-    in_flight: int = 1_000
+    in_flight: int = 512
     """Attempts at a time; more messages wait in the log."""
 
     circuit: CircuitLimits = field(default_factory=CircuitLimits)

@@ -301,6 +301,22 @@ def test_a_sink_that_is_gone_stops_its_subscription_until_it_is_replaced() -> No
     run(main())
 
 
+def test_retries_of_a_subscription_that_stopped_are_made_once_it_is_replaced_after_a_restart() -> None:
+    async def main() -> None:
+        scene = Scene()
+        scene.sink(plan=lambda seq, attempt: DOWN if seq == 1 else Gone("HTTP 410"))
+        async with scene.running(scene.order(window=2)):
+            scene.log.append(2)
+            await scene.clock.advance(0.5)
+        async with scene.running(scene.order(window=2)) as deliveries:
+            await scene.clock.advance(100)
+            deliveries.replace(scene.order(sink="new", window=2))
+            await scene.clock.advance(1)
+        assert scene.sink("new").seqs == [1, 2]
+
+    run(main())
+
+
 @pytest.mark.matrix("CE-96")
 def test_attempts_in_flight_end_under_the_old_order_and_the_next_use_the_new_one() -> None:
     async def main() -> None:

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Coroutine
+from functools import partial
 from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -84,7 +85,7 @@ class DeliveryModel(RuleBasedStateMachine):
         self.deliveries: Deliveries = self.scene.deliveries()
         for name in SUBSCRIPTIONS:
             self.deliveries.add(self.order(name), 0)
-            self.scene.sink(name).plan = lambda seq, attempt, name=name: self.answer(name, seq, attempt)
+            self.scene.sink(name).plan = partial(self.answer, name)
             self.scene.sink(name).answer_seconds = self.random.choice([0, 0.5])
         await self.deliveries.start()
         await settle()
@@ -124,8 +125,8 @@ class DeliveryModel(RuleBasedStateMachine):
     @rule()
     def kill(self) -> None:
         async def steps() -> None:
-            tasks = asyncio.all_tasks() - {asyncio.current_task()}
-            await self.scene.kill(self.deliveries, {task for task in tasks if task is not None})
+            current = asyncio.current_task()
+            await self.scene.kill(self.deliveries, {task for task in asyncio.all_tasks() if task is not current})
             await self._start()
 
         self.was_killed = True
@@ -180,8 +181,9 @@ class DeliveryModel(RuleBasedStateMachine):
                 selected = set(range(part, self.scene.log.last_seq + 1, part))
                 dead = {it.seq for it in self.deliveries.dead_letters(state.subscription_id, limit=10**6)}
                 acknowledged = self.scene.sink(state.subscription_id).acknowledged
-                assert dead.union(acknowledged) == selected
-                assert dead.isdisjoint(acknowledged) or self.was_killed
+                missing = sorted(selected - dead.union(acknowledged))
+                assert not missing, (missing, state)
+                assert dead.isdisjoint(acknowledged) or self.was_killed, sorted(dead.intersection(acknowledged))
                 assert (state.pending, state.cursor) == (0, self.scene.log.last_seq)
                 if not self.was_killed:
                     assert len(set(acknowledged)) == len(acknowledged)
@@ -199,4 +201,4 @@ class DeliveryModel(RuleBasedStateMachine):
 
 
 TestDeliveryModel = pytest.mark.matrix("CE-106")(pytest.mark.matrix("CE-105")(DeliveryModel.TestCase))
-TestDeliveryModel.settings = settings(max_examples=100, stateful_step_count=20, deadline=None, phases=[Phase.generate])
+TestDeliveryModel.settings = settings(max_examples=settings().max_examples // 3, stateful_step_count=20, deadline=None)
