@@ -8,11 +8,12 @@ import asyncio
 import contextlib
 import ssl
 from collections import deque
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from typing import Any
 
-from proton import Message, SSLDomain, timestamp
+from proton import Endpoint, Message, SSLDomain, timestamp
 from proton.handlers import MessagingHandler
 from proton.reactor import AtLeastOnce, AtMostOnce, LinkOption
 
@@ -103,8 +104,10 @@ class AmqpConnection:
         self.end(Retryable("the sender is closed"))
         closed = self._loop.create_future()
         REACTOR.do(partial(self._link.finish, lambda: self.tell(_resolve, closed, None)))
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(closed, CLOSE_SECONDS)
+        await asyncio.wait({closed}, timeout=CLOSE_SECONDS)
+        if not closed.done():
+            REACTOR.do(self._link.drop)
+            await asyncio.wait({closed}, timeout=CLOSE_SECONDS)
         await self._loop.run_in_executor(None, REACTOR.leave)
 
     def tell(self, what: Any, *arguments: object) -> None:
@@ -140,7 +143,8 @@ class _Link(MessagingHandler):  # type: ignore[misc]
         self._sender: Any = None
         self._queue: deque[tuple[bytes, asyncio.Future[SendOutcome]]] = deque()
         self._sent: dict[str, asyncio.Future[SendOutcome]] = {}
-        self._on_gone: Any = None
+        self._is_gone = False
+        self._on_gone: Callable[[], None] | None = None
 
     def begin(self, container: Any) -> None:
         host, ip, port = self._place
@@ -180,13 +184,25 @@ class _Link(MessagingHandler):  # type: ignore[misc]
         self._queue.append((encoded, waiting))
         self._flush()
 
-    def finish(self, on_gone: Any, _container: Any) -> None:
+    def finish(self, on_gone: Callable[[], None], container: Any) -> None:
         """Close in order; ``on_gone`` is called when the peer has answered or the connection is lost."""
-        if self._connection is None or self._on_gone is not None:
-            on_gone()
-            return
         self._on_gone = on_gone
+        if self._connection is None or self._is_gone:
+            on_gone()
+        elif self._connection.state & Endpoint.REMOTE_ACTIVE:
+            self._connection.close()
+        else:
+            self.drop(container)
+
+    def drop(self, _container: Any) -> None:
+        """End the connection without a word."""
         self._connection.close()
+        transport = self._connection.transport
+        if transport is None:
+            self._gone()
+            return
+        transport.close_tail()
+        transport.close_head()
 
     def on_link_opened(self, event: Any) -> None:
         if event.sender is not None and event.sender.remote_target.address is not None:
@@ -227,8 +243,12 @@ class _Link(MessagingHandler):  # type: ignore[misc]
     def on_transport_error(self, event: Any) -> None:
         self._end("the connection failed", event.transport.condition)
 
-    def on_disconnected(self, _event: Any) -> None:
-        self._end("the connection is lost", None)
+    def on_transport_closed(self, event: Any) -> None:
+        self._end("the connection is lost", event.transport.condition)
+        self._gone()
+
+    def _gone(self) -> None:
+        self._is_gone = True
         if self._on_gone is not None:
             self._on_gone()
 
