@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from brokers.broker_processes import Certificate, free_port
-from brokers.deliveries import EVENT, message, send, target, with_sender
+from brokers.deliveries import EVENT, SECRET, message, send, target, with_sender
 from peers import missing
 from relaycast_gateway.cloudevents.encoding import encode
 from relaycast_gateway.delivery.sender import Accepted, Refused, Retryable, Sender, SendOutcome
@@ -96,9 +96,10 @@ def test_the_link_has_its_name_or_a_random_one(peer: "AmqpPeer") -> None:
 
 @pytest.mark.matrix("CE-73")
 def test_the_peer_sees_the_properties_of_the_link(peer: "AmqpPeer") -> None:
-    own = {"zone": "Zürich", "level": 7, "is-test": True}
-    assert send(target("AMQP", sink(peer.port), linkproperties=own), message("AMQP")) == [Accepted()]
-    assert dict(peer.links[-1][2]) == own
+    own, hidden = {"zone": "Zürich", "level": 7, "is-test": True}, {"x-token": SECRET}
+    to = target("AMQP", sink(peer.port), linkproperties=own, secrets={"linkproperties": hidden})
+    assert send(to, message("AMQP")) == [Accepted()]
+    assert dict(peer.links[-1][2]) == own | hidden
     peer.take()
 
 

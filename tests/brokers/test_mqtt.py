@@ -127,6 +127,15 @@ def test_binary_mode_has_attributes_beside_expiry_and_own_properties(mosquitto: 
     }
 
 
+def test_user_properties_that_are_kept_secret_are_sent_with_the_others(mosquitto: Mosquitto) -> None:
+    secrets = {"userproperties": {"x-token": SECRET}}
+    to = target("MQTT5", sink(mosquitto.port), topicname="hidden", userproperties={"zone": "a"}, secrets=secrets)
+    with reader(mosquitto.port, "hidden") as read:
+        assert send(to, message("MQTT5")) == [Accepted()]
+        shown = dict(properties(read.take())["UserProperty"])
+    assert (shown["zone"], shown["x-token"]) == ("a", SECRET)
+
+
 @pytest.mark.matrix("CE-69")
 @pytest.mark.parametrize(("protocol", "mode"), [("MQTT3", "binary"), ("MQTT3", "structured"), ("MQTT5", "structured")])
 def test_structured_mode_is_one_json_text(mosquitto: Mosquitto, protocol: str, mode: Any) -> None:

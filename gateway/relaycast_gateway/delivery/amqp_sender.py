@@ -135,7 +135,7 @@ class _Link(MessagingHandler):  # type: ignore[misc]
         super().__init__(prefetch=0)
         self._face = face
         self._place = place
-        self._settings = sender.target.settings
+        self._settings = sender.settings
         self._scheme = sender.address.scheme
         self._user, self._password = sender.user, sender.password
         self._is_settled = self._settings["sendersettlementmode"] == "settled"

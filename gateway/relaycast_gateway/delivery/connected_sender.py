@@ -8,8 +8,8 @@ result. No reason shows a secret.
 import asyncio
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
-from typing import NamedTuple, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from relaycast_gateway.delivery.sender import Refused, Retryable, SendOutcome, Target
 from relaycast_gateway.delivery.sink_address import MASK, credential_of, parse_sink
@@ -62,6 +62,13 @@ class ConnectedSender(ABC):
         self.guard = guard
         self.address = parse_sink(target.sink)
         self.user, self.password = credential_of(self.address, target.secrets)
+        hidden = {name: held for name, held in target.secrets.items() if isinstance(held, Mapping)}
+        self.settings: dict[str, Any] = dict(target.settings)
+        """Those of the target, and the entries of their maps that stand among its secrets."""
+        for name, held in hidden.items():
+            self.settings[name] = {**target.settings.get(name, {}), **held}
+        texts = [self.password, *target.secrets.values(), *(it for held in hidden.values() for it in held.values())]
+        self._secrets = sorted({it for it in texts if isinstance(it, str) and it}, key=len, reverse=True)
         self._lock = asyncio.Lock()
         self._connection: WireConnection | None = None
         self._failures = 0
@@ -126,8 +133,7 @@ class ConnectedSender(ABC):
         return Refused(self._masked(outcome.reason)) if isinstance(outcome, Refused) else outcome
 
     def _masked(self, reason: str) -> str:
-        known = {self.password, *(it for it in self.target.secrets.values() if isinstance(it, str))}
-        for secret in sorted((it for it in known if it), key=len, reverse=True):
+        for secret in self._secrets:
             reason = reason.replace(secret, MASK)
         return reason
 

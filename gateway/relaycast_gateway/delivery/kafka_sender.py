@@ -58,7 +58,7 @@ class KafkaConnection:
     """A producer and its connections to the brokers."""
 
     def __init__(self, sender: KafkaSender, places: list[Place]) -> None:
-        self._settings = sender.target.settings
+        self._settings = sender.settings
         self._names = {ip: host for host, ip, _ in places}
         self._is_open = False
         has_tls = sender.address.scheme == "kafkas"

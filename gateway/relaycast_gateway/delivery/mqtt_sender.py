@@ -90,7 +90,7 @@ class MqttConnection:
 
     def __init__(self, sender: MqttSender, line: socket.socket) -> None:
         self._loop = asyncio.get_running_loop()
-        self._settings = sender.target.settings
+        self._settings = sender.settings
         self._is_5 = sender.target.protocol == "MQTT5"
         self._greeted: asyncio.Future[ReasonCode] = self._loop.create_future()
         self._ended = asyncio.Event()

@@ -79,7 +79,7 @@ class NatsConnection:
 
     def __init__(self, sender: NatsSender) -> None:
         self._sender = sender
-        self._subject: str = sender.target.settings["subject"]
+        self._subject: str = sender.settings["subject"]
         self._client = _PlainClient()
         self._client.needs_tls = sender.address.scheme == "tls"
         self._denied: str | None = None
