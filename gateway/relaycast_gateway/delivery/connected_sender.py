@@ -67,7 +67,11 @@ class ConnectedSender(ABC):
         """Those of the target, and the entries of their maps that stand among its secrets."""
         for name, held in hidden.items():
             self.settings[name] = {**target.settings.get(name, {}), **held}
-        texts = [self.password, *target.secrets.values(), *(it for held in hidden.values() for it in held.values())]
+        texts = [
+            self.password or self.user,
+            *target.secrets.values(),
+            *(it for held in hidden.values() for it in held.values()),
+        ]
         self._secrets = sorted({it for it in texts if isinstance(it, str) and it}, key=len, reverse=True)
         self._lock = asyncio.Lock()
         self._connection: WireConnection | None = None
