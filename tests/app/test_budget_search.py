@@ -1,6 +1,7 @@
 """``relaycast budget``, budgets in bytes, and single settings on a command line."""
 
 import json
+from functools import cache
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -9,7 +10,7 @@ import pytest
 import relaycast as rc
 from app.page import parsed
 from command_line import Command, Written
-from relaycast.budget.search import find_budget
+from relaycast.budget.search import BudgetCurve, find_budget
 from relaycast.refusal import BadInput
 from relaycast.scenario.policy_choice import PolicyTable, budget_of
 from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable
@@ -36,9 +37,15 @@ SMALL = Scenario(
 )
 
 
-def test_the_smallest_budgets_serve_and_what_is_tried_below_them_does_not() -> None:
+@cache
+def found() -> tuple[BudgetCurve, list[int]]:
+    """Search once, for all that looks at what came of it; return the numbers that were told, too."""
     tried: list[int] = []
-    curve = find_budget(SMALL, tried=tried.append)
+    return find_budget(SMALL, tried=tried.append), tried
+
+
+def test_the_smallest_budgets_serve_and_what_is_tried_below_them_does_not() -> None:
+    curve, tried = found()
     assert tried == list(range(1, curve.runs + 1))
     points = {it.budget_bytes: it for it in curve.points}
     assert list(points) == sorted(points)
@@ -54,7 +61,7 @@ def test_the_smallest_budgets_serve_and_what_is_tried_below_them_does_not() -> N
 
 def test_every_value_arrives_is_overtaken_or_is_under_way_at_the_end() -> None:
     """With the smallest budgets most values are overtaken, although no reader was told a later one."""
-    curve = find_budget(SMALL)
+    curve, _ = found()
     sent = 4 * 12
     for point in curve.points:
         assert sent - 12 <= point.callbacks + point.overtaken <= sent

@@ -53,6 +53,7 @@ def test_both_engines_make_the_same_compact_proofs(version: StateVersion) -> Non
         assert plain.compact(proof) == compiled.compact(same)
 
 
+@pytest.mark.slow
 def test_small_experiments_compile_nothing() -> None:
     code = (
         "import sys\n"

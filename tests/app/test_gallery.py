@@ -14,6 +14,9 @@ from relaycast_ledger.outcome import Outcome, SubscriberOutcome
 
 outcome = cache(gallery_page.outcome)
 
+LONG = {"block-times", "heavy-messages", "hundred-subscribers"}
+"""Presets that take seconds at full length; the digests of their first blocks are looked at with every check."""
+
 
 def readers(run: Outcome) -> dict[str, SubscriberOutcome]:
     return {it.name: it for it in run.subscribers}
@@ -105,7 +108,9 @@ CLAIMS: dict[str, Callable[[Outcome], bool]] = {
 }
 
 
-@pytest.mark.parametrize("name", runnable_presets())
+@pytest.mark.parametrize(
+    "name", [pytest.param(it, marks=[pytest.mark.slow] if it in LONG else []) for it in runnable_presets()]
+)
 def test_a_scenario_of_the_gallery_shows_what_it_says(name: str) -> None:
     run = outcome(name)
     assert run.name == name

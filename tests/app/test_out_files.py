@@ -13,13 +13,18 @@ from small_disks import FULL, full_disk, handles
 
 PROOF = '{"nodes": ["0x42010402"]}'
 
+SMALL = """
+blocks = 3
+parachains = [{ id = 2000, publish = { keys = 2 } }, { id = 3000, subscribe = [{ publisher = 2000 }] }]
+"""
+
 VERBS = {
     "run": "run oracle --blocks 3 --out {}",
     "compare": "compare oracle --blocks 3 --policy cache=none --out {}",
-    "budget": "budget oracle --blocks 3 --out {}",
+    "budget": "budget small.toml --out {}",
     "bench": "bench E1 --quick --out {}",
     "bench engine": "bench engine --sizes 10 --values 1 --backends plain --json {}/engine.json",
-    "pov snapshot": "pov snapshot oracle --out {}/kept.toml",
+    "pov snapshot": "pov snapshot small.toml --out {}/kept.toml",
     "proof show": "proof show proof.json --html {}/proof.html",
 }
 """A command line of every verb that writes to a place of the user's, without Spark."""
@@ -27,6 +32,7 @@ VERBS = {
 
 def command_of(verb: str, place: str) -> list[str]:
     Path("proof.json").write_text(PROOF)
+    Path("small.toml").write_text(SMALL)
     return VERBS[verb].format(place).split()
 
 

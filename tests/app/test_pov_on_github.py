@@ -197,6 +197,7 @@ def run_lines(file: str, step_names: list[str]) -> list[str]:
     return [by_name[name] for name in step_names]
 
 
+@pytest.mark.slow
 def test_the_workflow_passes_fails_and_shows_as_it_says(kept: str, file: Written, shell: Shell, tmp_path: Path) -> None:
     assert run_lines("pov.yml", ["Install"]) == ["pip install ./relaycast-*.whl"]
     names = ["Hold proof sizes against pov.snapshot.toml", "Show what the snapshot would become"]
@@ -250,6 +251,7 @@ def test_the_action_passes_and_fails_as_a_check_does(kept: str, file: Written, s
     assert shell(check, **{**inputs, "SCENARIOS": "nowhere.toml"}).returncode == 2
 
 
+@pytest.mark.slow
 def test_the_action_warns_of_blocks_that_do_not_fit_where_they_are_allowed(
     relaycast: Command, file: Written, shell: Shell
 ) -> None:

@@ -209,6 +209,7 @@ def test_the_command_writes_the_same_page_for_a_hostile_name(relaycast: Command,
     parsed(report.read_text())
 
 
+@pytest.mark.slow
 def test_a_long_run_of_many_readers_stays_small() -> None:
     blocks, readers = 10_000, 100
     outcome = synthetic(blocks=blocks, readers=readers)

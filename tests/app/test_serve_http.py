@@ -242,6 +242,7 @@ def test_connections_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     visit(work)
 
 
+@pytest.mark.slow
 def test_a_thousand_subscribers_hear_every_head() -> None:
     async def work(server: Server, client: aiohttp.ClientSession) -> None:
         talks = [Client(await client.ws_connect(server.url("ws"))) for _ in range(1_000)]

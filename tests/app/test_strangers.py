@@ -127,6 +127,7 @@ def test_names_and_keys_are_text_on_every_page(text: str, file: Written, relayca
         assert "{{ 7 * 7 }}" in written or "{{" not in text
 
 
+@pytest.mark.slow
 def test_long_partial_keys_below_each_other_are_refused_before_they_fill_the_memory(
     file: Written, refused: Refused
 ) -> None:

@@ -1,4 +1,8 @@
-"""The site is built without a warning, holds what it should, and asks nothing of any network."""
+"""The site is built without a warning, holds what it should, and asks nothing of any network.
+
+Most of a build is the reference and the index for searching. A plain check builds the site without the two: pages,
+links between them, chapters and the page of commands. The slow suite builds it whole.
+"""
 
 import re
 import subprocess
@@ -33,10 +37,18 @@ class Linked(HTMLParser):
             self.loaded.append(given.get("href") or "")
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+SHORT = """
+INHERIT: {root}/mkdocs.yml
+docs_dir: {root}/docs
+hooks: ["{root}/docs/walkthrough/site_pages.py", "{root}/docs/reference/help_pages.py"]
+plugins: []
+validation: {{links: {{anchors: ignore}}}}
+"""
+"""The settings of a build without the reference, whose names are anchors."""
+
+
+def built(folder: Path, settings: Path) -> Path:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-f", str(settings), "-d", str(folder)]
     ended = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, check=False, env={"NO_MKDOCS_2_WARNING": "1", "PATH": ""}
     )
@@ -44,6 +56,19 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("site"), ROOT / "mkdocs.yml")
+
+
+@pytest.fixture(scope="module")
+def short_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    settings = tmp_path_factory.mktemp("settings") / "mkdocs.yml"
+    settings.write_text(SHORT.format(root=ROOT))
+    return built(tmp_path_factory.mktemp("site"), settings)
+
+
+@pytest.mark.slow
 def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > 20
@@ -58,6 +83,7 @@ def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
         assert not re.search(r"url\(['\"]?(https?:)?//", style.read_text()), style.name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("room", "package"), PACKAGES.items())
 def test_the_reference_has_every_public_name_and_no_other(site: Path, room: str, package: str) -> None:
     module: Any = import_module(package)
@@ -72,21 +98,22 @@ def test_the_reference_has_every_public_name_and_no_other(site: Path, room: str,
     assert not [name for name in top if name.startswith("_")]
 
 
+@pytest.mark.slow
 def test_doctests_are_shown_as_code(site: Path) -> None:
     pages = [page.read_text() for page in (site / "reference").glob("*.html")]
     assert any("&gt;&gt;&gt;" in page for page in pages)
     assert not [page for page in pages if "<blockquote>" in page]
 
 
-def test_the_page_of_commands_has_every_verb(site: Path) -> None:
-    ids = Linked((site / "reference" / "commands.html").read_text()).ids
+def test_the_page_of_commands_has_every_verb(short_site: Path) -> None:
+    ids = Linked((short_site / "reference" / "commands.html").read_text()).ids
     assert set(VERBS) <= ids
     assert "proof-make" in ids
 
 
-def test_a_chapter_is_shown_with_its_pictures_and_verdict(site: Path) -> None:
+def test_a_chapter_is_shown_with_its_pictures_and_verdict(short_site: Path) -> None:
     for chapter in sorted((ROOT / "docs" / "walkthrough").glob("chapter_[0-9]*.py")):
-        page = (site / "walkthrough" / f"{chapter.stem}.html").read_text()
+        page = (short_site / "walkthrough" / f"{chapter.stem}.html").read_text()
         assert page.count("<svg") > 1
         assert "Not yet." in page
 

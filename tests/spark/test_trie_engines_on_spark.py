@@ -89,7 +89,7 @@ def sealed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     [
         ("plain", "array", "ArrayTries"),
         ("array", "plain", "PlainTries"),
-        ("array", "array", "ArrayTries"),
+        pytest.param("array", "array", "ArrayTries", marks=pytest.mark.slow),
     ],
 )
 def test_a_worker_takes_the_engine_that_it_is_told(

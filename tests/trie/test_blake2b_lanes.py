@@ -75,7 +75,7 @@ def test_no_messages_write_nothing() -> None:
     assert hash_all([]) == []
 
 
-@pytest.mark.parametrize(("function", "also"), [("mix", ", 1"), ("mix_short", "")])
+@pytest.mark.parametrize(("function", "also"), [("mix", ", 1"), pytest.param("mix_short", "", marks=pytest.mark.slow)])
 def test_the_rounds_are_vector_instructions(tmp_path: Path, function: str, also: str) -> None:
     features = binding.get_host_cpu_features()
     register, rotates = ("zmm", 12 * 8 * 4) if features.get("avx512f") else ("ymm", 0)

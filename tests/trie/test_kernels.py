@@ -186,6 +186,7 @@ def test_where_no_cache_folder_can_be_made_every_process_compiles(tmp_path: Path
         assert compiles(place, NUMBA_CACHE_DIR=below, XDG_CACHE_HOME=below, HOME=below)
 
 
+@pytest.mark.slow
 def test_where_the_named_folder_cannot_be_made_code_is_kept_beside_its_sources(tmp_path: Path) -> None:
     place, blocked = copied_to(tmp_path / "place"), tmp_path / "file"
     blocked.write_bytes(b"")
@@ -193,6 +194,7 @@ def test_where_the_named_folder_cannot_be_made_code_is_kept_beside_its_sources(t
     assert list((place / "relaycast_trie" / "kernels" / "__pycache__").glob("memory.leading_zeros-*.nbc"))
 
 
+@pytest.mark.slow
 def test_a_folder_that_goes_away_costs_time_alone(tmp_path: Path) -> None:
     place, named = copied_to(tmp_path / "place"), tmp_path / "named"
     lose = f"import shutil; shutil.rmtree({str(named)!r}); open({str(named)!r}, 'w').close()"
@@ -208,6 +210,7 @@ def test_compiled_code_serves_every_copy_of_the_same_kernels_in_folders_and_arch
     assert [compiles(place, **shared) for place in (first, second, archive)] == [True, False, False]
 
 
+@pytest.mark.slow
 def test_kernels_in_an_archive_are_kept_in_the_users_folder(tmp_path: Path) -> None:
     archive = Path(shutil.make_archive(str(tmp_path / "rooms"), "zip", copied_to(tmp_path / "place")))
     home = str(tmp_path / "home")

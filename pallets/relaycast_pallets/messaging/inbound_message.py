@@ -7,7 +7,7 @@ make the same link.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import attrgetter
 
@@ -61,10 +61,17 @@ class InboundMessage:
     sent_at: BlockNumber
     data: bytes
     sender: ParaId | None = None
+    _hashed: HashedMessage | None = field(default=None, init=False, repr=False, compare=False)
 
     def hashed(self) -> HashedMessage:
-        """Return the entry that stands for it where it is not handed over in full."""
-        return HashedMessage(self.sent_at, message_hash(self.data), self.sender)
+        """Return the entry that stands for it where it is not handed over in full.
+
+        Made once: every block asks it of every message that waits.
+        """
+        if (hashed := self._hashed) is None:
+            hashed = HashedMessage(self.sent_at, message_hash(self.data), self.sender)
+            object.__setattr__(self, "_hashed", hashed)
+        return hashed
 
     def encode(self) -> bytes:
         """SCALE ``InboundDownwardMessage``, or ``(ParaId, InboundHrmpMessage)`` where a parachain sent it."""
