@@ -2,7 +2,9 @@
 
 import os
 import signal
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -25,7 +27,7 @@ settings.register_profile(  # a counterexample is enough, it need not be small
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
 
 ONE_SPARK = "spark"
-"""The group of all tests that share a Spark session."""
+"""What the files share whose tests take the fixture of a Spark session."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,9 +46,24 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(long_hauls.Journal(Path(journal), long_hauls.digest_of_sources()), "long hauls")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep a file's tests together on one worker, where its fixtures are made once, and those on Spark on another."""
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            group = ONE_SPARK if "spark" in getattr(item, "fixturenames", ()) else item.location[0]
-            item.add_marker(pytest.mark.xdist_group(group))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Keep a file's tests together on one worker, where its fixtures are made once, and those on Spark on another.
+
+    xdist's own groups do not serve: it writes them into ids of tests that pytest 9.2 does not read.
+    """
+    from xdist.scheduler import LoadScopeScheduling  # noqa: PLC0415 - not there where plugins are not loaded
+
+    scheduler = LoadScopeScheduling(config, log)
+    scheduler._split_scope = place_of
+    return scheduler
+
+
+def place_of(nodeid: str) -> str:
+    """Return what a test shares with those that its worker runs, too: its file, or the session of Spark."""
+    return _place_of_file(nodeid.partition("::")[0])
+
+
+@cache
+def _place_of_file(file: str) -> str:
+    return ONE_SPARK if 'spark: "SparkSession"' in (Path(__file__).parent.parent / file).read_text() else file

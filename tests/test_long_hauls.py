@@ -66,7 +66,7 @@ def haul(folder: Path, failing: int, *options: str) -> str:
     "workers",
     [
         pytest.param((), id="one process", marks=pytest.mark.slow),
-        pytest.param(("-n", "2", "--dist", "loadgroup"), id="two workers", marks=pytest.mark.slow),
+        pytest.param(("-n", "2", "--dist", "loadfile"), id="two workers", marks=pytest.mark.slow),
     ],
 )
 def test_a_haul_goes_on_with_what_has_not_passed(tmp_path: Path, workers: tuple[str, ...]) -> None:

@@ -1,7 +1,9 @@
 """``./check`` says of each step how it ended, and fails when one does; stand-ins play the tools."""
 
+import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -99,3 +101,20 @@ def test_an_argument_that_is_none_is_refused(clone: Path) -> None:
     ended = check(clone, "--fast")
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == "check: unknown argument '--fast', expected --slow, --soak or nothing\n"
+
+
+@pytest.mark.slow
+def test_a_files_tests_share_a_worker_and_those_on_spark_do() -> None:
+    files = ["node/test_era.py", "xcm/test_assets.py", "spark/test_parquet_footer.py", "spark/test_table_places.py"]
+    command = [sys.executable, "-m", "pytest", "-v", "-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider"]
+    ended = subprocess.run(
+        [*command, *(str(ROOT / "tests" / file) for file in files)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+    ran = set(re.findall(r"^\[(gw\d)\] .* tests/(\S+?)::", ended.stdout, re.MULTILINE))
+    assert len(ran) == len(files)
+    assert len({worker for worker, _ in ran}) == 2
+    assert len({worker for worker, file in ran if file.startswith("spark/")}) == 1
