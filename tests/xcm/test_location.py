@@ -78,8 +78,6 @@ def test_a_location_goes_down_until_it_is_full() -> None:
     assert para.appended_with(account * 7) is not None
     assert para.appended_with(account * 8) is None
     assert Location.new(1, GlobalConsensus(NetworkName.KUSAMA)).interior == (GlobalConsensus(NetworkName.KUSAMA),)
-    assert Location.here().is_here
-    assert not para.is_here
 
 
 def test_a_location_that_cannot_be_written_is_a_slip() -> None:

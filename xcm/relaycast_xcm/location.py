@@ -68,10 +68,6 @@ class Location:
             return None
         return Location(self.parents, self.interior + interior)
 
-    @property
-    def is_here(self) -> bool:
-        return not self.parents and not self.interior
-
     def encode(self) -> bytes:
         return LOCATION.encode(self)
 

@@ -27,7 +27,6 @@ u128 = Annotated[int, Rust("u128")]
 Balance = Annotated[int, Rust("u128")]
 """An amount in the smallest unit of a chain's token."""
 
-Compact32 = Annotated[int, Rust("Compact<u32>")]
 Compact64 = Annotated[int, Rust("Compact<u64>")]
 Compact128 = Annotated[int, Rust("Compact<u128>")]
 
