@@ -329,3 +329,30 @@ def test_the_index_takes_at_most_200_bytes_an_event() -> None:
         for _ in range(20):
             log.append(*(draft(number=number) for number in range(500)))
         assert log.index_bytes <= 200 * log.last_seq
+
+
+@pytest.mark.parametrize("namespaces", [None, {"a.b"}], ids=["all", "filtered"])
+def test_readers_see_no_gap_but_that_of_retention(place: Path | None, namespaces: set[str] | None) -> None:
+    with EventLog.open(place, retention=Retention(count=30)) as log:
+        done = threading.Event()
+
+        def work() -> None:
+            for number in range(400):
+                log.append_soon([draft(number=number)] * 7)
+            log.purge()
+            done.set()
+
+        writer = threading.Thread(target=work)
+        writer.start()
+        cursor = 0
+        while not (done.is_set() and cursor == log.last_seq):
+            newest = log.last_seq
+            seqs = [record.seq for record in log.read(cursor, limit=20, namespaces=namespaces)]
+            if seqs:
+                assert seqs == list(range(seqs[0], seqs[0] + len(seqs)))
+                assert seqs[0] == cursor + 1 or cursor + 1 < seqs[0] <= log.history_start
+                cursor = seqs[-1]
+            else:
+                assert cursor >= newest
+        writer.join()
+        assert (cursor, log.history_start) == (2_800, 2_771)
