@@ -7,6 +7,7 @@ A subscription without work has no task and no timer.
 
 import asyncio
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from functools import partial
 from random import SystemRandom
 
@@ -216,7 +217,8 @@ class Deliveries:
         """Take word of new records, from the thread of the log's writer."""
         if self._loop is not None and not self._is_told:
             self._is_told = True
-            self._loop.call_soon_threadsafe(self._heard)
+            with suppress(RuntimeError):  # the loop was closed just now
+                self._loop.call_soon_threadsafe(self._heard)
 
     def _heard(self) -> None:
         self._is_told = False
