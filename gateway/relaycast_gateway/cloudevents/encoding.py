@@ -18,8 +18,10 @@ Source: CloudEvents 1.0.2, its protocol bindings and its JSON event format; the 
 import base64
 import json
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
@@ -43,11 +45,15 @@ CONTENT_TYPE = "datacontenttype"
 AMQP_PREFIXES = ("cloudEvents:", "cloudEvents_")
 """The second is for receivers that take JMS names only."""
 
+MESSAGES_KEPT = 256
+"""The newest messages of each form."""
+
 _FIRST = ("specversion", "id", "source", "type", CONTENT_TYPE, "dataschema", "subject", "time")
 _RANK = {name: rank for rank, name in enumerate(_FIRST)}
 
 _FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _SAFE_IN_HEADERS = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"%')
+_PLAIN = re.compile(r"[!#$&-~]*")  # most texts need no encoding
 _SAFE_IN_CONTENT_TYPE = _SAFE_IN_HEADERS + ' "%'
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = 1_000_000
@@ -88,11 +94,27 @@ def encoder(
 ) -> Callable[[EventRecord], WireMessage]:
     """Return what encodes records for a subscription with these realized protocol settings."""
     prefix = settings.get("attributeprefix", AMQP_PREFIXES[0])
-    key_attribute = settings.get("partitionkeyextractor")
+    return _encoder(protocol, mode, with_data, prefix, settings.get("partitionkeyextractor"))
+
+
+@lru_cache(maxsize=32)
+def _encoder(
+    protocol: str, mode: ContentMode, with_data: bool, amqp_prefix: str, key_attribute: str | None
+) -> Callable[[EventRecord], WireMessage]:
+    """Return the one encoder of a form: subscriptions that take the same event in the same form share its message."""
+    known: OrderedDict[int, tuple[EventRecord, WireMessage]] = OrderedDict()
 
     def encode_record(record: EventRecord) -> WireMessage:
+        found = known.get(record.seq)
+        if found is not None and found[0] is record:
+            return found[1]
         data = data_of(record) if with_data else None
-        return encode(attributes_of(record), data, protocol, mode, amqp_prefix=prefix, key_attribute=key_attribute)
+        attributes = attributes_of(record)
+        message = encode(attributes, data, protocol, mode, amqp_prefix=amqp_prefix, key_attribute=key_attribute)
+        known[record.seq] = record, message
+        if len(known) > MESSAGES_KEPT:
+            known.popitem(last=False)
+        return message
 
     return encode_record
 
@@ -119,7 +141,7 @@ def structured_json(attributes: Attributes, data: bytes | None) -> bytes:
 
 def header_text(text: str) -> str:
     """Return a header's value: spaces, double quotes, per cent signs and all but printable ASCII percent-encoded."""
-    return quote(text, safe=_SAFE_IN_HEADERS)
+    return text if _PLAIN.fullmatch(text) else quote(text, safe=_SAFE_IN_HEADERS)
 
 
 def _in_order(attributes: Attributes) -> dict[str, AttributeValue]:

@@ -1,5 +1,6 @@
 """The newest records of the log, read once and shared by all subscriptions that are nearly up to date."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -10,6 +11,9 @@ RECENT = 1_024
 
 PAGE = 512
 """Records read from the log at a time."""
+
+OLDER_PAGES = 16
+"""Pages from before those, kept for other subscriptions that come the same way."""
 
 
 class ReadableLog(Protocol):
@@ -41,6 +45,7 @@ class RecentRecords:
     def __init__(self, log: ReadableLog, head: int) -> None:
         self._log = log
         self._records: list[EventRecord] = []
+        self._older: OrderedDict[tuple[int, int], Sequence[EventRecord]] = OrderedDict()
         self.head = head
 
     def next_page(self) -> Sequence[EventRecord]:
@@ -63,9 +68,15 @@ class RecentRecords:
         if self._records and after + 1 >= self._records[0].seq:
             start = after + 1 - self._records[0].seq
             return self._records[start : start + limit]
-        page = self._log.read(after, limit=limit)
-        if page and page[-1].seq > self.head:
-            return [record for record in page if record.seq <= self.head]
+        page = self._older.get((after, limit))
+        if page is None:
+            page = self._log.read(after, limit=min(limit, self.head - after))
+            page = [record for record in page if record.seq <= self.head]
+            self._older[after, limit] = page
+            if len(self._older) > OLDER_PAGES:
+                self._older.popitem(last=False)
+        else:
+            self._older.move_to_end((after, limit))
         return page
 
     def get(self, seq: int) -> EventRecord | None:

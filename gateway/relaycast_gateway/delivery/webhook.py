@@ -73,6 +73,8 @@ class Pace:
             if self._is_asking:
                 return _WAIT_FOR_GRANT
             self._is_asking = True
+        elif not self._gap:
+            return 0.0
         now_ns = self._clock.now_ns()
         if self._last_ns is not None and self._gap:
             passed = (now_ns - self._last_ns) / SECOND
