@@ -158,8 +158,8 @@ def test_messages_of_64_kib_and_many_at_once_arrive(kafka: Cluster) -> None:
 @pytest.mark.matrix("CE-104", "CE-114")
 def test_no_broker_of_the_loopback_is_connected_to(kafka: Cluster) -> None:
     (outcome,) = send(target("KAFKA", f"kafka://{kafka.hosts}/t"), message("KAFKA"), allow=())
-    assert isinstance(outcome, Refused)
-    assert "is refused" in outcome.reason
+    assert isinstance(outcome, Retryable)
+    assert outcome.reason.startswith("the sink is refused: ")
 
 
 @pytest.mark.matrix("CE-114")
@@ -168,7 +168,7 @@ def test_brokers_that_the_metadata_name_are_judged_too(kafka: Cluster) -> None:
     messages = [message("KAFKA", key_attribute="subject", subject=str(number)) for number in range(8)]
     to = target("KAFKA", f"kafka://{first}/judged", partitionkeyextractor="subject")
     outcomes = send(to, *messages, allow=[first])  # this host with this port, and no other
-    refused = [it for it in outcomes if isinstance(it, Refused)]
+    refused = [it for it in outcomes if isinstance(it, Retryable)]
     assert refused
     assert all("loopback" in it.reason for it in refused)
     assert send(to, message("KAFKA")) == [Accepted()]

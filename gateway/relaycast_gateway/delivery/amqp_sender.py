@@ -22,7 +22,7 @@ from relaycast_gateway.delivery.connected_sender import (
     CLOSE_SECONDS,
     CannotSend,
     ConnectedSender,
-    Place,
+    SinkPlace,
     first_of,
     told,
 )
@@ -52,10 +52,10 @@ PERMANENT = frozenset(
 class AmqpSender(ConnectedSender):
     """Sends over one link."""
 
-    async def open(self, places: list[Place]) -> "AmqpConnection":
+    async def open(self, places: list[SinkPlace]) -> "AmqpConnection":
         return await first_of(places, self._connect)
 
-    async def _connect(self, place: Place) -> "AmqpConnection":
+    async def _connect(self, place: SinkPlace) -> "AmqpConnection":
         connection = AmqpConnection(self, place)
         try:
             await connection.opened
@@ -76,7 +76,7 @@ class _LinkProperties(LinkOption):  # type: ignore[misc]
 class AmqpConnection:
     """A link and the connection below it, as the event loop sees them."""
 
-    def __init__(self, sender: AmqpSender, place: Place) -> None:
+    def __init__(self, sender: AmqpSender, place: SinkPlace) -> None:
         self._loop = asyncio.get_running_loop()
         self._has_ended = False
         self.opened: asyncio.Future[None] = self._loop.create_future()
@@ -131,7 +131,7 @@ class AmqpConnection:
 class _Link(MessagingHandler):  # type: ignore[misc]
     """The link in the thread of the links: every method runs there."""
 
-    def __init__(self, face: AmqpConnection, sender: AmqpSender, place: Place) -> None:
+    def __init__(self, face: AmqpConnection, sender: AmqpSender, place: SinkPlace) -> None:
         super().__init__(prefetch=0)
         self._face = face
         self._place = place

@@ -27,7 +27,7 @@ SEND_SECONDS = 60.0
 CLOSE_SECONDS = 3.0
 
 
-class Place(NamedTuple):
+class SinkPlace(NamedTuple):
     """A judged address, and the name or the text that it was resolved from."""
 
     host: str
@@ -80,7 +80,7 @@ class ConnectedSender(ABC):
         self._is_closed = False
 
     @abstractmethod
-    async def open(self, places: list[Place]) -> WireConnection:
+    async def open(self, places: list[SinkPlace]) -> WireConnection:
         """Connect to the sink. Raises ``CannotSend`` or ``OSError``; leaves nothing when cancelled."""
 
     async def send(self, message: WireMessage) -> SendOutcome:
@@ -123,9 +123,9 @@ class ConnectedSender(ABC):
                 raise CannotSend(self._failure) from error
             return self._connection
 
-    async def _places(self) -> list[Place]:
+    async def _places(self) -> list[SinkPlace]:
         return [
-            Place(host, ip, port)
+            SinkPlace(host, ip, port)
             for host, known_port in self.address.hosts
             for ip, port in await self.guard.resolve(host, known_port)
         ]
@@ -142,7 +142,7 @@ class ConnectedSender(ABC):
         return reason
 
 
-async def first_of(places: list[Place], connect: Callable[[Place], Awaitable[Opened]]) -> Opened:
+async def first_of(places: list[SinkPlace], connect: Callable[[SinkPlace], Awaitable[Opened]]) -> Opened:
     """Connect to the first place that takes a connection; ``OSError`` where none does."""
     failure = OSError("the sink has no address")
     for place in places:
@@ -165,8 +165,8 @@ def told(error: BaseException) -> str:
 def _outcome_of(error: Exception) -> SendOutcome:
     if isinstance(error, CannotSend):
         return error.outcome
-    if isinstance(error, SinkRefused):
-        return Refused(str(error))
+    if isinstance(error, SinkRefused):  # a name may lead elsewhere tomorrow, an operator may allow it
+        return Retryable(f"the sink is refused: {error.reason}")
     if isinstance(error, TimeoutError) and not error.args:
         return Retryable(f"no connection within {CONNECT_SECONDS:.0f} s")
     return Retryable(f"no connection: {told(error)}")

@@ -14,7 +14,7 @@ from typing import Any
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
-from relaycast_gateway.delivery.connected_sender import CLOSE_SECONDS, CannotSend, ConnectedSender, Place, told
+from relaycast_gateway.delivery.connected_sender import CLOSE_SECONDS, CannotSend, ConnectedSender, SinkPlace, told
 from relaycast_gateway.delivery.sender import Accepted, Refused, Retryable, SendOutcome
 from relaycast_gateway.delivery.sink_address import host_and_port
 from relaycast_gateway.delivery.sink_guard import SinkGuard, SinkRefused
@@ -34,7 +34,7 @@ logging.getLogger("aiokafka").addHandler(
 class KafkaSender(ConnectedSender):
     """Sends to one topic of one cluster."""
 
-    async def open(self, places: list[Place]) -> "KafkaConnection":
+    async def open(self, places: list[SinkPlace]) -> "KafkaConnection":
         connection = KafkaConnection(self, places)
         try:
             await connection.start()
@@ -57,7 +57,7 @@ class _NamedContext(ssl.SSLContext):
 class KafkaConnection:
     """A producer and its connections to the brokers."""
 
-    def __init__(self, sender: KafkaSender, places: list[Place]) -> None:
+    def __init__(self, sender: KafkaSender, places: list[SinkPlace]) -> None:
         self._settings = sender.settings
         self._names = {ip: host for host, ip, _ in places}
         self._is_open = False
@@ -105,7 +105,7 @@ class KafkaConnection:
                 self._producer.send_and_wait(topic, message.body, key=message.key, headers=headers)
             )
         except SinkRefused as refused:
-            return Refused(f"the cluster names a broker that may not be a sink: {refused}")
+            return Retryable(f"the cluster names a broker that is refused: {refused.reason}")
         except KafkaError as error:
             return _outcome_of(error)
         return Accepted()

@@ -19,7 +19,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
-from relaycast_gateway.delivery.connected_sender import CLOSE_SECONDS, CannotSend, ConnectedSender, Place, first_of
+from relaycast_gateway.delivery.connected_sender import CLOSE_SECONDS, CannotSend, ConnectedSender, SinkPlace, first_of
 from relaycast_gateway.delivery.sender import Accepted, Refused, Retryable, SendOutcome
 from relaycast_gateway.delivery.wire_message import WireMessage
 
@@ -41,10 +41,10 @@ _ROOM_FOR_PROPERTIES = 64
 class MqttSender(ConnectedSender):
     """Sends to one topic of one broker."""
 
-    async def open(self, places: list[Place]) -> "MqttConnection":
+    async def open(self, places: list[SinkPlace]) -> "MqttConnection":
         return await first_of(places, self._connect)
 
-    async def _connect(self, place: Place) -> "MqttConnection":
+    async def _connect(self, place: SinkPlace) -> "MqttConnection":
         loop = asyncio.get_running_loop()
         line = socket.socket(socket.AF_INET6 if ":" in place.ip else socket.AF_INET, socket.SOCK_STREAM)
         try:
@@ -122,7 +122,7 @@ class MqttConnection:
     def is_open(self) -> bool:
         return not self._ended.is_set() and self._client.is_connected()
 
-    async def handshake(self, place: Place) -> None:
+    async def handshake(self, place: SinkPlace) -> None:
         """Negotiate TLS, WebSocket and MQTT. A cancelled one hangs up, and returns when nothing blocks any more."""
         connecting = self._loop.run_in_executor(None, self._negotiate, place)
         try:
@@ -144,7 +144,7 @@ class MqttConnection:
         with contextlib.suppress(OSError):
             self._line.shutdown(socket.SHUT_RDWR)
 
-    def _negotiate(self, place: Place) -> None:
+    def _negotiate(self, place: SinkPlace) -> None:
         if isinstance(self._line, ssl.SSLSocket):
             self._line.do_handshake()
         self._client.connect(place.host, place.port, KEEP_ALIVE_SECONDS)

@@ -21,7 +21,7 @@ from relaycast_gateway.delivery.connected_sender import (
     SEND_SECONDS,
     CannotSend,
     ConnectedSender,
-    Place,
+    SinkPlace,
     first_of,
     told,
 )
@@ -49,10 +49,10 @@ class NatsSender(ConnectedSender):
         super().__init__(target, guard)
         self.clock = clock
 
-    async def open(self, places: list[Place]) -> "NatsConnection":
+    async def open(self, places: list[SinkPlace]) -> "NatsConnection":
         return await first_of(places, self._connect)
 
-    async def _connect(self, place: Place) -> "NatsConnection":
+    async def _connect(self, place: SinkPlace) -> "NatsConnection":
         connection = NatsConnection(self)
         try:
             await connection.connect(place)
@@ -94,7 +94,7 @@ class NatsConnection:
     def is_open(self) -> bool:
         return self._client.is_connected
 
-    async def connect(self, place: Place) -> None:
+    async def connect(self, place: SinkPlace) -> None:
         host, ip, port = place
         try:
             await self._client.connect(
