@@ -189,8 +189,14 @@ def test_a_refusal_shows_no_secret() -> None:
     assert "nats://***@h:4222/path" in str(of_sink.value)
     with pytest.raises(InvalidMember) as of_text:
         realize("HTTP", f"http://user:{secret}@h b/", {})
-    of_header = refused("HTTP", {"headers": {"Authorization": f"{secret}\n"}})
-    for caught in (of_sink.value, of_text.value, of_header):
+    others = [
+        refused("HTTP", {"headers": {"Authorization": f"{secret}\n"}}),
+        refused("HTTP", {"headers": f"Authorization: {secret}"}),
+        refused("HTTP", {"header": {"Authorization": secret}}),
+        refused("MQTT5", {"userproperties": {"token": f"{secret}\x00"}}),
+        refused("AMQP", {"linkproperties": {"token": [secret]}}),
+    ]
+    for caught in (of_sink.value, of_text.value, *others):
         assert secret not in str(caught)
         assert secret not in repr(caught)
 
@@ -214,6 +220,17 @@ def test_a_method_with_a_body_is_taken(method: str) -> None:
 @pytest.mark.parametrize("method", ["GET", "HEAD", "DELETE", "post", "", 1, None])
 def test_another_method_is_refused(method: Any) -> None:
     assert refused("HTTP", {"method": method}).expected == "POST, PUT or PATCH"
+
+
+@pytest.mark.matrix("CE-62")
+def test_the_handshake_of_webhooks_is_asked_for_by_name() -> None:
+    asked = {"requestorigin": "events.example.com", "requestrate": 120}
+    assert realize("HTTP", "http://h/", asked) == {"method": "POST", **asked}
+    assert refused("HTTP", {"requestrate": 120}).member == "protocolsettings.requestorigin"
+    for wrong in ("", "a b", "-a", "a..b", "http://a", "x" * 254, 5):
+        assert refused("HTTP", {"requestorigin": wrong}).member == "protocolsettings.requestorigin"
+    for rate in (0, -1, "120", 10**9, True):
+        assert refused("HTTP", {"requestorigin": "a", "requestrate": rate}).member == "protocolsettings.requestrate"
 
 
 @pytest.mark.matrix("CE-63")
