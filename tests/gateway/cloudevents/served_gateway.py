@@ -109,9 +109,7 @@ class Api:
     async def settled(self) -> None:
         """Wait until every subscription has seen the whole log and nothing is in flight."""
         deliveries, last = self.gateway.deliveries, self.gateway.log.last_seq
-        while any(
-            state.status == "active" and (state.cursor < last or state.pending) for state in deliveries.states()
-        ):
+        while any(state.status == "active" and (state.cursor < last or state.pending) for state in deliveries.states()):
             await asyncio.sleep(0.001)
         await settle()
 
@@ -138,9 +136,11 @@ async def served(
     access: Access | None = None, *, folder: Path | None = None, sinks: Sinks | None = None, **options: Any
 ) -> AsyncIterator[Api]:
     sinks, clock = sinks or Sinks(), VirtualClock()
-    options = {"allow_sink": ["127.0.0.1", "localhost"], "clock": clock, "senders": sinks.sender} | options
+    options = {"allow_sink": ["127.0.0.1", "localhost"], "clock": clock, "senders": sinks.sender, **options}
     gateway = Gateway.open(folder, **options)
-    server = Server(SmallLive(SmallChain({})), title="small", key_names=dict, access=access or Access(), gateway=gateway)
+    server = Server(
+        SmallLive(SmallChain({})), title="small", key_names=dict, access=access or Access(), gateway=gateway
+    )
     await server.start("127.0.0.1", 0)
     try:
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as client:
@@ -149,11 +149,13 @@ async def served(
         await server.stop()
 
 
-def visit(work: Callable[[Api], Awaitable[None]], access: Access | None = None, **options: Any) -> None:
+def visit(
+    work: Callable[[Api], Awaitable[None]], access: Access | None = None, *, seconds: float = 60, **options: Any
+) -> None:
     """Run ``work`` with a server of its own."""
 
     async def run() -> None:
         async with served(access, **options) as api:
-            await asyncio.wait_for(work(api), 60)
+            await asyncio.wait_for(work(api), seconds)
 
     asyncio.run(run())
