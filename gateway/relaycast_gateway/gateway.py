@@ -11,24 +11,23 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from relaycast_collator import Chains
+from relaycast_gateway.chain_feed import PREFIX, ChainFeed, KeyNames
 from relaycast_gateway.clock import Clock, SystemClock
 from relaycast_gateway.cloudevents.caller import Caller
 from relaycast_gateway.cloudevents.event import attributes_of, canonical_text
-from relaycast_gateway.cloudevents.openapi import openapi
-from relaycast_gateway.cloudevents.services import services
 from relaycast_gateway.cloudevents.subscription_book import MOST_SUBSCRIPTIONS, SubscriptionBook
 from relaycast_gateway.cloudevents.subscription_store import SubscriptionStore
 from relaycast_gateway.delivery.deliveries import Deliveries
-from relaycast_gateway.delivery.store import DeliveryStore
 from relaycast_gateway.delivery.order import DeliveryState
 from relaycast_gateway.delivery.sender import Sender, Target
 from relaycast_gateway.delivery.senders import sender_of
 from relaycast_gateway.delivery.sink_guard import SinkGuard
+from relaycast_gateway.delivery.store import DeliveryStore
+from relaycast_gateway.figures import Figures
 from relaycast_gateway.log import EventLog, Retention, UnusableLog
-from relaycast_gateway.metrics import Figures
 from relaycast_gateway.rfc3339 import format_time
 
-NAMESPACE_PREFIX = "io.relaycast"
 FOLDER_MODE = 0o700
 LOG_FILE = "events.sqlite"
 DELIVERIES_FILE = "deliveries.sqlite"
@@ -69,8 +68,9 @@ class Gateway:
             clock=clock,
             guard=guard,
             most=most_subscriptions,
-            on_change=lambda: self.on_change(),
+            on_change=self._subscriptions_changed,
         )
+        self._feeds: list[ChainFeed] = []
         self.allowed_sinks = allowed_sinks
         self.is_ready = False
         self.on_change: Callable[[], None] = lambda: None
@@ -121,6 +121,14 @@ class Gateway:
             made._held = held.pop_all()
             return made
 
+    def follow(self, chains: Chains, network_name: str, *, key_names: KeyNames = dict) -> ChainFeed:
+        """Append what ``chains`` tell to the log, with proofs while a subscription asks for them."""
+        feed = ChainFeed(
+            self.log, chains=chains, network_name=network_name, key_names=key_names, proofs=self.book.needs_proofs
+        )
+        self._feeds.append(feed)
+        return feed
+
     async def start(self) -> None:
         """Begin to deliver, where the last run ended."""
         self.book.begin()
@@ -129,18 +137,29 @@ class Gateway:
 
     async def stop(self) -> None:
         """End deliveries and close all files; also where ``start`` was never called."""
+        for feed in self._feeds:
+            feed.close()
         if self.is_ready:
             self.is_ready = False
             await self.deliveries.stop()
             self.book.end()
         self._held.close()
 
+    def _subscriptions_changed(self) -> None:
+        for feed in self._feeds:
+            feed.proofs = self.book.needs_proofs
+        self.on_change()
+
     def service(self) -> dict[str, Any]:
         """Return the description of the service."""
-        return services(NAMESPACE_PREFIX) | {"subscriptionlimit": self.book.most}
+        from relaycast_gateway.cloudevents.services import services  # noqa: PLC0415 - a server starts without it
+
+        return services(PREFIX) | {"subscriptionlimit": self.book.most}
 
     def interface(self) -> dict[str, Any]:
         """Return the OpenAPI document."""
+        from relaycast_gateway.cloudevents.openapi import openapi  # noqa: PLC0415 - a server starts without it
+
         return openapi(self._version)
 
     def fares(self, subscription_id: str) -> dict[str, Any]:

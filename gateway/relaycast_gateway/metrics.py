@@ -4,28 +4,19 @@ Law: the number of series is bounded: so many subscriptions have series of their
 No label holds anything that a user wrote.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from relaycast_gateway.delivery.order import DeliveryState
+from relaycast_gateway.figures import Figures
 
 MOST_LABELLED = 100
 """Subscriptions with series of their own, the oldest ones."""
 
 OTHERS = "others"
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """What is shown: the log's bounds and how each subscription fares, with its protocol."""
-
-    last_seq: int
-    history_start: int
-    states: Sequence[tuple[DeliveryState, str]]
 
 
 def metrics_text(figures: Figures) -> bytes:

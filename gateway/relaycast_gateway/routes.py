@@ -7,7 +7,7 @@ before all of it was read, parsed and found valid.
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import hdrs, web
@@ -87,7 +87,7 @@ class GatewayRoutes:
         )
         if not found and _wants_minimal(request):
             return web.Response(status=204, headers={"Preference-Applied": "return=minimal"})
-        headers = {}
+        headers: dict[str, str] = {}
         if has_more:
             query = request.rel_url.update_query(after=found[-1].id)
             headers[hdrs.LINK] = f'<{query}>; rel="next"'
@@ -95,7 +95,7 @@ class GatewayRoutes:
 
     async def _create_subscription(self, request: web.Request, caller: Caller) -> web.Response:
         made = await self._gateway.book.create(caller, await _body(request))
-        location = {hdrs.LOCATION: f"/subscriptions/{made.id}", hdrs.ETAG: made.etag}
+        location: dict[str, str] = {hdrs.LOCATION: f"/subscriptions/{made.id}", hdrs.ETAG: made.etag}
         return _json(made.shown(), status=201, headers=location)
 
     async def _retrieve_subscription(self, request: web.Request, caller: Caller) -> web.Response:
@@ -131,7 +131,7 @@ class GatewayRoutes:
         limit = _whole(given, "limit", 1, MOST_LISTED) if "limit" in given else MOST_LISTED
         after = _whole(given, "after", 0, 10**18) if "after" in given else 0
         letters = self._gateway.dead_letters(found.id, after=after, limit=limit + 1)
-        headers = {}
+        headers: dict[str, str] = {}
         if len(letters) > limit:
             letters = letters[:limit]
             headers[hdrs.LINK] = f'<{request.rel_url.update_query(after=str(letters[-1]["sequence"]))}>; rel="next"'
@@ -180,7 +180,7 @@ def _options_of(path: str) -> Callable[[web.Request], Awaitable[web.Response]]:
     return options
 
 
-def _json(value: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+def _json(value: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
     body = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     return web.Response(status=status, body=body, content_type=JSON, headers=headers)
 

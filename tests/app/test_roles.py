@@ -134,8 +134,7 @@ def test_host_and_origin_are_checked_and_pages_that_are_let_in_may_change_and_de
                 await api.refused("GET", path, status=403, **headers)
             await api.refused("POST", "/subscriptions", MINIMAL, status=403, **headers)
         origin = "http://localhost:3000"
-        asked = {"Origin": origin, "Access_Control_Request_Method": "PUT"}
-        preflight = await api.ask("OPTIONS", "/subscriptions/x", **asked)
+        preflight = await api.ask("OPTIONS", "/subscriptions/x", Origin=origin, Access_Control_Request_Method="PUT")
         assert preflight.status == 204
         assert preflight.headers["Access-Control-Allow-Methods"] == "GET, POST, PUT, DELETE"
         assert "if-match" in preflight.headers["Access-Control-Allow-Headers"]
@@ -182,7 +181,9 @@ def test_a_face_that_cannot_be_opened_is_one_line(refused: Refused, arguments: l
     assert refused("serve", "oracle", *arguments).startswith(line)
 
 
-@pytest.mark.parametrize("content", [b"this is no database, but long enough to be read as one" * 100, b"SQLite format 3\x00"])
+@pytest.mark.parametrize(
+    "content", [b"this is no database, but long enough to be read as one" * 100, b"SQLite format 3\x00"]
+)
 def test_a_data_folder_of_something_else_is_one_line(refused: Refused, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "kept").mkdir()
     for name in ("events.sqlite", "deliveries.sqlite", "subscriptions.sqlite"):
@@ -192,5 +193,3 @@ def test_a_data_folder_of_something_else_is_one_line(refused: Refused, tmp_path:
         (tmp_path / "kept" / name).unlink()
     (tmp_path / "file").write_text("x")
     assert refused("serve", "oracle", "--data", "file").startswith("--data file: ")
-
-

@@ -78,7 +78,7 @@ def serve(
     The relay chain is at /, each parachain at /para/ID, as WebSocket and by POST; in a browser / is a live page. Only
     this machine is let in unless a token file is given. Ctrl-C stops the server.
 
-    What the chains tell is pushed to your systems as CloudEvents: see /services, /subscriptions and relaycast subscribe.
+    What the chains tell is pushed to your systems as CloudEvents: see relaycast subscribe, /subscriptions, /services.
 
     Example: relaycast serve oracle --block-time 500ms
 
@@ -98,7 +98,7 @@ def serve(
     ensure_closed(host, has_tokens=bool(access.tokens), is_secure=behind_proxy or tls is not None)
     faces = faces_of(face)
     network = living(scenario, block_time)
-    gateway = open_gateway(data, allow_sink or ()) if CLOUDEVENTS in faces else None
+    gateway = open_gateway(network, data, allow_sink or ()) if CLOUDEVENTS in faces else None
     raise_file_limit()
     server = Server(
         network.live,

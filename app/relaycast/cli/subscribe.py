@@ -7,7 +7,7 @@ from cyclopts import App, Parameter
 
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.options import Json
-from relaycast.refusal import BadInput, one_line, shown
+from relaycast.refusal import BadInput, one_line, plain, shown
 from relaycast.terminal import counted
 
 if TYPE_CHECKING:
@@ -33,16 +33,23 @@ TokenFile = Annotated[
     str | None, Parameter(name="--token-file", help="a file whose first line begins with your token for the server")
 ]
 Id = Annotated[str, Parameter(help="the id of a subscription")]
-Sink = Annotated[str | None, Parameter(name="--sink", help="where events go: http://HOST/PATH, mqtt://HOST, amqp://HOST/QUEUE ...")]
+Sink = Annotated[
+    str | None, Parameter(name="--sink", help="where events go: http://HOST/PATH, mqtt://HOST, amqp://HOST/QUEUE ...")
+]
 Protocol = Annotated[
-    str | None, Parameter(name="--protocol", help="HTTP, MQTT3, MQTT5, AMQP, KAFKA or NATS; else what the sink's scheme says")
+    str | None,
+    Parameter(name="--protocol", help="HTTP, MQTT3, MQTT5, AMQP, KAFKA or NATS; else what the sink's scheme says"),
 ]
 Types = Annotated[
     list[str] | None, Parameter(name="--type", help="only events of this type; may be given several times")
 ]
 Source = Annotated[str | None, Parameter(name="--source", help="only events with exactly this source")]
-Filter = Annotated[str | None, Parameter(name="--filter", help='a filter in JSON, such as \'{"prefix": {"subject": "2000/"}}\'')]
-Sql = Annotated[str | None, Parameter(name="--sql", help="a filter in CloudEvents SQL, such as \"subject LIKE '2000/%'\"")]
+Filter = Annotated[
+    str | None, Parameter(name="--filter", help='a filter in JSON, such as \'{"prefix": {"subject": "2000/"}}\'')
+]
+Sql = Annotated[
+    str | None, Parameter(name="--sql", help="a filter in CloudEvents SQL, such as \"subject LIKE '2000/%'\"")
+]
 Config = Annotated[
     list[str] | None, Parameter(name="--config", help="KEY=VALUE: data, interval, proof or since; may come again")
 ]
@@ -55,7 +62,8 @@ Delivery = Annotated[
     Parameter(name="--delivery", help="KEY=VALUE: attempts, maxage, timeout, window or contentmode; may come again"),
 ]
 Object = Annotated[
-    str | None, Parameter(name="--file", help="the subscription object itself, in JSON; a file, or - for standard input")
+    str | None,
+    Parameter(name="--file", help="the subscription object itself, in JSON; a file, or - for standard input"),
 ]
 Redeliver = Annotated[bool, Parameter(name="--redeliver", help="try all of them again")]
 
@@ -123,7 +131,7 @@ def list_(*, url: Url = SERVER, token_file: TokenFile = None, json: Json = False
         return ExitCode.FINE
     for it in found:
         fares = client.ask("GET", path_of("subscriptions", it["id"], "delivery"))
-        print(one_line(f"{it['id']}  {it['protocol']:<5}  {it['sink']}  {_fares(fares)}"))
+        print(plain(f"{it['id']}  {it['protocol']:<5}  {it['sink']}  {_fares(fares)}"))
     if not found:
         print("no subscriptions")
     return ExitCode.FINE
@@ -153,7 +161,7 @@ def remove(subscription: Id, /, *, url: Url = SERVER, token_file: TokenFile = No
     from relaycast.serve.subscription_client import path_of  # noqa: PLC0415
 
     removed = _client(url, token_file).ask("DELETE", path_of("subscriptions", subscription))
-    print(one_line(f"removed {removed['id']}"))
+    print(plain(f"removed {removed['id']}"))
     return ExitCode.FINE
 
 
@@ -183,8 +191,8 @@ def deadletters(
         _print(found)
         return ExitCode.FINE
     for it in found:
-        attempts = counted(it["attempts"], "attempt")
-        print(one_line(f"{it['sequence']}  {it.get('type', 'no longer kept')}  {attempts}, until {it['givenup']}: {it['reason']}"))
+        tried = f"{counted(it['attempts'], 'attempt')}, until {it['givenup']}"
+        print(plain(f"{it['sequence']}  {it.get('type', 'no longer kept')}  {tried}: {it['reason']}"))
     if not found:
         print("no dead letters")
     return ExitCode.FINE

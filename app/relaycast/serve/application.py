@@ -73,10 +73,11 @@ class Application:
         is_gateways = self.gateway is not None and is_gateway_path(request.path)
         if refused is not None and not (is_preflight and refused[0] == 401):
             status, reason = refused
-            response = refusal_response(status, reason) if is_gateways else web.Response(status=status, text=f"{reason}\n")
+            plain = web.Response(status=status, text=f"{reason}\n")
+            turned_away = refusal_response(status, reason) if is_gateways else plain
             if status == 401:
-                response.headers[hdrs.WWW_AUTHENTICATE] = 'Basic realm="relaycast", Bearer'
-            return response
+                turned_away.headers[hdrs.WWW_AUTHENTICATE] = 'Basic realm="relaycast", Bearer'
+            return turned_away
         if is_preflight:
             asked = _PREFLIGHT_OF_GATEWAY if is_gateways else _PREFLIGHT
             return web.Response(status=204, headers=_shared_with(origin) | asked)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from relaycast.refusal import BadInput, nearest, shown
+from relaycast.serve.network import LivingNetwork
 from relaycast.version import __version__
 from relaycast_gateway.delivery.sink_guard import SinkGuard
 from relaycast_gateway.gateway import Gateway
@@ -23,8 +24,11 @@ def faces_of(text: str) -> frozenset[str]:
     return frozenset(names)
 
 
-def open_gateway(data: str | None, allow_sink: Iterable[str]) -> Gateway:
-    """Open the gateway whose files stand in the folder ``data``, or one in memory; raises ``BadInput``."""
+def open_gateway(network: LivingNetwork, data: str | None, allow_sink: Iterable[str]) -> Gateway:
+    """Open a gateway that hears what ``network`` tells; raises ``BadInput``.
+
+    Its files stand in the folder ``data``; without one all is in memory.
+    """
     allowed = tuple(allow_sink)
     for entry in allowed:
         try:
@@ -33,8 +37,10 @@ def open_gateway(data: str | None, allow_sink: Iterable[str]) -> Gateway:
             expected = "HOST, HOST:PORT or a network such as 10.1.0.0/16"
             raise BadInput("--allow-sink", shown(entry), expected) from None
     try:
-        return Gateway.open(data, allow_sink=allowed, version=__version__)
+        gateway = Gateway.open(data, allow_sink=allowed, version=__version__)
     except UnusableLog as error:
         raise BadInput(f"--data {data}: {error.place}", error.got, error.expected) from None
     except WorkFolderInUse:
         raise BadInput("--data", f"{data}, which another server uses", "a folder of its own for each server") from None
+    gateway.follow(network.live.chains, network.title, key_names=network.key_names)
+    return gateway

@@ -102,7 +102,7 @@ def serve(
     """
     try:
         network = living(fspath(scenario), block_time)
-        gateway = open_gateway(None if data is None else fspath(data), allow_sink)
+        gateway = open_gateway(network, None if data is None else fspath(data), allow_sink)
     except BadInput as error:
         raise ValueError(str(error)) from None
     with serving(network, host=host, port=port, gateway=gateway) as served:
@@ -114,9 +114,7 @@ def serving(
     network: LivingNetwork, *, host: str = "127.0.0.1", port: int = 0, gateway: Gateway | None = None
 ) -> Iterator[ServedNetwork]:
     """Serve a network that lives already, until the block ends."""
-    server = Server(
-        network.live, title=network.title, key_names=network.key_names, access=Access(), gateway=gateway
-    )
+    server = Server(network.live, title=network.title, key_names=network.key_names, access=Access(), gateway=gateway)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=_run, args=(loop,), name="relaycast serve", daemon=True)
     thread.start()

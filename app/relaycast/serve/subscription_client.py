@@ -70,7 +70,9 @@ class SubscriptionClient:
             detail = str(problem["detail"])
         except (ValueError, KeyError, TypeError):
             if status in {401, 403}:
-                return BadInput(f"--url {self.url}", f"the answer {status}", "--token-file with a token of the server's")
+                return BadInput(
+                    f"--url {self.url}", f"the answer {status}", "--token-file with a token of the server's"
+                )
             return self._stranger()
         if isinstance(problem.get("member"), str):
             return BadInput(problem["member"], str(problem.get("got")), str(problem.get("expected")))
@@ -79,7 +81,9 @@ class SubscriptionClient:
         return BadInput(f"--url {self.url}", detail, "a request that the server takes")
 
     def _stranger(self) -> BadInput:
-        return BadInput(f"--url {self.url}", "an answer of another kind", "a server of relaycast with --face cloudevents")
+        return BadInput(
+            f"--url {self.url}", "an answer of another kind", "a server of relaycast with --face cloudevents"
+        )
 
 
 def path_of(*segments: str) -> str:

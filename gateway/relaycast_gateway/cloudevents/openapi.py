@@ -58,7 +58,7 @@ def openapi(version: str) -> dict[str, Any]:
 
 
 def _path(path: str, operations: Mapping[str, Operation]) -> dict[str, Any]:
-    found = {method.lower(): _operation(operation) for method, operation in operations.items()}
+    found: dict[str, Any] = {method.lower(): _operation(operation) for method, operation in operations.items()}
     name = operations[next(iter(operations))].name
     found["options"] = {
         "operationId": f"options_of_{name}",
@@ -106,7 +106,9 @@ def _headers(status: int, schema: str) -> dict[str, Any]:
     text = {"schema": {"type": "string"}}
     found = {"ETag": text} if schema == "Subscription" else {}
     found |= {"Location": text} if status == 201 else {}
-    return found | ({"Link": {"description": "rel=next, where there is more"} | text} if schema.endswith("List") else {})
+    return found | (
+        {"Link": {"description": "rel=next, where there is more"} | text} if schema.endswith("List") else {}
+    )
 
 
 def _content(media_type: str, schema: str) -> dict[str, Any]:
@@ -129,7 +131,7 @@ def _schemas() -> dict[str, Schema]:
                 "subscription": text,
                 "status": {"enum": ["active", "waiting", "broken", "stopped"]},
                 "sequence": {"description": "Done up to this event, but for what is pending.", **whole},
-                **{name: whole for name in ("pending", "delivered", "retries", "dead")},
+                **dict.fromkeys(("pending", "delivered", "retries", "dead"), whole),
                 "lasterror": text,
                 "nextattempt": {"type": "string", "format": "date-time"},
             },
@@ -142,7 +144,7 @@ def _schemas() -> dict[str, Schema]:
                 {
                     "subscription": text,
                     "sequence": whole,
-                    **{name: text for name in ("reason", "givenup", "id", "source", "type", "subject", "time")},
+                    **dict.fromkeys(("reason", "givenup", "id", "source", "type", "subject", "time"), text),
                     "attempts": whole,
                 },
                 required=("subscription", "sequence", "reason", "givenup", "attempts"),

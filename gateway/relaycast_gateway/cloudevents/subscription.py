@@ -165,18 +165,20 @@ def _credential(value: object) -> dict[str, str]:
         known_name("sinkcredential", name, ["credentialtype", *names])
     found = {"credentialtype": kind}
     for name in names:
-        got = given.get(name)
+        held: object = given.get(name)
         place = f"sinkcredential.{name}"
-        if not isinstance(got, str) or not got:
-            raise InvalidMember(place, "nothing" if name not in given else kind_of(got), "a text that is not empty")
-        if any(not sign.isprintable() for sign in got) or len(got) > MOST_CHARACTERS:
+        if not isinstance(held, str) or not held:
+            raise InvalidMember(place, kind_of(given, name), "a text that is not empty")
+        if any(not sign.isprintable() for sign in held) or len(held) > MOST_CHARACTERS:
             raise InvalidMember(place, "a text that no header can hold", "printable characters, at most 2,048")
-        found[name] = got
+        found[name] = held
     return found
 
 
-def kind_of(value: object) -> str:
-    """Return what kind of JSON a value is, for errors that must not repeat it."""
-    return {str: "a text", bool: "a boolean", int: "a number", float: "a number", list: "an array"}.get(
-        type(value), "null" if value is None else "an object"
-    )
+def kind_of(given: Mapping[str, object], name: str) -> str:
+    """Return what a member holds in words that do not repeat it."""
+    if name not in given:
+        return "nothing"
+    kinds = {str: "an empty text", bool: "a boolean", int: "a number", float: "a number", list: "an array"}
+    value = given[name]
+    return kinds.get(type(value), "null" if value is None else "an object")

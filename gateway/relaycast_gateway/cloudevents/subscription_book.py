@@ -5,7 +5,7 @@ attempt at a delivery that begins after it. Source: CloudEvents Subscriptions AP
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from relaycast_gateway.clock import Clock
@@ -27,6 +27,7 @@ from relaycast_gateway.cloudevents.subscription_store import SubscriptionStore
 from relaycast_gateway.cloudevents.ulid import UlidSource
 from relaycast_gateway.delivery.deliveries import Deliveries
 from relaycast_gateway.delivery.order import DeliveryOrder
+from relaycast_gateway.delivery.senders import sender_class
 from relaycast_gateway.delivery.sink_address import parse_sink
 from relaycast_gateway.delivery.sink_guard import SinkGuard, SinkRefused, literal_address
 from relaycast_gateway.log import EventLog
@@ -51,6 +52,7 @@ class SubscriptionBook:
         clock: Clock,
         guard: SinkGuard,
         most: int = MOST_SUBSCRIPTIONS,
+        find_sender: Callable[[str], object] = sender_class,
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
@@ -64,6 +66,7 @@ class SubscriptionBook:
         self._by_id: dict[str, EventSubscription] = {it.id: it for it in store.all()}
         self._ids = UlidSource(clock, last=max(self._by_id, default=""))
         self._turn = asyncio.Lock()
+        self._find_sender = find_sender
         self._on_change = on_change
 
     def begin(self) -> None:
@@ -75,7 +78,7 @@ class SubscriptionBook:
     async def create(self, caller: Caller, given: object) -> EventSubscription:
         """Realize a proposed object; raises ``InvalidMember`` and ``TooManySubscriptions``."""
         members = realized(given)
-        await self._judge_sink(members["sink"])
+        await self._ensure_deliverable(members)
         start = await self._start(members["config"].get("since"))
         async with self._turn:
             if len(self._by_id) >= self.most:
@@ -109,7 +112,7 @@ class SubscriptionBook:
 
         ``event_type`` leaves those that would be told of an event of this type, as far as ``types`` say.
         """
-        found = []
+        found: list[EventSubscription] = []
         for it in self._by_id.values():
             if it.id <= after or not caller.may_use(it.owner):
                 continue
@@ -132,7 +135,7 @@ class SubscriptionBook:
             if isinstance(given, dict) and given.get("id", subscription_id) != subscription_id:
                 raise InvalidMember("id", "another id than the path's", f"{subscription_id}, or none")
             members = realized(given, old=old.members)
-            await self._judge_sink(members["sink"])
+            await self._ensure_deliverable(members)
             recount = _generation_of(members) != _generation_of(old.members)
             counted_from = self._deliveries.state(old.id).cursor if recount else old.counted_from
             new = EventSubscription(
@@ -183,14 +186,24 @@ class SubscriptionBook:
             )
         return order_of(subscription, selection_of(members, self._attributes, counting))
 
-    async def _judge_sink(self, sink: str) -> None:
-        """Refuse a sink that cannot be meant; names are judged when they are connected to."""
+    async def _ensure_deliverable(self, members: Mapping[str, Any]) -> None:
+        """Refuse a protocol whose library is missing, and a sink that cannot be meant.
+
+        Names of hosts are judged when they are connected to.
+        """
+        sink, protocol = members["sink"], members["protocol"]
+        try:
+            await asyncio.to_thread(self._find_sender, protocol)
+        except ValueError as error:
+            raise InvalidMember("protocol", f"{protocol!r}, which is not installed here", str(error)) from None
         for host, port in parse_sink(sink).hosts:
             if is_local_name(host) or literal_address(host) is not None:
                 try:
                     await asyncio.to_thread(self._guard.check_host, host, port)
                 except SinkRefused as refused:
-                    raise InvalidMember("sink", masked_sink(sink), f"a public host, or one that --allow-sink allows ({refused.reason})") from None
+                    raise InvalidMember(
+                        "sink", masked_sink(sink), f"a public host, or one that --allow-sink allows ({refused.reason})"
+                    ) from None
 
     async def _start(self, since: object) -> int:
         """Return the place in the log behind which a new subscription begins."""

@@ -48,9 +48,10 @@ class SubscriptionStore:
         """Return every subscription in the order of ids, which is that of their creation."""
         with self._lock:
             rows = self._connection.execute(
-                "SELECT id, owner, revision, created_ns, start_seq, counted_from, members FROM subscriptions ORDER BY id"
+                "SELECT id, owner, revision, created_ns, start_seq, counted_from, members"
+                " FROM subscriptions ORDER BY id"
             ).fetchall()
-        return [EventSubscription(*row[:6], json.loads(row[6])) for row in rows]
+        return [EventSubscription(*row[:6], members=json.loads(row[6])) for row in rows]
 
     def put(self, subscription: EventSubscription, *, forgets_marks: bool = False) -> None:
         """Store a subscription, in place of the one with its id."""

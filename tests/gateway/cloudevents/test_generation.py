@@ -111,7 +111,9 @@ def test_the_count_is_that_of_the_log_in_whatever_order_it_is_asked(
         expected = set(counted[interval - 1 :: interval])
 
         def fresh() -> Callable[[EventRecord], bool]:
-            return selection_of(members, attributes_of, Counting(start, lambda after, limit: log.read(after, limit=limit)))
+            return selection_of(
+                members, attributes_of, Counting(start, lambda after, limit: log.read(after, limit=limit))
+            )
 
         selects = fresh()
         assert {record.seq for record in records if selects(record)} == expected

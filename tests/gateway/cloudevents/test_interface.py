@@ -271,7 +271,8 @@ def test_a_refused_update_leaves_the_old_subscription_in_force() -> None:
 @pytest.mark.matrix("CE-108")
 def test_an_empty_filter_is_none() -> None:
     async def work(api: Api) -> None:
-        for given in ({"filter": {}}, {"filters": []}):
+        empty: list[dict[str, Any]] = [{"filter": {}}, {"filters": []}]
+        for given in empty:
             made = await api.create(**given)
             assert "filter" not in made
             assert "filters" not in made

@@ -33,11 +33,16 @@ def test_no_answer_log_or_figure_holds_a_secret(credential: dict[str, str], capl
         texts.append(json.dumps(made))
         api.publish("x")
         await api.settled()
-        for path in ("/subscriptions", f"/subscriptions/{made['id']}", f"/subscriptions/{made['id']}/delivery",
-                     f"/deadletters/{made['id']}", "/metrics", "/openapi.json", "/services"):  # fmt: skip
-            texts.append((await api.ask("GET", path)).data.decode())
+        one = f"/subscriptions/{made['id']}"
+        paths = ["/subscriptions", one, f"{one}/delivery", f"/deadletters/{made['id']}", "/metrics", "/openapi.json"]
+        texts += [(await api.ask("GET", path)).data.decode() for path in paths]
         texts.append(await api.server.feed.page("localhost"))
-        for wrong in ({"sink": "ftp://user-part:pass-part@h/"}, {"types": []}, {"sink": f"{SINK} x"}):
+        mistakes: list[dict[str, Any]] = [
+            {"sink": "ftp://user-part:pass-part@h/"},
+            {"types": []},
+            {"sink": f"{SINK} x"},
+        ]
+        for wrong in mistakes:
             answer = await api.ask("POST", "/subscriptions", full(credential) | wrong)
             assert answer.status == 400
             texts.append(answer.data.decode())
@@ -91,7 +96,11 @@ def test_a_mask_gives_no_secret_to_another_host_and_stands_for_none_that_was_nev
             assert problem["expected"] == "the secret itself"
         made = await api.create(**full(PLAIN))
         path = f"/subscriptions/{made['id']}"
-        for sink in (f"http://{MASK}@127.0.0.1:10/sink", "http://127.0.0.1:10/sink", f"https://{MASK}@127.0.0.1:9/sink"):
+        for sink in (
+            f"http://{MASK}@127.0.0.1:10/sink",
+            "http://127.0.0.1:10/sink",
+            f"https://{MASK}@127.0.0.1:9/sink",
+        ):
             problem = await api.refused("PUT", path, made | {"sink": sink})
             assert problem["expected"] == "the secret itself, because the sink leads to another host"
         headers = {"headers": made["protocolsettings"]["headers"] | {"X-Token": MASK}}

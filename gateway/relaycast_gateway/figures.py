@@ -1,0 +1,15 @@
+"""What the gateway's figures are made of; ``metrics`` writes them for Prometheus."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from relaycast_gateway.delivery.order import DeliveryState
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The log's bounds, and how each subscription fares, with its protocol."""
+
+    last_seq: int
+    history_start: int
+    states: Sequence[tuple[DeliveryState, str]]
