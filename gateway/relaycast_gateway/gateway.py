@@ -21,7 +21,7 @@ from relaycast_gateway.cloudevents.subscription_store import SubscriptionStore
 from relaycast_gateway.delivery.deliveries import Deliveries
 from relaycast_gateway.delivery.order import DeliveryState
 from relaycast_gateway.delivery.sender import Sender, Target
-from relaycast_gateway.delivery.senders import sender_of
+from relaycast_gateway.delivery.senders import sender_class, sender_of
 from relaycast_gateway.delivery.sink_guard import SinkGuard
 from relaycast_gateway.delivery.store import DeliveryStore
 from relaycast_gateway.figures import Figures
@@ -68,6 +68,7 @@ class Gateway:
             clock=clock,
             guard=guard,
             most=most_subscriptions,
+            find_sender=sender_class if senders is None else lambda _: senders,
             on_change=self._subscriptions_changed,
         )
         self._feeds: list[ChainFeed] = []
