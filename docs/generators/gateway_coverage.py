@@ -22,10 +22,12 @@ FACES = {
     "ICRC77": "ICRC-77",
 }
 
-REASONS: dict[str, str] = {}
+_ONE_FACE = "compares faces of the gateway, and CloudEvents is the only one that is offered"
+
+REASONS: dict[str, str] = {"X-01": _ONE_FACE, "X-02": _ONE_FACE, "X-05": _ONE_FACE}
 """Why a line has no test, by its id."""
 
-UNBUILT = ("CE", "X", "WAMP", "ICRC72", "ICRC77")
+UNBUILT = ("WAMP", "ICRC72", "ICRC77")
 """Faces that the gateway does not offer: the reason for all their lines."""
 
 
