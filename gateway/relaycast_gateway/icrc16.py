@@ -218,7 +218,7 @@ def _content(tag: Tag, given: Any, room: int) -> Any:  # noqa: PLR0911 - one for
         return reader(given)
     match tag:
         case Tag.OPTION:
-            return None if given is None else _read(given, room)
+            return _read(given, room)
         case Tag.ARRAY | Tag.SET:
             return tuple(_read(each, room) for each in _listed(tag, given))
         case Tag.MAP:

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from icrc16_values import values
 from relaycast_gateway.icrc16 import (
@@ -21,11 +21,13 @@ from relaycast_gateway.icrc16 import (
 
 
 @given(values)
+@example(Icrc16(Tag.OPTION, NOTHING))
 def test_a_value_comes_back_from_its_json(value: Icrc16) -> None:
     assert from_json(json.loads(json.dumps(to_json(value)))) == value
 
 
 @given(values)
+@example(Icrc16(Tag.OPTION, NOTHING))
 def test_values_of_one_json_are_one_value(value: Icrc16) -> None:
     assert to_json(from_json(to_json(value))) == to_json(value)
 
