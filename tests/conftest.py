@@ -66,4 +66,5 @@ def place_of(nodeid: str) -> str:
 
 @cache
 def _place_of_file(file: str) -> str:
-    return ONE_SPARK if 'spark: "SparkSession"' in (Path(__file__).parent.parent / file).read_text() else file
+    text = (Path(__file__).parent.parent / file).read_text()
+    return ONE_SPARK if 'spark: "SparkSession"' in text or 'usefixtures("spark")' in text else file

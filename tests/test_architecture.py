@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -46,13 +47,18 @@ NAMED_BY_THE_PROTOCOL = {
 """Public classes that two files may define, and why."""
 
 
+@cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text())
+
+
 def sources(*rooms: str) -> list[Path]:
     return [file for room in rooms for file in sorted((ROOT / room).rglob("*.py"))]
 
 
 def imported(file: Path) -> Iterator[str]:
     """Yield the dotted name of every module that ``file`` imports, wherever in it."""
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in ast.walk(parsed(file)):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -68,7 +74,7 @@ def modules(room: str) -> dict[str, Path]:
 
 def imported_modules(file: Path, known: dict[str, Path]) -> Iterator[str]:
     """Yield those of the ``known`` modules that ``file`` imports: in functions and for the type checker too."""
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in ast.walk(parsed(file)):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names if name.name in known)
         elif isinstance(node, ast.ImportFrom):
@@ -164,7 +170,7 @@ def test_no_module_is_named_for_nothing(name: str) -> None:
 def test_the_name_of_a_public_class_stands_for_one_thing() -> None:
     files: dict[str, list[str]] = {}
     for file in sources(*ROOMS):
-        for node in ast.parse(file.read_text()).body:
+        for node in parsed(file).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 files.setdefault(node.name, []).append(named(file))
     shared = {name: places for name, places in files.items() if len(places) > 1}
@@ -174,7 +180,7 @@ def test_the_name_of_a_public_class_stands_for_one_thing() -> None:
 
 def functions(file: Path) -> Iterator[tuple[str, int]]:
     """Yield the name of every function with its length in lines."""
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in ast.walk(parsed(file)):
         if isinstance(node, ast.FunctionDef):
             yield f"{named(file)}: {node.name}", (node.end_lineno or 0) - node.lineno + 1
 
@@ -187,7 +193,7 @@ def test_files_and_functions_fit_a_reader() -> None:
 
 
 def test_every_module_says_what_it_is() -> None:
-    silent = [named(file) for file in sources(*ROOMS) if not ast.get_docstring(ast.parse(file.read_text()))]
+    silent = [named(file) for file in sources(*ROOMS) if not ast.get_docstring(parsed(file))]
     assert not silent
 
 

@@ -105,7 +105,7 @@ def test_an_argument_that_is_none_is_refused(clone: Path) -> None:
 
 @pytest.mark.slow
 def test_a_files_tests_share_a_worker_and_those_on_spark_do() -> None:
-    files = ["node/test_era.py", "xcm/test_assets.py", "spark/test_parquet_footer.py", "spark/test_table_places.py"]
+    files = ["node/test_era.py", "xcm/test_assets.py", "spark/test_bulk_verbs.py", "spark/test_table_places.py"]
     command = [sys.executable, "-m", "pytest", "-v", "-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider"]
     ended = subprocess.run(
         [*command, *(str(ROOT / "tests" / file) for file in files)],

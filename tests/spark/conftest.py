@@ -1,7 +1,7 @@
 """One Spark for all tests of this room, on two cores, stopped when they are done.
 
 Spark takes longer to start, and for each small job, than all that these tests compute. Tests that use it are therefore
-slow, but for those marked ``spark_smoke``: they show with every check that runs and proofs work on it at all.
+slow, but for what is marked ``spark_smoke``: it shows with every check that runs work on it at all.
 """
 
 from collections.abc import Iterator

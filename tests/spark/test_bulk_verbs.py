@@ -111,7 +111,6 @@ def test_whatever_import_reads_can_be_proved(
         assert root == f"0x{state.state_root(state_version=StateVersion(expected)).hex()}"
 
 
-@pytest.mark.spark_smoke
 @pytest.mark.usefixtures("spark")
 def test_requests_are_proved_and_a_damaged_proof_is_found(
     state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
