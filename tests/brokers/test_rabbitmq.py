@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from brokers.deliveries import EVENT, SECRET, message, send, target
+from brokers.subscriptions import EXPECTED, consumer, deliver, taken
 from peers import missing
 from relaycast_gateway.delivery.sender import Accepted, Refused, Target
 
@@ -43,3 +44,10 @@ def test_rabbitmq_refuses_a_wrong_password_and_an_exchange_that_does_not_exist(r
     assert isinstance(wrong, Refused)
     (absent,) = send(rabbit(rabbitmq, address="/exchange/absent"), message("AMQP"))
     assert isinstance(absent, Refused)
+
+
+@pytest.mark.matrix("CE-01", "CE-23", "CE-101")
+def test_events_go_from_the_log_to_a_consumer(rabbitmq: int) -> None:
+    with consumer("amqp", "127.0.0.1", str(rabbitmq), "/queue/chain") as lines:
+        deliver("AMQP", f"amqp://guest:guest@127.0.0.1:{rabbitmq}", address="/queue/chain")
+        assert taken(lines) == EXPECTED
