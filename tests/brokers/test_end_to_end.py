@@ -1,4 +1,4 @@
-"""From the event log to a consumer that knows nothing but its own protocol, one for each; AMQP's stands with RabbitMQ."""
+"""From the event log to a consumer that knows nothing but its own protocol, for each but AMQP (see RabbitMQ)."""
 
 import pytest
 

@@ -202,6 +202,37 @@ def test_proxies_of_the_environment_are_not_used(mosquitto: Mosquitto, monkeypat
         assert send(target("MQTT5", sink(port, scheme), topicname="t"), message("MQTT5")) == [Accepted()]
 
 
+@pytest.mark.matrix("CE-114")
+@pytest.mark.parametrize(("code", "kind"), [(0x9C, Retryable), (0x9D, Refused)])
+def test_a_reference_to_another_server_is_not_followed(code: int, kind: type[SendOutcome]) -> None:
+    met: list[object] = []
+
+    async def referred(sender: Sender) -> SendOutcome:
+        async def refer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read(1)
+            named = f"127.0.0.1:{elsewhere}".encode()
+            given = bytes([0x1C]) + len(named).to_bytes(2, "big") + named
+            writer.write(bytes([0x20, len(given) + 3, 0, code, len(given)]) + given)
+            await writer.drain()
+            writer.close()
+
+        async def meet(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            met.append(writer)
+            writer.close()
+
+        async with await asyncio.start_server(refer, "127.0.0.1", port):
+            async with await asyncio.start_server(meet, "127.0.0.1", elsewhere):
+                outcome = await sender.send(message("MQTT5"))
+                await asyncio.sleep(0.2)
+                return outcome
+
+    port, elsewhere = free_port(), free_port()
+    outcome = with_sender(target("MQTT5", sink(port), topicname="t"), referred)
+    assert isinstance(outcome, kind)
+    assert "its reference to another server is not followed" in outcome.reason
+    assert met == []
+
+
 def test_a_sender_that_is_cancelled_leaves_nothing() -> None:
     async def cancelled(sender: Sender) -> bool:
         sending = asyncio.ensure_future(sender.send(message("MQTT5")))
