@@ -220,15 +220,17 @@ def test_a_reference_to_another_server_is_not_followed(code: int, kind: type[Sen
             met.append(writer)
             writer.close()
 
-        async with await asyncio.start_server(refer, "127.0.0.1", port):
-            async with await asyncio.start_server(meet, "127.0.0.1", elsewhere):
-                outcome = await sender.send(message("MQTT5"))
-                await asyncio.sleep(0.2)
-                return outcome
+        servers = [await asyncio.start_server(refer, "127.0.0.1", port)]
+        servers.append(await asyncio.start_server(meet, "127.0.0.1", elsewhere))
+        async with servers[0], servers[1]:
+            outcome = await sender.send(message("MQTT5"))
+            await asyncio.sleep(0.2)
+            return outcome
 
     port, elsewhere = free_port(), free_port()
     outcome = with_sender(target("MQTT5", sink(port), topicname="t"), referred)
     assert isinstance(outcome, kind)
+    assert isinstance(outcome, Retryable | Refused)
     assert "its reference to another server is not followed" in outcome.reason
     assert met == []
 
