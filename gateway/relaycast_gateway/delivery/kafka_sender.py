@@ -12,6 +12,7 @@ from collections.abc import Coroutine, Mapping
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
+from aiokafka.client import ConnectionGroup
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from relaycast_gateway.delivery.connected_sender import CLOSE_SECONDS, CannotSend, ConnectedSender, SinkPlace, told
@@ -148,7 +149,8 @@ class KafkaConnection:
 
         async def connect_judged(node: int | str, **options: Any) -> Any:
             broker = named(node)
-            if broker is not None:
+            held = client._conns.get((node, options.get("group", ConnectionGroup.DEFAULT)))
+            if broker is not None and (held is None or not held.connected()):
                 try:
                     judged[node] = (await guard.resolve(broker.host, broker.port))[0][0]
                 except SinkRefused as refused:
