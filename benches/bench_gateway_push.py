@@ -20,7 +20,7 @@ from subprocess import PIPE, Popen
 
 from relaycast_gateway.clock import SystemClock
 from relaycast_gateway.cloudevents.encoding import encoder
-from relaycast_gateway.delivery.deliveries import Deliveries
+from relaycast_gateway.delivery.deliveries import EventDeliveries
 from relaycast_gateway.delivery.http_sender import HttpSender
 from relaycast_gateway.delivery.order import DeliveryOrder
 from relaycast_gateway.delivery.sender import Target
@@ -101,7 +101,7 @@ async def pushed(folder: Path, port: int, subscriptions: int, events: int) -> fl
             log.append_soon([draft(number + at) for at in range(min(1_000, each - number))])
         log.append(draft(each))
         store = DeliveryStore.open(folder / "delivery.sqlite")
-        deliveries = Deliveries(log, store, sender_of=lambda it: HttpSender(it, guard, clock), clock=clock)
+        deliveries = EventDeliveries(log, store, sender_of=lambda it: HttpSender(it, guard, clock), clock=clock)
         for number in range(subscriptions):
             deliveries.add(
                 DeliveryOrder(

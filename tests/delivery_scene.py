@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from relaycast_gateway.clock import SECOND, VirtualClock, settle
-from relaycast_gateway.delivery.deliveries import Deliveries
+from relaycast_gateway.delivery.deliveries import EventDeliveries
 from relaycast_gateway.delivery.limits import DeliveryLimits
 from relaycast_gateway.delivery.order import DeliveryOrder, RetryPolicy
 from relaycast_gateway.delivery.schedule import Dice
@@ -184,8 +184,8 @@ class Scene:
             namespaces,
         )
 
-    def deliveries(self) -> Deliveries:
-        return Deliveries(
+    def deliveries(self) -> EventDeliveries:
+        return EventDeliveries(
             self.log,
             self.store,
             sender_of=lambda target: self.sinks[target.sink].sender(),
@@ -196,7 +196,7 @@ class Scene:
         )
 
     @asynccontextmanager
-    async def running(self, *orders: DeliveryOrder, after: int = 0) -> AsyncIterator[Deliveries]:
+    async def running(self, *orders: DeliveryOrder, after: int = 0) -> AsyncIterator[EventDeliveries]:
         """Deliver for these orders until the end of the block, and then stop in good order."""
         deliveries = self.deliveries()
         for order in orders:
@@ -212,7 +212,7 @@ class Scene:
             await stopping
 
     @asynccontextmanager
-    async def killed(self, *orders: DeliveryOrder, after: int = 0) -> AsyncIterator[Deliveries]:
+    async def killed(self, *orders: DeliveryOrder, after: int = 0) -> AsyncIterator[EventDeliveries]:
         """Deliver until the end of the block, and then end as a kill does: what was not saved is lost."""
         deliveries = self.deliveries()
         for order in orders:
@@ -225,7 +225,7 @@ class Scene:
         finally:
             await self.kill(deliveries, asyncio.all_tasks() - before)
 
-    async def kill(self, deliveries: Deliveries, tasks: set[asyncio.Task[Any]]) -> None:
+    async def kill(self, deliveries: EventDeliveries, tasks: set[asyncio.Task[Any]]) -> None:
         """End ``tasks``, and with them all that ``deliveries`` would still save."""
         self.log.callbacks.clear()
         deliveries._is_running = False

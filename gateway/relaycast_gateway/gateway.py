@@ -18,7 +18,7 @@ from relaycast_gateway.cloudevents.caller import Caller
 from relaycast_gateway.cloudevents.event import attributes_of, canonical_text
 from relaycast_gateway.cloudevents.subscription_book import MOST_SUBSCRIPTIONS, SubscriptionBook
 from relaycast_gateway.cloudevents.subscription_store import SubscriptionStore
-from relaycast_gateway.delivery.deliveries import Deliveries
+from relaycast_gateway.delivery.deliveries import EventDeliveries
 from relaycast_gateway.delivery.order import DeliveryState
 from relaycast_gateway.delivery.sender import Sender, Target
 from relaycast_gateway.delivery.senders import sender_class, sender_of
@@ -54,7 +54,7 @@ class Gateway:
     ) -> None:
         guard = SinkGuard(allowed_sinks)
         self.log = log
-        self.deliveries = Deliveries(
+        self.deliveries = EventDeliveries(
             log,
             kept,
             clock=clock,

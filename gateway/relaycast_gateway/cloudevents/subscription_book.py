@@ -25,7 +25,7 @@ from relaycast_gateway.cloudevents.subscription import EventSubscription, realiz
 from relaycast_gateway.cloudevents.subscription_order import order_of
 from relaycast_gateway.cloudevents.subscription_store import SubscriptionStore
 from relaycast_gateway.cloudevents.ulid import UlidSource
-from relaycast_gateway.delivery.deliveries import Deliveries
+from relaycast_gateway.delivery.deliveries import EventDeliveries
 from relaycast_gateway.delivery.order import DeliveryOrder
 from relaycast_gateway.delivery.senders import sender_class
 from relaycast_gateway.delivery.sink_address import parse_sink
@@ -46,7 +46,7 @@ class SubscriptionBook:
     def __init__(
         self,
         store: SubscriptionStore,
-        deliveries: Deliveries,
+        deliveries: EventDeliveries,
         log: EventLog,
         *,
         clock: Clock,

@@ -30,7 +30,7 @@ GRACE_SECONDS = 5.0
 _LETTERS_AT_A_TIME = 1_000
 
 
-class Deliveries:
+class EventDeliveries:
     """The subscriptions by id, and what they do.
 
     ``on_change`` is told the ids of subscriptions whose state changed, a few milliseconds' worth at a time.

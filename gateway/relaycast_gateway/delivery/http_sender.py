@@ -36,7 +36,7 @@ from relaycast_gateway.delivery.http_connector import SharedSession
 from relaycast_gateway.delivery.schedule import retry_after_seconds
 from relaycast_gateway.delivery.sender import Accepted, Gone, Refused, Retryable, SendOutcome, Target
 from relaycast_gateway.delivery.sink_guard import SinkGuard, SinkRefused
-from relaycast_gateway.delivery.webhook import Pace, WebhookGrant, WebhookRequest
+from relaycast_gateway.delivery.webhook import WebhookGrant, WebhookPace, WebhookRequest
 from relaycast_gateway.delivery.wire_message import WireMessage
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class HttpSender:
         self._request = _webhook_request(target.settings)
         self._grant: WebhookGrant | None = None
         self._asking = asyncio.Lock()
-        self._pace = Pace(clock, needs_grant=self._request is not None)
+        self._pace = WebhookPace(clock, needs_grant=self._request is not None)
 
     async def send(self, message: WireMessage) -> SendOutcome:
         headers = CIMultiDict(self._headers)

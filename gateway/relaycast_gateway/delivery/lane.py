@@ -1,6 +1,6 @@
 """One subscription's place in the log: what it was offered, what is unfinished, what may start next.
 
-A lane does no work by itself: it has no task, no timer and no connection. ``Deliveries`` drives it.
+A lane does no work by itself: it has no task, no timer and no connection. ``EventDeliveries`` drives it.
 
 INVARIANT: a record up to ``scanned`` was selected or passed over once. A selected one is in ``_buffer`` until it
 starts, then in ``unfinished`` until it is acknowledged or becomes a dead letter. All in ``_buffer`` come after all

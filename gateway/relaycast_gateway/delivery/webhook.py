@@ -49,7 +49,7 @@ class WebhookGrant:
     rate: int | None
 
 
-class Pace:
+class WebhookPace:
     """Spreads messages evenly: one each 60 / rate seconds. Before there is a grant, one message at a time asks."""
 
     def __init__(self, clock: Clock, *, needs_grant: bool) -> None:

@@ -11,7 +11,7 @@ from threading import Thread
 
 from relaycast_gateway.clock import SystemClock
 from relaycast_gateway.delivery.circuit import CircuitLimits
-from relaycast_gateway.delivery.deliveries import Deliveries
+from relaycast_gateway.delivery.deliveries import EventDeliveries
 from relaycast_gateway.delivery.http_sender import HttpSender
 from relaycast_gateway.delivery.limits import DeliveryLimits
 from relaycast_gateway.delivery.order import DeliveryOrder, RetryPolicy
@@ -49,7 +49,7 @@ def publish(log: EventLog, count: int, draw: Random) -> None:
 async def deliver(log: EventLog, store: DeliveryStore, count: int, port: int, seed: str) -> None:
     guard, clock = SinkGuard(["127.0.0.1"]), SystemClock()
     limits = DeliveryLimits(circuit=CircuitLimits(failures=30, first_seconds=0.02, longest_seconds=0.1))
-    deliveries = Deliveries(log, store, sender_of=lambda target: HttpSender(target, guard, clock), limits=limits)
+    deliveries = EventDeliveries(log, store, sender_of=lambda target: HttpSender(target, guard, clock), limits=limits)
     for name in WINDOWS:
         deliveries.add(order(name, port), 0)
     await deliveries.start()

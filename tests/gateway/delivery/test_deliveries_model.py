@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from delivery_scene import Scene
 from relaycast_gateway.clock import SECOND, settle
 from relaycast_gateway.delivery.circuit import CircuitLimits
-from relaycast_gateway.delivery.deliveries import Deliveries
+from relaycast_gateway.delivery.deliveries import EventDeliveries
 from relaycast_gateway.delivery.limits import DeliveryLimits
 from relaycast_gateway.delivery.order import DeliveryOrder
 from relaycast_gateway.delivery.sender import Accepted, Gone, Refused, Retryable, SendOutcome
@@ -82,7 +82,7 @@ class DeliveryModel(RuleBasedStateMachine):
 
     async def _start(self) -> None:
         before = asyncio.all_tasks()
-        self.deliveries: Deliveries = self.scene.deliveries()
+        self.deliveries: EventDeliveries = self.scene.deliveries()
         for name in SUBSCRIPTIONS:
             self.deliveries.add(self.order(name), 0)
             self.scene.sink(name).plan = partial(self.answer, name)
