@@ -1,0 +1,127 @@
+"""The programs of the guide to events do what the guide says."""
+
+import json
+import re
+import shlex
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import pytest
+
+import relaycast as rc
+from clients.conversation import PEERS
+from docs.code_blocks import ROOT, blocks_of, commands_of
+from peers import missing
+from relaycast.cli.command import execute
+from relaycast.serve.in_process import ServedNetwork
+
+BLOCKS = blocks_of(ROOT / "docs" / "guides" / "events.md")
+PROGRAMS = {block.title: block.text for block in BLOCKS if block.title}
+COMMANDS = [command for block in BLOCKS if block.language == "console" for command, _ in commands_of(block.text)]
+EXECUTOR = "@acala-network/chopsticks-executor"
+
+
+def command_of(beginning: str) -> str:
+    (found,) = (command for command in COMMANDS if command.startswith(beginning))
+    return found
+
+
+def free_port() -> int:
+    with socket.create_server(("localhost", 0)) as free:
+        return int(free.getsockname()[1])
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("localhost", port)) == 0
+
+
+@contextmanager
+def received(folder: Path) -> Iterator[tuple[ServedNetwork, list[str]]]:
+    """Do what the page says up to the first event; yield the chains and the lines that the receiver printed."""
+    port = free_port()
+    folder.mkdir(exist_ok=True)
+    (folder / "receiver.py").write_text(PROGRAMS["receiver.py"].replace("8080", str(port)))
+    allowed = shlex.split(command_of("relaycast serve"))[-1].replace("8080", str(port))
+    with (
+        rc.serve("oracle", allow_sink=[allowed]) as chains,
+        subprocess.Popen([sys.executable, "receiver.py"], cwd=folder, stdout=subprocess.PIPE, text=True,
+                         stderr=subprocess.DEVNULL) as receiver,
+    ):  # fmt: skip
+        try:
+            end = monotonic() + 60
+            while not listens(port) and monotonic() < end:
+                sleep(0.05)
+            subscribe = shlex.split(command_of("relaycast subscribe add").replace("8080", str(port)))[1:]
+            assert execute([*subscribe, "--url", chains.http_url]) == 0
+            chains.new_block(3)
+            assert receiver.stdout is not None
+            yield chains, [receiver.stdout.readline()]
+        finally:
+            receiver.kill()
+
+
+def relay_root(chains: ServedNetwork, data: dict[str, Any]) -> str:
+    return str(chains.call("chain_getHeader", data["blockHash"])["stateRoot"])
+
+
+def test_the_receiver_prints_what_the_page_lists(tmp_path: Path) -> None:
+    with received(tmp_path) as (_, lines):
+        kind, subject, data = lines[0].split(" ", 2)
+        assert kind == "io.relaycast.data.published"
+        assert subject.startswith("price/")
+        listed = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", (ROOT / "docs/guides/events.md").read_text(), re.MULTILINE)
+        named = {name for line in listed for name in re.findall(r"`(\w+)`", line)}
+        assert set(json.loads(data)) <= named
+
+
+@pytest.mark.matrix("X-07")
+def test_a_payload_is_checked_in_python_and_a_lie_is_found(tmp_path: Path) -> None:
+    with received(tmp_path) as (chains, lines):
+        data = json.loads(lines[0].split(" ", 2)[2])
+        root = relay_root(chains, data)
+    (tmp_path / "check.py").write_text(PROGRAMS["check.py"])
+    check([sys.executable, "check.py"], data, root, tmp_path)
+
+
+@pytest.mark.clients
+@pytest.mark.matrix("X-07")
+def test_a_payload_is_checked_in_javascript_and_a_lie_is_found(tmp_path: Path) -> None:
+    packages = PEERS / "oracle" / "node_modules"
+    if not (packages / EXECUTOR).is_dir():
+        missing(f"{EXECUTOR} is not in .peers/oracle: .ci/peers installs it")
+    with received(tmp_path) as (chains, lines):
+        data = json.loads(lines[0].split(" ", 2)[2])
+        root = relay_root(chains, data)
+    (tmp_path / "node_modules").symlink_to(packages)
+    (tmp_path / "check.mjs").write_text(PROGRAMS["check.mjs"])
+    check(["node", "check.mjs"], data, root, tmp_path)
+
+
+def check(command: list[str], data: dict[str, Any], root: str, folder: Path) -> None:
+    """Run a program on what came, which is proven, and on altered payloads, which are not."""
+
+    def ended(given: dict[str, Any], trusted: str) -> subprocess.CompletedProcess[str]:
+        (folder / "event.json").write_text(json.dumps(given))
+        return subprocess.run([*command, trusted], cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+
+    good = ended(data, root)
+    assert (good.returncode, good.stdout) == (0, "proven\n"), good.stderr
+    other = data["value"][:-1] + ("0" if data["value"][-1] != "0" else "1")
+    lies = [
+        ({"value": other}, root),
+        ({"value": data["value"] + "00"}, root),
+        ({"key": "0x" + "00" * 32}, root),
+        ({"publisher": data["publisher"] + 1}, root),
+        ({"proof": data["proof"][1:]}, root),
+        ({"proof": [data["proof"][0][:-1] + "0", *data["proof"][1:]]}, root),
+        ({}, "0x" + "11" * 32),
+    ]
+    for change, trusted in lies:
+        assert ended(data | change, trusted).returncode != 0, change
