@@ -60,7 +60,7 @@ def sender_class(protocol: str) -> Callable[..., Any]:
         if place.extra is None or (error.name or "").startswith("relaycast"):
             raise
         raise ValueError(
-            f"{protocol} sinks need the library {error.name}: pip install 'relaycast[{place.extra}]'"
+            f"{protocol} sinks need the library {error.name}: pip install '.[{place.extra}]' in the clone of relaycast"
         ) from error
     return found
 
