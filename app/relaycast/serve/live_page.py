@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from relaycast.report.templates import own_markup, render
-from relaycast.serve.usage import Place, chain_lines, subscription_lines
+from relaycast.serve.usage import ServedAt, chain_lines, subscription_lines
 
 
 def render_live(
@@ -13,7 +13,7 @@ def render_live(
 
     ``first`` is what happened so far, in JSON.
     """
-    lines = chain_lines(Place(host), relay, parachains)
+    lines = chain_lines(ServedAt(host), relay, parachains)
     if with_gateway:
-        lines += subscription_lines(Place(host))
+        lines += subscription_lines(ServedAt(host))
     return render("live.html.j2", title=title, lines=lines, first=own_markup(first.replace("<", "\\u003c")))

@@ -13,7 +13,7 @@ from relaycast.refusal import BadInput, shown
 from relaycast.serve.access import Access, is_loopback
 from relaycast.serve.application import MOST_CONNECTIONS, Application
 from relaycast.serve.live_feed import KeyNames, LiveFeed
-from relaycast.serve.usage import Place, UsageLine, chain_lines, page_line, subscription_lines
+from relaycast.serve.usage import ServedAt, UsageLine, chain_lines, page_line, subscription_lines
 from relaycast.version import __version__
 from relaycast_gateway.gateway import Gateway
 from relaycast_node.rpc.faces import LiveFace
@@ -65,7 +65,7 @@ class Server:
     def lines(self) -> list[UsageLine]:
         """Return each URL with a line that shows how to use it."""
         names = {para_id: chain.name for para_id, chain in sorted(self.live.parachains.items())}
-        place = Place(self.address, has_tokens=bool(self.access.tokens), is_secure=self.is_secure)
+        place = ServedAt(self.address, has_tokens=bool(self.access.tokens), is_secure=self.is_secure)
         lines = chain_lines(place, self.live.relay.name, names) if self.serves_node else []
         if self.gateway is not None:
             lines += subscription_lines(place, self.gateway.allowed_sinks)

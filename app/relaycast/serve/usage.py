@@ -14,7 +14,7 @@ class UsageLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServedAt:
     """Where a server is reached: ``host`` is name and port."""
 
     host: str
@@ -30,7 +30,7 @@ class Place:
         return "curl -H 'authorization: Bearer TOKEN'" if self.has_tokens else "curl"
 
 
-def chain_lines(place: Place, relay: str, parachains: Mapping[int, str]) -> list[UsageLine]:
+def chain_lines(place: ServedAt, relay: str, parachains: Mapping[int, str]) -> list[UsageLine]:
     """Return the lines of all chains of a server."""
     ask = """-H 'content-type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"chain_getHeader"}'"""
     sockets = {place.url("ws"): relay}
@@ -40,7 +40,7 @@ def chain_lines(place: Place, relay: str, parachains: Mapping[int, str]) -> list
     return [*lines, UsageLine(url, f"{relay}, by POST", f"{place.curl} {ask} {url}")]
 
 
-def subscription_lines(place: Place, allowed_sinks: Sequence[str] = ()) -> list[UsageLine]:
+def subscription_lines(place: ServedAt, allowed_sinks: Sequence[str] = ()) -> list[UsageLine]:
     """Return the line of the gateway: how to subscribe where a sink on this machine is allowed, else how to list."""
     url = f"{place.url('http')}/subscriptions"
     host = next((sink for sink in allowed_sinks if "/" not in sink), None)
@@ -52,6 +52,6 @@ def subscription_lines(place: Place, allowed_sinks: Sequence[str] = ()) -> list[
     return [UsageLine(url, "CloudEvents subscriptions", use)]
 
 
-def page_line(place: Place) -> UsageLine:
+def page_line(place: ServedAt) -> UsageLine:
     """Return the line of the live page."""
     return UsageLine(f"{place.url('http')}/", "live page", "open it in a browser")

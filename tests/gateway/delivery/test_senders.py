@@ -77,7 +77,8 @@ def test_a_missing_library_is_named_with_its_extra(
     importlib.invalidate_caches()
     make = sender_of(SinkGuard(), VirtualClock())
     with pytest.raises(
-        ValueError, match=rf"{protocol} sinks need the library {library}.*: pip install 'relaycast\[{extra}\]'"
+        ValueError,
+        match=rf"{protocol} sinks need the library {library}.*: pip install '\.\[{extra}\]' in the clone of relaycast",
     ):
         make(Target(protocol, "x", {}))
 
