@@ -1,4 +1,4 @@
-"""A further delivery protocol: subscriptions, the service's description and OpenAPI take it like the six of the text."""
+"""A further delivery protocol: subscriptions, the service's description and OpenAPI take it like the text's six."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -51,7 +51,7 @@ class SubscriptionStore:
                 "SELECT id, owner, revision, created_ns, start_seq, counted_from, members"
                 " FROM subscriptions ORDER BY id"
             ).fetchall()
-        return [EventSubscription(*row[:6], members=json.loads(row[6])) for row in rows]
+        return [_subscription(*row) for row in rows]
 
     def put(self, subscription: EventSubscription, *, forgets_marks: bool = False) -> None:
         """Store a subscription, in place of the one with its id."""
@@ -86,3 +86,9 @@ class SubscriptionStore:
     def close(self) -> None:
         with self._lock:
             self._connection.close()
+
+
+def _subscription(
+    name: str, owner: str, revision: int, created_ns: int, start_seq: int, counted_from: int, members: str
+) -> EventSubscription:
+    return EventSubscription(name, owner, revision, created_ns, start_seq, counted_from, json.loads(members))
