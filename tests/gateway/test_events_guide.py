@@ -58,7 +58,7 @@ def received(folder: Path) -> Iterator[tuple[ServedNetwork, list[str]]]:
             end = monotonic() + 60
             while not listens(port) and monotonic() < end:
                 sleep(0.05)
-            subscribe = shlex.split(command_of("relaycast subscribe add").replace("8080", str(port)))[1:]
+            subscribe = shlex.split(command_of("relaycast subscribe add --sink http://").replace("8080", str(port)))[1:]
             assert execute([*subscribe, "--url", chains.http_url]) == 0
             chains.new_block(3)
             assert receiver.stdout is not None
@@ -79,6 +79,25 @@ def test_the_receiver_prints_what_the_page_lists(tmp_path: Path) -> None:
         listed = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", (ROOT / "docs/guides/events.md").read_text(), re.MULTILINE)
         named = {name for line in listed for name in re.findall(r"`(\w+)`", line)}
         assert set(json.loads(data)) <= named
+
+
+def test_the_consumers_on_the_page_are_those_that_real_brokers_are_tried_with() -> None:
+    consumers = {name for name in PROGRAMS if name.startswith("consume_")}
+    assert consumers == {"consume_mqtt.py", "consume_nats.py", "consume_kafka.py", "consume_amqp.py"}
+    for name in consumers:
+        assert PROGRAMS[name] == (ROOT / "tests" / "brokers" / "scripts" / name).read_text()
+
+
+def test_every_subscription_on_the_page_is_accepted(capsys: pytest.CaptureFixture[str]) -> None:
+    commands = [shlex.split(command)[1:] for command in COMMANDS if command.startswith("relaycast subscribe add")]
+    table = re.findall(r"^\| [^|]+ \| (`--.+`.*) \|$", (ROOT / "docs/guides/events.md").read_text(), re.MULTILINE)
+    options = [shlex.split(option) for line in table for option in re.findall(r"`(--[^`]+)`", line)]
+    assert len(options) > 7
+    commands += [["subscribe", "add", "--sink", "http://127.0.0.1/", *option] for option in options]
+    with rc.serve("oracle", allow_sink=["127.0.0.1", "localhost"]) as chains:
+        for command in commands:
+            assert execute([*command, "--url", chains.http_url]) == 0, command
+    assert len(capsys.readouterr().out.splitlines()) == len(commands)
 
 
 @pytest.mark.matrix("X-07")
