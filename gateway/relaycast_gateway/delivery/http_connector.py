@@ -76,6 +76,7 @@ def guarded_session(guard: SinkGuard, *, limit: int = CONNECTIONS) -> ClientSess
         timeout=ClientTimeout(),
         trust_env=False,
         auto_decompress=False,
+        skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type"),
     )
 
 

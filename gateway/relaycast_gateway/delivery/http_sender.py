@@ -137,7 +137,6 @@ class HttpSender:
             data=body,
             headers=headers,
             allow_redirects=False,
-            skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type"),
         )
 
     def _outcome(self, status: int, headers: Mapping[str, str]) -> SendOutcome:

@@ -13,6 +13,7 @@ import asyncio
 import re
 import socket
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 IpAddress = IPv4Address | IPv6Address
@@ -77,6 +78,7 @@ class SinkRefused(ValueError):
         return f"sink {shown}:{self.port} is refused: {self.reason}; --allow-sink {shown}:{self.port} allows it"
 
 
+@lru_cache(maxsize=1_024)  # asked for each request
 def literal_address(host: str) -> IpAddress | None:
     """Return the address that ``host`` spells, ``None`` for a name.
 
@@ -93,6 +95,7 @@ def literal_address(host: str) -> IpAddress | None:
     return _unmapped(address)
 
 
+@lru_cache(maxsize=1_024)
 def refusal_of(address: IpAddress) -> str | None:
     """Return the kind of address that sinks may not have, such as ``a loopback address``; ``None`` for a public one."""
     address = _unmapped(address)
