@@ -2,23 +2,39 @@
 
 ::
 
-    python benches/bench_gateway.py [append index ...] [--events 100000] [--folder DIR]
+    python benches/bench_gateway.py [append index push filters] [--events 100000] [--folder DIR]
 
 Without names every part runs. A part is a function of ``Given`` that yields lines; ``PARTS`` lists them. Logs lie below
 ``--folder``, so that the disk is the one that is meant; a figure is the best of three rounds.
+
+Pushes go over 32 connections to a receiver in another process, which answers each with 204. Filters are evaluated over
+a plain dict of attributes. No peer runs here: Knative's compiled filters (Go) are published at 425 to 1,713 ns.
 """
 
 import argparse
+import asyncio
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import PIPE, Popen
 from threading import Thread
+from typing import Any
 
 import psutil
 
+from relaycast_gateway.clock import SystemClock
+from relaycast_gateway.cloudevents import compile_filter
+from relaycast_gateway.cloudevents.encoding import encoder
+from relaycast_gateway.delivery.deliveries import EventDeliveries
+from relaycast_gateway.delivery.http_sender import HttpSender
+from relaycast_gateway.delivery.order import DeliveryOrder
+from relaycast_gateway.delivery.sender import Target
+from relaycast_gateway.delivery.sink_guard import SinkGuard
+from relaycast_gateway.delivery.store import DeliveryStore
 from relaycast_gateway.icrc16 import blob, boolean, map_of, nat, text
 from relaycast_gateway.log import EventLog
 from relaycast_gateway.record import EventDraft
@@ -30,6 +46,52 @@ BATCH = 100
 THREADS = 8
 APPEND_GOAL = 30_000
 INDEX_GOAL = 200
+CONNECTIONS = 32
+PUSH_GOAL = 3_000
+PUSHES_OF = 5
+"""One in this many of the events is pushed."""
+
+FILTER_GOAL = 300
+EVALUATIONS = 5_000
+"""In one round."""
+
+FILTER_ROUNDS = 100
+
+
+EVENT: Mapping[str, object] = {
+    "specversion": "1.0",
+    "id": "00Z8",
+    "source": "/chains/2000",
+    "type": "io.relaycast.data.published",
+    "subject": "0x70726963652f444f54",
+    "datacontenttype": "application/json",
+    "sequence": "00000000000000001000",
+    "blocknumber": 1_000,
+}
+
+TYPE = {"exact": {"type": "io.relaycast.data.published"}}
+SOURCE = {"prefix": {"source": "/chains/"}}
+SUBJECT = {"suffix": {"subject": "444f54"}}
+
+FILTERS: Mapping[str, dict[str, Any]] = {
+    "exact": TYPE,
+    "prefix": SOURCE,
+    "suffix": SUBJECT,
+    "not": {"not": TYPE},
+    "exact, absent": {"exact": {"other": "x"}},
+    "exact, integer": {"exact": {"blocknumber": "1000"}},
+    "all of 2": {"all": [TYPE, SOURCE]},
+    "all of 3": {"all": [TYPE, SOURCE, SUBJECT]},
+    "any of 3, the last": {"any": [{"exact": {"type": "a"}}, {"exact": {"type": "b"}}, TYPE]},
+    "sql: =": {"sql": "type = 'io.relaycast.data.published'"},
+    "sql: LIKE": {"sql": "source LIKE '/chains/%'"},
+    "sql: IN": {"sql": "type IN ('a', 'b', 'io.relaycast.data.published')"},
+    "sql: = AND LIKE AND LIKE": {
+        "sql": "type = 'io.relaycast.data.published' AND source LIKE '/chains/%' AND subject LIKE '%444f54'"
+    },
+    "sql: arithmetic": {"sql": "INT(blocknumber) % 10 = 0"},
+    "sql: absent": {"sql": "other = 'x'"},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +205,95 @@ def index(given: Given) -> Iterator[str]:
         yield f"reading by a time that no event has: {none * 1e3:,.2f} ms"
 
 
+class Sink(asyncio.Protocol):
+    """Answers each request with 204 as soon as its body is there."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self.held = b""
+
+    def data_received(self, data: bytes) -> None:
+        self.held += data
+        while (end := self.held.find(b"\r\n\r\n")) >= 0:
+            head = self.held[:end].lower()
+            length = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0])
+            if len(self.held) < end + 4 + length:
+                return
+            self.held = self.held[end + 4 + length :]
+            self.transport.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+
+async def receive() -> None:
+    server = await asyncio.get_running_loop().create_server(Sink, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+async def pushed(folder: Path, port: int, subscriptions: int, events: int) -> float:
+    """Return acknowledged events a second."""
+    guard, clock = SinkGuard(["127.0.0.1"]), SystemClock()
+    each = events // subscriptions
+    with EventLog.open(folder / "events.sqlite") as log:
+        log.append(*drafts(each))
+        store = DeliveryStore.open(folder / "delivery.sqlite")
+        deliveries = EventDeliveries(log, store, sender_of=lambda it: HttpSender(it, guard, clock), clock=clock)
+        for number in range(subscriptions):
+            target = Target("HTTP", f"http://127.0.0.1:{port}/", {"method": "POST"})
+            window = CONNECTIONS // subscriptions
+            order = DeliveryOrder(f"s{number}", target, lambda _: True, encoder("HTTP", {}), window=window)
+            deliveries.add(order, 0)
+        began = time.perf_counter()
+        await deliveries.start()
+        while any(state.delivered < each for state in deliveries.states()):
+            await asyncio.sleep(0.005)
+        seconds = time.perf_counter() - began
+        await deliveries.stop()
+        store.close()
+    return subscriptions * each / seconds
+
+
+def push(given: Given) -> Iterator[str]:
+    """Events that a receiver in another process acknowledged, in binary mode: many subscriptions, and a wide one."""
+    with Popen([sys.executable, __file__, "--receive"], stdout=PIPE) as receiver:
+        assert receiver.stdout is not None
+        port = int(receiver.stdout.readline())
+        try:
+            for subscriptions in (CONNECTIONS, 1):
+                rates = []
+                for _ in range(ROUNDS):
+                    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+                        rates.append(asyncio.run(pushed(Path(folder), port, subscriptions, given.events // PUSHES_OF)))
+                yield (
+                    f"push over HTTP, {subscriptions} subscriptions, window {CONNECTIONS // subscriptions}:"
+                    f" {max(rates):,.0f} acknowledged events/s, goal {PUSH_GOAL:,}"
+                )
+        finally:
+            receiver.kill()
+
+
+def filters(_: Given) -> Iterator[str]:
+    """Compiled filters: one evaluation, and how long it takes to compile them."""
+    yield f"filters, goal {FILTER_GOAL} ns for a dialect:"
+    for name, given in FILTERS.items():
+        predicate = compile_filter(given)
+        evaluation = min(_seconds(lambda it=predicate: _evaluate(it)) for _ in range(FILTER_ROUNDS)) / EVALUATIONS  # type: ignore[misc]
+        compiling = min(_seconds(lambda it=given: compile_filter(it)) for _ in range(FILTER_ROUNDS))  # type: ignore[misc]
+        yield f"  {name:<28}{evaluation * 1e9:>7,.0f} ns, {compiling * 1e6:>6,.1f} us to compile"
+
+
+def _evaluate(predicate: Callable[[Mapping[str, object]], bool]) -> None:
+    for _ in range(EVALUATIONS):
+        predicate(EVENT)
+
+
 def _seconds(work: Callable[[], object]) -> float:
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
 
 
-PARTS: Mapping[str, Part] = {"append": append, "index": index}
+PARTS: Mapping[str, Part] = {"append": append, "index": index, "push": push, "filters": filters}
 
 
 def main() -> None:
@@ -159,7 +303,10 @@ def main() -> None:
     parser.add_argument(
         "--folder", type=Path, default=None, help="where logs are written, a temporary folder if absent"
     )
+    parser.add_argument("--receive", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.receive:
+        asyncio.run(receive())
     unknown = [name for name in given.parts if name not in PARTS]
     if unknown:
         parser.error(f"unknown part {unknown[0]}, expected some of {', '.join(PARTS)}")
