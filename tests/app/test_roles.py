@@ -5,16 +5,23 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import aiohttp
 import pytest
 
+import relaycast as rc
 from app.browser import visited
-from command_line import Refused
+from app.test_subscribe_verb import receiver, wait_for
+from command_line import Command, Refused
 from gateway.cloudevents.served_gateway import MINIMAL, Api, problem_in, served, visit
 from relaycast.refusal import BadInput
 from relaycast.serve.access import Access, access_for, read_tokens
+from relaycast.serve.in_process import ServedNetwork
+from relaycast.serve.server import Server
 from relaycast_gateway.cloudevents.caller import Caller
 from relaycast_gateway.cloudevents.operations import OPERATIONS
 from relaycast_gateway.delivery.sender import Refused as RefusedBySink
+from relaycast_gateway.gateway import Gateway
+from small_chain import SmallChain, SmallLive
 
 ADMIN, ALICE, BOB = "admin-token-of-some-length", "alice-token-of-some-length", "bob-token-of-some-length"
 LINES = f"# who\n{ADMIN}\n{ALICE} name=alice role=user\n  {BOB}   role=user name=bob\n"
@@ -167,6 +174,52 @@ def test_the_live_page_shows_markup_as_text(tmp_path: Path) -> None:
     assert "<img" not in shown.partition("<body")[2].partition('id="first"')[0]
     assert "secret" not in shown
     assert "http://***@127.0.0.1:9/2?a=1" in shown
+
+
+def test_a_server_offers_the_faces_that_were_asked_for() -> None:
+    async def run() -> None:
+        chain = SmallChain({})
+        gateway = Gateway.open()
+        server = Server(
+            SmallLive(chain), title="t", key_names=dict, access=Access(), gateway=gateway, serves_node=False
+        )
+        await server.start("127.0.0.1", 0)
+        url = server.url("http")
+        assert [line.url for line in server.lines()] == [f"{url}/subscriptions", f"{url}/"]
+        async with aiohttp.ClientSession() as client:
+            for method, path, status in [("POST", "/", 405), ("GET", "/", 406), ("GET", "/para/1", 404)]:
+                async with client.request(method, url + path) as response:
+                    assert response.status == status
+            async with client.get(f"{url}/subscriptions") as response:
+                assert await response.json() == []
+            async with client.get(url, headers={"accept": "text/html"}) as response:
+                page = await response.text()
+        assert "const canBuild = false;" in page
+        assert "ws://" not in page
+        await server.stop()
+
+    asyncio.run(run())
+
+
+@pytest.mark.matrix("CE-03", "CE-88")
+def test_a_served_network_keeps_its_subscriptions_for_the_next_start(tmp_path: Path, relaycast: Command) -> None:
+    def subscribe(chains: ServedNetwork, *arguments: str) -> str:
+        ended = relaycast("subscribe", *arguments, "--url", chains.http_url)
+        assert ended.code == 0, ended.err
+        return ended.out.strip()
+
+    with receiver() as (sink, came):
+        with rc.serve("oracle", data=tmp_path / "kept", allow_sink=["127.0.0.1"]) as chains:
+            name = subscribe(chains, "add", "--sink", sink, "--type", "io.relaycast.block.imported")
+            chains.new_block(1)
+            wait_for(lambda: len(came) >= 2)
+        before = {it["ce-id"] for it in came}
+        with rc.serve("oracle", data=tmp_path / "kept", allow_sink=["127.0.0.1"]) as chains:
+            assert subscribe(chains, "list").startswith(name)
+            chains.new_block(1)
+            wait_for(lambda: len({it["ce-id"] for it in came}) >= 2 * len(before))
+        sequences = [it["ce-sequence"] for it in came]
+        assert sequences == sorted(sequences)
 
 
 @pytest.mark.parametrize(

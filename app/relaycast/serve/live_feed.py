@@ -46,8 +46,17 @@ KeyNames = Callable[[], Mapping[tuple[int, bytes], str]]
 class LiveFeed:
     """Follows ``live``; ``title`` is what the page is called."""
 
-    def __init__(self, live: LiveFace, *, title: str, key_names: KeyNames, gateway: Gateway | None = None) -> None:
+    def __init__(
+        self,
+        live: LiveFace,
+        *,
+        title: str,
+        key_names: KeyNames,
+        gateway: Gateway | None = None,
+        serves_node: bool = True,
+    ) -> None:
         self._live = live
+        self._serves_node = serves_node
         self._gateway = gateway
         self._title = title
         self._key_names = key_names
@@ -74,7 +83,7 @@ class LiveFeed:
 
         parachains = {para_id: chain.name for para_id, chain in sorted(self._live.parachains.items())}
         first = msgspec.json.encode(self._snapshot(caller)).decode()
-        render = partial(render_live, with_gateway=self._gateway is not None)
+        render = partial(render_live, with_node=self._serves_node, with_gateway=self._gateway is not None)
         return await asyncio.to_thread(render, self._title, host, self._live.relay.name, parachains, first)
 
     async def events(self, caller: Caller = EVERYBODY_HERE) -> AsyncIterator[bytes]:

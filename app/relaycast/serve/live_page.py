@@ -7,13 +7,22 @@ from relaycast.serve.usage import ServedAt, chain_lines, subscription_lines
 
 
 def render_live(
-    title: str, host: str, relay: str, parachains: Mapping[int, str], first: str, *, with_gateway: bool = False
+    title: str,
+    host: str,
+    relay: str,
+    parachains: Mapping[int, str],
+    first: str,
+    *,
+    with_node: bool = True,
+    with_gateway: bool = False,
 ) -> str:
     """Return the page of a server that is reached as ``host``; ``relay`` and ``parachains`` are names of chains.
 
     ``first`` is what happened so far, in JSON.
     """
-    lines = chain_lines(ServedAt(host), relay, parachains)
+    lines = chain_lines(ServedAt(host), relay, parachains) if with_node else []
     if with_gateway:
         lines += subscription_lines(ServedAt(host))
-    return render("live.html.j2", title=title, lines=lines, first=own_markup(first.replace("<", "\\u003c")))
+    return render(
+        "live.html.j2", title=title, lines=lines, with_node=with_node, first=own_markup(first.replace("<", "\\u003c"))
+    )

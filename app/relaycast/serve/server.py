@@ -47,7 +47,7 @@ class Server:
         self.node = NodeFace(live, version=__version__)
         self.gateway = gateway
         self.serves_node = serves_node
-        self.feed = LiveFeed(live, title=title, key_names=key_names, gateway=gateway)
+        self.feed = LiveFeed(live, title=title, key_names=key_names, gateway=gateway, serves_node=serves_node)
         self.host, self.port, self.is_secure = "", 0, False
         self._runner: web.AppRunner | None = None
         self._clock: asyncio.Task[None] | None = None
