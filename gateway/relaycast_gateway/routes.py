@@ -77,7 +77,20 @@ class GatewayRoutes:
         return handle
 
     async def _query_subscriptions(self, request: web.Request, caller: Caller) -> web.Response:
-        given = _parameters(request, OPERATIONS["/subscriptions"]["GET"])
+        found, headers = self._page(request, caller, OPERATIONS["/subscriptions"]["GET"])
+        if not found and _wants_minimal(request):
+            return web.Response(status=204, headers={"Preference-Applied": "return=minimal"})
+        return _json([it.shown() for it in found], headers=headers)
+
+    async def _query_deliveries(self, request: web.Request, caller: Caller) -> web.Response:
+        found, headers = self._page(request, caller, OPERATIONS["/deliveries"]["GET"])
+        return _json([self._gateway.fares(it.id) for it in found], headers=headers)
+
+    def _page(
+        self, request: web.Request, caller: Caller, operation: Operation
+    ) -> tuple[list[EventSubscription], dict[str, str]]:
+        """Return the subscriptions that a query asks for, and the header that leads to more."""
+        given = _parameters(request, operation)
         after = given.get("after", "")
         if after and not is_ulid(after):
             raise _bad_parameter("after", after, "the id of a subscription")
@@ -85,13 +98,8 @@ class GatewayRoutes:
         found, has_more = self._gateway.book.query(
             caller, limit=limit, after=after, protocol=given.get("protocol"), event_type=given.get("type")
         )
-        if not found and _wants_minimal(request):
-            return web.Response(status=204, headers={"Preference-Applied": "return=minimal"})
-        headers: dict[str, str] = {}
-        if has_more:
-            query = request.rel_url.update_query(after=found[-1].id)
-            headers[hdrs.LINK] = f'<{query}>; rel="next"'
-        return _json([it.shown() for it in found], headers=headers)
+        following = request.rel_url.update_query(after=found[-1].id) if has_more else None
+        return found, {} if following is None else {hdrs.LINK: f'<{following}>; rel="next"'}
 
     async def _create_subscription(self, request: web.Request, caller: Caller) -> web.Response:
         made = await self._gateway.book.create(caller, await _body(request))

@@ -122,16 +122,15 @@ def list_(*, url: Url = SERVER, token_file: TokenFile = None, json: Json = False
 
     Example: relaycast subscribe list
     """
-    from relaycast.serve.subscription_client import path_of  # noqa: PLC0415
-
     client = _client(url, token_file)
     found = client.pages("/subscriptions?limit=1000")
     if json:
         _print(found)
         return ExitCode.FINE
+    fares = {state["subscription"]: state for state in client.pages("/deliveries?limit=1000")}
     for it in found:
-        fares = client.ask("GET", path_of("subscriptions", it["id"], "delivery"))
-        print(plain(f"{it['id']}  {it['protocol']:<5}  {it['sink']}  {_fares(fares)}"))
+        how = _fares(fares[it["id"]]) if it["id"] in fares else "removed"
+        print(plain(f"{it['id']}  {it['protocol']:<5}  {it['sink']}  {how}"))
     if not found:
         print("no subscriptions")
     return ExitCode.FINE

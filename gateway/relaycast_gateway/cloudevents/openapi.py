@@ -126,6 +126,7 @@ def _schemas() -> dict[str, Schema]:
         "Subscription": stored,
         "SubscriptionList": {"type": "array", "items": ref},
         "Filter": _filter(),
+        "DeliveryList": {"type": "array", "items": {"$ref": "#/components/schemas/Delivery"}},
         "Delivery": _object(
             {
                 "subscription": text,

@@ -36,6 +36,8 @@ MOST_LISTED = 1_000
 
 LIMIT = Parameter("limit", "integer", "at most so many", 1, MOST_LISTED)
 
+AFTER = Parameter("after", "string", "only those behind the one with this id")
+
 OPERATIONS: Mapping[str, Mapping[str, Operation]] = {
     "/subscriptions": {
         "GET": Operation(
@@ -45,7 +47,7 @@ OPERATIONS: Mapping[str, Mapping[str, Operation]] = {
             (400, 401),
             parameters=(
                 LIMIT,
-                Parameter("after", "string", "only those behind the one with this id"),
+                AFTER,
                 Parameter("protocol", "string", "only those with this protocol"),
                 Parameter("type", "string", "only those whose types, if any, name this type"),
             ),
@@ -80,6 +82,15 @@ OPERATIONS: Mapping[str, Mapping[str, Operation]] = {
     },
     "/subscriptions/{id}/delivery": {
         "GET": Operation("retrieve_delivery", "Return how a subscription fares.", {200: "Delivery"}, (401, 403, 404))
+    },
+    "/deliveries": {
+        "GET": Operation(
+            "query_deliveries",
+            "Return how each of your subscriptions fares, in the order of their creation.",
+            {200: "DeliveryList"},
+            (400, 401),
+            parameters=(LIMIT, AFTER),
+        )
     },
     "/deadletters": {
         "GET": Operation(

@@ -32,6 +32,8 @@ class Sinks:
     sent: list[tuple[Target, WireMessage]] = field(default_factory=list)
     answer: Callable[[Target, WireMessage], SendOutcome] = lambda _target, _message: Accepted()
     closed: int = 0
+    gate: asyncio.Event | None = None
+    """What every message waits for before it is answered."""
 
     def sender(self, target: Target) -> "NotingSender":
         return NotingSender(target, self)
@@ -51,6 +53,8 @@ class NotingSender:
     async def send(self, message: WireMessage) -> SendOutcome:
         self.sinks.sent.append((self.target, message))
         await asyncio.sleep(0)
+        if self.sinks.gate is not None:
+            await self.sinks.gate.wait()
         return self.sinks.answer(self.target, message)
 
     async def close(self) -> None:

@@ -127,6 +127,9 @@ def test_subscriptions_are_listed_page_by_page() -> None:
             path = answer.headers.get("Link", "").partition(">")[0].removeprefix("<")
         assert [len(page) for page in pages] == [3, 3, 2]
         assert [each for page in pages for each in page] == [it["id"] for it in [*made, mqtt]]
+        fares = await api.ask("GET", "/deliveries?limit=3")
+        assert [it["subscription"] for it in fares.json] == [it["id"] for it in made[:3]]
+        assert fares.headers["Link"] == f'</deliveries?limit=3&after={made[2]["id"]}>; rel="next"'
         assert (await api.ask("GET", "/subscriptions?protocol=MQTT3")).json == [mqtt]
         of_type = (await api.ask("GET", "/subscriptions?type=type-1")).json
         assert of_type == [made[1], made[4], mqtt]
@@ -167,10 +170,12 @@ def test_an_update_replaces_everything_but_the_id() -> None:
 def test_what_is_in_flight_ends_under_the_old_settings_and_the_next_goes_out_under_the_new() -> None:
     async def work(api: Api) -> None:
         made = await api.create()
-        api.publish("one")
-        await api.settled()
+        api.sinks.gate = asyncio.Event()
+        api.publish("one", "two")
+        while not api.sinks.sent:
+            await asyncio.sleep(0.001)
         await api.ask("PUT", f"/subscriptions/{made['id']}", MINIMAL | {"sink": "http://127.0.0.1:9/other"})
-        api.publish("two")
+        api.sinks.gate.set()
         await api.settled()
         assert api.sinks.bodies() == ["one"]
         assert api.sinks.bodies("http://127.0.0.1:9/other") == ["two"]

@@ -16,6 +16,7 @@ PATHS = (
     "/subscriptions",
     "/subscriptions/{id}",
     "/subscriptions/{id}/delivery",
+    "/deliveries",
     "/deadletters",
     "/deadletters/{id}",
     "/deadletters/{id}/redeliver",
