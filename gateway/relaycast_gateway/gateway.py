@@ -117,6 +117,7 @@ class Gateway:
                     senders=senders,
                     version=version,
                 )
+                made.book.begin()
             except (sqlite3.Error, OSError, ValueError) as error:
                 raise UnusableLog(str(folder), str(error), "the folder of a gateway") from None
             made._held = held.pop_all()
@@ -132,7 +133,6 @@ class Gateway:
 
     async def start(self) -> None:
         """Begin to deliver, where the last run ended."""
-        self.book.begin()
         await self.deliveries.start()
         self.is_ready = True
 

@@ -70,9 +70,16 @@ class SubscriptionBook:
         self._on_change = on_change
 
     def begin(self) -> None:
-        """Hand every stored subscription to delivery, which goes on where it was."""
+        """Hand every stored subscription to delivery, which goes on where it was.
+
+        ``ValueError`` names one that cannot be delivered by this installation.
+        """
         for subscription in self._by_id.values():
-            self._deliveries.add(self._order(subscription), subscription.start_seq)
+            try:
+                order = self._order(subscription)
+            except ValueError as error:
+                raise ValueError(f"subscription {subscription.id}: {error}") from None
+            self._deliveries.add(order, subscription.start_seq)
         self._deliveries.forget_others()
 
     async def create(self, caller: Caller, given: object) -> EventSubscription:

@@ -1,16 +1,20 @@
 """A protocol beyond the six of the text."""
 
+import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gateway.cloudevents.served_gateway import Api, visit
+from gateway.cloudevents.served_gateway import Api, served, visit
 from relaycast_gateway.cloudevents.invalid_member import InvalidMember
 from relaycast_gateway.cloudevents.protocol_plugin import ProtocolPlugin, add_protocol
 from relaycast_gateway.cloudevents.protocol_settings import ProtocolSetting
 from relaycast_gateway.delivery.sender import Accepted, SendOutcome, Target
 from relaycast_gateway.delivery.sink_guard import SinkGuard
 from relaycast_gateway.delivery.wire_message import WireMessage
+from relaycast_gateway.gateway import Gateway
+from relaycast_gateway.log import UnusableLog
 
 SENT: list[tuple[Target, WireMessage]] = []
 
@@ -68,6 +72,20 @@ def test_a_protocol_is_plugged_in_and_taken_back() -> None:
         assert (await api.refused("POST", "/subscriptions", sink))["member"] == "protocol"
 
     visit(work, senders=None)
+
+
+def test_a_stored_subscription_whose_protocol_is_gone_is_named(tmp_path: Path) -> None:
+    async def run() -> str:
+        remove = add_protocol(PIGEON)
+        try:
+            async with served(folder=tmp_path) as api:
+                return str((await api.create(protocol="PIGEON", sink="pigeon://127.0.0.1/north"))["id"])
+        finally:
+            remove()
+
+    name = asyncio.run(run())
+    with pytest.raises(UnusableLog, match=f"subscription {name}: "):
+        Gateway.open(tmp_path)
 
 
 def test_names_and_schemes_are_used_once() -> None:
