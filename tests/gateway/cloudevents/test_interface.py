@@ -58,6 +58,7 @@ def test_an_id_is_the_managers_alone() -> None:
     visit(work)
 
 
+@pytest.mark.slow
 @pytest.mark.matrix("CE-04", "CE-110")
 def test_ten_thousand_subscriptions_have_ids_of_their_own_and_then_there_is_a_limit() -> None:
     async def work(api: Api) -> None:
