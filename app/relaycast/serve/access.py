@@ -102,6 +102,8 @@ def is_loopback(name: str) -> bool:
 def token_in(authorization: str) -> bytes:
     """Return the token of a header: ``Bearer TOKEN``, or ``Basic`` with the token as password, as browsers send it."""
     scheme, _, value = authorization.partition(" ")
+    if not value.isascii():
+        return b""  # no token has such characters, and neither encoding takes all of them
     if scheme.lower() == "basic":
         try:
             return base64.b64decode(value, validate=True).partition(b":")[2]

@@ -13,6 +13,7 @@ from relaycast.refusal import BadInput, shown
 from relaycast.serve.access import Access, is_loopback
 from relaycast.serve.application import MOST_CONNECTIONS, Application
 from relaycast.serve.live_feed import KeyNames, LiveFeed
+from relaycast.serve.request_log import REQUEST_LOG
 from relaycast.serve.usage import ServedAt, UsageLine, chain_lines, page_line, subscription_lines
 from relaycast.version import __version__
 from relaycast_gateway.gateway import Gateway
@@ -75,7 +76,13 @@ class Server:
         """Listen and let the clock run; raises ``BadInput`` where nobody can listen."""
         node = self.node if self.serves_node else None
         application = Application(node, self.feed, self.access, self.gateway).make()
-        runner = web.AppRunner(application, access_log=None, shutdown_timeout=CLOSING_SECONDS, handle_signals=False)
+        runner = web.AppRunner(
+            application,
+            access_log=None,
+            logger=REQUEST_LOG,
+            shutdown_timeout=CLOSING_SECONDS,
+            handle_signals=False,
+        )
         await runner.setup()
         try:
             site = web.TCPSite(runner, host, port, backlog=LISTEN_QUEUE, ssl_context=tls)
