@@ -16,6 +16,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 from urllib.parse import quote
 
@@ -109,6 +110,12 @@ class ChainFeed:
         self.proofs = proofs
         """Whether each ``data.published`` carries the proof of its value, from the next block on."""
 
+        self.lost = 0
+        """Events that could not be appended."""
+
+        self.error: str | None = None
+        """Why the events of the last block were lost; ``None`` where they were appended."""
+
         self._log = log
         self._chains = chains
         self._network = quote(network_name, safe="")
@@ -139,7 +146,19 @@ class ChainFeed:
             drafts = list(self._of_parachain_block(fact))
         else:
             return
-        self._log.append_soon(drafts).add_done_callback(_report)
+        self._log.append_soon(drafts).add_done_callback(partial(self._report, len(drafts)))
+
+    def _report(self, events: int, future: "Future[list[EventRecord]]") -> None:
+        """Tell that events of a block could not be appended, and that events are appended again: the chains go on."""
+        error = future.exception()
+        if error is not None:
+            if self.error is None:
+                _LOGGER.error("events are being lost: %s", error)
+            self.lost += events
+            self.error = str(error)
+        elif self.error is not None:
+            self.error = None
+            _LOGGER.error("events are kept again; lost since the start: %d", self.lost)
 
     def _of_relay_block(self, fact: RelaySealed) -> Iterator[EventDraft]:
         relay, header = self._chains.relay_chain, fact.block.header
@@ -271,10 +290,3 @@ def _natural(value: int | None) -> Icrc16:
 
 def _ttl_text(ttl_state: TtlState) -> str:
     return TTL_STATES.get(type(ttl_state), "timed_out")
-
-
-def _report(future: "Future[list[EventRecord]]") -> None:
-    """Log that events of a block could not be appended: the chains go on."""
-    error = future.exception()
-    if error is not None:
-        _LOGGER.error("the events of a block are lost: %s", error)

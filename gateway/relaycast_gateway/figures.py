@@ -13,3 +13,7 @@ class Figures:
     last_seq: int
     history_start: int
     states: Sequence[tuple[DeliveryState, str]]
+    lost: int = 0
+    """Events that the log could not take."""
+
+    is_ready: bool = True

@@ -1,12 +1,14 @@
 """The HTTP routes of the gateway: the manager's operations, dead letters, the service's description, figures.
 
-Law: every answer that is no success is a problem document with a status of 4xx. Nothing is taken over from a body
-before all of it was read, parsed and found valid.
+Law: every answer that is no success is a problem document with a status of 4xx, or 503 where the disk fails. Nothing
+is taken over from a body before all of it was read, parsed and found valid.
 """
 
 import asyncio
 import json
+import logging
 import re
+import sqlite3
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,7 @@ from relaycast_gateway.cloudevents.problem import PROBLEM_TYPE, Problem, problem
 from relaycast_gateway.cloudevents.strict_json import MalformedJson, parse_json
 from relaycast_gateway.cloudevents.subscription import EventSubscription
 from relaycast_gateway.cloudevents.ulid import is_ulid
+from relaycast_gateway.log import UnusableLog
 
 if TYPE_CHECKING:
     from relaycast_gateway.gateway import Gateway
@@ -30,6 +33,8 @@ MOST_REDELIVERED = 10_000
 """Dead letters that one request may name."""
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_LOGGER = logging.getLogger(__name__)
 
 CallerOf = Callable[[web.Request], Caller]
 Answer = Callable[[web.Request, Caller], Awaitable[web.StreamResponse]]
@@ -73,6 +78,9 @@ class GatewayRoutes:
                 return problem_response(refused.problem)
             except (InvalidMember, MalformedJson, OperationRefused) as error:
                 return problem_response(problem_of(error))
+            except (sqlite3.Error, UnusableLog) as error:
+                _LOGGER.error("%s %s failed: %s", request.method, _resource_of(request), error)
+                return problem_response(Problem("unavailable", 503, f"what the gateway keeps: {error}"))
 
         return handle
 
@@ -179,6 +187,12 @@ def problem_response(problem: Problem, *, headers: dict[str, str] | None = None)
     return web.Response(
         status=problem.status, body=problem.body(), headers={hdrs.CONTENT_TYPE: PROBLEM_TYPE, **(headers or {})}
     )
+
+
+def _resource_of(request: web.Request) -> str:
+    """Return the path of the table that a request asked for, without what a client wrote into it."""
+    resource = request.match_info.route.resource
+    return "" if resource is None else resource.canonical
 
 
 def _options_of(path: str) -> Callable[[web.Request], Awaitable[web.Response]]:

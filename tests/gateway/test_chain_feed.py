@@ -345,11 +345,20 @@ def test_events_that_could_not_be_stored_are_reported_and_the_chains_go_on(
     with suppress(sqlite3.IntegrityError):  # in one commit with the events
         heard.log.purge()
     assert heard.log.read() == []
-    assert "the events of a block are lost: the disk is full" in caplog.text
+    lost, trouble = heard.feed.lost, heard.feed.error
+    assert lost > 0
+    assert trouble == "the disk is full"
+    net.step()
+    with suppress(sqlite3.IntegrityError):
+        heard.log.purge()
+    assert heard.feed.lost > lost
+    assert caplog.messages == ["events are being lost: the disk is full"]  # once, however many blocks
     with sqlite3.connect(tmp_path / "log") as file:
         file.execute("DROP TRIGGER full")
     net.step()
     assert heard.records() != []
+    assert heard.feed.error is None
+    assert caplog.messages[1:] == [f"events are kept again; lost since the start: {heard.feed.lost}"]
     heard.log.close()
 
 

@@ -148,9 +148,8 @@ class Application:
         return response
 
     async def _ready(self, _request: web.Request) -> web.Response:
-        if self.gateway is not None and not self.gateway.is_ready:
-            return web.Response(status=503, text="the gateway has not started\n")
-        return web.Response(text="ok\n")
+        trouble = None if self.gateway is None else self.gateway.trouble
+        return web.Response(text="ok\n") if trouble is None else web.Response(status=503, text=f"{trouble}\n")
 
     async def _close(self, _app: web.Application) -> None:
         self.feed.close()

@@ -6,6 +6,7 @@ A subscription without work has no task and no timer.
 """
 
 import asyncio
+import sqlite3
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
@@ -85,7 +86,10 @@ class EventDeliveries:
         self._work_soon()
 
     async def stop(self, *, grace_seconds: float = GRACE_SECONDS) -> None:
-        """Start nothing more, let attempts end for a while, break off the rest, save, close the senders."""
+        """Start nothing more, let attempts end for a while, break off the rest, save, close the senders.
+
+        What the disk does not take is delivered again after the next start.
+        """
         self._is_running = False
         self._disconnect()
         alarm = self._clock.call_later(grace_seconds, self._attempts.cancel)
@@ -93,15 +97,13 @@ class EventDeliveries:
         alarm.cancel()
         self._saving.cancel()
         await self._saving.ended()
-        try:
-            self._saver.flush()
-        finally:
-            self._saver.close()
-            for lane in self._lanes.values():
-                self._feed.leave(lane)
-                lane.close()
-                self._senders.retire(lane.id)
-            await self._senders.closed()
+        self._saver.flush_if_possible()
+        self._saver.close()
+        for lane in self._lanes.values():
+            self._feed.leave(lane)
+            lane.close()
+            self._senders.retire(lane.id)
+        await self._senders.closed()
 
     # Subscriptions.
 
@@ -116,7 +118,8 @@ class EventDeliveries:
         known = self._store.load(name)
         if known is None:
             known = SavedSubscription(name, after), []
-            self._store.save(SaveGroup(subscriptions=[known[0]]))
+            with suppress(sqlite3.Error):  # the saver tries it again; until then a restart begins here, too
+                self._store.save(SaveGroup(subscriptions=[known[0]]))
         lane = self._lanes[name] = Lane(
             order,
             *known,
@@ -138,7 +141,7 @@ class EventDeliveries:
         lane.replace(order)
         self._senders.retire(lane.id)
         self._mark(lane)
-        self._saver.flush()
+        self._saver.flush_if_possible()
         if self._is_running:
             self._feed.join(lane)
             self._pump(lane)
@@ -152,8 +155,9 @@ class EventDeliveries:
         self._senders.retire(lane.id)
         self._dirty.pop(lane, None)
         self._starved.pop(lane, None)
-        self._saver.flush()
-        self._store.forget([subscription_id])
+        self._saver.flush_if_possible()
+        with suppress(sqlite3.Error):  # the next start forgets it
+            self._store.forget([subscription_id])
 
     def forget_others(self) -> list[str]:
         """Drop what the store knows of subscriptions that were not added; return their ids."""

@@ -10,6 +10,7 @@ import sqlite3
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from threading import Lock
 
 from relaycast_gateway.clock import Clock
@@ -57,18 +58,32 @@ class GroupSaver:
             else:
                 await asyncio.get_running_loop().run_in_executor(self._executor, self._write)
         except sqlite3.Error as error:
-            if self.error is None:
-                _log.error("delivery store: cannot be written, will be tried again: %s", error)
-            self.error = str(error)
+            self._note(error)
             return False
         self.error = None
         return True
 
     def flush(self) -> None:
-        """Write everything now; ``sqlite3.Error`` where that fails."""
-        self._changed.clear()
+        """Write everything now; ``sqlite3.Error`` where that fails, and it is tried again later."""
         self._groups.append(self._collect())
-        self._write()
+        try:
+            self._write()
+        except sqlite3.Error as error:
+            self._note(error)
+            self._changed.set()
+            raise
+        self._changed.clear()
+        self.error = None
+
+    def flush_if_possible(self) -> None:
+        """Write everything now, or later where that fails."""
+        with suppress(sqlite3.Error):
+            self.flush()
+
+    def _note(self, error: sqlite3.Error) -> None:
+        if self.error is None:
+            _log.error("delivery store: cannot be written, will be tried again: %s", error)
+        self.error = str(error)
 
     def close(self) -> None:
         """End the thread; call it when ``run`` was cancelled."""
