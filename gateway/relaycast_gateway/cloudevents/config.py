@@ -120,7 +120,8 @@ def start_of(since: object) -> tuple[str, int]:
             if ":" in since:
                 return "time", parse_time(since)
             seq = int(since) if _DIGITS.fullmatch(since) else crockford.decode(since)
-            if seq <= LAST_SEQ:
+            is_id = _DIGITS.fullmatch(since) or crockford.encode(seq) == since.upper()  # and no word such as "now"
+            if seq <= LAST_SEQ and is_id:
                 return "seq", seq
         except ValueError:
             pass

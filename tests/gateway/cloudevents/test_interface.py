@@ -219,6 +219,8 @@ WRONG: list[tuple[str, dict[str, Any] | None, str]] = [
     ("CE-15", {"config": {"data": 5}}, "config.data"),
     ("CE-15", {"config": {"proof": 1}}, "config.proof"),
     ("CE-15", {"config": {"since": "yesterday"}}, "config.since"),
+    ("CE-15", {"config": {"since": "now"}}, "config.since"),  # which Crockford's Base32 reads as event 21532
+    ("CE-15", {"config": {"since": "-5"}}, "config.since"),
     ("CE-15", {"config": None}, "config"),
     ("CE-21", {"filter": {"jsonata": {}}}, "filter"),
     ("CE-29", {"protocolsettings": {"metod": "POST"}}, "protocolsettings.metod"),
