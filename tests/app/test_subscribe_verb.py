@@ -119,14 +119,18 @@ def test_every_option_becomes_a_member(subscribe: Command, file: Written) -> Non
     again = subscribe("add", "--file", name, "--config", "data=none", "--json").json
     assert again["config"] == {"data": "none", "interval": 7, "proof": False}
     assert again["id"] != made["id"]
-    mqtt = subscribe("add", "--sink", "mqtt://127.0.0.1", "--setting", "topicname=feed", "--json").json
+    mqtt = subscribe("add", "mqtt://127.0.0.1", "--setting", "topicname=feed", "--json").json
     assert mqtt["protocol"] == "MQTT5"
 
 
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["add"], "sink: got nothing, expected the URI that events are delivered to"),
+        (["add"], "subscribe add: got no sink, expected where events go, such as http://localhost:8080/"),
+        (
+            ["add", "http://a/", "--sink", "http://b/"],
+            "--sink: got 'http://b/' beside 'http://a/', expected one of them",
+        ),
         (["add", "--sink", "http://10.0.0.1/"], "sink: got http://10.0.0.1/, expected a public host, or one that"),
         (["add", "--sink", "http://a/", "--protocol", "http"], "protocol: got 'http', expected one of HTTP, MQTT3"),
         (["add", "--sink", "http://a/", "--config", "interval=0"], "config.interval: got 0, expected a whole number"),
@@ -155,6 +159,11 @@ def test_what_the_manager_refuses_is_one_line(
 )
 def test_a_server_that_is_not_there_is_one_line(refused: Refused, url: str, line: str) -> None:
     assert refused("subscribe", "list", "--url", url).startswith(line)
+
+
+def test_the_address_of_the_subscriptions_does_as_well(oracle: ServedNetwork, relaycast: Command) -> None:
+    listed = relaycast("subscribe", "list", "--url", f"{oracle.http_url}/subscriptions")
+    assert (listed.out, listed.err) == ("no subscriptions\n", "")
 
 
 def test_another_server_is_told_from_a_manager(refused: Refused) -> None:

@@ -33,9 +33,10 @@ TokenFile = Annotated[
     str | None, Parameter(name="--token-file", help="a file whose first line begins with your token for the server")
 ]
 Id = Annotated[str, Parameter(help="the id of a subscription")]
-Sink = Annotated[
-    str | None, Parameter(name="--sink", help="where events go: http://HOST/PATH, mqtt://HOST, amqp://HOST/QUEUE ...")
+PlainSink = Annotated[
+    str, Parameter(name="SINK", help="where events go: http://HOST/PATH, mqtt://HOST, amqp://HOST/QUEUE ...")
 ]
+Sink = Annotated[str | None, Parameter(name="--sink", help="the same as an option")]
 Protocol = Annotated[
     str | None,
     Parameter(name="--protocol", help="HTTP, MQTT3, MQTT5, AMQP, KAFKA or NATS; else what the sink's scheme says"),
@@ -72,6 +73,8 @@ app = App(name="subscribe", help="Push what the chains of a running server tell 
 
 @app.command
 def add(
+    address: PlainSink = "",
+    /,
     *,
     sink: Sink = None,
     protocol: Protocol = None,
@@ -91,10 +94,14 @@ def add(
 
     A sink on this machine or in a private network must be allowed when the server is started (--allow-sink).
 
-    Example: relaycast subscribe add --sink http://localhost:8080/ --type io.relaycast.data.published
+    Example: relaycast subscribe add http://localhost:8080/ --type io.relaycast.data.published
     """
+    if address and sink is not None:
+        raise BadInput("--sink", f"{shown(sink)} beside {shown(address)}", "one of them")
     members: dict[str, Any] = {} if file is None else _object(file)
-    members |= {"sink": sink} if sink else {}
+    members |= {"sink": sink or address} if sink or address else {}
+    if "sink" not in members:
+        raise BadInput("subscribe add", "no sink", "where events go, such as http://localhost:8080/")
     scheme = str(members.get("sink", "")).partition(":")[0].lower()
     if protocol or "protocol" not in members:
         members |= {"protocol": protocol or PROTOCOLS.get(scheme, "HTTP")}

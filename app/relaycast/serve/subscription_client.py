@@ -25,7 +25,7 @@ class SubscriptionClient:
             is_url = False
         if not is_url:
             raise BadInput("--url", shown(url), "the address of a server, such as http://127.0.0.1:9944")
-        self.url = url.rstrip("/")
+        self.url = url.rstrip("/").removesuffix("/subscriptions")  # as the ready screen prints it
         self._token = None if token_file is None else _token_in(token_file)
         self._opener = build_opener(ProxyHandler({}))
 
