@@ -6,7 +6,7 @@ what was in flight was acknowledged or is tried again after the next start.
 
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,9 @@ SUBSCRIPTIONS_FILE = "subscriptions.sqlite"
 
 SQLITE_MAGIC = b"SQLite format 3\x00"
 SQLITE_HEAD_BYTES = 100
+SQLITE_WRITE_VERSION, SQLITE_ROLLBACK_JOURNAL = 18, 1
+USER_VERSION = slice(60, 64)
+"""Of the gateway's own files it is in the head as soon as they are not in WAL mode; to open one changes its mode."""
 
 
 class Gateway:
@@ -118,6 +121,8 @@ class Gateway:
                     version=version,
                 )
                 made.book.begin()
+            except UnusableLog:
+                raise
             except (sqlite3.Error, OSError, ValueError) as error:
                 raise UnusableLog(str(folder), str(error), "the folder of a gateway") from None
             made._held = held.pop_all()
@@ -143,13 +148,30 @@ class Gateway:
         if self.is_ready:
             self.is_ready = False
             await self.deliveries.stop()
-            self.book.end()
+            with suppress(sqlite3.Error):  # counted again from the log
+                self.book.end()
         self._held.close()
 
     def _subscriptions_changed(self) -> None:
         for feed in self._feeds:
             feed.proofs = self.book.needs_proofs
         self.on_change()
+
+    @property
+    def lost(self) -> int:
+        """The number of events that the log could not take."""
+        return sum(feed.lost for feed in self._feeds)
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the gateway does not do its work, ``None`` where it does."""
+        if not self.is_ready:
+            return "the gateway has not started"
+        lossy = next((feed.error for feed in self._feeds if feed.error is not None), None)
+        if lossy is not None:
+            return f"events are being lost, {self.lost:,} so far: {lossy}"
+        kept = self.deliveries.gauges.store_error
+        return None if kept is None else f"deliveries are not noted: {kept}"
 
     def service(self) -> dict[str, Any]:
         """Return the description of the service."""
@@ -171,7 +193,7 @@ class Gateway:
         """Return what the caller may see of the log and its subscriptions."""
         mine = self.book.query(caller)[0]
         states = [(self.deliveries.state(it.id), it.protocol) for it in mine]
-        return Figures(self.log.last_seq, self.log.history_start, states)
+        return Figures(self.log.last_seq, self.log.history_start, states, self.lost, is_ready=self.trouble is None)
 
     def dead_letters(self, subscription_id: str, *, after: int, limit: int) -> list[dict[str, Any]]:
         """Return events that were given up, each with its attributes where the log still has them."""
@@ -224,6 +246,8 @@ def _file(folder: str | PathLike[str] | None, name: str) -> Path | None:
 
 def _ensure_usable(folder: Path) -> None:
     """Raise ``UnusableLog`` where a file of the folder is no database, before anything is written beside it."""
+    if folder.exists() and not folder.is_dir():
+        raise UnusableLog(str(folder), "a file", "a folder")
     for name in (LOG_FILE, DELIVERIES_FILE, SUBSCRIPTIONS_FILE):
         file = folder / name
         try:
@@ -231,7 +255,11 @@ def _ensure_usable(folder: Path) -> None:
                 head = opened.read(SQLITE_HEAD_BYTES)
         except FileNotFoundError:
             continue
+        except IsADirectoryError:
+            raise UnusableLog(str(file), "a folder", "a file of this gateway, or none") from None
         except OSError as error:
             raise UnusableLog(str(file), (error.strerror or "an error").lower(), "a file that can be read") from None
         if head and not (head.startswith(SQLITE_MAGIC) and len(head) == SQLITE_HEAD_BYTES):
             raise UnusableLog(str(file), "a file that is no database", "a file of this gateway, or none")
+        if head and head[SQLITE_WRITE_VERSION] == SQLITE_ROLLBACK_JOURNAL and not int.from_bytes(head[USER_VERSION]):
+            raise UnusableLog(str(file), "another program's database", "a file of this gateway, or none")

@@ -5,10 +5,12 @@ import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -176,12 +178,40 @@ TOKEN_LINES = "# who\na-token-of-some-length\n"
             ["--token-file", "missing"],
             "--token-file missing: got no such file or directory, expected a file with tokens",
         ),
+        (["--data", ""], "--data: got an empty text, expected a folder"),
+        (["--face", "node", "--data", "kept"], "--data: got --face node, expected cloudevents among the faces"),
+        (
+            ["--face", "node", "--allow-sink", "a"],
+            "--allow-sink: got --face node, expected cloudevents among the faces",
+        ),
         (["--tls-cert", "x.pem"], "--tls-cert: got one of --tls-cert and --tls-key, expected both"),
     ],
 )
 def test_what_cannot_be_served_is_one_line(refused: Refused, arguments: list[str], line: str) -> None:
     scenario = [] if arguments[0] == "nothing" else ["oracle"]
     assert refused("serve", *scenario, *arguments).startswith(line)
+
+
+@pytest.mark.parametrize("name", ["events", "deliveries", "subscriptions"])
+def test_a_folder_with_something_else_in_it_is_one_line_and_left_as_it_is(
+    refused: Refused, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "data").write_text("mine")
+    assert refused("serve", "oracle", "--data", "data") == "--data data: got a file, expected a folder"
+    (tmp_path / "data").unlink()
+    place = tmp_path / "data" / f"{name}.sqlite"
+    place.mkdir(parents=True)
+    line = refused("serve", "oracle", "--data", "data")
+    assert line == f"--data data: data/{name}.sqlite: got a folder, expected a file of this gateway, or none"
+    place.rmdir()
+    with closing(sqlite3.connect(place)) as other:
+        other.execute("CREATE TABLE mine (x)")
+    before = place.read_bytes()
+    command = [sys.executable, "-m", "relaycast", "serve", "oracle", "--data", "data", "--port", "0"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(f"relaycast: --data data: data/{name}.sqlite: got ")
+    assert place.read_bytes() == before
 
 
 def test_a_port_in_use_is_one_line(refused: Refused) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from relaycast.cli.exit_code import ExitCode
+from relaycast.refusal import BadInput
 from relaycast.terminal import counted
 
 if TYPE_CHECKING:
@@ -97,6 +98,10 @@ def serve(
     tls = tls_of(tls_cert, tls_key)
     ensure_closed(host, has_tokens=bool(access.tokens), is_secure=behind_proxy or tls is not None)
     faces = faces_of(face)
+    if CLOUDEVENTS not in faces:
+        for option, given in (("--data", data), ("--allow-sink", allow_sink)):
+            if given is not None:
+                raise BadInput(option, f"--face {face}", f"{CLOUDEVENTS} among the faces, which alone needs it")
     network = living(scenario, block_time)
     gateway = open_gateway(network, data, allow_sink or ()) if CLOUDEVENTS in faces else None
     raise_file_limit()

@@ -29,6 +29,8 @@ def open_gateway(network: LivingNetwork, data: str | None, allow_sink: Iterable[
 
     Its files stand in the folder ``data``; without one all is in memory.
     """
+    if data == "":
+        raise BadInput("--data", "an empty text", "a folder")
     allowed = tuple(allow_sink)
     for entry in allowed:
         try:
@@ -39,7 +41,8 @@ def open_gateway(network: LivingNetwork, data: str | None, allow_sink: Iterable[
     try:
         gateway = Gateway.open(data, allow_sink=allowed, version=__version__)
     except UnusableLog as error:
-        raise BadInput(f"--data {data}: {error.place}", error.got, error.expected) from None
+        place = "" if error.place == data else f": {error.place}"
+        raise BadInput(f"--data {data}{place}", error.got, error.expected) from None
     except WorkFolderInUse:
         raise BadInput("--data", f"{data}, which another server uses", "a folder of its own for each server") from None
     gateway.follow(network.live.chains, network.title, key_names=network.key_names)

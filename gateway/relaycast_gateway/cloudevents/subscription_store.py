@@ -9,17 +9,20 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterable
-from os import PathLike
+from os import PathLike, fspath
 
 from relaycast_gateway.cloudevents.subscription import EventSubscription
+from relaycast_gateway.log import UnusableLog
 
 OWNER_ONLY = 0o600
 
 MARKS_KEPT = 8
 """Of each subscription: places in the log with the number of events generated up to them."""
 
-_SCHEMA = """
-PRAGMA user_version = 1;
+VERSION = 1
+
+_SCHEMA = f"""
+PRAGMA user_version = {VERSION};
 CREATE TABLE IF NOT EXISTS subscriptions (
     id TEXT PRIMARY KEY, owner TEXT NOT NULL, revision INTEGER NOT NULL, created_ns INTEGER NOT NULL,
     start_seq INTEGER NOT NULL, counted_from INTEGER NOT NULL, members TEXT NOT NULL
@@ -39,10 +42,23 @@ class SubscriptionStore:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, OWNER_ONLY))
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(":memory:" if path is None else path, check_same_thread=False)
+        self._check_version("memory" if path is None else fspath(path))
         if path is not None:
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = FULL")
         self._connection.executescript(_SCHEMA)
+
+    def _check_version(self, place: str) -> None:
+        """Raise ``UnusableLog`` for a database of another program or another version, before anything is written."""
+        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+        tables = frozenset(
+            name for (name,) in self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        )
+        if (version, tables) not in {(0, frozenset()), (VERSION, frozenset({"subscriptions", "marks"}))}:
+            self._connection.close()
+            raise UnusableLog(
+                place, "another program's database, or another version", f"subscriptions of version {VERSION}"
+            )
 
     def all(self) -> list[EventSubscription]:
         """Return every subscription in the order of ids, which is that of their creation."""

@@ -14,6 +14,7 @@ from threading import RLock
 from typing import Self
 
 from relaycast_gateway.delivery.order import DeadLetter
+from relaycast_gateway.log import UnusableLog
 
 VERSION = 1
 
@@ -103,7 +104,7 @@ class DeliveryStore:
                 version = VERSION
             connection.execute("COMMIT")
             if version != VERSION:
-                raise ValueError(f"{name}: expected a delivery store of version {VERSION}, got version {version}")
+                raise UnusableLog(name, f"a database of version {version}", f"a delivery store of version {VERSION}")
             return cls(connection, in_memory=path is None, dead_letters_kept=dead_letters_kept)
         except sqlite3.OperationalError as error:
             connection.close()
@@ -231,10 +232,15 @@ class _Transaction:
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if kind is not None:
-            self._connection.execute("ROLLBACK")
+            self._roll_back()
             return
         try:
             self._connection.execute("COMMIT")
         except sqlite3.Error:
-            self._connection.execute("ROLLBACK")
+            self._roll_back()
             raise
+
+    def _roll_back(self) -> None:
+        """Undo, where SQLite has not done so by itself, as it does on a full disk."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")

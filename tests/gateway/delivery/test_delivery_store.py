@@ -85,7 +85,7 @@ def test_what_is_forgotten_is_gone_from_every_table() -> None:
     ("content", "message"),
     [
         (b"not a database, but long enough to be taken for one" * 40, "expected a delivery store"),
-        (None, "expected a delivery store of version 1, got version 99"),
+        (None, "got a database of version 99, expected a delivery store of version 1"),
         (b"", None),  # as a kill leaves it before the first write
     ],
 )
@@ -115,7 +115,7 @@ def test_a_table_of_somebody_else_is_no_store(tmp_path: Path) -> None:
     connection.execute("CREATE TABLE mine (x)")
     connection.commit()
     connection.close()
-    with pytest.raises(ValueError, match="expected a delivery store of version 1, got version 0"):
+    with pytest.raises(ValueError, match="got a database of version 0, expected a delivery store of version 1"):
         DeliveryStore.open(path)
 
 
