@@ -187,7 +187,7 @@ class Gateway:
 
     def fares(self, subscription_id: str) -> dict[str, Any]:
         """Return how a subscription fares, for clients."""
-        return shown_state(self.deliveries.state(subscription_id))
+        return shown_state(self.deliveries.state(subscription_id), self.log.last_seq)
 
     def figures(self, caller: Caller) -> Figures:
         """Return what the caller may see of the log and its subscriptions."""
@@ -215,12 +215,13 @@ class Gateway:
         return found
 
 
-def shown_state(state: DeliveryState) -> dict[str, Any]:
-    """Return a delivery's state as JSON."""
+def shown_state(state: DeliveryState, last_seq: int) -> dict[str, Any]:
+    """Return a delivery's state as JSON; ``last_seq`` is the newest event of the log."""
     shown: dict[str, Any] = {
         "subscription": state.subscription_id,
         "status": state.status,
         "sequence": state.cursor,
+        "behind": max(0, last_seq - state.cursor),
         "pending": state.pending,
         "delivered": state.delivered,
         "retries": state.retries,

@@ -213,6 +213,7 @@ def _client(url: str, token_file: str | None) -> "SubscriptionClient":
 def _fares(state: dict[str, Any]) -> str:
     said = f"{state['status']}, {state['delivered']:,} delivered"
     said += f", {state['pending']:,} pending" if state["pending"] else ""
+    said += f", {state['behind']:,} behind" if state["behind"] else ""
     said += f", {counted(state['dead'], 'dead letter')}" if state["dead"] else ""
     return f"{said}, last error: {state['lasterror']}" if state["status"] != "active" and "lasterror" in state else said
 

@@ -164,6 +164,8 @@ class LiveFeed:
             except RuntimeError:  # nobody follows where no loop runs
                 return
         self._new[kind].append(row)
+        if kind == "blocks" and self._gateway is not None:
+            self._note_subscriptions()  # how far they are behind changes although nothing is delivered
 
     def _flush(self) -> None:
         news, self._new = self._new, {"blocks": [], "publications": [], "proofs": []}
@@ -187,13 +189,19 @@ class LiveFeed:
         assert self._gateway is not None
         mine = self._gateway.book.query(caller)[0]
         states = {it.id: self._gateway.deliveries.state(it.id) for it in mine}
+        last_seq = self._gateway.log.last_seq
         newest = list(reversed(mine))[:SUBSCRIPTIONS_SHOWN]
         totals = {
             name: sum(getattr(state, name) for state in states.values())
             for name in ("delivered", "pending", "retries", "dead")
         }
         rows = [
-            {"owner": it.owner, "protocol": it.protocol, "sink": it.shown()["sink"], **shown_state(states[it.id])}
+            {
+                "owner": it.owner,
+                "protocol": it.protocol,
+                "sink": it.shown()["sink"],
+                **shown_state(states[it.id], last_seq),
+            }
             for it in newest
         ]
         return {"count": len(mine), **totals, "rows": rows}

@@ -132,11 +132,12 @@ def _schemas() -> dict[str, Schema]:
                 "subscription": text,
                 "status": {"enum": ["active", "waiting", "broken", "stopped"]},
                 "sequence": {"description": "Done up to this event, but for what is pending.", **whole},
+                "behind": {"description": "Events of the log after that one.", **whole},
                 **dict.fromkeys(("pending", "delivered", "retries", "dead"), whole),
                 "lasterror": text,
                 "nextattempt": {"type": "string", "format": "date-time"},
             },
-            required=("subscription", "status", "sequence", "pending", "delivered", "retries", "dead"),
+            required=("subscription", "status", "sequence", "behind", "pending", "delivered", "retries", "dead"),
         ),
         "DeadLetterCounts": {"type": "array", "items": _object({"subscription": text, "dead": whole})},
         "DeadLetterList": {

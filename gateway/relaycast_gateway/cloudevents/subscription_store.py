@@ -21,6 +21,9 @@ MARKS_KEPT = 8
 
 VERSION = 1
 
+REALIZED = frozenset({"config", "delivery", "protocol", "protocolsettings", "sink"})
+"""Members that every subscription has."""
+
 _SCHEMA = f"""
 PRAGMA user_version = {VERSION};
 CREATE TABLE IF NOT EXISTS subscriptions (
@@ -40,15 +43,16 @@ class SubscriptionStore:
         self.is_durable = path is not None
         if path is not None:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, OWNER_ONLY))
+        self._place = "memory" if path is None else fspath(path)
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(":memory:" if path is None else path, check_same_thread=False)
-        self._check_version("memory" if path is None else fspath(path))
+        self._check_version()
         if path is not None:
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = FULL")
         self._connection.executescript(_SCHEMA)
 
-    def _check_version(self, place: str) -> None:
+    def _check_version(self) -> None:
         """Raise ``UnusableLog`` for a database of another program or another version, before anything is written."""
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
         tables = frozenset(
@@ -57,17 +61,26 @@ class SubscriptionStore:
         if (version, tables) not in {(0, frozenset()), (VERSION, frozenset({"subscriptions", "marks"}))}:
             self._connection.close()
             raise UnusableLog(
-                place, "another program's database, or another version", f"subscriptions of version {VERSION}"
+                self._place, "another program's database, or another version", f"subscriptions of version {VERSION}"
             )
 
     def all(self) -> list[EventSubscription]:
-        """Return every subscription in the order of ids, which is that of their creation."""
+        """Return every subscription in the order of ids, which is that of their creation; raises ``UnusableLog``."""
         with self._lock:
             rows = self._connection.execute(
                 "SELECT id, owner, revision, created_ns, start_seq, counted_from, members"
                 " FROM subscriptions ORDER BY id"
             ).fetchall()
-        return [_subscription(*row) for row in rows]
+        found = []
+        for name, owner, revision, created_ns, start_seq, counted_from, text in rows:
+            try:
+                members = json.loads(text)
+            except ValueError:
+                members = None
+            if not isinstance(members, dict) or not members.keys() >= REALIZED:
+                raise UnusableLog(self._place, f"subscription {name!r} without its members", "subscriptions as stored")
+            found.append(EventSubscription(name, owner, revision, created_ns, start_seq, counted_from, members))
+        return found
 
     def put(self, subscription: EventSubscription, *, forgets_marks: bool = False) -> None:
         """Store a subscription, in place of the one with its id."""
@@ -102,9 +115,3 @@ class SubscriptionStore:
     def close(self) -> None:
         with self._lock:
             self._connection.close()
-
-
-def _subscription(
-    name: str, owner: str, revision: int, created_ns: int, start_seq: int, counted_from: int, members: str
-) -> EventSubscription:
-    return EventSubscription(name, owner, revision, created_ns, start_seq, counted_from, json.loads(members))

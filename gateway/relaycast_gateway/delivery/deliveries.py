@@ -50,8 +50,8 @@ class EventDeliveries:
         on_change: Callable[[frozenset[str]], None] = lambda _: None,
     ) -> None:
         head = store.leave_head()
-        if head is not None and head > log.last_seq:
-            raise ValueError(f"the delivery store is at event {head}, the log ends at {log.last_seq}: they differ")
+        if store.newest() > log.last_seq:
+            raise ValueError(f"deliveries are at event {store.newest()}, the log ends at {log.last_seq}: they differ")
         self._log = log
         self._store = store
         self._clock = SystemClock() if clock is None else clock

@@ -127,6 +127,12 @@ class DeliveryStore:
             changed = self._connection.execute("UPDATE subscription SET cursor = ? WHERE cursor IS NULL", (head,))
         return int(head) if changed.rowcount else None
 
+    def newest(self) -> int:
+        """Return the highest cursor, 0 where there is none."""
+        with self._lock:
+            (newest,) = self._connection.execute("SELECT MAX(cursor) FROM subscription").fetchone()
+        return newest or 0
+
     def ids(self) -> list[str]:
         """Return the subscriptions that something is known of."""
         with self._lock:

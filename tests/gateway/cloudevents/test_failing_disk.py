@@ -4,12 +4,15 @@ import asyncio
 import logging
 import sqlite3
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
-from gateway.cloudevents.served_gateway import MINIMAL, Api, draft, visit
+from gateway.cloudevents.served_gateway import MINIMAL, Api, Sinks, draft, visit
+from relaycast_gateway.delivery.sender import Retryable
+from relaycast_gateway.gateway import Gateway
+from relaycast_gateway.log import UnusableLog
 from small_disks import small_disk
 
 FULL = "database or disk is full"
@@ -112,3 +115,28 @@ def test_an_event_that_was_damaged_meanwhile_is_one_problem(tmp_path: Path) -> N
         assert [it["id"] for it in (await api.ask("GET", "/subscriptions")).json] == [made["id"]]
 
     visit(work, folder=tmp_path)
+
+
+@pytest.mark.parametrize("members", ["{", "[]", "{}"])
+def test_subscriptions_that_were_damaged_are_refused_at_the_start(tmp_path: Path, members: str) -> None:
+    async def work(api: Api) -> None:
+        await api.create()
+
+    visit(work, folder=tmp_path)
+    with closing(sqlite3.connect(tmp_path / "subscriptions.sqlite")) as file, file:
+        file.execute("UPDATE subscriptions SET members = ?", (members,))
+    with pytest.raises(UnusableLog, match=r"subscriptions.sqlite: got subscription '\w+' without its members"):
+        Gateway.open(tmp_path)
+
+
+def test_deliveries_that_are_ahead_of_the_log_are_refused(tmp_path: Path) -> None:
+    async def work(api: Api) -> None:
+        await api.create()
+        api.publish("a", "b", "c")
+        await api.settled()
+
+    sinks = Sinks(answer=lambda _target, _message: Retryable("no"))  # not at the head: with a cursor of its own
+    visit(work, folder=tmp_path, sinks=sinks)
+    (tmp_path / "events.sqlite").unlink()
+    with pytest.raises(UnusableLog, match="the log ends at 0: they differ"):
+        Gateway.open(tmp_path)
