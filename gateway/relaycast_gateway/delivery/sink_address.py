@@ -33,6 +33,9 @@ _FORM = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<path>[^?#]*)(?:\?(?P<query>[^#]*))?"
 )
 _CHARACTERS = re.compile(r"(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})*")
+_NAME = re.compile(
+    r"(?=.{1,253}\.?\Z)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)(?:\.[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)*\.?"
+)
 _HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\[\]:@]+)(?::(?P<port>[0-9]{1,5}))?")
 
 
@@ -105,4 +108,11 @@ def _host(text: str, default_port: int) -> tuple[str, int]:
     port = default_port if found["port"] is None else int(found["port"])
     if not 0 < port <= 65_535:
         raise ValueError("a URI with a port from 1 to 65535")
-    return unquote(found["host"]).strip("[]").lower(), port
+    host = unquote(found["host"]).lower()
+    if host.startswith("["):
+        return host.strip("[]"), port
+    if not _NAME.fullmatch(host):
+        raise ValueError(
+            "a URI whose host is a name of DNS, such as example.com: labels of 1 to 63 letters, digits, - and _"
+        )
+    return host, port

@@ -84,6 +84,19 @@ def test_any_other_sink_is_refused(protocol: str, sink: str) -> None:
     assert refused(protocol, {}, sink).member == "sink"
 
 
+@pytest.mark.matrix("CE-25")
+@pytest.mark.parametrize(
+    "host", ["a..b", ".a", "*.com", "-a", "a-", "a%00b", "%41%2f", "a" * 64, ".".join(["a" * 63] * 5)]
+)
+def test_a_host_that_cannot_be_a_name_is_refused(host: str) -> None:
+    assert refused("HTTP", {}, f"http://{host}/").member == "sink"
+
+
+@pytest.mark.parametrize("host", ["a", "a.b.", "xn--mnchen-3ya.de", "my_host", "2130706433", "%61.b", "A.b"])
+def test_names_of_all_kinds_are_hosts(host: str) -> None:
+    realize("HTTP", f"http://{host}/", {})
+
+
 def test_both_tables_of_sinks_have_five_of_each_protocol() -> None:
     for table in (VALID, INVALID):
         assert {name: len(set(sinks)) for name, sinks in table.items()} == dict.fromkeys(SINKS, 5)
