@@ -55,16 +55,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from xdist.scheduler import LoadScopeScheduling  # noqa: PLC0415 - not there where plugins are not loaded
 
     scheduler = LoadScopeScheduling(config, log)
-    scheduler._split_scope = place_of
+    scheduler._split_scope = lambda nodeid: _place_of(config.rootpath / nodeid.partition("::")[0])
     return scheduler
 
 
-def place_of(nodeid: str) -> str:
-    """Return what a test shares with those that its worker runs, too: its file, or the session of Spark."""
-    return _place_of_file(nodeid.partition("::")[0])
-
-
 @cache
-def _place_of_file(file: str) -> str:
-    text = (Path(__file__).parent.parent / file).read_text()
-    return ONE_SPARK if 'spark: "SparkSession"' in text or 'usefixtures("spark")' in text else file
+def _place_of(file: Path) -> str:
+    """Return what the tests of a file share with those that their worker runs, too: the file, or Spark's session."""
+    text = file.read_text()
+    return ONE_SPARK if 'spark: "SparkSession"' in text or 'usefixtures("spark")' in text else str(file)
