@@ -58,7 +58,7 @@ def received(folder: Path) -> Iterator[tuple[ServedNetwork, list[str]]]:
             end = monotonic() + 60
             while not listens(port) and monotonic() < end:
                 sleep(0.05)
-            subscribe = shlex.split(command_of("relaycast subscribe add --sink http://").replace("8080", str(port)))[1:]
+            subscribe = shlex.split(command_of("relaycast subscribe add http://").replace("8080", str(port)))[1:]
             assert execute([*subscribe, "--url", chains.http_url]) == 0
             chains.new_block(3)
             assert receiver.stdout is not None
