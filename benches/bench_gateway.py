@@ -246,7 +246,7 @@ async def pushed(folder: Path, port: int, subscriptions: int, events: int) -> fl
         began = time.perf_counter()
         await deliveries.start()
         while any(state.delivered < each for state in deliveries.states()):
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0.05)
         seconds = time.perf_counter() - began
         await deliveries.stop()
         store.close()
