@@ -1,8 +1,8 @@
 """What chains tell, as events of the log: every pallet event, every callback and every block once.
 
 Law: the events of one block are appended together, in this order: its pallet events as they were deposited, the
-callbacks of its subscriber, and ``block.imported``, so that whoever has read that has read all of the block. All have
-the time of the block. The thread that steps the chains does not wait for the disk.
+callbacks of its subscriber, and last ``block.imported``. All have the time of the block. The thread that steps the
+chains does not wait for the disk.
 
 | namespace | of | data |
 |---|---|---|

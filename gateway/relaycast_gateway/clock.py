@@ -23,7 +23,7 @@ class Alarm(Protocol):
 
 
 class Clock(Protocol):
-    """Tells the time, and wakes whoever sleeps."""
+    """Tells the time and wakes sleeping tasks."""
 
     def now_ns(self) -> int:
         """Return nanoseconds since 1970 in UTC. A system's clock may be set back."""

@@ -37,7 +37,7 @@ SQLITE_MAGIC = b"SQLite format 3\x00"
 SQLITE_HEAD_BYTES = 100
 SQLITE_WRITE_VERSION, SQLITE_ROLLBACK_JOURNAL = 18, 1
 USER_VERSION = slice(60, 64)
-"""Of the gateway's own files it is in the head as soon as they are not in WAL mode; to open one changes its mode."""
+"""Place of the schema version in the head. A database in rollback mode without one belongs to another program."""
 
 
 class Gateway:

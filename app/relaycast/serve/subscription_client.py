@@ -11,7 +11,7 @@ from relaycast.refusal import BadInput, shown
 
 SECONDS = 30
 MOST_BYTES = 64 << 20
-"""Of an answer."""
+"""Largest answer that is read."""
 
 
 class SubscriptionClient:

@@ -35,7 +35,7 @@ MEMBERS: Mapping[str, str] = {
 REQUIRED = ("sink", "protocol")
 MOST_TYPES = 256
 MOST_CHARACTERS = 2_048
-"""Of a source, a type or a sink."""
+"""Longest source, type or sink."""
 
 CREDENTIALS: Mapping[str, tuple[str, ...]] = {"PLAIN": ("identifier", "secret"), "ACCESSTOKEN": ("accesstoken",)}
 """The members of ``sinkcredential`` by ``credentialtype``."""

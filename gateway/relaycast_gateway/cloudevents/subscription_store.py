@@ -17,7 +17,7 @@ from relaycast_gateway.log import UnusableLog
 OWNER_ONLY = 0o600
 
 MARKS_KEPT = 8
-"""Of each subscription: places in the log with the number of events generated up to them."""
+"""Marks stored for each subscription; a mark is a place in the log and the number of events generated up to it."""
 
 VERSION = 1
 

@@ -26,7 +26,7 @@ LEAST_BUFFER = 16
 
 
 class MessagePhase(Enum):
-    """Of an unfinished message."""
+    """State of a message that is not finished."""
 
     READY = auto()
     IN_FLIGHT = auto()

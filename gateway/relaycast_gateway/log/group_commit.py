@@ -1,4 +1,4 @@
-"""One thread that commits for all: whoever waits while a commit runs shares the next one.
+"""One thread commits for all callers: those that wait during a commit share the next one.
 
 Law: what is submitted is committed in that order. A thread that submits faster than the disk writes is held back.
 """

@@ -20,7 +20,7 @@ _LOW = np.uint64((1 << LOW_BITS) - 1)
 _HIGH = np.uint64((1 << HIGH_BITS) - 1)
 _SHIFT = np.uint64(LOW_BITS)
 _MULTIPLIERS = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
-"""Of the finalizer of SplitMix64, which is the round function."""
+"""The round function is the finalizer of SplitMix64; these are its multipliers."""
 
 
 class PublicationIds:

@@ -14,6 +14,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer, unused_port
 
+from peers import missing
 from relaycast_gateway.clock import SECOND, SystemClock, VirtualClock, settle
 from relaycast_gateway.delivery.http_connector import SharedSession
 from relaycast_gateway.delivery.http_sender import HttpSender
@@ -348,7 +349,7 @@ def test_a_sender_that_is_broken_off_leaves_nothing_running() -> None:
 def self_signed(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
     program = shutil.which("openssl")
     if program is None:
-        pytest.skip("openssl makes the certificate")
+        missing("openssl is not installed; it makes the certificate")
     folder: Path = tmp_path_factory.mktemp("tls")
     subprocess.run(
         [program, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
