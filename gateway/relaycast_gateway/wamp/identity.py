@@ -1,0 +1,29 @@
+"""Who a session belongs to, as the router found out when the session began."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A session and what its client was authenticated as. ``session`` is random and ends with the connection."""
+
+    session: int
+    realm: str
+    authid: str
+    authrole: str
+    authmethod: str = "anonymous"
+    authprovider: str = "static"
+
+    def disclosed(self, prefix: str) -> dict[str, object]:
+        """Return the members by which others learn who it is, such as ``publisher`` and ``publisher_authid``."""
+        return {prefix: self.session, f"{prefix}_authid": self.authid, f"{prefix}_authrole": self.authrole}
+
+    def details(self) -> dict[str, object]:
+        """Return what the session meta API says."""
+        return {
+            "session": self.session,
+            "authid": self.authid,
+            "authrole": self.authrole,
+            "authmethod": self.authmethod,
+            "authprovider": self.authprovider,
+        }

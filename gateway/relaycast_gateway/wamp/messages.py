@@ -1,0 +1,257 @@
+"""The messages of WAMP: one class each, with its fields in the order in which they stand on the wire.
+
+Law: a message that was read has as many elements as its type allows, each of the right kind: numbers from 1 to 2^53
+where ids stand, objects with text as keys, URIs as text. What URIs and options mean is not looked at here.
+Source: WAMP specification, "Messages" and "Advanced Profile".
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+
+from relaycast_gateway.wamp.errors import WampProtocolError
+
+MOST_ID = 1 << 53
+
+Id = Annotated[int, msgspec.Meta(ge=1, le=MOST_ID)]
+IdOrZero = Annotated[int, msgspec.Meta(ge=0, le=MOST_ID)]
+Details = dict[str, Any]
+Arguments = list[Any] | bytes | None
+"""Positional arguments, or the bytes of an application's own serializer (payload passthru); ``None`` where absent."""
+
+
+class Message(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """A message; ``code`` is its number on the wire."""
+
+    code: ClassVar[int]
+
+    def to_wire(self) -> list[Any]:
+        """Return the elements on the wire, without payload that is absent."""
+        elements = [self.code, *msgspec.structs.astuple(self)]
+        while elements[-1] is None:
+            elements.pop()
+        if isinstance(self, _WITH_PAYLOAD) and self.kwargs is not None and self.args is None:
+            elements[-2] = []
+        return elements
+
+
+class Hello(Message, tag=1):
+    code = 1
+    realm: str
+    details: Details
+
+
+class Welcome(Message, tag=2):
+    code = 2
+    session: Id
+    details: Details
+
+
+class Abort(Message, tag=3):
+    code = 3
+    details: Details
+    reason: str
+    args: Arguments = None
+    kwargs: Details | None = None
+
+
+class Challenge(Message, tag=4):
+    code = 4
+    method: str
+    extra: Details
+
+
+class Authenticate(Message, tag=5):
+    code = 5
+    signature: str
+    extra: Details
+
+
+class Goodbye(Message, tag=6):
+    code = 6
+    details: Details
+    reason: str
+    args: Arguments = None
+    kwargs: Details | None = None
+
+
+class Error(Message, tag=8):
+    code = 8
+    request_type: int
+    request: Id
+    details: Details
+    error: str
+    args: Arguments = None
+    kwargs: Details | None = None
+
+
+class Publish(Message, tag=16):
+    code = 16
+    request: Id
+    options: Details
+    topic: str
+    args: Arguments = None
+    kwargs: Details | None = None
+
+
+class Published(Message, tag=17):
+    code = 17
+    request: Id
+    publication: Id
+
+
+class Subscribe(Message, tag=32):
+    code = 32
+    request: Id
+    options: Details
+    topic: str
+
+
+class Subscribed(Message, tag=33):
+    code = 33
+    request: Id
+    subscription: Id
+
+
+class Unsubscribe(Message, tag=34):
+    code = 34
+    request: Id
+    subscription: Id
+
+
+class Unsubscribed(Message, tag=35):
+    """An answer to ``Unsubscribe``; with request 0 and details the router's own revocation."""
+
+    code = 35
+    request: IdOrZero
+    details: Details | None = None
+
+
+class Event(Message, tag=36):
+    code = 36
+    subscription: Id
+    publication: Id
+    details: Details
+    args: Arguments = None
+    kwargs: Details | None = None
+
+
+class Call(Message, tag=48):
+    code = 48
+    request: Id
+    options: Details
+    procedure: str
+    args: Arguments = None
+    kwargs: Details | None = None
+
+
+class Cancel(Message, tag=49):
+    code = 49
+    request: Id
+    options: Details
+
+
+class Result(Message, tag=50):
+    code = 50
+    request: Id
+    details: Details
+    args: Arguments = None
+    kwargs: Details | None = None
+
+
+class Register(Message, tag=64):
+    code = 64
+    request: Id
+    options: Details
+    procedure: str
+
+
+class Registered(Message, tag=65):
+    code = 65
+    request: Id
+    registration: Id
+
+
+class Unregister(Message, tag=66):
+    code = 66
+    request: Id
+    registration: Id
+
+
+class Unregistered(Message, tag=67):
+    """An answer to ``Unregister``; with request 0 and details the router's own revocation."""
+
+    code = 67
+    request: IdOrZero
+    details: Details | None = None
+
+
+class Invocation(Message, tag=68):
+    code = 68
+    request: Id
+    registration: Id
+    details: Details
+    args: Arguments = None
+    kwargs: Details | None = None
+
+
+class Interrupt(Message, tag=69):
+    code = 69
+    request: Id
+    options: Details
+
+
+class Yield(Message, tag=70):
+    code = 70
+    request: Id
+    options: Details
+    args: Arguments = None
+    kwargs: Details | None = None
+
+
+class EventReceived(Message, tag=337):
+    """A subscriber's word that it has taken an event, where it was asked for one."""
+
+    code = 337
+    publication: Id
+
+
+AnyMessage = (
+    Hello
+    | Welcome
+    | Abort
+    | Challenge
+    | Authenticate
+    | Goodbye
+    | Error
+    | Publish
+    | Published
+    | Subscribe
+    | Subscribed
+    | Unsubscribe
+    | Unsubscribed
+    | Event
+    | Call
+    | Cancel
+    | Result
+    | Register
+    | Registered
+    | Unregister
+    | Unregistered
+    | Invocation
+    | Interrupt
+    | Yield
+    | EventReceived
+)
+
+_WITH_PAYLOAD = (Abort, Goodbye, Error, Publish, Event, Call, Result, Invocation, Yield)
+
+
+def message_of(elements: Sequence[Any]) -> AnyMessage:
+    """Return the message that stands on the wire as ``elements``; raises ``WampProtocolError``."""
+    try:
+        found: AnyMessage = msgspec.convert(elements, AnyMessage, builtin_types=(bytes,))
+    except msgspec.ValidationError as error:
+        raise WampProtocolError(f"expected a WAMP message: {error}") from None
+    return found
