@@ -37,18 +37,24 @@ class Message(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 
 class Hello(Message, tag=1):
+    """A client asks for a session in a realm, and says what it can do."""
+
     code = 1
     realm: str
     details: Details
 
 
 class Welcome(Message, tag=2):
+    """The router opens the session."""
+
     code = 2
     session: Id
     details: Details
 
 
 class Abort(Message, tag=3):
+    """The session is refused or ends at once, with the reason."""
+
     code = 3
     details: Details
     reason: str
@@ -57,18 +63,24 @@ class Abort(Message, tag=3):
 
 
 class Challenge(Message, tag=4):
+    """The router asks the client to prove who it is."""
+
     code = 4
     method: str
     extra: Details
 
 
 class Authenticate(Message, tag=5):
+    """The client's proof."""
+
     code = 5
     signature: str
     extra: Details
 
 
 class Goodbye(Message, tag=6):
+    """A peer ends the session; the other one answers in kind."""
+
     code = 6
     details: Details
     reason: str
@@ -77,6 +89,8 @@ class Goodbye(Message, tag=6):
 
 
 class Error(Message, tag=8):
+    """A request of type ``request_type`` is refused."""
+
     code = 8
     request_type: int
     request: Id
@@ -87,6 +101,8 @@ class Error(Message, tag=8):
 
 
 class Publish(Message, tag=16):
+    """A client publishes an event."""
+
     code = 16
     request: Id
     options: Details
@@ -96,12 +112,16 @@ class Publish(Message, tag=16):
 
 
 class Published(Message, tag=17):
+    """The router took the event."""
+
     code = 17
     request: Id
     publication: Id
 
 
 class Subscribe(Message, tag=32):
+    """A client asks for the events of a topic or a pattern."""
+
     code = 32
     request: Id
     options: Details
@@ -109,12 +129,16 @@ class Subscribe(Message, tag=32):
 
 
 class Subscribed(Message, tag=33):
+    """The router's answer: the id of the subscription."""
+
     code = 33
     request: Id
     subscription: Id
 
 
 class Unsubscribe(Message, tag=34):
+    """A client wants no more events of a subscription."""
+
     code = 34
     request: Id
     subscription: Id
@@ -129,6 +153,8 @@ class Unsubscribed(Message, tag=35):
 
 
 class Event(Message, tag=36):
+    """An event for a subscriber."""
+
     code = 36
     subscription: Id
     publication: Id
@@ -138,6 +164,8 @@ class Event(Message, tag=36):
 
 
 class Call(Message, tag=48):
+    """A client calls a procedure."""
+
     code = 48
     request: Id
     options: Details
@@ -147,12 +175,16 @@ class Call(Message, tag=48):
 
 
 class Cancel(Message, tag=49):
+    """A caller does not want the result any more."""
+
     code = 49
     request: Id
     options: Details
 
 
 class Result(Message, tag=50):
+    """What a call gave, or a part of it."""
+
     code = 50
     request: Id
     details: Details
@@ -161,6 +193,8 @@ class Result(Message, tag=50):
 
 
 class Register(Message, tag=64):
+    """A client offers a procedure."""
+
     code = 64
     request: Id
     options: Details
@@ -168,12 +202,16 @@ class Register(Message, tag=64):
 
 
 class Registered(Message, tag=65):
+    """The router's answer: the id of the registration."""
+
     code = 65
     request: Id
     registration: Id
 
 
 class Unregister(Message, tag=66):
+    """A client offers a procedure no more."""
+
     code = 66
     request: Id
     registration: Id
@@ -188,6 +226,8 @@ class Unregistered(Message, tag=67):
 
 
 class Invocation(Message, tag=68):
+    """The router passes a call on to the callee."""
+
     code = 68
     request: Id
     registration: Id
@@ -197,12 +237,16 @@ class Invocation(Message, tag=68):
 
 
 class Interrupt(Message, tag=69):
+    """The router asks a callee to stop."""
+
     code = 69
     request: Id
     options: Details
 
 
 class Yield(Message, tag=70):
+    """What an invocation gave, or a part of it."""
+
     code = 70
     request: Id
     options: Details
