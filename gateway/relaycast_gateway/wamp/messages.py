@@ -21,7 +21,7 @@ Arguments = list[Any] | bytes | None
 """Positional arguments, or the bytes of an application's own serializer (payload passthru); ``None`` where absent."""
 
 
-class Message(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+class WampMessage(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """A message; ``code`` is its number on the wire."""
 
     code: ClassVar[int]
@@ -36,7 +36,7 @@ class Message(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         return elements
 
 
-class Hello(Message, tag=1):
+class HelloMessage(WampMessage, tag=1):
     """A client asks for a session in a realm, and says what it can do."""
 
     code = 1
@@ -44,7 +44,7 @@ class Hello(Message, tag=1):
     details: Details
 
 
-class Welcome(Message, tag=2):
+class WelcomeMessage(WampMessage, tag=2):
     """The router opens the session."""
 
     code = 2
@@ -52,7 +52,7 @@ class Welcome(Message, tag=2):
     details: Details
 
 
-class Abort(Message, tag=3):
+class AbortMessage(WampMessage, tag=3):
     """The session is refused or ends at once, with the reason."""
 
     code = 3
@@ -62,7 +62,7 @@ class Abort(Message, tag=3):
     kwargs: Details | None = None
 
 
-class Challenge(Message, tag=4):
+class ChallengeMessage(WampMessage, tag=4):
     """The router asks the client to prove who it is."""
 
     code = 4
@@ -70,7 +70,7 @@ class Challenge(Message, tag=4):
     extra: Details
 
 
-class Authenticate(Message, tag=5):
+class AuthenticateMessage(WampMessage, tag=5):
     """The client's proof."""
 
     code = 5
@@ -78,7 +78,7 @@ class Authenticate(Message, tag=5):
     extra: Details
 
 
-class Goodbye(Message, tag=6):
+class GoodbyeMessage(WampMessage, tag=6):
     """A peer ends the session; the other one answers in kind."""
 
     code = 6
@@ -88,7 +88,7 @@ class Goodbye(Message, tag=6):
     kwargs: Details | None = None
 
 
-class Error(Message, tag=8):
+class ErrorMessage(WampMessage, tag=8):
     """A request of type ``request_type`` is refused."""
 
     code = 8
@@ -100,7 +100,7 @@ class Error(Message, tag=8):
     kwargs: Details | None = None
 
 
-class Publish(Message, tag=16):
+class PublishMessage(WampMessage, tag=16):
     """A client publishes an event."""
 
     code = 16
@@ -111,7 +111,7 @@ class Publish(Message, tag=16):
     kwargs: Details | None = None
 
 
-class Published(Message, tag=17):
+class PublishedMessage(WampMessage, tag=17):
     """The router took the event."""
 
     code = 17
@@ -119,7 +119,7 @@ class Published(Message, tag=17):
     publication: Id
 
 
-class Subscribe(Message, tag=32):
+class SubscribeMessage(WampMessage, tag=32):
     """A client asks for the events of a topic or a pattern."""
 
     code = 32
@@ -128,7 +128,7 @@ class Subscribe(Message, tag=32):
     topic: str
 
 
-class Subscribed(Message, tag=33):
+class SubscribedMessage(WampMessage, tag=33):
     """The router's answer: the id of the subscription."""
 
     code = 33
@@ -136,7 +136,7 @@ class Subscribed(Message, tag=33):
     subscription: Id
 
 
-class Unsubscribe(Message, tag=34):
+class UnsubscribeMessage(WampMessage, tag=34):
     """A client wants no more events of a subscription."""
 
     code = 34
@@ -144,15 +144,15 @@ class Unsubscribe(Message, tag=34):
     subscription: Id
 
 
-class Unsubscribed(Message, tag=35):
-    """An answer to ``Unsubscribe``; with request 0 and details the router's own revocation."""
+class UnsubscribedMessage(WampMessage, tag=35):
+    """An answer to ``UnsubscribeMessage``; with request 0 and details the router's own revocation."""
 
     code = 35
     request: IdOrZero
     details: Details | None = None
 
 
-class Event(Message, tag=36):
+class EventMessage(WampMessage, tag=36):
     """An event for a subscriber."""
 
     code = 36
@@ -163,7 +163,7 @@ class Event(Message, tag=36):
     kwargs: Details | None = None
 
 
-class Call(Message, tag=48):
+class CallMessage(WampMessage, tag=48):
     """A client calls a procedure."""
 
     code = 48
@@ -174,7 +174,7 @@ class Call(Message, tag=48):
     kwargs: Details | None = None
 
 
-class Cancel(Message, tag=49):
+class CancelMessage(WampMessage, tag=49):
     """A caller does not want the result any more."""
 
     code = 49
@@ -182,7 +182,7 @@ class Cancel(Message, tag=49):
     options: Details
 
 
-class Result(Message, tag=50):
+class ResultMessage(WampMessage, tag=50):
     """What a call gave, or a part of it."""
 
     code = 50
@@ -192,7 +192,7 @@ class Result(Message, tag=50):
     kwargs: Details | None = None
 
 
-class Register(Message, tag=64):
+class RegisterMessage(WampMessage, tag=64):
     """A client offers a procedure."""
 
     code = 64
@@ -201,7 +201,7 @@ class Register(Message, tag=64):
     procedure: str
 
 
-class Registered(Message, tag=65):
+class RegisteredMessage(WampMessage, tag=65):
     """The router's answer: the id of the registration."""
 
     code = 65
@@ -209,7 +209,7 @@ class Registered(Message, tag=65):
     registration: Id
 
 
-class Unregister(Message, tag=66):
+class UnregisterMessage(WampMessage, tag=66):
     """A client offers a procedure no more."""
 
     code = 66
@@ -217,15 +217,15 @@ class Unregister(Message, tag=66):
     registration: Id
 
 
-class Unregistered(Message, tag=67):
-    """An answer to ``Unregister``; with request 0 and details the router's own revocation."""
+class UnregisteredMessage(WampMessage, tag=67):
+    """An answer to ``UnregisterMessage``; with request 0 and details the router's own revocation."""
 
     code = 67
     request: IdOrZero
     details: Details | None = None
 
 
-class Invocation(Message, tag=68):
+class InvocationMessage(WampMessage, tag=68):
     """The router passes a call on to the callee."""
 
     code = 68
@@ -236,7 +236,7 @@ class Invocation(Message, tag=68):
     kwargs: Details | None = None
 
 
-class Interrupt(Message, tag=69):
+class InterruptMessage(WampMessage, tag=69):
     """The router asks a callee to stop."""
 
     code = 69
@@ -244,7 +244,7 @@ class Interrupt(Message, tag=69):
     options: Details
 
 
-class Yield(Message, tag=70):
+class YieldMessage(WampMessage, tag=70):
     """What an invocation gave, or a part of it."""
 
     code = 70
@@ -254,7 +254,7 @@ class Yield(Message, tag=70):
     kwargs: Details | None = None
 
 
-class EventReceived(Message, tag=337):
+class EventReceivedMessage(WampMessage, tag=337):
     """A subscriber's word that it has taken an event, where it was asked for one."""
 
     code = 337
@@ -262,34 +262,44 @@ class EventReceived(Message, tag=337):
 
 
 AnyMessage = (
-    Hello
-    | Welcome
-    | Abort
-    | Challenge
-    | Authenticate
-    | Goodbye
-    | Error
-    | Publish
-    | Published
-    | Subscribe
-    | Subscribed
-    | Unsubscribe
-    | Unsubscribed
-    | Event
-    | Call
-    | Cancel
-    | Result
-    | Register
-    | Registered
-    | Unregister
-    | Unregistered
-    | Invocation
-    | Interrupt
-    | Yield
-    | EventReceived
+    HelloMessage
+    | WelcomeMessage
+    | AbortMessage
+    | ChallengeMessage
+    | AuthenticateMessage
+    | GoodbyeMessage
+    | ErrorMessage
+    | PublishMessage
+    | PublishedMessage
+    | SubscribeMessage
+    | SubscribedMessage
+    | UnsubscribeMessage
+    | UnsubscribedMessage
+    | EventMessage
+    | CallMessage
+    | CancelMessage
+    | ResultMessage
+    | RegisterMessage
+    | RegisteredMessage
+    | UnregisterMessage
+    | UnregisteredMessage
+    | InvocationMessage
+    | InterruptMessage
+    | YieldMessage
+    | EventReceivedMessage
 )
 
-_WITH_PAYLOAD = (Abort, Goodbye, Error, Publish, Event, Call, Result, Invocation, Yield)
+_WITH_PAYLOAD = (
+    AbortMessage,
+    GoodbyeMessage,
+    ErrorMessage,
+    PublishMessage,
+    EventMessage,
+    CallMessage,
+    ResultMessage,
+    InvocationMessage,
+    YieldMessage,
+)
 
 
 def message_of(elements: Sequence[Any]) -> AnyMessage:
