@@ -5,6 +5,7 @@ Headers are only ever appended to, by whoever hands an event on.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from relaycast_gateway import crockford
 from relaycast_gateway.icrc16 import Icrc16
@@ -38,8 +39,7 @@ class Visibility:
 EVERYBODY = Visibility()
 
 
-@dataclass(frozen=True, slots=True)
-class EventDraft:
+class EventDraft(NamedTuple):
     """An event as a producer hands it in; the log adds its place, its ids and the time of receipt."""
 
     namespace: str
@@ -60,10 +60,11 @@ class EventDraft:
     subject: str | None = None
     headers: Headers = ()
     visibility: Visibility = EVERYBODY
+    topic: str | None = None
+    """Its WAMP topic; by default the namespace."""
 
 
-@dataclass(frozen=True, slots=True)
-class EventRecord:
+class EventRecord(NamedTuple):
     """An event in the log."""
 
     seq: int
@@ -82,6 +83,13 @@ class EventRecord:
     data: Icrc16
     headers: Headers
     visibility: Visibility
+    own_topic: str | None = None
+    """Its WAMP topic where that is not the namespace."""
+
+    @property
+    def topic(self) -> str:
+        """Its WAMP topic."""
+        return self.namespace if self.own_topic is None else self.own_topic
 
     @property
     def text_id(self) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import replace
 from typing import Any
 
 from relaycast_gateway.cloudevents.encoding import encoder
@@ -75,10 +74,10 @@ def _encoding(members: Mapping[str, Any]) -> Callable[[EventRecord], WireMessage
 
 def _with_text(record: EventRecord, content: str) -> EventRecord:
     """Return a record whose data are a text of the subscriber's."""
-    return replace(record, data=blob(content.encode()), headers=((TYPE_HEADER, text("text/plain")), *record.headers))
+    return record._replace(data=blob(content.encode()), headers=((TYPE_HEADER, text("text/plain")), *record.headers))
 
 
 def _without_proof(record: EventRecord) -> EventRecord:
     if record.data.tag is not Tag.MAP or all(name != PROOF for name, _ in record.data.content):
         return record
-    return replace(record, data=Icrc16(Tag.MAP, tuple(pair for pair in record.data.content if pair[0] != PROOF)))
+    return record._replace(data=Icrc16(Tag.MAP, tuple(pair for pair in record.data.content if pair[0] != PROOF)))

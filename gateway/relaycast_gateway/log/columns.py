@@ -1,4 +1,4 @@
-"""The index of the log: for each event kept, in memory, its namespace, its times and its size.
+"""The index of the log: for each event kept, in memory, its namespace, topic, visibility, times and size.
 
 Law: one thread writes. Rows are only appended, so that a slice stays true while the columns go on; readers take
 slices up to the newest durable event and need no lock.
@@ -15,15 +15,17 @@ ROWS_A_LOOK = 65_536
 
 
 class ColumnSlice(NamedTuple):
-    """Rows in order: number of the namespace, times, and the sum of stored bytes up to and with the row."""
+    """Rows in order: numbers of namespace, topic and visibility, times, and stored bytes up to and with the row."""
 
     namespace: NDArray[Any]
+    topic: NDArray[Any]
+    visibility: NDArray[Any]
     occurred_ns: NDArray[Any]
     received_ns: NDArray[Any]
     bytes_so_far: NDArray[Any]
 
 
-_NO_ROWS = ColumnSlice(np.empty(0, np.uint32), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
+_NO_ROWS = ColumnSlice(*[np.empty(0, np.uint32)] * 3, *[np.empty(0, np.int64)] * 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,9 @@ class EventColumns:
         """Bytes that the columns take, with the room that is kept free for growth."""
         return sum(array.nbytes for array in self._arrays[1])
 
-    def extend(self, namespace: Any, occurred_ns: Any, received_ns: Any, sizes: Any) -> None:
+    def extend(
+        self, namespace: Any, topic: Any, visibility: Any, occurred_ns: Any, received_ns: Any, sizes: Any
+    ) -> None:
         """Append rows; all arguments have one length."""
         added = len(namespace)
         before, arrays = self._arrays
@@ -86,6 +90,8 @@ class EventColumns:
         at = slice(self._length, end)
         total = int(arrays.bytes_so_far[self._length - 1]) if self._length else 0
         arrays.namespace[at] = namespace
+        arrays.topic[at] = topic
+        arrays.visibility[at] = visibility
         arrays.occurred_ns[at] = occurred_ns
         arrays.received_ns[at] = received_ns
         arrays.bytes_so_far[at] = total + np.cumsum(np.asarray(sizes, np.int64))

@@ -9,20 +9,25 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
+from typing import Any
 
 from relaycast_gateway.clock import Clock, SystemClock
-from relaycast_gateway.log.columns import RowFilter
-from relaycast_gateway.log.event_table import EXPECTED, EventRow, EventTable, NamedRow
+from relaycast_gateway.log.appender import Appender, Ended, Token
+from relaycast_gateway.log.columns import ColumnSlice, RowFilter
+from relaycast_gateway.log.event_table import EventTable
 from relaycast_gateway.log.group_commit import Append, GroupCommit, Purge
-from relaycast_gateway.log.publication_ids import PublicationIds
-from relaycast_gateway.log.record_codec import decode_body, encode_body
+from relaycast_gateway.log.memory_table import MemoryTable
+from relaycast_gateway.log.numbering import Numbering
+from relaycast_gateway.log.record_codec import encode_body
 from relaycast_gateway.log.retention import Retention
+from relaycast_gateway.log.rows import Table
 from relaycast_gateway.log.unusable import LogClosed, UnusableLog
-from relaycast_gateway.record import MOST_PUBLICATION_ID, EventDraft, EventRecord
+from relaycast_gateway.record import MOST_PUBLICATION_ID, EventDraft, EventRecord, Visibility
 from relaycast_ledger.file_lock import alone_with
 
 LOCK_SUFFIX = ".lock"
@@ -40,7 +45,7 @@ class EventLog:
     (1, True)
     """
 
-    def __init__(self, table: EventTable, *, place: str, clock: Clock, retention: Retention) -> None:
+    def __init__(self, table: Table, *, place: str, clock: Clock, retention: Retention) -> None:
         self.place = place
         """The file, or ``memory``."""
 
@@ -48,14 +53,11 @@ class EventLog:
         self._clock = clock
         self._retention = retention
         self._held = ExitStack()
-        self._ids = PublicationIds(table.key)
-        named = table.namespaces()
-        self._names = [row.name for row in named]
-        self._numbers = {row.name: row.number for row in named}
-        self._last_ids = {row.name: row.last_event_id for row in named}
+        self._numbering = Numbering(table, place)
         self._columns = table.load()
         self._last_seq = self._columns.end_seq - 1
         self._callbacks: dict[object, Callable[[int], None]] = {}
+        self._appenders: list[Appender[Any]] = []
         self._closing = Lock()
         self._is_closed = False
         self._writer = GroupCommit(self._commit, clock=clock)
@@ -78,7 +80,7 @@ class EventLog:
         with ExitStack() as held:
             if file is not None:
                 _lock(file, held)
-            table = EventTable(file)
+            table: Table = MemoryTable() if file is None else EventTable(file)
             held.callback(table.close)
             log = cls(table, place="memory" if file is None else str(file), clock=clock, retention=retention)
             log._held = held.pop_all()
@@ -114,13 +116,23 @@ class EventLog:
         """
         future: Future[list[EventRecord]] = Future()
         future.set_running_or_notify_cancel()
-        prepared = [(draft, encode_body(draft)) for draft in drafts]
-        if prepared:
-            self._writer.submit(Append(prepared, future))
+        bodies = [encode_body(draft) for draft in drafts]
+        if bodies:
+            self._writer.submit(Append(drafts, bodies, future))
         else:
             self._check_open()
             future.set_result([])
         return future
+
+    def appender(self, told: Callable[[list[Ended[Token]]], None]) -> Appender[Token]:
+        """Return a way to append single events without a future for each.
+
+        ``told`` is called in the writing thread, once a commit, with all of the appender's events that it ended, in
+        order, before the callbacks of ``connect``. It must not append. An exception of it is logged.
+        """
+        appender = Appender(self._writer, told)
+        self._appenders.append(appender)
+        return appender
 
     def read(
         self,
@@ -141,7 +153,8 @@ class EventLog:
         """
         if limit < 0:
             raise ValueError(f"limit: got {limit}, expected 0 or more")
-        numbers = None if namespaces is None else tuple(self._numbers[it] for it in namespaces if it in self._numbers)
+        known = self._numbering.numbers
+        numbers = None if namespaces is None else tuple(known[it] for it in namespaces if it in known)
         wanted = RowFilter(numbers, occurred_from, occurred_before, received_from, received_before)
         self._check_open()
         while True:
@@ -155,7 +168,7 @@ class EventLog:
                 seqs = self._columns.select(start, end, limit, wanted)
                 rows, expected = self._table.rows(seqs), len(seqs)
             if len(rows) == expected:
-                return self._records(rows)
+                return self._numbering.records(rows)
             # else a purge came between: its events are gone, and history starts later
 
     def get(self, seq: int) -> EventRecord | None:
@@ -163,15 +176,48 @@ class EventLog:
         self._check_open()
         if not self.history_start <= seq <= self._last_seq:
             return None
-        return next(iter(self._records(self._table.rows([seq]))), None)
+        return next(iter(self.records([seq])), None)
+
+    def records(self, seqs: Sequence[int]) -> list[EventRecord]:
+        """Return the records with these numbers, in the order given, without those that are not kept."""
+        self._check_open()
+        found = {record.seq: record for record in self._numbering.records(self._table.rows(seqs))}
+        start, end = self.history_start, self._last_seq
+        return [found[seq] for seq in seqs if start <= seq <= end and seq in found]
+
+    def slice(self, start: int, end: int) -> tuple[int, ColumnSlice]:
+        """Return the index's rows of durable events from ``start`` on, before ``end``, and the first one's number."""
+        return self._columns.slice(max(start, self.history_start), min(end, self._last_seq + 1))
+
+    @property
+    def topics(self) -> Sequence[str]:
+        """All topics by their number in ``slice``; it only grows, and has more than the events kept."""
+        return self._numbering.topics
+
+    @property
+    def visibilities(self) -> Sequence[Visibility]:
+        """All visibilities by their number in ``slice``; it only grows. The first one is ``EVERYBODY``."""
+        return self._numbering.visibilities
+
+    def topic_number(self, topic: str) -> int | None:
+        """Return the number of a topic in ``slice``; ``None`` where no event ever had it."""
+        return self._numbering.topic_numbers.get(topic)
 
     def by_pub_id(self, pub_id: int) -> EventRecord | None:
         """Return the record with this publication id; ``None`` where there is none, or not any more."""
-        return self.get(self._ids.seq_of(pub_id)) if 0 < pub_id <= MOST_PUBLICATION_ID else None
+        seq = self.seq_of(pub_id)
+        return None if seq is None else self.get(seq)
+
+    def seq_of(self, pub_id: int) -> int | None:
+        """Return the number of the event with this publication id; ``None`` where there is none, or not any more."""
+        if not 0 < pub_id <= MOST_PUBLICATION_ID:
+            return None
+        seq = self._numbering.seq_of(pub_id)
+        return seq if self.history_start <= seq <= self._last_seq else None
 
     def last_id(self, namespace: str) -> int | None:
         """Return the ``event_id`` of the newest event of a namespace, also when it was purged."""
-        return self._last_ids.get(namespace)
+        return self._numbering.last_ids.get(namespace)
 
     def connect(self, callback: Callable[[int], None]) -> Callable[[], None]:
         """Call ``callback`` with ``last_seq`` after each commit, until what is returned is called.
@@ -232,112 +278,45 @@ class EventLog:
             records, dropped = self._written([it for it in jobs if isinstance(it, Append)])
         except BaseException as error:
             for job in jobs:
-                job.future.set_exception(error)
+                job.outcome.set_exception(error)
+            self._call([appender.tell for appender in self._appenders])
             return
         at = 0
         for job in jobs:
             if isinstance(job, Append):
-                job.future.set_result(records[at : at + len(job.drafts)])
-                at += len(job.drafts)
+                end = at + len(job.bodies)
+                job.outcome.set_result(records[at:end])
+                at = end
             else:
-                job.future.set_result(dropped)
-        for callback in list(self._callbacks.values()):
+                job.outcome.set_result(dropped)
+        self._call([appender.tell for appender in self._appenders])
+        self._call([partial(callback, self._last_seq) for callback in list(self._callbacks.values())])
+
+    def _call(self, callbacks: Iterable[Callable[[], None]]) -> None:
+        for callback in callbacks:
             try:
-                callback(self._last_seq)
+                callback()
             except Exception:
                 _LOGGER.exception("a callback of the event log failed")
 
     def _written(self, appends: Iterable[Append]) -> tuple[list[EventRecord], int]:
         """Return the records of the appended drafts, and how many events retention dropped."""
         columns, first = self._columns, self._columns.first_seq
-        records, rows, named = self._numbered(appends)
-        columns.extend(
-            [row.namespace for row in rows],
-            [row.occurred_ns for row in rows],
-            [row.received_ns for row in rows],
-            [len(row.body) for row in rows],
-        )
+        records, commit = self._numbering.number(self._last_seq + 1, appends)
+        if records:
+            _, names, topics, seers, occurred_ns, received_ns, _, _, bodies = zip(*commit.rows, strict=True)
+            columns.extend(names, topics, seers, occurred_ns, received_ns, list(map(len, bodies)))
         try:
             kept_from = self._retention.first_kept(columns, self._clock.now_ns())
-            if rows or kept_from != first:
-                self._table.write(rows, named, kept_from)
+            if records or kept_from != first:
+                self._table.write(commit, kept_from)
         except BaseException:
             columns.truncate(self._last_seq + 1)
             raise
-        for row in named:
-            if row.number == len(self._names):
-                self._names.append(row.name)
-                self._numbers[row.name] = row.number
-            self._last_ids[row.name] = row.last_event_id
+        self._numbering.keep(commit)
         columns.drop_before(kept_from)
-        self._last_seq += len(rows)
+        self._last_seq += len(records)
         return records, kept_from - first
-
-    def _numbered(self, appends: Iterable[Append]) -> tuple[list[EventRecord], list[EventRow], list[NamedRow]]:
-        """Give drafts their place and their ids; changes nothing yet."""
-        numbers: dict[str, int] = {}
-        last_ids: dict[str, int] = {}
-        given = [(draft, body, job.received_ns) for job in appends for draft, body in job.drafts]
-        first = self._last_seq + 1
-        pub_ids = self._ids.of(range(first, first + len(given)))
-        records, rows = [], []
-        for seq, pub_id, (draft, body, received_ns) in zip(
-            range(first, first + len(given)), pub_ids, given, strict=True
-        ):
-            namespace = draft.namespace
-            number = self._numbers.get(namespace)
-            if number is None:
-                number = numbers.setdefault(namespace, len(self._names) + len(numbers))
-            event_id = seq if draft.event_id is None else draft.event_id
-            prev_id = draft.prev_id
-            if prev_id is None and draft.is_ordered:
-                prev_id = last_ids.get(namespace, self._last_ids.get(namespace))
-            last_ids[namespace] = event_id
-            rows.append(EventRow(seq, number, draft.occurred_ns, received_ns, event_id, prev_id, body))
-            records.append(
-                EventRecord(
-                    seq,
-                    event_id,
-                    prev_id,
-                    pub_id,
-                    draft.occurred_ns,
-                    received_ns,
-                    namespace,
-                    draft.source,
-                    draft.subject,
-                    draft.data,
-                    draft.headers,
-                    draft.visibility,
-                )
-            )
-        named = [NamedRow(self._numbers.get(it, numbers.get(it, 0)), it, last) for it, last in last_ids.items()]
-        return records, rows, named
-
-    def _records(self, rows: Sequence[EventRow]) -> list[EventRecord]:
-        pub_ids = self._ids.of([row.seq for row in rows])
-        return [self._record(row, pub_id) for row, pub_id in zip(rows, pub_ids, strict=True)]
-
-    def _record(self, row: EventRow, pub_id: int) -> EventRecord:
-        seq, number, occurred_ns, received_ns, event_id, prev_id, body = row
-        try:
-            source, subject, data, headers, visibility = decode_body(body)
-            namespace = self._names[number]
-        except (ValueError, IndexError) as error:
-            raise UnusableLog(f"{self.place}, event {seq}", str(error), EXPECTED) from None
-        return EventRecord(
-            seq,
-            event_id,
-            prev_id,
-            pub_id,
-            occurred_ns,
-            received_ns,
-            namespace,
-            source,
-            subject,
-            data,
-            headers,
-            visibility,
-        )
 
 
 def _lock(file: Path, held: ExitStack) -> None:

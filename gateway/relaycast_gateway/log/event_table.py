@@ -1,79 +1,67 @@
 """The sqlite file of a log: its schema, one transaction for each commit, and reading rows back.
 
-Law: a commit is synced before it returns (WAL, ``synchronous=FULL``). One thread writes; any thread reads. Without a
-file everything is in memory, by the same statements.
+Law: a commit is synced before it returns (WAL, ``synchronous=FULL``). One thread writes; any thread reads.
 """
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from relaycast_gateway.log.columns import EventColumns
+from relaycast_gateway.log.record_codec import decode_visibility, encode_visibility
+from relaycast_gateway.log.rows import KEY_BYTES, Commit, EventRow, NamedRow
 from relaycast_gateway.log.unusable import UnusableLog
+from relaycast_gateway.record import EVERYBODY, Visibility
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 APPLICATION_ID = 0x72634576
 """``rcEv``, in the head of the file: SQLite has a place for it."""
 
-KEY_BYTES = 32
 EXPECTED = f"an event log of schema {SCHEMA_VERSION}"
 
 _MAGIC = b"SQLite format 3\0"
 _ROWS_A_LOAD = 50_000
+_ROWS_A_STATEMENT = (512, 32, 1)
+"""SQLite lets go of the interpreter's lock once a statement, and a busy thread gives it back late."""
+
 _MOST_PARAMETERS = 500
 _LARGEST_INTEGER = (1 << 63) - 1
 
 _SCHEMA = f"""
 CREATE TABLE about (log_key BLOB NOT NULL, history_start INTEGER NOT NULL);
 CREATE TABLE namespaces (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, last_event_id NOT NULL);
+CREATE TABLE topics (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE visibilities (number INTEGER PRIMARY KEY, limits BLOB NOT NULL UNIQUE);
 CREATE TABLE events (
-    seq INTEGER PRIMARY KEY, namespace INTEGER NOT NULL, occurred_ns INTEGER NOT NULL, received_ns INTEGER NOT NULL,
-    event_id NOT NULL, prev_id, body BLOB NOT NULL
+    seq INTEGER PRIMARY KEY, namespace INTEGER NOT NULL, topic INTEGER NOT NULL, visibility INTEGER NOT NULL,
+    occurred_ns INTEGER NOT NULL, received_ns INTEGER NOT NULL, event_id NOT NULL, prev_id, body BLOB NOT NULL
 );
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {SCHEMA_VERSION};
 """
-_INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)"
+_MARKS = f"({', '.join('?' * len(EventRow._fields))})"
+_INSERTS = {rows: f"INSERT INTO events VALUES {', '.join([_MARKS] * rows)}" for rows in _ROWS_A_STATEMENT}  # noqa: S608
 _NAMED = (
     "INSERT INTO namespaces VALUES (?, ?, ?) ON CONFLICT (number) DO UPDATE SET last_event_id = excluded.last_event_id"
 )
 _COLUMNS = """
-SELECT group_concat(seq), group_concat(namespace), group_concat(occurred_ns), group_concat(received_ns),
-    group_concat(length(body))
+SELECT group_concat(seq), group_concat(namespace), group_concat(topic), group_concat(visibility),
+    group_concat(occurred_ns), group_concat(received_ns), group_concat(length(body))
 FROM (SELECT * FROM events WHERE seq >= ? ORDER BY seq LIMIT ?)
 """
-_SELECT = "SELECT seq, namespace, occurred_ns, received_ns, event_id, prev_id, body FROM events WHERE seq"
+_SELECT = "SELECT * FROM events WHERE seq"
 
 _DECODER = msgspec.json.Decoder(list[int])
-
-
-class EventRow(NamedTuple):
-    """A row of ``events``."""
-
-    seq: int
-    namespace: int
-    occurred_ns: int
-    received_ns: int
-    event_id: int
-    prev_id: int | None
-    body: bytes
-
-
-class NamedRow(NamedTuple):
-    """A row of ``namespaces``."""
-
-    number: int
-    name: str
-    last_event_id: int
 
 
 @dataclass(slots=True)
@@ -83,20 +71,18 @@ class _Connection:
 
 
 class EventTable:
-    """The tables of ``file``, or of none. Raises ``UnusableLog`` for a file that is damaged or something else."""
+    """The tables of ``file``. Raises ``UnusableLog`` for a file that is damaged or something else."""
 
-    def __init__(self, file: Path | None) -> None:
-        self._place = "memory" if file is None else str(file)
-        if file is not None:
-            _check_magic(file)
+    def __init__(self, file: Path) -> None:
+        self._place = str(file)
+        _check_magic(file)
         with self._refusing():
             self._writing = _connection(file)
             self._reading = self._writing
             try:
                 self._prepare()
-                if file is not None:
-                    _sync_folder(file)
-                    self._reading = _connection(file)
+                _sync_folder(file)
+                self._reading = _connection(file)
                 self.key, self._history_start = self._about()
             except BaseException:
                 self.close()
@@ -104,15 +90,28 @@ class EventTable:
 
     def namespaces(self) -> list[NamedRow]:
         """Return all namespaces, by number from 0 on."""
+        return [NamedRow(number, name, _natural(stored)) for number, name, stored in self._numbered("namespaces")]
+
+    def topics(self) -> list[str]:
+        """Return all topics, by number from 0 on."""
+        return [name for _, name in self._numbered("topics")]
+
+    def visibilities(self) -> list[Visibility]:
+        """Return all visibilities, by number from 0 on."""
         with self._refusing():
-            rows = self._read("SELECT number, name, last_event_id FROM namespaces ORDER BY number")
+            return [decode_visibility(limits) for _, limits in self._numbered("visibilities")]
+
+    def _numbered(self, table: str) -> list[Any]:
+        with self._refusing():
+            rows = self._read(f"SELECT * FROM {table} ORDER BY number")  # noqa: S608 - one of our names
         if [row[0] for row in rows] != list(range(len(rows))):
-            raise UnusableLog(self._place, "namespaces with gaps between their numbers", EXPECTED)
-        return [NamedRow(number, name, _natural(stored)) for number, name, stored in rows]
+            raise UnusableLog(self._place, f"{table} with gaps between their numbers", EXPECTED)
+        return rows
 
     def load(self) -> EventColumns:
         """Return the index of the whole table; raises ``UnusableLog`` where the order has gaps."""
         columns = EventColumns(self._history_start)
+        known = {table: len(self._numbered(table)) for table in ("namespaces", "topics", "visibilities")}
         with self._refusing():
             while rows := self._numbers_from(columns.end_seq):
                 seqs, *others = rows
@@ -121,6 +120,9 @@ class EventTable:
                     at = int(np.argmax(seqs != expected))
                     found = f"event {seqs[at]} in the place of {expected[at]}"
                     raise UnusableLog(self._place, found, "events without gaps")
+                for (table, count), numbers in zip(known.items(), others, strict=False):
+                    if int(numbers.min()) < 0 or int(numbers.max()) >= count:
+                        raise UnusableLog(self._place, f"events with a number that {table} do not have", EXPECTED)
                 columns.extend(*others)
         return columns
 
@@ -134,11 +136,14 @@ class EventTable:
             return []
         return [np.array(_DECODER.decode(f"[{joined}]"), np.int64) for joined in texts]
 
-    def write(self, rows: Sequence[EventRow], named: Iterable[NamedRow], history_start: int) -> None:
-        """Append ``rows``, note namespaces, and delete what stands before ``history_start``; all of it or nothing."""
+    def write(self, commit: Commit, history_start: int) -> None:
+        """Append what is new, and delete what stands before ``history_start``; all of it or nothing."""
         with self._writing.lock, _transaction(self._writing.database) as database:
-            database.executemany(_NAMED, [(number, name, _stored(last)) for number, name, last in named])
-            database.executemany(_INSERT, [_storable(row) for row in rows])
+            database.executemany(_NAMED, [(number, name, _stored(last)) for number, name, last in commit.named])
+            database.executemany("INSERT INTO topics VALUES (?, ?)", commit.topics)
+            limits = [(number, encode_visibility(it)) for number, it in commit.visibilities]
+            database.executemany("INSERT INTO visibilities VALUES (?, ?)", limits)
+            _insert(database, commit.rows)
             if history_start != self._history_start:
                 database.execute("DELETE FROM events WHERE seq < ?", (history_start,))
                 database.execute("UPDATE about SET history_start = ?", (history_start,))
@@ -175,6 +180,7 @@ class EventTable:
                 for statement in _SCHEMA.split(";"):
                     database.execute(statement)
                 database.execute("INSERT INTO about VALUES (?, 1)", (os.urandom(KEY_BYTES),))
+                database.execute("INSERT INTO visibilities VALUES (0, ?)", (encode_visibility(EVERYBODY),))
         elif application != APPLICATION_ID:
             raise UnusableLog(self._place, "an SQLite database of another program", EXPECTED)
         elif version != SCHEMA_VERSION:
@@ -216,10 +222,8 @@ def _check_magic(file: Path) -> None:
         raise UnusableLog(str(file), got, EXPECTED) from None
 
 
-def _connection(file: Path | None) -> _Connection:
-    database = sqlite3.connect(
-        ":memory:" if file is None else str(file.absolute()), timeout=60, isolation_level=None, check_same_thread=False
-    )
+def _connection(file: Path) -> _Connection:
+    database = sqlite3.connect(str(file.absolute()), timeout=60, isolation_level=None, check_same_thread=False)
     try:
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = FULL")
@@ -259,12 +263,26 @@ def _natural(stored: int | bytes) -> int:
     return stored if isinstance(stored, int) else int.from_bytes(stored, "big")
 
 
+def _insert(database: sqlite3.Connection, rows: Sequence[EventRow]) -> None:
+    at = 0
+    while at < len(rows):
+        size = next(size for size in _ROWS_A_STATEMENT if size <= len(rows) - at)
+        some = rows[at : at + size]
+        try:
+            database.execute(_INSERTS[size], tuple(chain.from_iterable(some)))
+        except OverflowError:
+            database.execute(_INSERTS[size], tuple(chain.from_iterable(map(_storable, some))))
+        at += size
+
+
 def _storable(row: EventRow) -> tuple[Any, ...]:
     prev_id = None if row.prev_id is None else _stored(row.prev_id)
-    return (*row[:4], _stored(row.event_id), prev_id, row.body)
+    return (*row[:6], _stored(row.event_id), prev_id, row.body)
 
 
 def _row(stored: Sequence[Any]) -> EventRow:
-    seq, namespace, occurred_ns, received_ns, event_id, prev_id, body = stored
-    prev_id = None if prev_id is None else _natural(prev_id)
-    return EventRow(seq, namespace, occurred_ns, received_ns, _natural(event_id), prev_id, body)
+    event_id, prev_id = stored[6:8]
+    if isinstance(event_id, bytes) or isinstance(prev_id, bytes):
+        prev_id = None if prev_id is None else _natural(prev_id)
+        return EventRow._make((*stored[:6], _natural(event_id), prev_id, stored[8]))
+    return EventRow._make(stored)

@@ -4,11 +4,11 @@ Law: what is submitted is committed in that order. A thread that submits faster 
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from threading import Condition, Thread, current_thread
-from typing import Any
+from typing import Any, Protocol
 
 from relaycast_gateway.clock import Clock
 from relaycast_gateway.log.unusable import LogClosed
@@ -20,23 +20,33 @@ BYTES_OF_A_DRAFT = 500
 """What a waiting draft takes beside its stored form, about."""
 
 
-@dataclass(slots=True)
+class Outcome(Protocol):
+    """Is told how a job ended: a ``Future``, or what does without its locks."""
+
+    def set_result(self, records: Any) -> None: ...
+
+    def set_exception(self, error: BaseException) -> None: ...
+
+
 class Append:
-    """Drafts of one caller, with their stored form; they are committed together."""
+    """Drafts of one caller, with their stored forms; they are committed together."""
 
-    drafts: list[tuple[EventDraft, bytes]]
-    future: Future[Any]
-    received_ns: int = 0
+    __slots__ = ("bodies", "drafts", "outcome", "received_ns", "weight")
 
-    def weight(self) -> int:
-        return sum(len(body) + BYTES_OF_A_DRAFT for _, body in self.drafts)
+    def __init__(self, drafts: Sequence[EventDraft], bodies: Sequence[bytes], outcome: Outcome) -> None:
+        self.drafts = drafts
+        self.bodies = bodies
+        self.outcome = outcome
+        self.received_ns = 0
+        self.weight = sum(map(len, bodies)) + BYTES_OF_A_DRAFT * len(bodies)
+        """Bytes that it takes while it waits, about."""
 
 
 @dataclass(slots=True)
 class Purge:
     """A wish that retention runs now; the future tells how many events went."""
 
-    future: Future[int]
+    outcome: Future[int]
 
 
 class GroupCommit:
@@ -49,6 +59,7 @@ class GroupCommit:
         self._waiting: deque[Append | Purge] = deque()
         self._waiting_bytes = 0
         self._closed = False
+        self._is_idle = False
         self._thread: Thread | None = None
 
     @property
@@ -66,12 +77,14 @@ class GroupCommit:
                 raise LogClosed
             if isinstance(job, Append):
                 job.received_ns = self._clock.now_ns()
-                self._waiting_bytes += job.weight()
+                self._waiting_bytes += job.weight
             self._waiting.append(job)
             if self._thread is None:
                 self._thread = Thread(target=self._run, name="relaycast event log", daemon=True)
                 self._thread.start()
-            self._changed.notify_all()
+            if self._is_idle:
+                self._is_idle = False
+                self._changed.notify_all()
 
     def close(self) -> None:
         """Commit what waits and end the thread."""
@@ -91,11 +104,12 @@ class GroupCommit:
         rows = 0
         with self._changed:
             while not self._waiting and not self._closed:
+                self._is_idle = True
                 self._changed.wait()
             while self._waiting and rows < MOST_ROWS_A_COMMIT:
                 jobs.append(job := self._waiting.popleft())
                 if isinstance(job, Append):
                     rows += len(job.drafts)
-                    self._waiting_bytes -= job.weight()
+                    self._waiting_bytes -= job.weight
             self._changed.notify_all()
         return jobs

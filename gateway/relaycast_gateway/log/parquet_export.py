@@ -8,7 +8,7 @@
 | ``pub_id`` | int64 | WAMP's publication id |
 | ``occurred_ns``, ``received_ns`` | int64 | times, exact, nanoseconds since 1970 |
 | ``occurred_at``, ``received_at`` | timestamp[us, UTC] | the same times, cut to microseconds |
-| ``namespace``, ``subject`` | string | |
+| ``namespace``, ``topic``, ``subject`` | string | ``topic`` is that of WAMP |
 | ``source`` | string | text of the principal |
 | ``data`` | string | JSON, as of ``icrc16`` |
 | ``headers`` | string | JSON: an array of [name, value], in order; a name may come again |
@@ -49,6 +49,7 @@ SCHEMA = pa.schema(
         pa.field("occurred_at", _MOMENT, nullable=False),
         pa.field("received_at", _MOMENT, nullable=False),
         pa.field("namespace", pa.string(), nullable=False),
+        pa.field("topic", pa.string(), nullable=False),
         pa.field("subject", pa.string()),
         pa.field("source", pa.string(), nullable=False),
         pa.field("data", pa.string(), nullable=False),
@@ -56,7 +57,7 @@ SCHEMA = pa.schema(
         pa.field("visibility", pa.string()),
         pa.field("hash", pa.binary(), nullable=False),
     ],
-    metadata={"relaycast.events": "1"},
+    metadata={"relaycast.events": "2"},
 )
 
 
@@ -102,6 +103,7 @@ def _row(record: EventRecord) -> dict[str, Any]:
         "occurred_at": record.occurred_ns // 1_000,
         "received_at": record.received_ns // 1_000,
         "namespace": record.namespace,
+        "topic": record.topic,
         "subject": record.subject,
         "source": principal_text(record.source),
         "data": _json(to_json(record.data)),

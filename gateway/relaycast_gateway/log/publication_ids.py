@@ -19,6 +19,7 @@ HIGH_BITS = 26
 _LOW = np.uint64((1 << LOW_BITS) - 1)
 _HIGH = np.uint64((1 << HIGH_BITS) - 1)
 _SHIFT = np.uint64(LOW_BITS)
+_WORD = (1 << 64) - 1
 _MULTIPLIERS = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
 """The round function is the finalizer of SplitMix64; these are its multipliers."""
 
@@ -28,6 +29,7 @@ class PublicationIds:
 
     def __init__(self, key: bytes) -> None:
         self._keys = np.frombuffer(blake2b(key=key, digest_size=8 * ROUNDS).digest(), "<u8")
+        self._few_keys: list[int] = self._keys.tolist()
 
     def of(self, seqs: Any) -> list[int]:
         """Return the ids of events by their ``seq``, each below 2^53."""
@@ -38,10 +40,13 @@ class PublicationIds:
 
     def seq_of(self, pub_id: int) -> int:
         """Return the ``seq`` that an id of 1 to 2^53 belongs to, whether or not the log has got so far."""
-        low, high = _halves(np.array([pub_id - 1], np.uint64))
+        low, high = (pub_id - 1) & int(_LOW), (pub_id - 1) >> LOW_BITS
         for number in reversed(range(ROUNDS)):
-            low, high = self._round(number, low, high)
-        return int(((high << _SHIFT) | low)[0])
+            if number % 2:
+                low ^= _mixed_one(high, self._few_keys[number]) & int(_LOW)
+            else:
+                high ^= _mixed_one(low, self._few_keys[number]) & int(_HIGH)
+        return high << LOW_BITS | low
 
     def _round(self, number: int, low: Numbers, high: Numbers) -> tuple[Numbers, Numbers]:
         """Return both halves, one of them changed by the other: the same step undoes it."""
@@ -60,3 +65,11 @@ def _mixed(numbers: Numbers, key: np.uint64) -> Numbers:
     mixed = (mixed ^ (mixed >> np.uint64(27))) * _MULTIPLIERS[1]
     result: Numbers = mixed ^ (mixed >> np.uint64(31))
     return result
+
+
+def _mixed_one(number: int, key: int) -> int:
+    """Do the same to one number: an array would cost more than the work."""
+    mixed = number + key & _WORD
+    mixed = (mixed ^ mixed >> 30) * int(_MULTIPLIERS[0]) & _WORD
+    mixed = (mixed ^ mixed >> 27) * int(_MULTIPLIERS[1]) & _WORD
+    return mixed ^ mixed >> 31

@@ -18,36 +18,44 @@ LARGE_NUMBER = 1
 """The extension's number."""
 
 LONGEST_NAMESPACE = 1024
-"""Characters."""
+"""Characters, of a topic as well."""
 
 _LEAST_TIME, _MOST_TIME = -(1 << 63), (1 << 63) - 1
 _LEAST, _MOST = -(1 << 63), (1 << 64) - 1
 
 _ENCODER = msgspec.msgpack.Encoder()
 
-Body = tuple[bytes, str | None, Icrc16, Headers, Visibility]
-"""Source, subject, data, headers, visibility."""
+Body = tuple[bytes, str | None, Icrc16, Headers]
+"""Source, subject, data, headers."""
 
 
 def encode_body(draft: EventDraft) -> bytes:
     """Return the stored form; ``ValueError`` for a draft that the log cannot hold."""
     _check(draft)
-    return _encoded((draft.source, draft.subject, draft.data, draft.headers, _visibility(draft.visibility)))
+    return _encoded((draft.source, draft.subject, draft.data, draft.headers))
 
 
 def decode_body(stored: bytes) -> Body:
     """Return what was stored; ``ValueError`` for other bytes."""
     try:
-        source, subject, data, headers, visibility = _DECODER.decode(stored)
-        return (
-            source,
-            subject,
-            _value(data),
-            tuple([(name, _value(value)) for name, value in headers]),
-            EVERYBODY if visibility is None else _seen_by(*visibility),
-        )
+        source, subject, data, headers = _DECODER.decode(stored)
+        return source, subject, _value(data), tuple([(name, _value(value)) for name, value in headers])
     except (msgspec.DecodeError, TypeError, ValueError, KeyError) as error:
         raise ValueError(f"expected a stored event, got {len(stored)} bytes that are none: {error}") from None
+
+
+def encode_visibility(visibility: Visibility) -> bytes:
+    """Return the stored form; ``ValueError`` where a text has no UTF-8."""
+    return _encoded(_visibility(visibility))
+
+
+def decode_visibility(stored: bytes) -> Visibility:
+    """Return what was stored; ``ValueError`` for other bytes."""
+    try:
+        limits = _LIMITS.decode(stored)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise ValueError(f"expected a stored visibility, got {len(stored)} bytes that are none: {error}") from None
+    return EVERYBODY if limits is None else Visibility(*limits)
 
 
 def record_hash(record: EventRecord) -> bytes:
@@ -62,6 +70,7 @@ def record_hash(record: EventRecord) -> bytes:
                 record.occurred_ns,
                 record.received_ns,
                 record.namespace,
+                record.topic,
                 record.source,
                 record.subject,
                 record.data,
@@ -73,35 +82,35 @@ def record_hash(record: EventRecord) -> bytes:
 
 
 def _check(draft: EventDraft) -> None:
-    if not 0 < len(draft.namespace) <= LONGEST_NAMESPACE:
-        raise ValueError(f"namespace: got {len(draft.namespace)} characters, expected 1 to {LONGEST_NAMESPACE}")
+    _check_name("namespace", draft.namespace)
+    if draft.topic is not None:
+        _check_name("topic", draft.topic)
     if len(draft.source) > MOST_BYTES:
         raise ValueError(f"source: got {len(draft.source)} bytes, expected a principal of at most {MOST_BYTES}")
     if not _LEAST_TIME <= draft.occurred_ns <= _MOST_TIME:
         raise ValueError(f"occurred_ns: got {draft.occurred_ns}, expected nanoseconds in 64 bits")
-    for name, number in (("event_id", draft.event_id), ("prev_id", draft.prev_id)):
-        if number is not None and number < 0:
-            raise ValueError(f"{name}: got {number}, expected a natural number")
+    if draft.event_id is not None and draft.event_id < 0:
+        raise ValueError(f"event_id: got {draft.event_id}, expected a natural number")
+    if draft.prev_id is not None and draft.prev_id < 0:
+        raise ValueError(f"prev_id: got {draft.prev_id}, expected a natural number")
+    if draft.visibility is not EVERYBODY:
+        encode_visibility(draft.visibility)
+
+
+def _check_name(what: str, name: str) -> None:
+    if not 0 < len(name) <= LONGEST_NAMESPACE:
+        raise ValueError(f"{what}: got {len(name)} characters, expected 1 to {LONGEST_NAMESPACE}")
+    if not name.isascii():
+        try:
+            name.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"{what}: got a text that has no UTF-8: {error}") from None
 
 
 def _visibility(given: Visibility) -> tuple[tuple[str, ...] | None, ...] | None:
     if given == EVERYBODY:
         return None
     return given.eligible_authid, given.eligible_authrole, given.exclude_authid, given.exclude_authrole
-
-
-def _seen_by(
-    eligible_authid: list[str] | None,
-    eligible_authrole: list[str] | None,
-    exclude_authid: list[str],
-    exclude_authrole: list[str],
-) -> Visibility:
-    return Visibility(
-        None if eligible_authid is None else tuple(eligible_authid),
-        None if eligible_authrole is None else tuple(eligible_authrole),
-        tuple(exclude_authid),
-        tuple(exclude_authrole),
-    )
 
 
 def _encoded(value: Any) -> bytes:
@@ -130,6 +139,8 @@ def _large_number(code: int, stored: memoryview) -> int:
 
 
 _DECODER = msgspec.msgpack.Decoder(ext_hook=_large_number)
+_Names = tuple[str, ...]
+_LIMITS = msgspec.msgpack.Decoder(tuple[_Names | None, _Names | None, _Names, _Names] | None)
 
 
 def _value(stored: Any) -> Icrc16:

@@ -2,7 +2,6 @@
 
 import base64
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 from urllib.parse import unquote
 
@@ -244,10 +243,10 @@ def _wire_values(values: dict[str, object]) -> dict[str, object]:
 def test_subscriptions_that_take_an_event_in_the_same_form_share_its_message() -> None:
     first, second = (encoder("HTTP", {"method": method}) for method in ("POST", "PUT"))
     structured = encoder("HTTP", {}, mode="structured")
-    records = [replace(record(), seq=seq) for seq in range(1, 1_000)]
+    records = [record()._replace(seq=seq) for seq in range(1, 1_000)]
     messages = [first(each) for each in records]
     assert second(records[-1]) is messages[-1]
     assert second(records[0]) == messages[0]
     assert structured(records[-1]) != messages[-1]
-    other = replace(records[-1], subject="another event of that number")
+    other = records[-1]._replace(subject="another event of that number")
     assert first(other) != messages[-1]

@@ -1,7 +1,6 @@
 """A subscription's types, source and filter select records of the log."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 
@@ -13,8 +12,7 @@ from relaycast_gateway.icrc16 import nat, text
 from relaycast_gateway.matching.predicate import SharedView
 
 TYPE = "io.relaycast.data.published"
-RECORD = replace(
-    record(7, TYPE),
+RECORD = record(7, TYPE)._replace(
     subject="0xabcd",
     headers=(("ce:source", text("/chains/2000")), ("ce:blocknumber", nat(12)), ("other", text("x"))),
 )

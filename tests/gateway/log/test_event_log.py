@@ -11,7 +11,7 @@ from relaycast_gateway.clock import SECOND, VirtualClock
 from relaycast_gateway.icrc16 import nat, text
 from relaycast_gateway.log import EventLog, LogClosed, Retention, UnusableLog
 from relaycast_gateway.log.event_table import APPLICATION_ID
-from relaycast_gateway.record import EventDraft, Visibility
+from relaycast_gateway.record import EVERYBODY, EventDraft, EventRecord, Visibility
 from relaycast_ledger.exceptions import WorkFolderInUse
 
 
@@ -47,6 +47,81 @@ def test_ids_of_the_producer_are_kept_whatever_their_size(log: EventLog) -> None
     (second,) = log.append(draft())
     assert (first.event_id, first.prev_id, second.prev_id) == (large, 1 << 64, large)
     assert log.read() == [first, second]
+
+
+def test_an_appender_is_told_once_a_commit_of_what_that_commit_ended(log: EventLog) -> None:
+    told: list[list[tuple[str, EventRecord | BaseException]]] = []
+    first_is_there, go_on, all_are_there = threading.Event(), threading.Event(), threading.Event()
+
+    def hear(ended: list[tuple[str, EventRecord | BaseException]]) -> None:
+        told.append(ended)
+        first_is_there.set()
+        go_on.wait(30)
+        if sum(map(len, told)) == 4:
+            all_are_there.set()
+
+    appender = log.appender(hear)
+    appender.append(draft("a", 0), "zero")
+    first_is_there.wait(30)
+    appender.append(draft("a", 1), "one")
+    other = log.append_soon([draft("b", 2)])
+    for number, token in ((3, "three"), (4, "four")):
+        appender.append(draft("a", number), token)
+    with pytest.raises(ValueError, match="event_id: got -1"):
+        appender.append(draft(event_id=-1), "wrong")
+    go_on.set()
+    assert all_are_there.wait(30)
+    assert [[token for token, _ in ended] for ended in told] == [["zero"], ["one", "three", "four"]]
+    records = [record for ended in told for _, record in ended]
+    assert [*records[:2], *other.result(), *records[2:]] == log.read()
+
+
+def test_an_appender_is_told_of_a_refused_commit_and_of_a_closed_log(tmp_path: Path) -> None:
+    told: list[tuple[int, EventRecord | BaseException]] = []
+    is_told = threading.Event()
+
+    def hear(ended: list[tuple[int, EventRecord | BaseException]]) -> None:
+        told.extend(ended)
+        is_told.set()
+
+    with EventLog.open(tmp_path / "log") as log:
+        appender = log.appender(hear)
+        log.append(draft("a"))
+        file = sqlite3.connect(tmp_path / "log")
+        file.execute("CREATE TRIGGER full BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'the disk is full'); END")
+        appender.append(draft("b", visibility=Visibility(("x",)), topic="c"), 5)
+        assert is_told.wait(30)
+        file.execute("DROP TRIGGER full")
+        file.close()
+        assert [(token, str(error)) for token, error in told] == [(5, "the disk is full")]
+        assert (log.topic_number("c"), len(log.topics), len(log.visibilities)) == (None, 1, 1)
+        log.append(draft("b", topic="d"))
+        assert log.topic_number("d") == 1
+    with pytest.raises(LogClosed):
+        appender.append(draft(), 6)
+
+
+def test_an_event_has_the_topic_that_it_was_given_or_its_namespace(place: Path | None) -> None:
+    hidden = Visibility(eligible_authrole=("admin",))
+    with EventLog.open(place) as log:
+        given = [
+            draft("a.b"),
+            draft("a.b", topic="a.b.p2000"),
+            draft("a.b", topic="a.b"),
+            draft("c", visibility=hidden),
+        ]
+        records = log.append(*given)
+    with EventLog.open(place) as log:
+        if place is None:
+            log.append(*given)
+        else:
+            assert log.read() == records
+        assert [record.topic for record in log.read()] == ["a.b", "a.b.p2000", "a.b", "c"]
+        assert [record.own_topic for record in records] == [None, "a.b.p2000", None, None]
+        assert (list(log.topics), list(log.visibilities)) == (["a.b", "a.b.p2000", "c"], [EVERYBODY, hidden])
+        first, rows = log.slice(0, 100)
+        assert (first, rows.topic.tolist(), rows.visibility.tolist()) == (1, [0, 1, 0, 2], [0, 0, 0, 1])
+        assert [record.seq for record in log.records([4, 9, 2, 0])] == [4, 2]
 
 
 def test_an_empty_append_appends_nothing(log: EventLog) -> None:
@@ -137,6 +212,10 @@ def test_a_callback_that_fails_is_logged_and_harms_nobody(log: EventLog, caplog:
         ({"event_id": -1}, "event_id: got -1, expected a natural number"),
         ({"prev_id": -5}, "prev_id: got -5, expected a natural number"),
         ({"namespace": ""}, "namespace: got 0 characters, expected 1 to 1024"),
+        ({"namespace": "\ud800"}, "namespace: got a text that has no UTF-8"),
+        ({"topic": ""}, "topic: got 0 characters, expected 1 to 1024"),
+        ({"topic": "a.\ud800"}, "topic: got a text that has no UTF-8"),
+        ({"visibility": Visibility(exclude_authid=("\ud800",))}, "a text of an event has no UTF-8"),
         ({"occurred_ns": 1 << 63}, "occurred_ns: got 9223372036854775808, expected nanoseconds in 64 bits"),
         ({"source": bytes(30)}, "source: got 30 bytes, expected a principal of at most 29"),
         ({"subject": "\ud800"}, "a text of an event has no UTF-8"),
@@ -247,7 +326,11 @@ def test_files_that_are_no_event_logs_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("harm", "said"),
     [
-        ("PRAGMA user_version = 2", "got an event log of schema 2, expected an event log of schema 1"),
+        ("PRAGMA user_version = 1", "got an event log of schema 1, expected an event log of schema 2"),
+        ("DELETE FROM topics WHERE number = 2", "got topics with gaps between their numbers"),
+        ("DELETE FROM topics WHERE number = 4", "got events with a number that topics do not have"),
+        ("UPDATE events SET visibility = 1 WHERE seq = 3", "got events with a number that visibilities do not have"),
+        ("UPDATE visibilities SET limits = x'00'", "got rows of another form .expected a stored visibility"),
         ("DELETE FROM events WHERE seq = 3", "got event 4 in the place of 3, expected events without gaps"),
         ("DELETE FROM about", "got no single row about the log"),
         ("UPDATE about SET history_start = 0", "got no single row about the log"),
@@ -274,7 +357,7 @@ def test_a_file_that_lost_its_end_is_refused(tmp_path: Path) -> None:
     with EventLog.open(file) as log:
         log.append(*(draft(number=number) for number in range(500)))
     file.write_bytes(file.read_bytes()[: 4096 * 3])
-    with pytest.raises(UnusableLog, match=r"log: got .*malformed.*, expected an event log of schema 1"):
+    with pytest.raises(UnusableLog, match=r"log: got .*malformed.*, expected an event log of schema 2"):
         EventLog.open(file)
 
 

@@ -2,7 +2,6 @@
 
 import shutil
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import settings
@@ -13,12 +12,13 @@ from relaycast_gateway.clock import SECOND, VirtualClock
 from relaycast_gateway.icrc16 import array, nat
 from relaycast_gateway.log import EventLog, Retention
 from relaycast_gateway.log.record_codec import encode_body
-from relaycast_gateway.record import EventDraft, EventRecord
+from relaycast_gateway.record import EVERYBODY, EventDraft, EventRecord, Visibility
 
 NAMESPACES = ["a", "a.b", "b", "c.d.e"]
 
+visibilities = st.sampled_from([EVERYBODY, Visibility(("a",)), Visibility(exclude_authrole=("b", "c"))])
 drafts = st.builds(
-    EventDraft,
+    lambda *given, **more: EventDraft(*given, **more),  # noqa: PLW0108 - what builds infers for a named tuple fails
     st.sampled_from(NAMESPACES),
     st.one_of(st.integers(0, 1 << 70).map(nat), st.integers(0, 60).map(lambda size: array(*[nat(1)] * size))),
     st.binary(max_size=3),
@@ -26,6 +26,8 @@ drafts = st.builds(
     event_id=st.none() | st.integers(0, 1 << 70),
     prev_id=st.none() | st.none() | st.integers(0, 9),
     is_ordered=st.booleans(),
+    topic=st.none() | st.sampled_from([*NAMESPACES, "d"]),
+    visibility=visibilities,
 )
 bounds = st.none() | st.integers(0, 22)
 retentions = st.builds(
@@ -83,7 +85,9 @@ class LogMachine(RuleBasedStateMachine):
                 data=draft.data,
                 headers=draft.headers,
                 visibility=draft.visibility,
+                own_topic=None if draft.topic == draft.namespace else draft.topic,
             )
+            assert record.topic == (draft.topic or draft.namespace)
             assert record.pub_id not in self.pub_ids
             self.pub_ids.add(record.pub_id)
             self.last_ids[draft.namespace] = event_id
@@ -151,6 +155,28 @@ class LogMachine(RuleBasedStateMachine):
         assert self.log.get(seq) == known
         if known is not None:
             assert self.log.by_pub_id(known.pub_id) == known
+            assert self.log.seq_of(known.pub_id) == seq
+
+    @rule(seqs=st.lists(st.integers(-1, 40), max_size=6))
+    def records(self, seqs: list[int]) -> None:
+        known = {record.seq: record for record in self.kept}
+        assert self.log.records(seqs) == [known[seq] for seq in seqs if seq in known]
+
+    @rule(start=st.integers(-1, 40), end=st.integers(-1, 45))
+    def slice(self, start: int, end: int) -> None:
+        first, rows = self.log.slice(start, end)
+        found = [
+            (seq, self.log.topics[topic], self.log.visibilities[seer], received_ns)
+            for seq, (topic, seer, received_ns) in enumerate(
+                zip(rows.topic, rows.visibility, rows.received_ns, strict=True), first
+            )
+        ]
+        assert found == [
+            (record.seq, record.topic, record.visibility, record.received_ns)
+            for record in self.kept
+            if start <= record.seq < end
+        ]
+        assert all(self.log.topics[self.log.topic_number(topic) or 0] == topic for _, topic, _, _ in found)
 
     @rule(seconds=st.integers(-8, 8))
     def set_the_clock(self, seconds: int) -> None:
@@ -185,7 +211,7 @@ def within(moment: int, start: int | None, end: int | None) -> bool:
 
 def stored_bytes(record: EventRecord) -> int:
     draft = EventDraft(record.namespace, record.data, record.source, record.occurred_ns)
-    return len(encode_body(replace(draft, subject=record.subject, headers=record.headers)))
+    return len(encode_body(draft._replace(subject=record.subject, headers=record.headers)))
 
 
 TestLogModel = LogMachine.TestCase

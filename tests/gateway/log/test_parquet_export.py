@@ -22,7 +22,7 @@ def test_each_column_says_what_its_name_says(tmp_path: Path) -> None:
         headers = (("ce:source", text("/a")), ("ce:source", nat(5)))
         hidden = Visibility(eligible_authrole=("admin",))
         log.append(EventDraft("a.b", data, b"\x04", 3 * SECOND + 5, event_id=1 << 65, headers=headers, subject="s"))
-        log.append(EventDraft("a.b", nat(1 << 90), b"", -1, visibility=hidden))
+        log.append(EventDraft("a.b", nat(1 << 90), b"", -1, visibility=hidden, topic="a.b.p2000"))
         assert log.export_parquet(tmp_path / "events.parquet") == 2
         records = log.read()
     first, second = pq.read_table(tmp_path / "events.parquet").to_pylist()
@@ -37,6 +37,7 @@ def test_each_column_says_what_its_name_says(tmp_path: Path) -> None:
         "occurred_at": datetime(1970, 1, 1, 0, 0, 3, tzinfo=UTC),
         "received_at": datetime(1970, 1, 1, 0, 0, 7, 1, tzinfo=UTC),
         "namespace": "a.b",
+        "topic": "a.b",
         "subject": "s",
         "source": "2vxsx-fae",
         "data": '{"key":"0xab","list":[1,"ä"]}',
@@ -45,6 +46,7 @@ def test_each_column_says_what_its_name_says(tmp_path: Path) -> None:
         "hash": record_hash(records[0]),
     }
     assert (second["prev_id"], second["subject"], second["occurred_ns"]) == ("10000000000000", None, -1)
+    assert (second["namespace"], second["topic"]) == ("a.b", "a.b.p2000")
     assert json.loads(second["data"]) == {"$Nat": str(1 << 90)}
     assert json.loads(second["visibility"])["eligible_authrole"] == ["admin"]
 
