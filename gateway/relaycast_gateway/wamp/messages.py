@@ -6,7 +6,7 @@ Source: WAMP specification, "Messages" and "Advanced Profile".
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, get_args
 
 import msgspec
 
@@ -302,10 +302,16 @@ _WITH_PAYLOAD = (
 )
 
 
+_CLASSES: dict[int, type[AnyMessage]] = {it.code: it for it in get_args(AnyMessage)}
+
+
 def message_of(elements: Sequence[Any]) -> AnyMessage:
     """Return the message that stands on the wire as ``elements``; raises ``WampProtocolError``."""
+    code = elements[0] if elements else None
+    found = _CLASSES.get(code) if type(code) is int else None
+    if found is None:
+        raise WampProtocolError("expected a WAMP message: it begins with the number of no message")
     try:
-        found: AnyMessage = msgspec.convert(elements, AnyMessage, builtin_types=(bytes,))
+        return msgspec.convert(elements, found, builtin_types=(bytes,))
     except msgspec.ValidationError as error:
         raise WampProtocolError(f"expected a WAMP message: {error}") from None
-    return found

@@ -1,0 +1,292 @@
+r"""The three serializers of WAMP: JSON, MessagePack and CBOR.
+
+Law: bytes become a message of plain values or raise ``WampProtocolError``, whatever they are. Plain values are text,
+booleans, whole numbers, floats, bytes, ``None``, lists, and dicts with text as keys, at most ``DEEPEST`` levels deep.
+If a key repeats, its last value wins.
+
+What the formats have beyond that is brought to plain values where nothing is lost, and refused elsewhere:
+
+    JSON         text that begins with U+0000 is base64 of bytes, both ways and at any place. A text of ours that begins
+                 with U+0000 is sent as the bytes of its UTF-8; NaN and infinities are sent as ``null``.
+    MessagePack  a timestamp is read as RFC 3339 text, other extension types are refused. Whole numbers beyond 64 bits
+                 are sent as text of decimal digits.
+    CBOR         ``undefined`` is read as ``None`` and a tagged value without its tag, big numbers as numbers;
+                 references (tags 25, 28, 29 and 256), by which a few bytes stand for a huge value, are refused.
+
+Source: WAMP specification, "Serializers" and "Binary conversion of JSON Strings".
+"""
+
+import base64
+import binascii
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from io import BytesIO
+from typing import Any, ClassVar, NoReturn
+
+import cbor2
+import msgspec
+
+from relaycast_gateway.wamp.errors import WampProtocolError
+from relaycast_gateway.wamp.messages import AnyMessage, WampMessage, message_of
+
+DEEPEST = 64
+"""Lists and dicts inside one another, in a message."""
+
+MOST_NUMBER_BYTES = 1_024
+"""Bytes of a big number in CBOR; JSON's largest have 4,300 digits."""
+
+_SHOWN = 200
+_PLAIN: frozenset[type] = frozenset({str, int, float, bool, bytes, type(None)})
+_PLAIN_IN_JSON = _PLAIN - {bytes}
+_TEXT: frozenset[type] = frozenset({str})
+_UNDEFINED = type(cbor2.undefined)
+
+_FAILURES = (cbor2.CBORError, ValueError, TypeError, OverflowError, RecursionError, MemoryError)
+"""What the libraries raise on bytes that they do not like; msgspec's errors are ``ValueError``."""
+
+
+class Serializer(ABC):
+    """One of the three: turns messages into bytes and back."""
+
+    name: ClassVar[str]
+    is_binary: ClassVar[bool] = True
+
+    def encode(self, message: WampMessage) -> bytes:
+        """Return the bytes of a message."""
+        return self.encode_elements(message.to_wire())
+
+    def encode_elements(self, elements: list[Any]) -> bytes:
+        """Return the bytes of a message that is given as it stands on the wire; its structure is not checked."""
+        try:
+            return self._encoded(elements)
+        except _FAILURES as error:
+            raise _unfit(f"expected values that {self.name} can carry", error) from None
+
+    def decode(self, data: bytes) -> AnyMessage:
+        """Return the message that ``data`` stands for."""
+        try:
+            return self._decoded(data)
+        except WampProtocolError:
+            raise
+        except _FAILURES as error:
+            raise _unfit(f"expected a WAMP message in {self.name}", error) from None
+
+    @abstractmethod
+    def _encoded(self, elements: list[Any]) -> bytes: ...
+
+    @abstractmethod
+    def _decoded(self, data: bytes) -> AnyMessage: ...
+
+
+class JsonSerializer(Serializer):
+    """Text; what a browser speaks."""
+
+    name = "json"
+    is_binary = False
+
+    def __init__(self) -> None:
+        self._encoder = msgspec.json.Encoder()
+        self._values = msgspec.json.Decoder()
+        self._messages: msgspec.json.Decoder[AnyMessage] = msgspec.json.Decoder(AnyMessage)
+
+    def _encoded(self, elements: list[Any]) -> bytes:
+        if _is_plain(elements, _PLAIN_IN_JSON):
+            data = self._encoder.encode(elements)
+            if b'"\\u0000' not in data:
+                return data
+        return self._encoder.encode(_changed(elements, _json_text))
+
+    def _decoded(self, data: bytes) -> AnyMessage:
+        if b"\\u0000" not in data and data.count(b"[") + data.count(b"{") <= DEEPEST:
+            try:
+                message = self._messages.decode(data)
+            except msgspec.ValidationError:
+                pass  # perhaps a number of the message was written as a float
+            else:
+                if type(getattr(message, "args", None)) is bytes:
+                    raise WampProtocolError("expected a WAMP message: Expected `array | null`, got `str`")
+                return message
+        return _message(_changed(self._values.decode(data), _from_json_text))
+
+
+class MsgpackSerializer(Serializer):
+    """MessagePack: the smallest and quickest."""
+
+    name = "msgpack"
+
+    def __init__(self) -> None:
+        self._encoder = msgspec.msgpack.Encoder()
+        self._values = msgspec.msgpack.Decoder(ext_hook=_refuse_extension)
+        self._messages = msgspec.msgpack.Decoder(AnyMessage, ext_hook=_refuse_extension)
+
+    def _encoded(self, elements: list[Any]) -> bytes:
+        try:
+            return self._encoder.encode(elements)
+        except OverflowError:
+            return self._encoder.encode(_changed(elements, _msgpack_number))
+
+    def _decoded(self, data: bytes) -> AnyMessage:
+        try:
+            message: AnyMessage = self._messages.decode(data)
+        except msgspec.ValidationError:
+            return self._decoded_slowly(data)
+        return message if _is_plain(msgspec.structs.astuple(message)) else self._decoded_slowly(data)
+
+    def _decoded_slowly(self, data: bytes) -> AnyMessage:
+        return _message(_changed(self._values.decode(data), _itself))
+
+
+class CborSerializer(Serializer):
+    """CBOR (RFC 8949)."""
+
+    name = "cbor"
+
+    def _encoded(self, elements: list[Any]) -> bytes:
+        return cbor2.dumps(elements)
+
+    def _decoded(self, data: bytes) -> AnyMessage:
+        stream = BytesIO(data)
+        decoder = cbor2.CBORDecoder(
+            stream,
+            max_depth=2 * DEEPEST,
+            semantic_decoders=_TAGS,
+            tag_hook=_without_tag,
+            strict_hashable_types=True,
+        )
+        values = decoder.decode()
+        if stream.tell() != len(data):
+            raise WampProtocolError("expected a WAMP message in cbor: bytes follow its end")
+        is_plain = type(values) is list and _is_plain(values)
+        return _message(values if is_plain else _changed(values, _itself))
+
+
+def _is_plain(values: Iterable[Any], leaves: frozenset[type] = _PLAIN, levels: int = DEEPEST) -> bool:
+    """Tell whether ``values`` and all in them are ``leaves`` or, so many levels deep at most, lists and dicts."""
+    for value in values:
+        kind = type(value)
+        if kind in leaves:
+            continue
+        if kind is dict:
+            if not levels or not _TEXT.issuperset(map(type, value)):
+                return False
+            inside: Iterable[Any] = value.values()
+        elif kind is list and levels:
+            inside = value
+        else:
+            return False
+        if value and not _is_plain(inside, leaves, levels - 1):
+            return False
+    return True
+
+
+def _changed(value: Any, change: Callable[[Any], Any], levels: int = DEEPEST + 1) -> Any:
+    """Return ``value`` of plain values with ``change`` applied to every leaf; raises where that cannot be."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return change(value)
+    if kind is list or kind is dict:
+        if not levels:
+            raise WampProtocolError(f"expected values at most {DEEPEST} levels deep")
+        if kind is list:
+            return [_changed(inner, change, levels - 1) for inner in value]
+        if not _TEXT.issuperset(map(type, value)):
+            raise WampProtocolError("expected text as the keys of every object")
+        return {key: _changed(inner, change, levels - 1) for key, inner in value.items()}
+    if kind is datetime:
+        return value.isoformat().replace("+00:00", "Z")
+    if kind is _UNDEFINED:
+        return None
+    raise WampProtocolError(f"expected plain values, got {kind.__name__}")
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _json_text(value: Any) -> Any:
+    if type(value) is str and value[:1] == "\0":
+        value = value.encode()
+    return "\0" + base64.b64encode(value).decode() if type(value) is bytes else value
+
+
+def _from_json_text(value: Any) -> Any:
+    if type(value) is not str or value[:1] != "\0":
+        return value
+    try:
+        return base64.b64decode(value[1:], validate=True)
+    except (binascii.Error, ValueError):
+        raise WampProtocolError("expected base64 in a text that begins with U+0000") from None
+
+
+def _msgpack_number(value: Any) -> Any:
+    return str(value) if type(value) is int and not -(1 << 63) <= value < 1 << 64 else value
+
+
+def _message(elements: Any) -> AnyMessage:
+    """Return the message; ids that a client's language has written as floats are whole numbers."""
+    if type(elements) is not list:
+        raise WampProtocolError(f"expected a WAMP message: Expected `array`, got `{type(elements).__name__}`")
+    return message_of([int(it) if type(it) is float and it.is_integer() else it for it in elements])
+
+
+def _unfit(expected: str, error: BaseException) -> WampProtocolError:
+    if isinstance(error.__cause__, WampProtocolError):  # of a callback
+        return error.__cause__
+    return WampProtocolError(f"{expected}: {str(error)[:_SHOWN] or type(error).__name__}")
+
+
+def _refuse_extension(code: int, _data: memoryview) -> NoReturn:
+    raise WampProtocolError(f"expected plain values, got MessagePack's extension type {code}")
+
+
+def _refuse_reference(_content: Any, _: bool) -> NoReturn:
+    raise WampProtocolError("expected plain values, got a reference of CBOR")
+
+
+def _content(content: Any, _: bool) -> Any:
+    return content
+
+
+def _without_tag(tag: cbor2.CBORTag, _: bool) -> Any:
+    return tag.value
+
+
+def _big_number(content: Any, _: bool) -> int:
+    if type(content) is not bytes or len(content) > MOST_NUMBER_BYTES:
+        raise WampProtocolError(f"expected a big number of at most {MOST_NUMBER_BYTES} bytes")
+    return int.from_bytes(content)
+
+
+def _big_negative_number(content: Any, is_hashed: bool) -> int:
+    return -1 - _big_number(content, is_hashed)
+
+
+_TAGS: dict[int, Callable[[Any, bool], Any]] = {
+    **dict.fromkeys((0, 1, 4, 5, 30, 35, 36, 37, 100, 258, 260, 261, 1004, 43_000, 55_799), _content),
+    2: _big_number,
+    3: _big_negative_number,
+    **dict.fromkeys((25, 28, 29, 256), _refuse_reference),
+}
+"""What cbor2 would make values of its own of; it gives other tags to ``_without_tag``."""
+
+_SERIALIZERS: dict[str, Serializer] = {it.name: it for it in (JsonSerializer(), MsgpackSerializer(), CborSerializer())}
+SERIALIZER_NAMES: Sequence[str] = tuple(_SERIALIZERS)
+
+
+def serializer_named(name: str) -> Serializer:
+    """Return ``json``, ``msgpack`` or ``cbor``; raises ``ValueError`` for another name."""
+    found = _SERIALIZERS.get(name)
+    if found is None:
+        raise ValueError(f"expected one of {', '.join(SERIALIZER_NAMES)}, got {name!r}")
+    return found
+
+
+def serialize(message: list[Any], name: str) -> bytes:
+    """Return the bytes of ``message`` in JSON, MessagePack or CBOR; raises ``WampProtocolError`` if it is none."""
+    return serializer_named(name).encode(message_of(_changed(message, _itself)))
+
+
+def deserialize(data: bytes, name: str) -> list[Any]:
+    """Return the elements of the message that ``data`` stands for; raises ``WampProtocolError`` if it is none."""
+    return serializer_named(name).decode(data).to_wire()

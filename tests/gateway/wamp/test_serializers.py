@@ -1,0 +1,377 @@
+"""Messages as bytes: the vectors of the protocol, values that formats lack, and bytes that nobody means."""
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import cbor2
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from relaycast_gateway.wamp import WampProtocolError, deserialize, serialize
+from relaycast_gateway.wamp.serializers import DEEPEST, SERIALIZER_NAMES, serializer_named
+from shared_vectors import shared
+
+each_serializer = pytest.mark.parametrize("name", SERIALIZER_NAMES)
+
+PUBLISH = b"\x85\x10\x01\xa0\x61a"  # PUBLISH in CBOR, up to its arguments
+
+
+def json_of(elements: Any) -> bytes:
+    return json.dumps(elements).encode()
+
+
+ENCODE: dict[str, Callable[[Any], bytes]] = {
+    "json": json_of,
+    "msgpack": msgspec.msgpack.encode,
+    "cbor": cbor2.dumps,
+}
+
+
+def in_vector(element: Any) -> Any:
+    return element.hex() if isinstance(element, bytes) else element
+
+
+@pytest.mark.matrix("WAMP-60")
+@each_serializer
+def test_every_message_of_the_protocols_vectors_is_read_and_written(name: str) -> None:
+    messages = json.loads(shared("vectors/wamp/messages.json").read_text())["messages"]
+    with_bytes = [message for message in messages if message["bytes"][name]]
+    assert (len(messages), len(with_bytes)) == (102, 35)
+    for message in with_bytes:
+        forms = [bytes.fromhex(form) for form in message["bytes"][name]]
+        read = [deserialize(form, name) for form in forms]
+        assert read[0][0] == message["code"]
+        assert all(other == read[0] for other in read)
+        assert serialize(read[0], name) in forms, message["says"]
+        for expected in message["expected_attributes"].values():
+            details = [element.get("roles") for element in read[0] if isinstance(element, dict)]
+            assert expected in [*map(in_vector, read[0]), *details, None], message["says"]
+
+
+OWN_VECTORS = [
+    # ids beyond 32 bits, an option, both kinds of payload
+    (
+        [16, 9007199254740992, {"acknowledge": True}, "a.b", [1, -2.5, None], {"k": "ü"}],
+        '[16,9007199254740992,{"acknowledge":true},"a.b",[1,-2.5,null],{"k":"ü"}]'.encode(),
+        "9610cf002000000000000081ab61636b6e6f776c65646765c3a3612e629301cbc004000000000000c081a16ba2c3bc",
+        "86101b0020000000000000a16b61636b6e6f776c65646765f563612e628301f9c100f6a1616b62c3bc",
+    ),
+    # bytes among the values: JSON has them as text after U+0000
+    ([36, 1, 2, {}, [b"\x00\xff"]], b'[36,1,2,{},["\\u0000AP8="]]', "952401028091c40200ff", "85182401 02a0814200ff"),
+    # a payload that the router cannot read
+    (
+        [50, 7, {"ppt_scheme": "x_e"}, b"ab"],
+        b'[50,7,{"ppt_scheme":"x_e"},"\\u0000YWI="]',
+        "94320781aa7070745f736368656d65a3785f65c4026162",
+        "84183207a16a7070745f736368656d6563785f65426162",
+    ),
+    # kwargs without args: an empty array keeps their place
+    ([36, 1, 2, {}, [], {"a": 1}], b'[36,1,2,{},[],{"a":1}]', "96240102809081a16101", "8618240102a080a1616101"),
+]
+
+
+@pytest.mark.matrix("WAMP-60")
+@pytest.mark.parametrize(("elements", "text", "packed", "cbor"), OWN_VECTORS)
+def test_a_message_has_known_bytes(elements: list[Any], text: bytes, packed: str, cbor: str) -> None:
+    forms = {"json": text, "msgpack": bytes.fromhex(packed), "cbor": bytes.fromhex(cbor)}
+    for name, form in forms.items():
+        assert deserialize(form, name) == elements
+        read_back = deserialize(serialize(elements, name), name)
+        assert read_back == elements
+    assert serialize(elements, "json") == text
+    assert serialize(elements, "msgpack") == forms["msgpack"]
+
+
+@each_serializer
+def test_payload_that_is_absent_is_not_written(name: str) -> None:
+    assert deserialize(serialize([16, 1, {}, "a"], name), name) == [16, 1, {}, "a"]
+    assert serialize([16, 1, {}, "a", None, {"k": 1}], name) == serialize([16, 1, {}, "a", [], {"k": 1}], name)
+
+
+plain = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"])).filter(lambda text: not text.startswith("\0"))
+    | st.binary(max_size=40),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(args=st.lists(plain, max_size=4), kwargs=st.dictionaries(st.text(max_size=8), plain, max_size=4))
+@settings(max_examples=150, deadline=None)
+def test_plain_values_come_back_the_same_from_every_serializer(args: list[Any], kwargs: dict[str, Any]) -> None:
+    message = [36, 1, 2, {"topic": "a.b"}, args, kwargs]
+    for name in SERIALIZER_NAMES:
+        assert deserialize(serialize(message, name), name) == message
+
+
+@pytest.mark.parametrize("name", ["json", "cbor"])
+def test_whole_numbers_of_any_size_are_carried(name: str) -> None:
+    message = [36, 1, 2, {}, [2**70, -(2**70), 2**256 - 1]]
+    assert deserialize(serialize(message, name), name) == message
+
+
+def test_whole_numbers_beyond_64_bits_are_text_in_messagepack() -> None:
+    message = [36, 1, 2, {}, [2**64, 2**64 - 1, -(2**63) - 1, -(2**63)]]
+    read = deserialize(serialize(message, "msgpack"), "msgpack")
+    assert read[4] == ["18446744073709551616", 2**64 - 1, "-9223372036854775809", -(2**63)]
+
+
+def test_floats_that_json_lacks_are_null_there_and_themselves_elsewhere() -> None:
+    message = [36, 1, 2, {}, [math.inf, -math.inf, math.nan]]
+    assert deserialize(serialize(message, "json"), "json")[4] == [None, None, None]
+    for name in ("msgpack", "cbor"):
+        read = deserialize(serialize(message, name), name)[4]
+        assert read[:2] == [math.inf, -math.inf]
+        assert math.isnan(read[2])
+
+
+def test_text_that_begins_with_nul_cannot_be_mistaken_in_json() -> None:
+    message = [36, 1, 2, {"\0key": "kept"}, ["\0!", {"deep": ["\0\0", "inside\0"]}]]
+    read = deserialize(serialize(message, "json"), "json")
+    assert read == [36, 1, 2, {"\0key": "kept"}, [b"\0!", {"deep": [b"\0\0", "inside\0"]}]]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('"\\u0000"', b""),
+        ('"\\u0000YWI="', b"ab"),
+        ('{"deep":[{"a":"\\u0000YWI="}]}', {"deep": [{"a": b"ab"}]}),
+        ('"\\\\u0000YWI="', "\\u0000YWI="),  # a backslash and five more characters, no U+0000
+        ('"x\\u0000YWI="', "x\0YWI="),
+    ],
+)
+def test_bytes_in_json_stand_anywhere_as_text_after_nul(text: str, value: Any) -> None:
+    assert deserialize(f'[36,1,2,{{"o":{text}}},[{text}],{{"k":{text}}}]'.encode(), "json") == [
+        *(36, 1, 2, {"o": value}, [value], {"k": value})
+    ]
+
+
+@pytest.mark.parametrize("text", ["YWI", "YWI=!", "\N{SNOWMAN}", "====", "Y W I="])
+def test_text_after_nul_that_is_no_base64_is_refused(text: str) -> None:
+    with pytest.raises(WampProtocolError, match="base64"):
+        deserialize(json_of([36, 1, 2, {}, ["\0" + text]]), "json")
+
+
+def test_text_in_the_place_of_arguments_is_no_base64_by_itself() -> None:
+    with pytest.raises(WampProtocolError, match="array"):
+        deserialize(b'[36,1,2,{},"YWI="]', "json")
+
+
+@each_serializer
+@pytest.mark.parametrize("levels", [DEEPEST - 1, DEEPEST])
+def test_values_may_nest_as_deep_as_the_bound(name: str, levels: int) -> None:
+    value: list[Any] = []
+    for _ in range(levels - 1):
+        value = [value]
+    message = [36, 1, 2, {}, value]
+    assert deserialize(serialize(message, name), name) == message
+
+
+DEEP_BYTES = {
+    "json": [b'[16,1,{},"a",' + b"[" * depth + b"]" * depth + b"]" for depth in (DEEPEST + 1, 500, 100_000)]
+    + [b"[" * 1_000_000, b'{"a":' * 100_000],
+    "msgpack": [b"\x95\x10\x01\x80\xa1a" + b"\x91" * depth + b"\x90" for depth in (DEEPEST, 500, 100_000)],
+    "cbor": [PUBLISH + b"\x81" * depth + b"\x80" for depth in (DEEPEST, 500, 100_000)]
+    + [PUBLISH + b"\x81" + b"\xc1" * 100_000 + b"\x01", PUBLISH + b"\x81" + b"\x9f" * 100_000],
+}
+
+
+@each_serializer
+def test_values_that_nest_deeper_are_refused(name: str) -> None:
+    for data in DEEP_BYTES[name]:
+        with pytest.raises(WampProtocolError):
+            deserialize(data, name)
+
+
+LYING_BYTES = [
+    ("msgpack", b"\xdd\xff\xff\xff\xff"),
+    ("msgpack", b"\x95\x10\x01\x80\xa1a\xdd\xff\xff\xff\xff\x01"),
+    ("msgpack", b"\x95\x10\x01\xdf\xff\xff\xff\xff"),
+    ("msgpack", b"\x95\x10\x01\x80\xdb\xff\xff\xff\xffa"),
+    ("msgpack", b"\x95\x10\x01\x80\xa1a\xc6\xff\xff\xff\xffa"),
+    ("cbor", b"\x9b\xff\xff\xff\xff\xff\xff\xff\xff"),
+    ("cbor", PUBLISH + b"\x9b\x7f\xff\xff\xff\xff\xff\xff\xff\x01"),
+    ("cbor", PUBLISH + b"\x5b\x7f\xff\xff\xff\xff\xff\xff\xff\x01"),
+    ("cbor", PUBLISH + b"\x81\x7b\x00\x00\x00\xff\xff\xff\xff\xff\x01"),
+    ("cbor", PUBLISH + b"\x80\xbb\x00\x00\x00\xff\xff\xff\xff\xff\x01"),
+]
+
+
+@pytest.mark.parametrize(("name", "data"), LYING_BYTES)
+def test_lengths_beyond_the_bytes_that_came_are_refused(name: str, data: bytes) -> None:
+    with pytest.raises(WampProtocolError):
+        deserialize(data, name)
+
+
+NO_PLAIN_VALUES = [
+    ("json", b'[16,1,{},"a",[NaN]]'),
+    ("json", b'[16,1,{},"a",[1e999]]'),
+    ("json", b'[16,1,{},"a",["\xff"]]'),
+    ("json", b'[16,1,{},"a",["\\ud800"]]'),
+    ("json", b'[16,1,{},"a",[' + b"9" * 10_000 + b"]]"),
+    ("json", b'\xef\xbb\xbf[16,1,{},"a"]'),
+    ("msgpack", b"\x95\x10\x01\x80\xa1a\x91\xd4\x05a"),  # an extension type
+    ("msgpack", b"\x95\x10\x01\x80\xa1a\x91\xd7\xff\xff\xff\xff\xff\xff\xff\xff\xff"),  # a timestamp with 1.07e9 ns
+    ("msgpack", b"\x95\x10\x01\x80\xa1a\x91\xa2\xc0\x80"),  # U+0000 in two bytes is no UTF-8
+    ("msgpack", b"\x95\x10\x01\x80\xa1a\x91\x81\x01\x02"),  # a number as a key
+    ("msgpack", b"\x95\x10\x01\x80\xa1a\x91\x81\xc4\x01a\x02"),  # bytes as a key
+    ("msgpack", b"\x95\x10\x01\x80\xa1a\x91\x81\x90\x02"),
+    ("cbor", PUBLISH + b"\x81\xa1\x01\x02"),
+    ("cbor", PUBLISH + b"\x81\xa1\x41a\x02"),
+    ("cbor", PUBLISH + b"\x81\xa1\xf6\x02"),
+    ("cbor", PUBLISH + b"\x81\x62\xc0\x80"),
+    ("cbor", PUBLISH + b"\x81\xf8\x20"),  # a simple value without a meaning
+    ("cbor", PUBLISH + b"\x81\xc2\x59\x10\x00" + b"\xff" * 4_096),  # a number of 9,864 digits
+    ("cbor", PUBLISH + b"\x81\xc2\x01"),
+    ("cbor", PUBLISH + b"\xd8\x1c\x81\xd8\x1d\x00"),  # a list in itself
+    ("cbor", PUBLISH + b"\x82\xd8\x1c\x80\xd8\x1d\x00"),  # the same list twice
+    ("cbor", PUBLISH + b"\xd9\x01\x00\x82\x63abc\xd8\x19\x00"),  # a text once more by its number
+    ("cbor", PUBLISH + b"\x81\xff"),
+]
+
+
+@pytest.mark.parametrize(("name", "data"), NO_PLAIN_VALUES)
+def test_what_is_no_plain_value_is_refused(name: str, data: bytes) -> None:
+    with pytest.raises(WampProtocolError):
+        deserialize(data, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "value"),
+    [
+        ("msgpack", b"\xd6\xff\x00\x00\x00\x01", "1970-01-01T00:00:01Z"),  # a date of JavaScript
+        ("cbor", b"\xf7", None),  # undefined of JavaScript
+        ("cbor", b"\xc1\x1a\x51\x4b\x67\xb0", 1363896240),
+        ("cbor", b"\xc0\x741970-01-01T00:00:01Z", "1970-01-01T00:00:01Z"),
+        ("cbor", b"\xd8\x40\x42ab", b"ab"),  # Uint8Array of JavaScript
+        ("cbor", b"\xd9\x01\x02\x82\x01\x01", [1, 1]),  # a set
+        ("cbor", b"\xc4\x82\x3b\x7f\xff\xff\xff\xff\xff\xff\xff\x01", [-(2**63), 1]),  # ten to the power of -2^63
+        ("cbor", b"\xd8\x23\x65(a+)+", "(a+)+"),  # a regular expression
+        ("cbor", b"\x5f\x41a\x41b\xff", b"ab"),
+        ("cbor", b"\xf9\x3c\x00", 1.0),
+    ],
+)
+def test_values_beyond_the_plain_ones_are_read_as_plain_ones(name: str, data: bytes, value: Any) -> None:
+    start = PUBLISH + b"\x81" if name == "cbor" else b"\x95\x10\x01\x80\xa1a\x91"
+    assert deserialize(start + data, name)[4] == [value]
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("json", b'[16,1,{},"a",[{"k":1,"k":2}]]'),
+        ("msgpack", b"\x95\x10\x01\x80\xa1a\x91\x82\xa1k\x01\xa1k\x02"),
+        ("cbor", PUBLISH + b"\x81\xa2\x61k\x01\x61k\x02"),
+    ],
+)
+def test_if_a_key_repeats_its_last_value_wins(name: str, data: bytes) -> None:
+    assert deserialize(data, name)[4] == [{"k": 2}]
+
+
+NO_MESSAGES: list[Any] = [
+    [],
+    {},
+    "x",
+    None,
+    16,
+    [0],
+    [99, 1],
+    [True, 1],
+    ["16", 1, {}, "a"],
+    [16],
+    [16, 1, {}],
+    [16, 0, {}, "a"],
+    [16, 2**53 + 1, {}, "a"],
+    [16, -1, {}, "a"],
+    [16, True, {}, "a"],
+    [16, 1.5, {}, "a"],
+    [16, 1, [], "a"],
+    [16, 1, {}, 7],
+    [16, 1, {}, "a", {}],
+    [16, 1, {}, "a", [], []],
+    [16, 1, {}, "a", [], {}, 1],
+    [[16], 1, {}, "a"],
+    [17, 1],
+    [34, 1, None],
+]
+
+
+@each_serializer
+@pytest.mark.parametrize("elements", NO_MESSAGES)
+def test_values_that_are_no_message_are_refused(name: str, elements: Any) -> None:
+    encode = ENCODE[name]
+    with pytest.raises(WampProtocolError):
+        deserialize(encode(elements), name)
+    if isinstance(elements, list):
+        with pytest.raises(WampProtocolError):
+            serialize(elements, name)
+
+
+@each_serializer
+def test_ids_that_a_client_writes_as_floats_are_whole_numbers(name: str) -> None:
+    encode = ENCODE[name]
+    read = deserialize(encode([34, 1.0, 9007199254740991.0]), name)
+    assert read == [34, 1, 9007199254740991]
+    assert [type(element) for element in read] == [int, int, int]
+
+
+@each_serializer
+def test_bytes_behind_a_message_are_refused(name: str) -> None:
+    data = serialize([17, 1, 2], name)
+    for more in (b"\x00", b"]", data):
+        with pytest.raises(WampProtocolError):
+            deserialize(data + more, name)
+
+
+@each_serializer
+@pytest.mark.parametrize("value", [object(), {1: 2}, "\ud800", {"set"}])
+def test_values_that_cannot_be_carried_are_refused_when_they_are_sent(name: str, value: Any) -> None:
+    with pytest.raises(WampProtocolError):
+        serialize([16, 1, {}, "a", [value]], name)
+
+
+def test_a_serializer_is_one_of_three() -> None:
+    with pytest.raises(ValueError, match="expected one of json, msgpack, cbor, got 'flatbuffers'"):
+        serializer_named("flatbuffers")
+    assert [serializer_named(name).is_binary for name in SERIALIZER_NAMES] == [False, True, True]
+
+
+def only_protocol_errors(data: bytes, name: str) -> None:
+    try:
+        message = deserialize(data, name)
+    except WampProtocolError:
+        return
+    assert serialize(message, name)
+
+
+@each_serializer
+@given(data=st.binary(max_size=200))
+@settings(max_examples=300, deadline=None)
+def test_any_bytes_are_a_message_or_break_the_protocol(name: str, data: bytes) -> None:
+    only_protocol_errors(data, name)
+
+
+@each_serializer
+@given(data=st.data())
+@settings(max_examples=300, deadline=None)
+def test_a_message_with_changed_bytes_is_a_message_or_breaks_the_protocol(name: str, data: st.DataObject) -> None:
+    payload = [{"a": [1, "\0x", None]}, 2.5, b"ab", 2**40]
+    good = serialize([36, 1, 2**50, {"topic": "a"}, payload, {"k": "v"}], name)
+    start = data.draw(st.integers(0, len(good)))
+    end = data.draw(st.integers(start, len(good)))
+    only_protocol_errors(good[:start] + data.draw(st.binary(max_size=6)) + good[end:], name)
+
+
+@given(data=st.binary(max_size=60), head=st.sampled_from([b"\x81", b"\x80", b"\xd9", b"\xd8", b"\xc4", b"\x81\xbf"]))
+@settings(max_examples=400, deadline=None)
+def test_any_values_of_cbor_in_a_message_are_plain_or_refused(data: bytes, head: bytes) -> None:
+    only_protocol_errors(PUBLISH + head + data, "cbor")
