@@ -19,7 +19,7 @@ from relaycast_gateway.gateway import Gateway
 from relaycast_gateway.routes import GatewayRoutes, is_gateway_path, refusal_response
 from relaycast_node.rpc.json_rpc import MOST_REQUEST_BYTES, JsonRpc, too_big_request
 from relaycast_node.rpc.node_face import NodeFace
-from relaycast_node.rpc.session import Session
+from relaycast_node.rpc.session import RpcSession
 
 MOST_CONNECTIONS = 4_096
 """Clients with a WebSocket at one time."""
@@ -166,7 +166,7 @@ async def _answer(request: web.Request, rpc: JsonRpc) -> web.Response:
         data = await request.read()
     except web.HTTPRequestEntityTooLarge:
         return web.Response(status=413, body=too_big_request(), content_type=JSON)
-    answer = await rpc.answer(data, Session(subscribes=False))
+    answer = await rpc.answer(data, RpcSession(subscribes=False))
     return web.Response(body=answer or b"", content_type=JSON)
 
 

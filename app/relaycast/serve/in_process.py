@@ -21,7 +21,7 @@ from relaycast.serve.network import LivingNetwork, living
 from relaycast.serve.server import Server
 from relaycast_gateway.gateway import Gateway
 from relaycast_node.rpc.rpc_error import RpcError
-from relaycast_node.rpc.session import Session
+from relaycast_node.rpc.session import RpcSession
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ class ServedNetwork:
         if rpc is None:
             raise ValueError(f"there is no parachain {para_id}, only {', '.join(map(str, self.parachains))}")
         request = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-        answer = msgspec.json.decode(self._await(rpc.answer(request, Session(subscribes=False))) or b"{}")
+        answer = msgspec.json.decode(self._await(rpc.answer(request, RpcSession(subscribes=False))) or b"{}")
         if "error" in answer:
             error = answer["error"]
             raise RpcError(error["code"], error["message"], error.get("data"))

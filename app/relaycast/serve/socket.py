@@ -6,7 +6,7 @@ from contextlib import suppress
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from relaycast_node.rpc.json_rpc import MOST_REQUEST_BYTES, JsonRpc
-from relaycast_node.rpc.session import Session
+from relaycast_node.rpc.session import RpcSession
 
 HEARTBEAT_SECONDS = 30.0
 CLOSING_SECONDS = 2.0
@@ -24,7 +24,7 @@ async def serve_socket(
     )
     await socket.prepare(request)
     open_sockets.add(socket)
-    session = Session()
+    session = RpcSession()
     writer = asyncio.create_task(_write(socket, session))
     session.outbox.on_cut_off = lambda reason: _cut_off(request, socket, writer, reason)
     try:
@@ -40,7 +40,7 @@ async def serve_socket(
     return socket
 
 
-async def _write(socket: web.WebSocketResponse, session: Session) -> None:
+async def _write(socket: web.WebSocketResponse, session: RpcSession) -> None:
     with suppress(ConnectionError):
         while (message := await session.outbox.get()) is not None:
             await socket.send_frame(message, WSMsgType.TEXT)

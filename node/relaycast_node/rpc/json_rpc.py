@@ -25,7 +25,7 @@ from relaycast_node.rpc.rpc_error import (
     over_limit,
     parse_error,
 )
-from relaycast_node.rpc.session import Session
+from relaycast_node.rpc.session import RpcSession
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ class JsonRpc:
         self.table = table
         self.served = served
 
-    async def receive(self, message: bytes | str, session: Session) -> None:
+    async def receive(self, message: bytes | str, session: RpcSession) -> None:
         """Answer a message into the session's outbox; waits while there is no room."""
         await session.outbox.room()
         answer = await self.answer(message, session)
@@ -85,7 +85,7 @@ class JsonRpc:
             session.outbox.put(answer)
         session.start()
 
-    async def answer(self, message: bytes | str, session: Session) -> bytes | None:
+    async def answer(self, message: bytes | str, session: RpcSession) -> bytes | None:
         """Return the answer to a message in JSON, ``None`` where there is none."""
         if len(message) > MOST_REQUEST_BYTES:
             return too_big_request()
@@ -94,7 +94,7 @@ class JsonRpc:
             return await self._answer_batch(data, session)
         return self._answer_one(data, session)
 
-    async def _answer_batch(self, data: bytes, session: Session) -> bytes | None:
+    async def _answer_batch(self, data: bytes, session: RpcSession) -> bytes | None:
         try:
             requests = _batches.decode(data)
         except (msgspec.MsgspecError, RecursionError) as error:
@@ -118,7 +118,7 @@ class JsonRpc:
                 turn_ends = perf_counter() + TURN_SECONDS
         return b"[" + b",".join(answers) + b"]" if answers else None
 
-    def _answer_one(self, data: bytes, session: Session) -> bytes | None:
+    def _answer_one(self, data: bytes, session: RpcSession) -> bytes | None:
         try:
             request = _requests.decode(data)
         except msgspec.ValidationError as error:
@@ -138,7 +138,7 @@ class JsonRpc:
             log.exception("%s failed", request.method)
             return _refused(number, RpcError(INTERNAL_ERROR, "Internal error"))
 
-    def _call(self, request: _Request, session: Session) -> object:
+    def _call(self, request: _Request, session: RpcSession) -> object:
         method = self.table.find(request.method)
         if method is None:
             raise method_not_found(request.method, self.table.names)

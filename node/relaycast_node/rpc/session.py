@@ -134,7 +134,7 @@ class Subscription:
             disconnect()
 
 
-class Session:
+class RpcSession:
     """One client of one chain; without ``subscribes`` it is asked and answered once, as over HTTP."""
 
     def __init__(self, *, subscribes: bool = True, outbox: ClientOutbox | None = None) -> None:

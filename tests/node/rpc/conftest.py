@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from relaycast_node.rpc.node_face import NodeFace
-from relaycast_node.rpc.session import Session
+from relaycast_node.rpc.session import RpcSession
 from small_chain import SmallChain, SmallLive
 
 CHILD = b"pubsub" + (2000).to_bytes(4, "little")
@@ -32,12 +32,12 @@ def face(chain: SmallChain) -> NodeFace:
 
 
 @pytest.fixture
-def session() -> Session:
-    return Session()
+def session() -> RpcSession:
+    return RpcSession()
 
 
 @pytest.fixture
-def raw(face: NodeFace, session: Session) -> Callable[[str | bytes], Any]:
+def raw(face: NodeFace, session: RpcSession) -> Callable[[str | bytes], Any]:
     """Send a message as it is and return what came back, ``None`` where nothing did."""
 
     def send(message: str | bytes) -> Any:
@@ -65,7 +65,7 @@ def ask(raw: Callable[[str | bytes], Any]) -> Ask:
 
 
 @pytest.fixture
-def told(session: Session) -> Callable[[], list[Any]]:
+def told(session: RpcSession) -> Callable[[], list[Any]]:
     """Return the notifications since the last call: method, subscription, result."""
 
     def take() -> list[Any]:

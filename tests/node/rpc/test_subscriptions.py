@@ -10,7 +10,7 @@ import pytest
 from relaycast_node.extrinsic.extrinsic import extrinsic_hash
 from relaycast_node.rpc import session as session_module
 from relaycast_node.rpc.node_face import NodeFace
-from relaycast_node.rpc.session import ClientOutbox, Session
+from relaycast_node.rpc.session import ClientOutbox, RpcSession
 from relaycast_trie.scale import encode_bytes
 from small_chain import SmallChain
 
@@ -96,7 +96,7 @@ def test_an_extrinsic_is_followed_to_the_end(ask: Ask, told: Told, chain: SmallC
     assert extrinsic_hash(data) not in chain.pool.watchers._callbacks
 
 
-def test_an_extrinsic_that_is_refused_is_not_followed(ask: Ask, session: Session) -> None:
+def test_an_extrinsic_that_is_refused_is_not_followed(ask: Ask, session: RpcSession) -> None:
     assert ask("author_submitAndWatchExtrinsic", "0x1234")[0] == 1001
     assert session.subscriptions == {}
 
@@ -124,7 +124,7 @@ def test_subscriptions_have_a_limit(ask: Ask, monkeypatch: pytest.MonkeyPatch) -
 
 def test_without_a_connection_there_are_no_subscriptions(face: NodeFace) -> None:
     message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "chain_subscribeNewHeads"})
-    answer = asyncio.run(face.relay.answer(message, Session(subscribes=False)))
+    answer = asyncio.run(face.relay.answer(message, RpcSession(subscribes=False)))
     assert answer is not None
     assert json.loads(answer)["error"] == {
         "code": -32603,
@@ -135,7 +135,7 @@ def test_without_a_connection_there_are_no_subscriptions(face: NodeFace) -> None
 
 def test_a_client_hears_the_id_before_the_first_notification(face: NodeFace, chain: SmallChain) -> None:
     async def exchange() -> list[Any]:
-        session = Session()
+        session = RpcSession()
         await face.relay.receive('{"jsonrpc":"2.0","id":1,"method":"chain_subscribeNewHeads"}', session)
         chain.add()
         session.outbox.close()
@@ -149,8 +149,8 @@ def test_a_client_hears_the_id_before_the_first_notification(face: NodeFace, cha
 
 
 def test_a_client_that_falls_behind_is_cut_off(face: NodeFace, chain: SmallChain) -> None:
-    async def fall_behind() -> Session:
-        session = Session(outbox=ClientOutbox(messages=5))
+    async def fall_behind() -> RpcSession:
+        session = RpcSession(outbox=ClientOutbox(messages=5))
         await face.relay.receive('{"jsonrpc":"2.0","id":1,"method":"chain_subscribeNewHeads"}', session)
         for _ in range(20):
             chain.add()
@@ -164,7 +164,7 @@ def test_a_client_that_falls_behind_is_cut_off(face: NodeFace, chain: SmallChain
 
 def test_who_does_not_read_answers_is_not_read_from(face: NodeFace) -> None:
     async def ask_on() -> int:
-        session, asked = Session(outbox=ClientOutbox(messages=3)), 0
+        session, asked = RpcSession(outbox=ClientOutbox(messages=3)), 0
         try:
             while asked < 10:
                 await asyncio.wait_for(
@@ -182,7 +182,7 @@ def test_who_does_not_read_answers_is_not_read_from(face: NodeFace) -> None:
 
 
 def test_a_client_that_leaves_leaves_nothing_behind(
-    face: NodeFace, chain: SmallChain, session: Session, ask: Ask
+    face: NodeFace, chain: SmallChain, session: RpcSession, ask: Ask
 ) -> None:
     for method in ("chain_subscribeNewHeads", "chain_subscribeFinalizedHeads", "state_subscribeStorage"):
         ask(method)
