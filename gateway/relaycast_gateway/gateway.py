@@ -4,6 +4,7 @@ Law: everything but the log's writer happens in the event loop that called ``sta
 what was in flight was acknowledged or is tried again after the next start.
 """
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
@@ -28,7 +29,7 @@ from relaycast_gateway.figures import Figures
 from relaycast_gateway.log import EventLog, Retention, UnusableLog
 from relaycast_gateway.rfc3339 import format_time
 
-FOLDER_MODE = 0o700
+FOLDER_MODE, FILE_MODE = 0o700, 0o600
 LOG_FILE = "events.sqlite"
 DELIVERIES_FILE = "deliveries.sqlite"
 SUBSCRIPTIONS_FILE = "subscriptions.sqlite"
@@ -235,6 +236,7 @@ def shown_state(state: DeliveryState, last_seq: int) -> dict[str, Any]:
 
 
 def _file(folder: str | PathLike[str] | None, name: str) -> Path | None:
+    """Return the place of a file that nobody but its owner can read; makes what is missing."""
     if folder is None:
         return None
     place = Path(folder)
@@ -242,7 +244,13 @@ def _file(folder: str | PathLike[str] | None, name: str) -> Path | None:
         place.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
     except OSError as error:
         raise UnusableLog(str(folder), (error.strerror or "an error").lower(), "a folder") from None
-    return place / name
+    file = place / name
+    try:
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT, FILE_MODE))
+        file.chmod(FILE_MODE)  # SQLite gives the files beside it the same mode
+    except OSError as error:
+        raise UnusableLog(str(file), (error.strerror or "an error").lower(), "a file of this user") from None
+    return file
 
 
 def _ensure_usable(folder: Path) -> None:

@@ -1,28 +1,25 @@
 """Secrets of a subscription: never shown, and kept where a client sends back what it was shown.
 
-Secret are a sink's user information, ``sinkcredential.secret`` and ``.accesstoken``, and in the maps
-of ``protocolsettings`` each value whose name speaks of a credential. A mask stands for each of them in every answer.
+Secret are a sink's user information, each parameter of its query whose name speaks of a credential,
+``sinkcredential.secret`` and ``.accesstoken``, and in the maps of ``protocolsettings`` each value of such a name. A
+mask stands for each of them in every answer.
 INVARIANT: a mask is only turned back into a secret for the host that the secret was given for.
 """
 
-import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from relaycast_gateway.cloudevents.invalid_member import InvalidMember
-from relaycast_gateway.delivery.sink_address import MASK
+from relaycast_gateway.delivery.secret_names import MASK, is_secret_name, masked_query, query_parts
 
 CREDENTIAL_SECRETS = ("secret", "accesstoken")
 SETTINGS_WITH_SECRETS = ("headers", "userproperties", "linkproperties")
 
-_SECRET_NAME = re.compile(r"auth|cookie|token|secret|passw|api-?key|credential|signature", re.IGNORECASE)
-
-
-def is_secret_name(name: str) -> bool:
-    """Return whether a header or property of this name holds a secret."""
-    return _SECRET_NAME.search(name) is not None
+_USER = ("", -1)
+"""The place of a sink's user information among its secrets."""
 
 
 def masked(members: Mapping[str, Any]) -> dict[str, Any]:
@@ -35,9 +32,14 @@ def masked(members: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def masked_sink(sink: str) -> str:
-    """Return a sink as it was given, with a mask in place of its user information."""
+    """Return a sink as it was given, with masks in place of its user information and of the secrets in its query."""
     parts = _split(sink)
-    return sink if parts is None or "@" not in parts.netloc else _with_user(parts, MASK)
+    if parts is None:
+        return sink
+    shown = parts._replace(query=masked_query(parts.query))
+    if "@" in parts.netloc:
+        shown = _with_user(shown, MASK)
+    return sink if shown == parts else urlunsplit(shown)
 
 
 def unmasked(given: Mapping[str, Any], old: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -48,19 +50,53 @@ def unmasked(given: Mapping[str, Any], old: Mapping[str, Any] | None) -> dict[st
     found = deepcopy(dict(given))
     sink = found.get("sink")
     same_host = old is not None and isinstance(sink, str) and _place(sink) == _place(old["sink"])
-    if old is not None and isinstance(sink, str) and _user_of(sink) == MASK:
-        parts, user = _split(sink), _user_of(old["sink"])
-        if parts is None or not same_host or user is None:
-            raise _needs_secret("sink", same_host=same_host)
-        found["sink"] = _with_user(parts, user)
-    elif _user_of(sink) == MASK:
-        raise _needs_secret("sink", same_host=True)
+    if isinstance(sink, str):
+        found["sink"] = _unmasked_sink(sink, None if old is None else old["sink"], same_host=same_host)
     known = {path: holder[name] for holder, name, path in _secrets(old or {})}
     for holder, name, path in _secrets(found):
         if holder[name] == MASK:
             if path not in known or not same_host:
                 raise _needs_secret(path, same_host=same_host or path not in known)
             holder[name] = known[path]
+    return found
+
+
+def _unmasked_sink(sink: str, old: str | None, *, same_host: bool) -> str:
+    """Return a sink with the secrets of ``old`` in place of masks; a parameter's name may repeat."""
+    parts = _split(sink)
+    if parts is None:
+        return sink
+    known = {} if old is None else _sink_secrets(old)
+    kept = _sink_secrets(sink)
+    for place, given in kept.items():
+        if given == MASK:
+            if place not in known or not same_host:
+                raise _needs_secret("sink", same_host=same_host or place not in known)
+            kept[place] = known[place]
+    numbers: Counter[str] = Counter()
+    query = ""
+    for text, name, secret in query_parts(parts.query):
+        query += text if secret is None else text + kept[name, numbers[name]]
+        numbers[name] += secret is not None
+    found = parts._replace(query=query)
+    if _USER in kept:
+        found = _with_user(found, kept[_USER])
+    return sink if found == parts else urlunsplit(found)
+
+
+def _sink_secrets(sink: str) -> dict[tuple[str, int], str]:
+    """Return the secrets of a sink: by the parameter's name and how often it stood before, and by ``_USER``."""
+    parts = _split(sink)
+    found: dict[tuple[str, int], str] = {}
+    if parts is None:
+        return found
+    if "@" in parts.netloc:
+        found[_USER] = parts.netloc.rpartition("@")[0]
+    numbers: Counter[str] = Counter()
+    for _, name, secret in query_parts(parts.query):
+        if secret is not None:
+            found[name, numbers[name]] = secret
+            numbers[name] += 1
     return found
 
 
@@ -93,14 +129,8 @@ def _split(sink: str) -> SplitResult | None:
         return None
 
 
-def _user_of(sink: object) -> str | None:
-    """Return the user information of a sink, ``None`` where it has none."""
-    parts = _split(sink) if isinstance(sink, str) else None
-    return None if parts is None or "@" not in parts.netloc else parts.netloc.rpartition("@")[0]
-
-
-def _with_user(parts: SplitResult, user: str) -> str:
-    return urlunsplit(parts._replace(netloc=f"{user}@{parts.netloc.rpartition('@')[2]}"))
+def _with_user(parts: SplitResult, user: str) -> SplitResult:
+    return parts._replace(netloc=f"{user}@{parts.netloc.rpartition('@')[2]}")
 
 
 def _place(sink: str) -> tuple[str, str] | None:

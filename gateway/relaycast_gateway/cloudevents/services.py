@@ -9,7 +9,7 @@ from relaycast_gateway.cloudevents import protocol_settings
 from relaycast_gateway.cloudevents.config import CONFIG, DELIVERY, Choice
 from relaycast_gateway.cloudevents.subscription import CREDENTIALS
 from relaycast_gateway.cloudevents.subscription_book import MOST_SUBSCRIPTIONS
-from relaycast_gateway.delivery.sink_address import MASK
+from relaycast_gateway.delivery.secret_names import MASK
 
 DIALECTS = ("exact", "prefix", "suffix", "all", "any", "not", "sql")
 

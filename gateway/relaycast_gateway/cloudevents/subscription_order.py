@@ -6,9 +6,10 @@ from typing import Any
 
 from relaycast_gateway.cloudevents.encoding import encoder
 from relaycast_gateway.cloudevents.event import TYPE_HEADER
-from relaycast_gateway.cloudevents.masks import SETTINGS_WITH_SECRETS, is_secret_name
+from relaycast_gateway.cloudevents.masks import SETTINGS_WITH_SECRETS
 from relaycast_gateway.cloudevents.subscription import EventSubscription
 from relaycast_gateway.delivery.order import DeliveryOrder, RetryPolicy
+from relaycast_gateway.delivery.secret_names import is_secret_name
 from relaycast_gateway.delivery.sender import Target
 from relaycast_gateway.delivery.sink_address import parse_sink
 from relaycast_gateway.delivery.wire_message import WireMessage

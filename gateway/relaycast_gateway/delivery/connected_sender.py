@@ -11,8 +11,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from relaycast_gateway.delivery.secret_names import MASK
 from relaycast_gateway.delivery.sender import Refused, Retryable, SendOutcome, Target
-from relaycast_gateway.delivery.sink_address import MASK, credential_of, parse_sink
+from relaycast_gateway.delivery.sink_address import credential_of, parse_sink
 from relaycast_gateway.delivery.sink_guard import SinkGuard, SinkRefused
 from relaycast_gateway.delivery.wire_message import WireMessage
 

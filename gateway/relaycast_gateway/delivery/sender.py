@@ -45,11 +45,12 @@ SendOutcome = Accepted | Retryable | Refused | Gone
 class Target:
     """Where to deliver: ``settings`` are the realized protocol settings, defaults filled in.
 
-    ``secrets`` (credentials, headers that hold them) are never shown: not by ``repr``, in logs, or in reasons.
+    ``secrets`` (credentials, headers that hold them) are never shown: not by ``repr``, in logs, or in reasons. Neither
+    is ``sink``, whose query may hold some.
     """
 
     protocol: str
-    sink: str
+    sink: str = field(repr=False)
     settings: Mapping[str, Any]
     secrets: Mapping[str, Any] = field(default_factory=dict, repr=False)
 

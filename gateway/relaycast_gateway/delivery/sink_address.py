@@ -1,7 +1,8 @@
-"""A sink's address taken apart: scheme, hosts, path, and the secrets that its userinfo may hold.
+"""A sink's address taken apart: scheme, hosts, path, and the secrets that its userinfo and its query may hold.
 
-Law: the text of a sink without its userinfo is what is shown, logged and stored in the open; userinfo goes with the
-secrets. Several hosts stand between commas: ``kafka://one:9092,two:9092/topic``.
+Law: what is shown and logged has a mask in place of each secret. Userinfo goes with the secrets of a subscription; the
+query is part of the address that a sender asks for. Several hosts stand between commas:
+``kafka://one:9092,two:9092/topic``.
 """
 
 import re
@@ -9,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
+
+from relaycast_gateway.delivery.secret_names import MASK, masked_query
 
 DEFAULT_PORTS: Mapping[str, int] = {
     "http": 80,
@@ -25,9 +28,6 @@ DEFAULT_PORTS: Mapping[str, int] = {
     "tls": 4222,
 }
 """Every scheme that a sink may have, with the port that it implies."""
-
-MASK = "***"
-"""Stands for a secret wherever one would be shown."""
 
 _FORM = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<path>[^?#]*)(?:\?(?P<query>[^#]*))?"
@@ -46,18 +46,19 @@ class SinkAddress:
     scheme: str
     hosts: tuple[tuple[str, int], ...]
     path: str = ""
-    query: str | None = None
+    query: str | None = field(default=None, repr=False)
     userinfo: str | None = field(default=None, repr=False)
 
     @property
     def public(self) -> str:
-        """The sink without its userinfo."""
-        return self._text("")
+        """The sink without its userinfo, its query as written."""
+        return self._text("", self.query)
 
     @property
     def masked(self) -> str:
-        """The sink with a mask for its userinfo, where it has one."""
-        return self._text("" if self.userinfo is None else f"{MASK}@")
+        """The sink with masks for its userinfo and for the secrets of its query."""
+        query = None if self.query is None else masked_query(self.query)
+        return self._text("" if self.userinfo is None else f"{MASK}@", query)
 
     @property
     def secrets(self) -> dict[str, str]:
@@ -67,10 +68,9 @@ class SinkAddress:
         user, _, password = self.userinfo.partition(":")
         return {"identifier": unquote(user), "secret": unquote(password)}
 
-    def _text(self, prefix: str) -> str:
+    def _text(self, prefix: str, query: str | None) -> str:
         hosts = ",".join(host_and_port(host, port) for host, port in self.hosts)
-        query = "" if self.query is None else f"?{self.query}"
-        return f"{self.scheme}://{prefix}{hosts}{self.path}{query}"
+        return f"{self.scheme}://{prefix}{hosts}{self.path}{'' if query is None else f'?{query}'}"
 
 
 def host_and_port(host: str, port: int) -> str:

@@ -441,7 +441,24 @@ def test_a_subscription_survives_a_restart_and_goes_on(tmp_path: Path) -> None:
             assert fresh["id"] > made["id"]
 
     asyncio.run(run())
-    assert all(file.stat().st_mode & 0o077 == 0 for file in tmp_path.glob("subscriptions.sqlite*"))
+
+
+def test_files_are_their_owners_alone_also_those_that_others_could_read(tmp_path: Path) -> None:
+    for name in ("events", "deliveries", "subscriptions"):
+        file = tmp_path / f"{name}.sqlite"
+        file.touch()
+        file.chmod(0o644)
+
+    async def run() -> None:
+        async with served(folder=tmp_path) as api:
+            await api.create()
+            api.publish(1)
+            await api.settled()
+            modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.glob("*.sqlite*")}
+            assert {"events.sqlite", "events.sqlite-wal", "deliveries.sqlite", "subscriptions.sqlite-wal"} < set(modes)
+            assert set(modes.values()) == {0o600}, modes
+
+    asyncio.run(run())
 
 
 def test_two_gateways_do_not_share_a_folder(tmp_path: Path) -> None:
