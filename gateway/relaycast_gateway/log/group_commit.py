@@ -20,7 +20,7 @@ BYTES_OF_A_DRAFT = 500
 """What a waiting draft takes beside its stored form, about."""
 
 
-class Outcome(Protocol):
+class AppendOutcome(Protocol):
     """Is told how a job ended: a ``Future``, or what does without its locks."""
 
     def set_result(self, records: Any) -> None: ...
@@ -33,7 +33,7 @@ class Append:
 
     __slots__ = ("bodies", "drafts", "outcome", "received_ns", "weight")
 
-    def __init__(self, drafts: Sequence[EventDraft], bodies: Sequence[bytes], outcome: Outcome) -> None:
+    def __init__(self, drafts: Sequence[EventDraft], bodies: Sequence[bytes], outcome: AppendOutcome) -> None:
         self.drafts = drafts
         self.bodies = bodies
         self.outcome = outcome
