@@ -4,9 +4,9 @@ A future costs three times as much as the rest of an append, and waking an event
 """
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from relaycast_gateway.log.group_commit import Append, GroupCommit
+from relaycast_gateway.log.group_commit import GroupCommit, SingleAppend
 from relaycast_gateway.log.record_codec import encode_body
 from relaycast_gateway.record import EventDraft, EventRecord
 
@@ -29,7 +29,7 @@ class Appender(Generic[Token]):
 
         ``ValueError`` for a draft that cannot be stored, ``LogClosed`` after the log was closed.
         """
-        self._writer.submit(Append((draft,), (encode_body(draft),), _Single(token, self._ended)))
+        self._writer.submit(SingleAppend(draft, encode_body(draft), token, self._ended))
 
     def tell(self) -> None:
         """Tell of appends that a commit ended; in the writing thread."""
@@ -37,19 +37,3 @@ class Appender(Generic[Token]):
             ended = self._ended[:]
             self._ended.clear()
             self._told(ended)
-
-
-class _Single:
-    """How one append ends: a line in the list of its appender."""
-
-    __slots__ = ("_ended", "_token")
-
-    def __init__(self, token: Any, ended: list[Any]) -> None:
-        self._token = token
-        self._ended = ended
-
-    def set_result(self, records: list[EventRecord]) -> None:
-        self._ended.append((self._token, records[0]))
-
-    def set_exception(self, error: BaseException) -> None:
-        self._ended.append((self._token, error))

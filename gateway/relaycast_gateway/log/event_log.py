@@ -278,17 +278,17 @@ class EventLog:
             records, dropped = self._written([it for it in jobs if isinstance(it, Append)])
         except BaseException as error:
             for job in jobs:
-                job.outcome.set_exception(error)
+                job.fail(error)
             self._call([appender.tell for appender in self._appenders])
             return
         at = 0
         for job in jobs:
             if isinstance(job, Append):
                 end = at + len(job.bodies)
-                job.outcome.set_result(records[at:end])
+                job.succeed(records[at:end])
                 at = end
             else:
-                job.outcome.set_result(dropped)
+                job.future.set_result(dropped)
         self._call([appender.tell for appender in self._appenders])
         self._call([partial(callback, self._last_seq) for callback in list(self._callbacks.values())])
 

@@ -49,7 +49,7 @@ CREATE TABLE events (
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {SCHEMA_VERSION};
 """
-_MARKS = f"({', '.join('?' * len(EventRow._fields))})"
+_MARKS = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _INSERTS = {rows: f"INSERT INTO events VALUES {', '.join([_MARKS] * rows)}" for rows in _ROWS_A_STATEMENT}  # noqa: S608
 _NAMED = (
     "INSERT INTO namespaces VALUES (?, ?, ?) ON CONFLICT (number) DO UPDATE SET last_event_id = excluded.last_event_id"
@@ -276,13 +276,13 @@ def _insert(database: sqlite3.Connection, rows: Sequence[EventRow]) -> None:
 
 
 def _storable(row: EventRow) -> tuple[Any, ...]:
-    prev_id = None if row.prev_id is None else _stored(row.prev_id)
-    return (*row[:6], _stored(row.event_id), prev_id, row.body)
+    *numbers, event_id, prev_id, body = row
+    return (*numbers, _stored(event_id), None if prev_id is None else _stored(prev_id), body)
 
 
-def _row(stored: Sequence[Any]) -> EventRow:
-    event_id, prev_id = stored[6:8]
+def _row(stored: Any) -> EventRow:
+    *numbers, event_id, prev_id, body = stored
     if isinstance(event_id, bytes) or isinstance(prev_id, bytes):
-        prev_id = None if prev_id is None else _natural(prev_id)
-        return EventRow._make((*stored[:6], _natural(event_id), prev_id, stored[8]))
-    return EventRow._make(stored)
+        return (*numbers, _natural(event_id), None if prev_id is None else _natural(prev_id), body)
+    row: EventRow = stored
+    return row

@@ -7,12 +7,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from threading import Condition, Thread, current_thread
-from typing import Any, Protocol
+from threading import Condition, Lock, Thread, get_ident
+from typing import Any
 
 from relaycast_gateway.clock import Clock
 from relaycast_gateway.log.unusable import LogClosed
-from relaycast_gateway.record import EventDraft
+from relaycast_gateway.record import EventDraft, EventRecord
 
 MOST_WAITING_BYTES = 64 * 1024 * 1024
 MOST_ROWS_A_COMMIT = 10_000
@@ -20,33 +20,54 @@ BYTES_OF_A_DRAFT = 500
 """What a waiting draft takes beside its stored form, about."""
 
 
-class AppendOutcome(Protocol):
-    """Is told how a job ended: a ``Future``, or what does without its locks."""
-
-    def set_result(self, records: Any) -> None: ...
-
-    def set_exception(self, error: BaseException) -> None: ...
-
-
 class Append:
     """Drafts of one caller, with their stored forms; they are committed together."""
 
-    __slots__ = ("bodies", "drafts", "outcome", "received_ns", "weight")
+    __slots__ = ("bodies", "drafts", "future", "received_ns", "weight")
 
-    def __init__(self, drafts: Sequence[EventDraft], bodies: Sequence[bytes], outcome: AppendOutcome) -> None:
+    def __init__(self, drafts: Sequence[EventDraft], bodies: Sequence[bytes], future: Future[Any]) -> None:
         self.drafts = drafts
         self.bodies = bodies
-        self.outcome = outcome
+        self.future = future
         self.received_ns = 0
         self.weight = sum(map(len, bodies)) + BYTES_OF_A_DRAFT * len(bodies)
         """Bytes that it takes while it waits, about."""
+
+    def succeed(self, records: list[EventRecord]) -> None:
+        self.future.set_result(records)
+
+    def fail(self, error: BaseException) -> None:
+        self.future.set_exception(error)
+
+
+class SingleAppend(Append):
+    """One draft, whose end becomes a line of ``ended``: its token, and its record or an error."""
+
+    __slots__ = ("ended", "token")
+
+    def __init__(self, draft: EventDraft, body: bytes, token: Any, ended: list[Any]) -> None:
+        self.drafts = (draft,)
+        self.bodies = (body,)
+        self.token = token
+        self.ended = ended
+        self.received_ns = 0
+        self.weight = len(body) + BYTES_OF_A_DRAFT
+
+    def succeed(self, records: list[EventRecord]) -> None:
+        self.ended.append((self.token, records[0]))
+
+    def fail(self, error: BaseException) -> None:
+        self.ended.append((self.token, error))
 
 
 @dataclass(slots=True)
 class Purge:
     """A wish that retention runs now; the future tells how many events went."""
 
-    outcome: Future[int]
+    future: Future[int]
+
+    def fail(self, error: BaseException) -> None:
+        self.future.set_exception(error)
 
 
 class GroupCommit:
@@ -55,22 +76,20 @@ class GroupCommit:
     def __init__(self, commit: Callable[[list[Append | Purge]], None], *, clock: Clock) -> None:
         self._commit = commit
         self._clock = clock
-        self._changed = Condition()
+        self._lock = Lock()
+        self._changed = Condition(self._lock)
         self._waiting: deque[Append | Purge] = deque()
         self._waiting_bytes = 0
         self._closed = False
         self._is_idle = False
         self._thread: Thread | None = None
-
-    @property
-    def is_current(self) -> bool:
-        """Whether the caller is the writing thread itself."""
-        return current_thread() is self._thread
+        self._writing: int | None = None
+        """The thread's number."""
 
     def submit(self, job: Append | Purge) -> None:
         """Queue a job, and stamp it with the time; blocks while more than 64 MiB wait. Raises ``LogClosed``."""
-        assert not self.is_current, "a callback of the log appends to it: that would wait for itself"
-        with self._changed:
+        assert get_ident() != self._writing, "a callback of the log appends to it: that would wait for itself"
+        with self._lock:
             while self._waiting_bytes >= MOST_WAITING_BYTES and not self._closed:
                 self._changed.wait()
             if self._closed:
@@ -88,13 +107,14 @@ class GroupCommit:
 
     def close(self) -> None:
         """Commit what waits and end the thread."""
-        with self._changed:
+        with self._lock:
             self._closed = True
             self._changed.notify_all()
-        if self._thread is not None and not self.is_current:
+        if self._thread is not None and get_ident() != self._writing:
             self._thread.join()
 
     def _run(self) -> None:
+        self._writing = get_ident()
         while jobs := self._next():
             self._commit(jobs)
 
@@ -102,7 +122,7 @@ class GroupCommit:
         """Return the jobs of the next commit, none at the end."""
         jobs: list[Append | Purge] = []
         rows = 0
-        with self._changed:
+        with self._lock:
             while not self._waiting and not self._closed:
                 self._is_idle = True
                 self._changed.wait()

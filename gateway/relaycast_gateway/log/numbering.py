@@ -86,7 +86,7 @@ class Numbering:
                     prev_id = last_ids[name] if name in last_ids else known_ids.get(name)
                 last_ids[name] = event_id
                 numbered = (seq, numbers[name], topics[topic or name], 0 if seer is EVERYBODY else seers[seer])
-                rows.append(_new_row(EventRow, (*numbered, occurred_ns, received_ns, event_id, prev_id, body)))
+                rows.append((*numbered, occurred_ns, received_ns, event_id, prev_id, body))
                 placed = (seq, event_id, prev_id, self._pub_id(seq), occurred_ns, received_ns)
                 records.append(_new_record(EventRecord, (*placed, name, source, subject, data, headers, seer, topic)))
                 seq += 1
@@ -109,7 +109,7 @@ class Numbering:
 
     def records(self, rows: Sequence[EventRow]) -> list[EventRecord]:
         """Return the records of rows; ``UnusableLog`` names an event that is damaged."""
-        pub_ids = self._ids.of([row.seq for row in rows])
+        pub_ids = self._ids.of([row[0] for row in rows])
         return [self._record(row, pub_id) for row, pub_id in zip(rows, pub_ids, strict=True)]
 
     def _record(self, row: EventRow, pub_id: int) -> EventRecord:
@@ -131,6 +131,5 @@ class Numbering:
         return ids[seq - start]
 
 
-_new_row: Callable[..., EventRow] = tuple.__new__
 _new_record: Callable[..., EventRecord] = tuple.__new__
-"""Make a named tuple without the detour over its ``__new__``."""
+"""Makes a named tuple without the detour over its ``__new__``."""

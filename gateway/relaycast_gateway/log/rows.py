@@ -10,18 +10,11 @@ KEY_BYTES = 32
 """Length of the random key under which a log makes its publication ids."""
 
 
-class EventRow(NamedTuple):
-    """An event as a table holds it, in the order of the columns of ``events``."""
+EventRow = tuple[int, int, int, int, int, int, int, int | None, bytes]
+"""``seq``; numbers of namespace, topic and visibility; ``occurred_ns``, ``received_ns``; ``event_id``, ``prev_id``; body.
 
-    seq: int
-    namespace: int
-    topic: int
-    visibility: int
-    occurred_ns: int
-    received_ns: int
-    event_id: int
-    prev_id: int | None
-    body: bytes
+The order of the columns of ``events``. Python's collector of garbage does not visit plain tuples of plain values.
+"""
 
 
 class NamedRow(NamedTuple):
