@@ -22,7 +22,8 @@ from relaycast_gateway.wamp.identity import Identity
 
 Action = Literal["publish", "subscribe", "call", "register"]
 ACTIONS: tuple[Action, ...] = ("publish", "subscribe", "call", "register")
-CLOSED_ACTIONS = ("publish", "register")
+CLOSED_ACTIONS: tuple[Action, ...] = ("publish", "register")
+DISCLOSED_ACTIONS: tuple[Action, ...] = ("publish", "call")
 
 WAMP_PREFIX = "wamp."
 """URIs of the protocol itself: what is published and answered there comes from the router alone."""
