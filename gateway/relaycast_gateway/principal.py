@@ -19,6 +19,11 @@ def chain_principal(genesis_hash: bytes) -> bytes:
     return blake2_256(b"relaycast chain" + genesis_hash)[: MOST_BYTES - 1] + _OPAQUE
 
 
+def client_principal(realm: str, authid: str) -> bytes:
+    """Return the principal of a client that was authenticated as ``authid`` in a WAMP realm: an opaque id of both."""
+    return blake2_256(f"relaycast client {len(realm)} {realm} {authid}".encode())[: MOST_BYTES - 1] + _OPAQUE
+
+
 def principal_text(principal: bytes) -> str:
     """Return the text form; ``ValueError`` for more than 29 bytes."""
     if len(principal) > MOST_BYTES:

@@ -1,0 +1,273 @@
+"""Publications on their way: into the log where their topic has a history, then to whoever receives them.
+
+Law: what is stored is delivered after it is durable, in the log's order, and each event once, whether a client, a
+chain or another face has appended it. The publications of one session are delivered in the order in which they came,
+stored or not. Events that the log refuses are delivered to nobody.
+
+The publications of one turn of the event loop share one append. While ``PAUSE_AT`` of them wait for the disk, the
+sessions that go on publishing are read no more; what had been read of them already waits too, up to ``MOST_WAITING``,
+and is refused beyond that.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Protocol
+
+from relaycast_gateway.log import EventLog
+from relaycast_gateway.record import EventDraft, EventRecord
+from relaycast_gateway.wamp.client_session import ClientSession
+from relaycast_gateway.wamp.errors import UNAVAILABLE, WampError
+from relaycast_gateway.wamp.messages import Arguments, Details
+from relaycast_gateway.wamp.publication_options import PublicationOptions
+
+PAUSE_AT = 8_192
+MOST_WAITING = 65_536
+
+RECORDS_OF_A_STEP = 512
+"""Events of others that are read back in one turn of the event loop."""
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class Publication:
+    """A publication that was accepted."""
+
+    __slots__ = ("args", "details", "draft", "kwargs", "options", "request", "session", "topic")
+
+    def __init__(
+        self,
+        session: ClientSession,
+        request: int,
+        topic: str,
+        args: Arguments,
+        kwargs: Details | None,
+        options: PublicationOptions,
+        details: Details,
+        draft: EventDraft | None,
+    ) -> None:
+        self.session = session
+        self.request = request
+        self.topic = topic
+        self.args = args
+        self.kwargs = kwargs
+        self.options = options
+        self.details = details
+        self.draft = draft
+        """How it is stored; ``None`` where it is not."""
+
+
+class PublicationOutlet(Protocol):
+    """Where publications come out."""
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether anybody is subscribed to anything."""
+        ...
+
+    def deliver(self, publication: Publication, pub_id: int | None, /) -> None:
+        """Send a publication to its receivers and acknowledge it; without ``pub_id`` it was not stored."""
+        ...
+
+    def deliver_record(self, record: EventRecord, /) -> None:
+        """Send an event that did not come through this flow."""
+        ...
+
+    def reject(self, publication: Publication, error: WampError, /) -> None:
+        """Tell that a publication could not be stored."""
+        ...
+
+
+class _Batch:
+    """The publications of one append, and those of the same sessions that must not overtake them."""
+
+    __slots__ = ("future", "items")
+
+    def __init__(self, items: list[Publication]) -> None:
+        self.items = items
+        self.future: Future[list[EventRecord]] = Future()
+
+
+class PublicationFlow:
+    """The way of one realm's publications through ``log``, between ``start`` and ``stop``."""
+
+    def __init__(self, log: EventLog, outlet: PublicationOutlet) -> None:
+        self._log = log
+        self._outlet = outlet
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._disconnect: Callable[[], None] = lambda: None
+        self._open: _Batch | None = None
+        self._in_flight: deque[_Batch] = deque()
+        self._last_of: dict[ClientSession, _Batch] = {}
+        self._paused: dict[ClientSession, None] = {}
+        self._waiting = 0
+        self._seen = log.last_seq
+        self._durable = self._seen
+        self._is_woken = False
+
+    @property
+    def waiting(self) -> int:
+        """Publications that wait for the disk."""
+        return self._waiting
+
+    def start(self) -> None:
+        """Deliver what the log gets from now on."""
+        self._loop = asyncio.get_running_loop()
+        self._seen = self._durable = self._log.last_seq
+        self._disconnect = self._log.connect(self._told)
+
+    async def stop(self) -> None:
+        """Store and deliver what was accepted, and nothing after that."""
+        self._flush()
+        while self._in_flight:
+            with suppress(Exception):
+                await asyncio.wrap_future(self._in_flight[-1].future)
+            self._walk()
+        self._disconnect()
+        self._loop = None
+
+    def publish(self, publication: Publication) -> None:
+        """Take a publication; ``WampError`` where too many wait already."""
+        session = publication.session
+        if publication.draft is None:
+            batch = self._last_of.get(session)
+            if batch is None:
+                self._outlet.deliver(publication, None)
+            else:
+                batch.items.append(publication)
+            return
+        if self._loop is None:
+            raise WampError(UNAVAILABLE, "the router stores nothing now")
+        if self._waiting >= PAUSE_AT:
+            self._hold_back(session)
+        batch = self._open
+        if batch is None:
+            batch = self._open = _Batch([])
+            self._loop.call_soon(self._flush)
+        batch.items.append(publication)
+        self._last_of[session] = batch
+        self._waiting += 1
+
+    def forget(self, session: ClientSession) -> None:
+        """Hold a session back no more that has ended; what it published before is still delivered."""
+        self._paused.pop(session, None)
+
+    def _hold_back(self, session: ClientSession) -> None:
+        if self._waiting >= MOST_WAITING:
+            raise WampError(UNAVAILABLE, f"{MOST_WAITING} publications wait to be stored")
+        if session not in self._paused:
+            self._paused[session] = None
+            session.pause_reading()
+
+    def _flush(self) -> None:
+        """Hand what was published in this turn to the log."""
+        batch, self._open = self._open, None
+        if batch is not None:
+            self._append(batch)
+
+    def _append(self, batch: _Batch) -> None:
+        try:
+            batch.future = self._log.append_soon([it.draft for it in batch.items if it.draft is not None])
+        except ValueError as error:
+            if len(batch.items) > 1:  # one of them cannot be stored: the others can
+                for item in batch.items:
+                    alone = self._last_of[item.session] = _Batch([item])
+                    self._append(alone)
+                return
+            batch.future.set_exception(error)
+        except Exception as error:
+            batch.future.set_exception(error)
+        self._in_flight.append(batch)
+        batch.future.add_done_callback(self._wake_on_failure)
+
+    def _told(self, last_seq: int) -> None:
+        """Take note of a commit; in the log's writing thread, after the commit's futures are done."""
+        self._durable = last_seq
+        self._wake()
+
+    def _wake_on_failure(self, future: "Future[list[EventRecord]]") -> None:
+        if future.exception() is not None or not future.result():
+            self._wake()
+
+    def _wake(self) -> None:
+        loop = self._loop
+        if not self._is_woken and loop is not None:
+            self._is_woken = True
+            loop.call_soon_threadsafe(self._walk)
+
+    def _walk(self) -> None:
+        """Deliver what has become durable, in the log's order."""
+        self._is_woken = False
+        durable = self._durable  # INVARIANT: all own events up to here are in futures that are done
+        while self._in_flight and self._in_flight[0].future.done():
+            batch = self._in_flight[0]
+            error = batch.future.exception()
+            records = [] if error is not None else batch.future.result()
+            if records:
+                if not self._deliver_others(records[0].seq):
+                    return
+                self._seen = records[-1].seq
+            self._in_flight.popleft()
+            if error is None:
+                self._deliver(batch, iter(records))
+            else:
+                self._reject(batch, error)
+        if durable > self._seen:
+            self._deliver_others(durable + 1)
+        if self._paused and self._waiting <= PAUSE_AT // 2:
+            paused, self._paused = self._paused, {}
+            for session in paused:
+                session.resume_reading()
+
+    def _deliver(self, batch: _Batch, records: Iterator[EventRecord]) -> None:
+        deliver, items = self._outlet.deliver, batch.items
+        for item in items:  # may grow meanwhile
+            pub_id = None
+            if item.draft is not None:
+                pub_id = next(records).pub_id
+                self._waiting -= 1
+            try:
+                deliver(item, pub_id)
+            except Exception:
+                _LOGGER.exception("an event of %s could not be delivered", item.topic)
+        self._let_go(batch)
+
+    def _reject(self, batch: _Batch, error: BaseException) -> None:
+        _LOGGER.error("publications could not be stored: %s", error)
+        refusal = WampError(UNAVAILABLE, f"the event could not be stored: {error}")
+        for item in batch.items:
+            if item.draft is None:
+                self._outlet.deliver(item, None)
+            else:
+                self._waiting -= 1
+                self._outlet.reject(item, refusal)
+        self._let_go(batch)
+
+    def _let_go(self, batch: _Batch) -> None:
+        """Let later publications of the batch's sessions go their own way."""
+        for session in {item.session for item in batch.items}:
+            if self._last_of.get(session) is batch:
+                del self._last_of[session]
+
+    def _deliver_others(self, before: int) -> bool:
+        """Deliver the events of others before an event; return whether that is done, or goes on in the next turn."""
+        room = RECORDS_OF_A_STEP
+        while self._seen + 1 < before:
+            if not self._outlet.is_heard:
+                self._seen = before - 1
+                break
+            if not room:
+                self._wake()
+                return False
+            records = self._log.read(self._seen, limit=room, before=before)
+            self._seen = records[-1].seq if records else before - 1
+            room -= len(records)
+            for record in records:
+                try:
+                    self._outlet.deliver_record(record)
+                except Exception:
+                    _LOGGER.exception("event %d could not be delivered", record.seq)
+        return True

@@ -1,0 +1,410 @@
+"""Who receives which event, and how requests to the broker are answered."""
+
+from typing import Any
+
+import pytest
+
+from gateway.wamp.broker_peers import Doors, StoredRules, StoredTopics, Town, in_town
+from relaycast_gateway.matching.topics import Match, TopicPattern
+from relaycast_gateway.wamp.messages import ErrorMessage, PublishedMessage, SubscribedMessage, UnsubscribedMessage
+from relaycast_gateway.wamp.publication_options import Reception
+
+
+@pytest.mark.matrix("WAMP-63")
+@pytest.mark.parametrize("topic", ["com.shop.price", "kept.price"])
+def test_events_go_to_exact_prefix_and_wildcard_subscriptions(topic: str) -> None:
+    async def visit(town: Town) -> None:
+        reader, writer, other = town.session(), town.session(), town.session()
+        first = topic.rpartition(".")[0]
+        ids = [
+            reader.subscribe(topic),
+            reader.subscribe(first, match="prefix"),
+            reader.subscribe(f"{first}.", match="prefix"),
+            reader.subscribe(".".join(["", *topic.split(".")[1:]]), match="wildcard"),
+        ]
+        other.subscribe(f"{topic}s")
+        other.subscribe("", match="wildcard")
+        writer.publish(topic, ["x"], {"a": 1}, acknowledge=True)
+        await town.settle()
+        (pub_id,) = writer.published
+        assert [(it.subscription, it.publication, it.args, it.kwargs) for it in reader.events] == [
+            (each, pub_id, ["x"], {"a": 1}) for each in ids
+        ]
+        assert [it.details for it in reader.events] == [{}, *[{"topic": topic}] * 3]
+        assert not other.events
+
+    in_town(visit)
+
+
+@pytest.mark.matrix("WAMP-61")
+@pytest.mark.matrix("WAMP-63")
+def test_a_publisher_receives_its_own_event_only_without_exclude_me() -> None:
+    async def visit(town: Town) -> None:
+        only = town.session()
+        subscription = only.subscribe("com.myapp.topic1")
+        only.publish("com.myapp.topic1", ["Hello, world!"])
+        only.publish("com.myapp.topic1", ["Hello, world!"], exclude_me=True)
+        assert not only.events
+        only.publish("com.myapp.topic1", ["Hello, world!"], exclude_me=False)
+        (event,) = only.events
+        assert (event.subscription, event.args, event.kwargs, event.details) == (
+            subscription,
+            ["Hello, world!"],
+            None,
+            {},
+        )
+
+    in_town(visit)
+
+
+def test_a_session_that_subscribes_twice_has_one_subscription() -> None:
+    async def visit(town: Town) -> None:
+        reader, other = town.session(), town.session()
+        assert reader.subscribe("a.b") == reader.subscribe("a.b") == other.subscribe("a.b")
+        assert reader.subscribe("a.b", match="prefix") != reader.subscribe("a.b")
+        other.publish("a.b", [1])
+        assert len(reader.events) == 2
+
+    in_town(visit)
+
+
+def test_after_unsubscribe_no_event_comes() -> None:
+    async def visit(town: Town) -> None:
+        reader, writer = town.session(), town.session()
+        subscription = reader.subscribe("a.b")
+        assert isinstance(reader.unsubscribe(subscription), UnsubscribedMessage)
+        writer.publish("a.b", [1])
+        assert not reader.events
+        for wrong in (subscription, subscription % 7 + 1):
+            answer = reader.unsubscribe(wrong)
+            assert isinstance(answer, ErrorMessage)
+            assert (answer.request_type, answer.error) == (34, "wamp.error.no_such_subscription")
+        mine = writer.subscribe("a.b")
+        assert mine != subscription
+        answer = reader.unsubscribe(mine)
+        assert isinstance(answer, ErrorMessage), "the subscription is another session's"
+
+    in_town(visit)
+
+
+@pytest.mark.parametrize(
+    ("topic", "options", "error"),
+    [
+        ("a..b", {}, "wamp.error.invalid_uri"),
+        ("", {}, "wamp.error.invalid_uri"),
+        ("a b", {}, "wamp.error.invalid_uri"),
+        ("a.b#", {"match": "prefix"}, "wamp.error.invalid_uri"),
+        ("x" * 1025, {}, "wamp.error.invalid_uri"),
+        ("a.b", {"match": "suffix"}, "wamp.error.invalid_argument"),
+        ("a.b", {"match": 1}, "wamp.error.invalid_argument"),
+        ("a.b", {"match": ["exact"]}, "wamp.error.invalid_argument"),
+        ("a.b", {"get_retained": "yes"}, "wamp.error.invalid_argument"),
+        ("secret.a", {}, "wamp.error.not_authorized"),
+        ("secret.", {"match": "prefix"}, "wamp.error.not_authorized"),
+    ],
+)
+def test_a_wrong_subscribe_is_refused_and_changes_nothing(topic: str, options: dict[str, Any], error: str) -> None:
+    async def visit(town: Town) -> None:
+        reader = town.session()
+        before = len(town.broker.subscriptions)
+        assert reader.refused_subscribe(topic, **options) == error
+        assert len(town.broker.subscriptions) == before
+        assert not town.meta
+
+    in_town(visit, roles=Doors(("user", "subscribe", "secret.")))
+
+
+@pytest.mark.parametrize("prefix", ["a", "kept"])
+@pytest.mark.parametrize(
+    ("rest", "options", "error"),
+    [
+        ("..b", {}, "wamp.error.invalid_uri"),
+        (".b c", {}, "wamp.error.invalid_uri"),
+        (".secret", {}, "wamp.error.not_authorized"),
+        (".b", {"exclude_me": 0}, "wamp.error.invalid_argument"),
+        (".b", {"disclose_me": "no"}, "wamp.error.invalid_argument"),
+        (".b", {"retain": 1}, "wamp.error.invalid_argument"),
+        (".b", {"exclude": 5}, "wamp.error.invalid_argument"),
+        (".b", {"exclude": ["5"]}, "wamp.error.invalid_argument"),
+        (".b", {"exclude": [True]}, "wamp.error.invalid_argument"),
+        (".b", {"eligible": [0]}, "wamp.error.invalid_argument"),
+        (".b", {"eligible": {"5": 1}}, "wamp.error.invalid_argument"),
+        (".b", {"exclude_authid": "ann"}, "wamp.error.invalid_argument"),
+        (".b", {"exclude_authrole": [1]}, "wamp.error.invalid_argument"),
+        (".b", {"eligible_authid": [None]}, "wamp.error.invalid_argument"),
+        (".b", {"eligible_authrole": "admin"}, "wamp.error.invalid_argument"),
+        (".b", {"ppt_scheme": 1}, "wamp.error.invalid_argument"),
+        (".b", {"enc_algo": 1}, "wamp.error.invalid_argument"),
+        (".b", {"transaction_hash": 1}, "wamp.error.invalid_argument"),
+    ],
+)
+def test_a_wrong_publish_reaches_nobody_and_is_answered_only_if_acknowledged(
+    prefix: str, rest: str, options: dict[str, Any], error: str
+) -> None:
+    async def visit(town: Town) -> None:
+        reader, writer = town.session(), town.session()
+        reader.subscribe("", match="prefix")
+        reader.take()
+        writer.publish(prefix + rest, [1], acknowledge=True, **options)
+        writer.publish(prefix + rest, [1], **options)
+        writer.publish(prefix + rest, [1], acknowledge=False, **options)
+        await town.settle()
+        assert writer.errors == [error]
+        assert len(writer.got) == 1
+        assert not reader.got
+        assert (town.log.last_seq, town.broker.refused, town.broker.accepted) == (0, 3, 0)
+
+    in_town(visit, roles=Doors(("user", "publish", "a.secret"), ("user", "publish", "kept.secret")))
+
+
+def test_an_acknowledge_that_is_no_boolean_is_refused_without_an_answer() -> None:
+    async def visit(town: Town) -> None:
+        writer = town.session()
+        writer.publish("a.b", acknowledge="yes")
+        assert (writer.got, town.broker.refused) == ([], 1)
+
+    in_town(visit)
+
+
+def test_options_without_a_meaning_are_ignored() -> None:
+    async def visit(town: Town) -> None:
+        reader, writer = town.session(), town.session()
+        reader.subscribe("a.b", x_speed="high", get_retained=True)
+        writer.publish("a.b", [1], x_colour=[1, 2], retain=True, rkey=3)
+        assert [it.details for it in reader.events] == [{}]
+
+    in_town(visit)
+
+
+def test_a_publisher_is_named_only_where_it_is_disclosed() -> None:
+    async def visit(town: Town) -> None:
+        reader, writer = town.session(), town.session("bob", "admin")
+        named = {"publisher": writer.identity.session, "publisher_authid": "bob", "publisher_authrole": "admin"}
+        for topic in ("kept.a", "a"):
+            reader.subscribe(topic)
+            writer.publish(topic)
+            writer.publish(topic, disclose_me=False)
+            writer.publish(topic, disclose_me=True)
+        reader.subscribe("known.", match="prefix")
+        writer.publish("known.a", disclose_me=False)
+        await town.settle()
+        details = [it.details for it in reader.events]
+        assert details == [{}, {}, named, {}, {}, named, {"topic": "known.a", **named}]
+
+    in_town(visit, roles=Doors(disclosed=["known."]))
+
+
+@pytest.mark.parametrize("topic", ["a.b", "kept.b"])
+@pytest.mark.parametrize(
+    ("options", "receivers"),
+    [
+        ({}, "ABC"),
+        ({"exclude": [1]}, "BC"),
+        ({"exclude": []}, "ABC"),
+        ({"eligible": [1, 3, 99]}, "AC"),
+        ({"eligible": []}, ""),
+        ({"exclude_authid": ["ann"]}, "BC"),
+        ({"exclude_authid": []}, "ABC"),
+        ({"eligible_authid": ["ann", "bob"]}, "AB"),
+        ({"eligible_authid": []}, ""),
+        ({"exclude_authrole": ["user"]}, "C"),
+        ({"eligible_authrole": ["admin"]}, "C"),
+        ({"eligible_authrole": ["user"], "exclude_authid": ["ann"]}, "B"),
+        ({"eligible": [1, 2], "eligible_authrole": ["admin"]}, ""),  # each list that is given must hold
+        ({"eligible": [1, 2], "exclude": [2]}, "A"),
+    ],
+)
+@pytest.mark.matrix("WAMP-63")
+def test_lists_choose_the_receivers(topic: str, options: dict[str, Any], receivers: str) -> None:
+    async def visit(town: Town) -> None:
+        sessions = {"A": town.session("ann"), "B": town.session("bob"), "C": town.session("cleo", "admin")}
+        assert [it.identity.session for it in sessions.values()] == [1, 2, 3]
+        for session in sessions.values():
+            session.subscribe(topic)
+        town.session().publish(topic, ["x"], **options)
+        await town.settle()
+        assert "".join(name for name, it in sessions.items() if it.events) == receivers
+
+    in_town(visit)
+
+
+@pytest.mark.parametrize(
+    ("options", "stored"),
+    [
+        pytest.param({"exclude": [1]}, False, marks=pytest.mark.matrix("WAMP-54")),
+        pytest.param({"exclude": []}, False, marks=pytest.mark.matrix("WAMP-54")),  # a list is a list
+        pytest.param({"eligible": [2]}, False, marks=pytest.mark.matrix("WAMP-55")),
+        pytest.param({"eligible": []}, False, marks=pytest.mark.matrix("WAMP-55")),
+        pytest.param({"x_region": "north"}, False, marks=pytest.mark.matrix("WAMP-56")),
+        pytest.param({"exclude_me": True}, True, marks=pytest.mark.matrix("WAMP-58")),
+        ({"exclude_me": False}, True),
+        ({"eligible_authrole": ["admin"], "exclude_authid": ["ann"]}, True),
+    ],
+)
+def test_what_sessions_may_receive_is_not_stored_if_it_ends_with_them(options: dict[str, Any], stored: bool) -> None:
+    async def visit(town: Town) -> None:
+        writer = town.session()
+        writer.publish("kept.a", ["x"], acknowledge=True, **options)
+        await town.settle()
+        assert len(writer.published) == 1
+        assert town.log.last_seq == (1 if stored else 0)
+
+    in_town(visit, ephemeral={"x_region": _of_region})
+
+
+def _of_region(value: Any) -> Reception:
+    if value not in ("north", "south"):
+        raise ValueError(f"expected north or south, got {value}")
+    return lambda identity: (identity.session % 2 == 0) == (value == "north")
+
+
+@pytest.mark.matrix("WAMP-56")
+def test_an_option_of_a_plug_in_chooses_receivers() -> None:
+    async def visit(town: Town) -> None:
+        first, second, writer = (town.session() for _ in range(3))
+        for session in (first, second):
+            session.subscribe("kept.a")
+        writer.publish("kept.a", ["x"], x_region="north")
+        writer.publish("kept.a", ["x"], x_region="west", acknowledge=True)
+        assert (len(first.events), len(second.events)) == (0, 1)
+        assert writer.errors == ["wamp.error.invalid_argument"]
+
+    in_town(visit, ephemeral={"x_region": _of_region})
+
+
+@pytest.mark.matrix("WAMP-65")
+def test_meta_events_come_in_their_order() -> None:
+    async def visit(town: Town) -> None:
+        watcher, first, second = (town.session() for _ in range(3))
+        watcher.subscribe("wamp.subscription.", match="prefix")
+        town.meta.clear()
+        watcher.take()
+        subscription = first.subscribe("a.b", match="prefix")
+        first.subscribe("a.b", match="prefix")
+        second.subscribe("a.b", match="prefix")
+        first.unsubscribe(subscription)
+        second.leave()
+        first.unsubscribe(subscription)
+        created = {"id": subscription, "uri": "a.b", "match": "prefix", "created": "2023-11-14T22:13:20Z"}
+        expected = [
+            ("wamp.subscription.on_create", [2, created]),
+            ("wamp.subscription.on_subscribe", [2, subscription]),
+            ("wamp.subscription.on_subscribe", [3, subscription]),
+            ("wamp.subscription.on_unsubscribe", [2, subscription]),
+            ("wamp.subscription.on_unsubscribe", [3, subscription]),
+            ("wamp.subscription.on_delete", [3, subscription]),
+        ]
+        assert town.meta == expected
+        assert [(it.details["topic"], it.args) for it in watcher.events] == expected
+        assert isinstance(first.got[0], SubscribedMessage)
+
+    in_town(visit)
+
+
+@pytest.mark.matrix("WAMP-10")
+@pytest.mark.matrix("WAMP-65")
+def test_the_subscription_of_a_history_is_there_first_and_stays() -> None:
+    async def visit(town: Town) -> None:
+        registry = town.broker.subscriptions
+        (kept,) = registry
+        assert registry.lookup(TopicPattern("kept.", Match.PREFIX)) is kept
+        assert registry.by_id(kept.id) is kept
+        assert registry.matching("kept.a") == (kept,)
+        assert (kept.sessions, kept.session_count, 0 < kept.id <= 1 << 53) == ((), 0, True)
+        reader = town.session()
+        assert reader.subscribe("kept.", match="prefix") == kept.id
+        assert kept.sessions == (reader,)
+        reader.leave()
+        assert registry.by_id(kept.id) is kept
+        assert town.meta == [
+            ("wamp.subscription.on_subscribe", [1, kept.id]),
+            ("wamp.subscription.on_unsubscribe", [1, kept.id]),
+        ]
+        again = reader.subscribe("kept.a")
+        reader.leave()
+        assert (registry.by_id(again), list(registry)) == (None, [kept])
+
+    in_town(visit)
+
+
+def test_a_rule_that_keeps_nothing_makes_no_subscription_and_stores_nothing() -> None:
+    async def visit(town: Town) -> None:
+        assert len(town.broker.subscriptions) == 1
+        town.session().publish("kept.not.a", [1])
+        town.session().publish("kept.a", [1])
+        await town.settle()
+        assert [record.namespace for record in town.log.read()] == ["kept.a"]
+
+    rules = StoredRules(
+        StoredTopics(TopicPattern("kept.not.", Match.PREFIX), is_kept=False),
+        StoredTopics(TopicPattern("kept.", Match.PREFIX)),
+    )
+    in_town(visit, rules=rules)
+
+
+def test_an_event_is_encoded_once_for_a_subscription_and_a_serializer() -> None:
+    async def visit(town: Town) -> None:
+        for number in range(30):
+            reader = town.session(serializer=("json", "msgpack", "cbor")[number % 3])
+            reader.subscribe("a.b")
+            reader.subscribe("a", match="prefix")
+        town.session().publish("a.b", [1])
+        assert [it.encoded for it in town.serializers.values()] == [2, 2, 2]
+        assert town.broker.events_sent == 60
+
+    in_town(visit)
+
+
+def test_who_cannot_be_sent_an_event_keeps_nobody_from_it() -> None:
+    async def visit(town: Town) -> None:
+        reader, picky = town.session(), town.session(serializer="cbor")
+        for session in (picky, reader):
+            session.subscribe("a.b")
+        town.serializers["cbor"].encode = _fail  # type: ignore[method-assign]
+        town.session().publish("a.b", [1], acknowledge=True)
+        assert (len(reader.events), len(picky.events)) == (1, 0)
+
+    in_town(visit)
+
+
+def _fail(message: object) -> bytes:
+    raise OverflowError("no form for it")
+
+
+def test_payload_that_is_passed_through_keeps_its_options() -> None:
+    async def visit(town: Town) -> None:
+        reader, writer = town.session(), town.session()
+        options: dict[str, Any] = {"ppt_scheme": "x_my", "ppt_serializer": "cbor", "enc_algo": "cryptobox"}
+        for topic in ("kept.a", "a"):
+            reader.subscribe(topic)
+            writer.publish(topic, b"\x00\xff", **options)
+        await town.settle()
+        assert [(it.args, it.kwargs, it.details) for it in reader.events] == [(b"\x00\xff", None, options)] * 2
+
+    in_town(visit)
+
+
+def test_a_session_has_only_so_many_subscriptions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("relaycast_gateway.wamp.broker.MOST_SUBSCRIPTIONS_OF_A_SESSION", 3)
+
+    async def visit(town: Town) -> None:
+        reader = town.session()
+        for number in range(3):
+            reader.subscribe(f"a.{number}")
+        assert reader.refused_subscribe("a.3") == "wamp.error.unavailable"
+        assert town.session().subscribe("a.3")
+
+    in_town(visit)
+
+
+def test_ids_of_publications_that_are_not_stored_differ() -> None:
+    async def visit(town: Town) -> None:
+        writer = town.session()
+        for _ in range(500):
+            writer.publish("a.b", acknowledge=True)
+        ids = writer.published
+        assert len(set(ids)) == 500
+        assert all(0 < it <= 1 << 53 for it in ids)
+        assert all(isinstance(it, PublishedMessage) for it in writer.got)
+
+    in_town(visit)

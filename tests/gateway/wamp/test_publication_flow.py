@@ -1,0 +1,414 @@
+"""Publications go through the log in one order, once each, and nothing is delivered that was not stored."""
+
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.wamp.broker_peers import Recorder, StoredRules, StoredTopics, Town, in_town
+from relaycast_gateway.icrc16 import array, map_of, nat, text
+from relaycast_gateway.log import EventLog, Retention
+from relaycast_gateway.matching.topics import Match, TopicPattern
+from relaycast_gateway.principal import client_principal
+from relaycast_gateway.record import EventDraft, Visibility
+from relaycast_gateway.wamp import publication_flow
+
+KEPT = StoredRules(StoredTopics(TopicPattern("kept.", Match.PREFIX)))
+
+
+def draft(namespace: str, number: int, **more: Any) -> EventDraft:
+    return EventDraft(namespace, nat(number), b"\x01", 5, **more)
+
+
+def numbers(session: Recorder) -> list[Any]:
+    return [it.args[0] for it in session.events if it.args]
+
+
+@pytest.mark.matrix("WAMP-37")
+@pytest.mark.matrix("WAMP-08")
+def test_a_stored_publication_is_one_event_with_the_ids_that_clients_get() -> None:
+    async def visit(town: Town) -> None:
+        readers, writer = [town.session() for _ in range(3)], town.session("ann")
+        ids = [reader.subscribe("kept.a") for reader in readers]
+        pattern = readers[0].subscribe("kept.", match="prefix")
+        writer.publish("kept.a", ["x"], {"a": b"\x00"}, acknowledge=True)
+        await town.settle()
+        (record,) = town.log.read()
+        assert writer.published == [record.pub_id]
+        assert {it.publication for reader in readers for it in reader.events} == {record.pub_id}
+        assert [it.subscription for it in readers[0].events] == [ids[0], pattern]
+        assert (record.namespace, record.source) == ("kept.a", client_principal("relaycast", "ann"))
+        assert record.occurred_ns == record.received_ns == town.clock.now_ns()
+
+    in_town(visit)
+
+
+@pytest.mark.matrix("WAMP-09")
+def test_a_topic_with_a_history_is_stored_with_nobody_there() -> None:
+    async def visit(town: Town) -> None:
+        writer = town.session()
+        writer.publish("kept.a", [1])
+        writer.leave()
+        await town.settle()
+        assert [record.data for record in town.log.read()] == [array(nat(1))]
+
+    in_town(visit)
+
+
+@pytest.mark.matrix("WAMP-11")
+def test_events_of_patterns_are_stored_once_whatever_the_patterns_are() -> None:
+    async def visit(town: Town) -> None:
+        reader, writer = town.session(), town.session()
+        reader.subscribe("kept.", match="prefix")
+        reader.subscribe("kept..b", match="wildcard")
+        writer.publish("kept.a.b", [1])
+        await town.settle()
+        assert [it.details for it in reader.events] == [{"topic": "kept.a.b"}] * 2
+        assert town.log.last_seq == 1
+
+    rules = StoredRules(
+        StoredTopics(TopicPattern("kept..b", Match.WILDCARD)), StoredTopics(TopicPattern("kept.", Match.PREFIX))
+    )
+    in_town(visit, rules=rules)
+
+
+@pytest.mark.matrix("WAMP-12")
+def test_a_topic_without_a_history_is_not_stored() -> None:
+    async def visit(town: Town) -> None:
+        reader, writer = town.session(), town.session()
+        reader.subscribe("a.b")
+        writer.publish("a.b", [1], acknowledge=True)
+        assert [it.publication for it in reader.events] == writer.published
+        await town.settle()
+        assert town.log.last_seq == 0
+
+    in_town(visit)
+
+
+def test_nothing_is_told_before_it_is_durable() -> None:
+    async def visit(town: Town) -> None:
+        reader, writer = town.session(), town.session()
+        reader.subscribe("kept.a")
+        reader.take()
+        writer.publish("kept.a", [1], acknowledge=True)
+        assert (reader.got, writer.got, town.broker.waiting) == ([], [], 1)
+        await town.settle()
+        assert (len(reader.got), len(writer.got), town.broker.waiting) == (1, 1, 0)
+
+    in_town(visit)
+
+
+def test_publications_of_one_turn_share_one_append() -> None:
+    async def visit(town: Town) -> None:
+        appends = []
+        append_soon = town.log.append_soon
+
+        def counted(drafts: Sequence[EventDraft]) -> Any:
+            appends.append(len(drafts))
+            return append_soon(drafts)
+
+        town.log.append_soon = counted  # type: ignore[method-assign]
+        writers = [town.session() for _ in range(3)]
+        for number in range(9):
+            writers[number % 3].publish("kept.a", [number], acknowledge=True)
+        await town.settle()
+        assert appends == [9]
+        assert all(len(it.published) == 3 for it in writers)
+
+    in_town(visit)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 2), st.booleans(), st.integers(0, 2)), max_size=40))
+def test_the_publications_of_a_session_arrive_in_order_stored_or_not(steps: list[tuple[int, bool, int]]) -> None:
+    async def visit(town: Town) -> None:
+        reader, writers = town.session(), [town.session() for _ in range(3)]
+        reader.subscribe("", match="prefix")
+        reader.take()
+        for number, (writer, is_kept, turns) in enumerate(steps):
+            writers[writer].publish("kept.a" if is_kept else "a", [writer, number])
+            for _ in range(turns):
+                await asyncio.sleep(0)
+        await town.settle()
+        got = [it.args for it in reader.events]
+        for writer in range(3):
+            mine = [[writer, number] for number, step in enumerate(steps) if step[0] == writer]
+            assert [it for it in got if it[0] == writer] == mine  # type: ignore[index]
+        ids = [it.publication for it in reader.events if it.details["topic"] == "kept.a"]
+        assert ids == [record.pub_id for record in town.log.read()]
+
+    in_town(visit, rules=KEPT)
+
+
+@pytest.mark.matrix("WAMP-07")
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("oowc"), st.integers(0, 2)), max_size=30))
+def test_events_of_others_are_delivered_in_the_order_of_the_log_and_once(steps: list[tuple[str, int]]) -> None:
+    async def visit(town: Town) -> None:
+        reader, writer = town.session(), town.session()
+        reader.subscribe("kept.", match="prefix")
+        waiting = []
+        for number, (who, turns) in enumerate(steps):
+            if who == "w":
+                writer.publish("kept.w", [number], acknowledge=True)
+            else:
+                topic = "kept.o" if who == "o" else "elsewhere"
+                waiting.append(town.log.append_soon([draft(topic, number), draft(topic, number)]))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+        await town.settle()
+        stored = [it.pub_id for it in town.log.read() if it.namespace != "elsewhere"]
+        assert [it.publication for it in reader.events] == stored
+        assert len(stored) == sum({"w": 1, "o": 2, "c": 0}[who] for who, _ in steps)
+        assert all(it.done() for it in waiting)
+
+    in_town(visit, rules=KEPT)
+
+
+def test_events_of_others_are_seen_by_those_who_may_see_them() -> None:
+    async def visit(town: Town) -> None:
+        user, admin = town.session("ann"), town.session("root", "admin")
+        for session in (user, admin):
+            session.subscribe("chain", match="prefix")
+        town.log.append(
+            EventDraft("chain.a", map_of({"a": nat(1)}), b"\x01", 5, headers=(("ce:source", text("/x")),)),
+            EventDraft("chain.b", text("x"), b"\x01", 5, visibility=Visibility(eligible_authrole=("admin",))),
+        )
+        await town.settle()
+        assert [(it.details, it.args, it.kwargs) for it in user.events] == [({"topic": "chain.a"}, [], {"a": 1})]
+        assert [it.args for it in admin.events] == [[], ["x"]]
+
+    in_town(visit)
+
+
+def test_nothing_is_read_back_while_nobody_is_subscribed() -> None:
+    async def visit(town: Town) -> None:
+        town.log.read = _fail  # type: ignore[method-assign]
+        writer = town.session()
+        town.log.append(draft("chain.a", 1))
+        writer.publish("kept.a", [1], acknowledge=True)
+        await town.settle()
+        assert len(writer.published) == 1
+
+    in_town(visit)
+
+
+def _fail(*args: Any, **kwargs: Any) -> Any:
+    raise AssertionError("read back")
+
+
+def test_own_events_are_never_read_back() -> None:
+    async def visit(town: Town) -> None:
+        reader, writer = town.session(), town.session()
+        reader.subscribe("kept.a")
+        town.log.read = _fail  # type: ignore[method-assign]
+        for number in range(20):
+            writer.publish("kept.a", [number])
+            await asyncio.sleep(0)
+        await town.settle()
+        assert numbers(reader) == list(range(20))
+
+    in_town(visit)
+
+
+def test_many_events_of_others_are_delivered_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publication_flow, "RECORDS_OF_A_STEP", 4)
+
+    async def visit(town: Town) -> None:
+        reader, writer = town.session(), town.session()
+        reader.subscribe("kept.", match="prefix")
+        town.log.append(*(draft("kept.o", number) for number in range(30)))
+        writer.publish("kept.w", [30])
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert len(reader.events) < 31
+        while len(reader.events) < 31:
+            await asyncio.sleep(0)
+        assert numbers(reader) == list(range(31))
+
+    in_town(visit)
+
+
+def test_events_that_retention_has_dropped_are_passed_over() -> None:
+    async def visit(town: Town) -> None:
+        reader, writer = town.session(), town.session()
+        reader.subscribe("kept.", match="prefix")
+        town.log.append(*(draft("kept.o", number) for number in range(10)))
+        writer.publish("kept.w", [10])
+        await town.settle()
+        assert numbers(reader)[-1] == 10
+        assert numbers(reader) == sorted(numbers(reader))
+
+    in_town(visit, log=EventLog.open(retention=Retention(count=2)))
+
+
+def test_what_the_disk_refuses_is_an_error_to_who_asked_and_no_event() -> None:
+    async def visit(town: Town) -> None:
+        reader, writer = town.session(), town.session()
+        reader.subscribe("", match="prefix")
+        reader.take()
+        write = town.log._table.write
+        town.log._table.write = _full  # type: ignore[method-assign, assignment]
+        writer.publish("kept.a", [1], acknowledge=True)
+        writer.publish("kept.a", [2])
+        writer.publish("a", [3], acknowledge=True)
+        while town.broker.waiting:
+            await asyncio.sleep(0)
+        assert numbers(reader) == [3], "what is not stored anyway is not held back"
+        assert writer.errors == ["wamp.error.unavailable"]
+        assert len(writer.published) == 1
+        town.log._table.write = write  # type: ignore[method-assign]
+        writer.publish("kept.a", [4], acknowledge=True)
+        await town.settle()
+        assert numbers(reader) == [3, 4]
+        assert town.log.last_seq == 1
+
+    in_town(visit)
+
+
+def _full(*args: Any) -> None:
+    raise sqlite3.OperationalError("database or disk is full")
+
+
+def test_one_event_that_cannot_be_stored_leaves_the_others_alone() -> None:
+    async def visit(town: Town) -> None:
+        reader, writer, other = town.session(), town.session(), town.session()
+        reader.subscribe("", match="prefix")
+        reader.take()
+        writer.publish("kept.a", [1], acknowledge=True)
+        writer.publish("kept.a", ["\ud800"], acknowledge=True)
+        writer.publish("a", [2], acknowledge=True)
+        other.publish("kept.a", [3], acknowledge=True)
+        writer.publish("kept.a", [4], acknowledge=True)
+        await town.settle()
+        assert numbers(reader) == [1, 2, 3, 4]
+        assert writer.errors == ["wamp.error.unavailable"]
+        assert len(writer.published) == 3
+
+    in_town(visit)
+
+
+def test_a_closed_log_refuses_and_unstored_topics_go_on() -> None:
+    async def visit(town: Town) -> None:
+        reader, writer = town.session(), town.session()
+        reader.subscribe("", match="prefix")
+        reader.take()
+        town.log.close()
+        writer.publish("kept.a", [1], acknowledge=True)
+        writer.publish("a", [2])
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert (writer.errors, numbers(reader)) == (["wamp.error.unavailable"], [2])
+
+    in_town(visit)
+
+
+def test_a_publisher_that_outruns_the_disk_is_read_no_more_until_it_has_caught_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(publication_flow, "PAUSE_AT", 4)
+    monkeypatch.setattr(publication_flow, "MOST_WAITING", 8)
+
+    async def visit(town: Town) -> None:
+        writer, quiet = town.session(), town.session()
+        for number in range(10):
+            writer.publish("kept.a", [number], acknowledge=True)
+            assert writer.is_paused == (number >= 4)
+        quiet.publish("a", [1], acknowledge=True)
+        assert (len(quiet.published), quiet.is_paused) == (1, False)
+        assert writer.errors == ["wamp.error.unavailable"] * 2
+        await town.settle()
+        assert (len(writer.published), writer.is_paused) == (8, False)
+        writer.publish("kept.a", [11], acknowledge=True)
+        await town.settle()
+        assert len(writer.published) == 9
+
+    in_town(visit)
+
+
+def test_stop_stores_and_delivers_what_was_accepted_and_nothing_later() -> None:
+    async def stay() -> None:
+        town = Town()
+        town.broker.start()
+        reader, writer = town.session(), town.session()
+        reader.subscribe("", match="prefix")
+        reader.take()
+        for number in range(5):
+            writer.publish("kept.a", [number], acknowledge=True)
+            if number == 2:
+                await asyncio.sleep(0)
+        await town.broker.stop()
+        assert (numbers(reader), len(writer.published)) == ([0, 1, 2, 3, 4], 5)
+        town.log.append(draft("kept.o", 9))
+        writer.publish("kept.a", [6], acknowledge=True)
+        await asyncio.sleep(0)
+        assert (len(numbers(reader)), writer.errors) == (5, ["wamp.error.unavailable"])
+        town.log.close()
+
+    asyncio.run(stay())
+
+
+def test_what_a_session_published_before_it_left_is_stored_and_delivered() -> None:
+    async def visit(town: Town) -> None:
+        reader, writer = town.session(), town.session()
+        reader.subscribe("kept.a")
+        writer.publish("kept.a", [1], acknowledge=True)
+        writer.leave()
+        await town.settle()
+        assert numbers(reader) == [1]
+
+    in_town(visit)
+
+
+@pytest.mark.matrix("WAMP-73")
+def test_a_realm_sees_no_event_of_another() -> None:
+    async def stay(file: Path | None = None) -> None:
+        log = EventLog.open(file)
+        first, second = Town(log), Town(log, realm_name="shop", realm_prefix="shop:")
+        for town in (first, second):
+            town.broker.start()
+        readers = [town.session() for town in (first, second)]
+        writers = [town.session() for town in (first, second)]
+        for reader in readers:
+            reader.subscribe("", match="prefix")
+            reader.take()
+        for writer in writers:
+            writer.publish("kept.a", [writer.broker.realm_name], acknowledge=True)
+        log.append(draft("kept.chain", 1))
+        await second.settle()
+        await first.settle()
+        assert [numbers(reader) for reader in readers] == [[1, "relaycast"], ["shop"]]
+        assert {it.namespace for it in log.read()} == {"kept.a", "shop:kept.a", "kept.chain"}
+        assert len({it.source for it in log.read()}) == 3
+        for town in (first, second):
+            await town.broker.stop()
+        log.close()
+
+    asyncio.run(stay())
+
+
+@pytest.mark.matrix("WAMP-73")
+def test_a_client_cannot_publish_into_another_realm() -> None:
+    async def visit(town: Town) -> None:
+        writer = town.session()
+        writer.publish("shop:kept.a", [1], acknowledge=True)
+        await town.settle()
+        assert (writer.errors, town.log.last_seq) == (["wamp.error.invalid_uri"], 0)
+
+    in_town(visit, rules=StoredRules(StoredTopics(TopicPattern("", Match.PREFIX))))
+
+
+def test_a_topic_that_is_too_long_for_the_log_is_refused() -> None:
+    async def visit(town: Town) -> None:
+        writer = town.session()
+        writer.publish("kept." + "x" * 1015, [1], acknowledge=True)
+        writer.publish("kept." + "x" * 1014, [1], acknowledge=True)
+        await town.settle()
+        assert (writer.errors, len(writer.published)) == (["wamp.error.invalid_uri"], 1)
+
+    in_town(visit, realm_name="shop", realm_prefix="shop:")
