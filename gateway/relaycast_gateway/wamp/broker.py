@@ -20,6 +20,7 @@ from relaycast_gateway.log import EventLog
 from relaycast_gateway.matching.topics import LONGEST_TOPIC, Match, TopicPattern, is_topic
 from relaycast_gateway.principal import client_principal
 from relaycast_gateway.record import EventDraft, EventRecord
+from relaycast_gateway.wamp.authorization import Permission, Roles
 from relaycast_gateway.wamp.client_session import ClientSession
 from relaycast_gateway.wamp.errors import (
     INVALID_ARGUMENT,
@@ -43,7 +44,7 @@ from relaycast_gateway.wamp.messages import (
     UnsubscribeMessage,
 )
 from relaycast_gateway.wamp.payload import data_of, payload_of
-from relaycast_gateway.wamp.publication_flow import Publication, PublicationFlow
+from relaycast_gateway.wamp.publication_flow import ClientPublication, PublicationFlow
 from relaycast_gateway.wamp.publication_options import EphemeralOptions, expect, options_of
 from relaycast_gateway.wamp.subscriptions import SubscriptionRegistry, TopicSubscription
 
@@ -56,27 +57,9 @@ MOST_SUBSCRIPTIONS_OF_A_SESSION = 10_000
 MOST_ROUTES = 8_192
 MOST_PRINCIPALS = 8_192
 RECENT_IDS = 4_096
-"""Publication ids that are not drawn again soon."""
+"""ClientPublication ids that are not drawn again soon."""
 
 _LOGGER = logging.getLogger(__name__)
-
-
-class Granted(Protocol):
-    """What a role may do with a URI."""
-
-    @property
-    def is_allowed(self) -> bool: ...
-
-    @property
-    def discloses(self) -> bool:
-        """Whether others are told who did it, without being asked."""
-        ...
-
-
-class Authority(Protocol):
-    """Knows what a client may do; the answer is the same for all clients of one role."""
-
-    def permission(self, identity: Identity, action: Any, uri: str, match: Match = Match.EXACT, /) -> Granted: ...
 
 
 class KeptRule(Protocol):
@@ -105,7 +88,7 @@ class _Route:
     def __init__(self, log_topic: str, *, is_stored: bool) -> None:
         self.log_topic = log_topic
         self.is_stored = is_stored
-        self.granted: dict[str, Granted] = {}
+        self.granted: dict[str, Permission] = {}
 
 
 class Broker:
@@ -122,7 +105,7 @@ class Broker:
         *,
         log: EventLog,
         rules: KeptTopics,
-        roles: Authority,
+        roles: Roles,
         clock: Clock,
         tell_meta: Callable[[str, list[Any], dict[str, Any]], None],
         realm_prefix: str = "",
@@ -218,7 +201,7 @@ class Broker:
         """Send an event of the router itself; it is not stored."""
         self._send(topic, self._new_id(), args, kwargs or None, {}, None, None)
 
-    def deliver(self, publication: Publication, pub_id: int | None) -> None:
+    def deliver(self, publication: ClientPublication, pub_id: int | None) -> None:
         """Send a publication to its receivers, then PUBLISHED to its publisher."""
         options = publication.options
         if pub_id is None:
@@ -237,7 +220,7 @@ class Broker:
 
     def deliver_record(self, record: EventRecord) -> None:
         """Send an event that a chain or another face has appended, where it is one of this realm."""
-        topic = self._topic_of(record.namespace)
+        topic = self._topic_of(record.topic)
         if topic is None or not any(it.session_count for it in self.subscriptions.matching(topic)):
             return
         args, kwargs = payload_of(record)
@@ -252,7 +235,7 @@ class Broker:
             lambda identity: seen_by.allows(identity.authid, identity.authrole),
         )
 
-    def reject(self, publication: Publication, error: WampError) -> None:
+    def reject(self, publication: ClientPublication, error: WampError) -> None:
         """Tell a publisher that waits for it that an event was not stored."""
         self.refused += 1
         if publication.options.acknowledge:
@@ -304,7 +287,7 @@ class Broker:
                 headers=headers,
                 visibility=options.visibility,
             )
-        self._flow.publish(Publication(session, message.request, topic, args, kwargs, options, details, draft))
+        self._flow.publish(ClientPublication(session, message.request, topic, args, kwargs, options, details, draft))
         self.accepted += 1
 
     def _send(

@@ -33,7 +33,7 @@ RECORDS_OF_A_STEP = 512
 _LOGGER = logging.getLogger(__name__)
 
 
-class Publication:
+class ClientPublication:
     """A publication that was accepted."""
 
     __slots__ = ("args", "details", "draft", "kwargs", "options", "request", "session", "topic")
@@ -68,7 +68,7 @@ class PublicationOutlet(Protocol):
         """Whether anybody is subscribed to anything."""
         ...
 
-    def deliver(self, publication: Publication, pub_id: int | None, /) -> None:
+    def deliver(self, publication: ClientPublication, pub_id: int | None, /) -> None:
         """Send a publication to its receivers and acknowledge it; without ``pub_id`` it was not stored."""
         ...
 
@@ -76,7 +76,7 @@ class PublicationOutlet(Protocol):
         """Send an event that did not come through this flow."""
         ...
 
-    def reject(self, publication: Publication, error: WampError, /) -> None:
+    def reject(self, publication: ClientPublication, error: WampError, /) -> None:
         """Tell that a publication could not be stored."""
         ...
 
@@ -86,7 +86,7 @@ class _Batch:
 
     __slots__ = ("future", "items")
 
-    def __init__(self, items: list[Publication]) -> None:
+    def __init__(self, items: list[ClientPublication]) -> None:
         self.items = items
         self.future: Future[list[EventRecord]] = Future()
 
@@ -129,7 +129,7 @@ class PublicationFlow:
         self._disconnect()
         self._loop = None
 
-    def publish(self, publication: Publication) -> None:
+    def publish(self, publication: ClientPublication) -> None:
         """Take a publication; ``WampError`` where too many wait already."""
         session = publication.session
         if publication.draft is None:

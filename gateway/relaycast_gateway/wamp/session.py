@@ -219,6 +219,14 @@ class Session:
             raise ConnectionResetError("the session has ended")
         await self.link.drain()
 
+    def pause_reading(self) -> None:
+        """Take no more messages from the client until ``resume_reading``; those that were read already still come."""
+        self.link.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Take messages again."""
+        self.link.resume_reading()
+
     def end(self, reason: str, **details: Any) -> None:
         """Say GOODBYE; the connection closes when the client has answered, or has had time to."""
         if self._state is not SessionState.OPEN:

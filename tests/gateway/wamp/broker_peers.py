@@ -11,6 +11,7 @@ import msgspec
 from relaycast_gateway.clock import VirtualClock
 from relaycast_gateway.log import EventLog
 from relaycast_gateway.matching.topics import Match, TopicPattern
+from relaycast_gateway.wamp.authorization import ACTIONS, Action, PermissionRule, Roles, everything
 from relaycast_gateway.wamp.broker import Broker
 from relaycast_gateway.wamp.errors import WampError
 from relaycast_gateway.wamp.identity import Identity
@@ -135,22 +136,18 @@ class StoredRules:
         return next((it for it in self.rules if it.pattern.matches(topic)), None)
 
 
-@dataclass(frozen=True)
-class Grant:
-    is_allowed: bool
-    discloses: bool = False
+def doors(*closed: tuple[str, Action, str], disclosed: Sequence[str] = ()) -> Roles:
+    """Return the roles ``user`` and ``admin``: everything is allowed but actions of a role on URIs that begin so."""
+    every = frozenset(ACTIONS)
 
+    def rules(name: str) -> Iterator[PermissionRule]:
+        for role, action, prefix in closed:
+            if role == name:
+                yield PermissionRule(TopicPattern(prefix, Match.PREFIX), every - {action})
+        for prefix in disclosed:
+            yield PermissionRule(TopicPattern(prefix, Match.PREFIX), every, every)
 
-class Doors:
-    """Everything is allowed but the given actions on URIs that begin so."""
-
-    def __init__(self, *closed: tuple[str, str, str], disclosed: Sequence[str] = ()) -> None:
-        self.closed = closed
-        self.disclosed = disclosed
-
-    def permission(self, identity: Identity, action: Any, uri: str, match: Match = Match.EXACT) -> Grant:
-        closed = any((identity.authrole, action) == it[:2] and uri.startswith(it[2]) for it in self.closed)
-        return Grant(not closed, any(uri.startswith(it) for it in self.disclosed))
+    return Roles([everything(name, *rules(name)) for name in ("user", "admin")])
 
 
 class Town:
@@ -161,7 +158,7 @@ class Town:
         self.log = log or EventLog.open(clock=self.clock)
         self.meta: list[tuple[str, list[Any]]] = []
         rules = options.pop("rules", StoredRules(StoredTopics(TopicPattern("kept.", Match.PREFIX))))
-        roles = options.pop("roles", Doors())
+        roles = options.pop("roles", None) or doors()
         self.broker = Broker(
             options.pop("realm_name", "relaycast"),
             log=self.log,

@@ -22,6 +22,7 @@ class MemoryLink:
         self.most_message_bytes = 16 << 20
         self.is_closed = False
         self.is_abandoned = False
+        self.is_paused = False
         self.sent: list[AnyMessage] = []
 
     def send(self, data: bytes) -> None:
@@ -31,6 +32,12 @@ class MemoryLink:
     async def drain(self) -> None:
         if self.is_closed:
             raise ConnectionResetError
+
+    def pause_reading(self) -> None:
+        self.is_paused = True
+
+    def resume_reading(self) -> None:
+        self.is_paused = False
 
     def close(self) -> None:
         self.is_closed = True

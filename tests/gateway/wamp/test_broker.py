@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gateway.wamp.broker_peers import Doors, StoredRules, StoredTopics, Town, in_town
+from gateway.wamp.broker_peers import StoredRules, StoredTopics, Town, doors, in_town
 from relaycast_gateway.matching.topics import Match, TopicPattern
 from relaycast_gateway.wamp.messages import ErrorMessage, PublishedMessage, SubscribedMessage, UnsubscribedMessage
 from relaycast_gateway.wamp.publication_options import Reception
@@ -111,7 +111,7 @@ def test_a_wrong_subscribe_is_refused_and_changes_nothing(topic: str, options: d
         assert len(town.broker.subscriptions) == before
         assert not town.meta
 
-    in_town(visit, roles=Doors(("user", "subscribe", "secret.")))
+    in_town(visit, roles=doors(("user", "subscribe", "secret.")))
 
 
 @pytest.mark.parametrize("prefix", ["a", "kept"])
@@ -154,7 +154,7 @@ def test_a_wrong_publish_reaches_nobody_and_is_answered_only_if_acknowledged(
         assert not reader.got
         assert (town.log.last_seq, town.broker.refused, town.broker.accepted) == (0, 3, 0)
 
-    in_town(visit, roles=Doors(("user", "publish", "a.secret"), ("user", "publish", "kept.secret")))
+    in_town(visit, roles=doors(("user", "publish", "a.secret"), ("user", "publish", "kept.secret")))
 
 
 def test_an_acknowledge_that_is_no_boolean_is_refused_without_an_answer() -> None:
@@ -191,7 +191,7 @@ def test_a_publisher_is_named_only_where_it_is_disclosed() -> None:
         details = [it.details for it in reader.events]
         assert details == [{}, {}, named, {}, {}, named, {"topic": "known.a", **named}]
 
-    in_town(visit, roles=Doors(disclosed=["known."]))
+    in_town(visit, roles=doors(disclosed=["known."]))
 
 
 @pytest.mark.parametrize("topic", ["a.b", "kept.b"])
