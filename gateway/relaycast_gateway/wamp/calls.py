@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from relaycast_gateway.clock import Alarm, Clock
 from relaycast_gateway.wamp.errors import INVALID_ARGUMENT, PAYLOAD_SIZE_EXCEEDED, WampError
 from relaycast_gateway.wamp.messages import InterruptMessage, WampMessage
-from relaycast_gateway.wamp.registrations import Registration
+from relaycast_gateway.wamp.registrations import WampRegistration
 from relaycast_gateway.wamp.session_face import SessionFace
 
 
@@ -21,7 +21,7 @@ class PendingCall:
 
     caller: SessionFace
     request: int
-    registration: Registration
+    registration: WampRegistration
     receives_progress: bool
     timeout_s: float = 0.0
     """Seconds from the call to its result, or from one part of it to the next; 0 for as long as it takes."""
@@ -65,7 +65,7 @@ class Party:
     invocations: dict[int, PendingCall] = field(default_factory=dict)
     """Those that it has to answer, by the router's request."""
 
-    registrations: dict[int, Registration] = field(default_factory=dict)
+    registrations: dict[int, WampRegistration] = field(default_factory=dict)
     last_invocation: int = 0
 
 

@@ -42,8 +42,8 @@ from relaycast_gateway.wamp.messages import (
     UnregisterMessage,
     YieldMessage,
 )
-from relaycast_gateway.wamp.procedures import CallContext, Outcome, Procedure
-from relaycast_gateway.wamp.registrations import Invoke, Registration, RegistrationBook
+from relaycast_gateway.wamp.procedures import CallContext, CallOutcome, Procedure
+from relaycast_gateway.wamp.registrations import Invoke, WampRegistration, RegistrationBook
 from relaycast_gateway.wamp.session_face import RolesFace, SessionFace
 
 MOST_REGISTRATIONS = 4_096
@@ -96,7 +96,7 @@ class Dealer:
         """Number of calls that have not ended."""
         return self._book.pending
 
-    def offer(self, uri: str, procedure: Procedure) -> Registration:
+    def offer(self, uri: str, procedure: Procedure) -> WampRegistration:
         """Offer a procedure of the router itself; no client can register its URI."""
         return self.registrations.add(TopicPattern(uri), Invoke.SINGLE, self._clock.now_ns(), procedure)
 
@@ -202,7 +202,7 @@ class Dealer:
         for registration in party.registrations.values():
             self._tell_removed(registration, session)
 
-    def _registered(self, session: SessionFace, message: RegisterMessage) -> tuple[Registration, bool]:
+    def _registered(self, session: SessionFace, message: RegisterMessage) -> tuple[WampRegistration, bool]:
         """Return the registration that a session joined, and whether it is new; raises ``WampError``."""
         options = message.options
         match = _one_of(Match, options, "match", Match.EXACT)
@@ -231,12 +231,12 @@ class Dealer:
         party.registrations[registration.id] = registration
         return registration, found is None
 
-    def _remove_callee(self, registration: Registration, session: SessionFace) -> None:
+    def _remove_callee(self, registration: WampRegistration, session: SessionFace) -> None:
         registration.remove(session)
         if not registration.callees:
             self.registrations.delete(registration)
 
-    def _tell_removed(self, registration: Registration, session: SessionFace) -> None:
+    def _tell_removed(self, registration: WampRegistration, session: SessionFace) -> None:
         self._tell_meta("wamp.registration.on_unregister", [session.id, registration.id], {})
         if self.registrations.get(registration.id) is None:
             self._tell_meta("wamp.registration.on_delete", [session.id, registration.id], {})
@@ -269,7 +269,7 @@ class Dealer:
             raise
         except Exception as error:
             raise _failed(call) from error
-        if isinstance(outcome, Outcome):
+        if isinstance(outcome, CallOutcome):
             self._book.begin(call)
             self._finish(call, outcome.message(call.request))
             return

@@ -1,6 +1,6 @@
 """Procedures that the router itself offers, and what they are given.
 
-Law: a procedure answers a call with an ``Outcome`` or raises ``WampError``. One that takes longer is a coroutine: it
+Law: a procedure answers a call with an ``CallOutcome`` or raises ``WampError``. One that takes longer is a coroutine: it
 may send parts of its result before, and waits for a slow caller at each.
 """
 
@@ -15,7 +15,7 @@ from relaycast_gateway.wamp.session_face import SessionFace
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CallOutcome:
     """What a call gave: positional arguments and arguments by name."""
 
     args: Sequence[Any] = ()
@@ -59,11 +59,11 @@ class CallContext:
         """The largest message that the caller takes."""
         return self._caller.link.most_message_bytes
 
-    def result_bytes(self, outcome: Outcome) -> int:
+    def result_bytes(self, outcome: CallOutcome) -> int:
         """Return how large the message with ``outcome`` is for this caller."""
         return len(self._caller.serializer.encode(outcome.message(self._message.request)))
 
-    async def send_part(self, part: Outcome) -> None:
+    async def send_part(self, part: CallOutcome) -> None:
         """Send a part of the result, and return when the caller has taken most of what it was sent."""
         self._send_part(part.message(self._message.request, is_progress=True))
         await self._caller.drain()
@@ -89,4 +89,4 @@ class CallContext:
         return value
 
 
-Procedure = Callable[[CallContext], Outcome | Awaitable[Outcome]]
+Procedure = Callable[[CallContext], CallOutcome | Awaitable[CallOutcome]]

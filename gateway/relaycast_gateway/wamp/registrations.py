@@ -29,7 +29,7 @@ class Invoke(StrEnum):
 
 
 @dataclass(slots=True, eq=False)
-class Registration:
+class WampRegistration:
     """A pattern of procedures, and who offers them: callees in the order in which they came, or the router."""
 
     id: int
@@ -80,29 +80,29 @@ class RegistrationBook:
         self.reserved = tuple(reserved)
         """Prefixes under which the router alone offers procedures."""
 
-        self._by_id: dict[int, Registration] = {}
-        self._by_pattern: dict[TopicPattern, Registration] = {}
-        self._prefixes: list[Registration] = []
-        self._wildcards: list[Registration] = []
+        self._by_id: dict[int, WampRegistration] = {}
+        self._by_pattern: dict[TopicPattern, WampRegistration] = {}
+        self._prefixes: list[WampRegistration] = []
+        self._wildcards: list[WampRegistration] = []
 
     def __len__(self) -> int:
         return len(self._by_id)
 
-    def __iter__(self) -> Iterator[Registration]:
+    def __iter__(self) -> Iterator[WampRegistration]:
         return iter(self._by_id.values())
 
-    def get(self, registration_id: int) -> Registration | None:
+    def get(self, registration_id: int) -> WampRegistration | None:
         return self._by_id.get(registration_id)
 
-    def lookup(self, pattern: TopicPattern) -> Registration | None:
+    def lookup(self, pattern: TopicPattern) -> WampRegistration | None:
         """Return the registration of just this pattern."""
         return self._by_pattern.get(pattern)
 
-    def find(self, uri: str) -> Registration | None:
+    def find(self, uri: str) -> WampRegistration | None:
         """Return the registration that a call of ``uri`` goes to."""
         return next(self.matching(uri), None)
 
-    def matching(self, uri: str) -> Iterator[Registration]:
+    def matching(self, uri: str) -> Iterator[WampRegistration]:
         """Yield every registration that fits ``uri``, the one that takes its calls first."""
         exact = self._by_pattern.get(TopicPattern(uri))
         if exact is not None:
@@ -111,10 +111,12 @@ class RegistrationBook:
             yield from (it for it in self._prefixes if it.pattern.matches(uri))
             yield from (it for it in self._wildcards if it.pattern.matches(uri))
 
-    def add(self, pattern: TopicPattern, invoke: Invoke, created_ns: int, procedure: Procedure | None) -> Registration:
+    def add(
+        self, pattern: TopicPattern, invoke: Invoke, created_ns: int, procedure: Procedure | None
+    ) -> WampRegistration:
         """Add a registration of a pattern that has none yet."""
         number = _new_id(self._by_id)
-        found = self._by_id[number] = Registration(number, pattern, invoke, created_ns, procedure)
+        found = self._by_id[number] = WampRegistration(number, pattern, invoke, created_ns, procedure)
         self._by_pattern[pattern] = found
         if pattern.match is Match.PREFIX:
             self._prefixes.append(found)
@@ -124,7 +126,7 @@ class RegistrationBook:
             self._wildcards.sort(key=lambda it: _runs(it.pattern), reverse=True)
         return found
 
-    def delete(self, registration: Registration) -> None:
+    def delete(self, registration: WampRegistration) -> None:
         del self._by_id[registration.id], self._by_pattern[registration.pattern]
         if registration.pattern.match is Match.PREFIX:
             self._prefixes.remove(registration)

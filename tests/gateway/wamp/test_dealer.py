@@ -39,7 +39,7 @@ from relaycast_gateway.wamp.messages import (
     UnregisterMessage,
     YieldMessage,
 )
-from relaycast_gateway.wamp.procedures import CallContext, Outcome
+from relaycast_gateway.wamp.procedures import CallContext, CallOutcome
 
 ADD = "com.shop.add"
 
@@ -117,7 +117,7 @@ async def test_a_payload_that_the_router_cannot_read_passes_through_both_ways() 
 @in_loop
 async def test_a_registration_is_refused(uri: str, options: dict[str, Any], refusal: str) -> None:
     dealt = Dealt(ListedRoles({("user", "register", "com.secret"): Granted(is_allowed=False)}))
-    dealt.dealer.offer("com.router.time", lambda _: Outcome())
+    dealt.dealer.offer("com.router.time", lambda _: CallOutcome())
     other = dealt.join()
     other.register("com.taken")
     other.register("com.shared", invoke="first")
@@ -563,10 +563,10 @@ async def test_registrations_are_told_of_in_order() -> None:
 async def test_the_routers_own_procedure_answers_at_once_or_refuses() -> None:
     dealt = Dealt()
 
-    def double(context: CallContext) -> Outcome:
+    def double(context: CallContext) -> CallOutcome:
         if context.argument(0, "number") == 13:
             raise WampError("com.router.unlucky", "13", kwargs={"hint": 12})
-        return Outcome([2 * context.args[0]], {"for": context.identity.authid})
+        return CallOutcome([2 * context.args[0]], {"for": context.identity.authid})
 
     dealt.dealer.offer("com.router.double", double)
     caller = dealt.join()
@@ -582,10 +582,10 @@ async def test_the_routers_own_procedure_answers_at_once_or_refuses() -> None:
 async def test_a_defect_in_the_routers_procedure_ends_the_call_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     dealt = Dealt()
 
-    def at_once(context: CallContext) -> Outcome:
+    def at_once(context: CallContext) -> CallOutcome:
         raise ZeroDivisionError
 
-    async def later(context: CallContext) -> Outcome:
+    async def later(context: CallContext) -> CallOutcome:
         raise ZeroDivisionError
 
     dealt.dealer.offer("com.router.now", at_once)
@@ -604,10 +604,10 @@ async def test_a_defect_in_the_routers_procedure_ends_the_call_and_is_logged(cap
 async def test_the_routers_procedure_sends_parts_and_waits_for_its_caller() -> None:
     dealt = Dealt()
 
-    async def count(context: CallContext) -> Outcome:
+    async def count(context: CallContext) -> CallOutcome:
         for number in range(3):
-            await context.send_part(Outcome([number]))
-        return Outcome((), {"count": 3})
+            await context.send_part(CallOutcome([number]))
+        return CallOutcome((), {"count": 3})
 
     dealt.dealer.offer("com.router.count", count)
     caller = dealt.join()
@@ -627,12 +627,12 @@ async def test_the_routers_procedure_stops_when_its_call_ends(end: str) -> None:
     dealt = Dealt()
     ended: list[str] = []
 
-    async def wait(context: CallContext) -> Outcome:
+    async def wait(context: CallContext) -> CallOutcome:
         try:
             await dealt.clock.sleep(60)
         finally:
             ended.append("stopped")
-        return Outcome()
+        return CallOutcome()
 
     dealt.dealer.offer("com.router.wait", wait)
     caller = dealt.join()
