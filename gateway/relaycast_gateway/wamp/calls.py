@@ -12,21 +12,21 @@ from relaycast_gateway.clock import Alarm, Clock
 from relaycast_gateway.wamp.errors import INVALID_ARGUMENT, PAYLOAD_SIZE_EXCEEDED, WampError
 from relaycast_gateway.wamp.messages import InterruptMessage, WampMessage
 from relaycast_gateway.wamp.registrations import WampRegistration
-from relaycast_gateway.wamp.session_face import SessionFace
+from relaycast_gateway.wamp.session import Session
 
 
 @dataclass(slots=True, eq=False)
 class PendingCall:
     """A call on its way."""
 
-    caller: SessionFace
+    caller: Session
     request: int
     registration: WampRegistration
     receives_progress: bool
     timeout_s: float = 0.0
     """Seconds from the call to its result, or from one part of it to the next; 0 for as long as it takes."""
 
-    callee: SessionFace | None = None
+    callee: Session | None = None
     invocation: int = 0
     task: "asyncio.Task[None] | None" = None
     """The router's own procedure at work."""
@@ -58,7 +58,7 @@ class PendingCall:
 class Party:
     """What a session has to do with calls."""
 
-    session: SessionFace
+    session: Session
     calls: dict[int, PendingCall] = field(default_factory=dict)
     """Its own, by request."""
 
@@ -76,14 +76,14 @@ class CallBook:
         self._clock = clock
         self._parties: dict[int, Party] = {}
 
-    def party(self, session: SessionFace) -> Party:
+    def party(self, session: Session) -> Party:
         """Return what there is of a session; a new one has nothing."""
         found = self._parties.get(session.id)
         if found is None:
             found = self._parties[session.id] = Party(session)
         return found
 
-    def forget(self, session: SessionFace) -> Party:
+    def forget(self, session: Session) -> Party:
         """Return what there was of a session that ended."""
         return self._parties.pop(session.id, None) or Party(session)
 
@@ -123,12 +123,12 @@ class CallBook:
             call.alarm = self._clock.call_later(call.timeout_s, lambda: expired(call))
 
 
-def can_send_parts(callee: SessionFace) -> bool:
+def can_send_parts(callee: Session) -> bool:
     """Return whether a callee sends results in parts: one that cannot be interrupted is not asked for any."""
     return callee.announces("callee", "progressive_call_results") and callee.announces("callee", "call_canceling")
 
 
-def encoded_for(receiver: SessionFace, message: WampMessage, whom: str) -> bytes:
+def encoded_for(receiver: Session, message: WampMessage, whom: str) -> bytes:
     """Return a message as its receiver takes it; ``WampError`` where it cannot be written or is too large."""
     try:
         data = receiver.serializer.encode(message)

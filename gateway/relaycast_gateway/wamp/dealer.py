@@ -8,12 +8,13 @@ Source: WAMP specification, "Remote Procedure Calls" and the Advanced Profile's 
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, TypeVar
 
 from relaycast_gateway.clock import Clock
 from relaycast_gateway.matching.topics import Match, TopicPattern, is_topic
+from relaycast_gateway.wamp.authorization import Roles
 from relaycast_gateway.wamp.calls import CallBook, PendingCall, can_send_parts, encoded_for
 from relaycast_gateway.wamp.errors import (
     CANCELED,
@@ -43,8 +44,8 @@ from relaycast_gateway.wamp.messages import (
     YieldMessage,
 )
 from relaycast_gateway.wamp.procedures import CallContext, CallOutcome, Procedure
-from relaycast_gateway.wamp.registrations import Invoke, WampRegistration, RegistrationBook
-from relaycast_gateway.wamp.session_face import RolesFace, SessionFace
+from relaycast_gateway.wamp.registrations import Invoke, RegistrationBook, WampRegistration
+from relaycast_gateway.wamp.session import Session
 
 MOST_REGISTRATIONS = 4_096
 """Of one session."""
@@ -82,10 +83,8 @@ _LOGGER = logging.getLogger(__name__)
 class Dealer:
     """Registrations and calls of one realm."""
 
-    def __init__(
-        self, *, roles: RolesFace, clock: Clock, tell_meta: TellMeta, reserved: Iterable[str] = ("wamp.",)
-    ) -> None:
-        self.registrations = RegistrationBook(tuple(reserved))
+    def __init__(self, *, roles: Roles, clock: Clock, tell_meta: TellMeta) -> None:
+        self.registrations = RegistrationBook()
         self._roles = roles
         self._clock = clock
         self._tell_meta = tell_meta
@@ -97,10 +96,10 @@ class Dealer:
         return self._book.pending
 
     def offer(self, uri: str, procedure: Procedure) -> WampRegistration:
-        """Offer a procedure of the router itself; no client can register its URI."""
+        """Offer a procedure of the router itself, which no client can register then."""
         return self.registrations.add(TopicPattern(uri), Invoke.SINGLE, self._clock.now_ns(), procedure)
 
-    def register(self, session: SessionFace, message: RegisterMessage) -> None:
+    def register(self, session: Session, message: RegisterMessage) -> None:
         """Let a session offer a procedure."""
         registration, is_new = self._registered(session, message)
         session.send(RegisteredMessage(message.request, registration.id))
@@ -108,7 +107,7 @@ class Dealer:
             self._tell_meta("wamp.registration.on_create", [session.id, registration.details()], {})
         self._tell_meta("wamp.registration.on_register", [session.id, registration.id], {})
 
-    def unregister(self, session: SessionFace, message: UnregisterMessage) -> None:
+    def unregister(self, session: Session, message: UnregisterMessage) -> None:
         """Let a session offer a procedure no more; invocations on their way may still be answered."""
         registration = self._book.party(session).registrations.pop(message.registration, None)
         if registration is None:
@@ -117,7 +116,7 @@ class Dealer:
         session.send(UnregisteredMessage(message.request))
         self._tell_removed(registration, session)
 
-    def call(self, session: SessionFace, message: CallMessage) -> None:
+    def call(self, session: Session, message: CallMessage) -> None:
         """Pass a call on to a callee, or answer it where the router itself offers the procedure."""
         options, uri = message.options, message.procedure
         calls = self._book.party(session).calls
@@ -143,7 +142,7 @@ class Dealer:
         else:
             self._invoke(call, message, discloses=permission.discloses or options.get("disclose_me") is True)
 
-    def cancel(self, session: SessionFace, message: CancelMessage) -> None:
+    def cancel(self, session: Session, message: CancelMessage) -> None:
         """End a call at its caller's wish; one that has ended already is left alone."""
         mode = message.options.get("mode", "killnowait")
         if mode not in ("skip", "kill", "killnowait"):
@@ -156,7 +155,7 @@ class Dealer:
         else:
             self._give_up(call, WampError(CANCELED, "the call was canceled"), interrupts=mode != "skip")
 
-    def yield_(self, session: SessionFace, message: YieldMessage) -> None:
+    def yield_(self, session: Session, message: YieldMessage) -> None:
         """Pass a result, or a part of one, to the caller."""
         call = self._answered(session, message.request)
         if call is None:
@@ -175,7 +174,7 @@ class Dealer:
         else:
             self._finish(call, result)
 
-    def error(self, session: SessionFace, message: ErrorMessage) -> None:
+    def error(self, session: Session, message: ErrorMessage) -> None:
         """Pass a callee's refusal to the caller."""
         if message.request_type != InvocationMessage.code:
             raise WampProtocolError(f"ERROR of request type {message.request_type}: clients refuse INVOCATION only")
@@ -189,7 +188,7 @@ class Dealer:
                 ErrorMessage(CallMessage.code, call.request, details, message.error, message.args, message.kwargs),
             )
 
-    def leave(self, session: SessionFace) -> None:
+    def leave(self, session: Session) -> None:
         """Forget a session that ended: its callers are told, its callees interrupted."""
         party = self._book.forget(session)
         for registration in party.registrations.values():
@@ -202,7 +201,7 @@ class Dealer:
         for registration in party.registrations.values():
             self._tell_removed(registration, session)
 
-    def _registered(self, session: SessionFace, message: RegisterMessage) -> tuple[WampRegistration, bool]:
+    def _registered(self, session: Session, message: RegisterMessage) -> tuple[WampRegistration, bool]:
         """Return the registration that a session joined, and whether it is new; raises ``WampError``."""
         options = message.options
         match = _one_of(Match, options, "match", Match.EXACT)
@@ -210,8 +209,7 @@ class Dealer:
         pattern = TopicPattern(message.procedure, match)
         if not pattern.is_valid:
             raise WampError(INVALID_URI, f"{message.procedure!r} is no {match} URI")
-        is_reserved = message.procedure.startswith(self.registrations.reserved)
-        if is_reserved or not self._roles.permission(session.identity, "register", pattern.uri, match).is_allowed:
+        if not self._roles.permission(session.identity, "register", pattern.uri, match).is_allowed:
             raise WampError(NOT_AUTHORIZED, f"you may not register {pattern}")
         if options.get("disclose_caller") is True:
             raise WampError(OPTION_DISALLOWED_DISCLOSE_ME, "callers are disclosed at their own wish, or by permission")
@@ -231,12 +229,12 @@ class Dealer:
         party.registrations[registration.id] = registration
         return registration, found is None
 
-    def _remove_callee(self, registration: WampRegistration, session: SessionFace) -> None:
+    def _remove_callee(self, registration: WampRegistration, session: Session) -> None:
         registration.remove(session)
         if not registration.callees:
             self.registrations.delete(registration)
 
-    def _tell_removed(self, registration: WampRegistration, session: SessionFace) -> None:
+    def _tell_removed(self, registration: WampRegistration, session: Session) -> None:
         self._tell_meta("wamp.registration.on_unregister", [session.id, registration.id], {})
         if self.registrations.get(registration.id) is None:
             self._tell_meta("wamp.registration.on_delete", [session.id, registration.id], {})
@@ -288,7 +286,7 @@ class Dealer:
         self._book.watch(call, self._expired)
         call.task = asyncio.ensure_future(finish())
 
-    def _answered(self, session: SessionFace, invocation: int) -> PendingCall | None:
+    def _answered(self, session: Session, invocation: int) -> PendingCall | None:
         """Return the call that a callee speaks of, ``None`` for one that has ended."""
         party = self._book.party(session)
         if invocation > party.last_invocation:

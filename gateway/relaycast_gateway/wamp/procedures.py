@@ -1,7 +1,7 @@
 """Procedures that the router itself offers, and what they are given.
 
-Law: a procedure answers a call with an ``CallOutcome`` or raises ``WampError``. One that takes longer is a coroutine: it
-may send parts of its result before, and waits for a slow caller at each.
+Law: a procedure answers a call with a ``CallOutcome`` or raises ``WampError``. One that takes longer is a coroutine:
+it may send parts of its result before, and waits for a slow caller at each.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import Any
 from relaycast_gateway.wamp.errors import INVALID_ARGUMENT, WampError
 from relaycast_gateway.wamp.identity import Identity
 from relaycast_gateway.wamp.messages import MOST_ID, CallMessage, ResultMessage
-from relaycast_gateway.wamp.session_face import SessionFace
+from relaycast_gateway.wamp.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class CallContext:
 
     __slots__ = ("_caller", "_message", "_send_part", "args", "kwargs")
 
-    def __init__(self, caller: SessionFace, message: CallMessage, send_part: Callable[[ResultMessage], None]) -> None:
+    def __init__(self, caller: Session, message: CallMessage, send_part: Callable[[ResultMessage], None]) -> None:
         if isinstance(message.args, bytes):
             raise WampError(INVALID_ARGUMENT, f"{message.procedure} expects arguments, got an opaque payload")
         self._caller = caller

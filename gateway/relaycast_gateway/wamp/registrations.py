@@ -1,13 +1,13 @@
 """Who offers which procedure: exactly, by prefix or by components with gaps, one callee or several.
 
 Law: a call goes to one registration: the exact one, else the longest prefix, else the pattern with gaps whose first
-run of components is longest, then its second, and so on. URIs that are reserved for the router go to its own only.
+run of components is longest, then its second, and so on.
 Source: WAMP specification, "Pattern-based Registrations" and "Shared Registration".
 """
 
 import random
 import secrets
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -15,7 +15,7 @@ from relaycast_gateway.matching.topics import Match, TopicPattern
 from relaycast_gateway.rfc3339 import format_time
 from relaycast_gateway.wamp.messages import MOST_ID
 from relaycast_gateway.wamp.procedures import Procedure
-from relaycast_gateway.wamp.session_face import SessionFace
+from relaycast_gateway.wamp.session import Session
 
 
 class Invoke(StrEnum):
@@ -37,10 +37,10 @@ class WampRegistration:
     invoke: Invoke
     created_ns: int
     procedure: Procedure | None = None
-    callees: list[SessionFace] = field(default_factory=list)
+    callees: list[Session] = field(default_factory=list)
     turn: int = 0
 
-    def next_callee(self) -> SessionFace:
+    def next_callee(self) -> Session:
         """Return the callee that takes the next call."""
         callees = self.callees
         match self.invoke:
@@ -54,7 +54,7 @@ class WampRegistration:
                 return callees[-1]
         return callees[0]
 
-    def remove(self, callee: SessionFace) -> None:
+    def remove(self, callee: Session) -> None:
         """Forget a callee; the others keep their turns."""
         at = self.callees.index(callee)
         del self.callees[at]
@@ -76,10 +76,7 @@ class WampRegistration:
 class RegistrationBook:
     """The registrations of a realm."""
 
-    def __init__(self, reserved: Sequence[str]) -> None:
-        self.reserved = tuple(reserved)
-        """Prefixes under which the router alone offers procedures."""
-
+    def __init__(self) -> None:
         self._by_id: dict[int, WampRegistration] = {}
         self._by_pattern: dict[TopicPattern, WampRegistration] = {}
         self._prefixes: list[WampRegistration] = []
@@ -107,9 +104,8 @@ class RegistrationBook:
         exact = self._by_pattern.get(TopicPattern(uri))
         if exact is not None:
             yield exact
-        if not uri.startswith(self.reserved):
-            yield from (it for it in self._prefixes if it.pattern.matches(uri))
-            yield from (it for it in self._wildcards if it.pattern.matches(uri))
+        yield from (it for it in self._prefixes if it.pattern.matches(uri))
+        yield from (it for it in self._wildcards if it.pattern.matches(uri))
 
     def add(
         self, pattern: TopicPattern, invoke: Invoke, created_ns: int, procedure: Procedure | None

@@ -1,111 +1,145 @@
-"""Sessions of a dealer without connections: what a client is sent is kept as messages."""
+"""Sessions in a realm that has a dealer and nothing else."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from itertools import count
 from typing import Any, TypeVar
 
-import msgspec
-
+from gateway.wamp.memory_link import ROLES, MemoryLink
 from relaycast_gateway.clock import VirtualClock
-from relaycast_gateway.matching.topics import Match
+from relaycast_gateway.matching.topics import TopicPattern
+from relaycast_gateway.wamp.authentication import Authenticator
+from relaycast_gateway.wamp.authorization import Action, PermissionRule, Roles, everything
 from relaycast_gateway.wamp.dealer import Dealer
-from relaycast_gateway.wamp.errors import WampError
 from relaycast_gateway.wamp.identity import Identity
 from relaycast_gateway.wamp.messages import (
-    AnyMessage,
     CallMessage,
     CancelMessage,
     ErrorMessage,
+    HelloMessage,
     InvocationMessage,
     RegisteredMessage,
     RegisterMessage,
     ResultMessage,
     UnregisterMessage,
     WampMessage,
+    WelcomeMessage,
     YieldMessage,
-    message_of,
 )
-from relaycast_gateway.wamp.session_face import Action
+from relaycast_gateway.wamp.serializers import serializer_named
+from relaycast_gateway.wamp.session import Handler, Session
 
 Wanted = TypeVar("Wanted", bound=WampMessage)
 
-FEATURES = frozenset({"call_canceling", "progressive_call_results"})
+FEATURES = ("call_canceling", "progressive_call_results")
 
 
-class JsonEncoder:
-    def encode(self, message: WampMessage, /) -> bytes:
-        return msgspec.json.encode(message.to_wire())
+def in_loop(scene: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run a test in an event loop of its own."""
+
+    @wraps(scene)
+    def run(*args: Any, **kwargs: Any) -> None:
+        asyncio.run(scene(*args, **kwargs))
+
+    return run
 
 
-class KeptLink:
-    """Takes messages up to a size."""
-
-    serializer = "json"
-    waiting_bytes = 0
-
-    def __init__(self) -> None:
-        self.transport: dict[str, object] = {}
-        self.most_message_bytes = 1 << 20
-
-    def send(self, data: bytes) -> None: ...
-    async def drain(self) -> None: ...
-    def close(self) -> None: ...
-    def abandon(self) -> None: ...
+def refusing(action: Action, *uris: str) -> list[PermissionRule]:
+    """Return rules by which ``action`` alone is refused for these URIs."""
+    others = frozenset[Action]({"publish", "subscribe", "call", "register"}) - {action}
+    return [PermissionRule(TopicPattern(uri), others) for uri in uris]
 
 
-class DealtSession:
-    """A client of ``dealer``."""
+class Dealt:
+    """A realm with a virtual clock and one role, ``user``; ``told`` has its meta events."""
 
-    def __init__(self, dealer: Dealer, identity: Identity, features: frozenset[str] = FEATURES) -> None:
-        self.id = identity.session
-        self.identity = identity
-        self.link = KeptLink()
-        self.serializer = JsonEncoder()
-        self.waiting: list[AnyMessage] = []
-        self.drains = 0
-        self._dealer = dealer
-        self._features = features
-        self._requests = 0
-
-    def announces(self, role: str, feature: str) -> bool:
-        return role == "callee" and feature in self._features
-
-    def send(self, message: WampMessage, /) -> None:
-        self.send_bytes(self.serializer.encode(message))
-
-    def send_bytes(self, data: bytes, /) -> None:
-        assert len(data) <= self.link.most_message_bytes
-        self.waiting.append(message_of(msgspec.json.decode(data)))
-
-    def refuse(self, request_type: int, request: int, error: WampError, /) -> None:
-        self.send(
-            ErrorMessage(request_type, request, {}, error.uri, list(error.arguments) or None, error.kwargs or None)
+    def __init__(self, *rules: PermissionRule) -> None:
+        self.name = "shop"
+        self.counts_requests = False
+        self.clock = VirtualClock()
+        self.told: list[tuple[str, list[Any]]] = []
+        self.authenticator = Authenticator((), anonymous_role="user", clock=self.clock)
+        self.roles = Roles([everything("user", *rules)], closed=("io.relaycast.",))
+        self.dealer = Dealer(
+            roles=self.roles, clock=self.clock, tell_meta=lambda topic, args, _: self.told.append((topic, args))
         )
+        self.handlers: dict[type, Handler] = {
+            RegisterMessage: self.dealer.register,
+            UnregisterMessage: self.dealer.unregister,
+            CallMessage: self.dealer.call,
+            CancelMessage: self.dealer.cancel,
+            YieldMessage: self.dealer.yield_,
+            ErrorMessage: self.dealer.error,
+        }
+        self._ids = count(1_001)
 
-    async def drain(self) -> None:
-        self.drains += 1
+    def welcome_details(self, identity: Identity) -> dict[str, object]:
+        return {"authid": identity.authid}
+
+    def join(self, session: Session) -> None: ...
+
+    def leave(self, session: Session) -> None:
+        self.dealer.leave(session)
+
+    def client(self, *, features: tuple[str, ...] = FEATURES, serializer: str = "json") -> "DealtClient":
+        """Return a client that has joined; ``features`` are those of its role as a callee."""
+        return DealtClient(self, next(self._ids), features, serializer)
+
+
+class DealtClient:
+    """A client that does nothing by itself."""
+
+    def __init__(self, realm: Dealt, number: int, features: tuple[str, ...], serializer: str) -> None:
+        self.link = MemoryLink(serializer)
+        self._serializer = serializer_named(serializer)
+        self._requests = count(1)
+        self.session = Session(
+            number,
+            self.link,
+            self._serializer,
+            realm_named=lambda _: realm,
+            on_end=lambda _: None,
+            clock=realm.clock,
+        )
+        callee = {"features": dict.fromkeys(features, True)}
+        self.say(HelloMessage(realm.name, {"roles": {**ROLES, "callee": callee}}))
+        self.authid = self.next(WelcomeMessage).details["authid"]
+
+    @property
+    def id(self) -> int:
+        return self.session.id
+
+    @property
+    def waiting(self) -> list[Any]:
+        """Return the messages that were not looked at yet."""
+        return self.link.sent
+
+    def say(self, message: WampMessage) -> None:
+        """Send a message to the router."""
+        self.session.receive(self._serializer.encode(message))
 
     def next(self, kind: type[Wanted]) -> Wanted:
         """Return the oldest message that was not looked at yet, which must be of this kind."""
-        message = self.waiting.pop(0)
+        message = self.link.sent.pop(0)
         assert isinstance(message, kind), message
         return message
 
     def register(self, uri: str, **options: Any) -> int:
         """Offer a procedure and return the registration's id."""
-        self.say(RegisterMessage(self._next(), options, uri))
+        self.say(RegisterMessage(next(self._requests), options, uri))
         return self.next(RegisteredMessage).registration
 
     def call(self, uri: str, *args: Any, **options: Any) -> int:
         """Call a procedure and return the number of the request."""
-        request = self._next()
+        request = next(self._requests)
         self.say(CallMessage(request, options, uri, list(args)))
         return request
 
     def ask(self, uri: str, *args: Any, **kwargs: Any) -> ResultMessage | ErrorMessage:
         """Call a procedure that answers at once."""
-        self.say(CallMessage(self._next(), {}, uri, list(args), kwargs or None))
-        answer = self.waiting.pop(0)
+        self.say(CallMessage(next(self._requests), {}, uri, list(args), kwargs or None))
+        answer = self.link.sent.pop(0)
         assert isinstance(answer, ResultMessage | ErrorMessage)
         return answer
 
@@ -122,61 +156,6 @@ class DealtSession:
         assert isinstance(error.args[0], str), "an error says in words what is wrong"
         return error.error
 
-    def say(self, message: AnyMessage) -> None:
-        """Hand a message to the dealer, as a session does."""
-        handlers: dict[type, Callable[..., None]] = {
-            RegisterMessage: self._dealer.register,
-            UnregisterMessage: self._dealer.unregister,
-            CallMessage: self._dealer.call,
-            CancelMessage: self._dealer.cancel,
-            YieldMessage: self._dealer.yield_,
-            ErrorMessage: self._dealer.error,
-        }
-        try:
-            handlers[type(message)](self, message)
-        except WampError as error:
-            self.refuse(message.code, getattr(message, "request", 0), error)
-
     def leave(self) -> None:
-        self._dealer.leave(self)
-
-    def _next(self) -> int:
-        self._requests += 1
-        return self._requests
-
-
-@dataclass(frozen=True)
-class Granted:
-    is_allowed: bool = True
-    discloses: bool = False
-    is_explicit: bool = False
-
-
-class ListedRoles:
-    """Allows everything that is not listed otherwise, by role, action and URI."""
-
-    def __init__(self, listed: dict[tuple[str, str, str], Granted] | None = None) -> None:
-        self.listed = listed or {}
-
-    def permission(self, identity: Identity, action: Action, uri: str, match: Match = Match.EXACT) -> Granted:
-        return self.listed.get((identity.authrole, action, uri), Granted())
-
-
-class Dealt:
-    """A dealer with a virtual clock, and what it told of registrations."""
-
-    def __init__(self, roles: ListedRoles | None = None) -> None:
-        self.clock = VirtualClock()
-        self.told: list[tuple[str, list[Any]]] = []
-        self.dealer = Dealer(
-            roles=roles or ListedRoles(),
-            clock=self.clock,
-            tell_meta=lambda topic, args, _: self.told.append((topic, args)),
-            reserved=("wamp.", "io.relaycast."),
-        )
-        self._sessions = 0
-
-    def join(self, authrole: str = "user", *, features: frozenset[str] = FEATURES) -> DealtSession:
-        self._sessions += 1
-        number = self._sessions
-        return DealtSession(self.dealer, Identity(1_000 + number, "relaycast", f"user{number}", authrole), features)
+        """Lose the connection."""
+        self.session.lost()

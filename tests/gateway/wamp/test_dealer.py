@@ -1,16 +1,15 @@
 """Calls find their callee, and what comes of them finds the caller: once, whoever leaves meanwhile."""
 
-import asyncio
 import logging
-from collections.abc import Callable, Coroutine
-from functools import wraps
 from typing import Any
 
 import pytest
 
-from gateway.wamp.dealt_sessions import Dealt, DealtSession, Granted, ListedRoles
+from gateway.wamp.dealt_sessions import Dealt, DealtClient, in_loop, refusing
 from relaycast_gateway.clock import settle
+from relaycast_gateway.matching.topics import TopicPattern
 from relaycast_gateway.wamp import dealer as dealer_module
+from relaycast_gateway.wamp.authorization import ACTIONS, Action, PermissionRule
 from relaycast_gateway.wamp.errors import (
     CANCELED,
     INVALID_ARGUMENT,
@@ -22,12 +21,13 @@ from relaycast_gateway.wamp.errors import (
     OPTION_NOT_ALLOWED,
     PAYLOAD_SIZE_EXCEEDED,
     PROCEDURE_ALREADY_EXISTS,
+    PROTOCOL_VIOLATION,
     TIMEOUT,
     UNAVAILABLE,
     WampError,
-    WampProtocolError,
 )
 from relaycast_gateway.wamp.messages import (
+    AbortMessage,
     CallMessage,
     CancelMessage,
     ErrorMessage,
@@ -44,17 +44,9 @@ from relaycast_gateway.wamp.procedures import CallContext, CallOutcome
 ADD = "com.shop.add"
 
 
-def in_loop(scene: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    @wraps(scene)
-    def run(*args: Any, **kwargs: Any) -> None:
-        asyncio.run(scene(*args, **kwargs))
-
-    return run
-
-
-def met(dealt: Dealt, **options: Any) -> tuple[DealtSession, DealtSession]:
+def met(dealt: Dealt, **options: Any) -> tuple[DealtClient, DealtClient]:
     """Return a caller, and a callee that offers ``ADD``."""
-    caller, callee = dealt.join(), dealt.join()
+    caller, callee = dealt.client(), dealt.client()
     callee.register(ADD, **options)
     return caller, callee
 
@@ -63,7 +55,7 @@ def met(dealt: Dealt, **options: Any) -> tuple[DealtSession, DealtSession]:
 @in_loop
 async def test_a_call_reaches_the_callee_and_its_result_the_caller() -> None:
     dealt = Dealt()
-    caller, callee = dealt.join(), dealt.join()
+    caller, callee = dealt.client(), dealt.client()
     registration = callee.register(ADD)
     caller.say(CallMessage(7, {}, ADD, [1, 2], {"unit": "kg"}))
     invocation = callee.next(InvocationMessage)
@@ -116,19 +108,19 @@ async def test_a_payload_that_the_router_cannot_read_passes_through_both_ways() 
 )
 @in_loop
 async def test_a_registration_is_refused(uri: str, options: dict[str, Any], refusal: str) -> None:
-    dealt = Dealt(ListedRoles({("user", "register", "com.secret"): Granted(is_allowed=False)}))
+    dealt = Dealt(*refusing("register", "com.secret"))
     dealt.dealer.offer("com.router.time", lambda _: CallOutcome())
-    other = dealt.join()
+    other = dealt.client()
     other.register("com.taken")
     other.register("com.shared", invoke="first")
     before = len(dealt.dealer.registrations)
-    assert dealt.join().refused(RegisterMessage(1, options, uri)) == refusal
+    assert dealt.client().refused(RegisterMessage(1, options, uri)) == refusal
     assert len(dealt.dealer.registrations) == before
 
 
 @in_loop
 async def test_a_session_registers_a_shared_procedure_once() -> None:
-    callee = Dealt().join()
+    callee = Dealt().client()
     callee.register(ADD, invoke="random")
     assert callee.refused(RegisterMessage(9, {"invoke": "random"}, ADD)) == PROCEDURE_ALREADY_EXISTS
 
@@ -150,8 +142,7 @@ async def test_a_session_registers_a_shared_procedure_once() -> None:
 )
 @in_loop
 async def test_a_call_is_refused(uri: str, options: dict[str, Any], refusal: str) -> None:
-    secrets = ("com.secret", "com.secret.that.nobody.offers")
-    dealt = Dealt(ListedRoles({("user", "call", it): Granted(is_allowed=False) for it in secrets}))
+    dealt = Dealt(*refusing("call", "com.secret", "com.secret.that.nobody.offers"))
     caller, callee = met(dealt)
     callee.register("com.secret")
     assert caller.refused(CallMessage(1, options, uri)) == refusal
@@ -163,8 +154,8 @@ async def test_a_call_is_refused(uri: str, options: dict[str, Any], refusal: str
 async def test_a_request_id_in_use_breaks_the_protocol() -> None:
     caller, _ = met(Dealt())
     request = caller.call(ADD)
-    with pytest.raises(WampProtocolError, match="has not ended"):
-        caller.say(CallMessage(request, {}, ADD))
+    caller.say(CallMessage(request, {}, ADD))
+    assert "has not ended" in caller.next(AbortMessage).details["message"]
 
 
 @in_loop
@@ -183,7 +174,7 @@ async def test_a_session_has_only_so_many_calls_pending(monkeypatch: pytest.Monk
 @in_loop
 async def test_a_session_has_only_so_many_registrations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dealer_module, "MOST_REGISTRATIONS", 2)
-    callee = Dealt().join()
+    callee = Dealt().client()
     callee.register("com.a")
     callee.register("com.b")
     assert callee.refused(RegisterMessage(9, {}, "com.c")) == UNAVAILABLE
@@ -203,7 +194,7 @@ async def test_a_session_has_only_so_many_registrations(monkeypatch: pytest.Monk
 @in_loop
 async def test_the_best_of_several_registrations_takes_the_call(called: str, reached: str) -> None:
     dealt = Dealt()
-    caller, callee = dealt.join(), dealt.join()
+    caller, callee = dealt.client(), dealt.client()
     patterns = {
         "a1.b2..d4..f6.g7": "wildcard",
         "a1.b2.c3": "prefix",
@@ -224,12 +215,15 @@ async def test_the_best_of_several_registrations_takes_the_call(called: str, rea
 @in_loop
 async def test_a_broad_pattern_does_not_take_what_is_the_routers() -> None:
     dealt = Dealt()
-    caller, callee = dealt.join(), dealt.join()
-    callee.register("", match="prefix")
-    callee.register(".session.count", match="wildcard")
-    assert caller.refused(CallMessage(1, {}, "wamp.session.count")) == NO_SUCH_PROCEDURE
-    assert caller.refused(CallMessage(2, {}, "io.relaycast.block")) == NO_SUCH_PROCEDURE
-    caller.call("com.session.count")
+    dealt.dealer.offer("com.router.time", lambda _: CallOutcome([12]))
+    caller, callee = dealt.client(), dealt.client()
+    callee.register("com.", match="prefix")
+    assert callee.refused(RegisterMessage(8, {"match": "prefix"}, "")) == NOT_AUTHORIZED
+    assert callee.refused(RegisterMessage(9, {"match": "wildcard"}, ".session.count")) == NOT_AUTHORIZED
+    answer = caller.ask("com.router.time")
+    assert isinstance(answer, ResultMessage)
+    assert answer.args == [12]
+    caller.call("com.router.date")
     callee.next(InvocationMessage)
 
 
@@ -239,8 +233,8 @@ async def test_a_broad_pattern_does_not_take_what_is_the_routers() -> None:
 @in_loop
 async def test_callees_share_a_procedure(invoke: str, takers: str | None) -> None:
     dealt = Dealt()
-    caller = dealt.join()
-    callees = {name: dealt.join() for name in "ABC"}
+    caller = dealt.client()
+    callees = {name: dealt.client() for name in "ABC"}
     for callee in callees.values():
         callee.register(ADD, invoke=invoke)
     taken = ""
@@ -255,7 +249,7 @@ async def test_callees_share_a_procedure(invoke: str, takers: str | None) -> Non
 @in_loop
 async def test_turns_go_on_when_a_callee_leaves() -> None:
     dealt = Dealt()
-    caller, first, second, third = (dealt.join() for _ in range(4))
+    caller, first, second, third = (dealt.client() for _ in range(4))
     for callee in (first, second, third):
         callee.register(ADD, invoke="roundrobin")
     for callee in (first, second):
@@ -276,10 +270,12 @@ async def test_turns_go_on_when_a_callee_leaves() -> None:
 @pytest.mark.parametrize("discloses", [True, False])
 @in_loop
 async def test_a_caller_is_named_at_its_wish_or_by_permission(*, asks: bool, discloses: bool) -> None:
-    dealt = Dealt(ListedRoles({("user", "call", ADD): Granted(discloses=discloses)}))
+    everything = frozenset[Action](ACTIONS)
+    rule = PermissionRule(TopicPattern(ADD), everything, frozenset({"call"} if discloses else ()))
+    dealt = Dealt(rule)
     caller, callee = met(dealt)
     caller.call(ADD, disclose_me=asks)
-    named = {"caller": caller.id, "caller_authid": "user1", "caller_authrole": "user"}
+    named = {"caller": caller.id, "caller_authid": caller.authid, "caller_authrole": "user"}
     assert callee.next(InvocationMessage).details == (named if asks or discloses else {})
 
 
@@ -299,20 +295,21 @@ async def test_a_result_comes_in_parts_where_caller_and_callee_both_can() -> Non
 @in_loop
 async def test_a_callee_that_cannot_be_interrupted_is_not_asked_for_parts() -> None:
     dealt = Dealt()
-    caller, callee = dealt.join(), dealt.join(features=frozenset({"progressive_call_results"}))
+    caller, callee = dealt.client(), dealt.client(features=("progressive_call_results",))
     callee.register(ADD)
     caller.call(ADD, receive_progress=True)
     invocation = callee.next(InvocationMessage)
     assert invocation.details == {}
-    with pytest.raises(WampProtocolError, match="part of a result"):
-        callee.say(YieldMessage(invocation.request, {"progress": True}, [1]))
+    callee.say(YieldMessage(invocation.request, {"progress": True}, [1]))
+    assert "part of a result" in callee.next(AbortMessage).details["message"]
+    assert caller.next(ErrorMessage).error == CANCELED
 
 
 @in_loop
 async def test_what_a_callee_says_of_a_call_that_has_ended_is_ignored() -> None:
     caller, callee = met(Dealt())
     caller.call(ADD)
-    request = callee.waiting[0].to_wire()[1]
+    request = callee.waiting[0].request
     callee.answer("first")
     callee.say(YieldMessage(request, {}, ["second"]))
     callee.say(ErrorMessage(68, request, {}, "com.shop.late"))
@@ -333,8 +330,10 @@ async def test_what_a_callee_says_of_a_call_that_has_ended_is_ignored() -> None:
 async def test_a_callee_breaks_the_protocol_by(message: YieldMessage | ErrorMessage) -> None:
     caller, callee = met(Dealt())
     caller.call(ADD)
-    with pytest.raises(WampProtocolError):
-        callee.say(message)
+    callee.next(InvocationMessage)
+    callee.say(message)
+    assert callee.next(AbortMessage).reason == PROTOCOL_VIOLATION
+    assert caller.next(ErrorMessage).error == CANCELED
 
 
 @pytest.mark.parametrize("mode", ["skip", "kill", "killnowait", None])
@@ -342,7 +341,7 @@ async def test_a_callee_breaks_the_protocol_by(message: YieldMessage | ErrorMess
 @in_loop
 async def test_a_caller_cancels_its_call(mode: str | None, *, can_cancel: bool) -> None:
     dealt = Dealt()
-    caller, callee = dealt.join(), dealt.join(features=frozenset({"call_canceling"} if can_cancel else ()))
+    caller, callee = dealt.client(), dealt.client(features=("call_canceling",) if can_cancel else ())
     callee.register(ADD)
     request = caller.call(ADD)
     invocation = callee.next(InvocationMessage).request
@@ -449,17 +448,18 @@ async def test_a_callee_is_interrupted_when_its_caller_is_gone() -> None:
     caller.call(ADD, timeout=500)
     invocation = callee.next(InvocationMessage).request
     caller.leave()
+    assert caller.waiting == []
     assert callee.next(InterruptMessage) == InterruptMessage(invocation, {"mode": "killnowait", "reason": CANCELED})
     callee.say(YieldMessage(invocation, {}, ["for nobody"]))
     await dealt.clock.advance(1)
-    assert (caller.waiting, callee.waiting) == ([], [])
+    assert callee.waiting == []
     assert dealt.dealer.pending_calls == 0
 
 
 @in_loop
 async def test_a_session_may_call_itself_and_leave_meanwhile() -> None:
     dealt = Dealt()
-    lonely = dealt.join()
+    lonely = dealt.client()
     lonely.register(ADD)
     lonely.call(ADD)
     lonely.answer("me")
@@ -473,7 +473,7 @@ async def test_a_session_may_call_itself_and_leave_meanwhile() -> None:
 @in_loop
 async def test_a_callee_may_answer_what_it_was_sent_before_it_unregistered() -> None:
     dealt = Dealt()
-    caller, callee = dealt.join(), dealt.join()
+    caller, callee = dealt.client(), dealt.client()
     registration = callee.register(ADD)
     caller.call(ADD)
     invocation = callee.next(InvocationMessage).request
@@ -489,7 +489,7 @@ async def test_a_callee_may_answer_what_it_was_sent_before_it_unregistered() -> 
 @in_loop
 async def test_nobody_unregisters_the_procedure_of_another() -> None:
     dealt = Dealt()
-    other, callee = dealt.join(), dealt.join()
+    other, callee = dealt.client(), dealt.client()
     registration = callee.register(ADD)
     other.say(UnregisterMessage(5, registration))
     assert other.next(ErrorMessage).error == NO_SUCH_REGISTRATION
@@ -504,7 +504,7 @@ async def test_a_message_too_large_for_its_receiver_is_refused_and_numbers_stay_
     callee.link.most_message_bytes = 300
     assert caller.refused(CallMessage(90, {}, ADD, ["x" * 300])) == PAYLOAD_SIZE_EXCEEDED
     caller.call(ADD)
-    assert callee.waiting[0].to_wire()[1] == 1
+    assert callee.waiting[0].request == 1
     caller.link.most_message_bytes = 300
     callee.answer("y" * 300)
     assert caller.next(ErrorMessage).error == PAYLOAD_SIZE_EXCEEDED
@@ -523,21 +523,31 @@ async def test_a_part_too_large_for_the_caller_ends_the_call_and_stops_the_calle
 
 
 @in_loop
-async def test_a_payload_that_the_receiver_cannot_be_sent_is_refused() -> None:
+async def test_a_result_that_cannot_be_written_ends_the_call() -> None:
     dealt = Dealt()
-    caller, callee = met(dealt)
-    assert caller.refused(CallMessage(1, {}, ADD, [object()])) == INVALID_ARGUMENT
-    assert callee.waiting == []
-    caller.call(ADD)
-    callee.say(YieldMessage(callee.next(InvocationMessage).request, {}, [object()]))
-    assert caller.next(ErrorMessage).error == INVALID_ARGUMENT
+    dealt.dealer.offer("com.router.odd", lambda _: CallOutcome([object()]))
+    assert dealt.client().refused(CallMessage(1, {}, "com.router.odd")) == INVALID_ARGUMENT
     assert dealt.dealer.pending_calls == 0
+
+
+@pytest.mark.parametrize("theirs", ["json", "msgpack", "cbor"])
+@pytest.mark.parametrize("mine", ["json", "msgpack", "cbor"])
+@in_loop
+async def test_clients_call_one_another_in_their_own_serializers(mine: str, theirs: str) -> None:
+    dealt = Dealt()
+    caller, callee = dealt.client(serializer=mine), dealt.client(serializer=theirs)
+    callee.register(ADD)
+    caller.call(ADD, b"\x00\xff", 1.5, None, {"a": [True]})
+    invocation = callee.next(InvocationMessage)
+    assert invocation.args == [b"\x00\xff", 1.5, None, {"a": [True]}]
+    callee.say(YieldMessage(invocation.request, {}, [b"\x01"]))
+    assert caller.next(ResultMessage).args == [b"\x01"]
 
 
 @in_loop
 async def test_registrations_are_told_of_in_order() -> None:
     dealt = Dealt()
-    first, second = dealt.join(), dealt.join()
+    first, second = dealt.client(), dealt.client()
     registration = first.register(ADD, invoke="first")
     second.register(ADD, invoke="first")
     first.say(UnregisterMessage(5, registration))
@@ -569,8 +579,8 @@ async def test_the_routers_own_procedure_answers_at_once_or_refuses() -> None:
         return CallOutcome([2 * context.args[0]], {"for": context.identity.authid})
 
     dealt.dealer.offer("com.router.double", double)
-    caller = dealt.join()
-    assert caller.ask("com.router.double", 4) == ResultMessage(1, {}, [8], {"for": "user1"})
+    caller = dealt.client()
+    assert caller.ask("com.router.double", 4) == ResultMessage(1, {}, [8], {"for": caller.authid})
     assert caller.ask("com.router.double", 13) == ErrorMessage(48, 2, {}, "com.router.unlucky", ["13"], {"hint": 12})
     missing = caller.ask("com.router.double")
     assert isinstance(missing, ErrorMessage)
@@ -590,7 +600,7 @@ async def test_a_defect_in_the_routers_procedure_ends_the_call_and_is_logged(cap
 
     dealt.dealer.offer("com.router.now", at_once)
     dealt.dealer.offer("com.router.later", later)
-    caller = dealt.join()
+    caller = dealt.client()
     with caplog.at_level(logging.CRITICAL, logger="relaycast_gateway.wamp.dealer"):
         for uri in ("com.router.now", "com.router.later"):
             caller.call(uri)
@@ -610,7 +620,7 @@ async def test_the_routers_procedure_sends_parts_and_waits_for_its_caller() -> N
         return CallOutcome((), {"count": 3})
 
     dealt.dealer.offer("com.router.count", count)
-    caller = dealt.join()
+    caller = dealt.client()
     request = caller.call("com.router.count", receive_progress=True)
     await settle()
     parts = [caller.next(ResultMessage) for _ in range(4)]
@@ -618,7 +628,6 @@ async def test_the_routers_procedure_sends_parts_and_waits_for_its_caller() -> N
         *[ResultMessage(request, {"progress": True}, [number]) for number in range(3)],
         ResultMessage(request, {}, [], {"count": 3}),
     ]
-    assert caller.drains == 3
 
 
 @pytest.mark.parametrize("end", ["cancel", "leave", "timeout"])
@@ -635,7 +644,7 @@ async def test_the_routers_procedure_stops_when_its_call_ends(end: str) -> None:
         return CallOutcome()
 
     dealt.dealer.offer("com.router.wait", wait)
-    caller = dealt.join()
+    caller = dealt.client()
     request = caller.call("com.router.wait", timeout=1_000)
     await settle()
     if end == "cancel":
