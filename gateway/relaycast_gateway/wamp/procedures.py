@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from relaycast_gateway.wamp.errors import INVALID_ARGUMENT, WampError
+from relaycast_gateway.matching.topics import Match, TopicPattern, is_topic
+from relaycast_gateway.wamp.errors import INVALID_ARGUMENT, INVALID_URI, WampError
 from relaycast_gateway.wamp.identity import Identity
 from relaycast_gateway.wamp.messages import MOST_ID, CallMessage, ResultMessage
 from relaycast_gateway.wamp.session import Session
@@ -44,6 +45,11 @@ class CallContext:
     @property
     def identity(self) -> Identity:
         return self._caller.identity
+
+    @property
+    def procedure(self) -> str:
+        """The URI that was called."""
+        return self._message.procedure
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -87,6 +93,26 @@ class CallContext:
         if not isinstance(value, str):
             raise WampError(INVALID_ARGUMENT, f"{name} must be text, got {value!r}")
         return value
+
+    def pattern_argument(self, at: int, name: str) -> TopicPattern:
+        """Return a URI, with the member ``match`` of the options behind it; ``WampError`` where it is none."""
+        uri = self.text_argument(at, name)
+        options = self.args[at + 1] if at + 1 < len(self.args) else None
+        given = (options or {}).get("match", Match.EXACT) if isinstance(options, dict | None) else options
+        try:
+            pattern = TopicPattern(uri, Match(given))
+        except ValueError:
+            raise WampError(INVALID_ARGUMENT, f"match must be exact, prefix or wildcard, got {given!r}") from None
+        if not pattern.is_valid:
+            raise WampError(INVALID_URI, f"{name}: {uri!r} is no {pattern.match} URI")
+        return pattern
+
+    def uri_argument(self, at: int, name: str) -> str:
+        """Return a URI without gaps; ``WampError`` where it is missing or none."""
+        uri = self.text_argument(at, name)
+        if not is_topic(uri):
+            raise WampError(INVALID_URI, f"{name}: {uri!r} is no URI")
+        return uri
 
 
 Procedure = Callable[[CallContext], CallOutcome | Awaitable[CallOutcome]]

@@ -1,4 +1,4 @@
-"""Sessions in a realm that has a dealer and nothing else."""
+"""Sessions in a realm that has a dealer, and says what sessions and registrations there are."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -27,6 +27,8 @@ from relaycast_gateway.wamp.messages import (
     WelcomeMessage,
     YieldMessage,
 )
+from relaycast_gateway.wamp.meta.registration_meta import RegistrationMeta
+from relaycast_gateway.wamp.meta.session_meta import SessionMeta
 from relaycast_gateway.wamp.serializers import serializer_named
 from relaycast_gateway.wamp.session import Handler, Session
 
@@ -72,15 +74,27 @@ class Dealt:
             YieldMessage: self.dealer.yield_,
             ErrorMessage: self.dealer.error,
         }
+        self.sessions: dict[int, Session] = {}
+        self.session_meta = SessionMeta(self.sessions, lambda topic, args, _: self.told.append((topic, args)))
+        self.session_meta.offer(self.dealer)
+        RegistrationMeta(self.dealer.registrations).offer(self.dealer)
         self._ids = count(1_001)
 
     def welcome_details(self, identity: Identity) -> dict[str, object]:
         return {"authid": identity.authid}
 
-    def join(self, session: Session) -> None: ...
+    def join(self, session: Session) -> None:
+        self.sessions[session.id] = session
+        self.session_meta.joined(session)
 
     def leave(self, session: Session) -> None:
+        del self.sessions[session.id]
         self.dealer.leave(session)
+        self.session_meta.left(session)
+
+    def told_of(self, kind: str) -> list[tuple[str, list[Any]]]:
+        """Return the meta events of one kind, ``registration`` or ``session``."""
+        return [it for it in self.told if it[0].split(".")[1] == kind]
 
     def client(self, *, features: tuple[str, ...] = FEATURES, serializer: str = "json") -> "DealtClient":
         """Return a client that has joined; ``features`` are those of its role as a callee."""
