@@ -42,6 +42,7 @@ class Started:
 def start(scenario: str, block_time: str) -> Started:
     began = time.perf_counter()
     command = [sys.executable, "-m", "relaycast", "serve", scenario, "--port", "0", "--block-time", block_time]
+    command += ["--rate-limit", "1000000"]  # the server's own speed is asked for
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     url = ""

@@ -16,4 +16,7 @@ class Figures:
     lost: int = 0
     """Events that the log could not take."""
 
+    refused: int = 0
+    """Requests beyond the rate of their callers."""
+
     is_ready: bool = True

@@ -190,11 +190,12 @@ class Gateway:
         """Return how a subscription fares, for clients."""
         return shown_state(self.deliveries.state(subscription_id), self.log.last_seq)
 
-    def figures(self, caller: Caller) -> Figures:
-        """Return what the caller may see of the log and its subscriptions."""
+    def figures(self, caller: Caller, *, refused: int = 0) -> Figures:
+        """Return what the caller may see of the log and its subscriptions; ``refused`` requests came too fast."""
         mine = self.book.query(caller)[0]
         states = [(self.deliveries.state(it.id), it.protocol) for it in mine]
-        return Figures(self.log.last_seq, self.log.history_start, states, self.lost, is_ready=self.trouble is None)
+        is_ready = self.trouble is None
+        return Figures(self.log.last_seq, self.log.history_start, states, self.lost, refused, is_ready=is_ready)
 
     def dead_letters(self, subscription_id: str, *, after: int, limit: int) -> list[dict[str, Any]]:
         """Return events that were given up, each with its attributes where the log still has them."""

@@ -35,6 +35,8 @@ class _Figures(Collector):
         yield _gauge("relaycast_log_last_sequence", "Sequence number of the newest event.", it.last_seq)
         yield _gauge("relaycast_log_history_start", "Sequence number of the oldest event kept.", it.history_start)
         yield CounterMetricFamily("relaycast_events_lost", "Events that the log could not take.", value=it.lost)
+        refused = "Requests that came faster than the limit of their caller."
+        yield CounterMetricFamily("relaycast_requests_refused", refused, value=it.refused)
         yield _gauge("relaycast_ready", "1 where /readyz says ok, else 0.", int(it.is_ready))
         subscriptions = GaugeMetricFamily(
             "relaycast_subscriptions", "Subscriptions by protocol and status.", labels=["protocol", "status"]

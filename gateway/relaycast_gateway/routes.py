@@ -39,7 +39,14 @@ _LOGGER = logging.getLogger(__name__)
 CallerOf = Callable[[web.Request], Caller]
 Answer = Callable[[web.Request, Caller], Awaitable[web.StreamResponse]]
 
-_STATUS_OF_KIND = {401: "unauthorized", 403: "forbidden", 404: "notfound", 405: "method", 413: "too-large"}
+_STATUS_OF_KIND = {
+    401: "unauthorized",
+    403: "forbidden",
+    404: "notfound",
+    405: "method",
+    413: "too-large",
+    429: "too-many",
+}
 _FIRST_SEGMENTS = frozenset(path.split("/")[1] for path in OPERATIONS)
 _DIGITS = re.compile(r"[0-9]{1,18}")
 
@@ -53,11 +60,12 @@ class RequestRefused(Exception):
 
 
 class GatewayRoutes:
-    """Routes for an application; ``caller_of`` says who asks."""
+    """Routes for an application; ``caller_of`` says who asks, ``refused`` how many requests came too fast so far."""
 
-    def __init__(self, gateway: "Gateway", caller_of: CallerOf) -> None:
+    def __init__(self, gateway: "Gateway", caller_of: CallerOf, refused: Callable[[], int] = lambda: 0) -> None:
         self._gateway = gateway
         self._caller_of = caller_of
+        self._refused = refused
 
     def add_to(self, router: web.UrlDispatcher) -> None:
         """Add every path with its methods."""
@@ -168,7 +176,7 @@ class GatewayRoutes:
     async def _metrics(self, _request: web.Request, caller: Caller) -> web.Response:
         from relaycast_gateway.metrics import metrics_text  # noqa: PLC0415 - loads the client of Prometheus
 
-        text = await asyncio.to_thread(metrics_text, self._gateway.figures(caller))
+        text = await asyncio.to_thread(metrics_text, self._gateway.figures(caller, refused=self._refused()))
         return web.Response(body=text, headers={hdrs.CONTENT_TYPE: METRICS_TYPE})
 
 

@@ -55,6 +55,10 @@ AllowSink = Annotated[
         help="HOST, HOST:PORT or a network: events may go there although it is this machine or a private address",
     ),
 ]
+RateLimit = Annotated[
+    int | None,
+    Parameter(name="--rate-limit", help="requests a second of each token, else of each address; by default 5000"),
+]
 
 
 def serve(
@@ -73,6 +77,7 @@ def serve(
     face: Face = "",
     data: Data = None,
     allow_sink: AllowSink = None,
+    rate_limit: RateLimit = None,
 ) -> ExitCode:
     """Let the chains of a scenario live: polkadot.js, PAPI and the Python clients connect as to a Substrate node.
 
@@ -90,10 +95,13 @@ def serve(
     from relaycast.serve.access import access_for  # noqa: PLC0415
     from relaycast.serve.gateway_face import CLOUDEVENTS, NODE, faces_of, open_gateway  # noqa: PLC0415
     from relaycast.serve.network import living  # noqa: PLC0415
+    from relaycast.serve.request_rates import REQUESTS_A_SECOND, RequestRates  # noqa: PLC0415
     from relaycast.serve.server import MOST_PORT, Server, bad_port, ensure_closed, raise_file_limit, tls_of  # noqa: PLC0415
 
     if not 0 <= port <= MOST_PORT:
         raise bad_port(port)
+    if rate_limit is not None and rate_limit < 1:
+        raise BadInput("--rate-limit", str(rate_limit), "at least 1")
     access = access_for(allow_host or (), allow_origin or (), token_file)
     tls = tls_of(tls_cert, tls_key)
     ensure_closed(host, has_tokens=bool(access.tokens), is_secure=behind_proxy or tls is not None)
@@ -112,6 +120,7 @@ def serve(
         access=access,
         gateway=gateway,
         serves_node=NODE in faces,
+        rates=RequestRates(REQUESTS_A_SECOND if rate_limit is None else rate_limit),
     )
     asyncio.run(_run(server, host, port, tls))
     print("stopped", flush=True)

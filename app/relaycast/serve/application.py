@@ -13,11 +13,12 @@ from aiohttp import WSCloseCode, hdrs, web
 
 from relaycast.serve.access import Access
 from relaycast.serve.live_feed import LiveFeed
+from relaycast.serve.request_rates import Admission, RateExceeded, RequestRates, caller_at
 from relaycast.serve.socket import serve_socket
 from relaycast_gateway.cloudevents.caller import Caller
 from relaycast_gateway.gateway import Gateway
 from relaycast_gateway.routes import GatewayRoutes, is_gateway_path, refusal_response
-from relaycast_node.rpc.json_rpc import MOST_REQUEST_BYTES, JsonRpc, too_big_request
+from relaycast_node.rpc.json_rpc import MOST_REQUEST_BYTES, JsonRpc, rate_exceeded, too_big_request
 from relaycast_node.rpc.node_face import NodeFace
 from relaycast_node.rpc.session import RpcSession
 
@@ -26,6 +27,9 @@ MOST_CONNECTIONS = 4_096
 
 MOST_WATCHERS = 256
 """Browsers that follow the live page at one time."""
+
+_PROBES = frozenset({"/healthz", "/readyz"})
+"""Always answered: whoever watches the server may share an address with a client that floods it."""
 
 JSON = "application/json"
 PREFLIGHT_SECONDS = "600"
@@ -48,6 +52,7 @@ class Application:
     access: Access
     gateway: Gateway | None = None
     sockets: set[web.WebSocketResponse] = field(default_factory=set)
+    rates: RequestRates = field(default_factory=RequestRates)
 
     def make(self) -> web.Application:
         """Return the aiohttp application."""
@@ -58,7 +63,7 @@ class Application:
             made.router.add_get("/para/{id}", self._parachain)
             made.router.add_post("/para/{id}", self._parachain_post)
         if self.gateway is not None:
-            GatewayRoutes(self.gateway, self._caller).add_to(made.router)
+            GatewayRoutes(self.gateway, self._caller, lambda: self.rates.refused).add_to(made.router)
         made.router.add_get("/live", self._live)
         made.router.add_get("/healthz", _healthy)
         made.router.add_get("/readyz", self._ready)
@@ -71,13 +76,19 @@ class Application:
         refused = self.access.refusal(request.host, origin, request.headers.get(hdrs.AUTHORIZATION))
         is_preflight = request.method == hdrs.METH_OPTIONS and origin is not None
         is_gateways = self.gateway is not None and is_gateway_path(request.path)
-        if refused is not None and not (is_preflight and refused[0] == 401):
+        too_fast = None if request.path in _PROBES else self._admission(request)()
+        if too_fast is None and refused is not None and not (is_preflight and refused[0] == 401):
             status, reason = refused
             plain = web.Response(status=status, text=f"{reason}\n")
             turned_away = refusal_response(status, reason) if is_gateways else plain
             if status == 401:
                 turned_away.headers[hdrs.WWW_AUTHENTICATE] = 'Basic realm="relaycast", Bearer'
             return turned_away
+        if too_fast is not None:
+            slowed = _too_fast(request, too_fast, is_gateways=is_gateways)
+            if refused is None:
+                slowed.headers.update(_shared_with(origin))
+            return slowed
         if is_preflight:
             asked = _PREFLIGHT_OF_GATEWAY if is_gateways else _PREFLIGHT
             return web.Response(status=204, headers=_shared_with(origin) | asked)
@@ -93,8 +104,14 @@ class Application:
         if origin is not None and not response.prepared:
             response.headers.update(_shared_with(origin))
             if is_gateways:
-                response.headers[hdrs.ACCESS_CONTROL_EXPOSE_HEADERS] = "allow, etag, link, location"
+                response.headers[hdrs.ACCESS_CONTROL_EXPOSE_HEADERS] = "allow, etag, link, location, retry-after"
         return response
+
+    def _admission(self, request: web.Request) -> Admission:
+        """Return what takes requests of whoever sent this one; tokens that nobody has count for the address."""
+        found = self.access.caller(request.headers.get(hdrs.AUTHORIZATION)) if self.access.tokens else None
+        caller = caller_at(request.remote or "") if found is None else f"token {found.name}"
+        return lambda: self.rates.take(caller)
 
     def _caller(self, request: web.Request) -> Caller:
         found = self.access.caller(request.headers.get(hdrs.AUTHORIZATION))
@@ -135,7 +152,7 @@ class Application:
             raise web.HTTPNotAcceptable(reason=reason)
         if len(self.sockets) >= MOST_CONNECTIONS:
             raise web.HTTPServiceUnavailable(reason=f"Too many connections: the limit is {MOST_CONNECTIONS}")
-        return await serve_socket(request, rpc, self.sockets)
+        return await serve_socket(request, rpc, self.sockets, self._admission(request))
 
     async def _live(self, request: web.Request) -> web.StreamResponse:
         if self.feed.watchers >= MOST_WATCHERS:
@@ -168,6 +185,18 @@ async def _answer(request: web.Request, rpc: JsonRpc) -> web.Response:
         return web.Response(status=413, body=too_big_request(), content_type=JSON)
     answer = await rpc.answer(data, RpcSession(subscribes=False))
     return web.Response(body=answer or b"", content_type=JSON)
+
+
+def _too_fast(request: web.Request, excess: RateExceeded, *, is_gateways: bool) -> web.Response:
+    """Return the answer to a request beyond the rate, in the form that its path answers in."""
+    if is_gateways:
+        response = refusal_response(429, str(excess))
+    elif request.method == hdrs.METH_POST:
+        response = web.Response(status=429, body=rate_exceeded(None, str(excess)), content_type=JSON)
+    else:
+        response = web.Response(status=429, text=f"{excess}\n")
+    response.headers[hdrs.RETRY_AFTER] = str(excess.retry_seconds)
+    return response
 
 
 async def _healthy(_request: web.Request) -> web.Response:

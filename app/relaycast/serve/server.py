@@ -14,6 +14,7 @@ from relaycast.serve.access import Access, is_loopback
 from relaycast.serve.application import MOST_CONNECTIONS, Application
 from relaycast.serve.live_feed import KeyNames, LiveFeed
 from relaycast.serve.request_log import REQUEST_LOG
+from relaycast.serve.request_rates import RequestRates
 from relaycast.serve.usage import ServedAt, UsageLine, chain_lines, page_line, subscription_lines
 from relaycast.version import __version__
 from relaycast_gateway.gateway import Gateway
@@ -42,12 +43,14 @@ class Server:
         access: Access,
         gateway: Gateway | None = None,
         serves_node: bool = True,
+        rates: RequestRates | None = None,
     ) -> None:
         self.live = live
         self.access = access
         self.node = NodeFace(live, version=__version__)
         self.gateway = gateway
         self.serves_node = serves_node
+        self.rates = RequestRates() if rates is None else rates
         self.feed = LiveFeed(live, title=title, key_names=key_names, gateway=gateway, serves_node=serves_node)
         self.host, self.port, self.is_secure = "", 0, False
         self._runner: web.AppRunner | None = None
@@ -75,7 +78,7 @@ class Server:
     async def start(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> None:
         """Listen and let the clock run; raises ``BadInput`` where nobody can listen."""
         node = self.node if self.serves_node else None
-        application = Application(node, self.feed, self.access, self.gateway).make()
+        application = Application(node, self.feed, self.access, self.gateway, rates=self.rates).make()
         runner = web.AppRunner(
             application,
             access_log=None,

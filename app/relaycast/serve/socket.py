@@ -5,7 +5,8 @@ from contextlib import suppress
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from relaycast_node.rpc.json_rpc import MOST_REQUEST_BYTES, JsonRpc
+from relaycast.serve.request_rates import Admission
+from relaycast_node.rpc.json_rpc import MOST_REQUEST_BYTES, JsonRpc, rate_exceeded
 from relaycast_node.rpc.session import RpcSession
 
 HEARTBEAT_SECONDS = 30.0
@@ -16,9 +17,9 @@ CLOSE_REASON_BYTES = 120
 
 
 async def serve_socket(
-    request: web.Request, rpc: JsonRpc, open_sockets: set[web.WebSocketResponse]
+    request: web.Request, rpc: JsonRpc, open_sockets: set[web.WebSocketResponse], admit: Admission
 ) -> web.StreamResponse:
-    """Answer a client until it leaves, falls behind, or the server stops."""
+    """Answer a client until it leaves, falls behind, or the server stops; ``admit`` bounds its messages a second."""
     socket = web.WebSocketResponse(
         heartbeat=HEARTBEAT_SECONDS, timeout=CLOSING_SECONDS, max_msg_size=MOST_REQUEST_BYTES, compress=False
     )
@@ -30,7 +31,12 @@ async def serve_socket(
     try:
         async for message in socket:
             if message.type in {WSMsgType.TEXT, WSMsgType.BINARY}:
-                await rpc.receive(message.data, session)
+                too_fast = admit()
+                if too_fast is None:
+                    await rpc.receive(message.data, session)
+                else:
+                    await session.outbox.room()
+                    session.outbox.put(rate_exceeded(message.data, str(too_fast)))
     finally:
         open_sockets.discard(socket)
         session.close()

@@ -21,6 +21,9 @@ TYPES: Mapping[str, Schema] = {
 }
 """CloudEvents' names of types as JSON Schema."""
 
+TOO_MANY = 429
+"""What any request may be answered with: one that came too fast."""
+
 STATUSES = {
     200: "As asked for",
     201: "Created",
@@ -33,7 +36,7 @@ STATUSES = {
     412: "It has changed since it was read",
     413: "The body is too large",
     415: "The body is of another type",
-    429: "The limit of subscriptions is reached",
+    TOO_MANY: "The limit of subscriptions is reached, or that of requests a second: see Retry-After",
 }
 
 
@@ -94,11 +97,10 @@ def _operation(operation: Operation) -> dict[str, Any]:
             answer["content"] = _content(operation.media_type, schema_name)
         headers = _headers(status, schema_name)
         found["responses"][str(status)] = answer | ({"headers": headers} if headers else {})
-    for status in operation.problems:
-        found["responses"][str(status)] = {
-            "description": STATUSES[status],
-            "content": _content(PROBLEM_TYPE, "Problem"),
-        }
+    for status in sorted({*operation.problems, TOO_MANY}):
+        problem = {"description": STATUSES[status], "content": _content(PROBLEM_TYPE, "Problem")}
+        retry = {"headers": {"Retry-After": {"schema": {"type": "integer"}}}} if status == TOO_MANY else {}
+        found["responses"][str(status)] = problem | retry
     return found
 
 

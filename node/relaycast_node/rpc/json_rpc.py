@@ -15,6 +15,7 @@ from relaycast_node.rpc.method_table import MethodTable
 from relaycast_node.rpc.parameters import arguments
 from relaycast_node.rpc.rpc_error import (
     INTERNAL_ERROR,
+    RATE_EXCEEDED,
     TOO_BIG_BATCH,
     TOO_BIG_BATCH_RESPONSE,
     TOO_BIG_REQUEST,
@@ -163,6 +164,12 @@ def too_big_request() -> bytes:
     return _refused(None, over_limit(TOO_BIG_REQUEST, "Request is too big", MOST_REQUEST_BYTES))
 
 
+def rate_exceeded(message: bytes | str | None, reason: str) -> bytes:
+    """Return the answer to a message that came too soon; ``None`` is one that was not read."""
+    number = None if message is None else _id_of(message)
+    return _refused(number, RpcError(RATE_EXCEEDED, "RPC rate limit exceeded", reason))
+
+
 def _encoded(number: Id, result: object) -> bytes:
     answer = _encoder.encode(_Result(id=number, result=result))
     if len(answer) > MOST_RESPONSE_BYTES:
@@ -174,7 +181,7 @@ def _refused(number: Id, error: RpcError) -> bytes:
     return _encoder.encode(_Error(id=number, error=error.to_json()))
 
 
-def _id_of(data: bytes) -> Id:
+def _id_of(data: bytes | str) -> Id:
     """Return the id of a request that is none, where it has one."""
     try:
         return _ids.decode(data).id

@@ -10,6 +10,8 @@ from difflib import get_close_matches
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
 TOO_MANY_SUBSCRIPTIONS, TOO_BIG_REQUEST, TOO_BIG_RESPONSE, TOO_BUSY = -32006, -32007, -32008, -32009
 TOO_BIG_BATCH, TOO_BIG_BATCH_RESPONSE = -32010, -32011
+RATE_EXCEEDED = -32999
+"""What a Substrate node answers beyond ``--rpc-rate-limit``."""
 
 RUNTIME_FAILED, UNDECODABLE = 1, 2
 """Error codes of methods that ask the runtime: ``system_accountNextIndex``, ``system_dryRun``, ``payment_*``."""

@@ -11,6 +11,7 @@ from typing import Any
 import aiohttp
 
 from relaycast.serve.access import Access
+from relaycast.serve.request_rates import RequestRates
 from relaycast.serve.server import Server
 from relaycast_gateway.clock import VirtualClock, settle
 from relaycast_gateway.delivery.sender import Accepted, SendOutcome, Target
@@ -137,13 +138,23 @@ def draft(value: object, namespace: str = "io.relaycast.data.published", **more:
 
 @asynccontextmanager
 async def served(
-    access: Access | None = None, *, folder: Path | None = None, sinks: Sinks | None = None, **options: Any
+    access: Access | None = None,
+    *,
+    folder: Path | None = None,
+    sinks: Sinks | None = None,
+    rates: RequestRates | None = None,
+    **options: Any,
 ) -> AsyncIterator[Api]:
     sinks, clock = sinks or Sinks(), VirtualClock()
     options = {"allow_sink": ["127.0.0.1", "localhost"], "clock": clock, "senders": sinks.sender, **options}
     gateway = Gateway.open(folder, **options)
     server = Server(
-        SmallLive(SmallChain({})), title="small", key_names=dict, access=access or Access(), gateway=gateway
+        SmallLive(SmallChain({})),
+        title="small",
+        key_names=dict,
+        access=access or Access(),
+        gateway=gateway,
+        rates=rates,
     )
     await server.start("127.0.0.1", 0)
     try:
