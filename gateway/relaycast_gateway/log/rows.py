@@ -11,7 +11,7 @@ KEY_BYTES = 32
 
 
 EventRow = tuple[int, int, int, int, int, int, int, int | None, bytes]
-"""``seq``; numbers of namespace, topic and visibility; ``occurred_ns``, ``received_ns``; ``event_id``, ``prev_id``; body.
+"""``seq``; numbers of namespace, topic, visibility; ``occurred_ns``, ``received_ns``; ``event_id``, ``prev_id``; body.
 
 The order of the columns of ``events``. Python's collector of garbage does not visit plain tuples of plain values.
 """
