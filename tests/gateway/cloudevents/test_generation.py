@@ -160,9 +160,7 @@ def test_a_count_goes_on_after_a_restart_though_the_log_has_dropped_its_beginnin
 def test_a_subscription_may_begin_in_the_past(since: object, first: int) -> None:
     async def work(api: Api) -> None:
         start = 1_700_000_000_000_000_000
-        drafts = [draft(at) for at in range(6)]
-        for at, each in enumerate(drafts):
-            object.__setattr__(each, "occurred_ns", start + at * 1_000_000_000)
+        drafts = [draft(at)._replace(occurred_ns=start + at * 1_000_000_000) for at in range(6)]
         api.gateway.log.append(*drafts)
         await api.create(config={} if since is None else {"since": since})
         api.publish("new")
