@@ -119,6 +119,13 @@ class EventColumns:
         start = max(start, base)
         return start, ColumnSlice(*(array[start - base : max(end, start) - base] for array in arrays))
 
+    def sizes(self, start: int, end: int) -> tuple[int, NDArray[np.int64]]:
+        """Return the stored bytes of each of those events, and the first one's number."""
+        base, arrays = self._arrays
+        start = max(start, base)
+        before = int(arrays.bytes_so_far[start - base - 1]) if start > base else 0
+        return start, np.diff(arrays.bytes_so_far[start - base : max(end, start) - base], prepend=before)
+
     def select(self, start: int, end: int, limit: int, wanted: RowFilter) -> list[int]:
         """Return the numbers of the first ``limit`` wanted events from ``start`` on, before ``end``."""
         found: list[int] = []

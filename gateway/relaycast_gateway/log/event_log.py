@@ -16,6 +16,9 @@ from threading import Lock
 from types import TracebackType
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from relaycast_gateway.clock import Clock, SystemClock
 from relaycast_gateway.log.appender import Appender, Ended, Token
 from relaycast_gateway.log.columns import ColumnSlice, RowFilter
@@ -85,6 +88,11 @@ class EventLog:
             log = cls(table, place="memory" if file is None else str(file), clock=clock, retention=retention)
             log._held = held.pop_all()
             return log
+
+    @property
+    def clock(self) -> Clock:
+        """What the log takes times of receipt from."""
+        return self._clock
 
     @property
     def history_start(self) -> int:
@@ -188,6 +196,10 @@ class EventLog:
     def slice(self, start: int, end: int) -> tuple[int, ColumnSlice]:
         """Return the index's rows of durable events from ``start`` on, before ``end``, and the first one's number."""
         return self._columns.slice(max(start, self.history_start), min(end, self._last_seq + 1))
+
+    def sizes(self, start: int, end: int) -> tuple[int, NDArray[np.int64]]:
+        """Return the stored bytes of durable events from ``start`` on, before ``end``, and the first one's number."""
+        return self._columns.sizes(max(start, self.history_start), min(end, self._last_seq + 1))
 
     @property
     def topics(self) -> Sequence[str]:

@@ -1,0 +1,428 @@
+"""The histories of subscriptions over one log: which events they have, in which order, and who sees them."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from gateway.wamp.history_twin import answer
+from relaycast_gateway.clock import SECOND, VirtualClock
+from relaycast_gateway.icrc16 import nat, text
+from relaycast_gateway.log import EventLog, Retention
+from relaycast_gateway.matching.topics import Match, TopicPattern
+from relaycast_gateway.record import EVERYBODY, EventDraft, EventRecord, Visibility
+from relaycast_gateway.rfc3339 import format_time
+from relaycast_gateway.wamp.errors import INVALID_ARGUMENT, WampError
+from relaycast_gateway.wamp.history import EventHistory, HistoryQuery, HistoryRule, HistoryRules
+from relaycast_gateway.wamp.history import history as history_module
+from relaycast_gateway.wamp.history.receipt_times import BLOCK
+
+AUTH, BASKET, CHECKOUT = (f"com.mycompany.log.{name}" for name in ("auth", "basket", "checkout"))
+LOGS = TopicPattern("com.mycompany.log", Match.PREFIX)
+WILD = TopicPattern("com..log.", Match.WILDCARD)
+EVERYTHING = HistoryRules([HistoryRule(TopicPattern("", Match.PREFIX))])
+ADMIN_ONLY = Visibility(eligible_authrole=("admin",))
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock(1_770_000_000 * SECOND)
+
+
+@pytest.fixture(params=["memory", "file"])
+def log(request: pytest.FixtureRequest, tmp_path: Path, clock: VirtualClock) -> Iterator[EventLog]:
+    with EventLog.open(tmp_path / "log" if request.param == "file" else None, clock=clock) as opened:
+        yield opened
+
+
+def publish(log: EventLog, *topics: str, visibility: Visibility = EVERYBODY) -> list[EventRecord]:
+    return log.append(*(EventDraft(topic, nat(0), b"", 0, visibility=visibility) for topic in topics))
+
+
+def seqs(
+    histories: EventHistory,
+    pattern: TopicPattern = LOGS,
+    *,
+    authid: str = "ann",
+    authrole: str = "user",
+    most: int = 1_000,
+    **given: Any,
+) -> list[int]:
+    query = HistoryQuery.of([1], given)
+    page = histories.page(pattern, query, authid=authid, authrole=authrole, most_events=most)
+    return [record.seq for record in page.records]
+
+
+def refused(histories: EventHistory, pattern: TopicPattern = LOGS, *, authrole: str = "user", **given: Any) -> str:
+    with pytest.raises(WampError) as caught:
+        seqs(histories, pattern, authrole=authrole, **given)
+    assert caught.value.uri == INVALID_ARGUMENT
+    return str(caught.value.arguments[0])
+
+
+def example(log: EventLog) -> list[list[int]]:
+    """Return the three histories of the specification's example."""
+    rules = HistoryRules([HistoryRule(LOGS), HistoryRule(TopicPattern(AUTH))])
+    histories = EventHistory(log, rules)
+    return [seqs(histories, it) for it in (TopicPattern(AUTH), TopicPattern(BASKET), LOGS)]
+
+
+@pytest.mark.matrix("WAMP-01")
+def test_the_example_of_the_text(log: EventLog) -> None:
+    publish(log, AUTH, BASKET, BASKET, BASKET, CHECKOUT)
+    assert example(log) == [[1], [2, 3, 4], [1, 2, 3, 4, 5]]
+
+
+@pytest.mark.matrix("WAMP-01")
+def test_the_example_of_the_text_after_a_restart(tmp_path: Path) -> None:
+    with EventLog.open(tmp_path / "log") as log:
+        publish(log, AUTH, BASKET, BASKET, BASKET, CHECKOUT)
+    with EventLog.open(tmp_path / "log") as log:
+        assert example(log) == [[1], [2, 3, 4], [1, 2, 3, 4, 5]]
+
+
+@pytest.mark.matrix("WAMP-38")
+def test_a_history_without_events_is_empty(log: EventLog) -> None:
+    histories = EventHistory(log, EVERYTHING)
+    for given in ({}, {"reverse": True, "limit": 1}, {"topic": AUTH}, {"from_time": "2000-01-01T00:00:00Z"}):
+        page = histories.page(LOGS, HistoryQuery.of([1], given), authid="", authrole="", most_events=5)
+        assert page == ([], False, None)
+    (record,) = publish(log, AUTH)
+    page = histories.page(LOGS, HistoryQuery.of([1], {"topic": BASKET}), authid="", authrole="", most_events=5)
+    assert page == ([], False, record.received_ns)
+    assert seqs(histories, after_time="2100-01-01T00:00:00Z") == []
+
+
+@pytest.mark.matrix("WAMP-12")
+def test_a_topic_without_a_rule_has_no_history(log: EventLog) -> None:
+    publish(log, AUTH, BASKET, CHECKOUT)
+    rules = [HistoryRule(LOGS, is_kept=False), HistoryRule(TopicPattern(BASKET))]
+    histories = EventHistory(log, HistoryRules(rules))
+    assert seqs(histories) == [2]
+    assert seqs(histories, TopicPattern(AUTH)) == []
+    assert seqs(EventHistory(log, HistoryRules())) == []
+
+
+@pytest.mark.matrix("WAMP-02")
+def test_transient_rules_show_nothing_of_an_earlier_run(log: EventLog) -> None:
+    before = publish(log, AUTH, BASKET)
+    rules = HistoryRules([HistoryRule(LOGS), HistoryRule(TopicPattern(BASKET), is_persistent=False)])
+    histories = EventHistory(log, rules, first_seq_of_run=log.last_seq + 1)
+    assert (seqs(histories), seqs(histories, TopicPattern(BASKET))) == ([1], [])
+    publish(log, BASKET, AUTH)
+    assert (seqs(histories), seqs(histories, TopicPattern(BASKET))) == ([1, 3, 4], [3])
+    assert "unknown or purged publication" in refused(histories, from_publication=before[1].pub_id)
+
+
+@pytest.mark.matrix("WAMP-06")
+def test_a_rule_keeps_the_newest_events_by_count(log: EventLog) -> None:
+    rules = HistoryRules([HistoryRule(LOGS), HistoryRule(TopicPattern(BASKET), retention=Retention(count=2))])
+    histories = EventHistory(log, rules)
+    for _ in range(3):
+        publish(log, AUTH, BASKET, CHECKOUT)
+        seqs(histories)
+    assert seqs(histories) == [1, 3, 4, 5, 6, 7, 8, 9]
+    assert seqs(histories, topic=BASKET) == [5, 8]
+    assert seqs(histories, TopicPattern(BASKET), reverse=True) == [8, 5]
+
+
+@pytest.mark.matrix("WAMP-06")
+def test_a_rule_keeps_events_by_age_and_never_shows_one_again(log: EventLog, clock: VirtualClock) -> None:
+    rules = HistoryRules([HistoryRule(LOGS, retention=Retention(age_seconds=10))])
+    histories = EventHistory(log, rules)
+    publish(log, AUTH)
+    clock.set(clock.now_ns() + 6 * SECOND)
+    (second,) = publish(log, AUTH)
+    assert seqs(histories) == [1, 2]
+    clock.set(clock.now_ns() + 5 * SECOND)
+    page = histories.page(LOGS, HistoryQuery(1), authid="", authrole="", most_events=5)
+    assert ([record.seq for record in page.records], page.history_start_ns) == ([2], second.received_ns)
+    clock.set(clock.now_ns() - 60 * SECOND)
+    assert seqs(histories) == [2]
+    clock.set(clock.now_ns() + 120 * SECOND)
+    assert seqs(histories) == []
+    publish(log, AUTH)
+    assert seqs(histories) == [3]
+
+
+@pytest.mark.matrix("WAMP-06")
+def test_a_rule_keeps_events_by_stored_bytes(log: EventLog) -> None:
+    rules = HistoryRules([HistoryRule(TopicPattern(AUTH), retention=Retention(bytes=3_000)), HistoryRule(LOGS)])
+    histories = EventHistory(log, rules)
+    for number in range(10):
+        log.append(EventDraft(AUTH, text("x" * 980), b"", 0), EventDraft(BASKET, nat(number), b"", 0))
+        assert seqs(histories, TopicPattern(AUTH)) == list(range(1, 2 * number + 2, 2))[-3:]
+    log.append(EventDraft(AUTH, text("x" * 6_000), b"", 0))
+    assert seqs(histories, TopicPattern(AUTH)) == []
+    assert len(seqs(histories)) == 10
+
+
+@pytest.mark.matrix("WAMP-06")
+def test_a_purge_of_the_log_keeps_the_order_and_moves_the_beginning(clock: VirtualClock) -> None:
+    with EventLog.open(clock=clock, retention=Retention(count=4)) as log:
+        histories = EventHistory(log, EVERYTHING)
+        for _ in range(20):
+            clock.set(clock.now_ns() + SECOND)
+            newest = publish(log, AUTH, BASKET)[1]
+            page = histories.page(LOGS, HistoryQuery(1), authid="", authrole="", most_events=99)
+            assert [it.seq for it in page.records] == list(range(max(1, newest.seq - 3), newest.seq + 1))
+            assert page.history_start_ns == page.records[0].received_ns
+
+
+@pytest.mark.matrix("WAMP-07")
+def test_the_order_is_that_of_the_log_whoever_publishes_at_once(log: EventLog) -> None:
+    def work(name: str) -> None:
+        for _ in range(25):
+            publish(log, f"com.mycompany.log.{name}", AUTH)
+
+    publishers = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
+    for publisher in publishers:
+        publisher.start()
+    for publisher in publishers:
+        publisher.join()
+    histories = EventHistory(log, EVERYTHING)
+    records = log.read()
+    assert seqs(histories) == seqs(histories, WILD) == [record.seq for record in records] == list(range(1, 201))
+    assert seqs(histories, TopicPattern(AUTH)) == [record.seq for record in records if record.topic == AUTH]
+
+
+@pytest.mark.matrix("WAMP-11")
+def test_prefix_and_wildcard_subscriptions_have_histories(log: EventLog) -> None:
+    publish(log, AUTH, "com.other.log.auth", "com.mycompany.logs", "org.x")
+    histories = EventHistory(log, EVERYTHING)
+    assert (seqs(histories), seqs(histories, WILD)) == ([1, 3], [1, 2])
+    publish(log, "com.new.log.topic", "com.mycompany.log.new")
+    assert (seqs(histories), seqs(histories, WILD)) == ([1, 3, 6], [1, 2, 5, 6])
+
+
+@pytest.mark.matrix("WAMP-15", "WAMP-16", "WAMP-17", "WAMP-19")
+def test_a_page_has_the_first_events_of_the_traversal(log: EventLog) -> None:
+    publish(log, *[AUTH] * 10)
+    histories = EventHistory(log, EVERYTHING)
+    assert seqs(histories) == seqs(histories, reverse=False) == list(range(1, 11))
+    assert seqs(histories, reverse=True) == list(range(10, 0, -1))
+    assert (seqs(histories, limit=3), seqs(histories, limit=3, reverse=True)) == ([1, 2, 3], [10, 9, 8])
+    assert seqs(histories, limit=11) == seqs(histories, limit=1 << 70) == list(range(1, 11))
+    for limit, most, expected in ((9, 99, (9, True)), (10, 99, (10, False)), (50, 4, (4, True)), (4, 4, (4, True))):
+        page = histories.page(LOGS, HistoryQuery(1, limit=limit), authid="", authrole="", most_events=most)
+        assert (len(page.records), page.more) == expected
+
+
+@pytest.mark.matrix("WAMP-20", "WAMP-21", "WAMP-22", "WAMP-23")
+def test_times_bound_a_history_on_both_sides(log: EventLog, clock: VirtualClock) -> None:
+    """Three events at each of three seconds; the second one's time in several spellings."""
+    for _ in range(3):
+        publish(log, AUTH, BASKET, AUTH)
+        clock.set(clock.now_ns() + SECOND)
+    histories = EventHistory(log, EVERYTHING)
+    for moment in (
+        "2026-02-02T02:40:01Z",
+        "2026-02-02T02:40:01.0z",
+        "2026-02-02t04:40:01.000+02:00",
+        "2026-02-01T21:40:01.000000000-05:00",
+    ):
+        assert seqs(histories, from_time=moment) == [4, 5, 6, 7, 8, 9]
+        assert seqs(histories, after_time=moment) == [7, 8, 9]
+        assert seqs(histories, before_time=moment) == [1, 2, 3]
+        assert seqs(histories, until_time=moment) == [1, 2, 3, 4, 5, 6]
+    assert seqs(histories, from_time="2026-02-02T02:40:01.000000001Z") == [7, 8, 9]
+    assert seqs(histories, until_time="2026-02-02T02:40:00.999999999Z") == [1, 2, 3]
+    assert seqs(histories, from_time="0001-01-01T00:00:00Z", until_time="9999-12-31T23:59:59Z") == list(range(1, 10))
+    assert seqs(histories, from_time="9999-12-31T23:59:59Z") == []
+    assert seqs(histories, before_time="0001-01-01T00:00:00Z") == []
+
+
+@pytest.mark.matrix("WAMP-25")
+@pytest.mark.parametrize("digits", [0, 3, 6, 9])
+def test_a_time_that_was_told_finds_its_event_again_or_leaves_it_out(
+    log: EventLog, clock: VirtualClock, digits: int
+) -> None:
+    for step in (123_456_789, 7, 1_000, 5_000_000, SECOND):
+        clock.set(clock.now_ns() + step)
+        publish(log, AUTH)
+    histories = EventHistory(log, EVERYTHING, digits=digits)
+    for record in log.read():
+        told = format_time(record.received_ns, digits=digits)
+        assert record.seq in seqs(histories, from_time=told)
+        assert record.seq not in seqs(histories, after_time=told)
+        assert record.seq not in seqs(histories, before_time=told)
+        assert record.seq in seqs(histories, until_time=told)
+
+
+@pytest.mark.matrix("WAMP-26")
+def test_a_topic_narrows_a_pattern(log: EventLog) -> None:
+    publish(log, AUTH, BASKET, "com.other.log.auth", AUTH)
+    histories = EventHistory(log, EVERYTHING)
+    assert [seqs(histories, it, topic=AUTH) for it in (LOGS, WILD, TopicPattern(AUTH))] == [[1, 4]] * 3
+    assert seqs(histories, WILD, topic="com.other.log.auth") == [3]
+    assert seqs(histories, LOGS, topic="com.other.log.auth") == []
+    assert seqs(histories, TopicPattern(BASKET), topic=AUTH) == []
+
+
+@pytest.mark.matrix("WAMP-27", "WAMP-28", "WAMP-29", "WAMP-30")
+def test_publications_bound_a_history_by_place(log: EventLog) -> None:
+    records = publish(log, *[AUTH] * 6)
+    ids = [record.pub_id for record in records]
+    assert ids != sorted(ids)
+    histories = EventHistory(log, EVERYTHING)
+    for at, pub_id in enumerate(ids, 1):
+        assert seqs(histories, from_publication=pub_id) == list(range(at, 7))
+        assert seqs(histories, after_publication=pub_id) == list(range(at + 1, 7))
+        assert seqs(histories, before_publication=pub_id) == list(range(1, at))
+        assert seqs(histories, until_publication=pub_id) == list(range(1, at + 1))
+
+
+def pages(histories: EventHistory, log: EventLog, name: str, *, reverse: bool) -> Iterator[int]:
+    """Yield numbers page by page, while events arrive."""
+    last: dict[str, object] = {}
+    while True:
+        query = HistoryQuery.of([1], {"limit": 7, "reverse": reverse, **last})
+        page = histories.page(LOGS, query, authid="", authrole="", most_events=99)
+        yield from (record.seq for record in page.records)
+        if not page.more:
+            return
+        last = {name: page.records[-1].pub_id}
+        if log.last_seq < 150:
+            publish(log, "org.other", AUTH, BASKET)
+
+
+@pytest.mark.matrix("WAMP-31", "WAMP-32")
+def test_pages_neither_skip_nor_repeat_while_events_arrive(log: EventLog) -> None:
+    publish(log, *[AUTH] * 100)
+    histories = EventHistory(log, EVERYTHING)
+    backward = list(pages(histories, log, "before_publication", reverse=True))
+    assert backward == list(range(100, 0, -1))
+    forward = list(pages(histories, log, "after_publication", reverse=False))
+    assert forward == [record.seq for record in log.read() if LOGS.matches(record.topic)]
+
+
+@pytest.mark.matrix("WAMP-34")
+def test_unknown_purged_and_foreign_publications_are_refused_alike(clock: VirtualClock) -> None:
+    with EventLog.open(clock=clock, retention=Retention(count=3)) as log:
+        purged = publish(log, AUTH)[0].pub_id
+        other, hidden = publish(log, "org.x")[0].pub_id, publish(log, AUTH, visibility=ADMIN_ONLY)[0].pub_id
+        shown = publish(log, AUTH)[0].pub_id
+        histories = EventHistory(log, EVERYTHING)
+        unknown = next(it for it in range(1, 99) if it not in {purged, other, hidden, shown})
+        for name in ("from_publication", "after_publication", "before_publication", "until_publication"):
+            for pub_id in (purged, other, hidden, unknown):
+                said = refused(histories, **{name: pub_id})
+                assert (
+                    said
+                    == f"{name}: expected a publication of this history, got unknown or purged publication {pub_id}"
+                )
+            seqs(histories, **{name: shown})
+        assert seqs(histories, authrole="admin", after_publication=hidden) == [4]
+
+
+@pytest.mark.matrix("WAMP-42")
+def test_a_clock_that_is_set_back_changes_no_order_and_hides_no_time(log: EventLog, clock: VirtualClock) -> None:
+    """Many blocks of the index, with the clock set back now and then."""
+    draw = Random(42)
+    while log.last_seq < 3 * BLOCK:
+        clock.set(clock.now_ns() + draw.choice([SECOND, SECOND, SECOND, 5, 0, -300 * SECOND]))
+        publish(log, *[AUTH, BASKET] * draw.randrange(1, 40))
+    histories, records = EventHistory(log, EVERYTHING), log.read(limit=1 << 20)
+    assert seqs(histories, most=1 << 20) == [record.seq for record in records]
+    for _ in range(30):
+        chosen = sorted((draw.choice(records) for _ in range(2)), key=lambda it: it.received_ns)
+        first, last = (format_time(record.received_ns) for record in chosen)
+        given: dict[str, Any] = {
+            "from_time": first,
+            draw.choice(["until_time", "before_time"]): last,
+            "reverse": draw.random() < 0.5,
+        }
+        if draw.random() < 0.5:
+            given["limit"] = 10
+        if draw.random() < 0.5:
+            given["topic"] = BASKET
+        if draw.random() < 0.3:
+            given["after_publication"] = draw.choice(records).pub_id
+        expected = answer(records, HistoryQuery.of([1], given))
+        assert seqs(histories, most=1 << 20, **given) == [record.seq for record in expected or ()]
+
+
+VISIBILITIES: list[tuple[Visibility, str]] = [
+    (EVERYBODY, "ann joe root"),
+    (ADMIN_ONLY, "root"),
+    (Visibility(eligible_authid=("ann", "root")), "ann root"),
+    (Visibility(exclude_authrole=("user",)), "root"),
+    (Visibility(exclude_authid=("joe",)), "ann root"),
+    (Visibility(eligible_authid=("ann", "joe"), eligible_authrole=("user",), exclude_authid=("joe",)), "ann"),
+    (Visibility(eligible_authrole=("user", "admin"), exclude_authrole=("admin",)), "ann joe"),
+    (Visibility(eligible_authid=()), ""),
+    (Visibility(eligible_authrole=()), ""),
+]
+CALLERS = {"ann": "user", "joe": "user", "root": "admin"}
+
+
+def sees(histories: EventHistory, authid: str, **given: Any) -> list[int]:
+    return seqs(histories, authid=authid, authrole=CALLERS[authid], **given)
+
+
+@pytest.mark.matrix("WAMP-49", "WAMP-50", "WAMP-51", "WAMP-52", "WAMP-53", "WAMP-57")
+def test_a_caller_sees_what_its_id_and_role_allow(log: EventLog) -> None:
+    histories = EventHistory(log, EVERYTHING)
+    expected: dict[str, list[int]] = {name: [] for name in CALLERS}
+    for visibility, seen_by in VISIBILITIES * 2:
+        (record,) = publish(log, AUTH, visibility=visibility)
+        for name in seen_by.split():
+            expected[name].append(record.seq)
+        assert {name: sees(histories, name) for name in CALLERS} == expected
+    for name, visible in expected.items():
+        assert sees(histories, name, limit=3, reverse=True) == visible[:-4:-1]
+        assert sees(histories, name, limit=2) == visible[:2]
+    assert seqs(histories, authid="ann", authrole="admin") == expected["root"]
+
+
+@pytest.mark.matrix("WAMP-53")
+def test_hidden_events_do_not_count_and_are_no_beginning(log: EventLog, clock: VirtualClock) -> None:
+    publish(log, AUTH, visibility=ADMIN_ONLY)
+    clock.set(clock.now_ns() + SECOND)
+    first = publish(log, AUTH)[0]
+    publish(log, *[AUTH] * 5, visibility=ADMIN_ONLY)
+    publish(log, AUTH)
+    publish(log, *[AUTH] * 5, visibility=ADMIN_ONLY)
+    histories = EventHistory(log, EVERYTHING)
+    page = histories.page(LOGS, HistoryQuery(1, limit=2), authid="", authrole="user", most_events=99)
+    assert ([it.seq for it in page.records], page.more, page.history_start_ns) == ([2, 8], False, first.received_ns)
+
+
+@pytest.mark.matrix("WAMP-59")
+def test_what_was_hidden_stays_hidden_after_a_restart(tmp_path: Path) -> None:
+    with EventLog.open(tmp_path / "log") as log:
+        hidden = publish(log, AUTH, visibility=ADMIN_ONLY)[0]
+        publish(log, AUTH)
+    with EventLog.open(tmp_path / "log") as log:
+        histories = EventHistory(log, EVERYTHING)
+        assert (seqs(histories), seqs(histories, authrole="admin")) == ([2], [1, 2])
+        assert "unknown or purged" in refused(histories, from_publication=hidden.pub_id)
+
+
+@pytest.mark.matrix("WAMP-73")
+def test_realms_know_nothing_of_each_other(log: EventLog) -> None:
+    mine = publish(log, AUTH, "shop:" + AUTH, "shop:x.y", "shopping:" + AUTH)
+    default, shop = EventHistory(log, EVERYTHING), EventHistory(log, EVERYTHING, realm_prefix="shop:")
+    everything = TopicPattern("", Match.PREFIX)
+    assert (seqs(default, everything), seqs(shop, everything)) == ([1], [2, 3])
+    assert (seqs(shop, TopicPattern(AUTH)), seqs(shop, everything, topic="x.y")) == ([2], [3])
+    assert "unknown" in refused(default, everything, from_publication=mine[1].pub_id)
+    assert "unknown" in refused(shop, everything, from_publication=mine[0].pub_id)
+
+
+def test_views_are_bounded_and_come_back(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history_module, "MOST_VIEWS", 3)
+    monkeypatch.setattr(history_module, "MOST_CALLERS", 2)
+    publish(log, *(f"com.t{number}" for number in range(10)))
+    publish(log, "com.t0", visibility=ADMIN_ONLY)
+    histories = EventHistory(log, EVERYTHING)
+    for _ in range(2):
+        for number in range(10):
+            for role, expected in (("user", []), ("admin", [11] if number == 0 else [])):
+                pattern = TopicPattern(f"com.t{number}")
+                assert seqs(histories, pattern, authid=role, authrole=role) == [number + 1, *expected]
+        assert sum(map(len, histories._views.values())) == 3
+        assert len(histories._callers) == 2
