@@ -406,11 +406,11 @@ def test_a_session_can_pause_its_client() -> None:
         session = it.session
         client.writer.write(frame(b"one"))
         assert await client.frame() == (0, b"one")
-        session.link.pause_reading()  # type: ignore[attr-defined]
+        session.link.pause_reading()
         client.writer.write(frame(b"two") + frame(b"three"))
         await it.clock.advance(200)  # no reason to think that the client is gone
         assert session.received == [b"one"]
-        session.link.resume_reading()  # type: ignore[attr-defined]
+        session.link.resume_reading()
         assert [await client.frame(), await client.frame()] == [(0, b"two"), (0, b"three")]
         await client.close()
 

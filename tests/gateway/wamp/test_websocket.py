@@ -303,15 +303,15 @@ def test_a_session_can_pause_its_client() -> None:
         session = it.session
         await client.send_str("one")
         assert await client.receive_str() == "one"
-        session.link.pause_reading()  # type: ignore[attr-defined]
+        session.link.pause_reading()
         for text in ("two", "three", "four"):
             await client.send_str(text)
         assert await client.receive_str() == "two"  # it was being waited for
         await settle()
         assert session.received == [b"one", b"two"]
-        session.link.resume_reading()  # type: ignore[attr-defined]
+        session.link.resume_reading()
         assert [await client.receive_str(), await client.receive_str()] == ["three", "four"]
-        session.link.pause_reading()  # type: ignore[attr-defined]
+        session.link.pause_reading()
         await client.send_str("five")
         await client.close()
         await until(lambda: session.received[-1] == b"five")
