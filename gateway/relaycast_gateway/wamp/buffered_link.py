@@ -6,7 +6,7 @@ Law: a client that is too slow for what it is sent loses its session and nobody 
 
 import asyncio
 from abc import ABC, abstractmethod
-from enum import IntFlag
+from enum import IntEnum
 
 from relaycast_gateway.wamp.connections import Connections
 from relaycast_gateway.wamp.messages import MOST_ID
@@ -18,8 +18,8 @@ HIGH_WATER = 256 << 10
 """Bytes in the transport's buffer at which ``drain`` waits, and at which the client's requests are no longer read."""
 
 
-class Hold(IntFlag):
-    """Why nothing is read from a client for now."""
+class Hold(IntEnum):
+    """Why nothing is read from a client for now; several reasons are added up."""
 
     BY_SESSION = 1
     """The session has asked for it."""
@@ -55,7 +55,7 @@ class BufferedLink(ABC):
         self._pending_bytes = 0
         self._is_scheduled = False
         self._is_closed = False
-        self._hold = Hold(0)
+        self._hold = 0
         self.serializer = ""
         self.most_message_bytes = MOST_ID
 

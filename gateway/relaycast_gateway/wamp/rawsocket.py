@@ -124,7 +124,7 @@ class RawSocketLink(BufferedLink, asyncio.Protocol):
             self._flush()
         if self._is_closed:
             raise ConnectionResetError("the client is gone")
-        if Hold.CHOKED in self._hold:
+        if self._hold & Hold.CHOKED:
             waiting: asyncio.Future[None] = self._loop.create_future()
             if self._drains is None:
                 self._drains = deque()
@@ -133,7 +133,7 @@ class RawSocketLink(BufferedLink, asyncio.Protocol):
 
     def look_after(self) -> None:
         """Send a ping to a client that was silent; drop it if it was silent after a ping, too."""
-        if self._session is None or self._is_closed or Hold.BY_SESSION in self._hold:
+        if self._session is None or self._is_closed or self._hold & Hold.BY_SESSION:
             return
         waited, self._waited_bytes = self._waited_bytes, self.waiting_bytes
         self._silent_rounds = 0 if self._waited_bytes < waited else self._silent_rounds + 1
@@ -223,8 +223,11 @@ class RawSocketLink(BufferedLink, asyncio.Protocol):
             data = bytes(self._rest)
             self._rest.clear()
             self._read_frames(data)
+        self._resume(self._transport)
+
+    def _resume(self, transport: asyncio.Transport) -> None:
         if not self._hold and not self._is_closed:
-            self._transport.resume_reading()
+            transport.resume_reading()
 
     def _head_of(self, length: int) -> bytes:
         return _head(FrameKind.MESSAGE, length)

@@ -82,7 +82,7 @@ def test_a_client_proves_who_it_is(transport: str, authid: str, proof: dict[str,
         ({"authid": "ticket-user", "ticket": "let me out"}, AUTHENTICATION_FAILED),
         ({"authid": "cra-user", "secret": "another"}, AUTHENTICATION_FAILED),
         ({"authid": "salted-user", "secret": "another"}, AUTHENTICATION_FAILED),
-        ({"authid": "nobody", "secret": "a secret"}, AUTHENTICATION_FAILED),
+        ({"authid": "nobody", "secret": "a secret", "ticket": "a ticket"}, AUTHENTICATION_FAILED),
     ],
 )
 def test_a_client_that_may_not_join_learns_why(transport: str, options: dict[str, str], reason: str) -> None:

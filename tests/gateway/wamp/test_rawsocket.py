@@ -1,15 +1,21 @@
 """RawSocket: handshakes, frames, pings, and clients that break the rules or take too little."""
 
 import asyncio
+import shutil
 import socket
+import ssl
+import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from gateway.wamp.echo_router import EchoRouter, EchoSession
+from peers import missing
 from relaycast_gateway.clock import VirtualClock, settle
+from relaycast_gateway.wamp.client_wire import RawSocketWire
 from relaycast_gateway.wamp.connections import ConnectionLimits, Connections
 from relaycast_gateway.wamp.errors import PAYLOAD_SIZE_EXCEEDED, PROTOCOL_VIOLATION
 from relaycast_gateway.wamp.rawsocket import FRAMES_PER_TURN, RawSocketServer
@@ -415,3 +421,39 @@ def test_a_session_can_pause_its_client() -> None:
         await client.close()
 
     play(scene)
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    program = shutil.which("openssl")
+    if program is None:
+        missing("openssl is not installed; it makes the certificate")
+    folder: Path = tmp_path_factory.mktemp("tls")
+    subprocess.run(
+        [program, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+         "-keyout", "key.pem", "-out", "cert.pem", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"],
+        cwd=folder, check=True, capture_output=True,
+    )  # fmt: skip
+    return folder
+
+
+def test_a_connection_can_be_encrypted(certificate: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+    trusting = ssl.create_default_context(cafile=str(certificate / "cert.pem"))
+
+    async def scene() -> None:
+        connections = Connections(EchoRouter())
+        server = RawSocketServer(connections)
+        await server.start("127.0.0.1", 0, context)
+        wire = await RawSocketWire.opened(f"rss://127.0.0.1:{server.port}", "cbor", trusting)
+        await wire.send(b"x" * 300_000)
+        assert await wire.receive() == b"x" * 300_000
+        await wire.send(b"bye")
+        assert await wire.receive() == b"bye"
+        assert await wire.receive() is None
+        await wire.close()
+        await until(lambda: not connections.open)
+        await server.stop()
+
+    asyncio.run(scene())
