@@ -63,6 +63,7 @@ from relaycast_gateway.wamp.messages import (
 from relaycast_gateway.wamp.serializers import serializer_named
 
 LEAVING_SECONDS = 2.0
+PATIENCE_SECONDS = 10.0
 
 _FEATURES: dict[str, dict[str, dict[str, bool]]] = {
     "publisher": {"features": {"publisher_exclusion": True, "subscriber_blackwhite_listing": True}},
@@ -108,18 +109,23 @@ class WampClient:
         ticket: str | None = None,
         secret: str | None = None,
         ssl: tls.SSLContext | None = None,
+        patience_seconds: float = PATIENCE_SECONDS,
     ) -> Self:
         """Open a session: anonymous, with a ``ticket``, or with the ``secret`` of WAMP-CRA.
 
         ``url`` is ``ws://host:port/wamp`` (``wss`` with TLS) or ``rs://host:port`` (``rss``). Raises ``JoinRefused``
         with the router's reason, and ``ConnectionError`` where there is no router.
         """
-        client = cls(await open_wire(url, serializer_named(serializer).name, ssl), serializer)
         try:
-            await client._join(realm, authid, ticket, secret)
-        except BaseException:
-            await client._wire.close()
-            raise
+            async with asyncio.timeout(patience_seconds):
+                client = cls(await open_wire(url, serializer_named(serializer).name, ssl), serializer)
+                try:
+                    await client._join(realm, authid, ticket, secret)
+                except BaseException:
+                    await client._wire.close()
+                    raise
+        except TimeoutError:
+            raise ConnectionError(f"{url}: no session after {patience_seconds:g} seconds") from None
         client._reader = asyncio.create_task(client._read())
         return client
 

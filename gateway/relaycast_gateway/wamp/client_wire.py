@@ -112,6 +112,9 @@ class RawSocketWire:
             answer = await reader.readexactly(4)
         except asyncio.IncompleteReadError:
             answer = b""
+        except BaseException:
+            writer.close()
+            raise
         if len(answer) < 4 or answer[0] != MAGIC or answer[1] & 0x0F != number:
             writer.close()
             raise ConnectionError(_refusal_in(answer))

@@ -153,3 +153,23 @@ def test_leaving_a_client_closes_its_session(transport: str) -> None:
         assert client.ended.reason != CLOSE_NORMAL  # the router has answered
 
     play(scene)
+
+
+@each_transport
+def test_a_client_does_not_wait_for_ever(transport: str) -> None:
+    async def scene() -> None:
+        hung_up = asyncio.Event()
+
+        async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read()
+            writer.close()
+            hung_up.set()
+
+        async with await asyncio.start_server(say_nothing, "127.0.0.1", 0) as server:
+            scheme = "ws" if transport == "websocket" else "rs"
+            url = f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            with pytest.raises(ConnectionError, match=r"no session after 0\.05 seconds"):
+                await WampClient.connect(url, patience_seconds=0.05)
+            await hung_up.wait()
+
+    asyncio.run(scene())

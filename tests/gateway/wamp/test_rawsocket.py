@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gateway.wamp.echo_router import EchoRouter, EchoSession
 from peers import missing
@@ -18,7 +20,7 @@ from relaycast_gateway.clock import VirtualClock, settle
 from relaycast_gateway.wamp.client_wire import RawSocketWire
 from relaycast_gateway.wamp.connections import ConnectionLimits, Connections
 from relaycast_gateway.wamp.errors import PAYLOAD_SIZE_EXCEEDED, PROTOCOL_VIOLATION
-from relaycast_gateway.wamp.rawsocket import FRAMES_PER_TURN, RawSocketServer
+from relaycast_gateway.wamp.rawsocket import FRAMES_PER_TURN, RawSocketLink, RawSocketServer
 
 JSON_HANDSHAKE = b"\x7f\xf1\0\0"
 SMALL = ConnectionLimits(most_message_bytes=1 << 12, most_sessions=2)
@@ -421,6 +423,69 @@ def test_a_session_can_pause_its_client() -> None:
         await client.close()
 
     play(scene)
+
+
+class MemoryTransport(asyncio.Transport):
+    """Keeps what is written; its peer takes everything at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self.is_closed = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += data
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None: ...
+
+    def abort(self) -> None:
+        self.is_closed = True
+
+
+frames = st.lists(
+    st.builds(frame, st.binary(max_size=20), st.sampled_from([0, 0, 0, 1, 2])) | st.binary(max_size=8), max_size=12
+)
+
+
+@given(stream=st.builds(b"".join, frames), cuts=st.lists(st.integers(0, 300), max_size=8))
+@settings(max_examples=80, deadline=None)
+def test_frames_do_not_depend_on_how_their_bytes_come(stream: bytes, cuts: list[int]) -> None:
+    """Arbitrary bytes end the session or are messages: the same ones, however they are cut."""
+
+    async def heard(pieces: list[bytes]) -> tuple[list[bytes], bytes, tuple[str, str] | None]:
+        router = EchoRouter()
+        link = RawSocketLink(Connections(router, SMALL, VirtualClock()))
+        transport = MemoryTransport()
+        link.connection_made(transport)
+        for piece in pieces:
+            link.data_received(piece)
+            await asyncio.sleep(0)
+        await settle()
+        link.connection_lost(None)
+        (session,) = router.sessions
+        assert session.is_lost
+        return session.received, transport.written, session.aborted
+
+    async def scene() -> None:
+        whole = JSON_HANDSHAKE + stream
+        ends = sorted({min(cut, len(whole)) for cut in cuts} | {len(whole)})
+        starts = [0, *ends[:-1]]
+        pieces = [whole[start:end] for start, end in zip(starts, ends, strict=True)]
+        assert await heard(pieces) == await heard([whole])
+
+    asyncio.run(scene())
 
 
 @pytest.fixture(scope="module")
