@@ -2,7 +2,7 @@
 
 Law: nothing is allowed that no rule allows. Of the rules that select a URI the most specific one decides all four
 actions: an exact rule before prefixes, a longer prefix before a shorter one, any prefix before wildcards, and of
-wildcards the one with more components that are given. Of equals the one that stands first decides.
+wildcards the one with more components that are given; of equals the one whose given components stand further left.
 
 A pattern (of a subscription, or of a registration) is allowed where one rule covers it wholly and allows the action,
 and no rule that comes before that one refuses the action for any topic of the pattern. So a role that may subscribe to
@@ -42,14 +42,15 @@ class PermissionRule:
     """Of ``publish`` and ``call``: others always learn who did it."""
 
     @property
-    def rank(self) -> tuple[int, int]:
+    def rank(self) -> tuple[int, int, list[bool]]:
         """How specific the rule is: larger comes first."""
         uri, match = self.pattern.uri, self.pattern.match
         if match is Match.EXACT:
-            return 2, 0
+            return 2, 0, []
         if match is Match.PREFIX:
-            return 1, len(uri)
-        return 0, sum(1 for part in uri.split(".") if part)
+            return 1, len(uri), []
+        given = [bool(part) for part in uri.split(".")]
+        return 0, sum(given), given
 
 
 @dataclass(frozen=True, slots=True)

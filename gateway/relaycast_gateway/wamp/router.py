@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from relaycast_gateway.clock import Clock, SystemClock
 from relaycast_gateway.log import EventLog
-from relaycast_gateway.wamp.errors import CLOSE_SYSTEM_SHUTDOWN
+from relaycast_gateway.wamp.errors import CLOSE_SYSTEM_SHUTDOWN, UNAVAILABLE
 from relaycast_gateway.wamp.link import Link
 from relaycast_gateway.wamp.messages import MOST_ID
 from relaycast_gateway.wamp.realm import Realm
@@ -38,20 +38,29 @@ class Router:
         self.config = config
         self.log = log
         self.clock = clock or SystemClock()
-        self.realms = {realm.name: Realm(realm, log, self.clock) for realm in config.realms}
+        self.realms = {realm.name: Realm(realm, log, self.clock, config.limits) for realm in config.realms}
         self._sessions: dict[int, Session] = {}
         self._has_ended: asyncio.Event | None = None
+        self._is_running = False
         self._dropped_sessions = 0
 
     async def start(self) -> None:
         """Begin to deliver."""
+        for realm in self.realms.values():
+            realm.start()
+        self._is_running = True
 
     async def stop(self) -> None:
-        """Say GOODBYE to every client and return when their sessions have ended."""
-        self._has_ended = asyncio.Event()
+        """Deliver what was accepted, say GOODBYE to every client, and return when their sessions have ended."""
+        if not self._is_running:
+            return
+        self._is_running = False
+        for realm in self.realms.values():
+            await realm.stop()
         for session in list(self._sessions.values()):
             session.end(CLOSE_SYSTEM_SHUTDOWN)
         if self._sessions:
+            self._has_ended = asyncio.Event()
             await self._has_ended.wait()
 
     def attach(self, link: Link) -> Session:
@@ -66,6 +75,10 @@ class Router:
             handshake_seconds=self.config.limits.handshake_seconds,
         )
         self._sessions[session.id] = session
+        if not self._is_running:
+            session.abort(CLOSE_SYSTEM_SHUTDOWN, "the router does not run")
+        elif len(self._sessions) > self.config.limits.most_sessions:
+            session.abort(UNAVAILABLE, f"the router has {self.config.limits.most_sessions} sessions already")
         return session
 
     def count_dropped(self) -> None:
@@ -74,7 +87,15 @@ class Router:
 
     def figures(self) -> RouterFigures:
         """Return what there is to count."""
-        return RouterFigures(sessions=len(self._sessions), dropped_sessions=self._dropped_sessions)
+        realms = self.realms.values()
+        return RouterFigures(
+            sessions=len(self._sessions),
+            subscriptions=sum(len(realm.broker.subscriptions) for realm in realms),
+            registrations=sum(len(realm.dealer.registrations) for realm in realms),
+            published=sum(realm.broker.accepted for realm in realms),
+            delivered=sum(realm.broker.events_sent for realm in realms),
+            dropped_sessions=self._dropped_sessions,
+        )
 
     def _unused_id(self) -> int:
         while (drawn := 1 + secrets.randbelow(MOST_ID)) in self._sessions:

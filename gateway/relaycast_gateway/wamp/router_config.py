@@ -1,12 +1,13 @@
 """How a router is set up: its realms, who may join them and do what, and what history is kept."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from relaycast_gateway.matching.topics import Match, TopicPattern
 from relaycast_gateway.wamp.authentication import ANONYMOUS, AUTH_METHODS, AuthMethod, WampUser
 from relaycast_gateway.wamp.authorization import PermissionRule, Role, everything
+from relaycast_gateway.wamp.history import HistoryRule
 
 DEFAULT_REALM = "relaycast"
 CHAIN_PREFIX = "io.relaycast."
@@ -15,6 +16,18 @@ CHAIN_PREFIX = "io.relaycast."
 ADMIN, USER = "admin", "user"
 
 ResultShape = Literal["standard", "crossbar"]
+
+
+STANDARD_ROLES = (
+    everything(ADMIN),
+    everything(USER, PermissionRule(TopicPattern("wamp.session.kill", Match.PREFIX), frozenset({"subscribe"}))),
+)
+"""Of the bearers of tokens: an admin may do everything, a user may not end the sessions of others."""
+
+
+def chain_history(prefix: str) -> HistoryRule:
+    """Return the rule by which all that the chains publish is kept."""
+    return HistoryRule(TopicPattern(prefix, Match.PREFIX))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +59,9 @@ class RealmConfig:
     methods: tuple[AuthMethod, ...] = AUTH_METHODS
     """In the order of preference."""
 
+    history: tuple[HistoryRule, ...] = ()
+    """What is kept, the chains' own topics among them; the most specific rule decides."""
+
     has_chains: bool = False
     """Whether the chains publish here; so it is in the first realm."""
 
@@ -74,14 +90,28 @@ class RouterConfig:
     @classmethod
     def default(cls, users: Iterable[WampUser] = (), *, chain_prefix: str = CHAIN_PREFIX) -> "RouterConfig":
         """Return one realm. Without ``users`` everybody may join and do everything; with users nobody else joins."""
-        known = tuple(users)
-        kept_from_users = PermissionRule(TopicPattern("wamp.session.kill", Match.PREFIX), frozenset({"subscribe"}))
-        roles = (everything(ADMIN), everything(USER, kept_from_users)) if known else (everything(ANONYMOUS),)
         realm = RealmConfig(
-            roles=roles,
-            users=known,
-            anonymous_role=None if known else ANONYMOUS,
+            roles=(everything(ANONYMOUS),),
+            anonymous_role=ANONYMOUS,
+            history=(chain_history(chain_prefix),),
             has_chains=True,
             chain_prefix=chain_prefix,
         )
-        return cls((realm,))
+        known = tuple(users)
+        if not known:
+            return cls((realm,))
+        return cls((replace(realm, roles=(), anonymous_role=None),)).with_users(known)
+
+    def with_users(self, users: Iterable[WampUser]) -> "RouterConfig":
+        """Return the router with more users of the first realm; it gets the roles ``admin`` and ``user`` if need be."""
+        first, *others = self.realms
+        known = {role.name for role in first.roles}
+        roles = (*first.roles, *(role for role in STANDARD_ROLES if role.name not in known))
+        return replace(self, realms=(replace(first, roles=roles, users=(*first.users, *users)), *others))
+
+    def with_history(self, patterns: Iterable[TopicPattern]) -> "RouterConfig":
+        """Return the router with more topics of the first realm kept, as long as the log keeps events."""
+        first, *others = self.realms
+        known = {rule.pattern: rule for rule in first.history}
+        more = {pattern: HistoryRule(pattern) for pattern in patterns}
+        return replace(self, realms=(replace(first, history=tuple({**known, **more}.values())), *others))

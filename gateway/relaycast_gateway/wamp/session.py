@@ -149,7 +149,7 @@ class Session:
         self._realm_named = realm_named
         self._on_end = on_end
         self._clock = clock
-        self._handlers: Mapping[type, Handler] = {HelloMessage: Session._hello, AbortMessage: Session._aborted}
+        self._handlers = _BEGINNING
         self._pending: PendingProof | None = None
         self._expected = 0
         """The id of the next request, 0 where any will do."""
@@ -177,9 +177,8 @@ class Session:
                 self._count(message)
             handler = self._handlers.get(kind)
             if handler is None:
-                self._unexpected(kind)
-            else:
-                handler(self, message)
+                handler = self._rare_handler(kind)
+            handler(self, message)
         except WampError as refusal:
             self._refuse(message, refusal)
         except WampProtocolError as error:
@@ -236,9 +235,9 @@ class Session:
         self.link.send(self._encode(GoodbyeMessage(details, reason)))
         self._leave()
         self._state = SessionState.CLOSING
-        self._handlers = {GoodbyeMessage: Session._finish_kindly, AbortMessage: Session._finish_kindly}
+        self._handlers = _CLOSING
         self._expected = 0
-        self._alarm = self._clock.call_later(GOODBYE_SECONDS, self._finish)
+        self._alarm = self._clock.call_later(GOODBYE_SECONDS, self._give_up)
 
     def abort(self, reason: str, message: str) -> None:
         """End the session at once with ABORT."""
@@ -267,7 +266,7 @@ class Session:
         elif isinstance(begun, PendingProof):
             self._pending = begun
             self._state = SessionState.CHALLENGED
-            self._handlers = {AuthenticateMessage: Session._authenticate, AbortMessage: Session._aborted}
+            self._handlers = _CHALLENGED
             self.link.send(self._encode(ChallengeMessage(begun.method, begun.extra)))
         else:
             self._open(realm, begun)
@@ -287,7 +286,7 @@ class Session:
         self.identity = Identity(
             self.id, realm.name, found.authid, found.authrole, found.authmethod, found.authprovider
         )
-        self._handlers = {**realm.handlers, GoodbyeMessage: Session._goodbye, AbortMessage: Session._aborted}
+        self._handlers = realm.handlers
         self._expected = 1 if realm.counts_requests else 0
         self._state = SessionState.OPEN
         self.is_open = True
@@ -298,10 +297,11 @@ class Session:
         self.send(GoodbyeMessage({}, CLOSE_GOODBYE_AND_OUT))
         self._finish()
 
-    def _aborted(self, _: AbortMessage) -> None:
+    def _ended(self, _: GoodbyeMessage | AbortMessage) -> None:
         self._finish()
 
-    def _finish_kindly(self, _: GoodbyeMessage | AbortMessage) -> None:
+    def _give_up(self) -> None:
+        self.link.abandon()
         self._finish()
 
     def _count(self, message: Any) -> None:
@@ -309,10 +309,17 @@ class Session:
             raise WampProtocolError(f"request id: got {message.request}, expected {self._expected}")
         self._expected = self._expected % MOST_ID + 1
 
-    def _unexpected(self, kind: type) -> None:
-        if self._state is not SessionState.CLOSING:
-            name = kind.__name__.removesuffix("Message").upper()
-            raise WampProtocolError(f"{name} is not allowed here: the session is {self._state.value}")
+    def _rare_handler(self, kind: type) -> Handler:
+        """Return what to call for a message that ends the session, or that is not allowed."""
+        if self._state is SessionState.OPEN and kind in _ENDINGS:
+            return _ENDINGS[kind]
+        if self._state is SessionState.CLOSING:
+            return Session._ignore
+        name = kind.__name__.removesuffix("Message").upper()
+        raise WampProtocolError(f"{name} is not allowed here: the session is {self._state.value}")
+
+    def _ignore(self, _: AnyMessage) -> None:
+        """Take what a client has sent before it heard of the end."""
 
     def _refuse(self, message: AnyMessage, refusal: WampError) -> None:
         if isinstance(message, PublishMessage) and message.options.get("acknowledge") is not True:
@@ -337,7 +344,7 @@ class Session:
             return
         self._state = SessionState.ENDED
         self._disarm()
-        self._handlers = {}
+        self._handlers = _CLOSING
         self._pending = None
         self._leave()
         self.link.close()
@@ -347,6 +354,12 @@ class Session:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
+
+
+_BEGINNING: Mapping[type, Handler] = {HelloMessage: Session._hello, AbortMessage: Session._ended}
+_CHALLENGED: Mapping[type, Handler] = {AuthenticateMessage: Session._authenticate, AbortMessage: Session._ended}
+_CLOSING: Mapping[type, Handler] = {GoodbyeMessage: Session._ended, AbortMessage: Session._ended}
+_ENDINGS: Mapping[type, Handler] = {GoodbyeMessage: Session._goodbye, AbortMessage: Session._ended}
 
 
 def _announced_roles(roles: object) -> dict[str, dict[str, Any]]:

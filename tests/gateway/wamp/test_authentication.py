@@ -8,8 +8,8 @@ from itertools import product
 import pytest
 
 from gateway.wamp.memory_link import ROLES, MemoryClient
+from gateway.wamp.running_router import running
 from relaycast_gateway.clock import VirtualClock
-from relaycast_gateway.log import EventLog
 from relaycast_gateway.wamp.authentication import (
     Authenticated,
     Authenticator,
@@ -41,8 +41,8 @@ def in_loop(scene: Callable[[Router], None], *users: WampUser) -> None:
     """Run ``scene`` with a router that knows ``users``."""
 
     async def run() -> None:
-        with EventLog.open() as log:
-            scene(Router(RouterConfig.default(users or (ANN, BOB, CARL)), log, VirtualClock()))
+        async with running(RouterConfig.default(users or (ANN, BOB, CARL))) as (router, _):
+            scene(router)
 
     asyncio.run(run())
 
