@@ -27,6 +27,7 @@ from relaycast_gateway.log import EventLog
 from relaycast_gateway.pallet_event import event_fields, event_name, key_of, publisher_of
 from relaycast_gateway.principal import chain_principal
 from relaycast_gateway.record import EventDraft, EventRecord, Headers
+from relaycast_gateway.wamp.chain_topics import chain_topic
 from relaycast_pallets.broadcaster.events import DataPublished
 from relaycast_pallets.broadcaster.published_entry import INFINITE, PublishedEntry
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
@@ -271,8 +272,10 @@ class ChainFeed:
             if self._names is None:
                 self._names = self._key_names()
             subject = self._names.get((int(publisher), key)) or f"0x{key.hex()}"
+        namespace = f"{self._prefix}.{name}"
         return EventDraft(
-            namespace=f"{self._prefix}.{name}",
+            namespace=namespace,
+            topic=chain_topic(namespace, block.para_id, publisher),
             data=map_of(data),
             source=block.source,
             occurred_ns=block.occurred_ns,

@@ -142,6 +142,10 @@ def test_each_event_callback_and_block_is_in_the_log_once(
         assert isinstance(number, int)
         assert record.occurred_ns == (GENESIS_MILLISECONDS + number * 6_000) * 1_000_000
         assert record.source == chain_principal(genesis[str(attribute["source"])])
+        chain = str(attribute["source"]).removeprefix("/my%20net/")
+        components = [chain.replace("para/", "p")] if chain != "relay" else []
+        components += [f"p{attribute['publisher']!s}"] if "publisher" in attribute else []
+        assert record.topic == ".".join([record.namespace, *(components or ["relay"])])
     events = [
         event for fact in heard.facts if isinstance(fact, RelaySealed | BlockBuilt) for event in fact.block.events
     ]
@@ -189,6 +193,22 @@ def test_callbacks_say_what_the_subscriber_got(pace: Pace, late: int) -> None:
         shown = ("subject", "publisher", "ttlstate", "paraid")
         wanted = [update["key"], PUBLISHER, update["ttlState"], SUBSCRIBER]
         assert [attributes[name] for name in shown] == wanted
+
+
+def test_the_topics_of_chains_name_the_chain_and_the_publisher() -> None:
+    net = network()
+    heard = Heard(net)
+    publish(net, PUBLISHER, {key(0): b"zero"})
+    net.subscribe(SUBSCRIBER, PUBLISHER, [key(0)])
+    for _ in range(3):
+        net.step()
+    topics = {record.topic.removeprefix("io.relaycast.") for record in heard.records()}
+    assert topics >= {
+        f"data.published.p{PUBLISHER}",
+        "block.imported.relay",
+        f"block.imported.p{SUBSCRIBER}",
+        f"subscriber.updated.p{SUBSCRIBER}.p{PUBLISHER}",
+    }
 
 
 def test_a_value_that_was_published_is_told_with_all_that_finds_it_again() -> None:

@@ -59,6 +59,8 @@ MOST_PRINCIPALS = 8_192
 RECENT_IDS = 4_096
 """ClientPublication ids that are not drawn again soon."""
 
+_NO_DETAILS: Details = {}
+
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -272,18 +274,18 @@ class Broker:
         if not granted.is_allowed:
             raise WampError(NOT_AUTHORIZED, f"{identity.authrole} may not publish to {topic}")
 
-        publisher = identity.disclosed("publisher") if options.disclose_me or granted.discloses else {}
-        details: Details = {**publisher, **options.passed_on} if publisher or options.passed_on else {}
+        publisher = identity.disclosed("publisher") if options.disclose_me or granted.discloses else None
+        details = {**(publisher or {}), **options.passed_on} if publisher or options.passed_on else _NO_DETAILS
         draft = None
         if route.is_stored and not options.is_ephemeral:
             data, headers = data_of(args, kwargs)
             if details:
-                headers += headers_of(publisher, options.passed_on)
+                headers += headers_of(publisher or {}, options.passed_on)
             draft = EventDraft(
-                namespace=route.log_topic,
-                data=data,
-                source=self._principals.get(identity.authid) or self._principal(identity.authid),
-                occurred_ns=self._clock.now_ns(),
+                route.log_topic,
+                data,
+                self._principals.get(identity.authid) or self._principal(identity.authid),
+                self._clock.now_ns(),
                 headers=headers,
                 visibility=options.visibility,
             )

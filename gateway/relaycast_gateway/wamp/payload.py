@@ -39,6 +39,9 @@ _BYTES: Headers = ((PAYLOAD, text("bytes")),)
 _new: Callable[..., Icrc16] = tuple.__new__
 """Makes a named tuple without the detour over its ``__new__``: a publication makes one for each value."""
 
+_ARRAY, _MAP, _NAT, _INT = Tag.ARRAY, Tag.MAP, Tag.NAT, Tag.INT
+"""A member of an enumeration is slow to look up."""
+
 _TRUE, _FALSE = Icrc16(Tag.BOOL, True), Icrc16(Tag.BOOL, False)
 
 
@@ -59,7 +62,7 @@ def data_of(args: Arguments, kwargs: Details | None) -> tuple[Icrc16, Headers]:
     if not kwargs:
         return _read(args, DEEPEST), _EMPTY_KWARGS
     both = (("args", _read(args, DEEPEST - 1)), ("kwargs", _read(kwargs, DEEPEST - 1)))
-    return Icrc16(Tag.MAP, both), _BOTH
+    return _new(Icrc16, (_MAP, both)), _BOTH
 
 
 def payload_of(record: EventRecord) -> tuple[Arguments, Details | None]:
@@ -106,12 +109,13 @@ def _unmarked(data: Icrc16) -> tuple[Arguments, Details | None]:
 
 def _read(value: Any, room: int) -> Icrc16:
     kind = type(value)
-    if kind is str:
-        return _new(Icrc16, (Tag.TEXT, value))
+    tag = _LEAVES.get(kind)
+    if tag is not None:
+        return _new(Icrc16, (tag, value))
     if kind is int:
         if not LEAST_NUMBER <= value <= MOST_NUMBER:
             raise _refusal(f"expected whole numbers of 64 bits, got one of {value.bit_length()}")
-        return _new(Icrc16, (Tag.NAT if value >= 0 else Tag.INT, value))
+        return _new(Icrc16, (_NAT if value >= 0 else _INT, value))
     reader = _READERS.get(kind)
     if reader is None:
         raise _refusal(f"expected values that JSON has, or bytes, got {kind.__name__}")
@@ -122,26 +126,26 @@ def _read_list(value: Sequence[Any], room: int) -> Icrc16:
     if not room:
         raise _refusal(f"expected values at most {DEEPEST} deep")
     room -= 1
-    return _new(Icrc16, (Tag.ARRAY, tuple([_read(each, room) for each in value])))
+    return _new(Icrc16, (_ARRAY, tuple([_read(each, room) for each in value])))
 
 
 def _read_dict(value: Mapping[Any, Any], room: int) -> Icrc16:
     if not room:
         raise _refusal(f"expected values at most {DEEPEST} deep")
     room -= 1
-    entries = []
-    for key, each in value.items():
+    entries = [(key, _read(each, room)) for key, each in value.items()]
+    for key in value:
         if type(key) is not str:
             raise _refusal(f"expected texts as keys, got {type(key).__name__}")
-        entries.append((key, _read(each, room)))
-    return _new(Icrc16, (Tag.MAP, tuple(entries)))
+    return _new(Icrc16, (_MAP, tuple(entries)))
 
+
+_LEAVES: Mapping[type, Tag] = {str: Tag.TEXT, float: Tag.FLOAT, bytes: Tag.BLOB}
+"""Kinds of values that are the content of their tag as they are."""
 
 _READERS: Mapping[type, Callable[[Any, int], Icrc16]] = {
     bool: lambda value, _: _TRUE if value else _FALSE,
     type(None): lambda _value, _room: NOTHING,
-    float: lambda value, _: _new(Icrc16, (Tag.FLOAT, value)),
-    bytes: lambda value, _: _new(Icrc16, (Tag.BLOB, value)),
     list: _read_list,
     tuple: _read_list,
     dict: _read_dict,

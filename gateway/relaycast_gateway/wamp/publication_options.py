@@ -38,6 +38,8 @@ class PublicationOptions:
         "eligible",
         "exclude",
         "exclude_me",
+        "is_ephemeral",
+        "is_for_everybody",
         "passed_on",
         "receptions",
         "visibility",
@@ -65,14 +67,10 @@ class PublicationOptions:
         self.passed_on = passed_on or {}
         """What receivers need to read a payload that is passed through."""
 
-    @property
-    def is_ephemeral(self) -> bool:
+        self.is_ephemeral = exclude is not None or eligible is not None or bool(receptions)
         """Whether receivers are chosen by what ends with their session."""
-        return self.exclude is not None or self.eligible is not None or bool(self.receptions)
 
-    @property
-    def is_for_everybody(self) -> bool:
-        return self.visibility is EVERYBODY and not self.is_ephemeral
+        self.is_for_everybody = visibility is EVERYBODY and not self.is_ephemeral
 
     def allows(self, identity: Identity) -> bool:
         """Return whether the lists let a session receive the event."""
