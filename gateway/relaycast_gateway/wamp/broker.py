@@ -11,7 +11,7 @@ Source: WAMP, "Publish and Subscribe", "Publisher Exclusion", "Publisher Identif
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import getrandbits
 from typing import Any, Protocol
 
@@ -77,7 +77,8 @@ class KeptRule(Protocol):
 class KeptTopics(Protocol):
     """The histories that are configured."""
 
-    def __iter__(self) -> Any: ...
+    @property
+    def rules(self) -> Sequence[KeptRule]: ...
 
     def rule_for(self, topic: str, /) -> KeptRule | None: ...
 
@@ -114,7 +115,7 @@ class Broker:
         ephemeral: EphemeralOptions | None = None,
     ) -> None:
         self.realm_name = realm_name
-        self.subscriptions = SubscriptionRegistry((it.pattern for it in rules if it.is_kept), clock=clock)
+        self.subscriptions = SubscriptionRegistry((it.pattern for it in rules.rules if it.is_kept), clock=clock)
         self.accepted = 0
         """Publications taken from clients."""
 
@@ -145,6 +146,11 @@ class Broker:
     def is_heard(self) -> bool:
         """Whether anybody is subscribed to anything."""
         return self.subscriptions.has_sessions
+
+    def is_wanted(self, topic: str) -> bool:
+        """Return whether anybody is subscribed to what the log knows as ``topic``."""
+        mine = self._topic_of(topic)
+        return mine is not None and any(it.session_count for it in self.subscriptions.matching(mine))
 
     def start(self) -> None:
         """Deliver from now on; in the running event loop."""
@@ -223,7 +229,7 @@ class Broker:
     def deliver_record(self, record: EventRecord) -> None:
         """Send an event that a chain or another face has appended, where it is one of this realm."""
         topic = self._topic_of(record.topic)
-        if topic is None or not any(it.session_count for it in self.subscriptions.matching(topic)):
+        if topic is None:
             return
         args, kwargs = payload_of(record)
         seen_by = record.visibility

@@ -17,6 +17,8 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Protocol
 
+import numpy as np
+
 from relaycast_gateway.log import EventLog
 from relaycast_gateway.record import EventDraft, EventRecord
 from relaycast_gateway.wamp.client_session import ClientSession
@@ -29,6 +31,9 @@ MOST_WAITING = 65_536
 
 RECORDS_OF_A_STEP = 512
 """Events of others that are read back in one turn of the event loop."""
+
+ROWS_A_LOOK = 65_536
+"""Events of others whose topics are looked at together."""
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -66,6 +71,10 @@ class PublicationOutlet(Protocol):
     @property
     def is_heard(self) -> bool:
         """Whether anybody is subscribed to anything."""
+        ...
+
+    def is_wanted(self, topic: str, /) -> bool:
+        """Return whether anybody is subscribed to what the log knows as ``topic``."""
         ...
 
     def deliver(self, publication: ClientPublication, pub_id: int | None, /) -> None:
@@ -255,15 +264,17 @@ class PublicationFlow:
     def _deliver_others(self, before: int) -> bool:
         """Deliver the events of others before an event; return whether that is done, or goes on in the next turn."""
         room = RECORDS_OF_A_STEP
-        while self._seen + 1 < before:
+        while (start := self._seen + 1) < before:
             if not self._outlet.is_heard:
                 self._seen = before - 1
                 break
             if not room:
                 self._wake()
                 return False
-            records = self._log.read(self._seen, limit=room, before=before)
-            self._seen = records[-1].seq if records else before - 1
+            end = min(before, start + ROWS_A_LOOK)
+            wanted = self._wanted(start, end)
+            self._seen = wanted[room - 1] if len(wanted) > room else end - 1
+            records = self._log.records(wanted[:room])
             room -= len(records)
             for record in records:
                 try:
@@ -271,3 +282,13 @@ class PublicationFlow:
                 except Exception:
                     _LOGGER.exception("event %d could not be delivered", record.seq)
         return True
+
+    def _wanted(self, start: int, end: int) -> list[int]:
+        """Return the events from ``start`` on, before ``end``, whose topic somebody is subscribed to."""
+        first, rows = self._log.slice(start, end)
+        topics = self._log.topics
+        wanted = [number for number in np.unique(rows.topic).tolist() if self._outlet.is_wanted(topics[number])]
+        if not wanted:
+            return []
+        found: list[int] = (np.flatnonzero(np.isin(rows.topic, wanted)) + first).tolist()
+        return found

@@ -129,9 +129,6 @@ class StoredRules:
     def __init__(self, *rules: StoredTopics) -> None:
         self.rules = rules
 
-    def __iter__(self) -> Iterator[StoredTopics]:
-        return iter(self.rules)
-
     def rule_for(self, topic: str) -> StoredTopics | None:
         return next((it for it in self.rules if it.pattern.matches(topic)), None)
 

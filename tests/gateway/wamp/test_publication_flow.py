@@ -176,7 +176,9 @@ def test_events_of_others_are_seen_by_those_who_may_see_them() -> None:
         for session in (user, admin):
             session.subscribe("chain", match="prefix")
         town.log.append(
-            EventDraft("chain.a", map_of({"a": nat(1)}), b"\x01", 5, headers=(("ce:source", text("/x")),)),
+            EventDraft(
+                "chain", map_of({"a": nat(1)}), b"\x01", 5, headers=(("ce:source", text("/x")),), topic="chain.a"
+            ),
             EventDraft("chain.b", text("x"), b"\x01", 5, visibility=Visibility(eligible_authrole=("admin",))),
         )
         await town.settle()
@@ -186,10 +188,13 @@ def test_events_of_others_are_seen_by_those_who_may_see_them() -> None:
     in_town(visit)
 
 
-def test_nothing_is_read_back_while_nobody_is_subscribed() -> None:
+def test_nothing_is_read_back_that_nobody_is_subscribed_to() -> None:
     async def visit(town: Town) -> None:
-        town.log.read = _fail  # type: ignore[method-assign]
-        writer = town.session()
+        town.log.records = _fail  # type: ignore[method-assign]
+        reader, writer = town.session(), town.session()
+        town.log.append(draft("chain.a", 1))
+        await town.settle()
+        reader.subscribe("chain.b")
         town.log.append(draft("chain.a", 1))
         writer.publish("kept.a", [1], acknowledge=True)
         await town.settle()
@@ -206,7 +211,7 @@ def test_own_events_are_never_read_back() -> None:
     async def visit(town: Town) -> None:
         reader, writer = town.session(), town.session()
         reader.subscribe("kept.a")
-        town.log.read = _fail  # type: ignore[method-assign]
+        town.log.records = _fail  # type: ignore[method-assign]
         for number in range(20):
             writer.publish("kept.a", [number])
             await asyncio.sleep(0)
