@@ -139,7 +139,7 @@ class Broker:
 
     @property
     def waiting(self) -> int:
-        """Publications that wait for the disk."""
+        """Publications that wait for the disk, or for one before them that does."""
         return self._flow.waiting
 
     @property

@@ -119,7 +119,7 @@ class PublicationFlow:
 
     @property
     def waiting(self) -> int:
-        """Publications that wait for the disk."""
+        """Publications that wait for the disk, or for one before them that does."""
         return self._waiting
 
     def start(self) -> None:
@@ -141,20 +141,19 @@ class PublicationFlow:
     def publish(self, publication: ClientPublication) -> None:
         """Take a publication; ``WampError`` where too many wait already."""
         session = publication.session
+        batch = self._open
         if publication.draft is None:
             batch = self._last_of.get(session)
             if batch is None:
                 self._outlet.deliver(publication, None)
-            else:
-                batch.items.append(publication)
-            return
-        if self._loop is None:
+                return
+        elif self._loop is None:
             raise WampError(UNAVAILABLE, "the router stores nothing now")
         if self._waiting >= PAUSE_AT:
             self._hold_back(session)
-        batch = self._open
         if batch is None:
             batch = self._open = _Batch([])
+            assert self._loop is not None
             self._loop.call_soon(self._flush)
         batch.items.append(publication)
         self._last_of[session] = batch
@@ -237,7 +236,6 @@ class PublicationFlow:
             pub_id = None
             if item.draft is not None:
                 pub_id = next(records).pub_id
-                self._waiting -= 1
             try:
                 deliver(item, pub_id)
             except Exception:
@@ -251,12 +249,12 @@ class PublicationFlow:
             if item.draft is None:
                 self._outlet.deliver(item, None)
             else:
-                self._waiting -= 1
                 self._outlet.reject(item, refusal)
         self._let_go(batch)
 
     def _let_go(self, batch: _Batch) -> None:
         """Let later publications of the batch's sessions go their own way."""
+        self._waiting -= len(batch.items)
         for session in {item.session for item in batch.items}:
             if self._last_of.get(session) is batch:
                 del self._last_of[session]

@@ -324,9 +324,10 @@ def test_a_publisher_that_outruns_the_disk_is_read_no_more_until_it_has_caught_u
         for number in range(10):
             writer.publish("kept.a", [number], acknowledge=True)
             assert writer.is_paused == (number >= 4)
+        writer.publish("a", [10], acknowledge=True)
         quiet.publish("a", [1], acknowledge=True)
         assert (len(quiet.published), quiet.is_paused) == (1, False)
-        assert writer.errors == ["wamp.error.unavailable"] * 2
+        assert writer.errors == ["wamp.error.unavailable"] * 3
         await town.settle()
         assert (len(writer.published), writer.is_paused) == (8, False)
         writer.publish("kept.a", [11], acknowledge=True)
