@@ -209,6 +209,8 @@ class PublicationFlow:
     def _walk(self) -> None:
         """Deliver what has become durable, in the log's order."""
         self._is_woken = False
+        if self._loop is None:
+            return
         durable = self._durable  # INVARIANT: all own events up to here are in futures that are done
         while self._in_flight and self._in_flight[0].future.done():
             batch = self._in_flight[0]

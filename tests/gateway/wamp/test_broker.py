@@ -1,13 +1,24 @@
 """Who receives which event, and how requests to the broker are answered."""
 
+import json
 from typing import Any
 
 import pytest
 
-from gateway.wamp.broker_peers import StoredRules, StoredTopics, Town, doors, in_town
+from gateway.wamp.broker_peers import Recorder, StoredRules, StoredTopics, Town, doors, in_town
 from relaycast_gateway.matching.topics import Match, TopicPattern
-from relaycast_gateway.wamp.messages import ErrorMessage, PublishedMessage, SubscribedMessage, UnsubscribedMessage
+from relaycast_gateway.wamp.messages import (
+    ErrorMessage,
+    PublishedMessage,
+    PublishMessage,
+    SubscribedMessage,
+    SubscribeMessage,
+    UnsubscribedMessage,
+)
 from relaycast_gateway.wamp.publication_options import Reception
+from shared_vectors import shared
+
+SEQUENCES = json.loads(shared("vectors/wamp/messages.json").read_text())["sessions"]
 
 
 @pytest.mark.matrix("WAMP-63")
@@ -36,25 +47,54 @@ def test_events_go_to_exact_prefix_and_wildcard_subscriptions(topic: str) -> Non
     in_town(visit)
 
 
-@pytest.mark.matrix("WAMP-61")
 @pytest.mark.matrix("WAMP-63")
 def test_a_publisher_receives_its_own_event_only_without_exclude_me() -> None:
     async def visit(town: Town) -> None:
         only = town.session()
-        subscription = only.subscribe("com.myapp.topic1")
-        only.publish("com.myapp.topic1", ["Hello, world!"])
-        only.publish("com.myapp.topic1", ["Hello, world!"], exclude_me=True)
-        assert not only.events
-        only.publish("com.myapp.topic1", ["Hello, world!"], exclude_me=False)
-        (event,) = only.events
-        assert (event.subscription, event.args, event.kwargs, event.details) == (
-            subscription,
-            ["Hello, world!"],
-            None,
-            {},
-        )
+        only.subscribe("a.b")
+        only.publish("a.b", [1])
+        only.publish("a.b", [2], exclude_me=True)
+        only.publish("a.b", [3], exclude_me=False)
+        assert [it.args for it in only.events] == [[3]]
 
     in_town(visit)
+
+
+@pytest.mark.matrix("WAMP-61")
+@pytest.mark.parametrize("vector", SEQUENCES, ids=[it["feature"] for it in SEQUENCES])
+def test_a_sequence_of_the_protocol_goes_as_its_vector_says(vector: dict[str, Any]) -> None:
+    """Ids are the router's own: each number of the vector stands for one of them."""
+
+    async def visit(town: Town) -> None:
+        sessions = {it["session_id"]: town.session() for it in vector["sessions"]}
+        real: dict[int, int] = {}
+        for step in vector["sequence"]:
+            message = step["message"]
+            if step["to"] == "router":
+                say(sessions[step["from"]], message)
+                await town.settle()
+                continue
+            answer = sessions[step["to"]].got.pop(0)
+            assert type(answer).__name__.removesuffix("Message").upper() == message["type"]
+            for name in ("subscription_id", "publication_id"):
+                if name in message:
+                    number = getattr(answer, name.removesuffix("_id"))
+                    assert real.setdefault(message[name], number) == number
+            for name in ("details", "args", "kwargs"):
+                assert name not in message or getattr(answer, name) == message[name]
+        assert not any(session.got for session in sessions.values())
+
+    in_town(visit)
+
+
+def say(session: Recorder, message: dict[str, Any]) -> None:
+    request, options, topic = message["request_id"], message["options"], message["topic"]
+    if message["type"] == "SUBSCRIBE":
+        session.broker.subscribe(session, SubscribeMessage(request, options, topic))
+    else:
+        assert message["type"] == "PUBLISH"
+        payload = message.get("args"), message.get("kwargs")
+        session.broker.publish(session, PublishMessage(request, options, topic, *payload))
 
 
 def test_a_session_that_subscribes_twice_has_one_subscription() -> None:
