@@ -1,11 +1,14 @@
-"""Which events a subscription gets: its ``types``, then its ``source``, then its filter."""
+"""Which events a subscription gets: its ``types``, then its ``source``, then its filter.
+
+Law: an event that its publisher keeps from some clients goes to no sink, as nobody knows who reads there.
+"""
 
 from collections.abc import Callable, Collection
 
 from relaycast_gateway.cloudevents.dialects import AttributesPredicate
 from relaycast_gateway.cloudevents.event import Attributes, attributes_of
 from relaycast_gateway.matching.predicate import RecordPredicate
-from relaycast_gateway.record import EventRecord
+from relaycast_gateway.record import EVERYBODY, EventRecord
 
 
 def selects(
@@ -24,6 +27,8 @@ def selects(
 
     def selected(record: EventRecord) -> bool:
         if named is not None and record.namespace not in named:
+            return False
+        if record.visibility is not EVERYBODY and record.visibility != EVERYBODY:
             return False
         if source is None and condition is None:
             return True

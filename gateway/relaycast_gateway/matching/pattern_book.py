@@ -1,7 +1,8 @@
 """Finds all patterns that match a topic, without looking at each of them.
 
 Law: the answer is what ``TopicPattern.matches`` says of every pattern held. An exact one is looked up, a prefix for
-each length that occurs, a wildcard for each set of gaps that occurs. Answers are kept until the patterns change.
+each length that occurs, a wildcard for each set of gaps that occurs. Answers are kept until a pattern comes or goes
+that may change them.
 """
 
 from bisect import bisect_right, insort
@@ -66,7 +67,7 @@ class PatternBook(Generic[T]):
             case Match.WILDCARD:
                 count, gaps, fixed = _parts(pattern.uri)
                 self._wildcards.setdefault(count, {}).setdefault(gaps, {})[fixed] = value
-        self._answers.clear()
+        self._forget(pattern)
 
     def remove(self, pattern: TopicPattern) -> T:
         """Hold the pattern no more and return its value; ``KeyError`` where it is not held."""
@@ -83,7 +84,7 @@ class PatternBook(Generic[T]):
                     self._lengths.remove(length)
             case Match.WILDCARD:
                 self._remove_wildcard(pattern.uri)
-        self._answers.clear()
+        self._forget(pattern)
         return value
 
     def matching(self, topic: str) -> tuple[T, ...]:
@@ -109,6 +110,13 @@ class PatternBook(Generic[T]):
                 fixed = tuple([part for part, is_gap in zip(components, gaps, strict=True) if not is_gap])
                 if fixed in held:
                     yield held[fixed]
+
+    def _forget(self, pattern: TopicPattern) -> None:
+        """Drop the answers in which a pattern belongs."""
+        if pattern.match is Match.EXACT:
+            self._answers.pop(pattern.uri, None)
+        else:
+            self._answers.clear()
 
     def _remove_wildcard(self, uri: str) -> None:
         count, gaps, fixed = _parts(uri)

@@ -29,6 +29,9 @@ from relaycast_gateway.wamp.publication_options import PublicationOptions
 PAUSE_AT = 8_192
 MOST_WAITING = 65_536
 
+PUBLICATIONS_OF_A_STEP = 1_024
+"""Delivered in one turn of the event loop, and the rest of a batch."""
+
 RECORDS_OF_A_STEP = 512
 """Events of others that are read back in one turn of the event loop."""
 
@@ -212,8 +215,13 @@ class PublicationFlow:
         if self._loop is None:
             return
         durable = self._durable  # INVARIANT: all own events up to here are in futures that are done
+        room = PUBLICATIONS_OF_A_STEP
         while self._in_flight and self._in_flight[0].future.done():
+            if room <= 0:
+                self._wake()
+                return
             batch = self._in_flight[0]
+            room -= len(batch.items)
             error = batch.future.exception()
             records = [] if error is not None else batch.future.result()
             if records:

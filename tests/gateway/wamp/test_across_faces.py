@@ -106,3 +106,19 @@ def test_a_payload_that_only_wamp_has_is_readable_json_elsewhere() -> None:
         await town.broker.stop()
 
     visit(work)
+
+
+def test_an_event_that_is_kept_from_some_clients_goes_to_no_sink() -> None:
+    async def work(api: Api) -> None:
+        town = Town(api.gateway.log, rules=RULES)
+        town.broker.start()
+        await api.create()
+        writer = town.session()
+        writer.publish("com.shop.a", [1], eligible_authrole=["admin"])
+        writer.publish("com.shop.a", [2], exclude_authid=["bob"])
+        writer.publish("com.shop.a", [3], exclude_authid=[])
+        await town.settle()
+        assert [it["data"] for it in await sent(api)] == [[3]]
+        await town.broker.stop()
+
+    visit(work)

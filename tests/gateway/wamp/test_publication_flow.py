@@ -239,6 +239,27 @@ def test_many_events_of_others_are_delivered_in_steps(monkeypatch: pytest.Monkey
     in_town(visit)
 
 
+def test_many_publications_are_delivered_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publication_flow, "PUBLICATIONS_OF_A_STEP", 4)
+
+    async def visit(town: Town) -> None:
+        reader, writer = town.session(), town.session()
+        reader.subscribe("kept.", match="prefix")
+        for number in range(30):
+            writer.publish("kept.w", [number])
+            if number % 3 == 2:
+                await asyncio.sleep(0)
+        town.log.purge()
+        seen = []
+        while len(reader.events) < 30:
+            await asyncio.sleep(0)
+            seen.append(len(reader.events))
+        assert len(set(seen)) > 3
+        assert numbers(reader) == list(range(30))
+
+    in_town(visit)
+
+
 def test_events_that_retention_has_dropped_are_passed_over() -> None:
     async def visit(town: Town) -> None:
         reader, writer = town.session(), town.session()
