@@ -47,6 +47,11 @@ def in_loop(scene: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., No
     return run
 
 
+def allowing(action: Action, uri: str) -> PermissionRule:
+    """Return a rule that allows ``action`` for exactly this URI, and nothing else."""
+    return PermissionRule(TopicPattern(uri), frozenset[Action]({action}))
+
+
 def refusing(action: Action, *uris: str) -> list[PermissionRule]:
     """Return rules by which ``action`` alone is refused for these URIs."""
     others = frozenset[Action]({"publish", "subscribe", "call", "register"}) - {action}
@@ -63,9 +68,7 @@ class Dealt:
         self.told: list[tuple[str, list[Any]]] = []
         self.authenticator = Authenticator((), anonymous_role="user", clock=self.clock)
         self.roles = Roles([everything("user", *rules)], closed=("io.relaycast.",))
-        self.dealer = Dealer(
-            roles=self.roles, clock=self.clock, tell_meta=lambda topic, args, _: self.told.append((topic, args))
-        )
+        self.dealer = Dealer(roles=self.roles, clock=self.clock, tell_meta=self.tell)
         self.handlers: dict[type, Handler] = {
             RegisterMessage: self.dealer.register,
             UnregisterMessage: self.dealer.unregister,
@@ -75,7 +78,7 @@ class Dealt:
             ErrorMessage: self.dealer.error,
         }
         self.sessions: dict[int, Session] = {}
-        self.session_meta = SessionMeta(self.sessions, lambda topic, args, _: self.told.append((topic, args)))
+        self.session_meta = SessionMeta(self.sessions, self.tell)
         self.session_meta.offer(self.dealer)
         RegistrationMeta(self.dealer.registrations).offer(self.dealer)
         self._ids = count(1_001)
@@ -91,6 +94,9 @@ class Dealt:
         del self.sessions[session.id]
         self.dealer.leave(session)
         self.session_meta.left(session)
+
+    def tell(self, topic: str, args: list[Any], _: dict[str, Any]) -> None:
+        self.told.append((topic, args))
 
     def told_of(self, kind: str) -> list[tuple[str, list[Any]]]:
         """Return the meta events of one kind, ``registration`` or ``session``."""
