@@ -5,7 +5,7 @@ with the real one, in a thread of its own, are those with kills.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,16 +15,21 @@ from relaycast_gateway.delivery.deliveries import EventDeliveries
 from relaycast_gateway.delivery.limits import DeliveryLimits
 from relaycast_gateway.delivery.order import DeliveryOrder, RetryPolicy
 from relaycast_gateway.delivery.schedule import Dice
-from relaycast_gateway.delivery.sender import Accepted, Sender, SendOutcome, Target
+from relaycast_gateway.delivery.sender import Accepted, Retryable, Sender, SendOutcome, Target
 from relaycast_gateway.delivery.store import DeliveryStore
 from relaycast_gateway.delivery.wire_message import WireMessage
 from relaycast_gateway.icrc16 import nat
 from relaycast_gateway.record import EVERYBODY, EventRecord
 
 START = 1_700_000_000
+DOWN = Retryable("HTTP 503")
 
 Plan = Callable[[int, int], SendOutcome | None]
 """Given an event's ``seq`` and the number of this attempt at it, what the sink answers; ``None``: never anything."""
+
+
+def run(scene: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(scene)
 
 
 def accept(seq: int, attempt: int) -> SendOutcome:

@@ -205,22 +205,3 @@ def test_no_spelling_of_the_loopback_is_connected_to(peer: "AmqpPeer", host: str
     (outcome,) = send(target("AMQP", sink(peer.port, host=host)), message("AMQP"), allow=())
     assert isinstance(outcome, Retryable)
     assert outcome.reason.startswith("the sink is refused: ")
-
-
-def test_a_sender_that_is_cancelled_leaves_nothing() -> None:
-    async def cancelled(sender: Sender) -> bool:
-        async def hold(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            held.append(writer)
-
-        async with await asyncio.start_server(hold, "127.0.0.1", port):
-            sending = asyncio.ensure_future(sender.send(message("AMQP")))
-            await asyncio.sleep(0.2)
-            sending.cancel()
-            await asyncio.wait({sending})
-            for writer in held:
-                writer.close()
-            return sending.cancelled()
-
-    held: list[asyncio.StreamWriter] = []
-    port = free_port()
-    assert with_sender(target("AMQP", sink(port)), cancelled)

@@ -186,22 +186,3 @@ def test_a_message_beyond_the_largest_request_is_refused(kafka: Cluster) -> None
     large, small = send(to, message("KAFKA", data=bytes(17 * 1024 * 1024)), message("KAFKA"))
     assert isinstance(large, Refused)
     assert small == Accepted()
-
-
-def test_a_sender_that_is_cancelled_leaves_nothing() -> None:
-    async def cancelled(sender: Sender) -> bool:
-        async def hold(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            held.append(writer)
-
-        async with await asyncio.start_server(hold, "127.0.0.1", port):
-            sending = asyncio.ensure_future(sender.send(message("KAFKA")))
-            await asyncio.sleep(0.2)
-            sending.cancel()
-            await asyncio.wait({sending})
-            for writer in held:
-                writer.close()
-            return sending.cancelled()
-
-    held: list[asyncio.StreamWriter] = []
-    port = free_port()
-    assert with_sender(target("KAFKA", f"kafka://127.0.0.1:{port}/t"), cancelled)

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import queue
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -233,20 +232,6 @@ def test_a_reference_to_another_server_is_not_followed(code: int, kind: type[Sen
     assert isinstance(outcome, Retryable | Refused)
     assert "its reference to another server is not followed" in outcome.reason
     assert met == []
-
-
-def test_a_sender_that_is_cancelled_leaves_nothing() -> None:
-    async def cancelled(sender: Sender) -> bool:
-        sending = asyncio.ensure_future(sender.send(message("MQTT5")))
-        await asyncio.sleep(0.2)
-        sending.cancel()
-        await asyncio.wait({sending})
-        return sending.cancelled()
-
-    with socket.create_server(("127.0.0.1", 0)) as silent:  # connects, and says nothing
-        for scheme in ("mqtt", "mqtts", "ws"):
-            to = target("MQTT5", sink(silent.getsockname()[1], scheme), topicname="t")
-            assert with_sender(to, cancelled)
 
 
 def test_a_lost_connection_is_opened_again(tmp_path: Path) -> None:

@@ -188,22 +188,3 @@ def test_a_second_host_serves_where_the_first_does_not(nats: int) -> None:
     assert send(to, message("NATS")) == [Accepted()]
     (outcome,) = send(target("NATS", sink(free_port()), subject="a"), message("NATS"))
     assert outcome == Retryable("no connection: Connection refused")
-
-
-def test_a_sender_that_is_cancelled_leaves_nothing() -> None:
-    async def cancelled(sender: Sender) -> bool:
-        async def hold(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            held.append(writer)
-
-        async with await asyncio.start_server(hold, "127.0.0.1", port):
-            sending = asyncio.ensure_future(sender.send(message("NATS")))
-            await asyncio.sleep(0.2)
-            sending.cancel()
-            await asyncio.wait({sending})
-            for writer in held:
-                writer.close()
-            return sending.cancelled()
-
-    held: list[asyncio.StreamWriter] = []
-    port = free_port()
-    assert with_sender(target("NATS", sink(port), subject="a"), cancelled)

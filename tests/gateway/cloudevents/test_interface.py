@@ -2,17 +2,12 @@
 
 import asyncio
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from openapi_spec_validator import validate
 
-from gateway.cloudevents.served_gateway import MINIMAL, SINK, Api, problem_in, served, visit
-from relaycast_gateway.cloudevents.operations import OPERATIONS
-from relaycast_gateway.cloudevents.protocol_settings import SETTINGS
+from gateway.cloudevents.served_gateway import MINIMAL, SINK, Api, visit
 from relaycast_gateway.cloudevents.ulid import is_ulid
-from relaycast_gateway.routes import MOST_BODY_BYTES
 
 
 @pytest.mark.matrix("CE-02", "CE-83", "CE-85", "CE-06")
@@ -203,79 +198,6 @@ def test_if_match_keeps_two_writers_from_overwriting_each_other() -> None:
     visit(work)
 
 
-WRONG: list[tuple[str, dict[str, Any] | None, str]] = [
-    ("CE-24", {"sink": None}, "sink"),
-    ("CE-26", {"protocol": None}, "protocol"),
-    ("CE-27", {"protocol": "http"}, "protocol"),
-    ("CE-10", {"source": ""}, "source"),
-    ("CE-10", {"source": "a b"}, "source"),
-    ("CE-10", {"source": "/%4"}, "source"),
-    ("CE-12", {"types": [""]}, "types[0]"),
-    ("CE-12", {"types": "a"}, "types"),
-    ("CE-12", {"types": []}, "types"),
-    ("CE-13", {"config": {"": 1}}, "config"),
-    ("CE-14", {"config": {"intervall": 5}}, "config.intervall"),
-    ("CE-15", {"config": {"interval": "5"}}, "config.interval"),
-    ("CE-15", {"config": {"data": 5}}, "config.data"),
-    ("CE-15", {"config": {"proof": 1}}, "config.proof"),
-    ("CE-15", {"config": {"since": "yesterday"}}, "config.since"),
-    ("CE-15", {"config": {"since": "now"}}, "config.since"),  # which Crockford's Base32 reads as event 21532
-    ("CE-15", {"config": {"since": "-5"}}, "config.since"),
-    ("CE-15", {"config": None}, "config"),
-    ("CE-21", {"filter": {"jsonata": {}}}, "filter"),
-    ("CE-29", {"protocolsettings": {"metod": "POST"}}, "protocolsettings.metod"),
-    ("CE-25", {"sink": "ftp://127.0.0.1/"}, "sink"),
-    ("CE-108", {"filter": None}, "filter"),
-    ("CE-108", {"filter": {"all": [{}]}}, "filter.all[0]"),
-    ("CE-108", {"filter": {"not": None}}, "filter.not"),
-    ("CE-100", {"fliter": {}}, "fliter"),
-    ("CE-111", {"delivery": {"attempts": 0}}, "delivery.attempts"),
-    ("CE-111", {"delivery": {"retries": 1}}, "delivery.retries"),
-    ("CE-102", {"sinkcredential": {"credentialtype": "PLAIN", "identifier": "u"}}, "sinkcredential.secret"),
-    ("CE-102", {"sinkcredential": {"credentialtype": "OAUTH"}}, "sinkcredential.credentialtype"),
-]
-
-
-@pytest.mark.parametrize(("line", "change", "member"), WRONG, ids=[f"{line} {member}" for line, _, member in WRONG])
-@pytest.mark.matrix(
-    "CE-10", "CE-12", "CE-13", "CE-14", "CE-15", "CE-21", "CE-24", "CE-25", "CE-26", "CE-27", "CE-29", "CE-84",
-    "CE-86", "CE-100", "CE-102", "CE-108", "CE-111",
-)  # fmt: skip
-def test_a_wrong_member_is_named_and_nothing_is_stored(line: str, change: dict[str, Any], member: str) -> None:
-    assert line
-
-    async def work(api: Api) -> None:
-        proposed = MINIMAL | change
-        if line in {"CE-24", "CE-26"}:
-            del proposed[member]
-        problem = await api.refused("POST", "/subscriptions", proposed)
-        assert problem["type"] == "urn:relaycast:problem:invalid"
-        assert problem["member"] == member
-        assert problem["detail"] == f"{member}: got {problem['got']}, expected {problem['expected']}"
-        assert (await api.ask("GET", "/subscriptions")).json == []
-        assert api.gateway.deliveries.states() == []
-
-    visit(work)
-
-
-@pytest.mark.matrix("CE-22", "CE-113")
-def test_a_refused_update_leaves_the_old_subscription_in_force() -> None:
-    async def work(api: Api) -> None:
-        made = await api.create(filter={"suffix": {"type": "published"}})
-        path = f"/subscriptions/{made['id']}"
-        assert (await api.refused("PUT", path, MINIMAL | {"filter": {"jsonata": {}}}))["member"] == "filter"
-        assert (await api.refused("PUT", path, {"protocol": "HTTP"}))["member"] == "sink"
-        assert (await api.refused("PUT", path, {"sink": SINK}))["member"] == "protocol"
-        answer = await api.ask("GET", path)
-        assert (answer.json, answer.headers["ETag"]) == (made, '"1"')
-        api.publish("taken")
-        api.publish("left", namespace="io.relaycast.key.expired")
-        await api.settled()
-        assert api.sinks.bodies() == ["taken"]
-
-    visit(work)
-
-
 @pytest.mark.matrix("CE-108")
 def test_an_empty_filter_is_none() -> None:
     async def work(api: Api) -> None:
@@ -291,188 +213,6 @@ def test_an_empty_filter_is_none() -> None:
         assert problem["member"] == "filters"
 
     visit(work)
-
-
-@pytest.mark.parametrize(
-    ("raw", "headers", "status", "says"),
-    [
-        (b"{", {}, 400, "line 1, column 2: got"),
-        (b"", {}, 400, "line 1, column 1: got expecting value, expected JSON"),
-        (b"\xff{}", {}, 400, "byte 1: got bytes that are no UTF-8, expected JSON in UTF-8"),
-        (b'{"sink": "a", "sink": "b"}', {}, 400, "an object: got the member 'sink' twice, expected each member once"),
-        (b'{"config": {"a": 1, "a": 1}}', {}, 400, "an object: got the member 'a' twice"),
-        (b"[" * 9_000, {}, 400, "nested more than"),
-        (b"[" * 90 + b"]" * 90, {}, 400, "nested more than"),
-        (b'{"a": NaN}', {}, 400, "a number: got NaN, expected a number of JSON"),
-        (b'{"a": ' + b"1" * 9_000 + b"}", {}, 400, "a number with thousands of digits"),
-        (b'{"a": "\\ud800"}', {}, 400, "half of a surrogate pair"),
-        (b"[]", {}, 400, "the document: got an array of 0 items, expected an object, the subscription"),
-        (b"null", {}, 400, "the document: got null"),
-        (b"{}", {"Content_Type": "text/plain"}, 415, "Content-Type: got 'text/plain', expected application/json"),
-        (b"{}", {"Content_Type": "application/json; charset=utf-16"}, 415, "Content-Type: got"),
-        (b"{}", {"Content_Encoding": "gzip"}, 415, "Content-Encoding"),
-        (b" " * (MOST_BODY_BYTES + 1), {}, 413, "the body: got more than 32,768 bytes"),
-    ],
-)
-@pytest.mark.matrix("CE-100")
-def test_a_body_that_cannot_be_meant_is_one_problem(raw: bytes, headers: Any, status: int, says: str) -> None:
-    async def work(api: Api) -> None:
-        made = await api.create()
-        for method, path in [("POST", "/subscriptions"), ("PUT", f"/subscriptions/{made['id']}")]:
-            problem = await api.refused(method, path, raw=raw, status=status, **headers)
-            assert says in problem["detail"]
-        assert (await api.ask("GET", "/subscriptions")).json == [made]
-
-    visit(work)
-
-
-@pytest.mark.matrix("CE-100")
-def test_a_body_without_a_length_has_the_same_limit() -> None:
-    async def work(api: Api) -> None:
-        async def chunks() -> Any:
-            for _ in range(100):
-                yield b" " * 1_000
-
-        url = api.server.url("http") + "/subscriptions"
-        headers = {"Content-Type": "application/json"}
-        async with api.client.post(url, data=chunks(), headers=headers) as response:
-            assert response.status == 413
-            assert (await response.json(content_type=None))["status"] == 413
-
-    visit(work)
-
-
-@pytest.mark.matrix("CE-82")
-def test_each_path_says_which_methods_it_takes() -> None:
-    async def work(api: Api) -> None:
-        made = await api.create()
-        for path, operations in OPERATIONS.items():
-            place = path.replace("{id}", made["id"])
-            answer = await api.ask("OPTIONS", place)
-            allowed = set(answer.headers["Allow"].split(", "))
-            assert answer.status == 204
-            assert set(operations) | {"OPTIONS"} <= allowed
-            for method in {"GET", "POST", "PUT", "DELETE", "PATCH"} - allowed:
-                refused = await api.ask(method, place)
-                assert problem_in(refused)["status"] == 405
-                assert set(refused.headers["Allow"].split(",")) == allowed
-        assert (await api.ask("OPTIONS", "/subscriptions")).headers["Allow"] == "GET, POST, HEAD, OPTIONS"
-        one = await api.ask("OPTIONS", f"/subscriptions/{made['id']}")
-        assert one.headers["Allow"] == "GET, PUT, DELETE, HEAD, OPTIONS"
-
-    visit(work)
-
-
-@pytest.mark.matrix("CE-82")
-def test_the_openapi_document_is_valid_and_describes_what_is_answered() -> None:
-    async def work(api: Api) -> None:
-        document = (await api.ask("GET", "/openapi.json")).json
-        validate(document)
-        assert set(document["paths"]) == set(OPERATIONS)
-        from jsonschema import Draft202012Validator  # noqa: PLC0415
-
-        schema = {"$ref": "#/components/schemas/Subscription", "components": document["components"]}
-        made = await api.create(
-            filter={"all": [{"exact": {"type": "a"}}, {"not": {"sql": "TRUE"}}]},
-            types=["a"],
-            source="/x",
-            config={"since": 1},
-            sinkcredential={"credentialtype": "ACCESSTOKEN", "accesstoken": "t"},
-        )
-        checker = Draft202012Validator(schema)
-        checker.validate(made)
-        assert not checker.is_valid(made | {"protocolsettings": {"qos": 1}})
-        assert not checker.is_valid(made | {"filters": []})
-        problem = {"$ref": "#/components/schemas/Problem", "components": document["components"]}
-        Draft202012Validator(problem).validate(await api.refused("POST", "/subscriptions", {}))
-
-    visit(work)
-
-
-@pytest.mark.matrix("CE-30", "CE-107")
-def test_the_service_says_what_a_subscription_may_ask_for() -> None:
-    async def work(api: Api) -> None:
-        service = (await api.ask("GET", "/services")).json
-        assert service["subscriptionconfig"] == {
-            "data": "String",
-            "interval": "Integer",
-            "proof": "Boolean",
-            "since": "String or Integer",
-        }
-        assert service["subscriptiondialects"] == ["exact", "prefix", "suffix", "all", "any", "not", "sql"]
-        assert service["protocols"] == ["HTTP", "MQTT3", "MQTT5", "AMQP", "KAFKA", "NATS"]
-        assert {name: set(held) for name, held in service["protocolsettings"].items()} == {
-            name: set(held) for name, held in SETTINGS.items()
-        }
-        assert service["apis"] == ["HTTP"]
-        for dialect in service["subscriptiondialects"]:
-            example = {"all": [{"exact": {"a": "b"}}], "any": [{"exact": {"a": "b"}}], "not": {"exact": {"a": "b"}}}
-            given = example.get(dialect, "TRUE" if dialect == "sql" else {"a": "b"})
-            await api.create(filter={dialect: given})
-
-    visit(work)
-
-
-@pytest.mark.matrix("CE-03", "CE-88")
-def test_a_subscription_survives_a_restart_and_goes_on(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with served(folder=tmp_path) as api:
-            made = await api.create(types=["io.relaycast.data.published"], config={"interval": 2})
-            updated = await api.create()
-            other = f"/subscriptions/{updated['id']}"
-            await api.ask("PUT", other, MINIMAL | {"sink": "http://127.0.0.1:9/other"})
-            deleted = await api.create()
-            await api.ask("DELETE", f"/subscriptions/{deleted['id']}")
-            api.publish(1, 2, 3)
-            await api.settled()
-            assert api.sinks.bodies() == ["2"]
-        async with served(folder=tmp_path) as api:
-            path = f"/subscriptions/{made['id']}"
-            assert (await api.ask("GET", path)).json == made
-            assert (await api.ask("GET", other)).headers["ETag"] == '"2"'
-            assert len((await api.ask("GET", "/subscriptions")).json) == 2
-            api.publish(4, 5, 6)
-            await api.settled()
-            assert api.sinks.bodies() == ["4", "6"]
-            assert api.sinks.bodies("http://127.0.0.1:9/other") == ["4", "5", "6"]
-            fares = (await api.ask("GET", f"{path}/delivery")).json
-            assert (fares["delivered"], fares["behind"]) == (3, 0)
-            fresh = await api.create()
-            assert fresh["id"] > made["id"]
-
-    asyncio.run(run())
-
-
-def test_files_are_their_owners_alone_also_those_that_others_could_read(tmp_path: Path) -> None:
-    for name in ("events", "deliveries", "subscriptions"):
-        file = tmp_path / f"{name}.sqlite"
-        file.touch()
-        file.chmod(0o644)
-
-    async def run() -> None:
-        async with served(folder=tmp_path) as api:
-            await api.create()
-            api.publish(1)
-            await api.settled()
-            modes = {
-                file.name: file.stat().st_mode & 0o777 for file in tmp_path.glob("*.sqlite*") if file.suffix != ".lock"
-            }
-            assert {"events.sqlite", "events.sqlite-wal", "deliveries.sqlite", "subscriptions.sqlite-wal"} < set(modes)
-            assert set(modes.values()) == {0o600}, modes
-
-    asyncio.run(run())
-
-
-def test_two_gateways_do_not_share_a_folder(tmp_path: Path) -> None:
-    from relaycast_gateway.gateway import Gateway  # noqa: PLC0415
-    from relaycast_ledger.exceptions import WorkFolderInUse  # noqa: PLC0415
-
-    async def run() -> None:
-        async with served(folder=tmp_path):
-            with pytest.raises(WorkFolderInUse):
-                Gateway.open(tmp_path)
-
-    asyncio.run(run())
 
 
 def test_dead_letters_are_listed_and_delivered_again() -> None:
@@ -514,34 +254,6 @@ def test_dead_letters_are_listed_and_delivered_again() -> None:
         for body, member in [([], "the document"), ({"seqs": []}, "seqs"), ({"sequences": [0]}, "sequences[0]")]:
             assert (await api.refused("POST", f"{path}/redeliver", body))["member"] == member
         await api.refused("GET", f"/deadletters/{'0' * 26}", status=404)
-
-    visit(work)
-
-
-def test_figures_are_bounded_and_hold_no_secret() -> None:
-    async def work(api: Api) -> None:
-        for at in range(120):
-            await api.create(sink=f"http://user:pa55word@127.0.0.1:9/{at}")
-        api.publish("x")
-        await api.settled()
-        answer = await api.ask("GET", "/metrics")
-        figures = answer.data.decode()
-        assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
-        assert "pa55word" not in figures
-        assert figures.count("relaycast_events_delivered_total{") == 101
-        assert 'relaycast_events_delivered_total{subscription="others"} 20.0' in figures
-        assert 'relaycast_subscriptions{protocol="HTTP",status="active"} 120.0' in figures
-
-    visit(work)
-
-
-def test_a_server_that_starts_is_not_ready() -> None:
-    async def work(api: Api) -> None:
-        assert (await api.ask("GET", "/readyz")).status == 200
-        api.gateway.is_ready = False
-        assert (await api.ask("GET", "/readyz")).status == 503
-        assert (await api.ask("GET", "/healthz")).status == 200
-        api.gateway.is_ready = True
 
     visit(work)
 
