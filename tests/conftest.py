@@ -1,7 +1,9 @@
 """What all tests share: how long hypothesis looks for a counterexample, which worker runs what, and the plugins."""
 
+import gc
 import os
 import signal
+from collections.abc import Generator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -44,6 +46,17 @@ def pytest_configure(config: pytest.Config) -> None:
     journal = config.getoption(long_hauls.OPTION)
     if journal is not None:
         config.pluginmanager.register(long_hauls.Journal(Path(journal), long_hauls.digest_of_sources()), "long hauls")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect garbage neither while ten thousand tests are collected nor among them later: they stay until the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

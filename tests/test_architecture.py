@@ -56,12 +56,18 @@ def sources(*rooms: str) -> list[Path]:
     return [file for room in rooms for file in sorted((ROOT / room).rglob("*.py"))]
 
 
+@cache
+def imports(file: Path) -> list[ast.Import | ast.ImportFrom]:
+    """Return the imports of ``file``, wherever in it."""
+    return [node for node in ast.walk(parsed(file)) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def imported(file: Path) -> Iterator[str]:
-    """Yield the dotted name of every module that ``file`` imports, wherever in it."""
-    for node in ast.walk(parsed(file)):
+    """Yield the dotted name of every module that ``file`` imports."""
+    for node in imports(file):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             assert node.level == 0, f"{file}: a relative import"
             yield node.module or ""
 
@@ -74,10 +80,10 @@ def modules(room: str) -> dict[str, Path]:
 
 def imported_modules(file: Path, known: dict[str, Path]) -> Iterator[str]:
     """Yield those of the ``known`` modules that ``file`` imports: in functions and for the type checker too."""
-    for node in ast.walk(parsed(file)):
+    for node in imports(file):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names if name.name in known)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             names = (f"{node.module}.{name.name}" for name in node.names)
             yield from (name if name in known else node.module for name in names if node.module in known)
 

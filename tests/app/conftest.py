@@ -1,6 +1,7 @@
 """What the front door's tests share: a command that runs in this process, and files to hand it."""
 
 import json
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,19 @@ def relaycast(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: p
         return Ended(code, printed.out, printed.err)
 
     return run
+
+
+@pytest.fixture
+def timed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the bench of the engines time everything by a single call."""
+
+    def single(work: object, **_: object) -> float:
+        assert callable(work)
+        work()
+        return 1e-3
+
+    for name in ("array_engine", "plain_engine", "py_trie", "yardstick"):
+        monkeypatch.setattr(import_module(f"relaycast.bench.{name}"), "timed", single)
 
 
 @pytest.fixture

@@ -23,18 +23,7 @@ def compiled() -> None:
     warm_up()
 
 
-@pytest.fixture(autouse=True)
-def once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Time everything by a single call."""
-
-    def single(work: object, **_: object) -> float:
-        assert callable(work)
-        work()
-        return 1e-3
-
-    for name in ("array_engine", "plain_engine", "py_trie"):
-        monkeypatch.setattr(importlib.import_module(f"relaycast.bench.{name}"), "timed", single)
-    monkeypatch.setattr(yardstick, "timed", single)
+pytestmark = pytest.mark.usefixtures("timed_once")
 
 
 def test_a_table_is_printed_and_the_same_is_written(relaycast: Command, tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ def command_of(verb: str, place: str) -> list[str]:
     return VERBS[verb].format(place).split()
 
 
+@pytest.mark.usefixtures("timed_once")
 @pytest.mark.parametrize("verb", VERBS)
 def test_missing_folders_are_made(verb: str, relaycast: Command, tmp_path: Path) -> None:
     ended = relaycast(*command_of(verb, "not/there/yet"))

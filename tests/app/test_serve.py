@@ -20,7 +20,7 @@ import pytest
 import relaycast as rc
 from app.browser import visited
 from app.page import parsed
-from command_line import Refused
+from command_line import Command, Refused
 from relaycast.serve.in_process import ServedNetwork
 from relaycast_node.rpc.rpc_error import RpcError
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
@@ -194,7 +194,7 @@ def test_what_cannot_be_served_is_one_line(refused: Refused, arguments: list[str
 
 @pytest.mark.parametrize("name", ["events", "deliveries", "subscriptions"])
 def test_a_folder_with_something_else_in_it_is_one_line_and_left_as_it_is(
-    refused: Refused, tmp_path: Path, name: str
+    refused: Refused, relaycast: Command, tmp_path: Path, name: str
 ) -> None:
     (tmp_path / "data").write_text("mine")
     assert refused("serve", "oracle", "--data", "data") == "--data data: got a file, expected a folder"
@@ -207,10 +207,9 @@ def test_a_folder_with_something_else_in_it_is_one_line_and_left_as_it_is(
     with closing(sqlite3.connect(place)) as other:
         other.execute("CREATE TABLE mine (x)")
     before = place.read_bytes()
-    command = [sys.executable, "-m", "relaycast", "serve", "oracle", "--data", "data", "--port", "0"]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-    assert ended.returncode == 2
-    assert ended.stderr.startswith(f"relaycast: --data data: data/{name}.sqlite: got ")
+    ended = relaycast("serve", "oracle", "--data", "data", "--port", "0")
+    assert ended.code == 2
+    assert ended.err.startswith(f"relaycast: --data data: data/{name}.sqlite: got ")
     assert place.read_bytes() == before
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from hashlib import blake2b
+from struct import Struct
 
 from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable, key_name
 from relaycast_pallets.subscriber.subscription import SubscribedKey
@@ -11,6 +12,8 @@ GRIEF_VALUE_BYTES = 32
 """Long enough to stand outside of its node, so that every node of the path has a hash."""
 
 KEY_NIBBLES = 64
+_DIGEST_BYTES = 64
+_LABEL = Struct("<4Q").pack
 Publication = tuple[int, str | bytes, bytes, int]
 """A parachain, a key by its name or its bytes, the value and its time to live."""
 
@@ -45,8 +48,10 @@ def indices(publish: PublishTable, turn: int) -> Iterator[int]:
 
 def value_of(seed: int, para_id: int, index: int, turn: int, size: int) -> bytes:
     """Return ``size`` bytes that no other publication has."""
-    label = b"".join(number.to_bytes(8, "little") for number in (seed, para_id, index, turn))
-    blocks = (blake2b(label + part.to_bytes(4, "little")).digest() for part in range(-(-size // 64)))
+    label = _LABEL(seed, para_id, index, turn)
+    if size <= _DIGEST_BYTES:
+        return blake2b(label + bytes(4)).digest()[:size]
+    blocks = (blake2b(label + part.to_bytes(4, "little")).digest() for part in range(-(-size // _DIGEST_BYTES)))
     return b"".join(blocks)[:size]
 
 
