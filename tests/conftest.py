@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+from collections import Counter
 from collections.abc import Generator
 from functools import cache
 from pathlib import Path
@@ -30,6 +31,27 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.enviro
 
 ONE_SPARK = "spark"
 """What the files share whose tests take the fixture of a Spark session."""
+
+SECONDS_OF_A_TEST = 0.06
+SECONDS_OF_A_FILE = {
+    ONE_SPARK: 100,
+    "app/test_digests.py": 50,
+    "trie/test_kernels.py": 40,
+    "app/test_trie_engines.py": 35,
+    "app/test_experiments.py": 23,
+    "app/test_verdicts.py": 18,
+    "test_readme.py": 18,
+    "trie/test_kernel_twins.py": 18,
+    "app/test_predict_run.py": 16,
+    "docs/test_site.py": 16,
+    "app/test_out_files.py": 14,
+    "app/test_budget_search.py": 12,
+    "app/test_comparison_page.py": 12,
+    "app/test_pytest_plugin.py": 12,
+    "app/test_gallery.py": 10,
+    "ledger/test_budget.py": 9,
+}
+"""About how long files take whose tests are few and long; workers begin with what takes longest."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -59,6 +81,22 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """On a worker put what takes longest first, so that no worker ends long after the others."""
+    if not hasattr(config, "workerinput"):
+        return
+    places = [_place_of(item.path) for item in items]
+    tests = Counter(places)
+    folder = Path(__file__).parent
+
+    def seconds(place: str) -> float:
+        name = place if place == ONE_SPARK else Path(place).relative_to(folder).as_posix()
+        return SECONDS_OF_A_FILE.get(name, SECONDS_OF_A_TEST * tests[place])
+
+    order = sorted(range(len(items)), key=lambda at: (-seconds(places[at]), places[at]))
+    items[:] = [items[at] for at in order]
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Keep a file's tests together on one worker, where its fixtures are made once, and those on Spark on another.
@@ -67,6 +105,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """
     from xdist.scheduler import LoadScopeScheduling  # noqa: PLC0415 - not there where plugins are not loaded
 
+    config.option.loadscopereorder = False  # by the number of tests: the order of the items is better
     scheduler = LoadScopeScheduling(config, log)
     scheduler._split_scope = lambda nodeid: _place_of(config.rootpath / nodeid.partition("::")[0])
     return scheduler
