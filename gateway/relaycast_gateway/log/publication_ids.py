@@ -15,13 +15,18 @@ Numbers: TypeAlias = NDArray[np.uint64]
 ROUNDS = 6
 LOW_BITS = 27
 HIGH_BITS = 26
+FEW = 16
+"""Events whose ids are made one by one."""
 
 _LOW = np.uint64((1 << LOW_BITS) - 1)
 _HIGH = np.uint64((1 << HIGH_BITS) - 1)
 _SHIFT = np.uint64(LOW_BITS)
+_LOW_BITS_SET, _HIGH_BITS_SET = int(_LOW), int(_HIGH)
 _WORD = (1 << 64) - 1
 _MULTIPLIERS = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
 """The round function is the finalizer of SplitMix64; these are its multipliers."""
+
+_MULTIPLIER_0, _MULTIPLIER_1 = map(int, _MULTIPLIERS)
 
 
 class PublicationIds:
@@ -33,6 +38,8 @@ class PublicationIds:
 
     def of(self, seqs: Any) -> list[int]:
         """Return the ids of events by their ``seq``, each below 2^53."""
+        if len(seqs) <= FEW:
+            return [self._of_one(seq) for seq in seqs]
         low, high = _halves(np.asarray(seqs, np.uint64))
         for number in range(ROUNDS):
             low, high = self._round(number, low, high)
@@ -40,13 +47,23 @@ class PublicationIds:
 
     def seq_of(self, pub_id: int) -> int:
         """Return the ``seq`` that an id of 1 to 2^53 belongs to, whether or not the log has got so far."""
-        low, high = (pub_id - 1) & int(_LOW), (pub_id - 1) >> LOW_BITS
+        low, high = (pub_id - 1) & _LOW_BITS_SET, (pub_id - 1) >> LOW_BITS
         for number in reversed(range(ROUNDS)):
             if number % 2:
-                low ^= _mixed_one(high, self._few_keys[number]) & int(_LOW)
+                low ^= _mixed_one(high, self._few_keys[number]) & _LOW_BITS_SET
             else:
-                high ^= _mixed_one(low, self._few_keys[number]) & int(_HIGH)
+                high ^= _mixed_one(low, self._few_keys[number]) & _HIGH_BITS_SET
         return high << LOW_BITS | low
+
+    def _of_one(self, seq: int) -> int:
+        """Do the same for one event: an array would cost more than the work."""
+        low, high = seq & _LOW_BITS_SET, seq >> LOW_BITS
+        for number, key in enumerate(self._few_keys):
+            if number % 2:
+                low ^= _mixed_one(high, key) & _LOW_BITS_SET
+            else:
+                high ^= _mixed_one(low, key) & _HIGH_BITS_SET
+        return (high << LOW_BITS | low) + 1
 
     def _round(self, number: int, low: Numbers, high: Numbers) -> tuple[Numbers, Numbers]:
         """Return both halves, one of them changed by the other: the same step undoes it."""
@@ -68,8 +85,8 @@ def _mixed(numbers: Numbers, key: np.uint64) -> Numbers:
 
 
 def _mixed_one(number: int, key: int) -> int:
-    """Do the same to one number: an array would cost more than the work."""
+    """Do the same to one number."""
     mixed = number + key & _WORD
-    mixed = (mixed ^ mixed >> 30) * int(_MULTIPLIERS[0]) & _WORD
-    mixed = (mixed ^ mixed >> 27) * int(_MULTIPLIERS[1]) & _WORD
+    mixed = (mixed ^ mixed >> 30) * _MULTIPLIER_0 & _WORD
+    mixed = (mixed ^ mixed >> 27) * _MULTIPLIER_1 & _WORD
     return mixed ^ mixed >> 31

@@ -309,12 +309,14 @@ def test_unknown_purged_and_foreign_publications_are_refused_alike(clock: Virtua
         unknown = next(it for it in range(1, 99) if it not in {purged, other, hidden, shown})
         for name in ("from_publication", "after_publication", "before_publication", "until_publication"):
             for pub_id in (purged, other, hidden, unknown):
-                said = refused(histories, **{name: pub_id})
+                given: dict[str, Any] = {name: pub_id}
+                said = refused(histories, **given)
                 assert (
                     said
                     == f"{name}: expected a publication of this history, got unknown or purged publication {pub_id}"
                 )
-            seqs(histories, **{name: shown})
+            anchor: dict[str, Any] = {name: shown}
+            assert seqs(histories, **anchor) == ([4] if name in {"from_publication", "until_publication"} else [])
         assert seqs(histories, authrole="admin", after_publication=hidden) == [4]
 
 

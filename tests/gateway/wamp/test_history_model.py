@@ -28,6 +28,9 @@ PATTERNS = (
     TopicPattern("a.", Match.WILDCARD),
 )
 SEEN_BY = (EVERYBODY, EVERYBODY, Visibility(eligible_authrole=("admin",)), Visibility(exclude_authid=("ann",)))
+CONDITIONS = tuple(
+    f"{which}_{kind}" for kind in ("time", "publication") for which in ("from", "after", "before", "until")
+)
 CALLERS = (("ann", "user"), ("joe", "user"), ("joe", "admin"))
 
 bounds = st.none() | st.integers(0, 9)
@@ -71,14 +74,14 @@ class HistoryMachine(RuleBasedStateMachine):
     )
     def begin(self, on_disk: bool, count: int | None, given: list[HistoryRule], digits: int) -> None:
         self.path = self.folder / "log" if on_disk else None
-        self.rules, self.digits, self.retention = HistoryRules(given), digits, Retention(count=count)
+        self.kept_by, self.digits, self.retention = HistoryRules(given), digits, Retention(count=count)
         self.log = EventLog.open(self.path, clock=self.clock, retention=self.retention)
         self.start()
 
     def start(self) -> None:
         self.first_seq = self.log.last_seq + 1
-        self.shown_from = {it.pattern: 0 if it.is_persistent else self.first_seq for it in self.rules.rules}
-        self.histories = EventHistory(self.log, self.rules, digits=self.digits, first_seq_of_run=self.first_seq)
+        self.shown_from = {it.pattern: 0 if it.is_persistent else self.first_seq for it in self.kept_by.rules}
+        self.histories = EventHistory(self.log, self.kept_by, digits=self.digits, first_seq_of_run=self.first_seq)
 
     @rule(batch=st.lists(drafts, min_size=1, max_size=5))
     def publish(self, batch: list[EventDraft]) -> None:
@@ -100,11 +103,11 @@ class HistoryMachine(RuleBasedStateMachine):
 
     def drop(self) -> None:
         """Move the beginning of each rule's events past what it does not keep."""
-        for it in self.rules.rules:
+        for it in self.kept_by.rules:
             own = [
                 record
                 for record in self.ever
-                if self.rules.rule_for(record.topic) is it and record.seq >= self.shown_from[it.pattern]
+                if self.kept_by.rule_for(record.topic) is it and record.seq >= self.shown_from[it.pattern]
             ]
             bound = it.retention
             if bound.count is not None:
@@ -120,7 +123,7 @@ class HistoryMachine(RuleBasedStateMachine):
                 self.shown_from[it.pattern] = own[0].seq if own else self.log.last_seq + 1
 
     def shown(self, record: EventRecord) -> bool:
-        found = self.rules.rule_for(record.topic)
+        found = self.kept_by.rule_for(record.topic)
         return found is not None and record.seq >= self.shown_from[found.pattern]
 
     @rule(
@@ -146,9 +149,10 @@ class HistoryMachine(RuleBasedStateMachine):
     ) -> None:
         ids = [None if at is None else self.ever[at].pub_id if at < len(self.ever) else 7 for at in publications]
         bounds = [None if it is None else self.begin_ns + it * SECOND for it in times]
-        query = HistoryQuery(1, reverse, limit, *bounds, topic, *ids)
+        conditions = dict(zip(CONDITIONS, [*bounds, *ids], strict=True))
+        query = HistoryQuery(1, reverse, limit, topic=topic, **conditions)
         self.drop()
-        whole = history(filter(self.shown, self.kept), pattern, self.rules, authid=caller[0], authrole=caller[1])
+        whole = history(filter(self.shown, self.kept), pattern, self.kept_by, authid=caller[0], authrole=caller[1])
         expected = answer(whole, query, digits=self.digits)
         try:
             page = self.histories.page(pattern, query, authid=caller[0], authrole=caller[1], most_events=most)

@@ -66,12 +66,14 @@ class EventHistory:
         self._retention = RuleRetention(log, self._topics, rules.rules, first_seq_of_run=first_seq_of_run)
         self._times = ReceiptTimes(log)
         self._views: OrderedDict[TopicPattern, list[HistoryView]] = OrderedDict()
+        self._view_count = 0
+        self._view_bytes = 0
         self._callers: OrderedDict[tuple[str, str], bytearray] = OrderedDict()
 
     @property
     def memory_bytes(self) -> int:
         """Bytes of memory that all views take."""
-        return sum(view.memory_bytes for views in self._views.values() for view in views)
+        return self._view_bytes
 
     def page(
         self, pattern: TopicPattern, query: HistoryQuery, *, authid: str, authrole: str, most_events: int
@@ -175,23 +177,25 @@ class EventHistory:
         if alike:
             view = max(alike, key=lambda it: len(it.seen))
             views.remove(view)
+            self._view_bytes -= view.memory_bytes
         else:
             view = HistoryView(pattern)
+            self._view_count += 1
         views.append(view)
         view.extend(self._log, self._topics, seen, newest + 1)
         view.trim(self._log, self._topics, first_shown)
-        self._forget()
+        self._view_bytes += view.memory_bytes
+        while self._view_count > 1 and (self._view_count > MOST_VIEWS or self._view_bytes > MOST_VIEW_BYTES):
+            self._forget()
         return view
 
     def _forget(self) -> None:
-        """Drop the least used views until the rest is within its bounds; the newest one stays."""
-        while (count := sum(map(len, self._views.values()))) > 1 and (
-            count > MOST_VIEWS or self.memory_bytes > MOST_VIEW_BYTES
-        ):
-            oldest, views = next(iter(self._views.items()))
-            views.pop(0)
-            if not views:
-                del self._views[oldest]
+        """Drop the oldest view of the least used pattern."""
+        pattern, views = next(iter(self._views.items()))
+        self._view_count -= 1
+        self._view_bytes -= views.pop(0).memory_bytes
+        if not views:
+            del self._views[pattern]
 
     def _seen(self, authid: str, authrole: str) -> bytes:
         """Return a byte for each visibility: 1 where the caller passes it."""
