@@ -119,15 +119,15 @@ def main() -> None:
     given = parser.parse_args()
     for steps_back in (False, True):
         clock = VirtualClock(1_770_000_000 * SECOND)
-        with tempfile.TemporaryDirectory(prefix="bench-history-") as folder:
-            with EventLog.open(Path(folder) / "log" if given.file else None, clock=clock) as log:
-                fill(log, clock, given.events, steps_back=steps_back)
-                how = "set back 20 s every 50 s" if steps_back else "that only goes on"
-                print(
-                    f"{log.last_seq:,} events in {'SQLite' if given.file else 'memory'}, by a clock {how}:", flush=True
-                )
-                for line in measure(log, given.queries):
-                    print(line, flush=True)
+        with (
+            tempfile.TemporaryDirectory(prefix="bench-history-") as folder,
+            EventLog.open(Path(folder) / "log" if given.file else None, clock=clock) as log,
+        ):
+            fill(log, clock, given.events, steps_back=steps_back)
+            kind, how = "SQLite" if given.file else "memory", "set back at times" if steps_back else "that only goes on"
+            print(f"{log.last_seq:,} events in {kind}, by a clock {how}:", flush=True)
+            for line in measure(log, given.queries):
+                print(line, flush=True)
 
 
 if __name__ == "__main__":
