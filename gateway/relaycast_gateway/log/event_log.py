@@ -9,18 +9,15 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
-from functools import partial
 from os import PathLike
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relaycast_gateway.clock import Clock, SystemClock
-from relaycast_gateway.log.appender import Appender, Ended, Token
 from relaycast_gateway.log.columns import ColumnSlice, RowFilter
 from relaycast_gateway.log.event_table import EventTable
 from relaycast_gateway.log.group_commit import Append, GroupCommit, Purge
@@ -60,7 +57,6 @@ class EventLog:
         self._columns = table.load()
         self._last_seq = self._columns.end_seq - 1
         self._callbacks: dict[object, Callable[[int], None]] = {}
-        self._appenders: list[Appender[Any]] = []
         self._closing = Lock()
         self._is_closed = False
         self._writer = GroupCommit(self._commit, clock=clock)
@@ -131,16 +127,6 @@ class EventLog:
             self._check_open()
             future.set_result([])
         return future
-
-    def appender(self, told: Callable[[list[Ended[Token]]], None]) -> Appender[Token]:
-        """Return a way to append single events without a future for each.
-
-        ``told`` is called in the writing thread, once a commit, with all of the appender's events that it ended, in
-        order, before the callbacks of ``connect``. It must not append. An exception of it is logged.
-        """
-        appender = Appender(self._writer, told)
-        self._appenders.append(appender)
-        return appender
 
     def read(
         self,
@@ -290,24 +276,19 @@ class EventLog:
             records, dropped = self._written([it for it in jobs if isinstance(it, Append)])
         except BaseException as error:
             for job in jobs:
-                job.fail(error)
-            self._call([appender.tell for appender in self._appenders])
+                job.future.set_exception(error)
             return
         at = 0
         for job in jobs:
             if isinstance(job, Append):
                 end = at + len(job.bodies)
-                job.succeed(records[at:end])
+                job.future.set_result(records[at:end])
                 at = end
             else:
                 job.future.set_result(dropped)
-        self._call([appender.tell for appender in self._appenders])
-        self._call([partial(callback, self._last_seq) for callback in list(self._callbacks.values())])
-
-    def _call(self, callbacks: Iterable[Callable[[], None]]) -> None:
-        for callback in callbacks:
+        for callback in list(self._callbacks.values()):
             try:
-                callback()
+                callback(self._last_seq)
             except Exception:
                 _LOGGER.exception("a callback of the event log failed")
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from relaycast_gateway.clock import Clock
 from relaycast_gateway.log.unusable import LogClosed
-from relaycast_gateway.record import EventDraft, EventRecord
+from relaycast_gateway.record import EventDraft
 
 MOST_WAITING_BYTES = 64 * 1024 * 1024
 MOST_ROWS_A_COMMIT = 10_000
@@ -33,41 +33,12 @@ class Append:
         self.weight = sum(map(len, bodies)) + BYTES_OF_A_DRAFT * len(bodies)
         """Bytes that it takes while it waits, about."""
 
-    def succeed(self, records: list[EventRecord]) -> None:
-        self.future.set_result(records)
-
-    def fail(self, error: BaseException) -> None:
-        self.future.set_exception(error)
-
-
-class SingleAppend(Append):
-    """One draft, whose end becomes a line of ``ended``: its token, and its record or an error."""
-
-    __slots__ = ("ended", "token")
-
-    def __init__(self, draft: EventDraft, body: bytes, token: Any, ended: list[Any]) -> None:
-        self.drafts = (draft,)
-        self.bodies = (body,)
-        self.token = token
-        self.ended = ended
-        self.received_ns = 0
-        self.weight = len(body) + BYTES_OF_A_DRAFT
-
-    def succeed(self, records: list[EventRecord]) -> None:
-        self.ended.append((self.token, records[0]))
-
-    def fail(self, error: BaseException) -> None:
-        self.ended.append((self.token, error))
-
 
 @dataclass(slots=True)
 class Purge:
     """A wish that retention runs now; the future tells how many events went."""
 
     future: Future[int]
-
-    def fail(self, error: BaseException) -> None:
-        self.future.set_exception(error)
 
 
 class GroupCommit:

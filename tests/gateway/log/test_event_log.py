@@ -11,7 +11,7 @@ from relaycast_gateway.clock import SECOND, VirtualClock
 from relaycast_gateway.icrc16 import nat, text
 from relaycast_gateway.log import EventLog, LogClosed, Retention, UnusableLog
 from relaycast_gateway.log.event_table import APPLICATION_ID
-from relaycast_gateway.record import EVERYBODY, EventDraft, EventRecord, Visibility
+from relaycast_gateway.record import EVERYBODY, EventDraft, Visibility
 from relaycast_ledger.exceptions import WorkFolderInUse
 
 
@@ -47,58 +47,6 @@ def test_ids_of_the_producer_are_kept_whatever_their_size(log: EventLog) -> None
     (second,) = log.append(draft())
     assert (first.event_id, first.prev_id, second.prev_id) == (large, 1 << 64, large)
     assert log.read() == [first, second]
-
-
-def test_an_appender_is_told_once_a_commit_of_what_that_commit_ended(log: EventLog) -> None:
-    told: list[list[tuple[str, EventRecord | BaseException]]] = []
-    first_is_there, go_on, all_are_there = threading.Event(), threading.Event(), threading.Event()
-
-    def hear(ended: list[tuple[str, EventRecord | BaseException]]) -> None:
-        told.append(ended)
-        first_is_there.set()
-        go_on.wait(30)
-        if sum(map(len, told)) == 4:
-            all_are_there.set()
-
-    appender = log.appender(hear)
-    appender.append(draft("a", 0), "zero")
-    first_is_there.wait(30)
-    appender.append(draft("a", 1), "one")
-    other = log.append_soon([draft("b", 2)])
-    for number, token in ((3, "three"), (4, "four")):
-        appender.append(draft("a", number), token)
-    with pytest.raises(ValueError, match="event_id: got -1"):
-        appender.append(draft(event_id=-1), "wrong")
-    go_on.set()
-    assert all_are_there.wait(30)
-    assert [[token for token, _ in ended] for ended in told] == [["zero"], ["one", "three", "four"]]
-    records = [record for ended in told for _, record in ended]
-    assert [*records[:2], *other.result(), *records[2:]] == log.read()
-
-
-def test_an_appender_is_told_of_a_refused_commit_and_of_a_closed_log(tmp_path: Path) -> None:
-    told: list[tuple[int, EventRecord | BaseException]] = []
-    is_told = threading.Event()
-
-    def hear(ended: list[tuple[int, EventRecord | BaseException]]) -> None:
-        told.extend(ended)
-        is_told.set()
-
-    with EventLog.open(tmp_path / "log") as log:
-        appender = log.appender(hear)
-        log.append(draft("a"))
-        file = sqlite3.connect(tmp_path / "log")
-        file.execute("CREATE TRIGGER full BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'the disk is full'); END")
-        appender.append(draft("b", visibility=Visibility(("x",)), topic="c"), 5)
-        assert is_told.wait(30)
-        file.execute("DROP TRIGGER full")
-        file.close()
-        assert [(token, str(error)) for token, error in told] == [(5, "the disk is full")]
-        assert (log.topic_number("c"), len(log.topics), len(log.visibilities)) == (None, 1, 1)
-        log.append(draft("b", topic="d"))
-        assert log.topic_number("d") == 1
-    with pytest.raises(LogClosed):
-        appender.append(draft(), 6)
 
 
 def test_an_event_has_the_topic_that_it_was_given_or_its_namespace(place: Path | None) -> None:
@@ -398,12 +346,13 @@ def test_a_refused_commit_appends_nothing_and_the_log_goes_on(tmp_path: Path) ->
         file = sqlite3.connect(tmp_path / "log")
         file.execute("CREATE TRIGGER full BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'the disk is full'); END")
         with pytest.raises(sqlite3.DatabaseError, match="the disk is full"):
-            log.append(draft("b"))
+            log.append(draft("b", visibility=Visibility(("x",)), topic="c"))
         assert (log.last_seq, log.last_id("b")) == (1, None)
+        assert (log.topic_number("c"), len(log.topics), len(log.visibilities)) == (None, 1, 1)
         file.execute("DROP TRIGGER full")
         file.close()
         (record,) = log.append(draft("c"))
-        assert (record.seq, record.prev_id) == (2, None)
+        assert (record.seq, record.prev_id, log.topic_number("c")) == (2, None, 1)
         assert log.read() == [log.get(1), record]
 
 
