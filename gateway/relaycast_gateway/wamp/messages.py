@@ -27,11 +27,13 @@ class WampMessage(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     code: ClassVar[int]
 
     def to_wire(self) -> list[Any]:
-        """Return the elements on the wire, without payload that is absent."""
+        """Return the elements on the wire, without payload that is absent: only fields at the end may be ``None``."""
         elements = [self.code, *msgspec.structs.astuple(self)]
-        while elements[-1] is None:
-            elements.pop()
-        if isinstance(self, _WITH_PAYLOAD) and self.kwargs is not None and self.args is None:
+        if elements[-1] is None:
+            del elements[-1]
+            if elements[-1] is None:
+                del elements[-1]
+        elif elements[-2] is None:
             elements[-2] = []
         return elements
 
@@ -288,19 +290,6 @@ AnyMessage = (
     | YieldMessage
     | EventReceivedMessage
 )
-
-_WITH_PAYLOAD = (
-    AbortMessage,
-    GoodbyeMessage,
-    ErrorMessage,
-    PublishMessage,
-    EventMessage,
-    CallMessage,
-    ResultMessage,
-    InvocationMessage,
-    YieldMessage,
-)
-
 
 _CLASSES: dict[int, type[AnyMessage]] = {it.code: it for it in get_args(AnyMessage)}
 
