@@ -254,7 +254,7 @@ class Session:
             self.abort(NO_SUCH_REALM, "expected the name of a realm of this router")
             return
         self.roles = roles
-        offered, authid = message.details.get("authmethods", [ANONYMOUS]), message.details.get("authid")
+        offered, authid = message.details.get("authmethods") or [ANONYMOUS], message.details.get("authid")
         if not isinstance(offered, list):
             raise WampProtocolError("HELLO.Details.authmethods: expected a list")
         if authid is not None and not isinstance(authid, str):

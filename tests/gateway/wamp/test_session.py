@@ -64,6 +64,14 @@ def test_a_session_is_opened_and_closed_by_the_client(serializer: str) -> None:
     in_loop(scene)
 
 
+@pytest.mark.parametrize("methods", [None, [], ["magic", "anonymous"]])
+def test_a_client_that_names_no_method_is_anonymous(methods: list[str] | None) -> None:
+    async def scene(router: Router, _: VirtualClock) -> None:
+        assert MemoryClient(router).join(authmethods=methods).details["authmethod"] == "anonymous"
+
+    in_loop(scene)
+
+
 @pytest.mark.matrix("WAMP-62")
 def test_a_realm_that_is_not_here_is_refused() -> None:
     async def scene(router: Router, _: VirtualClock) -> None:
