@@ -11,9 +11,9 @@ Source: WAMP, "Publish and Subscribe", "Publisher Exclusion", "Publisher Identif
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from random import getrandbits
-from typing import Any, Protocol
+from typing import Any
 
 from relaycast_gateway.clock import Clock
 from relaycast_gateway.log import EventLog
@@ -31,6 +31,7 @@ from relaycast_gateway.wamp.errors import (
     WampError,
 )
 from relaycast_gateway.wamp.event_details import details_for, headers_of, recorded_details
+from relaycast_gateway.wamp.history.rules import HistoryRules
 from relaycast_gateway.wamp.identity import Identity
 from relaycast_gateway.wamp.messages import (
     Arguments,
@@ -64,25 +65,6 @@ _NO_DETAILS: Details = {}
 _LOGGER = logging.getLogger(__name__)
 
 
-class KeptRule(Protocol):
-    """A history, as configured."""
-
-    @property
-    def pattern(self) -> TopicPattern: ...
-
-    @property
-    def is_kept(self) -> bool: ...
-
-
-class KeptTopics(Protocol):
-    """The histories that are configured."""
-
-    @property
-    def rules(self) -> Sequence[KeptRule]: ...
-
-    def rule_for(self, topic: str, /) -> KeptRule | None: ...
-
-
 class _Route:
     """What is known of a topic before anything is published to it."""
 
@@ -107,7 +89,7 @@ class Broker:
         realm_name: str,
         *,
         log: EventLog,
-        rules: KeptTopics,
+        rules: HistoryRules,
         roles: Roles,
         clock: Clock,
         tell_meta: Callable[[str, list[Any], dict[str, Any]], None],

@@ -14,6 +14,7 @@ from relaycast_gateway.matching.topics import Match, TopicPattern
 from relaycast_gateway.wamp.authorization import ACTIONS, Action, PermissionRule, Roles, everything
 from relaycast_gateway.wamp.broker import Broker
 from relaycast_gateway.wamp.errors import WampError
+from relaycast_gateway.wamp.history.rules import HistoryRule, HistoryRules
 from relaycast_gateway.wamp.identity import Identity
 from relaycast_gateway.wamp.messages import (
     ErrorMessage,
@@ -115,22 +116,9 @@ class Recorder:
         return [it.error for it in self.got if isinstance(it, ErrorMessage)]
 
 
-@dataclass(frozen=True)
-class StoredTopics:
-    """One configured history."""
-
-    pattern: TopicPattern
-    is_kept: bool = True
-
-
-class StoredRules:
-    """The first of some rules that matches decides."""
-
-    def __init__(self, *rules: StoredTopics) -> None:
-        self.rules = rules
-
-    def rule_for(self, topic: str) -> StoredTopics | None:
-        return next((it for it in self.rules if it.pattern.matches(topic)), None)
+def kept(uri: str, match: str = "prefix", **options: Any) -> HistoryRule:
+    """Return the rule of a history."""
+    return HistoryRule(TopicPattern(uri, Match(match)), **options)
 
 
 def doors(*closed: tuple[str, Action, str], disclosed: Sequence[str] = ()) -> Roles:
@@ -154,7 +142,7 @@ class Town:
         self.clock = VirtualClock()
         self.log = log or EventLog.open(clock=self.clock)
         self.meta: list[tuple[str, list[Any]]] = []
-        rules = options.pop("rules", StoredRules(StoredTopics(TopicPattern("kept.", Match.PREFIX))))
+        rules = options.pop("rules", HistoryRules([kept("kept.")]))
         roles = options.pop("roles", None) or doors()
         self.broker = Broker(
             options.pop("realm_name", "relaycast"),

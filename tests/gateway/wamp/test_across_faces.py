@@ -9,12 +9,12 @@ import pytest
 
 from collator.networks import PUBLISHER, SUBSCRIBER, key, network, publish
 from gateway.cloudevents.served_gateway import SINK, Api, draft, visit
-from gateway.wamp.broker_peers import StoredRules, StoredTopics, Town
+from gateway.wamp.broker_peers import Town, kept
 from relaycast_gateway import crockford
 from relaycast_gateway.icrc16 import from_json, map_of, nat
-from relaycast_gateway.matching.topics import Match, TopicPattern
+from relaycast_gateway.wamp.history.rules import HistoryRules
 
-RULES = StoredRules(StoredTopics(TopicPattern("com.shop.", Match.PREFIX)))
+RULES = HistoryRules([kept("com.shop.")])
 
 
 async def sent(api: Api) -> list[dict[str, Any]]:

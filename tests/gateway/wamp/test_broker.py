@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from gateway.wamp.broker_peers import Recorder, StoredRules, StoredTopics, Town, doors, in_town
+from gateway.wamp.broker_peers import Recorder, Town, doors, in_town, kept
 from relaycast_gateway.matching.topics import Match, TopicPattern
+from relaycast_gateway.wamp.history.rules import HistoryRules
 from relaycast_gateway.wamp.messages import (
     ErrorMessage,
     PublishedMessage,
@@ -375,10 +376,7 @@ def test_a_rule_that_keeps_nothing_makes_no_subscription_and_stores_nothing() ->
         await town.settle()
         assert [record.namespace for record in town.log.read()] == ["kept.a"]
 
-    rules = StoredRules(
-        StoredTopics(TopicPattern("kept.not.", Match.PREFIX), is_kept=False),
-        StoredTopics(TopicPattern("kept.", Match.PREFIX)),
-    )
+    rules = HistoryRules([kept("kept.not.", is_kept=False), kept("kept.")])
     in_town(visit, rules=rules)
 
 

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.wamp.broker_peers import Recorder, StoredRules, StoredTopics, Town, in_town
+from gateway.wamp.broker_peers import Recorder, Town, in_town, kept
 from relaycast_gateway.icrc16 import array, map_of, nat, text
 from relaycast_gateway.log import EventLog, Retention
-from relaycast_gateway.matching.topics import Match, TopicPattern
 from relaycast_gateway.principal import client_principal
 from relaycast_gateway.record import EventDraft, Visibility
 from relaycast_gateway.wamp import publication_flow
+from relaycast_gateway.wamp.history.rules import HistoryRules
 
-KEPT = StoredRules(StoredTopics(TopicPattern("kept.", Match.PREFIX)))
+KEPT = HistoryRules([kept("kept.")])
 
 
 def draft(namespace: str, number: int, **more: Any) -> EventDraft:
@@ -71,9 +71,7 @@ def test_events_of_patterns_are_stored_once_whatever_the_patterns_are() -> None:
         assert [it.details for it in reader.events] == [{"topic": "kept.a.b"}] * 2
         assert town.log.last_seq == 1
 
-    rules = StoredRules(
-        StoredTopics(TopicPattern("kept..b", Match.WILDCARD)), StoredTopics(TopicPattern("kept.", Match.PREFIX))
-    )
+    rules = HistoryRules([kept("kept..b", "wildcard"), kept("kept.")])
     in_town(visit, rules=rules)
 
 
@@ -427,7 +425,7 @@ def test_a_client_cannot_publish_into_another_realm() -> None:
         await town.settle()
         assert (writer.errors, town.log.last_seq) == (["wamp.error.invalid_uri"], 0)
 
-    in_town(visit, rules=StoredRules(StoredTopics(TopicPattern("", Match.PREFIX))))
+    in_town(visit, rules=HistoryRules([kept("")]))
 
 
 def test_a_topic_that_is_too_long_for_the_log_is_refused() -> None:
