@@ -66,8 +66,9 @@ class CallContext:
         return self._caller.link.most_message_bytes
 
     def result_bytes(self, outcome: CallOutcome) -> int:
-        """Return how large the message with ``outcome`` is for this caller."""
-        return len(self._caller.serializer.encode(outcome.message(self._message.request)))
+        """Return how large the message with ``outcome`` is for this caller, as a part where it takes parts."""
+        message = outcome.message(self._message.request, is_progress=self.receives_progress)
+        return len(self._caller.serializer.encode(message))
 
     async def send_part(self, part: CallOutcome) -> None:
         """Send a part of the result, and return when the caller has taken most of what it was sent."""
