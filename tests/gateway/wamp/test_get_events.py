@@ -4,6 +4,8 @@ import asyncio
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gateway.wamp.dealt_sessions import DealtClient, allowing, in_loop, refusing
 from gateway.wamp.historic_realm import HistoricRealm, arguments, events, numbers, refusal, subscribe, unsubscribe
@@ -286,6 +288,45 @@ async def test_an_answer_has_only_so_many_bytes(serializer: str, bound: str) -> 
         assert found == list(range(100))
         assert max(sizes) <= 4_000
         assert min(sizes[:-1]) > 3_500, "there is no room wasted"
+
+
+@pytest.mark.matrix("WAMP-40")
+@given(
+    sizes=st.lists(st.integers(0, 900), max_size=40),
+    most_bytes=st.integers(400, 3_000),
+    most_events=st.integers(1, 20),
+    reverse=st.booleans(),
+    in_parts=st.booleans(),
+    serializer=st.sampled_from(SERIALIZERS),
+)
+@settings(max_examples=60, deadline=None)
+def test_pages_and_parts_one_after_another_are_the_whole_history(
+    sizes: list[int], most_bytes: int, most_events: int, reverse: bool, in_parts: bool, serializer: str
+) -> None:
+    async def scene() -> None:
+        with HistoricRealm(form=AnswerForm(most_events=most_events, most_bytes=most_bytes)) as realm:
+            client = realm.client(serializer=serializer)
+            client.link.most_message_bytes = 1_500
+            realm.publish_many("com.shop.price", [([at, "x" * size], None) for at, size in enumerate(sizes)])
+            told: list[int] = []
+            query: dict[str, Any] = {"reverse": reverse}
+            more = True
+            while more:
+                results = await read(client, realm.kept_id, in_parts=in_parts, **query)
+                for result in results:
+                    size = len(serializer_named(serializer).encode(result))
+                    assert size <= max(most_bytes, 1_500 if len(arguments(result)) == 1 else 0)
+                told += [number for result in results for number in numbers(result)]
+                last = results[-1].kwargs
+                assert last is not None
+                more = last["more"]
+                assert not (in_parts and more), "parts leave nothing for another page"
+                query["before_publication" if reverse else "after_publication"] = last.get("last_publication")
+            assert told == sorted(range(len(sizes)), reverse=reverse)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(get_events_module, "SLICE", 5)
+        asyncio.run(scene())
 
 
 @in_loop
