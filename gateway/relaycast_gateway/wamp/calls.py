@@ -92,6 +92,11 @@ class CallBook:
         """Number of calls that have not ended."""
         return sum(len(party.calls) for party in self._parties.values())
 
+    @property
+    def pending_invocations(self) -> int:
+        """Number of those that a callee has to answer."""
+        return sum(len(party.invocations) for party in self._parties.values())
+
     def begin(self, call: PendingCall) -> None:
         """Take in a call, before anything of it is sent."""
         self.party(call.caller).calls[call.request] = call

@@ -95,6 +95,11 @@ class Dealer:
         """Number of calls that have not ended."""
         return self._book.pending
 
+    @property
+    def pending_invocations(self) -> int:
+        """Number of those that a client has to answer; the router itself answers the others."""
+        return self._book.pending_invocations
+
     def offer(self, uri: str, procedure: Procedure) -> WampRegistration:
         """Offer a procedure of the router itself, which no client can register then."""
         return self.registrations.add(TopicPattern(uri), Invoke.SINGLE, self._clock.now_ns(), procedure)

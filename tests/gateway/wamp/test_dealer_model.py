@@ -81,6 +81,7 @@ class DealerMachine(RuleBasedStateMachine):
         if hasattr(self, "dealt"):
             assert [it.client.waiting for it in self.clients if it.client.waiting] == []
             assert self.dealt.dealer.pending_calls == len(self.pending)
+            assert self.dealt.dealer.pending_invocations == len(self.pending)
 
     @rule(can_cancel=st.booleans())
     def join(self, can_cancel: bool) -> None:
