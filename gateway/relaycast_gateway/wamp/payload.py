@@ -51,17 +51,19 @@ def data_of(args: Arguments, kwargs: Details | None) -> tuple[Icrc16, Headers]:
     ``WampError`` for what no event can hold: values that nest deeper than 64, numbers beyond 64 bits, keys that are no
     texts, kinds of values that WAMP does not know.
     """
+    if isinstance(args, bytes):
+        if kwargs:
+            raise _refusal("expected no kwargs beside the bytes of a serializer")
+        return Icrc16(Tag.BLOB, args), _BYTES
     if kwargs is None:
         if args is None:
             return NOTHING, ()
-        if isinstance(args, bytes):
-            return Icrc16(Tag.BLOB, args), _BYTES
-        return _read(args, DEEPEST), ()
+        return _read_list(args, DEEPEST), ()
     if not args:
-        return _read(kwargs, DEEPEST), ()
+        return _read_dict(kwargs, DEEPEST), ()
     if not kwargs:
-        return _read(args, DEEPEST), _EMPTY_KWARGS
-    both = (("args", _read(args, DEEPEST - 1)), ("kwargs", _read(kwargs, DEEPEST - 1)))
+        return _read_list(args, DEEPEST), _EMPTY_KWARGS
+    both = (("args", _read_list(args, DEEPEST - 1)), ("kwargs", _read_dict(kwargs, DEEPEST - 1)))
     return _new(Icrc16, (_MAP, both)), _BOTH
 
 
@@ -107,33 +109,42 @@ def _unmarked(data: Icrc16) -> tuple[Arguments, Details | None]:
     return [value], None
 
 
-def _read(value: Any, room: int) -> Icrc16:
-    kind = type(value)
-    tag = _LEAVES.get(kind)
-    if tag is not None:
-        return _new(Icrc16, (tag, value))
-    if kind is int:
-        if not LEAST_NUMBER <= value <= MOST_NUMBER:
-            raise _refusal(f"expected whole numbers of 64 bits, got one of {value.bit_length()}")
-        return _new(Icrc16, (_NAT if value >= 0 else _INT, value))
-    reader = _READERS.get(kind)
-    if reader is None:
-        raise _refusal(f"expected values that JSON has, or bytes, got {kind.__name__}")
-    return reader(value, room)
+def _unknown(value: Any, _: int) -> Icrc16:
+    raise _refusal(f"expected values that JSON has, or bytes, got {type(value).__name__}")
+
+
+def _read_number(value: int, _: int) -> Icrc16:
+    if not LEAST_NUMBER <= value <= MOST_NUMBER:
+        raise _refusal(f"expected whole numbers of 64 bits, got one of {value.bit_length()}")
+    return _new(Icrc16, (_NAT if value >= 0 else _INT, value))
 
 
 def _read_list(value: Sequence[Any], room: int) -> Icrc16:
     if not room:
         raise _refusal(f"expected values at most {DEEPEST} deep")
     room -= 1
-    return _new(Icrc16, (_ARRAY, tuple([_read(each, room) for each in value])))
+    values = [
+        _new(Icrc16, (_LEAVES[kind], each))
+        if (kind := type(each)) in _LEAVES
+        else _READERS.get(kind, _unknown)(each, room)
+        for each in value
+    ]  # a call for each leaf would take longer than all the rest
+    return _new(Icrc16, (_ARRAY, tuple(values)))
 
 
 def _read_dict(value: Mapping[Any, Any], room: int) -> Icrc16:
     if not room:
         raise _refusal(f"expected values at most {DEEPEST} deep")
     room -= 1
-    entries = [(key, _read(each, room)) for key, each in value.items()]
+    entries = [
+        (
+            key,
+            _new(Icrc16, (_LEAVES[kind], each))
+            if (kind := type(each)) in _LEAVES
+            else _READERS.get(kind, _unknown)(each, room),
+        )
+        for key, each in value.items()
+    ]
     for key in value:
         if type(key) is not str:
             raise _refusal(f"expected texts as keys, got {type(key).__name__}")
@@ -144,6 +155,7 @@ _LEAVES: Mapping[type, Tag] = {str: Tag.TEXT, float: Tag.FLOAT, bytes: Tag.BLOB}
 """Kinds of values that are the content of their tag as they are."""
 
 _READERS: Mapping[type, Callable[[Any, int], Icrc16]] = {
+    int: _read_number,
     bool: lambda value, _: _TRUE if value else _FALSE,
     type(None): lambda _value, _room: NOTHING,
     list: _read_list,

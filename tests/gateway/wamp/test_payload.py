@@ -145,3 +145,9 @@ def test_values_nest_up_to_64_deep() -> None:
 def test_what_no_event_can_hold_is_refused(value: Any, says: str) -> None:
     with pytest.raises(WampError, match=f"wamp.error.invalid_argument: payload: {says}"):
         data_of([[value]], None)
+
+
+def test_bytes_of_a_serializer_stand_alone() -> None:
+    with pytest.raises(WampError, match="expected no kwargs beside the bytes"):
+        data_of(b"\x01", {"a": 1})
+    assert data_of(b"\x01", {}) == data_of(b"\x01", None)
