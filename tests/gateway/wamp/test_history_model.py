@@ -3,7 +3,10 @@
 import shutil
 import tempfile
 from pathlib import Path
+from random import Random
+from typing import NamedTuple
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
@@ -19,18 +22,18 @@ from relaycast_gateway.wamp.errors import WampError
 from relaycast_gateway.wamp.history import EventHistory, HistoryQuery, HistoryRule, HistoryRules
 
 TOPICS = ("a", "a.b", "a.c", "b.c", "b.b")
+EVERYTHING = TopicPattern("", Match.PREFIX)
 PATTERNS = (
+    EVERYTHING,
     *map(TopicPattern, TOPICS[:2]),
-    TopicPattern("", Match.PREFIX),
     TopicPattern("a", Match.PREFIX),
     TopicPattern("a.", Match.PREFIX),
     TopicPattern(".c", Match.WILDCARD),
     TopicPattern("a.", Match.WILDCARD),
 )
 SEEN_BY = (EVERYBODY, EVERYBODY, Visibility(eligible_authrole=("admin",)), Visibility(exclude_authid=("ann",)))
-CONDITIONS = tuple(
-    f"{which}_{kind}" for kind in ("time", "publication") for which in ("from", "after", "before", "until")
-)
+TIMES = ("from_time", "after_time", "before_time", "until_time")
+PUBLICATIONS = ("from_publication", "after_publication", "before_publication", "until_publication")
 CALLERS = (("ann", "user"), ("joe", "user"), ("joe", "admin"))
 
 bounds = st.none() | st.integers(0, 9)
@@ -38,17 +41,40 @@ by_rule = st.builds(Retention, count=bounds, age_seconds=bounds, bytes=st.none()
 rules = st.lists(
     st.builds(
         HistoryRule,
-        st.sampled_from(PATTERNS),
+        st.sampled_from([it for it in PATTERNS if it != EVERYTHING]),
         is_kept=st.sampled_from([True, True, False]),
         is_persistent=st.booleans(),
         retention=st.just(Retention()) | by_rule,
     ),
-    min_size=1,
-    max_size=4,
+    max_size=3,
     unique_by=lambda it: it.pattern,
 )
-moments = st.none() | st.none() | st.integers(-30, 30)
-places = st.none() | st.none() | st.none() | st.integers(0, 40)
+
+
+class Question(NamedTuple):
+    """What somebody asks; publications are places in the list of all events, times are seconds."""
+
+    pattern: TopicPattern
+    caller: tuple[str, str]
+    reverse: bool
+    limit: int | None
+    times: dict[str, int]
+    publications: dict[str, int]
+    topic: str | None
+    most: int
+
+
+questions = st.builds(
+    lambda *given: Question(*given),  # noqa: PLW0108 - what builds infers for a named tuple fails
+    st.sampled_from(PATTERNS) | st.just(EVERYTHING),
+    st.sampled_from(CALLERS),
+    st.booleans(),
+    st.none() | st.integers(1, 6),
+    st.just({}) | st.dictionaries(st.sampled_from(TIMES), st.integers(-10, 30), max_size=3),
+    st.just({}) | st.dictionaries(st.sampled_from(PUBLICATIONS), st.integers(0, 40), max_size=2),
+    st.none() | st.none() | st.sampled_from(TOPICS),
+    st.integers(1, 30),
+)
 drafts = st.builds(
     lambda topic, size, visibility: EventDraft(topic, array(*[nat(1)] * size), b"", 0, visibility=visibility),
     st.sampled_from(TOPICS),
@@ -70,9 +96,16 @@ class HistoryMachine(RuleBasedStateMachine):
         self.ever: list[EventRecord] = []
 
     @initialize(
-        on_disk=st.booleans(), count=st.none() | st.integers(5, 20), given=rules, digits=st.sampled_from([0, 9])
+        on_disk=st.booleans(),
+        count=st.none() | st.integers(5, 20),
+        others=rules,
+        retention=st.just(Retention()) | by_rule,
+        digits=st.sampled_from([0, 9]),
     )
-    def begin(self, on_disk: bool, count: int | None, given: list[HistoryRule], digits: int) -> None:
+    def begin(
+        self, on_disk: bool, count: int | None, others: list[HistoryRule], retention: Retention, digits: int
+    ) -> None:
+        given = [*others, HistoryRule(EVERYTHING, retention=retention)]
         self.path = self.folder / "log" if on_disk else None
         self.kept_by, self.digits, self.retention = HistoryRules(given), digits, Retention(count=count)
         self.log = EventLog.open(self.path, clock=self.clock, retention=self.retention)
@@ -126,36 +159,23 @@ class HistoryMachine(RuleBasedStateMachine):
         found = self.kept_by.rule_for(record.topic)
         return found is not None and record.seq >= self.shown_from[found.pattern]
 
-    @rule(
-        pattern=st.sampled_from(PATTERNS),
-        caller=st.sampled_from(CALLERS),
-        reverse=st.booleans(),
-        limit=st.none() | st.integers(1, 6),
-        times=st.tuples(moments, moments, moments, moments),
-        topic=st.none() | st.none() | st.sampled_from(TOPICS),
-        publications=st.tuples(places, places, places, places),
-        most=st.integers(1, 30),
-    )
-    def ask(
-        self,
-        pattern: TopicPattern,
-        caller: tuple[str, str],
-        reverse: bool,
-        limit: int | None,
-        times: tuple[int | None, ...],
-        topic: str | None,
-        publications: tuple[int | None, ...],
-        most: int,
-    ) -> None:
-        ids = [None if at is None else self.ever[at].pub_id if at < len(self.ever) else 7 for at in publications]
-        bounds = [None if it is None else self.begin_ns + it * SECOND for it in times]
-        conditions = dict(zip(CONDITIONS, [*bounds, *ids], strict=True))
+    @rule(batch=st.lists(drafts, max_size=5), asked=st.lists(questions, min_size=1, max_size=4))
+    def ask(self, batch: list[EventDraft], asked: list[Question]) -> None:
+        self.publish(batch)
+        for question in asked:
+            self.compare(question)
+
+    def compare(self, question: Question) -> None:
+        pattern, (authid, authrole), reverse, limit, times, publications, topic, most = question
+        known = [*(record.pub_id for record in self.ever), 7]
+        conditions = {name: self.begin_ns + seconds * SECOND for name, seconds in times.items()}
+        conditions |= {name: known[at % len(known)] for name, at in publications.items()}
         query = HistoryQuery(1, reverse, limit, topic=topic, **conditions)
         self.drop()
-        whole = history(filter(self.shown, self.kept), pattern, self.kept_by, authid=caller[0], authrole=caller[1])
+        whole = history(filter(self.shown, self.kept), pattern, self.kept_by, authid=authid, authrole=authrole)
         expected = answer(whole, query, digits=self.digits)
         try:
-            page = self.histories.page(pattern, query, authid=caller[0], authrole=caller[1], most_events=most)
+            page = self.histories.page(pattern, query, authid=authid, authrole=authrole, most_events=most)
         except WampError:
             assert expected is None
             return
@@ -169,6 +189,45 @@ class HistoryMachine(RuleBasedStateMachine):
         if hasattr(self, "log"):
             self.log.close()
         shutil.rmtree(self.folder)
+
+
+def some_retention(draw: Random) -> Retention:
+    bound = draw.choice(["count", "age_seconds", "bytes", None])
+    return Retention() if bound is None else Retention(**{bound: draw.randrange(3, 300 if bound == "bytes" else 15)})
+
+
+def asked(draw: Random, events: int) -> Question:
+    """Return a question with few conditions: most publications that it names are among the newest."""
+    return Question(
+        draw.choice([*PATTERNS, EVERYTHING, EVERYTHING]),
+        draw.choice(CALLERS),
+        draw.random() < 0.5,
+        draw.choice([None, 1, 4]),
+        {name: draw.randrange(60) for name in TIMES if draw.random() < 0.15},
+        {name: max(0, events - draw.randrange(25)) for name in PUBLICATIONS if draw.random() < 0.15},
+        draw.choice([None, None, *TOPICS]),
+        draw.choice([2, 30]),
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_histories_agree_with_the_model_for_a_long_life(seed: int) -> None:
+    draw, machine = Random(seed), HistoryMachine()
+    try:
+        others = [
+            HistoryRule(it, draw.random() < 0.7, draw.random() < 0.7, some_retention(draw))
+            for it in draw.sample([it for it in PATTERNS if it != EVERYTHING], 2)
+        ]
+        machine.begin(seed % 3 == 0, draw.choice([None, 30]), others, some_retention(draw), draw.choice([0, 9]))
+        for _ in range(150):
+            batch = [EventDraft(draw.choice(TOPICS), nat(0), b"", 0, visibility=draw.choice(SEEN_BY)) for _ in range(2)]
+            machine.ask(batch[: draw.randrange(3)] or batch, [asked(draw, len(machine.ever)) for _ in range(4)])
+            if draw.random() < 0.3:
+                machine.set_the_clock(draw.choice([1, 1, 3, -1, -4]))
+            if draw.random() < 0.02:
+                machine.restart()
+    finally:
+        machine.teardown()
 
 
 TestHistoryModel = HistoryMachine.TestCase
