@@ -1,0 +1,244 @@
+"""Our WAMP router beside crossbar, in one run and under the same load.
+
+::
+
+    python benches/bench_wamp.py [publish latency memory rights] [--events 50000] [--history 1000000] [--folder DIR]
+
+Without names every part runs. ``.ci/peers crossbar`` installs crossbar; without it our figures stand alone. A client in
+this process publishes with frames made beforehand, some hundred of them unanswered at any time, and counts PUBLISHED;
+another one subscribes and drops what it gets, since crossbar keeps events in its history only for a live subscriber.
+Crossbar's history is in memory: it has no other. Beside the rate stands the CPU time of the router for one event, all of
+its processes and threads: it says more where other programs use the machine.
+"""
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from wamp_load import RefusedCall, Wire, frames, pipelined
+from wamp_rights import CHECKS, verdict
+from wamp_routers import CROSSBAR, REALM, TOPICS, RunningRouter, crossbar, relaycast
+
+WINDOW = 512
+ROUNDS = 3
+CARRIERS = [
+    ("RawSocket", "msgpack"),
+    ("RawSocket", "cbor"),
+    ("RawSocket", "json"),
+    ("WebSocket", "msgpack"),
+    ("WebSocket", "json"),
+]
+IN_MEMORY_GOAL = 5
+DURABLE_GOAL = 3
+MEDIAN_GOAL_MS = 1.0
+SLOWEST_GOAL_MS = 5.0
+"""Of the slowest call in a hundred."""
+
+CALLS = 2_000
+FEEDS = 200
+"""Topics of the long history."""
+
+GET_EVENTS = "wamp.subscription.get_events"
+ARGS = [1, "abcdefgh"]
+KWARGS = {"price": 12.5, "key": "DOT"}
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a part is run with: ``events`` of a round, ``history`` for look-ups, and a ``folder`` of its own."""
+
+    events: int
+    history: int
+    folder: Path
+
+    def routers(self) -> Iterator[tuple[str, AbstractContextManager[RunningRouter]]]:
+        """Yield the routers to compare, each in a folder of its own; crossbar is left out where it is missing."""
+        if CROSSBAR.exists():
+            yield "crossbar, in memory", crossbar(self._new("crossbar"))
+        yield "relaycast, in memory", relaycast(self._new("memory"), durable=False)
+        yield "relaycast, durable", relaycast(self._new("durable"), durable=True)
+
+    def _new(self, name: str) -> Path:
+        folder = Path(tempfile.mkdtemp(prefix=name, dir=self.folder))
+        return folder
+
+
+Part = Callable[[Given], Iterator[str]]
+
+
+def joined(router: RunningRouter, carrier: str, serializer: str, user: tuple[str, str] | None = None) -> Wire:
+    is_websocket = carrier == "WebSocket"
+    port = router.websocket_port if is_websocket else router.rawsocket_port
+    return Wire(port, serializer, path=router.path if is_websocket else None).join(REALM, user=user)
+
+
+def publish(given: Given) -> Iterator[str]:
+    """Acknowledged publications with history, by carrier and serializer."""
+    base: dict[tuple[str, str], float] = {}
+    for name, running in given.routers():
+        goal = DURABLE_GOAL if "durable" in name else IN_MEMORY_GOAL
+        with running as router:
+            for carrier, serializer in CARRIERS:
+                rate, cpu = _published(given, router, carrier, serializer)
+                line = f"publish, {carrier} {serializer}, {name}: {rate:,.0f} PUBLISHED/s, {cpu * 1e6:,.0f} us of CPU each"
+                if name.startswith("crossbar"):
+                    base[carrier, serializer] = rate
+                elif base:
+                    line += f", {rate / base[carrier, serializer]:.1f} times crossbar, goal {goal}"
+                yield line
+
+
+def _published(given: Given, router: RunningRouter, carrier: str, serializer: str) -> tuple[float, float]:
+    """Return the best rate of some rounds, and the CPU seconds of the router for an event in that one."""
+    results = []
+    events = given.events // (5 if router.name == "crossbar" else 1)
+    for _ in range(ROUNDS):
+        publisher, subscriber = joined(router, carrier, serializer), joined(router, carrier, serializer)
+        subscriber.subscribe(TOPICS.removesuffix("."), "prefix")
+        all_frames = frames(publisher, f"{TOPICS}feed", ARGS, KWARGS, events)
+        began = router.cpu_seconds()
+        seconds = pipelined(publisher, all_frames, events, WINDOW, [subscriber])
+        results.append((events / seconds, (router.cpu_seconds() - began) / events))
+        publisher.close()
+        subscriber.close()
+    return max(results)
+
+
+def memory(given: Given) -> Iterator[str]:
+    """What an event of the history takes in memory."""
+    for name, running in given.routers():
+        with running as router:
+            publisher, subscriber = joined(router, "RawSocket", "msgpack"), joined(router, "RawSocket", "msgpack")
+            subscriber.subscribe(TOPICS.removesuffix("."), "prefix")
+            events = given.events // (5 if router.name == "crossbar" else 1)
+            before = 0
+            for _ in range(2):  # the first round fills pools and caches
+                before = router.resident_bytes()
+                pipelined(publisher, frames(publisher, f"{TOPICS}feed", ARGS, KWARGS, events), events, WINDOW, [subscriber])
+            grown = (router.resident_bytes() - before) / events
+            yield f"memory, {name}: {grown:,.0f} bytes an event"
+
+
+def latency(given: Given) -> Iterator[str]:
+    """``get_events`` over the wire with random arguments, on a long history."""
+    for name, running in given.routers():
+        with running as router:
+            if router.name == "crossbar":
+                history = given.history // 20
+                arguments: Callable[[Random, list[dict[str, Any]]], dict[str, Any]] = lambda *_: {}
+                limit: list[int] = [10]
+            else:
+                history, arguments, limit = given.history, random_arguments, []
+            fill(router, history)
+            caller = joined(router, "RawSocket", "msgpack")
+            pattern = caller.subscribe(TOPICS.removesuffix(".") if router.name == "crossbar" else TOPICS, "prefix")
+            known = _samples(caller, pattern, history) if not limit else []
+            draw, times = Random(0), []
+            for number in range(CALLS):
+                kwargs = arguments(draw, known)
+                began = time.perf_counter()
+                try:
+                    caller.call(GET_EVENTS, pattern, *limit, **kwargs)
+                except RefusedCall as refused:
+                    raise AssertionError(f"{refused} for {kwargs}") from None
+                if number >= CALLS // 10:
+                    times.append((time.perf_counter() - began) * 1e3)
+            hundredths = statistics.quantiles(times, n=100)
+            yield (
+                f"get_events(limit=10) of {history:,} events, {name}, "
+                f"{'its one argument' if limit else 'random arguments of the eleven'}: "
+                f"p50 {hundredths[49]:.2f} ms, p99 {hundredths[98]:.2f} ms, slowest {max(times):.1f} ms, "
+                f"goals {MEDIAN_GOAL_MS} and {SLOWEST_GOAL_MS} ms"
+            )
+
+
+def fill(router: RunningRouter, events: int) -> None:
+    """Publish to many topics, in turn."""
+    publisher, subscriber = joined(router, "RawSocket", "msgpack"), joined(router, "RawSocket", "msgpack")
+    if router.name == "crossbar":
+        subscriber.subscribe(TOPICS.removesuffix("."), "prefix")
+    each = 250
+    batches = [frames(publisher, f"{TOPICS}feed{number}", ARGS, KWARGS, each) for number in range(FEEDS)]
+    for number in range(events // each):
+        pipelined(publisher, batches[number % FEEDS], each, each, [subscriber])
+    publisher.close()
+    subscriber.close()
+
+
+def _samples(caller: Wire, pattern: int, history: int) -> list[dict[str, Any]]:
+    """Return events from all over the history, found by going through it in large pages."""
+    found: list[dict[str, Any]] = []
+    anchor: dict[str, Any] = {}
+    while True:
+        events, about = caller.call(GET_EVENTS, pattern, limit=10_000, **anchor)
+        found += events[:: max(1, history // 5_000)]
+        if not about["more"]:
+            return found
+        anchor = {"after_publication": events[-1]["publication"]}
+
+
+def random_arguments(draw: Random, known: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return ``limit=10`` and each of the other ten arguments with a probability of a half."""
+    kwargs: dict[str, Any] = {"limit": 10}
+    if draw.random() < 0.5:
+        kwargs["reverse"] = draw.random() < 0.8
+    for name in ("from_time", "after_time", "before_time", "until_time"):
+        if draw.random() < 0.5:
+            kwargs[name] = draw.choice(known)["timestamp"]
+    if draw.random() < 0.5:
+        kwargs["topic"] = draw.choice(known)["details"]["topic"]
+    for name in ("from_publication", "after_publication", "before_publication", "until_publication"):
+        if draw.random() < 0.5:
+            kwargs[name] = draw.choice(known)["publication"]
+    return kwargs
+
+
+def rights(given: Given) -> Iterator[str]:
+    """What each router gets right, checked over the wire."""
+    found: dict[str, dict[str, str]] = {}
+    names = []
+    for name, running in given.routers():
+        if "in memory" not in name:
+            continue
+        names.append(name.partition(",")[0])
+        with running as router:
+            for title, check in CHECKS.items():
+                found.setdefault(title, {})[names[-1]] = verdict(check, router)
+    yield f"{'what is right':<52}" + "  ".join(f"{name:<28}" for name in names)
+    for title, verdicts in found.items():
+        yield f"{title:<52}" + "  ".join(f"{verdicts[name]:<28}" for name in names)
+    for name in names:
+        total = sum(verdicts[name] == "yes" for verdicts in found.values())
+        yield f"{name}: {total} of {len(found)}"
+
+
+PARTS: Mapping[str, Part] = {"publish": publish, "latency": latency, "memory": memory, "rights": rights}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all unless named")
+    parser.add_argument("--events", type=int, default=50_000, help="of one round; crossbar publishes a fifth")
+    parser.add_argument("--history", type=int, default=1_000_000, help="events to look up in; crossbar has a 20th")
+    parser.add_argument("--folder", type=Path, default=None, help="where logs are written, a temporary one if absent")
+    given = parser.parse_args()
+    unknown = [name for name in given.parts if name not in PARTS]
+    if unknown:
+        parser.error(f"unknown part {unknown[0]}, expected some of {', '.join(PARTS)}")
+    if not CROSSBAR.exists():
+        print("no crossbar in .peers/crossbar: `.ci/peers crossbar` installs it; figures of ours alone", flush=True)
+    for name in given.parts or PARTS:
+        with tempfile.TemporaryDirectory(prefix="bench-wamp-", dir=given.folder) as folder:
+            for line in PARTS[name](Given(given.events, given.history, Path(folder))):
+                print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
