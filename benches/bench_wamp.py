@@ -87,7 +87,9 @@ def publish(given: Given) -> Iterator[str]:
         with running as router:
             for carrier, serializer in CARRIERS:
                 rate, cpu = _published(given, router, carrier, serializer)
-                line = f"publish, {carrier} {serializer}, {name}: {rate:,.0f} PUBLISHED/s, {cpu * 1e6:,.0f} us of CPU each"
+                line = (
+                    f"publish, {carrier} {serializer}, {name}: {rate:,.0f} PUBLISHED/s, {cpu * 1e6:,.0f} us of CPU each"
+                )
                 if name.startswith("crossbar"):
                     base[carrier, serializer] = rate
                 elif base:
@@ -121,7 +123,9 @@ def memory(given: Given) -> Iterator[str]:
             before = 0
             for _ in range(2):  # the first round fills pools and caches
                 before = router.resident_bytes()
-                pipelined(publisher, frames(publisher, f"{TOPICS}feed", ARGS, KWARGS, events), events, WINDOW, [subscriber])
+                pipelined(
+                    publisher, frames(publisher, f"{TOPICS}feed", ARGS, KWARGS, events), events, WINDOW, [subscriber]
+                )
             grown = (router.resident_bytes() - before) / events
             yield f"memory, {name}: {grown:,.0f} bytes an event"
 

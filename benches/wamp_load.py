@@ -50,7 +50,9 @@ class RefusedCall(Exception):
 class Wire:
     """A session; ``send`` and ``receive`` take and give whole messages as lists."""
 
-    def __init__(self, port: int, serializer: str, *, path: str | None = None, user: tuple[str, str] | None = None) -> None:
+    def __init__(
+        self, port: int, serializer: str, *, path: str | None = None, user: tuple[str, str] | None = None
+    ) -> None:
         self.serializer = serializer
         self.is_websocket = path is not None
         self.socket = socket.create_connection(("127.0.0.1", port), 30)

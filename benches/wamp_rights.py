@@ -51,14 +51,14 @@ class Scene:
         self.caller, self.subscriber = joined(router), joined(router)
         self.subscription = self._history()
         publisher = joined(router)
-        self.publications = [
-            publisher.publish(self.topic, number, options=it) for number, it in enumerate(options)
-        ]
+        self.publications = [publisher.publish(self.topic, number, options=it) for number, it in enumerate(options)]
         self.publisher = publisher
 
     def _history(self) -> int:
         """Return the subscription whose history is configured; crossbar has one for that pattern only."""
-        return self.subscriber.subscribe(TOPICS.removesuffix(".") if self.router.name == "crossbar" else TOPICS, "prefix")
+        return self.subscriber.subscribe(
+            TOPICS.removesuffix(".") if self.router.name == "crossbar" else TOPICS, "prefix"
+        )
 
     def events(self, caller: Wire | None = None, **kwargs: Any) -> list[dict[str, Any]]:
         """Return the events of this scene, in the order in which the router gave them."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from aiohttp import web
 
 from relaycast_gateway.log import EventLog
+from relaycast_gateway.wamp.connections import ConnectionLimits, Connections
 from relaycast_gateway.wamp.rawsocket import RawSocketServer
 from relaycast_gateway.wamp.router import Router
 from relaycast_gateway.wamp.router_file import read_router_config
@@ -24,10 +25,20 @@ from relaycast_gateway.wamp.websocket import serve_websocket
 async def serve(config: Path, log: EventLog, websocket_port: int, rawsocket_port: int) -> None:
     router = Router(read_router_config(config), log)
     await router.start()
-    rawsocket = RawSocketServer(router)
+    limits = router.config.limits
+    connections = Connections(
+        router,
+        ConnectionLimits(
+            most_sessions=limits.most_sessions,
+            most_waiting_bytes=limits.most_waiting_bytes,
+            most_message_bytes=limits.most_message_bytes,
+            handshake_seconds=limits.handshake_seconds,
+        ),
+    )
+    rawsocket = RawSocketServer(connections)
 
     async def connected(request: web.Request) -> web.StreamResponse:
-        return await serve_websocket(request, router)
+        return await serve_websocket(request, connections)
 
     application = web.Application()
     application.router.add_get("/wamp", connected)
@@ -35,11 +46,11 @@ async def serve(config: Path, log: EventLog, websocket_port: int, rawsocket_port
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", websocket_port)
     await site.start()
-    rawsocket_port = await rawsocket.start("127.0.0.1", rawsocket_port)
+    await rawsocket.start("127.0.0.1", rawsocket_port)
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    print(runner.addresses[0][1], rawsocket_port, flush=True)
+    print(runner.addresses[0][1], rawsocket.port, flush=True)
     await stopped.wait()
     await rawsocket.stop()
     await router.stop()

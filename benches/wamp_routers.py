@@ -66,7 +66,11 @@ def crossbar_config(websocket_port: int, rawsocket_port: int) -> dict[str, objec
     roles = [{"name": name, "permissions": [everything]} for name in ("anonymous", "admin", "user")]
     tickets = {"type": "static", "principals": {it: {"ticket": t, "role": r} for it, (t, r) in USERS.items()}}
     auth = {"anonymous": {"type": "static", "role": "anonymous"}, "ticket": tickets}
-    store = {"type": "memory", "limit": LIMIT, "event-history": [{"uri": TOPICS[:-1], "match": "prefix", "limit": LIMIT}]}
+    store = {
+        "type": "memory",
+        "limit": LIMIT,
+        "event-history": [{"uri": TOPICS[:-1], "match": "prefix", "limit": LIMIT}],
+    }
     websocket = {
         "type": "websocket",
         "endpoint": {"type": "tcp", "port": websocket_port, "interface": "127.0.0.1"},
@@ -90,7 +94,13 @@ def crossbar_config(websocket_port: int, rawsocket_port: int) -> dict[str, objec
 def router_config() -> str:
     lines = ["[[realms]]", f'name = "{REALM}"', 'anonymous_role = "anonymous"']
     for role in ("anonymous", "admin", "user"):
-        lines += ["[[realms.roles]]", f'name = "{role}"', "[[realms.roles.permissions]]", 'uri = ""', 'match = "prefix"']
+        lines += [
+            "[[realms.roles]]",
+            f'name = "{role}"',
+            "[[realms.roles.permissions]]",
+            'uri = ""',
+            'match = "prefix"',
+        ]
         lines += ['allow = ["publish", "subscribe", "call", "register"]']
     for authid, (ticket, role) in USERS.items():
         lines += ["[[realms.users]]", f'authid = "{authid}"', f'role = "{role}"', f'ticket = "{ticket}"']

@@ -98,10 +98,10 @@ def test_every_tool_is_given_every_room() -> None:
     assert build["dev-mode-dirs"] == rooms
     assert build["targets"]["sdist"]["include"] == [*(f"/{room}" for room in rooms), "/README.md", "/LICENSE"]
     assert build["targets"]["wheel"]["packages"] == [f"{room}/{PACKAGES[room]}" for room in rooms]
-    assert tools["pytest"]["ini_options"]["pythonpath"] == [*rooms, "tests", "docs/generators"]
+    assert tools["pytest"]["ini_options"]["pythonpath"] == [*rooms, "tests", "benches", "docs/generators"]
     assert tools["ruff"]["src"] == [*rooms, "tests", "benches", "docs/generators", "docs/walkthrough"]
     assert tools["mypy"]["files"] == [*rooms, "tests", "benches", "docs"]
-    assert tools["mypy"]["mypy_path"] == [*rooms, "tests", "docs/generators", "docs/walkthrough"]
+    assert tools["mypy"]["mypy_path"] == [*rooms, "tests", "benches", "docs/generators", "docs/walkthrough"]
     site = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
     (mkdocstrings,) = (it["mkdocstrings"] for it in site["plugins"] if "mkdocstrings" in it)
     assert mkdocstrings["handlers"]["python"]["paths"] == rooms

@@ -107,6 +107,7 @@ def test_kills_signals_inputs_and_machines_have_their_hauls() -> None:
         "test_an_interrupt_anywhere_in_the_compiler_is_told_in_one_line",
         "test_nothing_is_lost_or_overtaken_where_a_process_is_killed_a_hundred_times",
         "test_what_was_acknowledged_survives_any_kill",
+        "test_what_was_published_survives_any_kill",
         "test_many_more_tries_have_the_roots_of_the_oracle",
         "test_the_pallet_agrees_with_the_model_for_ever_longer",
         "test_whatever_a_signal_hits_the_next_run_completes_it",

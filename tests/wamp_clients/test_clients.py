@@ -37,7 +37,11 @@ def results(request: pytest.FixtureRequest, running: RouterProcess) -> Results:
     name, carrier, serializer = request.param
     items = [it for it in ITEMS if it != "wampcra" or name not in WITHOUT_WAMPCRA]
     prefix = f"{name}-{carrier}-{serializer}".replace("-", "_")
-    return {"name": name, "serializer": serializer, **done(name, carrier, running.ports, given(prefix, serializer, items))}
+    return {
+        "name": name,
+        "serializer": serializer,
+        **done(name, carrier, running.ports, given(prefix, serializer, items)),
+    }
 
 
 with_each_client = pytest.mark.parametrize("results", MATRIX, ids="-".join, indirect=True, scope="module")

@@ -11,7 +11,14 @@ from autobahn.asyncio.websocket import WampWebSocketClientFactory
 from autobahn.wamp.auth import compute_wcs, derive_key
 from autobahn.wamp.exception import ApplicationError
 from autobahn.wamp.serializer import CBORSerializer, JsonSerializer, MsgPackSerializer
-from autobahn.wamp.types import CallOptions, CallResult, ComponentConfig, PublishOptions, RegisterOptions, SubscribeOptions
+from autobahn.wamp.types import (
+    CallOptions,
+    CallResult,
+    ComponentConfig,
+    PublishOptions,
+    RegisterOptions,
+    SubscribeOptions,
+)
 
 SERIALIZERS = {"json": JsonSerializer, "msgpack": MsgPackSerializer, "cbor": CBORSerializer}
 GET_EVENTS = "wamp.subscription.get_events"
