@@ -7,8 +7,8 @@
 Without names every part runs. ``.ci/peers crossbar`` installs crossbar; without it our figures stand alone. A client in
 this process publishes with frames made beforehand, some hundred of them unanswered at any time, and counts PUBLISHED;
 another one subscribes and drops what it gets, since crossbar keeps events in its history only for a live subscriber.
-Crossbar's history is in memory: it has no other. Beside the rate stands the CPU time of the router for one event, all of
-its processes and threads: it says more where other programs use the machine.
+Crossbar's history is in memory: it has no other. Beside the rate stands the CPU time of the router for one event, in
+all of its processes and threads: it says more where other programs use the machine.
 """
 
 import argparse
@@ -66,8 +66,7 @@ class Given:
         yield "relaycast, durable", relaycast(self._new("durable"), durable=True)
 
     def _new(self, name: str) -> Path:
-        folder = Path(tempfile.mkdtemp(prefix=name, dir=self.folder))
-        return folder
+        return Path(tempfile.mkdtemp(prefix=name, dir=self.folder))
 
 
 Part = Callable[[Given], Iterator[str]]
@@ -114,7 +113,7 @@ def _published(given: Given, router: RunningRouter, carrier: str, serializer: st
 
 
 def memory(given: Given) -> Iterator[str]:
-    """What an event of the history takes in memory."""
+    """Memory that an event of the history takes."""
     for name, running in given.routers():
         with running as router:
             publisher, subscriber = joined(router, "RawSocket", "msgpack"), joined(router, "RawSocket", "msgpack")
@@ -136,17 +135,16 @@ def latency(given: Given) -> Iterator[str]:
         with running as router:
             if router.name == "crossbar":
                 history = given.history // 20
-                arguments: Callable[[Random, list[dict[str, Any]]], dict[str, Any]] = lambda *_: {}
                 limit: list[int] = [10]
             else:
-                history, arguments, limit = given.history, random_arguments, []
+                history, limit = given.history, []
             fill(router, history)
             caller = joined(router, "RawSocket", "msgpack")
             pattern = caller.subscribe(TOPICS.removesuffix(".") if router.name == "crossbar" else TOPICS, "prefix")
             known = _samples(caller, pattern, history) if not limit else []
             draw, times = Random(0), []
             for number in range(CALLS):
-                kwargs = arguments(draw, known)
+                kwargs = {} if limit else random_arguments(draw, known)
                 began = time.perf_counter()
                 try:
                     caller.call(GET_EVENTS, pattern, *limit, **kwargs)
@@ -205,7 +203,7 @@ def random_arguments(draw: Random, known: list[dict[str, Any]]) -> dict[str, Any
 
 
 def rights(given: Given) -> Iterator[str]:
-    """What each router gets right, checked over the wire."""
+    """Run each check of what is right against each router."""
     found: dict[str, dict[str, str]] = {}
     names = []
     for name, running in given.routers():

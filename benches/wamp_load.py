@@ -1,4 +1,4 @@
-"""A client of WAMP for benchmarks that costs little beside the router: frames are made beforehand, answers only counted.
+"""A client of WAMP that costs little beside the router: frames are made beforehand, answers only counted.
 
 Blocking sockets, RawSocket or WebSocket; json, msgpack or cbor. A client's frames of WebSocket are masked with zeros,
 which is a mask like any other and leaves the bytes as they are.
@@ -50,9 +50,7 @@ class RefusedCall(Exception):
 class Wire:
     """A session; ``send`` and ``receive`` take and give whole messages as lists."""
 
-    def __init__(
-        self, port: int, serializer: str, *, path: str | None = None, user: tuple[str, str] | None = None
-    ) -> None:
+    def __init__(self, port: int, serializer: str, *, path: str | None = None) -> None:
         self.serializer = serializer
         self.is_websocket = path is not None
         self.socket = socket.create_connection(("127.0.0.1", port), 30)
@@ -197,7 +195,7 @@ def frames(wire: Wire, topic: str, args: Sequence[Any], kwargs: Mapping[str, Any
     at = frame.tobytes().index(mark)
     all_frames = np.tile(frame, (number, 1))
     all_frames[:, at : at + len(mark)] = column
-    return memoryview(all_frames.reshape(-1))
+    return memoryview(all_frames.tobytes())
 
 
 def pipelined(wire: Wire, all_frames: memoryview, number: int, window: int, beside: Sequence[Wire] = ()) -> float:

@@ -1,4 +1,4 @@
-"""What a router with event history has to get right, as checks over the wire: each is a question, answered by running it.
+"""What a router with event history has to get right, as checks over the wire.
 
 A check works on a topic of its own, so that the checks do not disturb one another.
 """
@@ -93,20 +93,26 @@ def by_argument(name: str, router: RunningRouter) -> bool:
         return len(page[0] if len(page) == 1 and isinstance(page[0], list) else page) == 3
     if name == "topic":
         return scene.numbers(topic=scene.topic) == everything
-    expected = {"from": everything[4:], "after": everything[5:], "before": everything[:4], "until": everything[:5]}
+    expected: dict[str, list[int]] = {
+        "from": everything[4:],
+        "after": everything[5:],
+        "before": everything[:4],
+        "until": everything[:5],
+    }
     kind, _, what = name.partition("_")
     if what == "publication":
         value: Any = scene.publications[4]
     else:
         value = next(timestamp(event) for event in scene.events(limit=100_000) if event["args"][0] == 4)
-    return scene.numbers(**{name: value}) == expected[kind]
+    given: dict[str, Any] = {name: value}
+    return scene.numbers(**given) == expected[kind]
 
 
 def all_together(router: RunningRouter) -> bool:
     scene = Scene(router)
     times = list(map(timestamp, scene.events(limit=100_000)))
     publications = scene.publications
-    kwargs = {
+    kwargs: dict[str, Any] = {
         "from_time": times[0], "after_time": times[1], "before_time": times[9], "until_time": times[8],
         "from_publication": publications[2], "after_publication": publications[2],
         "before_publication": publications[8], "until_publication": publications[7],
@@ -176,7 +182,9 @@ def counts(router: RunningRouter) -> bool:
 
 def pages(router: RunningRouter) -> bool:
     """Tell whether pages of three make up the whole, while more is published."""
-    scene, found, anchor = Scene(router), [], {}
+    scene = Scene(router)
+    found: list[int] = []
+    anchor: dict[str, Any] = {}
     while len(found) < EVENTS:
         events = scene.events(topic=scene.topic, limit=3, **anchor)
         found += [event["args"][0] for event in events]

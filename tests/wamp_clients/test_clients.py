@@ -1,14 +1,14 @@
-"""autobahn-python, swampyer, autobahn-js and wampy.js, over each carrier and serializer that they know, use the router."""
+"""autobahn-python, swampyer, autobahn-js and wampy.js use the router over all that they know."""
 
 from collections.abc import Iterator, Mapping
-from functools import cache
 from typing import Any
 
 import pytest
 
-from relaycast_gateway.rfc3339 import parse_rfc3339
+from relaycast_gateway.rfc3339 import parse_time
 from wamp_clients.clients import CLIENTS, MATRIX, done
-from wamp_clients.router_process import PREFIX, RouterProcess, given, router
+from wamp_clients.router_process import PREFIX, REALM, RouterProcess, given, router
+from wamp_load import Wire, frames, pipelined
 
 pytestmark = pytest.mark.brokers
 
@@ -90,7 +90,7 @@ def test_the_history_holds_what_a_client_got(results: Results) -> None:
     for match, records in live["records"].items():
         record = records[0]
         assert record.keys() == {"timestamp", "subscription", "publication", "details", "args", "kwargs"}
-        assert parse_rfc3339(record["timestamp"]) > 0
+        assert parse_time(record["timestamp"]) > 0
         assert record["publication"] == live["published"]
         assert record["subscription"] == live["subscriptions"][match]
         assert record["details"].keys() <= {"topic"}
@@ -134,10 +134,13 @@ def test_a_client_gives_all_eleven_arguments_at_once(results: Results) -> None:
     assert results["arguments"] == [90, 89, 88, 87, 86]
 
 
-@cache
-def published(process: RouterProcess) -> None:
-    """Fill the long history, once."""
-    raise NotImplementedError
+@pytest.fixture(scope="module")
+def long_history(running: RouterProcess) -> RouterProcess:
+    """The router with many events of one topic."""
+    publisher = Wire(running.ports["rawsocket"], "msgpack").join(REALM)
+    pipelined(publisher, frames(publisher, MANY_TOPIC, ["abc"], {}, MANY), MANY, 1_000)
+    publisher.close()
+    return running
 
 
 @pytest.mark.matrix("WAMP-40", "WAMP-69")

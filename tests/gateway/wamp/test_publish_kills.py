@@ -69,7 +69,8 @@ def history(folder: Path, topic: str) -> Published:
     found: Published = []
     with router(folder, log=str(folder / "events.sqlite")) as running:
         peer = Wire(running.ports["rawsocket"], "msgpack").join(REALM)
-        subscription, anchor = peer.subscribe(topic), {}
+        subscription = peer.subscribe(topic)
+        anchor: dict[str, int] = {}
         while True:
             events, about = peer.call("wamp.subscription.get_events", subscription, limit=PAGE, **anchor)
             found += [(event["publication"], event["args"][0]) for event in events]
