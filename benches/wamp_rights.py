@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any
 
 from wamp_load import RefusedCall, Wire
-from wamp_routers import REALM, TOPICS, USERS, RunningRouter
+from wamp_routers import REALM, TOPICS, USERS, RunningRouter, pattern_of
 
 Check = Callable[[RunningRouter], bool]
 
@@ -56,9 +56,7 @@ class Scene:
 
     def _history(self) -> int:
         """Return the subscription whose history is configured; crossbar has one for that pattern only."""
-        return self.subscriber.subscribe(
-            TOPICS.removesuffix(".") if self.router.name == "crossbar" else TOPICS, "prefix"
-        )
+        return self.subscriber.subscribe(pattern_of(self.router), "prefix")
 
     def events(self, caller: Wire | None = None, **kwargs: Any) -> list[dict[str, Any]]:
         """Return the events of this scene, in the order in which the router gave them."""
@@ -124,7 +122,7 @@ def one_entry(router: RunningRouter) -> bool:
     scene = Scene(router, ())
     others = [joined(router) for _ in range(2)]
     for other in others:
-        other.subscribe(TOPICS.removesuffix(".") if router.name == "crossbar" else TOPICS, "prefix")
+        other.subscribe(pattern_of(router), "prefix")
     scene.publisher.publish(scene.topic, 0)
     return scene.numbers(limit=1_000) == [0]
 
@@ -140,7 +138,7 @@ def without_subscriber(router: RunningRouter) -> bool:
 def hidden(options: Mapping[str, Any], router: RunningRouter) -> bool:
     """Tell whether uma does not see what was published for ada, and ada does."""
     eligible = joined(router, "ada")
-    eligible.subscribe(TOPICS.removesuffix(".") if router.name == "crossbar" else TOPICS, "prefix")
+    eligible.subscribe(pattern_of(router), "prefix")
     scene = Scene(router, (options,))
     sees = {authid: scene.numbers(joined(router, authid), limit=100_000) for authid in USERS}
     return sees == {"ada": [0], "uma": []}
@@ -154,14 +152,14 @@ def not_stored(name: str, router: RunningRouter) -> bool:
 
 
 def record_shape(router: RunningRouter) -> bool:
-    event = Scene(router).events(limit=100)[-1]
+    event = Scene(router).events(limit=100_000)[-1]
     shape = {"timestamp": str, "subscription": int, "publication": int, "details": dict, "args": list}
     return all(isinstance(event.get(name), kind) for name, kind in shape.items()) and event.keys() <= {*shape, "kwargs"}
 
 
 def no_publisher(router: RunningRouter) -> bool:
     """Tell whether nobody learns who published what was not disclosed."""
-    event = Scene(router).events(limit=100)[-1]
+    event = Scene(router).events(limit=100_000)[-1]
     return not {"session_id", "authid", "authrole", "publisher"} & {*event, *event.get("details", {})}
 
 
@@ -174,7 +172,7 @@ def counts(router: RunningRouter) -> bool:
     """Tell whether the store is no subscriber: two sessions are counted as two."""
     scene = Scene(router)
     other = joined(router)
-    other.subscribe(TOPICS.removesuffix(".") if router.name == "crossbar" else TOPICS, "prefix")
+    other.subscribe(pattern_of(router), "prefix")
     before = scene.caller.call("wamp.subscription.count_subscribers", scene.subscription)[0][0]
     listed = scene.caller.call("wamp.subscription.list_subscribers", scene.subscription)[0][0]
     return bool(before == len(listed) and {scene.subscriber.session, other.session} <= set(listed))

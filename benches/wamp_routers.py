@@ -50,6 +50,11 @@ class RunningRouter:
         return sum(it.memory_info().rss for it in self.processes())
 
 
+def pattern_of(router: RunningRouter) -> str:
+    """Return the prefix whose history is configured; crossbar takes none that ends with a dot."""
+    return TOPICS.removesuffix(".") if router.name == "crossbar" else TOPICS
+
+
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as held:
         return int(held.getsockname()[1])

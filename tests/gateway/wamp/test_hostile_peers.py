@@ -170,10 +170,10 @@ def test_requests_before_the_proof_end_the_session(running: RouterProcess, bysta
 @pytest.mark.matrix("WAMP-62")
 def test_a_wrong_proof_and_an_unknown_name_are_told_apart_by_nothing(running: RouterProcess) -> None:
     endings = []
-    for authid, method in (("tina", "ticket"), ("nobody", "ticket"), ("clara", "wampcra"), ("nobody", "wampcra")):
+    for authid in ("tina", "clara", "sam", "nobody", "nobody else"):
         broken = wire(running)
-        broken.send([1, REALM, {**HELLO_ROLES, "authmethods": [method], "authid": authid}])
-        assert broken.receive()[:2] == [4, method]
+        broken.send([1, REALM, {**HELLO_ROLES, "authmethods": ["ticket", "wampcra"], "authid": authid}])
+        assert broken.receive()[0] == 4
         broken.send([5, "wrong", {}])
         endings.append(ending(broken))
     assert len(set(endings)) == 1
