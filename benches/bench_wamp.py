@@ -110,7 +110,8 @@ def publish(given: Given) -> Iterator[str]:
                     loads[name].append(_published(given, router, carrier, serializer))
             best = {name: Load(max(it.rate for it in of), min(it.cpu for it in of)) for name, of in loads.items()}
             for name, it in best.items():
-                line = f"publish, {carrier} {serializer}, {name}: {it.rate:,.0f} PUBLISHED/s, {it.cpu * 1e6:,.0f} us of CPU"
+                rates = f"{it.rate:,.0f} PUBLISHED/s, {it.cpu * 1e6:,.0f} us of CPU"
+                line = f"publish, {carrier} {serializer}, {name}: {rates}"
                 if name != BASE and BASE in best:
                     base = best[BASE]
                     line += f"; {it.rate / base.rate:.1f} times as many, {base.cpu / it.cpu:.1f} times less CPU"
@@ -155,10 +156,9 @@ def latency(given: Given) -> Iterator[str]:
             caller = joined(router, "RawSocket", "msgpack")
             subscription = caller.subscribe(pattern_of(router), "prefix")
             known = [] if is_crossbar else _samples(caller, subscription, history)
-            calls = [
-                ((10,), {}) if is_crossbar else ((), random_arguments(draw, known))
-                for draw in [Random(0)]
-                for _ in range(CALLS)
+            draw = Random(0)
+            calls: list[tuple[tuple[int, ...], dict[str, Any]]] = [
+                ((10,), {}) if is_crossbar else ((), random_arguments(draw, known)) for _ in range(CALLS)
             ]
             times, began = [], router.cpu_seconds()
             for args, kwargs in calls:

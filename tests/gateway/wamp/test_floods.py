@@ -18,6 +18,7 @@ MIB = 1 << 20
 SESSIONS = 5_000
 MOST_BYTES_A_SESSION = 60_000
 _numbers = count()
+_open: list[Wire] = []
 
 
 @pytest.fixture
@@ -26,8 +27,17 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RouterProcess]
         yield it
 
 
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    """Close whatever connection a test has opened."""
+    yield
+    while _open:
+        _open.pop().close()
+
+
 def joined(running: RouterProcess, serializer: str = "msgpack", carrier: str = "rawsocket") -> Wire:
-    return Wire(running.ports[carrier], serializer, path="/wamp" if carrier == "websocket" else None).join(REALM)
+    _open.append(Wire(running.ports[carrier], serializer, path="/wamp" if carrier == "websocket" else None))
+    return _open[-1].join(REALM)
 
 
 def ended(peer: Wire) -> bool:
@@ -172,6 +182,7 @@ def test_half_open_handshakes_are_dropped_in_time(running: RouterProcess) -> Non
         peer.sendall(sent)
         peers.append((carrier, peer))
     challenged = Wire(running.ports["rawsocket"], "json")
+    _open.append(challenged)
     challenged.send([1, REALM, {"roles": {"caller": {}}, "authmethods": ["ticket"], "authid": "tina"}])
     assert challenged.receive()[0] == 4
     assert seconds_of_a_publication(joined(running)) < 5

@@ -18,6 +18,7 @@ VIOLATION = "wamp.error.protocol_violation"
 CARRIERS = ["rawsocket", "websocket"]
 SERIALIZERS = ["json", "msgpack", "cbor"]
 _numbers = count()
+_open: list[Wire] = []
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +27,17 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RouterProcess]
         yield it
 
 
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    """Close whatever connection a test has opened."""
+    yield
+    while _open:
+        _open.pop().close()
+
+
 def wire(running: RouterProcess, carrier: str = "rawsocket", serializer: str = "msgpack") -> Wire:
-    return Wire(running.ports[carrier], serializer, path="/wamp" if carrier == "websocket" else None)
+    _open.append(Wire(running.ports[carrier], serializer, path="/wamp" if carrier == "websocket" else None))
+    return _open[-1]
 
 
 def joined(running: RouterProcess, carrier: str = "rawsocket", serializer: str = "msgpack") -> Wire:

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing, suppress
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -30,9 +31,9 @@ Published = list[tuple[int, str]]
 def publish(port: int, topic: str, numbers: "count[int]", published: Published) -> None:
     """Publish with some unanswered until the connection breaks; note what was acknowledged."""
     sent: dict[int, str] = {}
-    try:
-        peer = Wire(port, "msgpack").join(REALM)
-        requests = count(1)
+    requests = count(1)
+    with suppress(OSError), closing(Wire(port, "msgpack")) as peer:
+        peer.join(REALM)
         while True:
             while len(sent) < WINDOW:
                 request = next(requests)
@@ -41,8 +42,6 @@ def publish(port: int, topic: str, numbers: "count[int]", published: Published) 
             message = peer.receive()
             assert message[0] == 17, message
             published.append((message[2], sent.pop(message[1])))
-    except OSError:
-        return
 
 
 def life(folder: Path, seconds: float, topics: dict[str, "count[int]"]) -> dict[str, Published]:
@@ -68,15 +67,15 @@ def history(folder: Path, topic: str) -> Published:
     """Return what a restarted router has of ``topic``, in pages."""
     found: Published = []
     with router(folder, log=str(folder / "events.sqlite")) as running:
-        peer = Wire(running.ports["rawsocket"], "msgpack").join(REALM)
-        subscription = peer.subscribe(topic)
-        anchor: dict[str, int] = {}
-        while True:
-            events, about = peer.call("wamp.subscription.get_events", subscription, limit=PAGE, **anchor)
-            found += [(event["publication"], event["args"][0]) for event in events]
-            if not about["more"]:
-                return found
-            anchor = {"after_publication": events[-1]["publication"]}
+        with closing(Wire(running.ports["rawsocket"], "msgpack").join(REALM)) as peer:
+            subscription = peer.subscribe(topic)
+            anchor: dict[str, int] = {}
+            while True:
+                events, about = peer.call("wamp.subscription.get_events", subscription, limit=PAGE, **anchor)
+                found += [(event["publication"], event["args"][0]) for event in events]
+                if not about["more"]:
+                    return found
+                anchor = {"after_publication": events[-1]["publication"]}
 
 
 def survive(folder: Path, seed: int, told: Callable[[str, object], None] | None = None) -> None:
