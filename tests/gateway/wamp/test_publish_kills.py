@@ -66,16 +66,18 @@ def life(folder: Path, seconds: float, topics: dict[str, "count[int]"]) -> dict[
 def history(folder: Path, topic: str) -> Published:
     """Return what a restarted router has of ``topic``, in pages."""
     found: Published = []
-    with router(folder, log=str(folder / "events.sqlite")) as running:
-        with closing(Wire(running.ports["rawsocket"], "msgpack").join(REALM)) as peer:
-            subscription = peer.subscribe(topic)
-            anchor: dict[str, int] = {}
-            while True:
-                events, about = peer.call("wamp.subscription.get_events", subscription, limit=PAGE, **anchor)
-                found += [(event["publication"], event["args"][0]) for event in events]
-                if not about["more"]:
-                    return found
-                anchor = {"after_publication": events[-1]["publication"]}
+    with (
+        router(folder, log=str(folder / "events.sqlite")) as running,
+        closing(Wire(running.ports["rawsocket"], "msgpack").join(REALM)) as peer,
+    ):
+        subscription = peer.subscribe(topic)
+        anchor: dict[str, int] = {}
+        while True:
+            events, about = peer.call("wamp.subscription.get_events", subscription, limit=PAGE, **anchor)
+            found += [(event["publication"], event["args"][0]) for event in events]
+            if not about["more"]:
+                return found
+            anchor = {"after_publication": events[-1]["publication"]}
 
 
 def survive(folder: Path, seed: int, told: Callable[[str, object], None] | None = None) -> None:
