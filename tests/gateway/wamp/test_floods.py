@@ -75,16 +75,14 @@ def test_a_subscriber_that_reads_nothing_is_dropped_and_others_get_everything(
     slow.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
     slow.subscribe(topic)
     subscription = good.subscribe(topic)
-    before, received = running.resident_bytes(), 0
-    for number in range(3_000):
-        publisher.publish(topic, number, "x" * 10_000)
+    before = running.resident_bytes()
+    for number in range(100):
+        publisher.publish(topic, number, "x" * 200_000)
         message = good.receive()
         assert message[:2] == [36, subscription]
         assert message[4][0] == number
-        received += 1
-    assert received == 3_000
     assert ended(slow)
-    stored = 3_000 * 10_200
+    stored = 100 * 200_200
     assert running.resident_bytes() - before < stored + 24 * MIB
     for each in (good, publisher):
         each.close()

@@ -86,8 +86,8 @@ def plain(value):
     return value
 
 
-async def history(session, topic, match="exact", **kwargs):
-    subscription = await session.call("wamp.subscription.lookup", topic, {"match": match})
+async def history(session, uri, match="exact", **kwargs):
+    subscription = await session.call("wamp.subscription.lookup", uri, {"match": match})
     return await session.call(GET_EVENTS, subscription, **kwargs)
 
 

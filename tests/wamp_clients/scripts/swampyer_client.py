@@ -53,8 +53,8 @@ def call(client, procedure, *args, **kwargs):
     return message
 
 
-def history(client, topic, match="exact", **kwargs):
-    subscription = call(client, "wamp.subscription.lookup", topic, {"match": match}).args[0]
+def history(client, uri, match="exact", **kwargs):
+    subscription = call(client, "wamp.subscription.lookup", uri, {"match": match}).args[0]
     return call(client, GET_EVENTS, subscription, **kwargs)
 
 
