@@ -13,13 +13,13 @@ import signal
 from pathlib import Path
 
 from aiohttp import web
-from relaycast_gateway.wamp.connections import ConnectionLimits, Connections
-from relaycast_gateway.wamp.rawsocket import RawSocketServer
-from relaycast_gateway.wamp.router_file import read_router_config
-from relaycast_gateway.wamp.websocket import serve_websocket
 
 from relaycast_gateway.log import EventLog
+from relaycast_gateway.wamp.connections import ConnectionLimits, Connections
+from relaycast_gateway.wamp.rawsocket import RawSocketServer
 from relaycast_gateway.wamp.router import Router
+from relaycast_gateway.wamp.router_file import read_router_config
+from relaycast_gateway.wamp.websocket import serve_websocket
 
 
 async def serve(config: Path, log: EventLog, websocket_port: int, rawsocket_port: int) -> None:
