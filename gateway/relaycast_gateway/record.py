@@ -16,6 +16,9 @@ MOST_PUBLICATION_ID = 1 << 53
 Headers = tuple[tuple[str, Icrc16], ...]
 """Names and values, in the order in which they were added. A name may come again."""
 
+REALM_HEADER = "wamp:realm"
+"""First header of an event that belongs to a WAMP realm of its own: the other faces do not show it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Visibility:
@@ -90,6 +93,11 @@ class EventRecord(NamedTuple):
     def topic(self) -> str:
         """Its WAMP topic."""
         return self.namespace if self.own_topic is None else self.own_topic
+
+    @property
+    def is_for_all_faces(self) -> bool:
+        """Whether it belongs to no WAMP realm of its own."""
+        return not self.headers or self.headers[0][0] != REALM_HEADER
 
     @property
     def text_id(self) -> str:

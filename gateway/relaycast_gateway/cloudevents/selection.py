@@ -1,6 +1,7 @@
 """Which events a subscription gets: its ``types``, then its ``source``, then its filter.
 
-Law: an event that its publisher keeps from some clients goes to no sink, as nobody knows who reads there.
+Law: an event that its publisher keeps from some clients goes to no sink, as nobody knows who reads there; nor does an
+event of a WAMP realm beside that of the chains.
 """
 
 from collections.abc import Callable, Collection
@@ -28,7 +29,7 @@ def selects(
     def selected(record: EventRecord) -> bool:
         if named is not None and record.namespace not in named:
             return False
-        if record.visibility is not EVERYBODY and record.visibility != EVERYBODY:
+        if (record.visibility is not EVERYBODY and record.visibility != EVERYBODY) or not record.is_for_all_faces:
             return False
         if source is None and condition is None:
             return True

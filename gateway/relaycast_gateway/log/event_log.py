@@ -201,6 +201,10 @@ class EventLog:
         """Return the number of a topic in ``slice``; ``None`` where no event ever had it."""
         return self._numbering.topic_numbers.get(topic)
 
+    def visibility_number(self, visibility: Visibility) -> int | None:
+        """Return the number of a visibility in ``slice``; ``None`` where no event ever had it."""
+        return self._numbering.visibility_numbers.get(visibility)
+
     def by_pub_id(self, pub_id: int) -> EventRecord | None:
         """Return the record with this publication id; ``None`` where there is none, or not any more."""
         seq = self.seq_of(pub_id)

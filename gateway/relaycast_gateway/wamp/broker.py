@@ -16,10 +16,11 @@ from random import getrandbits
 from typing import Any
 
 from relaycast_gateway.clock import Clock
+from relaycast_gateway.icrc16 import text
 from relaycast_gateway.log import EventLog
 from relaycast_gateway.matching.topics import LONGEST_TOPIC, Match, TopicPattern, is_topic
 from relaycast_gateway.principal import client_principal
-from relaycast_gateway.record import EventDraft, EventRecord
+from relaycast_gateway.record import EVERYBODY, REALM_HEADER, EventDraft, EventRecord, Headers, Visibility
 from relaycast_gateway.wamp.authorization import Permission, Roles
 from relaycast_gateway.wamp.client_session import ClientSession
 from relaycast_gateway.wamp.errors import (
@@ -57,6 +58,12 @@ ON_DELETE = "wamp.subscription.on_delete"
 MOST_SUBSCRIPTIONS_OF_A_SESSION = 10_000
 MOST_ROUTES = 8_192
 MOST_PRINCIPALS = 8_192
+MOST_TOPICS = 100_000
+"""Topics that the log has had; they stay in memory."""
+
+MOST_VISIBILITIES = 10_000
+"""Different lists of receivers that the log has had; they stay in memory."""
+
 RECENT_IDS = 4_096
 """ClientPublication ids that are not drawn again soon."""
 
@@ -111,7 +118,9 @@ class Broker:
         self._roles = roles
         self._clock = clock
         self._tell_meta = tell_meta
+        self._log = log
         self._prefix = realm_prefix
+        self._realm_headers: Headers = ((REALM_HEADER, text(realm_name)),) if realm_prefix else ()
         self._ephemeral: Mapping[str, Any] = ephemeral or {}
         self._routes: dict[str, _Route] = {}
         self._principals: dict[str, bytes] = {}
@@ -267,6 +276,10 @@ class Broker:
         draft = None
         if route.is_stored and not options.is_ephemeral:
             data, headers = data_of(args, kwargs)
+            if self._realm_headers:
+                headers = self._realm_headers + headers
+            if options.visibility is not EVERYBODY:
+                self._ensure_room(options.visibility)
             if details:
                 headers += headers_of(publisher or {}, options.passed_on)
             draft = EventDraft(
@@ -326,12 +339,20 @@ class Broker:
         log_topic = self._prefix + topic
         if is_stored and len(log_topic) > LONGEST_TOPIC:
             raise WampError(INVALID_URI, f"expected at most {LONGEST_TOPIC - len(self._prefix)} characters of a topic")
+        if is_stored and len(self._log.topics) >= MOST_TOPICS and self._log.topic_number(log_topic) is None:
+            raise WampError(UNAVAILABLE, f"the log has had {MOST_TOPICS} topics and takes no others")
         if is_stored and not self._prefix and ":" in topic:
             raise WampError(INVALID_URI, f"expected no colon in a topic with a history, got {topic[:200]!r}")
         if len(self._routes) >= MOST_ROUTES:
             del self._routes[next(iter(self._routes))]
         route = self._routes[topic] = _Route(log_topic, is_stored=is_stored)
         return route
+
+    def _ensure_room(self, visibility: Visibility) -> None:
+        log = self._log
+        if len(log.visibilities) >= MOST_VISIBILITIES and log.visibility_number(visibility) is None:
+            says = f"the log has had {MOST_VISIBILITIES} different lists of receivers and takes no others"
+            raise WampError(UNAVAILABLE, says)
 
     def _topic_of(self, log_topic: str) -> str | None:
         """Return the topic of this realm that has this name in the log, ``None`` where it is of another realm."""

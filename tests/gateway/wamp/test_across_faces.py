@@ -54,6 +54,22 @@ def test_a_publication_is_one_cloudevent_and_an_appended_event_one_wamp_event(tm
     visit(work, folder=tmp_path / "gateway" if on_disk else None)
 
 
+@pytest.mark.matrix("WAMP-73")
+def test_an_event_of_a_realm_of_its_own_goes_to_no_sink() -> None:
+    async def work(api: Api) -> None:
+        town = Town(api.gateway.log, rules=RULES, realm_name="shop", realm_prefix="shop:")
+        town.broker.start()
+        await api.create()
+        town.session().publish("com.shop.price", None, {"eur": 5}, acknowledge=True)
+        await town.settle()
+        api.gateway.log.append(draft(map_of({"eur": nat(6)}), "com.shop.price"))
+        await town.settle()
+        assert [it["data"] for it in await sent(api)] == [{"eur": 6}]
+        await town.broker.stop()
+
+    visit(work)
+
+
 @pytest.mark.matrix("X-02")
 def test_what_chains_publish_reaches_the_subscribers_of_its_topic_in_order() -> None:
     async def work(api: Api) -> None:

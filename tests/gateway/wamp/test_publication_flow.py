@@ -15,7 +15,7 @@ from relaycast_gateway.icrc16 import array, map_of, nat, text
 from relaycast_gateway.log import EventLog, Retention
 from relaycast_gateway.principal import client_principal
 from relaycast_gateway.record import EventDraft, Visibility
-from relaycast_gateway.wamp import publication_flow
+from relaycast_gateway.wamp import broker, publication_flow
 from relaycast_gateway.wamp.history.rules import HistoryRules
 
 KEPT = HistoryRules([kept("kept.")])
@@ -437,3 +437,28 @@ def test_a_topic_that_is_too_long_for_the_log_is_refused() -> None:
         assert (writer.errors, len(writer.published)) == (["wamp.error.invalid_uri"], 1)
 
     in_town(visit, realm_name="shop", realm_prefix="shop:")
+
+
+@pytest.mark.parametrize(
+    ("bound", "value", "first", "second"),
+    [
+        ("MOST_TOPICS", 1, ("kept.a", {}), ("kept.b", {})),
+        ("MOST_VISIBILITIES", 2, ("kept.a", {"eligible_authid": ["ann"]}), ("kept.a", {"eligible_authid": ["bob"]})),
+    ],
+)
+def test_a_log_that_has_had_too_many_names_takes_those_that_it_knows(
+    monkeypatch: pytest.MonkeyPatch,
+    bound: str,
+    value: int,
+    first: tuple[str, dict[str, Any]],
+    second: tuple[str, dict[str, Any]],
+) -> None:
+    async def visit(town: Town) -> None:
+        writer = town.session()
+        for topic, options in (first, second, first):
+            writer.publish(topic, [1], acknowledge=True, **options)
+            await town.settle()
+        assert (writer.errors, len(writer.published)) == (["wamp.error.unavailable"], 2)
+
+    monkeypatch.setattr(broker, bound, value)
+    in_town(visit)
