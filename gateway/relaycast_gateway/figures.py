@@ -2,8 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from relaycast_gateway.delivery.order import DeliveryState
+
+if TYPE_CHECKING:
+    from relaycast_gateway.wamp.router import RouterFigures
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +24,5 @@ class Figures:
     """Requests beyond the rate of their callers."""
 
     is_ready: bool = True
+    wamp: "RouterFigures | None" = None
+    """What the WAMP router does, for an admin where there is one."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from relaycast_collator import Chains
 from relaycast_gateway.chain_feed import PREFIX, ChainFeed, KeyNames
@@ -28,6 +28,11 @@ from relaycast_gateway.delivery.store import DeliveryStore
 from relaycast_gateway.figures import Figures
 from relaycast_gateway.log import EventLog, Retention, UnusableLog
 from relaycast_gateway.rfc3339 import format_time
+
+if TYPE_CHECKING:
+    from relaycast_gateway.wamp.connections import Connections
+    from relaycast_gateway.wamp.router import Router
+    from relaycast_gateway.wamp.router_config import RouterConfig
 
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
 LOG_FILE = "events.sqlite"
@@ -54,6 +59,7 @@ class Gateway:
         allowed_sinks: Sequence[str],
         most_subscriptions: int,
         senders: Callable[[Target], Sender] | None,
+        wamp: "RouterConfig | None",
         version: str,
     ) -> None:
         guard = SinkGuard(allowed_sinks)
@@ -75,6 +81,15 @@ class Gateway:
             find_sender=sender_class if senders is None else lambda _: senders,
             on_change=self._subscriptions_changed,
         )
+        self.router: Router | None = None
+        """The WAMP router, where that face is offered."""
+
+        self.connections: Connections | None = None
+        """The connections of its clients."""
+
+        if wamp is not None:
+            self.router, self.connections = _router(wamp, log, clock)
+        self._prefix = PREFIX if wamp is None else wamp.realms[0].chain_prefix.removesuffix(".")
         self._feeds: list[ChainFeed] = []
         self.allowed_sinks = allowed_sinks
         self.is_ready = False
@@ -94,6 +109,7 @@ class Gateway:
         retention: Retention | None = None,
         most_subscriptions: int = MOST_SUBSCRIPTIONS,
         senders: Callable[[Target], Sender] | None = None,
+        wamp: "RouterConfig | None" = None,
         version: str = "0",
     ) -> "Gateway":
         """Open what stands in ``folder``, which is made where it is missing; without one all is in memory.
@@ -119,6 +135,7 @@ class Gateway:
                     allowed_sinks=tuple(allow_sink),
                     most_subscriptions=most_subscriptions,
                     senders=senders,
+                    wamp=wamp,
                     version=version,
                 )
                 made.book.begin()
@@ -132,7 +149,12 @@ class Gateway:
     def follow(self, chains: Chains, network_name: str, *, key_names: KeyNames = dict) -> ChainFeed:
         """Append what ``chains`` tell to the log, with proofs while a subscription asks for them."""
         feed = ChainFeed(
-            self.log, chains=chains, network_name=network_name, key_names=key_names, proofs=self.book.needs_proofs
+            self.log,
+            chains=chains,
+            network_name=network_name,
+            prefix=self._prefix,
+            key_names=key_names,
+            proofs=self.book.needs_proofs,
         )
         self._feeds.append(feed)
         return feed
@@ -140,6 +162,8 @@ class Gateway:
     async def start(self) -> None:
         """Begin to deliver, where the last run ended."""
         await self.deliveries.start()
+        if self.router is not None:
+            await self.router.start()
         self.is_ready = True
 
     async def stop(self) -> None:
@@ -148,6 +172,8 @@ class Gateway:
             feed.close()
         if self.is_ready:
             self.is_ready = False
+            if self.router is not None:
+                await self.router.stop()
             await self.deliveries.stop()
             with suppress(sqlite3.Error):  # counted again from the log
                 self.book.end()
@@ -178,7 +204,7 @@ class Gateway:
         """Return the description of the service."""
         from relaycast_gateway.cloudevents.services import services  # noqa: PLC0415 - a server starts without it
 
-        return services(PREFIX) | {"subscriptionlimit": self.book.most}
+        return services(self._prefix) | {"subscriptionlimit": self.book.most}
 
     def interface(self) -> dict[str, Any]:
         """Return the OpenAPI document."""
@@ -194,8 +220,16 @@ class Gateway:
         """Return what the caller may see of the log and its subscriptions; ``refused`` requests came too fast."""
         mine = self.book.query(caller)[0]
         states = [(self.deliveries.state(it.id), it.protocol) for it in mine]
-        is_ready = self.trouble is None
-        return Figures(self.log.last_seq, self.log.history_start, states, self.lost, refused, is_ready=is_ready)
+        wamp = self.router.figures() if self.router is not None and caller.is_admin else None
+        return Figures(
+            self.log.last_seq,
+            self.log.history_start,
+            states,
+            self.lost,
+            refused,
+            is_ready=self.trouble is None,
+            wamp=wamp,
+        )
 
     def dead_letters(self, subscription_id: str, *, after: int, limit: int) -> list[dict[str, Any]]:
         """Return events that were given up, each with its attributes where the log still has them."""
@@ -215,6 +249,20 @@ class Gateway:
                 shown |= {name: canonical_text(attributes[name]) for name in names if name in attributes}
             found.append(shown)
         return found
+
+
+def _router(config: "RouterConfig", log: EventLog, clock: Clock) -> "tuple[Router, Connections]":
+    from relaycast_gateway.wamp.connections import ConnectionLimits, Connections  # noqa: PLC0415 - where it is offered
+    from relaycast_gateway.wamp.router import Router  # noqa: PLC0415
+
+    router, bounds = Router(config, log, clock), config.limits
+    limits = ConnectionLimits(
+        most_sessions=bounds.most_sessions,
+        most_waiting_bytes=bounds.most_waiting_bytes,
+        most_message_bytes=bounds.most_message_bytes,
+        handshake_seconds=bounds.handshake_seconds,
+    )
+    return router, Connections(router, limits, clock)
 
 
 def shown_state(state: DeliveryState, last_seq: int) -> dict[str, Any]:

@@ -5,6 +5,7 @@ No label holds anything that a user wrote.
 """
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -12,6 +13,9 @@ from prometheus_client.registry import Collector
 
 from relaycast_gateway.delivery.order import DeliveryState
 from relaycast_gateway.figures import Figures
+
+if TYPE_CHECKING:
+    from relaycast_gateway.wamp.router import RouterFigures
 
 MOST_LABELLED = 100
 """Subscriptions with series of their own, the oldest ones."""
@@ -48,6 +52,8 @@ class _Figures(Collector):
             subscriptions.add_metric(labels, number)
         yield subscriptions
         yield from self._of_subscriptions()
+        if it.wamp is not None:
+            yield from _of_router(it.wamp)
 
     def _of_subscriptions(self) -> Iterator[Metric]:
         delivered = CounterMetricFamily("relaycast_events_delivered", "Events acknowledged.", labels=["subscription"])
@@ -71,6 +77,22 @@ class _Figures(Collector):
             yield state.subscription_id, [state]
         if len(states) > MOST_LABELLED:
             yield OTHERS, states[MOST_LABELLED:]
+
+
+def _of_router(wamp: "RouterFigures") -> Iterator[Metric]:
+    yield _gauge("relaycast_wamp_sessions", "Open sessions of WAMP clients.", wamp.sessions)
+    yield _gauge(
+        "relaycast_wamp_subscriptions",
+        "WAMP subscriptions, those of configured histories among them.",
+        wamp.subscriptions,
+    )
+    yield _gauge("relaycast_wamp_registrations", "Procedures of WAMP, the router's own among them.", wamp.registrations)
+    for name, said, value in (
+        ("publications", "Publications taken from WAMP clients.", wamp.published),
+        ("events_sent", "Events sent to WAMP subscribers.", wamp.delivered),
+        ("sessions_dropped", "WAMP sessions ended because their client read too slowly.", wamp.dropped_sessions),
+    ):
+        yield CounterMetricFamily(f"relaycast_wamp_{name}", said, value=value)
 
 
 def _gauge(name: str, said: str, value: int) -> Metric:

@@ -9,7 +9,7 @@ import json
 import logging
 import re
 import sqlite3
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import hdrs, web
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 MOST_BODY_BYTES = 32_768
 MOST_REDELIVERED = 10_000
 """Dead letters that one request may name."""
+
+OPERATORS_PATHS = ("/metrics",)
+"""Paths that belong to no face."""
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -67,9 +70,11 @@ class GatewayRoutes:
         self._caller_of = caller_of
         self._refused = refused
 
-    def add_to(self, router: web.UrlDispatcher) -> None:
-        """Add every path with its methods."""
+    def add_to(self, router: web.UrlDispatcher, paths: Collection[str] | None = None) -> None:
+        """Add every path with its methods, or those ``paths`` alone."""
         for path, operations in OPERATIONS.items():
+            if paths is not None and path not in paths:
+                continue
             resource = router.add_resource(path)
             for method, operation in operations.items():
                 handler = self._handler(getattr(self, f"_{operation.name}"))

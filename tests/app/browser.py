@@ -30,12 +30,7 @@ def dumped(page: Path, folder: Path, *, fragment: str = "") -> tuple[str, list[s
 
 def visited(url: str, folder: Path) -> tuple[str, list[str]]:
     """Return what the page at ``url`` is once it has loaded, and what it told the console; skips without a browser."""
-    name = next(
-        (found for it in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(it))), None
-    )
-    if name is None:
-        missing("no Chromium here")
-    command = [name, *OPTIONS, f"--user-data-dir={folder / 'profile'}", "--dump-dom", url]
+    command = [chromium(), *OPTIONS, f"--user-data-dir={folder / 'profile'}", "--dump-dom", url]
     try:
         ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     except subprocess.TimeoutExpired:
@@ -43,6 +38,12 @@ def visited(url: str, folder: Path) -> tuple[str, list[str]]:
     if not ended.stdout:
         missing(f"Chromium does not start here: {ended.stderr[-200:]}")
     return ended.stdout, re.findall(r"CONSOLE.*", ended.stderr)
+
+
+def chromium() -> str:
+    """Return the browser's program; skips without one."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return next((found for it in names if (found := shutil.which(it))), None) or missing("no Chromium here")
 
 
 def without_scripts(page: Path) -> Path:

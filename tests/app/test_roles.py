@@ -15,6 +15,7 @@ from command_line import Command, Refused
 from gateway.cloudevents.served_gateway import MINIMAL, Api, problem_in, served, visit
 from relaycast.refusal import BadInput
 from relaycast.serve.access import Access, access_for, read_tokens
+from relaycast.serve.faces import Faces
 from relaycast.serve.in_process import ServedNetwork
 from relaycast.serve.server import Server
 from relaycast_gateway.cloudevents.caller import Caller
@@ -181,7 +182,12 @@ def test_a_server_offers_the_faces_that_were_asked_for() -> None:
         chain = SmallChain({})
         gateway = Gateway.open()
         server = Server(
-            SmallLive(chain), title="t", key_names=dict, access=Access(), gateway=gateway, serves_node=False
+            SmallLive(chain),
+            title="t",
+            key_names=dict,
+            access=Access(),
+            gateway=gateway,
+            faces=Faces(node=False, wamp=False),
         )
         await server.start("127.0.0.1", 0)
         url = server.url("http")
@@ -225,7 +231,7 @@ def test_a_served_network_keeps_its_subscriptions_for_the_next_start(tmp_path: P
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--face", "nodes"], "--face: got 'nodes', expected some of node, cloudevents (did you mean node?)"),
+        (["--face", "nodes"], "--face: got 'nodes', expected some of node, cloudevents, wamp (did you mean node?)"),
         (["--allow-sink", "a b"], "--allow-sink: got 'a b', expected HOST, HOST:PORT or a network such as 10.1.0.0/16"),
         (["--allow-sink", "10.0.0.0/99"], "--allow-sink: got '10.0.0.0/99', expected HOST"),
     ],

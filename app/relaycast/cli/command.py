@@ -40,6 +40,10 @@ VERBS = {
         "relaycast.cli.subscribe:app",
         "Push what the chains of a running server tell to a webhook or a broker.",
     ),
+    "history": (
+        "relaycast.cli.history:history",
+        "Print the events that a running server keeps of a topic, and follow new ones.",
+    ),
     "list": ("relaycast.cli.scenario_files:list_presets", "List the presets: what each is and what it shows."),
     "predict": ("relaycast.cli.predict:predict", "What a subscription costs, by closed forms, at once."),
     "new": ("relaycast.cli.scenario_files:new", "Write a commented scenario file to begin with."),

@@ -40,13 +40,30 @@ AllowOrigin = Annotated[
 BehindProxy = Annotated[bool, Parameter(name="--behind-proxy", help="a proxy in front of this server speaks TLS")]
 TlsCert = Annotated[str | None, Parameter(name="--tls-cert", help="certificate in PEM, to speak TLS here")]
 TlsKey = Annotated[str | None, Parameter(name="--tls-key", help="the key of the certificate")]
-Face = Annotated[str, Parameter(name="--face", help="what is offered: node, cloudevents, or both between a comma")]
+Face = Annotated[
+    str, Parameter(name="--face", help="what is offered: node, cloudevents, wamp, with commas between; else all")
+]
 Data = Annotated[
     str | None,
     Parameter(
         name="--data",
         help="folder that keeps events, subscriptions and deliveries for the next start; chains begin at block 0 again",
     ),
+]
+History = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--history",
+        help="a topic whose WAMP publications are kept as events; com.example. with a dot at the end for all below it, "
+        "com..price for any component; may be given several times",
+    ),
+]
+RouterFile = Annotated[
+    str | None,
+    Parameter(name="--wamp", help="a TOML file with the WAMP router's realms, roles, users, history and limits"),
+]
+RawSocketPort = Annotated[
+    int | None, Parameter(name="--rawsocket-port", help="port for WAMP over RawSocket, 0 for any free one; else none")
 ]
 AllowSink = Annotated[
     list[str] | None,
@@ -78,6 +95,9 @@ def serve(
     data: Data = None,
     allow_sink: AllowSink = None,
     rate_limit: RateLimit = None,
+    history: History = None,
+    wamp: RouterFile = None,
+    rawsocket_port: RawSocketPort = None,
 ) -> ExitCode:
     """Let the chains of a scenario live: polkadot.js, PAPI and the Python clients connect as to a Substrate node.
 
@@ -85,33 +105,39 @@ def serve(
     this machine is let in unless a token file is given. Ctrl-C stops the server.
 
     What the chains tell is pushed to your systems as CloudEvents: see relaycast subscribe, /subscriptions, /services.
+    WAMP clients find it under topics at /wamp, with its history: see relaycast history.
 
     Example: relaycast serve oracle --block-time 500ms
 
     Example: relaycast serve oracle --data feed --allow-sink localhost:8080
 
+    Example: relaycast serve oracle --history com.example. --rawsocket-port 8081
+
     Example: relaycast serve scenario.toml --port 9000 --block-time manual
     """
     from relaycast.serve.access import access_for  # noqa: PLC0415
-    from relaycast.serve.gateway_face import CLOUDEVENTS, NODE, faces_of, open_gateway  # noqa: PLC0415
+    from relaycast.serve.faces import Faces  # noqa: PLC0415
+    from relaycast.serve.gateway_face import open_gateway, router_config  # noqa: PLC0415
     from relaycast.serve.network import living  # noqa: PLC0415
     from relaycast.serve.request_rates import REQUESTS_A_SECOND, RequestRates  # noqa: PLC0415
-    from relaycast.serve.server import MOST_PORT, Server, bad_port, ensure_closed, raise_file_limit, tls_of  # noqa: PLC0415
+    from relaycast.serve.server import Server, ensure_closed, ensure_port, raise_file_limit, tls_of  # noqa: PLC0415
 
-    if not 0 <= port <= MOST_PORT:
-        raise bad_port(port)
+    ensure_port("--port", port)
+    if rawsocket_port is not None:
+        ensure_port("--rawsocket-port", rawsocket_port)
     if rate_limit is not None and rate_limit < 1:
         raise BadInput("--rate-limit", str(rate_limit), "at least 1")
     access = access_for(allow_host or (), allow_origin or (), token_file)
     tls = tls_of(tls_cert, tls_key)
     ensure_closed(host, has_tokens=bool(access.tokens), is_secure=behind_proxy or tls is not None)
-    faces = faces_of(face)
-    if CLOUDEVENTS not in faces:
-        for option, given in (("--data", data), ("--allow-sink", allow_sink)):
-            if given is not None:
-                raise BadInput(option, f"--face {face}", f"{CLOUDEVENTS} among the faces, which alone needs it")
+    faces = Faces.named(face)
+    faces.ensure_used("--data", data, faces.has_gateway, "cloudevents or wamp")
+    faces.ensure_used("--allow-sink", allow_sink, faces.cloudevents, "cloudevents")
+    for option, given in (("--history", history), ("--wamp", wamp), ("--rawsocket-port", rawsocket_port)):
+        faces.ensure_used(option, given, faces.wamp, "wamp")
+    config = router_config(wamp, history or (), access) if faces.wamp else None
     network = living(scenario, block_time)
-    gateway = open_gateway(network, data, allow_sink or ()) if CLOUDEVENTS in faces else None
+    gateway = open_gateway(network, data, allow_sink or (), config) if faces.has_gateway else None
     raise_file_limit()
     server = Server(
         network.live,
@@ -119,18 +145,20 @@ def serve(
         key_names=network.key_names,
         access=access,
         gateway=gateway,
-        serves_node=NODE in faces,
+        faces=faces,
         rates=RequestRates(REQUESTS_A_SECOND if rate_limit is None else rate_limit),
     )
-    asyncio.run(_run(server, host, port, tls))
+    asyncio.run(_run(server, host, port, rawsocket_port, tls))
     print("stopped", flush=True)
     return ExitCode.FINE
 
 
-async def _run(server: "Server", host: str, port: int, tls: "ssl.SSLContext | None") -> None:
+async def _run(
+    server: "Server", host: str, port: int, rawsocket_port: int | None, tls: "ssl.SSLContext | None"
+) -> None:
     loop, asked = asyncio.get_running_loop(), asyncio.Event()
     try:
-        await server.start(host, port, tls=tls)
+        await server.start(host, port, tls=tls, rawsocket_port=rawsocket_port)
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, asked.set)
         _tell(server)

@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from aiohttp import WSCloseCode, hdrs, web
 
 from relaycast.serve.access import Access
+from relaycast.serve.faces import Faces
 from relaycast.serve.live_feed import LiveFeed
 from relaycast.serve.request_rates import Admission, RateExceeded, RequestRates, caller_at
 from relaycast.serve.socket import serve_socket
 from relaycast_gateway.cloudevents.caller import Caller
 from relaycast_gateway.gateway import Gateway
-from relaycast_gateway.routes import GatewayRoutes, is_gateway_path, refusal_response
+from relaycast_gateway.routes import OPERATORS_PATHS, GatewayRoutes, is_gateway_path, refusal_response
+from relaycast_gateway.wamp_routes import WAMP_PATH, WampRoutes
 from relaycast_node.rpc.json_rpc import MOST_REQUEST_BYTES, JsonRpc, rate_exceeded, too_big_request
 from relaycast_node.rpc.node_face import NodeFace
 from relaycast_node.rpc.session import RpcSession
@@ -51,6 +53,7 @@ class Application:
     feed: LiveFeed
     access: Access
     gateway: Gateway | None = None
+    faces: Faces = field(default_factory=Faces)
     sockets: set[web.WebSocketResponse] = field(default_factory=set)
     rates: RequestRates = field(default_factory=RequestRates)
 
@@ -63,7 +66,10 @@ class Application:
             made.router.add_get("/para/{id}", self._parachain)
             made.router.add_post("/para/{id}", self._parachain_post)
         if self.gateway is not None:
-            GatewayRoutes(self.gateway, self._caller, lambda: self.rates.refused).add_to(made.router)
+            routes = GatewayRoutes(self.gateway, self._caller, lambda: self.rates.refused)
+            routes.add_to(made.router, None if self.faces.cloudevents else OPERATORS_PATHS)
+            if self.gateway.connections is not None:
+                WampRoutes(self.gateway.connections).add_to(made.router)
         made.router.add_get("/live", self._live)
         made.router.add_get("/healthz", _healthy)
         made.router.add_get("/readyz", self._ready)
@@ -75,9 +81,10 @@ class Application:
         origin = request.headers.get(hdrs.ORIGIN)
         refused = self.access.refusal(request.host, origin, request.headers.get(hdrs.AUTHORIZATION))
         is_preflight = request.method == hdrs.METH_OPTIONS and origin is not None
+        proves_itself = is_preflight or request.path == WAMP_PATH  # a session does so, browsers send no header there
         is_gateways = self.gateway is not None and is_gateway_path(request.path)
         too_fast = None if request.path in _PROBES else self._admission(request)()
-        if too_fast is None and refused is not None and not (is_preflight and refused[0] == 401):
+        if too_fast is None and refused is not None and not (proves_itself and refused[0] == 401):
             status, reason = refused
             plain = web.Response(status=status, text=f"{reason}\n")
             turned_away = refusal_response(status, reason) if is_gateways else plain

@@ -1,33 +1,63 @@
 """The gateway as a face of the server: opened as a user asked for it, and told what the chains do."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from relaycast.refusal import BadInput, nearest, shown
+from relaycast.refusal import BadInput, shown
+from relaycast.serve.access import Access
 from relaycast.serve.network import LivingNetwork
 from relaycast.version import __version__
 from relaycast_gateway.delivery.sink_guard import SinkGuard
 from relaycast_gateway.gateway import Gateway
 from relaycast_gateway.log import UnusableLog
+from relaycast_gateway.matching.topics import TopicPattern
 from relaycast_ledger.exceptions import WorkFolderInUse
 
-NODE = "node"
-CLOUDEVENTS = "cloudevents"
-FACES = (NODE, CLOUDEVENTS)
+if TYPE_CHECKING:
+    from relaycast_gateway.wamp.router_config import RouterConfig
 
 
-def faces_of(text: str) -> frozenset[str]:
-    """Return the faces that a user named, all for the empty text; raises ``BadInput``."""
-    names = [name.strip() for name in text.split(",")] if text else list(FACES)
-    for name in names:
-        if name not in FACES:
-            raise BadInput("--face", shown(name), f"some of {', '.join(FACES)}", nearest(name, list(FACES)))
-    return frozenset(names)
+def router_config(file: str | None, history: Iterable[str], access: Access) -> "RouterConfig":
+    """Return how the WAMP router is set up: by a TOML file, else by default; raises ``BadInput``.
+
+    The topics of ``history`` are kept in the first realm. The bearers of tokens are its users.
+    """
+    from relaycast_gateway.wamp.authentication import WampUser  # noqa: PLC0415 - only where the face is offered
+    from relaycast_gateway.wamp.router_config import ADMIN, USER, RouterConfig  # noqa: PLC0415
+
+    users = [
+        WampUser.of_token(caller.name, ADMIN if caller.is_admin else USER, token.decode())
+        for token, caller in access.callers.items()
+    ]
+    patterns = [_history_pattern(text) for text in history]
+    if file is None:
+        return RouterConfig.default(users).with_history(patterns)
+
+    from relaycast_gateway.wamp.config_table import InvalidRouterConfig  # noqa: PLC0415 - only for a file
+    from relaycast_gateway.wamp.router_file import read_router_config  # noqa: PLC0415
+
+    try:
+        config = read_router_config(file)
+    except InvalidRouterConfig as error:
+        place = f": {error.place}" if error.place else ""
+        raise BadInput(f"--wamp {file}{place}", error.got, error.expected, error.hint) from None
+    return (config.with_users(users) if users else config).with_history(patterns)
 
 
-def open_gateway(network: LivingNetwork, data: str | None, allow_sink: Iterable[str]) -> Gateway:
+def _history_pattern(text: str) -> TopicPattern:
+    try:
+        return TopicPattern.written(text)
+    except ValueError:
+        expected = "a topic such as com.example.feed, com.example. or com..price"
+        raise BadInput("--history", shown(text), expected) from None
+
+
+def open_gateway(
+    network: LivingNetwork, data: str | None, allow_sink: Iterable[str], wamp: "RouterConfig | None" = None
+) -> Gateway:
     """Open a gateway that hears what ``network`` tells; raises ``BadInput``.
 
-    Its files stand in the folder ``data``; without one all is in memory.
+    Its files stand in the folder ``data``; without one all is in memory. With ``wamp`` it has a WAMP router.
     """
     if data == "":
         raise BadInput("--data", "an empty text", "a folder")
@@ -39,7 +69,7 @@ def open_gateway(network: LivingNetwork, data: str | None, allow_sink: Iterable[
             expected = "HOST, HOST:PORT or a network such as 10.1.0.0/16"
             raise BadInput("--allow-sink", shown(entry), expected) from None
     try:
-        gateway = Gateway.open(data, allow_sink=allowed, version=__version__)
+        gateway = Gateway.open(data, allow_sink=allowed, wamp=wamp, version=__version__)
     except UnusableLog as error:
         place = "" if error.place == data else f": {error.place}"
         raise BadInput(f"--data {data}{place}", error.got, error.expected) from None

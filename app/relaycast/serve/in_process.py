@@ -16,7 +16,7 @@ import msgspec
 
 from relaycast.refusal import BadInput
 from relaycast.serve.access import Access
-from relaycast.serve.gateway_face import open_gateway
+from relaycast.serve.gateway_face import open_gateway, router_config
 from relaycast.serve.network import LivingNetwork, living
 from relaycast.serve.server import Server
 from relaycast_gateway.gateway import Gateway
@@ -42,6 +42,18 @@ class ServedNetwork:
     def http_url(self) -> str:
         """The relay chain by POST; in a browser the live page."""
         return self._server.url("http")
+
+    @property
+    def wamp_url(self) -> str:
+        """The WAMP router as a WebSocket."""
+        return f"{self._server.url('ws')}/wamp"
+
+    @property
+    def rawsocket_url(self) -> str:
+        """The WAMP router as a RawSocket; ``ValueError`` where none is served."""
+        if self._server.rawsocket_port is None:
+            raise ValueError("there is no RawSocket: give rawsocket_port")
+        return f"tcp://{self._server.address.rpartition(':')[0]}:{self._server.rawsocket_port}"
 
     @property
     def parachains(self) -> list[int]:
@@ -93,33 +105,45 @@ def serve(
     port: int = 0,
     data: str | PathLike[str] | None = None,
     allow_sink: Iterable[str] = (),
+    history: Iterable[str] = (),
+    wamp: str | PathLike[str] | None = None,
+    rawsocket_port: int | None = None,
 ) -> Iterator[ServedNetwork]:
     """Serve a preset or a scenario file until the block ends; ``port`` 0 takes a free one.
 
     ``block_time`` is ``6s``, ``500ms``, ``manual`` (``new_block`` builds) or ``instant``. ``data`` is a folder that
     keeps events and subscriptions, and ``allow_sink`` names hosts of this machine or its network that events may be
-    sent to. ``ValueError`` for what cannot be served.
+    sent to. ``history`` are topics whose WAMP publications are kept, ``wamp`` is the router's TOML file, and
+    ``rawsocket_port`` opens a RawSocket. ``ValueError`` for what cannot be served.
     """
     try:
+        config = router_config(None if wamp is None else fspath(wamp), history, Access())
         network = living(fspath(scenario), block_time)
-        gateway = open_gateway(network, None if data is None else fspath(data), allow_sink)
+        gateway = open_gateway(network, None if data is None else fspath(data), allow_sink, config)
     except BadInput as error:
         raise ValueError(str(error)) from None
-    with serving(network, host=host, port=port, gateway=gateway) as served:
+    with serving(network, host=host, port=port, gateway=gateway, rawsocket_port=rawsocket_port) as served:
         yield served
 
 
 @contextmanager
 def serving(
-    network: LivingNetwork, *, host: str = "127.0.0.1", port: int = 0, gateway: Gateway | None = None
+    network: LivingNetwork,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    gateway: Gateway | None = None,
+    rawsocket_port: int | None = None,
+    access: Access | None = None,
 ) -> Iterator[ServedNetwork]:
     """Serve a network that lives already, until the block ends."""
-    server = Server(network.live, title=network.title, key_names=network.key_names, access=Access(), gateway=gateway)
+    let_in = access or Access()
+    server = Server(network.live, title=network.title, key_names=network.key_names, access=let_in, gateway=gateway)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=_run, args=(loop,), name="relaycast serve", daemon=True)
     thread.start()
     try:
-        asyncio.run_coroutine_threadsafe(server.start(host, port), loop).result()
+        asyncio.run_coroutine_threadsafe(server.start(host, port, rawsocket_port=rawsocket_port), loop).result()
         yield ServedNetwork(server, loop)
     except BadInput as error:
         raise ValueError(str(error)) from None

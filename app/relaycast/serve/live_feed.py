@@ -2,7 +2,7 @@
 
 It listens to the chains and to the heads of every served chain, and sends one event for what happened at once. A
 browser that does not read is dropped; it comes back by itself and begins with the snapshot. Of subscriptions a browser
-sees those of its caller, an admin's those of all.
+sees those of its caller, an admin's those of all; the WAMP router an admin alone.
 """
 
 import asyncio
@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from relaycast.serve.faces import Faces
+from relaycast.serve.router_view import shown_router
 from relaycast_collator import BlockBuilt, Fact, RelaySealed
 from relaycast_gateway.cloudevents.caller import EVERYBODY_HERE, Caller
 from relaycast_gateway.gateway import Gateway, shown_state
@@ -30,6 +32,9 @@ SUBSCRIPTIONS_SHOWN = 50
 
 SUBSCRIPTIONS_SECONDS = 0.5
 """Between two events about subscriptions, however much is delivered."""
+
+ROUTER_SECONDS = 1.0
+"""Between two looks at the WAMP router while browsers follow."""
 
 EVENTS_WAITING = 64
 """For one browser; one that is further behind is dropped."""
@@ -53,10 +58,10 @@ class LiveFeed:
         title: str,
         key_names: KeyNames,
         gateway: Gateway | None = None,
-        serves_node: bool = True,
+        faces: Faces | None = None,
     ) -> None:
         self._live = live
-        self._serves_node = serves_node
+        self._faces = faces or Faces(cloudevents=gateway is not None, wamp=False)
         self._gateway = gateway
         self._title = title
         self._key_names = key_names
@@ -66,7 +71,10 @@ class LiveFeed:
         self._new: dict[str, list[Json]] = {"blocks": [], "publications": [], "proofs": []}
         self._queues: dict[asyncio.Queue[bytes | None], Caller] = {}
         self._is_due = False
-        if gateway is not None:
+        self._wamp_told: Json | None = None
+        self._wamp_timer: asyncio.TimerHandle | None = None
+        if self._has_subscriptions:
+            assert gateway is not None
             gateway.on_change = self._note_subscriptions
         live.chains.listeners.append(self.hear)
         for chain in (live.relay, *live.parachains.values()):
@@ -83,13 +91,14 @@ class LiveFeed:
 
         parachains = {para_id: chain.name for para_id, chain in sorted(self._live.parachains.items())}
         first = msgspec.json.encode(self._snapshot(caller)).decode()
-        render = partial(render_live, with_node=self._serves_node, with_gateway=self._gateway is not None)
-        return await asyncio.to_thread(render, self._title, host, self._live.relay.name, parachains, first)
+        relay = self._live.relay.name
+        return await asyncio.to_thread(render_live, self._title, host, relay, parachains, first, faces=self._faces)
 
     async def events(self, caller: Caller = EVERYBODY_HERE) -> AsyncIterator[bytes]:
         """Yield server-sent events: first everything that is known, then what is new, until the feed is closed."""
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(EVENTS_WAITING)
         self._queues[queue] = caller
+        self._look_at_router()
         try:
             yield _event("snapshot", self._snapshot(caller))
             while True:
@@ -106,6 +115,8 @@ class LiveFeed:
 
     def close(self) -> None:
         """End all events: the server stops."""
+        if self._wamp_timer is not None:
+            self._wamp_timer.cancel()
         for queue in tuple(self._queues):
             self._end(queue)
 
@@ -164,7 +175,7 @@ class LiveFeed:
             except RuntimeError:  # nobody follows where no loop runs
                 return
         self._new[kind].append(row)
-        if kind == "blocks" and self._gateway is not None:
+        if kind == "blocks" and self._has_subscriptions:
             self._note_subscriptions()  # how far they are behind changes although nothing is delivered
 
     def _flush(self) -> None:
@@ -184,6 +195,25 @@ class LiveFeed:
         events = {caller: _event("subscriptions", self._subscriptions(caller)) for caller in set(self._queues.values())}
         for queue, caller in tuple(self._queues.items()):
             self._put(queue, events[caller])
+
+    @property
+    def _has_subscriptions(self) -> bool:
+        return self._gateway is not None and self._faces.cloudevents
+
+    def _look_at_router(self) -> None:
+        """Tell admins' browsers what the WAMP router does, each second in which it has changed."""
+        if self._gateway is None or self._gateway.router is None or not self._queues:
+            self._wamp_timer = self._wamp_told = None
+            return
+        if self._wamp_timer is None or self._wamp_timer.when() <= asyncio.get_running_loop().time():
+            self._wamp_timer = asyncio.get_running_loop().call_later(ROUTER_SECONDS, self._look_at_router)
+            found = shown_router(self._gateway.router)
+            if found != self._wamp_told:
+                self._wamp_told = found
+                event = _event("wamp", found)
+                for queue, caller in tuple(self._queues.items()):
+                    if caller.is_admin:
+                        self._put(queue, event)
 
     def _subscriptions(self, caller: Caller) -> Json:
         assert self._gateway is not None
@@ -219,13 +249,15 @@ class LiveFeed:
         self._queues.pop(queue, None)
 
     def _snapshot(self, caller: Caller) -> Json:
-        subscriptions = {} if self._gateway is None else {"subscriptions": self._subscriptions(caller)}
+        shown: Json = {"subscriptions": self._subscriptions(caller)} if self._has_subscriptions else {}
+        if self._gateway is not None and self._gateway.router is not None and caller.is_admin:
+            shown["wamp"] = shown_router(self._gateway.router)
         return {
             "blocks": list(self._blocks),
             "publications": list(self._publications),
             "proofs": [row for rows in self._proofs.values() for row in rows],
             "blockTime": block_time_text(self._live.block_time),
-            **subscriptions,
+            **shown,
         }
 
 

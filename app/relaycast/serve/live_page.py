@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from relaycast.report.templates import own_markup, render
-from relaycast.serve.usage import ServedAt, chain_lines, subscription_lines
+from relaycast.serve.faces import Faces
+from relaycast.serve.usage import ServedAt, chain_lines, subscription_lines, wamp_lines
 
 
 def render_live(
@@ -13,16 +14,15 @@ def render_live(
     parachains: Mapping[int, str],
     first: str,
     *,
-    with_node: bool = True,
-    with_gateway: bool = False,
+    faces: Faces,
 ) -> str:
     """Return the page of a server that is reached as ``host``; ``relay`` and ``parachains`` are names of chains.
 
     ``first`` is what happened so far, in JSON.
     """
-    lines = chain_lines(ServedAt(host), relay, parachains) if with_node else []
-    if with_gateway:
-        lines += subscription_lines(ServedAt(host))
+    lines = chain_lines(ServedAt(host), relay, parachains) if faces.node else []
+    lines += subscription_lines(ServedAt(host)) if faces.cloudevents else []
+    lines += wamp_lines(ServedAt(host)) if faces.wamp else []
     return render(
-        "live.html.j2", title=title, lines=lines, with_node=with_node, first=own_markup(first.replace("<", "\\u003c"))
+        "live.html.j2", title=title, lines=lines, with_node=faces.node, first=own_markup(first.replace("<", "\\u003c"))
     )

@@ -6,20 +6,25 @@ import resource
 import socket as sockets
 import ssl
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from relaycast.refusal import BadInput, shown
 from relaycast.serve.access import Access, is_loopback
 from relaycast.serve.application import MOST_CONNECTIONS, Application
+from relaycast.serve.faces import Faces
 from relaycast.serve.live_feed import KeyNames, LiveFeed
 from relaycast.serve.request_log import REQUEST_LOG
 from relaycast.serve.request_rates import RequestRates
-from relaycast.serve.usage import ServedAt, UsageLine, chain_lines, page_line, subscription_lines
+from relaycast.serve.usage import ServedAt, UsageLine, chain_lines, page_line, subscription_lines, wamp_lines
 from relaycast.version import __version__
 from relaycast_gateway.gateway import Gateway
 from relaycast_node.rpc.faces import LiveFace
 from relaycast_node.rpc.node_face import NodeFace
+
+if TYPE_CHECKING:
+    from relaycast_gateway.wamp.rawsocket import RawSocketServer
 
 CLOSING_SECONDS = 2.0
 """How long requests that are under way have when the server stops."""
@@ -42,17 +47,20 @@ class Server:
         key_names: KeyNames,
         access: Access,
         gateway: Gateway | None = None,
-        serves_node: bool = True,
+        faces: Faces | None = None,
         rates: RequestRates | None = None,
     ) -> None:
+        has_router = gateway is not None and gateway.router is not None
+        self.faces = faces or Faces(cloudevents=gateway is not None, wamp=has_router)
         self.live = live
         self.access = access
         self.node = NodeFace(live, version=__version__)
         self.gateway = gateway
-        self.serves_node = serves_node
         self.rates = RequestRates() if rates is None else rates
-        self.feed = LiveFeed(live, title=title, key_names=key_names, gateway=gateway, serves_node=serves_node)
+        self.feed = LiveFeed(live, title=title, key_names=key_names, gateway=gateway, faces=self.faces)
         self.host, self.port, self.is_secure = "", 0, False
+        self.rawsocket_port: int | None = None
+        self._rawsocket: RawSocketServer | None = None
         self._runner: web.AppRunner | None = None
         self._clock: asyncio.Task[None] | None = None
 
@@ -70,15 +78,20 @@ class Server:
         """Return each URL with a line that shows how to use it."""
         names = {para_id: chain.name for para_id, chain in sorted(self.live.parachains.items())}
         place = ServedAt(self.address, has_tokens=bool(self.access.tokens), is_secure=self.is_secure)
-        lines = chain_lines(place, self.live.relay.name, names) if self.serves_node else []
-        if self.gateway is not None:
+        lines = chain_lines(place, self.live.relay.name, names) if self.faces.node else []
+        if self.gateway is not None and self.faces.cloudevents:
             lines += subscription_lines(place, self.gateway.allowed_sinks)
+        if self.gateway is not None and self.gateway.router is not None:
+            first = self.gateway.router.config.realms[0]
+            lines += wamp_lines(place, self.rawsocket_port, realm=first.name, chain_prefix=first.chain_prefix)
         return [*lines, page_line(place)]
 
-    async def start(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> None:
+    async def start(
+        self, host: str, port: int, *, tls: ssl.SSLContext | None = None, rawsocket_port: int | None = None
+    ) -> None:
         """Listen and let the clock run; raises ``BadInput`` where nobody can listen."""
-        node = self.node if self.serves_node else None
-        application = Application(node, self.feed, self.access, self.gateway, rates=self.rates).make()
+        node = self.node if self.faces.node else None
+        application = Application(node, self.feed, self.access, self.gateway, self.faces, rates=self.rates).make()
         runner = web.AppRunner(
             application,
             access_log=None,
@@ -92,15 +105,28 @@ class Server:
             await site.start()
         except OSError as error:
             await runner.cleanup()
-            raise _cannot_listen(error, host, port) from None
+            raise _cannot_listen(error, host, "--port", port) from None
         except OverflowError:
             await runner.cleanup()
-            raise bad_port(port) from None
+            raise _bad_port("--port", port) from None
         self._runner = runner
         self.host, self.port, self.is_secure = host, runner.addresses[0][1], tls is not None
         if self.gateway is not None:
             await self.gateway.start()
+            if rawsocket_port is not None:
+                await self._start_rawsocket(self.gateway, rawsocket_port, tls)
         self._clock = asyncio.create_task(self.live.run())
+
+    async def _start_rawsocket(self, gateway: Gateway, port: int, tls: ssl.SSLContext | None) -> None:
+        from relaycast_gateway.wamp.rawsocket import RawSocketServer  # noqa: PLC0415 - only where it is asked for
+
+        assert gateway.connections is not None
+        server = RawSocketServer(gateway.connections)
+        try:
+            await server.start(self.host, port, tls)
+        except OSError as error:
+            raise _cannot_listen(error, self.host, "--rawsocket-port", port) from None
+        self._rawsocket, self.rawsocket_port = server, server.port
 
     async def wait(self) -> None:
         """Return when the clock ends; it only does so by an error, which is raised."""
@@ -113,6 +139,12 @@ class Server:
             self._clock.cancel()
             with suppress(asyncio.CancelledError):
                 await self._clock
+        for site in () if self._runner is None else tuple(self._runner.sites):
+            await site.stop()
+        if self.gateway is not None and self.gateway.router is not None:
+            await self.gateway.router.stop()  # its sessions end before their connections do
+        if self._rawsocket is not None:
+            await self._rawsocket.stop()
         if self._runner is not None:
             await self._runner.cleanup()
         if self.gateway is not None:
@@ -155,17 +187,23 @@ def raise_file_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
-def bad_port(port: int) -> BadInput:
-    return BadInput("--port", str(port), f"a number from 0 (any free port) to {MOST_PORT}")
+def ensure_port(option: str, port: int) -> None:
+    """Raise ``BadInput`` for a number that no port has."""
+    if not 0 <= port <= MOST_PORT:
+        raise _bad_port(option, port)
 
 
-def _cannot_listen(error: OSError, host: str, port: int) -> BadInput:
+def _bad_port(option: str, port: int) -> BadInput:
+    return BadInput(option, str(port), f"a number from 0 (any free port) to {MOST_PORT}")
+
+
+def _cannot_listen(error: OSError, host: str, option: str, port: int) -> BadInput:
     if isinstance(error, sockets.gaierror):
         return BadInput("--host", shown(host), "a name or an address of this machine")
     if error.errno == errno.EADDRINUSE:
-        return BadInput("--port", f"{port}, which is in use", "a free port, or 0 for any")
+        return BadInput(option, f"{port}, which is in use", "a free port, or 0 for any")
     if error.errno == errno.EADDRNOTAVAIL:
         return BadInput("--host", shown(host), "an address of this machine")
     if error.errno in {errno.EACCES, errno.EPERM}:
-        return BadInput("--port", f"{port}, which this user may not open", "a port from 1024 on")
+        return BadInput(option, f"{port}, which this user may not open", "a port from 1024 on")
     return BadInput("--host", f"{host}:{port}: {error.strerror or error}", "an address to listen on")

@@ -52,6 +52,22 @@ def subscription_lines(place: ServedAt, allowed_sinks: Sequence[str] = ()) -> li
     return [UsageLine(url, "CloudEvents subscriptions", use)]
 
 
+def wamp_lines(
+    place: ServedAt, rawsocket_port: int | None = None, *, realm: str = "relaycast", chain_prefix: str = "io.relaycast."
+) -> list[UsageLine]:
+    """Return the lines of the WAMP router: how to read a history over the WebSocket, and over RawSocket."""
+    urls = {f"{place.url('ws')}/wamp": "WAMP"}
+    if rawsocket_port is not None:
+        name = place.host.rpartition(":")[0]
+        urls[f"tcp{'s' if place.is_secure else ''}://{name}:{rawsocket_port}"] = "WAMP over RawSocket"
+    more = "" if realm == "relaycast" else f" --realm {realm}"
+    more += " --token-file FILE" if place.has_tokens else ""
+    return [
+        UsageLine(url, what, f"relaycast history {chain_prefix} --limit 10 --url {url}{more}")
+        for url, what in urls.items()
+    ]
+
+
 def page_line(place: ServedAt) -> UsageLine:
     """Return the line of the live page."""
     return UsageLine(f"{place.url('http')}/", "live page", "open it in a browser")

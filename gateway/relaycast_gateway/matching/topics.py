@@ -53,5 +53,23 @@ class TopicPattern:
         mine, its = self.uri.split("."), topic.split(".")
         return len(mine) == len(its) and all(part in ("", other) for part, other in zip(mine, its, strict=True))
 
+    @classmethod
+    def written(cls, text: str, match: Match | None = None) -> "TopicPattern":
+        """Return the pattern that a user wrote: a dot at the end is a prefix, an empty component a wildcard.
+
+        ``match`` counts where it is given. ``ValueError`` for a text that is no such pattern.
+
+        >>> [str(TopicPattern.written(text)) for text in ("com.feed", "com.", "com..price")]
+        ['com.feed', 'com. (prefix)', 'com..price (wildcard)']
+        """
+        if match is None:
+            *others, last = text.split(".")
+            has_gap = "" in others
+            match = Match.WILDCARD if has_gap else Match.PREFIX if last == "" and text else Match.EXACT
+        pattern = cls(text, match)
+        if not pattern.is_valid:
+            raise ValueError(f"expected a topic such as com.example.feed, got {text!r}")
+        return pattern
+
     def __str__(self) -> str:
         return self.uri if self.match is Match.EXACT else f"{self.uri} ({self.match})"

@@ -103,6 +103,13 @@ class EventHistory:
                 return HistoryPage(records, len(found) > limit, history_start_ns)
             # else a purge came between: its events are gone
 
+    def count(self, pattern: TopicPattern) -> int:
+        """Return the number of events in the history of ``pattern``, whoever may see them."""
+        newest = self._log.last_seq
+        self._topics.refresh()
+        everything = b"\x01" * len(self._log.visibilities)
+        return len(self._view(pattern, newest, everything, self._retention.first_shown(newest + 1)).seqs)
+
     def _between_anchors(
         self, pattern: TopicPattern, query: HistoryQuery, newest: int, seen: bytes, first_shown: NDArray[np.int64]
     ) -> tuple[int, int]:
