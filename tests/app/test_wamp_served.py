@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import pytest
 import relaycast as rc
 from app.browser_tab import PHONE, opened
 from command_line import Refused
+from peers import missing
 from relaycast.serve.access import access_for
 from relaycast.serve.gateway_face import router_config
 from relaycast.serve.in_process import ServedNetwork, serving
@@ -210,27 +212,64 @@ def test_a_history_in_a_folder_is_there_after_a_restart(tmp_path: Path) -> None:
         assert asyncio.run(read(chains.wamp_url)) == [(publication, [at]) for at, publication in enumerate(sent)]
 
 
-def test_the_ready_screen_shows_how_to_read_a_history(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "relaycast", "serve", "oracle", "--port", "0", "--rawsocket-port", "0"]
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+ENVIRONMENT = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+@contextmanager
+def ready(*arguments: str) -> Iterator[list[str]]:
+    """Run the verb; yield the lines of its ready screen, then stop it with Ctrl-C."""
+    command = [sys.executable, "-m", "relaycast", "serve", "oracle", "--port", "0", "--block-time", "50ms", *arguments]
     with subprocess.Popen(
-        [*command, "--block-time", "50ms"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=tmp_path,
-    ) as process:  # fmt: skip
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
+    ) as process:
         assert process.stdout is not None
         lines: list[str] = []
-        while not (line := process.stdout.readline()).startswith("ready"):
+        while (line := process.stdout.readline()) and not line.startswith("ready"):
             lines.append(line)
-        uses = [found[1] for line in lines if (found := re.search(r"WAMP.*: relaycast (history .*)$", line))]
-        assert len(uses) == 2
-        assert [use.split("--url ")[1].split(":")[0] for use in uses] == ["ws", "tcp"]
-        for use in uses:
-            told = [sys.executable, "-m", "relaycast", *use.split()]
-            ended = subprocess.run(told, capture_output=True, text=True, env=environment, timeout=60, check=True)
-            assert "io.relaycast.block.imported.relay" in ended.stdout
+        yield lines
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (0, "stopped\n", "")
+
+
+def told(words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Run ``relaycast`` as a process."""
+    command = [sys.executable, "-m", "relaycast", *words.split()]
+    return subprocess.run(
+        command, capture_output=True, text=True, env=ENVIRONMENT | environment, timeout=60, check=False
+    )
+
+
+def uses_of(lines: list[str]) -> list[str]:
+    return [found[1] for line in lines if (found := re.search(r"WAMP.*: relaycast (history .*)$", line))]
+
+
+def test_the_ready_screen_shows_how_to_read_a_history() -> None:
+    with ready("--rawsocket-port", "0") as lines:
+        uses = uses_of(lines)
+        assert [use.split("--url ")[1].split(":")[0] for use in uses] == ["ws", "tcp"]
+        for use in uses:
+            while (shown := told(use).stdout) == "no events\n":  # nothing is published in the first block
+                pass
+            assert "io.relaycast.data.published.p2000" in shown
+
+
+def test_one_face_alone_speaks_tls_on_both_ports(tmp_path: Path) -> None:
+    if shutil.which("openssl") is None:
+        missing("no openssl here")
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    made = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"
+    command = ["openssl", *made.split(), "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(command, check=True, capture_output=True)
+    options = f"--face wamp --rawsocket-port 0 --tls-cert {certificate} --tls-key {key}"
+    with ready(*options.split()) as lines:
+        assert len(lines) == 3, "more than two addresses and the page"
+        for use in uses_of(lines):
+            ended = told(use.replace("data.published.", ""), SSL_CERT_FILE=str(certificate))
+            assert (ended.returncode, ended.stderr) == (0, "")
+            refused = told(use)
+            assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+            assert "got a certificate that this machine does not trust" in refused.stderr
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,15 @@ before, by its publication. A live event only wakes the reader, which then asks 
 
 import asyncio
 import os
+import ssl as tls
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+import aiohttp
 
 from relaycast.refusal import BadInput, shown
 from relaycast.serve.access import name_of_token
@@ -304,6 +307,10 @@ def _said(error: WampError) -> str:
 
 
 def _no_router(url: str, error: Exception) -> BadInput:
-    number = getattr(error.__cause__ or error, "errno", None)
+    cause = error.__cause__ or error
+    if isinstance(cause, tls.SSLError | aiohttp.ClientSSLError):
+        expected = "one that it trusts: SSL_CERT_FILE names a file with more of them"
+        return BadInput(f"--url {url}", "a certificate that this machine does not trust", expected)
+    number = getattr(cause, "errno", None)
     said = os.strerror(number).lower() if isinstance(number, int) else str(error) or "no answer"
     return BadInput(f"--url {url}", said, "a router that runs: relaycast serve")

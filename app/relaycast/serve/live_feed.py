@@ -92,7 +92,11 @@ class LiveFeed:
         parachains = {para_id: chain.name for para_id, chain in sorted(self._live.parachains.items())}
         first = msgspec.json.encode(self._snapshot(caller)).decode()
         relay = self._live.relay.name
-        return await asyncio.to_thread(render_live, self._title, host, relay, parachains, first, faces=self._faces)
+        render = partial(render_live, faces=self._faces)
+        if self._gateway is not None and self._gateway.router is not None:
+            realm = self._gateway.router.config.realms[0]
+            render = partial(render, realm=realm.name, chain_prefix=realm.chain_prefix)
+        return await asyncio.to_thread(render, self._title, host, relay, parachains, first)
 
     async def events(self, caller: Caller = EVERYBODY_HERE) -> AsyncIterator[bytes]:
         """Yield server-sent events: first everything that is known, then what is new, until the feed is closed."""

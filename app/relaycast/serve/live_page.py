@@ -15,14 +15,16 @@ def render_live(
     first: str,
     *,
     faces: Faces,
+    realm: str = "",
+    chain_prefix: str = "",
 ) -> str:
     """Return the page of a server that is reached as ``host``; ``relay`` and ``parachains`` are names of chains.
 
-    ``first`` is what happened so far, in JSON.
+    ``first`` is what happened so far, in JSON; ``realm`` and ``chain_prefix`` are those of the WAMP router.
     """
     lines = chain_lines(ServedAt(host), relay, parachains) if faces.node else []
     lines += subscription_lines(ServedAt(host)) if faces.cloudevents else []
-    lines += wamp_lines(ServedAt(host)) if faces.wamp else []
+    lines += wamp_lines(ServedAt(host), realm=realm, chain_prefix=chain_prefix) if faces.wamp else []
     return render(
         "live.html.j2", title=title, lines=lines, with_node=faces.node, first=own_markup(first.replace("<", "\\u003c"))
     )

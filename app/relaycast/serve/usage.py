@@ -52,9 +52,7 @@ def subscription_lines(place: ServedAt, allowed_sinks: Sequence[str] = ()) -> li
     return [UsageLine(url, "CloudEvents subscriptions", use)]
 
 
-def wamp_lines(
-    place: ServedAt, rawsocket_port: int | None = None, *, realm: str = "relaycast", chain_prefix: str = "io.relaycast."
-) -> list[UsageLine]:
+def wamp_lines(place: ServedAt, rawsocket_port: int | None = None, *, realm: str, chain_prefix: str) -> list[UsageLine]:
     """Return the lines of the WAMP router: how to read a history over the WebSocket, and over RawSocket."""
     urls = {f"{place.url('ws')}/wamp": "WAMP"}
     if rawsocket_port is not None:
@@ -63,7 +61,7 @@ def wamp_lines(
     more = "" if realm == "relaycast" else f" --realm {realm}"
     more += " --token-file FILE" if place.has_tokens else ""
     return [
-        UsageLine(url, what, f"relaycast history {chain_prefix} --limit 10 --url {url}{more}")
+        UsageLine(url, what, f"relaycast history {chain_prefix}data.published. --limit 10 --reverse --url {url}{more}")
         for url, what in urls.items()
     ]
 
