@@ -1,7 +1,8 @@
 """What EVENT says beside the payload, and how the log remembers it.
 
 Law: the topic stands in the details of every subscription to a pattern. A publisher is named only where the
-publication disclosed it, then and in the history alike.
+publication disclosed it, then and in the history alike. An event that no WAMP client published has what WAMP has no
+word for in members of its own: ``_event_id`` (Crockford Base32), ``_time`` (when it happened), ``_subject``.
 """
 
 from collections.abc import Mapping
@@ -10,11 +11,15 @@ from typing import Any
 from relaycast_gateway.icrc16 import Icrc16, Tag, map_of, nat, text
 from relaycast_gateway.matching.topics import Match, TopicPattern
 from relaycast_gateway.record import EventRecord, Headers
+from relaycast_gateway.rfc3339 import format_time
 from relaycast_gateway.wamp.messages import Details
 from relaycast_gateway.wamp.payload import value_of
 
 PUBLISHER = "wamp:publisher"
 """The header with the members that name a disclosed publisher."""
+
+CHAIN_HEADERS = "ce:"
+"""Headers that begin so are of other faces and the chains."""
 
 OPTIONS = "wamp:options"
 """The header with what receivers need to read a payload that is passed through."""
@@ -34,6 +39,10 @@ def headers_of(publisher: Mapping[str, object], passed_on: Mapping[str, str]) ->
 def recorded_details(record: EventRecord) -> Details:
     """Return the details of a stored event, but for the topic."""
     details: Details = {}
+    if record.headers and record.headers[0][0].startswith(CHAIN_HEADERS):
+        details = {"_event_id": record.text_id, "_time": format_time(record.occurred_ns)}
+        if record.subject is not None:
+            details["_subject"] = record.subject
     for name, value in record.headers:
         if name in (PUBLISHER, OPTIONS) and value.tag is Tag.MAP:
             details.update(value_of(value))

@@ -12,6 +12,7 @@ from gateway.cloudevents.served_gateway import SINK, Api, draft, visit
 from gateway.wamp.broker_peers import Town, kept
 from relaycast_gateway import crockford
 from relaycast_gateway.icrc16 import from_json, map_of, nat
+from relaycast_gateway.rfc3339 import format_time
 from relaycast_gateway.wamp.history.rules import HistoryRules
 
 RULES = HistoryRules([kept("com.shop.")])
@@ -94,6 +95,10 @@ def test_what_chains_publish_reaches_the_subscribers_of_its_topic_in_order() -> 
         assert values == [bytes([number]) for number in range(4)][: len(values)]
         assert len(values) >= 3
         assert gaps.events
+        newest = pattern.events[-1].details
+        assert newest["_event_id"] == records[-1].text_id
+        assert newest["_time"] == format_time(records[-1].occurred_ns)
+        assert [it.details.get("_subject") for it in pattern.events] == [it.subject for it in records]
         assert {it.details["topic"] for it in gaps.events} == {
             f"io.relaycast.subscriber.updated.p{SUBSCRIBER}.p{PUBLISHER}"
         }
