@@ -73,7 +73,7 @@ const items = {
             const handler = ({ details, argsList, argsDict }) =>
                 events.push({
                     match,
-                    publication: details.publicationId ?? details.publication,
+                    publication: details.publication ?? null,
                     subscription: subscriptions[match],
                     topic: details.topic ?? null,
                     args: plain(argsList ?? []),
@@ -83,8 +83,10 @@ const items = {
         }
         const binary = given.serializer === "json" ? "\0AP+A" : Buffer.from([0, 255, 128]);
         const payload = { argsList: [7, "x", binary], argsDict: { price: 12.5 } };
-        const published = (await client.publish(`${prefix}live.one`, payload, { exclude_me: false })).publicationId;
-        await client.publish(`${prefix}live.end`, [0], { exclude_me: false });
+        const { client: publisher } = await connected();
+        const published = (await publisher.publish(`${prefix}live.one`, payload)).publicationId;
+        await publisher.publish(`${prefix}live.end`, [0]);
+        await publisher.disconnect();
         for (let turn = 0; turn < 200 && events.length < 4; turn += 1) await new Promise((go) => setTimeout(go, 10));
         const records = {};
         for (const [match, pattern] of Object.entries(patterns)) {
@@ -172,3 +174,4 @@ for (const item of given.items) {
     process.stdout.write(`${JSON.stringify(said)}\n`);
 }
 await client.client.disconnect();
+process.exit(0);
