@@ -13,7 +13,7 @@ from rooms import ROOT
 
 SCRIPTS = Path(__file__).parent / "scripts"
 PEERS = ROOT / ".peers"
-SECONDS = 240
+SECONDS = 100
 
 
 @dataclass(frozen=True, slots=True)

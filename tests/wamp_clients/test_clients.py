@@ -18,8 +18,8 @@ ITEMS = ("join", "ticket", "wampcra", "live", "rpc", "counts", "pages", "argumen
 WITHOUT_WAMPCRA = {"swampyer"}
 """It proves who it is with tickets only."""
 
-WITHOUT_PROGRESS = {"autobahn-js"}
-"""Its callees cannot be cancelled, so that the protocol lets them give no parts of a result."""
+WITHOUT_PROGRESS = {"autobahn-js", "wampy"}
+"""Their callees cannot be cancelled, so that the protocol lets them give no parts of a result."""
 
 ONLY_PLAIN_CALLS = {"swampyer"}
 """Its callees give no parts of a result, and errors with their own URI only."""

@@ -84,6 +84,8 @@ class CallContext:
     def id_argument(self, at: int, name: str) -> int:
         """Return an id; ``WampError`` where it is missing or none."""
         value = self.argument(at, name)
+        if isinstance(value, float) and value.is_integer():  # as JavaScript's CBOR has numbers beyond 32 bits
+            value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= MOST_ID:
             raise WampError(INVALID_ARGUMENT, f"{name} must be a whole number from 1 to 2^53, got {value!r}")
         return value

@@ -8,10 +8,12 @@ What the formats have beyond that is brought to plain values where nothing is lo
 
     JSON         text that begins with U+0000 is base64 of bytes, both ways and at any place. A text of ours that begins
                  with U+0000 is sent as the bytes of its UTF-8; NaN and infinities are sent as ``null``.
-    MessagePack  a timestamp is read as RFC 3339 text, other extension types are refused. Whole numbers beyond 64 bits
-                 are sent as text of decimal digits.
-    CBOR         ``undefined`` is read as ``None`` and a tagged value without its tag, big numbers as numbers;
-                 references (tags 25, 28, 29 and 256), by which a few bytes stand for a huge value, are refused.
+    MessagePack  a timestamp is read as RFC 3339 text, extension type 0 with one byte 0 is ``undefined``, as msgpackr
+                 has it, other extension types are refused. Whole numbers beyond 64 bits are sent as text of digits.
+    CBOR         a tagged value is read without its tag, big numbers as numbers; references (tags 25, 28, 29 and 256),
+                 by which a few bytes stand for a huge value, are refused.
+
+JavaScript's ``undefined`` is left out as the value of a key and ``None`` elsewhere, as its own JSON has it.
 
 Source: WAMP specification, "Serializers" and "Binary conversion of JSON Strings".
 """
@@ -40,7 +42,7 @@ _SHOWN = 200
 _PLAIN: frozenset[type] = frozenset({str, int, float, bool, bytes, type(None)})
 _PLAIN_IN_JSON = _PLAIN - {bytes}
 _TEXT: frozenset[type] = frozenset({str})
-_UNDEFINED = type(cbor2.undefined)
+_UNDEFINED = cbor2.undefined
 
 _FAILURES = (cbor2.CBORError, ValueError, TypeError, OverflowError, RecursionError, MemoryError)
 """What the libraries raise on bytes that they do not like; msgspec's errors are ``ValueError``."""
@@ -117,8 +119,8 @@ class MsgpackSerializer(Serializer):
 
     def __init__(self) -> None:
         self._encoder = msgspec.msgpack.Encoder()
-        self._values = msgspec.msgpack.Decoder(ext_hook=_refuse_extension)
-        self._messages = msgspec.msgpack.Decoder(AnyMessage, ext_hook=_refuse_extension)
+        self._values = msgspec.msgpack.Decoder(ext_hook=_extension)
+        self._messages = msgspec.msgpack.Decoder(AnyMessage, ext_hook=_extension)
 
     def _encoded(self, elements: list[Any]) -> bytes:
         try:
@@ -192,10 +194,10 @@ def _changed(value: Any, change: Callable[[Any], Any], levels: int = DEEPEST + 1
             return [_changed(inner, change, levels - 1) for inner in value]
         if not _TEXT.issuperset(map(type, value)):
             raise WampProtocolError("expected text as the keys of every object")
-        return {key: _changed(inner, change, levels - 1) for key, inner in value.items()}
+        return {key: _changed(inner, change, levels - 1) for key, inner in value.items() if inner is not _UNDEFINED}
     if kind is datetime:
         return value.isoformat().replace("+00:00", "Z")
-    if kind is _UNDEFINED:
+    if value is _UNDEFINED:
         return None
     raise WampProtocolError(f"expected plain values, got {kind.__name__}")
 
@@ -236,7 +238,9 @@ def _unfit(expected: str, error: BaseException) -> WampProtocolError:
     return WampProtocolError(f"{expected}: {str(error)[:_SHOWN] or type(error).__name__}")
 
 
-def _refuse_extension(code: int, _data: memoryview) -> NoReturn:
+def _extension(code: int, data: memoryview) -> Any:
+    if code == 0 and data == b"\0":  # as msgpackr writes it
+        return _UNDEFINED
     raise WampProtocolError(f"expected plain values, got MessagePack's extension type {code}")
 
 

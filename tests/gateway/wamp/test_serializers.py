@@ -220,6 +220,7 @@ NO_PLAIN_VALUES = [
     ("json", b'[16,1,{},"a",[' + b"9" * 10_000 + b"]]"),
     ("json", b'\xef\xbb\xbf[16,1,{},"a"]'),
     ("msgpack", b"\x95\x10\x01\x80\xa1a\x91\xd4\x05a"),  # an extension type
+    ("msgpack", b"\x95\x10\x01\x80\xa1a\x91\xd4\x00\x01"),
     ("msgpack", b"\x95\x10\x01\x80\xa1a\x91\xd7\xff\xff\xff\xff\xff\xff\xff\xff\xff"),  # a timestamp with 1.07e9 ns
     ("msgpack", b"\x95\x10\x01\x80\xa1a\x91\xa2\xc0\x80"),  # U+0000 in two bytes is no UTF-8
     ("msgpack", b"\x95\x10\x01\x80\xa1a\x91\x81\x01\x02"),  # a number as a key
@@ -250,6 +251,9 @@ def test_what_is_no_plain_value_is_refused(name: str, data: bytes) -> None:
     [
         ("msgpack", b"\xd6\xff\x00\x00\x00\x01", "1970-01-01T00:00:01Z"),  # a date of JavaScript
         ("cbor", b"\xf7", None),  # undefined of JavaScript
+        ("cbor", b"\xa2\x61a\xf7\x61b\x01", {"b": 1}),
+        ("msgpack", b"\xd4\x00\x00", None),  # undefined as msgpackr writes it
+        ("msgpack", b"\x82\xa1a\xd4\x00\x00\xa1b\x01", {"b": 1}),
         ("cbor", b"\xc1\x1a\x51\x4b\x67\xb0", 1363896240),
         ("cbor", b"\xc0\x741970-01-01T00:00:01Z", "1970-01-01T00:00:01Z"),
         ("cbor", b"\xd8\x40\x42ab", b"ab"),  # Uint8Array of JavaScript

@@ -99,8 +99,8 @@ const items = {
         await client.register(`${prefix}refuse`, ({ error_handler: refuse }) => {
             refuse({ error: `${prefix}error.refused`, argsList: [1], argsDict: { why: "no" } });
         });
-        await client.register(`${prefix}steps`, ({ argsList: [count], result_handler: give }) => {
-            for (let step = 0; step < count; step += 1) give({ argsList: [step], options: { progress: true } });
+        await client.register(`${prefix}steps`, ({ argsList: [count], details, result_handler: give }) => {
+            for (let step = 0; details.receive_progress && step < count; step += 1) give({ argsList: [step], options: { progress: true } });
             return { argsList: ["done"] };
         });
         const { client: other } = await connected();
@@ -171,7 +171,8 @@ for (const item of given.items) {
     } catch (error) {
         said = { item, error: `${error?.stack} ${JSON.stringify(error)}` };
     }
-    process.stdout.write(`${JSON.stringify(said)}\n`);
+    const told = JSON.stringify(said, (_, value) => (typeof value === "bigint" ? Number(value) : value)); // msgpackr's ids
+    process.stdout.write(`${told}\n`);
 }
 await client.client.disconnect();
 process.exit(0);

@@ -98,6 +98,8 @@ def _count(name: str, value: Any) -> int:
 
 
 def _id(name: str, value: Any) -> int:
+    if isinstance(value, float) and value.is_integer():  # as JavaScript's CBOR has numbers beyond 32 bits
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_ID:
         raise _refused(f"{name}: expected an id from 1 to 2^53, got {_shown(value)}")
     return value
