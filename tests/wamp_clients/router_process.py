@@ -61,6 +61,9 @@ keylen = 32
 [[realms.history]]
 uri = "{PREFIX}"
 match = "prefix"
+
+[[realms.history]]
+uri = "{PREFIX}many"
 """
 
 
