@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from gateway.wamp.broker_peers import Recorder, Town
 from relaycast_gateway.matching.topics import Match, TopicPattern
+from searches import examples
 
 TOPICS = ["kept.a", "kept.b", "kept.a.b", "a", "a.b", "b.a.b"]
 PATTERNS = [
@@ -157,4 +158,4 @@ class BrokerMachine(RuleBasedStateMachine):
 
 
 TestBrokerModel = BrokerMachine.TestCase
-TestBrokerModel.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
+TestBrokerModel.settings = settings(max_examples=examples(30), stateful_step_count=25, deadline=None)

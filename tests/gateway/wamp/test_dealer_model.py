@@ -21,6 +21,7 @@ from relaycast_gateway.wamp.messages import (
     UnregisterMessage,
     YieldMessage,
 )
+from searches import examples
 
 PROCEDURES = ("com.a", "com.b")
 
@@ -195,4 +196,4 @@ class DealerMachine(RuleBasedStateMachine):
 
 
 TestDealer = DealerMachine.TestCase
-TestDealer.settings = settings(max_examples=30, stateful_step_count=40, deadline=None)
+TestDealer.settings = settings(max_examples=examples(30), stateful_step_count=40, deadline=None)

@@ -16,9 +16,8 @@ from relaycast_gateway.matching.topics import Match, TopicPattern
 from relaycast_gateway.record import EVERYBODY, EventDraft, EventRecord, Visibility
 from relaycast_gateway.rfc3339 import format_time
 from relaycast_gateway.wamp.errors import INVALID_ARGUMENT, WampError
-from relaycast_gateway.wamp.history import EventHistory, HistoryQuery, HistoryRule, HistoryRules
+from relaycast_gateway.wamp.history import EventHistory, HistoryQuery, HistoryRule, HistoryRules, receipt_times
 from relaycast_gateway.wamp.history import history as history_module
-from relaycast_gateway.wamp.history.receipt_times import BLOCK
 
 AUTH, BASKET, CHECKOUT = (f"com.mycompany.log.{name}" for name in ("auth", "basket", "checkout"))
 LOGS = TopicPattern("com.mycompany.log", Match.PREFIX)
@@ -321,10 +320,14 @@ def test_unknown_purged_and_foreign_publications_are_refused_alike(clock: Virtua
 
 
 @pytest.mark.matrix("WAMP-42")
-def test_a_clock_that_is_set_back_changes_no_order_and_hides_no_time(log: EventLog, clock: VirtualClock) -> None:
+@pytest.mark.parametrize("block", [256, pytest.param(receipt_times.BLOCK, marks=pytest.mark.slow)])
+def test_a_clock_that_is_set_back_changes_no_order_and_hides_no_time(
+    block: int, log: EventLog, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Many blocks of the index, with the clock set back now and then."""
+    monkeypatch.setattr(receipt_times, "BLOCK", block)
     draw = Random(42)
-    while log.last_seq < 3 * BLOCK:
+    while log.last_seq < 6 * block:
         clock.set(clock.now_ns() + draw.choice([SECOND, SECOND, SECOND, 5, 0, -300 * SECOND]))
         publish(log, *[AUTH, BASKET] * draw.randrange(1, 40))
     histories, records = EventHistory(log, EVERYTHING), log.read(limit=1 << 20)

@@ -25,6 +25,7 @@ from relaycast_gateway.wamp.messages import CallMessage, CancelMessage, ErrorMes
 from relaycast_gateway.wamp.meta import get_events as get_events_module
 from relaycast_gateway.wamp.meta.get_events import GET_EVENTS, AnswerForm
 from relaycast_gateway.wamp.serializers import serializer_named
+from searches import examples
 
 SERIALIZERS = ["json", "msgpack", "cbor"]
 
@@ -299,7 +300,7 @@ async def test_an_answer_has_only_so_many_bytes(serializer: str, bound: str) -> 
     in_parts=st.booleans(),
     serializer=st.sampled_from(SERIALIZERS),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_pages_and_parts_one_after_another_are_the_whole_history(
     sizes: list[int], most_bytes: int, most_events: int, reverse: bool, in_parts: bool, serializer: str
 ) -> None:

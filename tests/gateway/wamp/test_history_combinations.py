@@ -1,6 +1,7 @@
 """All 2^11 combinations of the arguments of ``get_events``, against a search that looks at every event."""
 
 from collections.abc import Mapping
+from functools import cache
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -60,14 +61,14 @@ def check(log: EventLog) -> int:
     histories = EventHistory(log, RULES)
     whole = history(log.read(limit=EVENTS), PATTERN, RULES, **CALLER)
     given = arguments(whole)
+    found = cache(lambda asked: answer(whole, HistoryQuery.of([1], dict(asked))))
     answers = set()
     for chosen in product([False, True], repeat=len(given)):
         kwargs = {name: value for (name, value), is_given in zip(given.items(), chosen, strict=True) if is_given}
         query = HistoryQuery.of([1], kwargs)
         page = histories.page(PATTERN, query, most_events=1_000, **CALLER)
-        expected = answer(whole, query)
-        assert page.records == expected, kwargs
-        unlimited = answer(whole, HistoryQuery.of([1], {name: it for name, it in kwargs.items() if name != "limit"}))
+        assert page.records == answer(whole, query), kwargs
+        unlimited = found(tuple((name, it) for name, it in kwargs.items() if name != "limit"))
         assert page.more == (len(unlimited or ()) > len(page.records)), kwargs
         assert page.history_start_ns == whole[0].received_ns
         answers.add(tuple(record.seq for record in page.records))
@@ -84,8 +85,13 @@ def test_every_combination_of_arguments_equals_a_search_through_all_events_in_me
 
 
 @pytest.mark.matrix("WAMP-33")
-def test_every_combination_of_arguments_equals_a_search_through_all_events_of_a_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_opened_again", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_every_combination_of_arguments_equals_a_search_through_all_events_of_a_file(
+    is_opened_again: bool, tmp_path: Path
+) -> None:
     with filled(tmp_path / "log") as log:
-        answers = check(log)
-    with EventLog.open(tmp_path / "log") as again:
-        assert check(again) == answers > 60
+        if not is_opened_again:
+            assert check(log) > 60
+    if is_opened_again:
+        with EventLog.open(tmp_path / "log") as again:
+            assert check(again) > 60

@@ -17,6 +17,7 @@ from relaycast_gateway.principal import client_principal
 from relaycast_gateway.record import EventDraft, Visibility
 from relaycast_gateway.wamp import broker, publication_flow
 from relaycast_gateway.wamp.history.rules import HistoryRules
+from searches import examples
 
 KEPT = HistoryRules([kept("kept.")])
 
@@ -121,7 +122,7 @@ def test_publications_of_one_turn_share_one_append() -> None:
     in_town(visit)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), st.booleans(), st.integers(0, 2)), max_size=40))
 def test_the_publications_of_a_session_arrive_in_order_stored_or_not(steps: list[tuple[int, bool, int]]) -> None:
     async def visit(town: Town) -> None:
@@ -144,7 +145,7 @@ def test_the_publications_of_a_session_arrive_in_order_stored_or_not(steps: list
 
 
 @pytest.mark.matrix("WAMP-07")
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("oowc"), st.integers(0, 2)), max_size=30))
 def test_events_of_others_are_delivered_in_the_order_of_the_log_and_once(steps: list[tuple[str, int]]) -> None:
     async def visit(town: Town) -> None:

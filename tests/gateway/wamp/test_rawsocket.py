@@ -21,6 +21,7 @@ from relaycast_gateway.wamp.client_wire import RawSocketWire
 from relaycast_gateway.wamp.connections import ConnectionLimits, Connections
 from relaycast_gateway.wamp.errors import PAYLOAD_SIZE_EXCEEDED, PROTOCOL_VIOLATION
 from relaycast_gateway.wamp.rawsocket import FRAMES_PER_TURN, RawSocketLink, RawSocketServer
+from searches import examples
 
 JSON_HANDSHAKE = b"\x7f\xf1\0\0"
 SMALL = ConnectionLimits(most_message_bytes=1 << 12, most_sessions=2)
@@ -460,7 +461,7 @@ frames = st.lists(
 
 
 @given(stream=st.builds(b"".join, frames), cuts=st.lists(st.integers(0, 300), max_size=8))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_frames_do_not_depend_on_how_their_bytes_come(stream: bytes, cuts: list[int]) -> None:
     """Arbitrary bytes end the session or are messages: the same ones, however they are cut."""
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from relaycast_gateway.wamp import WampProtocolError, deserialize, serialize
 from relaycast_gateway.wamp.serializers import DEEPEST, SERIALIZER_NAMES, serializer_named
+from searches import examples
 from shared_vectors import shared
 
 each_serializer = pytest.mark.parametrize("name", SERIALIZER_NAMES)
@@ -105,7 +106,7 @@ plain = st.recursive(
 
 
 @given(args=st.lists(plain, max_size=4), kwargs=st.dictionaries(st.text(max_size=8), plain, max_size=4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_plain_values_come_back_the_same_from_every_serializer(args: list[Any], kwargs: dict[str, Any]) -> None:
     message = [36, 1, 2, {"topic": "a.b"}, args, kwargs]
     for name in SERIALIZER_NAMES:
@@ -359,14 +360,14 @@ def only_protocol_errors(data: bytes, name: str) -> None:
 
 @each_serializer
 @given(data=st.binary(max_size=200))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_any_bytes_are_a_message_or_break_the_protocol(name: str, data: bytes) -> None:
     only_protocol_errors(data, name)
 
 
 @each_serializer
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_a_message_with_changed_bytes_is_a_message_or_breaks_the_protocol(name: str, data: st.DataObject) -> None:
     payload = [{"a": [1, "\0x", None]}, 2.5, b"ab", 2**40]
     good = serialize([36, 1, 2**50, {"topic": "a"}, payload, {"k": "v"}], name)
@@ -376,6 +377,6 @@ def test_a_message_with_changed_bytes_is_a_message_or_breaks_the_protocol(name: 
 
 
 @given(data=st.binary(max_size=60), head=st.sampled_from([b"\x81", b"\x80", b"\xd9", b"\xd8", b"\xc4", b"\x81\xbf"]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_any_values_of_cbor_in_a_message_are_plain_or_refused(data: bytes, head: bytes) -> None:
     only_protocol_errors(PUBLISH + head + data, "cbor")

@@ -45,6 +45,7 @@ from relaycast_gateway.wamp.messages import (
 from relaycast_gateway.wamp.router import Router
 from relaycast_gateway.wamp.router_config import RealmConfig, RouterConfig
 from relaycast_gateway.wamp.session import SessionState
+from searches import examples
 
 TICKET = "the ticket of ann"
 KEPT_FROM_ALL = PermissionRule(TopicPattern("wamp.session.kill", Match.PREFIX))
@@ -201,7 +202,7 @@ async def play(router: Router, serializer: str, script: list[tuple[int, Any]]) -
     assert router.figures().sessions == 4
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.sampled_from(["json", "msgpack", "cbor"]), scripts)
 def test_whatever_clients_send_ends_their_own_sessions_only(serializer: str, script: list[tuple[int, Any]]) -> None:
     async def run() -> None:
