@@ -60,10 +60,11 @@ def test_a_full_run_gives_what_is_on_record(name: str) -> None:
 
 
 def test_the_page_is_fresh_and_shows_every_chart() -> None:
-    assert experiments_page.PAGE.read_text() == experiments_page.page()
+    page = experiments_page.page()
+    assert experiments_page.PAGE.read_text() == page
     charts = {f"{load(name).stem}.svg" for name in REGISTRY}
     assert {file.name for file in experiments_page.CHARTS.iterdir()} == charts | {"results.json"}
-    assert all(f"(experiments/{chart})" in experiments_page.page() for chart in charts)
+    assert all(f"(experiments/{chart})" in page for chart in charts)
 
 
 def test_several_findings_are_a_list_and_nothing_is_lost() -> None:
@@ -101,7 +102,7 @@ def test_a_chart_draws_fields_that_its_points_have(name: str) -> None:
         assert not axis.order or {point[axis.field] for point in chart.points} <= set(axis.order)
 
 
-@pytest.mark.parametrize("name", ["E1", "E16"])  # a line chart in panels, cells
+@pytest.mark.parametrize("name", [pytest.param("E1", marks=pytest.mark.slow), "E16"])  # a line chart in panels, cells
 def test_files_hold_the_rows_and_are_the_same_bytes_whatever_was_drawn_before(name: str, tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     first.mkdir()
