@@ -72,7 +72,7 @@ def test_what_chains_told_is_printed_as_a_table(history: Command) -> None:
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z", time)
         assert 1 <= int(publication) <= 1 << 53
         assert topic == "io.relaycast.data.published.p2000"
-        assert "publisher=2000" in row
+        assert re.search(r"  price/\d+ value=\"0x[0-9a-f]{2}", row), "the subject, then the data"
 
 
 def test_a_history_comes_in_order_and_backwards_over_many_pages(

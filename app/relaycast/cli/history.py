@@ -149,11 +149,18 @@ async def _until_stopped(events: AsyncGenerator[dict[str, Any]]) -> AsyncGenerat
             loop.remove_signal_handler(number)
 
 
+_IN_SUBJECT = ("publisher", "key")
+"""Members that topic and subject tell already."""
+
+
 def _row(event: dict[str, Any], topic: str) -> str:
-    said = [json_text.dumps(it, default=_text, ensure_ascii=False) for it in event.get("args", ())]
+    subject = event.get("details", {}).get("_subject")
+    said = [] if subject is None else [str(subject)]
+    said += [json_text.dumps(it, default=_text, ensure_ascii=False) for it in event.get("args", ())]
     said += [
         f"{name}={json_text.dumps(value, default=_text, ensure_ascii=False)}"
         for name, value in event.get("kwargs", {}).items()
+        if subject is None or name not in _IN_SUBJECT
     ]
     text = " ".join(said)
     if len(text) > LONGEST_PAYLOAD:

@@ -239,7 +239,7 @@ def _unfit(expected: str, error: BaseException) -> WampProtocolError:
 
 
 def _extension(code: int, data: memoryview) -> Any:
-    if code == 0 and data == b"\0":  # as msgpackr writes it
+    if code == 0 and bytes(data) == b"\0":  # as msgpackr writes it
         return _UNDEFINED
     raise WampProtocolError(f"expected plain values, got MessagePack's extension type {code}")
 
