@@ -12,7 +12,10 @@ from relaycast_gateway.wamp.link import Link
 
 MOST_SESSIONS = 10_000
 MOST_WAITING_BYTES = 8 << 20
-MOST_MESSAGE_BYTES = 16 << 20
+MOST_MESSAGE_BYTES = 1 << 20
+MOST_BYTES_BEFORE_WELCOME = 64 << 10
+"""The longest message of a client that has proved nothing yet."""
+
 SPARE_CONNECTIONS = 256
 """Connections beyond the limit that are told so; further ones are dropped at once."""
 
@@ -40,6 +43,11 @@ class ConnectionLimits:
 
 class ReceivingSession(Protocol):
     """What a connection tells."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the client has been welcomed."""
+        ...
 
     def receive(self, data: bytes) -> None:
         """Take one message."""

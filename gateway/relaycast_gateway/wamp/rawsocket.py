@@ -14,7 +14,7 @@ from typing import cast
 
 from relaycast_gateway.clock import Alarm
 from relaycast_gateway.wamp.buffered_link import HIGH_WATER, BufferedLink, Hold
-from relaycast_gateway.wamp.connections import Connections, ReceivingSession
+from relaycast_gateway.wamp.connections import MOST_BYTES_BEFORE_WELCOME, Connections, ReceivingSession
 from relaycast_gateway.wamp.errors import PAYLOAD_SIZE_EXCEEDED, PROTOCOL_VIOLATION
 
 MAGIC = 0x7F
@@ -174,6 +174,9 @@ class RawSocketLink(BufferedLink, asyncio.Protocol):
 
     def _read_frames(self, data: bytes) -> None:
         start, end, left = 0, len(data), FRAMES_PER_TURN
+        most = self._connections.limits.most_message_bytes
+        if self._session is None or not self._session.is_open:
+            most = min(most, MOST_BYTES_BEFORE_WELCOME)
         self._needed = 4
         while end - start >= 4:
             if self._is_closed or self._session is None:
@@ -188,8 +191,7 @@ class RawSocketLink(BufferedLink, asyncio.Protocol):
             if kind > FrameKind.PONG:
                 self._session.abort(PROTOCOL_VIOLATION, f"expected a message, ping or pong, got a frame of kind {kind}")
                 return
-            if length > self._connections.limits.most_message_bytes:
-                most = self._connections.limits.most_message_bytes
+            if length > most:
                 self._session.abort(PAYLOAD_SIZE_EXCEEDED, f"expected at most {most} bytes, got a frame of {length}")
                 return
             next_start = start + 4 + length

@@ -35,7 +35,7 @@ class RouterLimits:
     """Bounds of one router."""
 
     most_sessions: int = 10_000
-    most_message_bytes: int = 16 << 20
+    most_message_bytes: int = 1 << 20
     most_waiting_bytes: int = 8 << 20
     """Bytes that a client has not taken yet; a session with more is ended."""
 

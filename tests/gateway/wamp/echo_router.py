@@ -12,6 +12,7 @@ class EchoSession:
         self.is_lost = False
         self.aborted: tuple[str, str] | None = None
         self.is_silent = False
+        self.is_open = True
 
     def receive(self, data: bytes) -> None:
         self.received.append(data)

@@ -195,12 +195,12 @@ def test_half_open_handshakes_are_dropped_in_time(running: RouterProcess) -> Non
 
 def test_a_message_as_large_as_allowed_is_taken_and_a_larger_one_ends_the_session(running: RouterProcess) -> None:
     peer, other = joined(running), joined(running)
-    peer.publish("com.other.large", bytes((16 << 20) - 200))
+    peer.publish("com.other.large", bytes((1 << 20) - 200))
     assert seconds_of_a_publication(peer) < 30
     broken = joined(running, carrier="websocket")
     broken.socket.settimeout(30)
     with suppress(ConnectionError):
-        broken.socket.sendall(broken.framed(bytes((16 << 20) + 1)))
+        broken.socket.sendall(broken.framed(bytes((1 << 20) + 1)))
     assert ended(broken)
     assert seconds_of_a_publication(other) < 5
     for each in (peer, other):

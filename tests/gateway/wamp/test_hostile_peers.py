@@ -227,6 +227,15 @@ def test_a_frame_longer_than_allowed_ends_the_session_before_it_is_read(
     assert ending(broken)[0] in {None, "wamp.error.payload_size_exceeded"}  # closed with 1009 below WAMP
 
 
+def test_a_peer_that_was_not_welcomed_may_send_little(running: RouterProcess, bystander: Wire) -> None:
+    with socket.create_connection(("127.0.0.1", running.ports["rawsocket"]), 10) as peer:
+        peer.sendall(b"\x7f\xf2\0\0" + bytes([0]) + (65_537).to_bytes(3, "big"))
+        answer = b""
+        while part := peer.recv(1_000):
+            answer += part
+        assert b"wamp.error.payload_size_exceeded" in answer
+
+
 @pytest.mark.parametrize("kind", [3, 7, 0x80, 0xFF])
 def test_frames_of_unknown_kinds_end_the_session(running: RouterProcess, bystander: Wire, kind: int) -> None:
     broken = joined(running)
