@@ -72,7 +72,6 @@ def test_a_subscriber_that_reads_nothing_is_dropped_and_others_get_everything(
 ) -> None:
     topic = f"{PREFIX}flood"
     slow, good, publisher = joined(running, carrier=carrier), joined(running), joined(running)
-    slow.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
     slow.subscribe(topic)
     subscription = good.subscribe(topic)
     before = running.resident_bytes()
@@ -162,7 +161,11 @@ def test_calls_that_are_never_answered_go_with_their_callee(running: RouterProce
     callee.close()
     answers = [caller.receive() for _ in range(5_000)]
     assert {answer[0] for answer in answers} == {8}
-    assert {answer[4] for answer in answers} <= {"wamp.error.canceled", "wamp.error.unavailable"}
+    reasons = {answer[4] for answer in answers}
+    assert "wamp.error.canceled" in reasons
+    beyond = "wamp.error.unavailable"  # than may wait for one callee
+    afterwards = "wamp.error.no_such_procedure"
+    assert reasons <= {"wamp.error.canceled", beyond, afterwards}
     for each in (caller, other):
         each.close()
 
