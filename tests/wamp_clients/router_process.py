@@ -6,12 +6,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rooms import ROOT
+
+SECONDS_TO_STOP = 30.0
 
 REALM = "com.example.shop"
 PREFIX = "com.example."
@@ -103,6 +105,11 @@ def router(folder: Path, *, log: str = "-", config: str = CONFIG) -> Iterator[Ro
             finally:
                 if process.poll() is None:
                     process.terminate()
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(SECONDS_TO_STOP)
+                    has_stopped = process.poll() is not None
+                    process.kill()
+                    assert has_stopped, "the router does not stop"
         said.seek(0)
         assert said.read() == ""
 

@@ -241,8 +241,12 @@ class RawSocketLink(BufferedLink, asyncio.Protocol):
         self._rest.clear()
         self._alarm = self._connections.clock.call_later(self._connections.limits.closing_seconds, self.abandon)
         if self._transport.can_write_eof():
-            self._transport.write_eof()
-            self._transport.resume_reading()
+            try:
+                self._transport.write_eof()
+            except OSError:  # the client has closed it already
+                self.abandon()
+            else:
+                self._transport.resume_reading()
         else:
             self._transport.close()
 

@@ -347,8 +347,10 @@ class Session:
         self._handlers = _CLOSING
         self._pending = None
         self._leave()
-        self.link.close()
-        self._on_end(self)
+        try:
+            self.link.close()
+        finally:
+            self._on_end(self)
 
     def _disarm(self) -> None:
         if self._alarm is not None:

@@ -2,6 +2,7 @@
 
 import socket
 import struct
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
@@ -309,6 +310,25 @@ def test_a_topic_that_is_none_or_the_routers_own_is_refused_and_the_session_goes
         assert answer[4] in {"wamp.error.invalid_uri", "wamp.error.not_authorized"}
     assert peer.publish(f"{PREFIX}good") > 0
     peer.close()
+
+
+def test_clients_that_are_gone_when_the_answer_comes_leave_nothing_behind(
+    running: RouterProcess, bystander: Wire
+) -> None:
+    reset = struct.pack("ii", 1, 0)
+    endings: list[bytes] = [msgspec.msgpack.encode(it) for it in ([6, {}, "wamp.close.normal"], [3, {}, "x"], [99])]
+    for carrier in CARRIERS:
+        for number in range(60):
+            broken = joined(running, carrier)
+            if number % 2:
+                broken.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+            broken.socket.sendall(broken.framed(endings[number % 3]))
+            broken.close()
+    sessions = bystander.call("wamp.session.count")[0][0]
+    deadline = time.monotonic() + 20
+    while sessions > 1 and time.monotonic() < deadline:
+        sessions = bystander.call("wamp.session.count")[0][0]
+    assert sessions == 1
 
 
 def test_a_client_that_leaves_in_the_middle_of_a_frame_harms_nobody(running: RouterProcess, bystander: Wire) -> None:
