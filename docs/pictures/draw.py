@@ -6,7 +6,6 @@ Every figure in them is measured while they are drawn; a test draws them again a
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
-from importlib import import_module
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -16,6 +15,7 @@ import relaycast as rc
 import relaycast_pallets as rp
 import relaycast_trie as rt
 import relaycast_xcm as rx
+from runs_of_chapters import run_of
 from trie_pictures import CHARACTER, Picture, framed
 
 BLUE, YELLOW, GREEN, GREY = "#e3f2fd", "#fff3cd", "#e8f5e9", "#eceff1"
@@ -229,7 +229,7 @@ def pictures() -> Iterator[tuple[str, str]]:
     """Yield the name of every picture with its SVG."""
     for name, draw in DRAWN_HERE.items():
         yield name, draw().svg
-    results = {chapter: import_module(chapter).app.run()[0] for chapter, _ in FROM_CHAPTERS.values()}
+    results = {chapter: run_of(chapter)[0] for chapter, _ in FROM_CHAPTERS.values()}
     for name, (chapter, number) in FROM_CHAPTERS.items():
         yield name, [shown for shown in results[chapter] if hasattr(shown, "svg")][number].svg
 

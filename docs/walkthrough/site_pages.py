@@ -49,7 +49,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def page_of(chapter: Path) -> str:
     """Run a chapter and return it as Markdown."""
-    outputs, _ = import_module(chapter.stem).app.run()
+    outputs, _ = import_module("runs_of_chapters").run_of(chapter.stem)
     cells = list(cells_of(chapter.read_text()))
     assert len(cells) == len(outputs), f"{chapter.name}: {len(cells)} cells, {len(outputs)} results"
     parts = [part for cell, output in zip(cells, outputs, strict=True) for part in _parts(cell, output)]

@@ -1,7 +1,7 @@
 """The site is built without a warning, holds what it should, and asks nothing of any network.
 
-Most of a build is the reference and the index for searching. A plain check builds the site without the two: pages,
-links between them, chapters and the page of commands. The slow suite builds it whole.
+Most of a build is the reference and the index for searching. The slow suite builds all of it; a plain check builds the
+site without the two, where the chapters are run (`test_walkthrough.py`).
 """
 
 import re
@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from relaycast.cli.command import VERBS
 from rooms import PACKAGES, ROOT
+
+pytestmark = pytest.mark.slow
 
 
 class Linked(HTMLParser):
@@ -37,18 +38,10 @@ class Linked(HTMLParser):
             self.loaded.append(given.get("href") or "")
 
 
-SHORT = """
-INHERIT: {root}/mkdocs.yml
-docs_dir: {root}/docs
-hooks: ["{root}/docs/walkthrough/site_pages.py", "{root}/docs/reference/help_pages.py"]
-plugins: []
-validation: {{links: {{anchors: ignore}}}}
-"""
-"""The settings of a build without the reference, whose names are anchors."""
-
-
-def built(folder: Path, settings: Path) -> Path:
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-f", str(settings), "-d", str(folder)]
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(folder)]
     ended = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, check=False, env={"NO_MKDOCS_2_WARNING": "1", "PATH": ""}
     )
@@ -56,19 +49,6 @@ def built(folder: Path, settings: Path) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("site"), ROOT / "mkdocs.yml")
-
-
-@pytest.fixture(scope="module")
-def short_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    settings = tmp_path_factory.mktemp("settings") / "mkdocs.yml"
-    settings.write_text(SHORT.format(root=ROOT))
-    return built(tmp_path_factory.mktemp("site"), settings)
-
-
-@pytest.mark.slow
 def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > 20
@@ -83,7 +63,6 @@ def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
         assert not re.search(r"url\(['\"]?(https?:)?//", style.read_text()), style.name
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("room", "package"), PACKAGES.items())
 def test_the_reference_has_every_public_name_and_no_other(site: Path, room: str, package: str) -> None:
     module: Any = import_module(package)
@@ -98,30 +77,7 @@ def test_the_reference_has_every_public_name_and_no_other(site: Path, room: str,
     assert not [name for name in top if name.startswith("_")]
 
 
-@pytest.mark.slow
 def test_doctests_are_shown_as_code(site: Path) -> None:
     pages = [page.read_text() for page in (site / "reference").glob("*.html")]
     assert any("&gt;&gt;&gt;" in page for page in pages)
     assert not [page for page in pages if "<blockquote>" in page]
-
-
-def test_the_page_of_commands_has_every_verb(short_site: Path) -> None:
-    ids = Linked((short_site / "reference" / "commands.html").read_text()).ids
-    assert set(VERBS) <= ids
-    assert "proof-make" in ids
-
-
-def test_a_chapter_is_shown_with_its_pictures_and_verdict(short_site: Path) -> None:
-    for chapter in sorted((ROOT / "docs" / "walkthrough").glob("chapter_[0-9]*.py")):
-        page = (short_site / "walkthrough" / f"{chapter.stem}.html").read_text()
-        assert page.count("<svg") > 1
-        assert "Not yet." in page
-
-
-def test_the_pictures_are_those_that_are_drawn_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = ROOT / "docs" / "pictures"
-    monkeypatch.syspath_prepend(str(folder.parent / "walkthrough"))
-    monkeypatch.syspath_prepend(str(folder))
-    drawn = dict(import_module("draw").pictures())
-    kept = {file.stem: file.read_text() for file in folder.glob("*.svg")}
-    assert {name: f"{svg}\n" for name, svg in drawn.items()} == kept

@@ -1,16 +1,24 @@
-"""The chapters run, and each exercise tells a right answer from wrong ones without giving it away."""
+"""The chapters run, and each exercise tells a right answer from wrong ones without giving it away.
+
+The site and the pictures show what a run of the chapters shows; they are made here, from the same run.
+"""
 
 import ast
 import re
+import warnings
 from collections.abc import Mapping
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+from mkdocs.commands.build import build
+from mkdocs.config import load_config
 
-WALKTHROUGH = Path(__file__).parents[2] / "docs" / "walkthrough"
+from relaycast.cli.command import VERBS
+from rooms import ROOT
+
+WALKTHROUGH = ROOT / "docs" / "walkthrough"
 CHAPTERS = sorted(file.stem for file in WALKTHROUGH.glob("chapter_*.py"))
 
 CHILD = b":child_storage:default:"
@@ -70,10 +78,9 @@ def chapters_find_their_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(WALKTHROUGH))
 
 
-@cache
 def defined(chapter: str) -> Mapping[str, Any]:
     """Run a chapter as it is and return what its cells define."""
-    definitions: Mapping[str, Any] = import_module(chapter).app.run()[1]
+    definitions: Mapping[str, Any] = import_module("runs_of_chapters").run_of(chapter)[1]
     return definitions
 
 
@@ -83,7 +90,7 @@ def test_every_chapter_has_an_exercise_with_a_solution() -> None:
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
-def test_a_chapter_runs_and_its_placeholder_is_no_answer(chapter: str) -> None:
+def test_a_runs_of_chapters_and_its_placeholder_is_no_answer(chapter: str) -> None:
     verdict = defined(chapter)["verdict"]
     assert not verdict.right
     assert len(verdict.said) > 20
@@ -135,3 +142,47 @@ def test_a_chapter_uses_public_names_only(chapter: str) -> None:
             package = {"rt": "trie", "rx": "xcm", "rp": "pallets", "rn": "collator"}.get(node.value.id)
             if package:
                 assert node.attr in import_module(f"relaycast_{package}").__all__, f"line {node.lineno}"
+
+
+SHORT = """
+INHERIT: {root}/mkdocs.yml
+docs_dir: {root}/docs
+hooks: ["{root}/docs/walkthrough/site_pages.py", "{root}/docs/reference/help_pages.py"]
+plugins: []
+validation: {{links: {{anchors: ignore}}}}
+"""
+"""The settings of a build without the reference, whose names are anchors, and without the index for searching."""
+
+
+@pytest.fixture(scope="module")
+def short_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site in this process, where the chapters have been run; a warning fails it."""
+    folder = tmp_path_factory.mktemp("site")
+    settings = tmp_path_factory.mktemp("settings") / "mkdocs.yml"
+    settings.write_text(SHORT.format(root=ROOT))
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the libraries that mkdocs loads
+        patch.setenv("NO_MKDOCS_2_WARNING", "1")
+        build(load_config(str(settings), strict=True, site_dir=str(folder)))
+    return folder
+
+
+def test_the_page_of_commands_has_every_verb(short_site: Path) -> None:
+    ids = set(re.findall(r' id="([^"]+)"', (short_site / "reference" / "commands.html").read_text()))
+    assert set(VERBS) <= ids
+    assert "proof-make" in ids
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_chapter_is_shown_with_its_pictures_and_verdict(chapter: str, short_site: Path) -> None:
+    page = (short_site / "walkthrough" / f"{chapter}.html").read_text()
+    assert page.count("<svg") > 1
+    assert "Not yet." in page
+
+
+def test_the_pictures_are_those_that_are_drawn_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = ROOT / "docs" / "pictures"
+    monkeypatch.syspath_prepend(str(folder))
+    drawn = dict(import_module("draw").pictures())
+    kept = {file.stem: file.read_text() for file in folder.glob("*.svg")}
+    assert {name: f"{svg}\n" for name, svg in drawn.items()} == kept
