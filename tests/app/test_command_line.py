@@ -110,13 +110,13 @@ def on_a_terminal(arguments: list[str], folder: Path, **environment: str) -> byt
     return printed
 
 
-def test_colour_is_for_terminals_that_want_it(tmp_path: Path) -> None:
+def test_colour_is_for_terminals_that_want_it(relaycast: Command, tmp_path: Path) -> None:
     demo = ["demo", "config-sync", "--blocks", "3"]
     assert b"\x1b[32m" in on_a_terminal(demo, tmp_path, NO_COLOR="")
     assert b"\x1b[3" not in on_a_terminal(demo, tmp_path, NO_COLOR="1")
-    piped = subprocess.run([*RELAYCAST, *demo], capture_output=True, cwd=tmp_path, check=True)
-    assert b"\x1b" not in piped.stdout + piped.stderr
-    assert piped.stderr == b""
+    piped = relaycast(*demo)
+    assert "\x1b" not in piped.out
+    assert (piped.code, piped.err) == (0, "")
 
 
 def test_a_pipe_that_closes_early_is_no_error(tmp_path: Path) -> None:
