@@ -35,21 +35,22 @@ ONE_SPARK = "spark"
 SECONDS_OF_A_TEST = 0.06
 SECONDS_OF_A_FILE = {
     ONE_SPARK: 100,
-    "app/test_digests.py": 50,
     "trie/test_kernels.py": 40,
-    "app/test_trie_engines.py": 35,
-    "app/test_experiments.py": 23,
-    "app/test_verdicts.py": 18,
-    "test_readme.py": 18,
+    "app/test_digests.py": 35,
     "trie/test_kernel_twins.py": 18,
-    "app/test_predict_run.py": 16,
-    "docs/test_site.py": 16,
-    "app/test_out_files.py": 14,
-    "app/test_budget_search.py": 12,
-    "app/test_comparison_page.py": 12,
+    "docs/test_code_blocks.py": 17,
+    "app/test_experiments.py": 17,
+    "app/test_trie_engines.py": 14,
+    "app/test_command_line.py": 14,
+    "app/test_out_files.py": 13,
     "app/test_pytest_plugin.py": 12,
+    "docs/test_walkthrough.py": 12,
+    "app/test_budget_search.py": 11,
     "app/test_gallery.py": 10,
-    "ledger/test_budget.py": 9,
+    "app/test_predict_run.py": 9,
+    "app/test_verdicts.py": 8,
+    "app/test_comparison_page.py": 5,
+    "test_readme.py": 5,
 }
 """About how long files take whose tests are few and long; workers begin with what takes longest."""
 
