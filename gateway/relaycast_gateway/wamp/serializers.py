@@ -30,7 +30,14 @@ import cbor2
 import msgspec
 
 from relaycast_gateway.wamp.errors import WampProtocolError
-from relaycast_gateway.wamp.messages import AnyMessage, WampMessage, message_of
+from relaycast_gateway.wamp.messages import (
+    AnyMessage,
+    PublishedMessage,
+    RegisteredMessage,
+    SubscribedMessage,
+    WampMessage,
+    message_of,
+)
 
 DEEPEST = 64
 """Lists and dicts inside one another, in a message."""
@@ -43,6 +50,9 @@ _PLAIN: frozenset[type] = frozenset({str, int, float, bool, bytes, type(None)})
 _PLAIN_IN_JSON = _PLAIN - {bytes}
 _TEXT: frozenset[type] = frozenset({str})
 _UNDEFINED = cbor2.undefined
+
+_NUMBERS: frozenset[type] = frozenset({PublishedMessage, SubscribedMessage, RegisteredMessage})
+"""Messages of numbers alone: msgspec writes them as they are."""
 
 _FAILURES = (cbor2.CBORError, ValueError, TypeError, OverflowError, RecursionError, MemoryError)
 """What the libraries raise on bytes that they do not like; msgspec's errors are ``ValueError``."""
@@ -92,6 +102,10 @@ class JsonSerializer(Serializer):
         self._values = msgspec.json.Decoder()
         self._messages: msgspec.json.Decoder[AnyMessage] = msgspec.json.Decoder(AnyMessage)
 
+    def encode(self, message: WampMessage) -> bytes:
+        """Return the bytes of a message."""
+        return self._encoder.encode(message) if type(message) in _NUMBERS else super().encode(message)
+
     def _encoded(self, elements: list[Any]) -> bytes:
         if _is_plain(elements, _PLAIN_IN_JSON):
             data = self._encoder.encode(elements)
@@ -121,6 +135,10 @@ class MsgpackSerializer(Serializer):
         self._encoder = msgspec.msgpack.Encoder()
         self._values = msgspec.msgpack.Decoder(ext_hook=_extension)
         self._messages = msgspec.msgpack.Decoder(AnyMessage, ext_hook=_extension)
+
+    def encode(self, message: WampMessage) -> bytes:
+        """Return the bytes of a message."""
+        return self._encoder.encode(message) if type(message) in _NUMBERS else super().encode(message)
 
     def _encoded(self, elements: list[Any]) -> bytes:
         try:
@@ -229,7 +247,9 @@ def _message(elements: Any) -> AnyMessage:
     """Return the message; ids that a client's language has written as floats are whole numbers."""
     if type(elements) is not list:
         raise WampProtocolError(f"expected a WAMP message: Expected `array`, got `{type(elements).__name__}`")
-    return message_of([int(it) if type(it) is float and it.is_integer() else it for it in elements])
+    if float in map(type, elements):
+        elements = [int(it) if type(it) is float and it.is_integer() else it for it in elements]
+    return message_of(elements)
 
 
 def _unfit(expected: str, error: BaseException) -> WampProtocolError:
