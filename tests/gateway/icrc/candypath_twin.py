@@ -34,7 +34,7 @@ def selects(said: Any, tree: Icrc16) -> bool:
 
 
 def satisfied(condition: Any, root: Icrc16, current: Icrc16) -> bool:
-    return any(all(compared(*each, root, current) for each in alternative) for alternative in condition)
+    return any(all(compared(each, root, current) for each in alternative) for alternative in condition)
 
 
 def found(path: TwinPath, root: Icrc16, current: Icrc16) -> list[Icrc16]:
@@ -69,7 +69,8 @@ def inside(value: Icrc16, step: Any, root: Icrc16) -> Iterator[Icrc16]:
         yield from items[-1:] if step == "-1" else items[int(step) : int(step) + 1]
 
 
-def compared(path: TwinPath, operator: str, target: Any, root: Icrc16, current: Icrc16) -> bool:
+def compared(comparison: Any, root: Icrc16, current: Icrc16) -> bool:
+    path, operator, target = comparison
     values = [bare(value) for value in found(path, root, current)]
     if isinstance(target, TwinPath):
         others = [bare(value) for value in found(target, root, current)]

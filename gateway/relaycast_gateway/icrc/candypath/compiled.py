@@ -17,7 +17,7 @@ from relaycast_gateway.icrc.candypath.comparisons import (
 from relaycast_gateway.icrc.candypath.parser import parse
 from relaycast_gateway.icrc.candypath.search import OutOfLooks, Search
 from relaycast_gateway.icrc.candypath.steps import plain_value
-from relaycast_gateway.icrc.candypath.syntax import Comparison, Condition, Literal, Name, Path
+from relaycast_gateway.icrc.candypath.syntax import Condition, Literal, Name, Path, PathComparison
 from relaycast_gateway.icrc16 import NOTHING, Icrc16, Tag
 
 TreePredicate = Callable[[Icrc16], bool]
@@ -75,7 +75,7 @@ def _presence(path: Path) -> TreePredicate:
     return select
 
 
-def _comparison(comparison: Comparison) -> TreePredicate:
+def _comparison(comparison: PathComparison) -> TreePredicate:
     """Return a comparison whose paths lead to one value: outside brackets ``@`` and ``$`` are the same."""
     operator, target = comparison.operator, comparison.target
     steps = cast("tuple[Name, ...]", comparison.path.steps)
@@ -103,8 +103,9 @@ def _with_literal(operator: str, literal: Literal) -> TreePredicate:
             return relation(content, text) is positive
         if whole is not None and content.__class__ is int:
             return relation(content, whole) is positive
-        return holds(operator, (found,), targets)
+        return absent if found is NOTHING else holds(operator, (found,), targets)
 
+    absent = holds(operator, (NOTHING,), targets)
     return select
 
 

@@ -5,11 +5,11 @@ from relaycast_gateway.icrc.candypath.syntax import (
     MOST_CHARACTERS,
     NULL,
     CandyPathError,
-    Comparison,
     Condition,
     Every,
     Literal,
     Path,
+    PathComparison,
     Step,
     Where,
     literal,
@@ -56,15 +56,15 @@ class _Parser:
             alternatives[-1].append(self._comparison(self._path()))
         return tuple(map(tuple, alternatives))
 
-    def _comparison(self, path: Path) -> Comparison:
+    def _comparison(self, path: Path) -> PathComparison:
         if self._takes(": ["):
-            return Comparison(path, "==", self._list())
+            return PathComparison(path, "==", self._list())
         start = self._at
         if self._takes(" "):
             operator = next((each for each in OPERATORS if self._takes(f"{each} ")), None)
             if operator is not None:
                 reference = self._peek() in ("$", "@")
-                return Comparison(path, operator, self._path() if reference else (self._literal(" ]"),))
+                return PathComparison(path, operator, self._path() if reference else (self._literal(" ]"),))
         self._at = start
         raise self._error(_OPERATOR)
 

@@ -2,7 +2,7 @@
 
 from relaycast_gateway.icrc.candypath.comparisons import holds
 from relaycast_gateway.icrc.candypath.steps import child, items, width
-from relaycast_gateway.icrc.candypath.syntax import Comparison, Condition, Every, Name, Path, Step
+from relaycast_gateway.icrc.candypath.syntax import Condition, Every, Name, Path, PathComparison, Step
 from relaycast_gateway.icrc16 import NOTHING, Icrc16
 
 MOST_LOOKS = 100_000
@@ -33,7 +33,7 @@ class Search:
             found = [each for value in found for each in self._next(value, step)]
         return found or [NOTHING]
 
-    def _compare(self, comparison: Comparison, current: Icrc16) -> bool:
+    def _compare(self, comparison: PathComparison, current: Icrc16) -> bool:
         target = comparison.target
         values = self.values(comparison.path, current)
         targets = self.values(target, current) if isinstance(target, Path) else target

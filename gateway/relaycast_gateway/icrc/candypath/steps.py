@@ -12,7 +12,9 @@ _ITEM_TAGS = {Tag.NATS: Tag.NAT, Tag.FLOATS: Tag.FLOAT, Tag.BYTES: Tag.NAT8}
 
 def child(value: Icrc16, step: Name) -> Icrc16 | None:
     """Return the value under a name or at an index, ``None`` where there is none."""
-    tag, content = unwrapped(value)
+    tag, content = value
+    if tag is Tag.OPTION:
+        tag, content = unwrapped(value)
     if tag is Tag.MAP or tag is Tag.CLASS:
         return _under(step.name, content)
     if tag is Tag.VALUE_MAP:

@@ -72,7 +72,7 @@ class Literal(NamedTuple):
         return self.text is None
 
 
-class Comparison(NamedTuple):
+class PathComparison(NamedTuple):
     """A path, an operator and what it is compared with: any of some literals, or a reference."""
 
     path: Path
@@ -84,7 +84,7 @@ class Comparison(NamedTuple):
         return self.path.is_plain and (not isinstance(self.target, Path) or self.target.is_plain)
 
 
-Condition = tuple[tuple[Comparison, ...], ...]
+Condition = tuple[tuple[PathComparison, ...], ...]
 """Alternatives, of each of which all comparisons must hold."""
 
 NULL = Literal(None, None, None, None)
