@@ -400,6 +400,13 @@ def test_a_filter_that_looks_at_too_much_selects_nothing() -> None:
     assert not candy_path("all.items[$.none == ?]")(wide)
 
 
+def test_long_values_count_by_their_length() -> None:
+    tree = map_of({"items": Icrc16(Tag.NATS, tuple(range(1_000))), "long": text("x" * 1_000_000)})
+    assert candy_path("long ~= x")(tree)
+    assert candy_path("items.0.* == ? & long ~= x")(tree)
+    assert not candy_path("items[$.long ~= x] == 0")(tree)
+
+
 def test_an_option_stands_for_its_value_however_deep() -> None:
     value = map_of({"a": nat(5)})
     for _ in range(5_000):

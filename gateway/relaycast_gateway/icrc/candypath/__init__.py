@@ -40,8 +40,8 @@ equal, or contained. ``path: [a, b]`` holds where ``==`` does with one of the li
 which it finds a value other than null and ``Bool(false)``.
 
 **Bounds.** A text has at most 1,024 characters, brackets are nested at most 8 deep. A filter with ``*`` or brackets
-looks at no more than 100,000 entries and items of an event; if that is not enough, it does not select the event.
-Evaluation never raises.
+looks at no more than 100,000 entries and items of an event, long values counted by their length; if that is not
+enough, it does not select the event. Evaluation never raises.
 
 Where the texts are silent or the Motoko library ``candy_utils`` has slips (a negative index takes the item of its
 absolute value, ``<`` and ``>`` of ``Bool`` look at one side, ``Map`` is not searched, operators of references to

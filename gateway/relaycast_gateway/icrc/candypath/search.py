@@ -1,12 +1,15 @@
 """Filters with ``*`` or brackets: they follow many values, within a bound."""
 
-from relaycast_gateway.icrc.candypath.comparisons import holds
+from relaycast_gateway.icrc.candypath.comparisons import holds, unwrapped
 from relaycast_gateway.icrc.candypath.steps import child, items, width
-from relaycast_gateway.icrc.candypath.syntax import Condition, Every, Name, Path, PathComparison, Step
+from relaycast_gateway.icrc.candypath.syntax import Condition, Every, Literal, Name, Path, PathComparison, Step
 from relaycast_gateway.icrc16 import NOTHING, Icrc16
 
 MOST_LOOKS = 100_000
-"""Entries and items that one evaluation looks at; with more it selects nothing."""
+"""Entries and items that one evaluation looks at; with more it selects nothing.
+
+In a comparison each value counts by its length: one for every 256 characters, bytes, or bytes of a number.
+"""
 
 
 class OutOfLooks(Exception):
@@ -37,7 +40,7 @@ class Search:
         target = comparison.target
         values = self.values(comparison.path, current)
         targets = self.values(target, current) if isinstance(target, Path) else target
-        self._spend(len(values) * len(targets))
+        self._spend(sum(map(_weight, values)) * len(targets) + sum(map(_weight, targets)) * len(values))
         return holds(comparison.operator, values, targets)
 
     def _next(self, value: Icrc16, step: Step) -> list[Icrc16]:
@@ -56,3 +59,12 @@ class Search:
         self._left -= looks
         if self._left < 0:
             raise OutOfLooks
+
+
+def _weight(value: Icrc16 | Literal) -> int:
+    if isinstance(value, Literal):
+        return 1
+    content = unwrapped(value).content
+    if content.__class__ is int:
+        return 1 + (content.bit_length() >> 11)
+    return 1 + (len(content) >> 8 if content.__class__ in (str, bytes) else 0)
