@@ -69,9 +69,10 @@ class _Printer:
                 return "opt " + self.text(value.value if has_null(self._nodes, inner) else value, inner)
             case VecType():
                 return self._vec(value, of)
-            case RecordType(labels):
+            case RecordType(labels, order):
                 fields = dict(enumerate(value)) if isinstance(value, tuple) else value
-                texts = [f"{_label(it.name)} = {self.text(fields.get(it.name), it.of)}" for it in labels]
+                types = {label.name: label.of for label in labels}
+                texts = [f"{_label(name)} = {self.text(fields.get(name), types[name])}" for name in order]
                 return f"record {{ {'; '.join(texts)} }}"
             case VariantType(labels):
                 return self._variant(value, {label.name: label.of for label in labels})

@@ -1,0 +1,48 @@
+"""Any value of any type comes back from its message and from its text; a supertype reads what it asks for."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.candid.candid_shapes import Shape, shapes
+from relaycast_gateway.candid import decode, encode, format_values, parse_values
+from relaycast_gateway.candid.leb128 import signed, signed_at, unsigned, unsigned_at
+from searches import examples
+
+
+@settings(max_examples=examples(200))
+@given(st.lists(shapes, max_size=3), st.data())
+def test_values_come_back_from_their_message_and_their_text(drawn: list[Shape], data: st.DataObject) -> None:
+    types = f"({', '.join(shape.text for shape in drawn)})"
+    values = [data.draw(shape.values) for shape in drawn]
+    message = encode(types, values)
+    assert decode(message, types) == values
+    assert encode(types, decode(message, types)) == message
+    assert parse_values(format_values(values, types), types) == values
+
+
+@settings(max_examples=examples(200))
+@given(st.lists(shapes, max_size=3), st.data())
+def test_a_supertype_reads_what_it_asks_for(drawn: list[Shape], data: st.DataObject) -> None:
+    values = [data.draw(shape.values) for shape in drawn]
+    message = encode(f"({', '.join(shape.text for shape in drawn)})", values)
+    asked = [*(shape.above for shape in drawn), "opt nat"]
+    expected = [shape.read(value) for shape, value in zip(drawn, values, strict=True)]
+    assert decode(message, f"({', '.join(asked)})") == [*expected, None]
+    assert decode(message, "()") == []
+    assert decode(message, f"({', '.join(['reserved'] * len(drawn))})") == [None] * len(drawn)
+
+
+@given(st.integers(0, 1 << 300), st.binary(max_size=3))
+def test_numbers_of_any_size_come_back_from_leb128(number: int, behind: bytes) -> None:
+    written = unsigned(number)
+    assert unsigned_at(written + behind, 0) == (number, len(written))
+    for value in (number, -number, ~number):
+        written = signed(value)
+        assert signed_at(written + behind, 0) == (value, len(written))
+        assert len(written) == 1 or signed_at(written[:-2] + bytes([written[-2] & 0x7F]), 0)[0] != value
+
+
+def test_a_number_of_a_million_digits_comes_back() -> None:
+    number = 1 << 3_000_000
+    (found,) = decode(encode("(int)", [-number]), "(int)")
+    assert found == -number
