@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
@@ -105,9 +106,7 @@ def variants(draw: st.DrawFn, parts: st.SearchStrategy[Shape]) -> Shape:
     cases = {label: cases[label] for label in {label_number(label): label for label in cases}.values()}
     numbers = {label_number(label) for label in cases}
     new = next(f"new {n}" for n in itertools.count() if label_number(f"new {n}") not in numbers)
-    values = st.one_of(
-        [shape.values.map(lambda value, label=label: Variant(label, value)) for label, shape in cases.items()]
-    )
+    values = st.one_of([shape.values.map(partial(Variant, label)) for label, shape in cases.items()])
 
     def read(value: Any) -> Any:
         return Variant(value.tag, cases[value.tag].read(value.value))
