@@ -114,6 +114,21 @@ def read_text(cursor: Cursor) -> str:
         raise cursor.refused("a text must be UTF-8") from error
 
 
+def read_blob(cursor: Cursor) -> bytes:
+    data = cursor.data
+    size = data[cursor.pos]
+    if size < 0x80:
+        cursor.pos += 1
+    else:
+        size = cursor.count()
+    start = cursor.pos
+    end = start + size
+    if end > len(data):
+        raise cursor.refused(f"a blob of {size} bytes goes beyond the end of the message")
+    cursor.pos = end
+    return data[start:end]
+
+
 def read_empty(cursor: Cursor) -> object:
     raise cursor.refused("there is no value of the type empty")
 

@@ -143,13 +143,16 @@ class Encoder:
                 raise _too_deep()
             if inner is None:
                 inner = self.write_of(of)
-            out += unsigned(len(value))
+            size = len(value)
+            if size < 0x80:
+                out.append(size)
+            else:
+                out += unsigned(size)
             depth += 1
             at = 0
             try:
-                for element in value:
+                for at, element in enumerate(value):  # noqa: B007 - a refusal names it
                     inner(element, out, depth)
-                    at += 1
             except CandidError as error:
                 raise error.within(f"[{at}]") from None
 
@@ -194,26 +197,26 @@ class Encoder:
         return write
 
     def _variant(self, node: VariantType) -> Write:
-        cases: dict[object, tuple[bytes, int]] = {
-            label.name: (unsigned(at), label.of) for at, label in enumerate(node.labels)
-        }
-        known: dict[object, Write] = {}
+        labels = {label.name: (unsigned(at), label.of) for at, label in enumerate(node.labels)}
+        known: dict[str | int, tuple[bytes, Write]] = {}
 
         def write(value: object, out: bytearray, depth: int) -> None:
             if type(value) is not Variant:
                 raise _unfit("a Variant", value)
             tag = value.tag
-            if type(tag) not in {str, int} or tag not in cases:
+            if type(tag) is not str and type(tag) is not int:
                 raise CandidError(f"unknown case {tag!r}")
             if depth >= DEEPEST:
                 raise _too_deep()
-            index, of = cases[tag]
-            inner = known.get(tag)
-            if inner is None:
-                inner = known[tag] = self.write_of(of)
-            out += index
+            case = known.get(tag)
+            if case is None:
+                if tag not in labels:
+                    raise CandidError(f"unknown case {tag!r}")
+                index, of = labels[tag]
+                case = known[tag] = (index, self.write_of(of))
+            out += case[0]
             try:
-                inner(value.value, out, depth + 1)
+                case[1](value.value, out, depth + 1)
             except CandidError as error:
                 raise error.within(f".{tag}") from None
 
@@ -242,7 +245,10 @@ def _write_nat(value: object, out: bytearray, _depth: int) -> None:
 def _write_int(value: object, out: bytearray, _depth: int) -> None:
     if type(value) is not int:
         raise _unfit("an integer", value)
-    out += signed(value)
+    if -0x40 <= value < 0x40:
+        out.append(value & 0x7F)
+    else:
+        out += signed(value)
 
 
 def _write_bool(value: object, out: bytearray, _depth: int) -> None:
@@ -286,8 +292,12 @@ def _write_blob(value: object, out: bytearray, _depth: int) -> None:
         for at, byte in enumerate(value):
             if type(byte) is not int or not 0 <= byte < 256:
                 raise CandidError("expected an integer from 0 to 255", f"[{at}]")
-    raw = bytes(value)
-    out += unsigned(len(raw))
+    raw = value if type(value) is bytes else bytes(value)
+    size = len(raw)
+    if size < 0x80:
+        out.append(size)
+    else:
+        out += unsigned(size)
     out += raw
 
 

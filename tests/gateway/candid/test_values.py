@@ -1,6 +1,7 @@
 """Python values as Candid: what each type takes, and a refusal that names the path to what it does not."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -133,6 +134,27 @@ def test_what_nests_too_deep_is_refused_both_ways() -> None:
         decode(message + b"\1" * (DEEPEST + 1) + b"\0", types)
     with pytest.raises(CandidError, match="nest at most"):
         decode(message + b"\1" * 100_000 + b"\0", "()")
+
+
+@pytest.mark.parametrize(
+    ("types", "bottom", "around"),
+    [
+        ("type Deep = vec Deep; (Deep)", [], lambda value: [value]),
+        ("type Deep = record { opt Deep }; (Deep)", {0: None}, lambda value: {0: value}),
+        ("type Deep = variant { end; on : Deep }; (Deep)", Variant("end"), lambda value: Variant("on", value)),
+    ],
+)
+def test_every_composite_nests_deep(types: str, bottom: Any, around: Callable[[Any], Any]) -> None:
+    deep = bottom
+    for _ in range(DEEPEST // 2 - 1):
+        deep = around(deep)
+    assert decode(encode(types, [deep]), types) == [deep]
+    assert decode(encode(types, [deep]), "()") == []
+    assert parse_values(format_values([deep], types), types) == [deep]
+    for _ in range(DEEPEST):
+        deep = around(deep)
+    with pytest.raises(CandidError, match="nest at most"):
+        encode(types, [deep])
 
 
 def test_a_principal_has_one_text() -> None:
