@@ -61,14 +61,21 @@ _LONGEST_KEPT_HEAD = 4_096
 
 
 def decode(
-    data: bytes, types: str, *, decoding_quota: int | None = None, skipping_quota: int | None = None
+    data: bytes | bytearray | memoryview,
+    types: str,
+    *,
+    decoding_quota: int | None = None,
+    skipping_quota: int | None = None,
 ) -> list[object]:
     """Return the arguments of a message at ``types``: definitions and a list such as ``(nat, opt text)``.
 
     A quota bounds the values that are kept or skipped: each costs 1, a record 1 more for each field.
     ``CandidError`` for a message that is malformed, does not fit or exceeds a quota.
     """
-    data = bytes(data)
+    if type(data) is not bytes:
+        if not isinstance(data, bytearray | memoryview):
+            raise CandidError(f"expected bytes, got {type(data).__name__}")
+        data = bytes(data)
     if decoding_quota is None:
         decoding_quota = DECODING_QUOTA + DECODING_QUOTA_PER_BYTE * len(data)
     if skipping_quota is None:

@@ -5,6 +5,7 @@ node. So recursive types need no special care, and types from a text and types f
 Source: Candid specification, "Types" and "Binary Format".
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -109,7 +110,7 @@ class CandidTypes:
     """
 
     nodes: tuple[Node, ...]
-    names: dict[str, int]
+    names: Mapping[str, int]
     arguments: tuple[int, ...] | None = None
     service: int | None = None
     init: tuple[int, ...] | None = None

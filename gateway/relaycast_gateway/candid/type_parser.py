@@ -13,7 +13,9 @@ has the type null. A name may be a string. Source: Candid specification, "Core G
 """
 
 from functools import lru_cache
+from types import MappingProxyType
 
+from relaycast_gateway.candid.errors import CandidError
 from relaycast_gateway.candid.lexer import TextToken, TokenReader, string_text
 from relaycast_gateway.candid.type_graph import (
     ANNOTATIONS,
@@ -43,7 +45,10 @@ _FIRST_NAME = -1_000
 @lru_cache(maxsize=256)
 def parse_types(text: str) -> CandidTypes:
     """Return what a text of types says; ``CandidError`` with line and column where it is none."""
-    return TypeParser(text).parsed()
+    try:
+        return TypeParser(text).parsed()
+    except RecursionError as error:
+        raise CandidError(f"types nest at most {DEEPEST} deep") from error
 
 
 class TypeParser(TokenReader):
@@ -261,7 +266,11 @@ class TypeParser(TokenReader):
 
         names = {name: kept.get(self._meaning(name), self._meaning(name)) for name in self.definitions}
         return CandidTypes(
-            nodes, names, final(arguments), None if service is None else kept.get(service, service), final(init)
+            nodes,
+            MappingProxyType(names),
+            final(arguments),
+            None if service is None else kept.get(service, service),
+            final(init),
         )
 
     def meanings(self) -> dict[int, int]:

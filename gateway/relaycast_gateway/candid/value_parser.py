@@ -65,7 +65,10 @@ def parse_values(text: str, types: str) -> list[object]:
 
     ``CandidError`` with line and column for a text that is malformed or does not fit.
     """
-    return _ValueParser(text, types).values()
+    try:
+        return _ValueParser(text, types).values()
+    except RecursionError as error:
+        raise CandidError(f"values nest at most {DEEPEST} deep") from error
 
 
 class _ValueParser(TypeParser):

@@ -9,7 +9,9 @@ from functools import lru_cache
 from typing import Any
 
 from relaycast_gateway.candid.encoder import Encoder
+from relaycast_gateway.candid.errors import CandidError
 from relaycast_gateway.candid.type_graph import (
+    DEEPEST,
     NULL,
     RESERVED,
     FuncType,
@@ -34,7 +36,10 @@ def format_values(values: Sequence[object], types: str) -> str:
     parsed = parse_types(types)
     _encoder(types).encoded(values)
     printer = _Printer(types)
-    texts = [printer.text(value, of) for value, of in zip(values, parsed.arguments or (), strict=True)]
+    try:
+        texts = [printer.text(value, of) for value, of in zip(values, parsed.arguments or (), strict=True)]
+    except RecursionError as error:
+        raise CandidError(f"values nest at most {DEEPEST} deep") from error
     return f"({', '.join(texts)})"
 
 

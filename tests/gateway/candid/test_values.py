@@ -15,6 +15,7 @@ from relaycast_gateway.candid import (
     decode,
     encode,
     format_values,
+    parse_types,
     parse_values,
 )
 from relaycast_gateway.candid.type_graph import DEEPEST
@@ -155,6 +156,28 @@ def test_every_composite_nests_deep(types: str, bottom: Any, around: Callable[[A
         deep = around(deep)
     with pytest.raises(CandidError, match="nest at most"):
         encode(types, [deep])
+
+
+@pytest.mark.parametrize("count", [DEEPEST - 10, DEEPEST + 10, 50_000])
+def test_texts_that_nest_deep_are_read_or_refused(count: int) -> None:
+    for text, types in (("vec {", "vec "), ("record {", "vec "), ("opt (", "record { a : opt ")):
+        close = ")" if "(" in text else "}"
+        for call in (
+            lambda text=text, close=close: parse_values(f"({text * count}1{close * count})", "(reserved)"),
+            lambda types=types: parse_types(f"({types * count}nat{' }' * count if 'record' in types else ''})"),
+        ):
+            try:
+                call()
+            except CandidError as error:
+                assert "nest at most" in str(error)  # noqa: PT017
+            else:
+                assert count < DEEPEST
+
+
+def test_only_bytes_are_a_message() -> None:
+    assert decode(memoryview(b"DIDL\0\0"), "()") == decode(bytearray(b"DIDL\0\0"), "()") == []
+    with pytest.raises(CandidError, match="expected bytes, got int"):
+        decode(6, "()")  # type: ignore[arg-type]
 
 
 def test_a_principal_has_one_text() -> None:
