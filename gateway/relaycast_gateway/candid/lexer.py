@@ -21,7 +21,7 @@ _TOKEN = re.compile(
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 _ESCAPE = re.compile(rb"\\(?:([nrt\\\"'])|([0-9a-fA-F]{2})|u\{([0-9a-fA-F_]+)\}|(.?))", re.DOTALL)
 _LETTERS = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
-LONGEST_TEXT = 4 << 20
+LONGEST_TEXT = 1 << 20
 """Characters of a text that is parsed."""
 
 
