@@ -14,6 +14,7 @@ from pathlib import Path
 
 from aiohttp import web
 
+from relaycast.serve.server import collect_seldom
 from relaycast_gateway.log import EventLog
 from relaycast_gateway.wamp.connections import ConnectionLimits, Connections
 from relaycast_gateway.wamp.rawsocket import RawSocketServer
@@ -52,8 +53,8 @@ async def serve(config: Path, log: EventLog, websocket_port: int, rawsocket_port
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     print(runner.addresses[0][1], rawsocket.port, flush=True)
     await stopped.wait()
-    await rawsocket.stop()
     await router.stop()
+    await rawsocket.stop()
     await runner.cleanup()
 
 
@@ -65,6 +66,7 @@ def main() -> None:
     parser.add_argument("--rawsocket", type=int, default=0, metavar="PORT")
     given = parser.parse_args()
     with EventLog.open(None if given.log == "-" else Path(given.log)) as log:
+        collect_seldom()  # as `relaycast serve` does
         asyncio.run(serve(given.config, log, given.websocket, given.rawsocket))
 
 

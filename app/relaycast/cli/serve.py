@@ -1,7 +1,6 @@
 """``relaycast serve``: the chains of a scenario live, and real clients connect to them."""
 
 import asyncio
-import gc
 import signal
 from typing import TYPE_CHECKING, Annotated
 
@@ -157,12 +156,14 @@ def serve(
 async def _run(
     server: "Server", host: str, port: int, rawsocket_port: int | None, tls: "ssl.SSLContext | None"
 ) -> None:
+    from relaycast.serve.server import collect_seldom  # noqa: PLC0415
+
     loop, asked = asyncio.get_running_loop(), asyncio.Event()
     try:
         await server.start(host, port, tls=tls, rawsocket_port=rawsocket_port)
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, asked.set)
-        _collect_seldom()
+        collect_seldom()
         _tell(server)
         waiting = {asyncio.create_task(asked.wait()), asyncio.create_task(server.wait())}
         done, pending = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -172,15 +173,6 @@ async def _run(
             task.result()
     finally:
         await server.stop()
-
-
-def _collect_seldom() -> None:
-    """Leave what has been loaded out of later garbage collections, and collect less often.
-
-    A publication makes some objects and keeps others, so collections of the default frequency take a third of its time.
-    """
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
 
 
 def _tell(server: "Server") -> None:
