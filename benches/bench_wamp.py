@@ -46,7 +46,7 @@ IN_MEMORY_GOAL = 5
 DURABLE_GOAL = 3
 MEDIAN_GOAL_MS = 1.0
 SLOWEST_GOAL_MS = 5.0
-"""Of the slowest call in a hundred."""
+"""The 99th percentile."""
 
 CALLS = 2_000
 FEEDS = 200

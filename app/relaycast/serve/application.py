@@ -31,7 +31,7 @@ MOST_WATCHERS = 256
 """Browsers that follow the live page at one time."""
 
 _PROBES = frozenset({"/healthz", "/readyz"})
-"""Always answered: whoever watches the server may share an address with a client that floods it."""
+"""Paths without a rate limit: a monitor may share its address with a client that floods the server."""
 
 JSON = "application/json"
 PREFLIGHT_SECONDS = "600"
@@ -115,7 +115,7 @@ class Application:
         return response
 
     def _admission(self, request: web.Request) -> Admission:
-        """Return what takes requests of whoever sent this one; tokens that nobody has count for the address."""
+        """Return the rate limit of the sender: by its token, or by its address where the token is unknown."""
         found = self.access.caller(request.headers.get(hdrs.AUTHORIZATION)) if self.access.tokens else None
         caller = caller_at(request.remote or "") if found is None else f"token {found.name}"
         return lambda: self.rates.take(caller)

@@ -97,24 +97,17 @@ def read_nothing(_cursor: Cursor) -> None:
 
 
 def read_text(cursor: Cursor) -> str:
-    data = cursor.data
-    size = data[cursor.pos]
-    if size < 0x80:
-        cursor.pos += 1
-    else:
-        size = cursor.count()
-    start = cursor.pos
-    end = start + size
-    if end > len(data):
-        raise cursor.refused(f"a text of {size} bytes goes beyond the end of the message")
-    cursor.pos = end
     try:
-        return data[start:end].decode()
+        return _read_sized(cursor, "text").decode()
     except UnicodeDecodeError as error:
         raise cursor.refused("a text must be UTF-8") from error
 
 
 def read_blob(cursor: Cursor) -> bytes:
+    return _read_sized(cursor, "blob")
+
+
+def _read_sized(cursor: Cursor, what: str) -> bytes:
     data = cursor.data
     size = data[cursor.pos]
     if size < 0x80:
@@ -124,7 +117,7 @@ def read_blob(cursor: Cursor) -> bytes:
     start = cursor.pos
     end = start + size
     if end > len(data):
-        raise cursor.refused(f"a blob of {size} bytes goes beyond the end of the message")
+        raise cursor.refused(f"a {what} of {size} bytes goes beyond the end of the message")
     cursor.pos = end
     return data[start:end]
 

@@ -100,20 +100,12 @@ class _ValueParser(TypeParser):
         return found + [None] * len(missing)
 
     def _annotated(self) -> WrittenValue:
-        if self.depth >= DEEPEST:
-            raise self.refused(f"values nest at most {DEEPEST} deep", self.token)
-        self.depth += 1
-        if self.takes("("):
-            found = self._annotated()
-            self.expect(")")
-        else:
-            found = self._value()
+        found = self._nested()
         if self.takes(":"):
             token = self.token
             if found.annotation is not None:
                 raise self.refused("a value has one type", token)
             found = found._replace(annotation=self.type_here())
-        self.depth -= 1
         return found
 
     def _value(self) -> WrittenValue:  # noqa: PLR0911 - one for each form
@@ -162,7 +154,7 @@ class _ValueParser(TypeParser):
         return WrittenValue(word, content, token)
 
     def _nested(self) -> WrittenValue:
-        """Take what follows ``opt``: a colon behind it belongs to the whole."""
+        """Take a value, or one in parentheses, without a colon behind it: behind ``opt`` it belongs to the whole."""
         if self.depth >= DEEPEST:
             raise self.refused(f"values nest at most {DEEPEST} deep", self.token)
         self.depth += 1

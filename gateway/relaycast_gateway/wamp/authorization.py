@@ -39,7 +39,7 @@ class PermissionRule:
     pattern: TopicPattern
     allow: frozenset[Action] = frozenset()
     disclose: frozenset[Action] = frozenset()
-    """Of ``publish`` and ``call``: others always learn who did it."""
+    """``publish``, ``call``: receivers and callees always learn who did it."""
 
     @property
     def rank(self) -> tuple[int, int, list[bool]]:

@@ -1,7 +1,7 @@
 """Calls that have not ended yet, by who called and by who was called.
 
 INVARIANT: a pending call stands under its caller and, unless the router itself answers it, under its callee; it
-leaves both at once, and whoever takes it out is the one who tells the caller how it ended.
+leaves both at once, and the code that takes it out tells the caller how it ended.
 """
 
 import asyncio

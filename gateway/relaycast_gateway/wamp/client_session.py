@@ -1,4 +1,4 @@
-"""What the broker needs of a session, whoever carries it."""
+"""What the broker needs of a session, over any transport."""
 
 from typing import Protocol
 

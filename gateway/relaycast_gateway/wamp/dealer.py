@@ -48,10 +48,10 @@ from relaycast_gateway.wamp.registrations import Invoke, RegistrationBook, WampR
 from relaycast_gateway.wamp.session import Session
 
 MOST_REGISTRATIONS = 4_096
-"""Of one session."""
+"""Registrations of one session."""
 
 MOST_PENDING_CALLS = 4_096
-"""Of one session: each holds memory until it ends."""
+"""Calls of one session that have not ended: each one holds memory."""
 
 LONGEST_TIMEOUT_MS = 1 << 32
 """Seven weeks; a longer one is a mistake."""

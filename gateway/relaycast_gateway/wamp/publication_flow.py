@@ -1,4 +1,4 @@
-"""Publications on their way: into the log where their topic has a history, then to whoever receives them.
+"""Publications on their way: into the log where their topic has a history, then to their receivers.
 
 Law: what is stored is delivered after it is durable, in the log's order, and each event once, whether a client, a
 chain or another face has appended it. The publications of one session are delivered in the order in which they came,

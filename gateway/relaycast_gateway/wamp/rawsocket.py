@@ -98,7 +98,7 @@ class RawSocketLink(BufferedLink, asyncio.Protocol):
         self._read_frames(data)
 
     def connection_lost(self, _: Exception | None) -> None:
-        """End the session, and whoever waits for the client."""
+        """End the session, and wake the tasks that wait in ``drain``."""
         self._is_closed = True
         self._parts.clear()
         self._rest.clear()

@@ -22,7 +22,7 @@ STANDARD_ROLES = (
     everything(ADMIN),
     everything(USER, PermissionRule(TopicPattern("wamp.session.kill", Match.PREFIX), frozenset({"subscribe"}))),
 )
-"""Of the bearers of tokens: an admin may do everything, a user may not end the sessions of others."""
+"""Roles of clients with a token: an admin may do everything, a user may not end the sessions of others."""
 
 
 def chain_history(prefix: str) -> HistoryRule:

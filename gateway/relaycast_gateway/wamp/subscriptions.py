@@ -1,4 +1,4 @@
-"""The subscriptions of a realm: one for each pattern, whoever and however many share it.
+"""The subscriptions of a realm: one for each pattern; sessions share it.
 
 Law: ids are random, and no two subscriptions have the same. The subscriptions of configured histories are there from
 the start and stay, with or without a session; any other one ends with its last session, and its id is unknown from

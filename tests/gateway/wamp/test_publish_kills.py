@@ -15,7 +15,7 @@ from wamp_clients.router_process import PREFIX, REALM, router
 from wamp_load import Wire
 
 LIVES = 3
-"""Of routers that go on in one log."""
+"""Routers that go on in one log, one after another."""
 
 PUBLISHERS = 3
 LONGEST_LIFE = 1.0

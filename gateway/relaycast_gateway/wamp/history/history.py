@@ -104,7 +104,7 @@ class EventHistory:
             # else a purge came between: its events are gone
 
     def count(self, pattern: TopicPattern) -> int:
-        """Return the number of events in the history of ``pattern``, whoever may see them."""
+        """Return the number of events in the history of ``pattern``, hidden ones among them."""
         newest = self._log.last_seq
         self._topics.refresh()
         everything = b"\x01" * len(self._log.visibilities)

@@ -55,7 +55,7 @@ class AnswerForm:
     """``standard``, or ``crossbar``: one argument that is a list, newest first, and a limit as second argument."""
 
     digits: int = 9
-    """Of a second's fraction."""
+    """Digits of a second's fraction."""
 
     topic_prefix: str = ""
     """What stands before the realm's topics in the log."""
@@ -64,7 +64,7 @@ class AnswerForm:
     """In one answer, unless it comes in parts."""
 
     most_bytes: int = 4 << 20
-    """Of one message; a single event may have more, if the caller takes it."""
+    """Bytes of one message; a single event may be larger, if the caller takes it."""
 
     @property
     def is_crossbar(self) -> bool:
