@@ -24,10 +24,12 @@ from relaycast.serve.access import access_for
 from relaycast.serve.gateway_face import router_config
 from relaycast.serve.in_process import ServedNetwork, serving
 from relaycast.serve.network import living
+from relaycast.serve.usage import ServedAt, wamp_lines
 from relaycast_gateway.gateway import Gateway
 from relaycast_gateway.wamp.client import WampClient
 from relaycast_gateway.wamp.client_values import JoinRefused
 from relaycast_gateway.wamp.errors import WampError
+from relaycast_gateway.wamp.router_config import RealmConfig
 
 TOPIC = "com.example.price"
 GET_EVENTS = "wamp.subscription.get_events"
@@ -252,6 +254,31 @@ def test_the_ready_screen_shows_how_to_read_a_history() -> None:
             while (shown := told(use).stdout) == "no events\n":  # nothing is published in the first block
                 pass
             assert "io.relaycast.data.published.p2000" in shown
+
+
+@pytest.mark.parametrize(
+    ("anonymous_role", "has_tokens", "expected"),
+    [
+        ("guest", False, ""),
+        ("guest", True, " --token-file FILE"),
+        (None, True, " --token-file FILE"),
+        (None, False, " --token-file FILE"),  # the users of a router file alone may join
+    ],
+)
+def test_the_command_names_a_token_file_where_somebody_needs_one(
+    anonymous_role: str | None, has_tokens: bool, expected: str
+) -> None:
+    realm = RealmConfig("relaycast", anonymous_role=anonymous_role)
+    lines = wamp_lines(ServedAt("127.0.0.1:9944", has_tokens=has_tokens), realm, 8081)
+    urls = ["ws://127.0.0.1:9944/wamp", "tcp://127.0.0.1:8081"]
+    command = "relaycast history io.relaycast.data.published. --limit 10 --reverse --url"
+    assert [line.use for line in lines] == [f"{command} {url}{expected}" for url in urls]
+
+
+def test_the_live_page_names_a_token_file_where_nobody_is_anonymous(tmp_path: Path) -> None:
+    (tmp_path / "router.toml").write_text('[[realms]]\nname = "shop"\n')
+    with rc.serve("oracle", wamp=tmp_path / "router.toml") as chains:
+        assert f"--url {chains.wamp_url} --realm shop --token-file FILE" in text_at(chains.http_url, accept="text/html")
 
 
 def test_one_face_alone_speaks_tls_on_both_ports(tmp_path: Path) -> None:

@@ -92,10 +92,9 @@ class LiveFeed:
         parachains = {para_id: chain.name for para_id, chain in sorted(self._live.parachains.items())}
         first = msgspec.json.encode(self._snapshot(caller)).decode()
         relay = self._live.relay.name
-        render = partial(render_live, faces=self._faces)
-        if self._gateway is not None and self._gateway.router is not None:
-            realm = self._gateway.router.config.realms[0]
-            render = partial(render, realm=realm.name, chain_prefix=realm.chain_prefix)
+        router = None if self._gateway is None else self._gateway.router
+        realm = None if router is None else router.config.realms[0]
+        render = partial(render_live, faces=self._faces, realm=realm)
         return await asyncio.to_thread(render, self._title, host, relay, parachains, first)
 
     async def events(self, caller: Caller = EVERYBODY_HERE) -> AsyncIterator[bytes]:

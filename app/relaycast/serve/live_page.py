@@ -1,10 +1,14 @@
 """The live page as markup: what stands there before the first event comes."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from relaycast.report.templates import own_markup, render
 from relaycast.serve.faces import Faces
 from relaycast.serve.usage import ServedAt, chain_lines, subscription_lines, wamp_lines
+
+if TYPE_CHECKING:
+    from relaycast_gateway.wamp.router_config import RealmConfig
 
 
 def render_live(
@@ -15,16 +19,15 @@ def render_live(
     first: str,
     *,
     faces: Faces,
-    realm: str = "",
-    chain_prefix: str = "",
+    realm: "RealmConfig | None" = None,
 ) -> str:
     """Return the page of a server that is reached as ``host``; ``relay`` and ``parachains`` are names of chains.
 
-    ``first`` is what happened so far, in JSON; ``realm`` and ``chain_prefix`` are those of the WAMP router.
+    ``first`` is what happened so far, in JSON; ``realm`` is the first one of the WAMP router.
     """
     lines = chain_lines(ServedAt(host), relay, parachains) if faces.node else []
     lines += subscription_lines(ServedAt(host)) if faces.cloudevents else []
-    lines += wamp_lines(ServedAt(host), realm=realm, chain_prefix=chain_prefix) if faces.wamp else []
+    lines += [] if realm is None else wamp_lines(ServedAt(host), realm)
     return render(
         "live.html.j2", title=title, lines=lines, with_node=faces.node, first=own_markup(first.replace("<", "\\u003c"))
     )

@@ -83,8 +83,7 @@ class Server:
         if self.gateway is not None and self.faces.cloudevents:
             lines += subscription_lines(place, self.gateway.allowed_sinks)
         if self.gateway is not None and self.gateway.router is not None:
-            first = self.gateway.router.config.realms[0]
-            lines += wamp_lines(place, self.rawsocket_port, realm=first.name, chain_prefix=first.chain_prefix)
+            lines += wamp_lines(place, self.gateway.router.config.realms[0], self.rawsocket_port)
         return [*lines, page_line(place)]
 
     async def start(

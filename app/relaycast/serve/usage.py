@@ -2,6 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from relaycast_gateway.wamp.router_config import RealmConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +56,16 @@ def subscription_lines(place: ServedAt, allowed_sinks: Sequence[str] = ()) -> li
     return [UsageLine(url, "CloudEvents subscriptions", use)]
 
 
-def wamp_lines(place: ServedAt, rawsocket_port: int | None = None, *, realm: str, chain_prefix: str) -> list[UsageLine]:
-    """Return the lines of the WAMP router: how to read a history over the WebSocket, and over RawSocket."""
+def wamp_lines(place: ServedAt, realm: "RealmConfig", rawsocket_port: int | None = None) -> list[UsageLine]:
+    """Return the lines of the WAMP router: how to read a history of ``realm`` over the WebSocket, and over RawSocket."""
     urls = {f"{place.url('ws')}/wamp": "WAMP"}
     if rawsocket_port is not None:
         name = place.host.rpartition(":")[0]
         urls[f"tcp{'s' if place.is_secure else ''}://{name}:{rawsocket_port}"] = "WAMP over RawSocket"
-    more = "" if realm == "relaycast" else f" --realm {realm}"
-    more += " --token-file FILE" if place.has_tokens else ""
-    return [
-        UsageLine(url, what, f"relaycast history {chain_prefix}data.published. --limit 10 --reverse --url {url}{more}")
-        for url, what in urls.items()
-    ]
+    more = "" if realm.name == "relaycast" else f" --realm {realm.name}"
+    more += " --token-file FILE" if place.has_tokens or realm.anonymous_role is None else ""
+    use = f"relaycast history {realm.chain_prefix}data.published. --limit 10 --reverse --url"
+    return [UsageLine(url, what, f"{use} {url}{more}") for url, what in urls.items()]
 
 
 def page_line(place: ServedAt) -> UsageLine:
