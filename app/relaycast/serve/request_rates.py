@@ -1,7 +1,8 @@
 """How many requests a second each caller may make: a bucket of requests that refills steadily.
 
 A caller is the name of a token, else the client's address; of IPv6 the network of 64 bits that a client draws its
-addresses from. A request is an HTTP request or a message over a WebSocket; a JSON-RPC batch is one.
+addresses from. A request is an HTTP request or a JSON-RPC message over a WebSocket; a batch is one. Messages of WAMP
+sessions are not counted.
 
 Law: memory is bounded. Beyond ``MOST_CALLERS`` the caller that was quiet for longest is forgotten; a bucket is full
 again after ``BURST_SECONDS``. A clock that is set back locks nobody out for longer than that.
