@@ -57,7 +57,7 @@ def subscription_lines(place: ServedAt, allowed_sinks: Sequence[str] = ()) -> li
 
 
 def wamp_lines(place: ServedAt, realm: "RealmConfig", rawsocket_port: int | None = None) -> list[UsageLine]:
-    """Return the lines of the WAMP router: how to read a history of ``realm`` over the WebSocket, and over RawSocket."""
+    """Return the lines of the WAMP router: how to read a history of ``realm`` by WebSocket and by RawSocket."""
     urls = {f"{place.url('ws')}/wamp": "WAMP"}
     if rawsocket_port is not None:
         name = place.host.rpartition(":")[0]

@@ -27,7 +27,8 @@ import struct
 from collections.abc import Iterator
 from hashlib import sha256
 
-from relaycast_gateway.icrc16 import DEEPEST, WHOLE_NUMBERS, Icrc16, Tag
+from relaycast_gateway.candid.leb128 import signed, unsigned
+from relaycast_gateway.icrc16 import DEEPEST, WHOLE_NUMBERS, Icrc16, Tag, array, blob, nat, text
 
 TAGGED = "icrc72:tagged"
 """The text that starts every image of a tree outside ICRC-3."""
@@ -37,9 +38,8 @@ DEEPEST_IMAGE = 4 * DEEPEST
 
 ICRC3_TAGS = frozenset({Tag.NAT, Tag.INT, Tag.TEXT, Tag.BLOB, Tag.ARRAY, Tag.MAP})
 
-_TAGGED_TEXT = Icrc16(Tag.TEXT, TAGGED)
+_TAGGED_TEXT = text(TAGGED)
 _SIGNED = frozenset(tag for tag, (least, _) in WHOLE_NUMBERS.items() if least != 0)
-_LOOP_BITS = 256
 
 
 def eventdata_hash(data: Icrc16) -> bytes:
@@ -58,7 +58,7 @@ def icrc3_image(data: Icrc16) -> Icrc16:
     """
     if is_icrc3(data) and not _starts_as_an_image(data):
         return data
-    return _array(_TAGGED_TEXT, _node(data, DEEPEST))
+    return array(_TAGGED_TEXT, _node(data, DEEPEST))
 
 
 def is_icrc3(value: Icrc16) -> bool:
@@ -80,37 +80,15 @@ def value_hash(value: Icrc16) -> bytes:
     return _hash(value, DEEPEST_IMAGE)
 
 
-def leb128(number: int) -> bytes:
-    """Return a natural number as unsigned LEB128."""
-    return _groups(number, max(1, -(-number.bit_length() // 7)))
-
-
-def sleb128(number: int) -> bytes:
-    """Return a whole number as signed LEB128."""
-    count = (number if number >= 0 else ~number).bit_length() // 7 + 1
-    return _groups(number & (1 << 7 * count) - 1, count)
-
-
-def _groups(number: int, count: int) -> bytes:
-    """Return ``count`` groups of seven bits, the lowest first, all but the last marked; linear in the length."""
-    if number < 1 << _LOOP_BITS:
-        groups = bytearray(number >> 7 * place & 0x7F | 0x80 for place in range(count))
-    else:
-        digits = f"{number:0{7 * count}b}"
-        groups = bytearray(int(digits[at : at + 7], 2) | 0x80 for at in range(7 * (count - 1), -1, -7))
-    groups[-1] &= 0x7F
-    return bytes(groups)
-
-
 def _hash(value: Icrc16, room: int) -> bytes:
     if not room:
         raise _too_deep()
     tag, content = value
     match tag:
         case Tag.NAT:
-            return sha256(leb128(content)).digest()
+            return sha256(unsigned(content)).digest()
         case Tag.INT:
-            return sha256(sleb128(content)).digest()
+            return sha256(signed(content)).digest()
         case Tag.TEXT:
             return _text_hash(content)
         case Tag.BLOB:
@@ -122,8 +100,8 @@ def _hash(value: Icrc16, room: int) -> bytes:
     raise ValueError(f"expected a type of ICRC-3, got {tag}")
 
 
-def _text_hash(text: str) -> bytes:
-    return sha256(text.encode("utf-8", "surrogatepass")).digest()
+def _text_hash(content: str) -> bytes:
+    return sha256(content.encode("utf-8", "surrogatepass")).digest()
 
 
 def _starts_as_an_image(value: Icrc16) -> bool:
@@ -133,7 +111,7 @@ def _starts_as_an_image(value: Icrc16) -> bool:
 def _node(value: Icrc16, room: int) -> Icrc16:
     if not room:
         raise _too_deep()
-    return _array(Icrc16(Tag.TEXT, str(value.tag)), _content(value, room - 1))
+    return array(text(str(value.tag)), _content(value, room - 1))
 
 
 def _content(value: Icrc16, room: int) -> Icrc16:  # noqa: PLR0911 - one for each form
@@ -142,22 +120,22 @@ def _content(value: Icrc16, room: int) -> Icrc16:  # noqa: PLR0911 - one for eac
         return Icrc16(Tag.INT if tag in _SIGNED else Tag.NAT, content)
     match tag:
         case Tag.BOOL:
-            return _flag(content)
+            return nat(int(content))
         case Tag.TEXT:
             return value
         case Tag.BLOB | Tag.BYTES | Tag.PRINCIPAL:
-            return Icrc16(Tag.BLOB, content)
+            return blob(content)
         case Tag.FLOAT:
-            return Icrc16(Tag.BLOB, struct.pack(">d", content))
+            return blob(struct.pack(">d", content))
         case Tag.FLOATS:
-            return Icrc16(Tag.BLOB, struct.pack(f">{len(content)}d", *content))
+            return blob(struct.pack(f">{len(content)}d", *content))
         case Tag.NATS:
-            return _array(*(Icrc16(Tag.NAT, each) for each in content))
+            return array(*map(nat, content))
         case Tag.OPTION:
-            return _array() if content is None else _array(_node(content, room))
+            return array() if content is None else array(_node(content, room))
         case Tag.MAP:
             return Icrc16(Tag.MAP, tuple((key, _node(each, room)) for key, each in content))
-    return _array(*_parts(value, room))
+    return array(*_parts(value, room))
 
 
 def _parts(value: Icrc16, room: int) -> Iterator[Icrc16]:
@@ -166,20 +144,10 @@ def _parts(value: Icrc16, room: int) -> Iterator[Icrc16]:
         case Tag.ARRAY | Tag.SET:
             yield from (_node(each, room) for each in content)
         case Tag.VALUE_MAP:
-            yield from (_array(_node(key, room), _node(each, room)) for key, each in content)
+            yield from (array(_node(key, room), _node(each, room)) for key, each in content)
         case _:
             assert tag is Tag.CLASS, tag
-            yield from (
-                _array(Icrc16(Tag.TEXT, name), _node(each, room), _flag(immutable)) for name, each, immutable in content
-            )
-
-
-def _array(*values: Icrc16) -> Icrc16:
-    return Icrc16(Tag.ARRAY, values)
-
-
-def _flag(value: bool) -> Icrc16:
-    return Icrc16(Tag.NAT, int(value))
+            yield from (array(text(name), _node(each, room), nat(int(immutable))) for name, each, immutable in content)
 
 
 def _too_deep() -> ValueError:
