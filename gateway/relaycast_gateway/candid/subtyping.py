@@ -39,10 +39,14 @@ class Subtyping:
 
     def holds(self, left: int, right: int) -> bool:
         """Tell whether ``left`` is a subtype of ``right``."""
-        before = dict(self._holds)
-        found = self._is(left, right, False, 0)
+        before = len(self._holds)
+        found = False
+        try:
+            found = self._is(left, right, False, 0)
+        finally:
+            while not found and len(self._holds) > before:
+                self._holds.popitem()
         if not found:
-            self._holds = before
             self._holds[left, right, False] = False
         return found
 

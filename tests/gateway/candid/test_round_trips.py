@@ -1,10 +1,12 @@
 """Any value of any type comes back from its message and from its text; a supertype reads what it asks for."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.candid.candid_shapes import Shape, shapes
-from relaycast_gateway.candid import decode, encode, format_values, parse_values
+from relaycast_gateway.candid import CandidError, FuncReference, Principal, decode, encode, format_values, parse_values
+from relaycast_gateway.candid.type_graph import DEEPEST
 from searches import examples
 
 
@@ -29,6 +31,15 @@ def test_a_supertype_reads_what_it_asks_for(drawn: list[Shape], data: st.DataObj
     assert decode(message, f"({', '.join(asked)})") == [*expected, None]
     assert decode(message, "()") == []
     assert decode(message, f"({', '.join(['reserved'] * len(drawn))})") == [None] * len(drawn)
+
+
+def test_functions_that_cannot_be_compared_are_refused_each_time() -> None:
+    deep = " ".join(f"type T{at} = record {{ T{at + 1} }};" for at in range(2 * DEEPEST))
+    given, asked = (f"{deep} type T{2 * DEEPEST} = {end}; (func () -> (T0))" for end in ("nat", "text"))
+    message = encode(given, [FuncReference(Principal(b""), "f")])
+    for _ in range(2):
+        with pytest.raises(CandidError, match=f"types to compare nest more than {DEEPEST} deep"):
+            decode(message, asked)
 
 
 def test_a_number_of_a_million_digits_comes_back() -> None:
