@@ -202,9 +202,7 @@ class _Plan:
         skip = self._skips.of(wire)
 
         def read(cursor: Cursor) -> None:
-            depth = cursor.depth
             skip(cursor)
-            cursor.depth = depth
 
         return read
 

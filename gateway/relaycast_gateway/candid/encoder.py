@@ -50,11 +50,11 @@ def encode(types: str, values: Sequence[object]) -> bytes:
 
 
 @lru_cache(maxsize=256)
-def _encoder(types: str) -> "Encoder":
-    return Encoder(parse_types(types))
+def _encoder(types: str) -> "_Encoder":
+    return _Encoder(parse_types(types))
 
 
-class Encoder:
+class _Encoder:
     """How the values of one list of types are written."""
 
     def __init__(self, types: CandidTypes) -> None:

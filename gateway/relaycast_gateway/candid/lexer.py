@@ -4,6 +4,7 @@ Source: Candid specification, "Core Grammar" and "Textual Format".
 """
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from relaycast_gateway.candid.errors import CandidError
@@ -114,9 +115,10 @@ class TokenReader:
         """The next token."""
         return self._tokens[self._at]
 
-    def behind(self) -> TextToken:
-        """Return the token behind the next one."""
-        return self._tokens[min(self._at + 1, len(self._tokens) - 1)]
+    def is_before(self, mark: str) -> bool:
+        """Tell whether this mark stands behind the next token."""
+        behind = self._tokens[min(self._at + 1, len(self._tokens) - 1)]
+        return behind.kind == "mark" and behind.text == mark
 
     def step(self) -> TextToken:
         """Take the next token."""
@@ -136,6 +138,20 @@ class TokenReader:
         if found:
             self._at += 1
         return found
+
+    def each(self, end: str, separator: str) -> Iterator[TextToken]:
+        """Yield the first token of each part of a list, until its end is taken; the last separator may be missing."""
+        while not self.takes(end):
+            yield self.token
+            if not self.has(end):
+                self.expect(separator)
+
+    def method(self) -> str:
+        """Take the name of a method, which may be a string."""
+        token = self.step()
+        if token.kind not in {"name", "string"}:
+            raise self.refusal("the name of a method", token)
+        return token.text if token.kind == "name" else string_text(token, self.text)
 
     def expect(self, text: str) -> TextToken:
         """Take this mark; refused where something else stands."""

@@ -17,6 +17,7 @@ from types import MappingProxyType
 
 from relaycast_gateway.candid.errors import CandidError
 from relaycast_gateway.candid.lexer import TextToken, TokenReader, string_text
+from relaycast_gateway.candid.same_types import merged
 from relaycast_gateway.candid.type_graph import (
     ANNOTATIONS,
     DEEPEST,
@@ -60,6 +61,7 @@ class TypeParser(TokenReader):
         self.definitions: dict[str, int] = {}
         self.names: dict[str, int] = {}
         self.by_number: dict[int, str] = {}
+        self._meant: dict[str, int] = {}
         self.used: dict[str, TextToken] = {}
         self.methods: list[tuple[int, TextToken]] = []
         self.depth = 0
@@ -160,24 +162,19 @@ class TypeParser(TokenReader):
         self.expect("{")
         found: list[Label] = []
         numbers: set[int] = set()
-        while not self.takes("}"):
-            token = self.token
+        for token in self.each("}", ";"):
             next_number = found[-1].number + 1 if found else 0
             name, of = self._field(next_number, null_for_a_label=null_for_a_label)
-            number = label_number(name)
-            if number >= 1 << 32:
-                raise self.refused(f"a field's number must be less than 2^32, got {number}", token)
+            number = self.number_of(name, token)
             if number in numbers:
                 raise self.refused(f"two fields have the number {number}", token)
             numbers.add(number)
             found.append(Label(number, name, of))
-            if not self.has("}"):
-                self.expect(";")
         return found
 
     def _field(self, next_number: int, *, null_for_a_label: bool) -> tuple[str | int, int]:
         token = self.token
-        labelled = self.behind().kind == "mark" and self.behind().text == ":"
+        labelled = self.is_before(":")
         if token.kind not in {"name", "string", "number"}:
             raise self.refusal("a field")
         if labelled or null_for_a_label or token.kind != "name":
@@ -203,16 +200,21 @@ class TypeParser(TokenReader):
             raise self.refused("a field's number must be less than 2^32", token)
         raise self.refusal("a name or a number", token)
 
+    def number_of(self, label: str | int, token: TextToken) -> int:
+        """Return the number of the field or case that ``token`` begins."""
+        number = label_number(label)
+        if number >= 1 << 32:
+            raise self.refused(f"a field's number must be less than 2^32, got {number}", token)
+        return number
+
     def _list(self) -> tuple[int, ...]:
         self.expect("(")
         found: list[int] = []
-        while not self.takes(")"):
-            if self.behind().kind == "mark" and self.behind().text == ":":
+        for _ in self.each(")", ","):
+            if self.is_before(":"):
                 self.label()
                 self.step()
             found.append(self.type_here())
-            if not self.has(")"):
-                self.expect(",")
         return tuple(found)
 
     def _function(self) -> int:
@@ -233,19 +235,14 @@ class TypeParser(TokenReader):
     def _service(self) -> int:
         self.expect("{")
         found: dict[str, int] = {}
-        while not self.takes("}"):
-            token = self.step()
-            if token.kind not in {"name", "string"}:
-                raise self.refusal("the name of a method", token)
-            name = token.text if token.kind == "name" else string_text(token, self.text)
+        for token in self.each("}", ";"):
+            name = self.method()
             if name in found:
                 raise self.refused(f"the method {name} stands twice", token)
             self.expect(":")
             at = self.token
             found[name] = self._function() if self.has("(") else self._named()
             self.methods.append((found[name], at))
-            if not self.has("}"):
-                self.expect(";")
         return self._add(ServiceType(tuple(sorted(found.items(), key=lambda item: item[0].encode()))))
 
     def _resolved(
@@ -283,32 +280,16 @@ class TypeParser(TokenReader):
     def _meaning(self, name: str) -> int:
         """Follow a name through the names that it is defined as."""
         first, seen = name, {name}
-        while True:
+        while name not in self._meant:
             if name not in self.definitions:
                 raise self.refused(f"the type {name} is not defined", self.used[name])
             of = self.definitions[name]
             if of > _FIRST_NAME:
-                return of
+                self._meant[name] = of
+                break
             name = self.by_number[of]
             if name in seen:
                 raise self.refused(f"the type {first} is defined as itself", self.used[first])
             seen.add(name)
-
-
-def merged(nodes: list[Node]) -> tuple[tuple[Node, ...], dict[int, int]]:
-    """Return the nodes without those that repeat another, and the new index of each."""
-    refs = {at: at for at in range(len(nodes))}
-    while True:
-        first: dict[object, int] = {}
-        again = {}
-        for at, node in enumerate(nodes):
-            new = redirected(node, refs)
-            order = new.order if isinstance(new, RecordType) else ()
-            again[at] = first.setdefault((type(new), new, order), at)
-        if again == refs:
-            break
-        refs = again
-    kept = sorted(set(refs.values()))
-    place = {at: new for new, at in enumerate(kept)}
-    final = {at: place[refs[at]] for at in refs}
-    return tuple(redirected(nodes[at], final) for at in kept), final
+        self._meant |= dict.fromkeys(seen, self._meant[name])
+        return self._meant[name]

@@ -40,7 +40,6 @@ from relaycast_gateway.candid.type_graph import (
     VariantType,
     VecType,
     has_null,
-    label_number,
     redirected,
     type_name,
 )
@@ -83,11 +82,7 @@ class _ValueParser(TypeParser):
 
     def values(self) -> list[object]:
         self.expect("(")
-        written: list[WrittenValue] = []
-        while not self.takes(")"):
-            written.append(self._annotated())
-            if not self.has(")"):
-                self.expect(",")
+        written = [self._annotated() for _ in self.each(")", ",")]
         if self.token.kind != "end":
             raise self.refusal("the end")
         meant = self.meanings()
@@ -145,10 +140,7 @@ class _ValueParser(TypeParser):
             case "func":
                 service = self._principal()
                 self.expect(".")
-                name = self.step()
-                if name.kind not in {"name", "string"}:
-                    raise self.refusal("the name of a method", name)
-                content = FuncReference(service, name.text if name.kind == "name" else string_text(name, self.text))
+                content = FuncReference(service, self.method())
             case _:
                 raise self.refusal("a value", token)
         return WrittenValue(word, content, token)
@@ -198,45 +190,28 @@ class _ValueParser(TypeParser):
 
     def _elements(self) -> list[WrittenValue]:
         self.expect("{")
-        found: list[WrittenValue] = []
-        while not self.takes("}"):
-            found.append(self._annotated())
-            if not self.has("}"):
-                self.expect(";")
-        return found
-
-    def _labelled(self) -> bool:
-        return self.behind().kind == "mark" and self.behind().text == "="
-
-    def _number_of(self, label: str | int, token: TextToken) -> int:
-        number = label_number(label)
-        if number >= 1 << 32:
-            raise self.refused(f"a field's number must be less than 2^32, got {number}", token)
-        return number
+        return [self._annotated() for _ in self.each("}", ";")]
 
     def _written_fields(self) -> WrittenFields:
         self.expect("{")
         found: WrittenFields = {}
         number = -1
-        while not self.takes("}"):
-            token = self.token
-            if self._labelled():
+        for token in self.each("}", ";"):
+            if self.is_before("="):
                 label = self.label()
                 self.step()
             else:
                 label = number + 1
-            number = self._number_of(label, token)
+            number = self.number_of(label, token)
             if number in found:
                 raise self.refused(f"two fields have the number {number}", token)
             found[number] = self._annotated()
-            if not self.has("}"):
-                self.expect(";")
         return found
 
     def _case(self) -> tuple[int, WrittenValue]:
         self.expect("{")
         token = self.token
-        number = self._number_of(self.label(), token)
+        number = self.number_of(self.label(), token)
         value = self._annotated() if self.takes("=") else WrittenValue("null", None, token)
         self.takes(";")
         self.expect("}")

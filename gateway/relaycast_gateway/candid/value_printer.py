@@ -5,16 +5,16 @@ Source: Candid specification, "Textual Format".
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
-from relaycast_gateway.candid.encoder import Encoder
+from relaycast_gateway.candid.encoder import encode
 from relaycast_gateway.candid.errors import CandidError
 from relaycast_gateway.candid.type_graph import (
     DEEPEST,
     NULL,
     RESERVED,
     FuncType,
+    Node,
     OptType,
     RecordType,
     ServiceType,
@@ -34,18 +34,13 @@ _LONGEST_DECIMAL_BITS = 8_000
 def format_values(values: Sequence[object], types: str) -> str:
     """Return the textual form of ``values`` at ``types``; ``CandidError`` where ``encode`` raises it."""
     parsed = parse_types(types)
-    _encoder(types).encoded(values)
-    printer = _Printer(types)
+    encode(types, values)
+    printer = _Printer(parsed.nodes)
     try:
         texts = [printer.text(value, of) for value, of in zip(values, parsed.arguments or (), strict=True)]
     except RecursionError as error:
         raise CandidError(f"values nest at most {DEEPEST} deep") from error
     return f"({', '.join(texts)})"
-
-
-@lru_cache(maxsize=64)
-def _encoder(types: str) -> Encoder:
-    return Encoder(parse_types(types))
 
 
 def quoted(text: str) -> str:
@@ -60,8 +55,8 @@ def _label(name: str | int) -> str:
 
 
 class _Printer:
-    def __init__(self, types: str) -> None:
-        self._nodes = parse_types(types).nodes
+    def __init__(self, nodes: tuple[Node, ...]) -> None:
+        self._nodes = nodes
 
     def text(self, value: Any, of: int) -> str:
         return _primitive(value, of) if of < 0 else self._composite(value, of)

@@ -1,6 +1,13 @@
 """Types as text: what they mean, and one refusal with line and column."""
 
+import sys
+from collections.abc import Callable, Sequence
+from itertools import product
+from types import FrameType
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from relaycast_gateway.candid import CandidError, decode, encode, parse_types
 from relaycast_gateway.candid.message_header import read_head, written_head
@@ -66,6 +73,79 @@ def test_types_that_are_alike_are_one() -> None:
     assert blob == bytes_of
     assert types.nodes[blob] == VecType(NAT8)
     assert len({one, other}) + len(set(vecs)) <= 4
+
+
+def chains(length: int) -> str:
+    """Return two chains of types that are alike, each type named before the one it holds."""
+    definitions = [f"type {name}{at} = opt {name}{at + 1};" for name in "AB" for at in range(length)]
+    return " ".join([*definitions, f"type A{length} = nat; type B{length} = nat; (A0, B0)"])
+
+
+def aliases(length: int) -> str:
+    """Return types that are names of names."""
+    return " ".join([*(f"type A{at} = A{at + 1};" for at in range(length)), f"type A{length} = nat; (A0)"])
+
+
+def circle(length: int) -> str:
+    """Return circles of records that become alike one after the other, and a record that holds all of them."""
+    held = "; ".join(f"V{at}; W{at}" for at in range(length + 1))
+    steps = [
+        f"type {name}{at} = record {{ {name}{at - 1}; V{at + 1} }};" for at in range(1, length + 1) for name in "VW"
+    ]
+    ends = f"type V{length + 1} = All; type V0 = opt All; type W0 = opt All; type All = record {{ {held} }};"
+    return " ".join([*steps, ends, "(V0, W0)"])
+
+
+def steps_of(text: str) -> int:
+    """Return how many calls it takes to read types."""
+    calls = 0
+
+    def note(_frame: FrameType, event: str, _of: object) -> None:
+        nonlocal calls
+        calls += event in {"call", "c_call"}
+
+    sys.setprofile(note)
+    try:
+        parse_types.__wrapped__(text)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize("text_of", [chains, aliases, circle])
+def test_twice_as_many_types_take_about_twice_the_steps(text_of: Callable[[int], str]) -> None:
+    types = parse_types(text_of(100))
+    assert types.arguments is not None
+    assert len(set(types.arguments)) == 1
+    assert steps_of(text_of(400)) < 2.5 * steps_of(text_of(200))
+
+
+def test_circles_that_share_no_type_stay_two() -> None:
+    assert len(parse_types("type A = opt A; type B = opt B; (A, B)").nodes) == 2
+    assert len(parse_types("type A = opt A; type B = opt A; (A, B)").nodes) == 1
+
+
+FORMS = ("opt %s", "record {{ %s; %s }}", "variant {{ a : %s; b : %s }}", "func (%s) -> (%s)")
+
+
+def merged_by_hand(bodies: Sequence[str]) -> dict[str, str]:
+    """Call each type by the first one with the same body, until no body changes any more."""
+    known = {f"T{at}": f"T{at}" for at in range(len(bodies))}
+    for _ in bodies:
+        first: dict[str, str] = {}
+        known = {f"T{at}": first.setdefault(body.format_map(known), f"T{at}") for at, body in enumerate(bodies)}
+    return known
+
+
+@given(st.lists(st.sampled_from(FORMS), min_size=1, max_size=6), st.data())
+def test_types_are_one_exactly_if_their_parts_are_one(forms: list[str], data: st.DataObject) -> None:
+    parts = st.sampled_from(["nat", *(f"{{T{at}}}" for at in range(len(forms)))])
+    bodies = [form % tuple(data.draw(parts) for _ in range(form.count("%s"))) for form in forms]
+    names = {f"T{at}": f"T{at}" for at in range(len(forms))}
+    types = parse_types(" ".join(f"type T{at} = {body.format_map(names)};" for at, body in enumerate(bodies)))
+    expected = merged_by_hand(bodies)
+    for one, other in product(types.names, repeat=2):
+        assert (types.names[one] == types.names[other]) == (expected[one] == expected[other])
 
 
 def test_fields_without_a_label_count_on() -> None:
