@@ -61,6 +61,9 @@ FROM (SELECT * FROM events WHERE seq >= ? ORDER BY seq LIMIT ?)
 """
 _SELECT = "SELECT * FROM events WHERE seq"
 
+_NUMBERED = ("namespaces", "topics", "visibilities")
+"""Tables of names, in the order of the columns that hold their numbers."""
+
 _DECODER = msgspec.json.Decoder(list[int])
 
 
@@ -90,11 +93,13 @@ class EventTable:
 
     def namespaces(self) -> list[NamedRow]:
         """Return all namespaces, by number from 0 on."""
-        return [NamedRow(number, name, _natural(stored)) for number, name, stored in self._numbered("namespaces")]
+        with self._refusing():
+            return [NamedRow(number, name, _natural(stored)) for number, name, stored in self._numbered("namespaces")]
 
     def topics(self) -> list[str]:
         """Return all topics, by number from 0 on."""
-        return [name for _, name in self._numbered("topics")]
+        with self._refusing():
+            return [name for _, name in self._numbered("topics")]
 
     def visibilities(self) -> list[Visibility]:
         """Return all visibilities, by number from 0 on."""
@@ -102,8 +107,7 @@ class EventTable:
             return [decode_visibility(limits) for _, limits in self._numbered("visibilities")]
 
     def _numbered(self, table: str) -> list[Any]:
-        with self._refusing():
-            rows = self._read(f"SELECT * FROM {table} ORDER BY number")  # noqa: S608 - one of our names
+        rows = self._read(f"SELECT * FROM {table} ORDER BY number")  # noqa: S608 - one of our names
         if [row[0] for row in rows] != list(range(len(rows))):
             raise UnusableLog(self._place, f"{table} with gaps between their numbers", EXPECTED)
         return rows
@@ -111,8 +115,8 @@ class EventTable:
     def load(self) -> EventColumns:
         """Return the index of the whole table; raises ``UnusableLog`` where the order has gaps."""
         columns = EventColumns(self._history_start)
-        known = {table: len(self._numbered(table)) for table in ("namespaces", "topics", "visibilities")}
         with self._refusing():
+            known = {table: self._read(f"SELECT count(*) FROM {table}")[0][0] for table in _NUMBERED}  # noqa: S608 - ours
             while rows := self._numbers_from(columns.end_seq):
                 seqs, *others = rows
                 expected = np.arange(columns.end_seq, columns.end_seq + len(seqs))

@@ -283,6 +283,8 @@ def test_files_that_are_no_event_logs_are_refused(tmp_path: Path) -> None:
         ("DELETE FROM about", "got no single row about the log"),
         ("UPDATE about SET history_start = 0", "got no single row about the log"),
         ("DELETE FROM namespaces WHERE number = 0", "got namespaces with gaps between their numbers"),
+        ("UPDATE namespaces SET last_event_id = 'soon'", "got rows of another form"),
+        ("DROP TABLE topics", "got no such table: topics"),
         ("DROP TABLE events", "got no such table: events"),
         ("UPDATE events SET received_ns = 'soon' WHERE seq = 2", r"got rows of another form"),
     ],
