@@ -22,12 +22,12 @@ from urllib.parse import quote
 
 from relaycast_collator import BlockBuilt, Chains, Fact, RelaySealed
 from relaycast_collator.header import Header
+from relaycast_gateway.chain_topics import chain_topic
 from relaycast_gateway.icrc16 import NOTHING, Icrc16, array, blob, boolean, map_of, nat, option, text
 from relaycast_gateway.log import EventLog
 from relaycast_gateway.pallet_event import event_fields, event_name, key_of, publisher_of
 from relaycast_gateway.principal import chain_principal
 from relaycast_gateway.record import EventDraft, EventRecord, Headers
-from relaycast_gateway.wamp.chain_topics import chain_topic
 from relaycast_pallets.broadcaster.events import DataPublished
 from relaycast_pallets.broadcaster.published_entry import INFINITE, PublishedEntry
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info

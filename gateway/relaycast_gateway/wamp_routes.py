@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from aiohttp import web
-
 if TYPE_CHECKING:
+    from aiohttp import web
+
     from relaycast_gateway.wamp.connections import Connections
 
 WAMP_PATH = "/wamp"
@@ -16,11 +16,11 @@ class WampRoutes:
     def __init__(self, connections: "Connections") -> None:
         self._connections = connections
 
-    def add_to(self, dispatcher: web.UrlDispatcher) -> None:
+    def add_to(self, dispatcher: "web.UrlDispatcher") -> None:
         """Add the path."""
         dispatcher.add_get(WAMP_PATH, self._socket, allow_head=False)
 
-    async def _socket(self, request: web.Request) -> web.StreamResponse:
+    async def _socket(self, request: "web.Request") -> "web.StreamResponse":
         from relaycast_gateway.wamp.websocket import serve_websocket  # noqa: PLC0415 - a server starts without it
 
         return await serve_websocket(request, self._connections)

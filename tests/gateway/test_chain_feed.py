@@ -2,6 +2,8 @@
 
 import json
 import sqlite3
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
@@ -398,3 +400,13 @@ def test_fields_of_any_kind_become_values() -> None:
     assert [to_json(it) for it in found] == told
     assert to_json(plain(RequireSudo(Origin.root()))).startswith("RequireSudo: the origin is ")
     assert to_json(plain(Location.parachain(ParaId(2_000)))) == str(Location.parachain(ParaId(2_000)))
+
+
+def test_a_gateway_without_a_router_loads_nothing_of_wamp() -> None:
+    code = (
+        "import sys, relaycast_gateway.gateway, relaycast_gateway.wamp_routes\n"
+        "print([it for it in sys.modules if it == 'cbor2' or it.startswith('relaycast_gateway.wamp.')])"
+    )
+    environment = {"PYTHONPATH": ":".join(filter(None, sys.path))}
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert ended.stdout == "[]\n"

@@ -31,12 +31,12 @@ from relaycast_gateway.wamp.errors import (
     WampError,
     WampProtocolError,
 )
+from relaycast_gateway.wamp.messages import MOST_ID
+from relaycast_gateway.wamp_routes import WAMP_PATH
 
 PAGE_EVENTS = 1_000
-MOST_ID = 1 << 53
 SECONDS = 30
 SCHEMES = ("ws", "wss", "tcp", "rs", "tcps", "rss")
-WAMP_PATH = "/wamp"
 
 Event = dict[str, Any]
 

@@ -26,7 +26,6 @@ OPTION_NOT_ALLOWED = "wamp.error.option_not_allowed"
 OPTION_DISALLOWED_DISCLOSE_ME = "wamp.error.option_disallowed.disclose_me"
 CANCELED = "wamp.error.canceled"
 TIMEOUT = "wamp.error.timeout"
-NO_AVAILABLE_CALLEE = "wamp.error.no_available_callee"
 HISTORY_UNAVAILABLE = "wamp.error.history_unavailable"
 PAYLOAD_SIZE_EXCEEDED = "wamp.error.payload_size_exceeded"
 UNAVAILABLE = "wamp.error.unavailable"
@@ -34,7 +33,6 @@ UNAVAILABLE = "wamp.error.unavailable"
 CLOSE_NORMAL = "wamp.close.normal"
 CLOSE_GOODBYE_AND_OUT = "wamp.close.goodbye_and_out"
 CLOSE_SYSTEM_SHUTDOWN = "wamp.close.system_shutdown"
-CLOSE_KILLED = "wamp.close.killed"
 
 
 class WampProtocolError(ValueError):
