@@ -16,7 +16,7 @@ from aiohttp import web
 
 from relaycast.serve.server import collect_seldom
 from relaycast_gateway.log import EventLog
-from relaycast_gateway.wamp.connections import ConnectionLimits, Connections
+from relaycast_gateway.wamp.connections import Connections
 from relaycast_gateway.wamp.rawsocket import RawSocketServer
 from relaycast_gateway.wamp.router import Router
 from relaycast_gateway.wamp.router_file import read_router_config
@@ -26,16 +26,7 @@ from relaycast_gateway.wamp.websocket import serve_websocket
 async def serve(config: Path, log: EventLog, websocket_port: int, rawsocket_port: int) -> None:
     router = Router(read_router_config(config), log)
     await router.start()
-    limits = router.config.limits
-    connections = Connections(
-        router,
-        ConnectionLimits(
-            most_sessions=limits.most_sessions,
-            most_waiting_bytes=limits.most_waiting_bytes,
-            most_message_bytes=limits.most_message_bytes,
-            handshake_seconds=limits.handshake_seconds,
-        ),
-    )
+    connections = Connections(router, router.config.limits)
     rawsocket = RawSocketServer(connections)
 
     async def connected(request: web.Request) -> web.StreamResponse:

@@ -252,17 +252,11 @@ class Gateway:
 
 
 def _router(config: "RouterConfig", log: EventLog, clock: Clock) -> "tuple[Router, Connections]":
-    from relaycast_gateway.wamp.connections import ConnectionLimits, Connections  # noqa: PLC0415 - where it is offered
+    from relaycast_gateway.wamp.connections import Connections  # noqa: PLC0415 - where it is offered
     from relaycast_gateway.wamp.router import Router  # noqa: PLC0415
 
-    router, bounds = Router(config, log, clock), config.limits
-    limits = ConnectionLimits(
-        most_sessions=bounds.most_sessions,
-        most_waiting_bytes=bounds.most_waiting_bytes,
-        most_message_bytes=bounds.most_message_bytes,
-        handshake_seconds=bounds.handshake_seconds,
-    )
-    return router, Connections(router, limits, clock)
+    router = Router(config, log, clock)
+    return router, Connections(router, config.limits, clock)
 
 
 def shown_state(state: DeliveryState, last_seq: int) -> dict[str, Any]:

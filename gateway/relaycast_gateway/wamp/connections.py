@@ -10,9 +10,6 @@ from typing import Protocol
 from relaycast_gateway.clock import Clock, SystemClock
 from relaycast_gateway.wamp.link import Link
 
-MOST_SESSIONS = 10_000
-MOST_WAITING_BYTES = 8 << 20
-MOST_MESSAGE_BYTES = 1 << 20
 MOST_BYTES_BEFORE_WELCOME = 64 << 10
 """The longest message of a client that has proved nothing yet."""
 
@@ -24,11 +21,11 @@ SPARE_CONNECTIONS = 256
 class ConnectionLimits:
     """Bounds of the connections of one router."""
 
-    most_sessions: int = MOST_SESSIONS
-    most_waiting_bytes: int = MOST_WAITING_BYTES
+    most_sessions: int = 10_000
+    most_waiting_bytes: int = 8 << 20
     """Bytes that a client has not taken; if there are more, it is too slow and its session ends."""
 
-    most_message_bytes: int = MOST_MESSAGE_BYTES
+    most_message_bytes: int = 1 << 20
     """The longest message that a client may send."""
 
     handshake_seconds: float = 10.0

@@ -7,6 +7,7 @@ from typing import Literal
 from relaycast_gateway.matching.topics import Match, TopicPattern
 from relaycast_gateway.wamp.authentication import ANONYMOUS, AUTH_METHODS, AuthMethod, WampUser
 from relaycast_gateway.wamp.authorization import PermissionRule, Role, everything
+from relaycast_gateway.wamp.connections import ConnectionLimits
 from relaycast_gateway.wamp.history import HistoryRule
 
 DEFAULT_REALM = "relaycast"
@@ -31,19 +32,11 @@ def chain_history(prefix: str) -> HistoryRule:
 
 
 @dataclass(frozen=True, slots=True)
-class RouterLimits:
-    """Bounds of one router."""
-
-    most_sessions: int = 10_000
-    most_message_bytes: int = 1 << 20
-    most_waiting_bytes: int = 8 << 20
-    """Bytes that a client has not taken yet; a session with more is ended."""
+class RouterLimits(ConnectionLimits):
+    """Bounds of one router: of its connections, and of one answer of ``wamp.subscription.get_events``."""
 
     most_history_events: int = 10_000
-    """Events in one answer of ``wamp.subscription.get_events``."""
-
     most_history_bytes: int = 4 << 20
-    handshake_seconds: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ async def served(
     with EventLog.open() as log:
         router = Router(config or RouterConfig.default(), log, clock)
         await router.start()
-        connections = Connections(router, limits, clock)
+        connections = Connections(router, limits or router.config.limits, clock)
         application = web.Application()
 
         async def serve(request: web.Request) -> web.StreamResponse:
