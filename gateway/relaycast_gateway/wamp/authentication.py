@@ -12,7 +12,7 @@ import json
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from hashlib import pbkdf2_hmac, sha256
+from hashlib import pbkdf2_hmac, sha256, shake_256
 from typing import Any, Literal
 
 from relaycast_gateway import rfc3339
@@ -25,6 +25,10 @@ AUTH_METHODS: tuple[AuthMethod, ...] = ("wampcra", "ticket", "anonymous")
 ANONYMOUS: AuthMethod = "anonymous"
 PROVIDER = "static"
 NONCE_BYTES = 16
+
+MOST_ITERATIONS = 1_000_000
+MOST_KEY_BYTES = 64
+"""Bounds of the key that is derived from a salted secret: a longer derivation would stop the event loop."""
 
 
 def sign(challenge: str, key: bytes) -> str:
@@ -206,5 +210,4 @@ def _digest(text: str) -> bytes:
 def _like(salt: str, noise: bytes) -> str:
     """Return noise that has the length of ``salt`` and its kind of characters."""
     alphabet = "".join(sorted(set(salt))) if len(set(salt)) > 1 else salt + "0"
-    stream = b"".join(hmac.digest(noise, bytes([block]), "sha256") for block in range(len(salt) // 32 + 1))
-    return "".join(alphabet[byte % len(alphabet)] for byte in stream[: len(salt)])
+    return "".join(alphabet[byte % len(alphabet)] for byte in shake_256(noise).digest(len(salt)))

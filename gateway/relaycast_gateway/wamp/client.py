@@ -20,7 +20,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
-from relaycast_gateway.wamp.authentication import derived_key, sign
+from relaycast_gateway.wamp.authentication import MOST_ITERATIONS, MOST_KEY_BYTES, derived_key, sign
 from relaycast_gateway.wamp.client_callee import ClientCallee, Procedure
 from relaycast_gateway.wamp.client_values import (
     CONNECTION_LOST,
@@ -348,13 +348,19 @@ def _proof(challenge: ChallengeMessage, ticket: str | None, secret: str | None) 
         return ticket
     if challenge.method != "wampcra" or secret is None:
         raise WampProtocolError(f"expected no challenge of {challenge.method!r}")
-    extra = challenge.extra
-    if "salt" not in extra:
-        return sign(str(extra["challenge"]), secret.encode())
-    key = derived_key(
-        secret, str(extra["salt"]), iterations=int(extra.get("iterations", 1000)), keylen=int(extra.get("keylen", 32))
-    )
-    return sign(str(extra["challenge"]), key)
+    text, salt = challenge.extra.get("challenge"), challenge.extra.get("salt")
+    iterations, keylen = challenge.extra.get("iterations", 1_000), challenge.extra.get("keylen", 32)
+    if not isinstance(text, str):
+        raise WampProtocolError("CHALLENGE.Extra.challenge: expected text")
+    if salt is None:
+        return sign(text, secret.encode())
+    if not isinstance(salt, str) or type(iterations) is not int or type(keylen) is not int:
+        raise WampProtocolError("CHALLENGE.Extra: expected a text as salt, whole numbers as iterations and keylen")
+    if not 0 < iterations <= MOST_ITERATIONS or not 0 < keylen <= MOST_KEY_BYTES:
+        raise WampProtocolError(
+            f"CHALLENGE.Extra: expected at most {MOST_ITERATIONS} iterations, {MOST_KEY_BYTES} bytes"
+        )
+    return sign(text, derived_key(secret, salt, iterations=iterations, keylen=keylen))
 
 
 def _tell(handler: Callable[[Any], object], found: ReceivedEvent | CallReply) -> None:

@@ -143,7 +143,7 @@ class RawSocketWire:
     async def close(self) -> None:
         """End the connection."""
         self._writer.close()
-        with suppress(ConnectionError):
+        with suppress(OSError):  # of TLS, too
             await self._writer.wait_closed()
 
 

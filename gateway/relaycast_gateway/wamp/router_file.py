@@ -13,7 +13,7 @@ from typing import get_args
 
 from relaycast_gateway.log import Retention
 from relaycast_gateway.matching.topics import Match, TopicPattern, is_topic
-from relaycast_gateway.wamp.authentication import AUTH_METHODS, Salting, WampUser
+from relaycast_gateway.wamp.authentication import AUTH_METHODS, MOST_ITERATIONS, MOST_KEY_BYTES, Salting, WampUser
 from relaycast_gateway.wamp.authorization import (
     ACTIONS,
     CLOSED_ACTIONS,
@@ -36,7 +36,6 @@ SHORTEST_SECRET = 16
 """Characters of a ticket or a secret: nobody guesses so many over a network."""
 
 LONGEST_AUTHID = 64
-MOST_ITERATIONS = 1_000_000
 OTHERS_MAY_READ = 0o077
 
 _MATCHES: tuple[str, ...] = tuple(Match)
@@ -136,7 +135,7 @@ class _Reading:
             salting = Salting(
                 table.text("salt", "a text"),
                 table.number("iterations", default=1_000, least=1, most=MOST_ITERATIONS),
-                table.number("keylen", default=32, least=16, most=64),
+                table.number("keylen", default=32, least=16, most=MOST_KEY_BYTES),
             )
         elif derived is not None or table.has("iterations") or table.has("keylen"):
             raise table.refuse("salt", "the salt of derived_secret, iterations or keylen")

@@ -138,6 +138,14 @@ def test_an_unknown_authid_is_challenged_like_a_user_and_alike_each_time() -> No
     in_loop(scene, BOB)
 
 
+def test_a_decoy_has_a_salt_as_long_as_a_users() -> None:
+    long = WampUser.of("bob", "admin", secret=SECRET, salt=Salting("salt of bob" * 1_000, iterations=1))
+    decoys = [Authenticator([long], clock=VirtualClock()).begin(["wampcra"], "nobody", 1) for _ in range(2)]
+    salts = [it.extra["salt"] for it in decoys if isinstance(it, PendingProof)]
+    assert [len(salt) for salt in salts] == [11_000, 11_000]
+    assert salts[0] != salts[1]
+
+
 def test_a_decoy_accepts_no_proof_at_all() -> None:
     authenticator = Authenticator([ANN], clock=VirtualClock())
     for method, key in product(("ticket", "wampcra"), (b"", TOKEN.encode())):

@@ -14,9 +14,10 @@ from relaycast_gateway.wamp.errors import (
     CLOSE_SYSTEM_SHUTDOWN,
     NO_MATCHING_AUTH_METHOD,
     NO_SUCH_REALM,
+    WampProtocolError,
 )
 from relaycast_gateway.wamp.router_config import RouterConfig
-from relaycast_gateway.wamp.serializers import SERIALIZER_NAMES
+from relaycast_gateway.wamp.serializers import SERIALIZER_NAMES, serialize
 
 everywhere = pytest.mark.parametrize(
     ("transport", "serializer"), [(transport, name) for transport in TRANSPORTS for name in SERIALIZER_NAMES]
@@ -171,5 +172,34 @@ def test_a_client_does_not_wait_for_ever(transport: str) -> None:
             with pytest.raises(ConnectionError, match=r"no session after 0\.05 seconds"):
                 await WampClient.connect(url, patience_seconds=0.05)
             await hung_up.wait()
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {},
+        {"challenge": 5},
+        {"challenge": "{}", "salt": 5},
+        {"challenge": "{}", "salt": "grains", "iterations": "many"},
+        {"challenge": "{}", "salt": "grains", "iterations": 1 << 31},  # the derivation would take minutes
+        {"challenge": "{}", "salt": "grains", "keylen": 1 << 31},
+    ],
+)
+def test_a_challenge_that_asks_for_too_much_is_refused(extra: dict[str, object]) -> None:
+    async def challenge(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await reader.readexactly(4))
+        await reader.readexactly(int.from_bytes((await reader.readexactly(4))[1:]))
+        data = serialize([4, "wampcra", extra], "msgpack")
+        writer.write(len(data).to_bytes(4) + data)
+        await reader.read()
+        writer.close()
+
+    async def scene() -> None:
+        async with await asyncio.start_server(challenge, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            with pytest.raises(WampProtocolError, match=r"CHALLENGE\.Extra"):
+                await WampClient.connect(f"rs://127.0.0.1:{port}", authid="ann", secret="a secret")
 
     asyncio.run(scene())
