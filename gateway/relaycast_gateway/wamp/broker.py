@@ -65,7 +65,7 @@ MOST_VISIBILITIES = 10_000
 """Different lists of receivers that the log has had; they stay in memory."""
 
 RECENT_IDS = 4_096
-"""ClientPublication ids that are not drawn again soon."""
+"""Ids of publications that are not drawn again soon."""
 
 _NO_DETAILS: Details = {}
 

@@ -14,7 +14,7 @@ MOST_BYTES_BEFORE_WELCOME = 64 << 10
 """The longest message of a client that has proved nothing yet."""
 
 SPARE_CONNECTIONS = 256
-"""Connections beyond the limit that are told so; further ones are dropped at once."""
+"""Connections beyond the limit that get a refusal; further ones are dropped at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Connections:
 
     @property
     def is_overrun(self) -> bool:
-        """Tell whether another connection is not even told why it is refused."""
+        """Tell whether another connection is dropped without a refusal."""
         return len(self.open) >= self.limits.most_sessions + SPARE_CONNECTIONS
 
     def count_slow(self) -> None:

@@ -32,6 +32,7 @@ from relaycast_gateway.wamp.errors import (
     WampProtocolError,
 )
 from relaycast_gateway.wamp.messages import (
+    PAYLOAD_OPTIONS,
     CallMessage,
     CancelMessage,
     ErrorMessage,
@@ -71,9 +72,6 @@ FEATURES = {
 
 TellMeta = Callable[[str, list[Any], dict[str, Any]], None]
 """Publishes a meta event: topic, arguments, arguments by name."""
-
-_PASSED_ON = ("ppt_scheme", "ppt_serializer", "ppt_cipher", "ppt_keyid", "enc_algo", "enc_key", "enc_serializer")
-"""Options that say how a payload is to be read by its receiver."""
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -343,7 +341,7 @@ def _failed(call: PendingCall) -> WampError:
 
 
 def _passed_on(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: options[name] for name in _PASSED_ON if name in options}
+    return {name: options[name] for name in PAYLOAD_OPTIONS if name in options}
 
 
 def _timeout(options: Mapping[str, Any]) -> float:

@@ -5,7 +5,8 @@ where ids stand, objects with text as keys, URIs as text. What URIs and options 
 Source: WAMP specification, "Messages" and "Advanced Profile".
 """
 
-from collections.abc import Sequence
+import secrets
+from collections.abc import Container, Sequence
 from typing import Annotated, Any, ClassVar, get_args
 
 import msgspec
@@ -14,9 +15,20 @@ from relaycast_gateway.wamp.errors import WampProtocolError
 
 MOST_ID = 1 << 53
 
+
+def unused_id(taken: Container[int]) -> int:
+    """Return a random id, from 1 to 2^53, that is not ``taken``."""
+    while (drawn := secrets.randbelow(MOST_ID) + 1) in taken:
+        pass
+    return drawn
+
+
 Id = Annotated[int, msgspec.Meta(ge=1, le=MOST_ID)]
 IdOrZero = Annotated[int, msgspec.Meta(ge=0, le=MOST_ID)]
 Details = dict[str, Any]
+PAYLOAD_OPTIONS = ("ppt_scheme", "ppt_serializer", "ppt_cipher", "ppt_keyid", "enc_algo", "enc_serializer", "enc_key")
+"""Options by which a receiver reads a payload that is passed through; they reach it unchanged."""
+
 Arguments = list[Any] | bytes | None
 """Positional arguments, or the bytes of an application's own serializer (payload passthru); ``None`` where absent."""
 

@@ -241,23 +241,22 @@ class PublicationFlow:
                 session.resume_reading()
 
     def _deliver(self, batch: _Batch, records: Iterator[EventRecord]) -> None:
-        deliver, items = self._outlet.deliver, batch.items
-        for item in items:  # may grow meanwhile
-            pub_id = None
-            if item.draft is not None:
-                pub_id = next(records).pub_id
-            try:
-                deliver(item, pub_id)
-            except Exception:
-                _LOGGER.exception("an event of %s could not be delivered", item.topic)
+        for item in batch.items:  # may grow meanwhile
+            self._deliver_one(item, None if item.draft is None else next(records).pub_id)
         self._let_go(batch)
+
+    def _deliver_one(self, item: ClientPublication, pub_id: int | None) -> None:
+        try:
+            self._outlet.deliver(item, pub_id)
+        except Exception:
+            _LOGGER.exception("an event of %s could not be delivered", item.topic)
 
     def _reject(self, batch: _Batch, error: BaseException) -> None:
         _LOGGER.error("publications could not be stored: %s", error)
         refusal = WampError(UNAVAILABLE, f"the event could not be stored: {error}")
         for item in batch.items:
             if item.draft is None:
-                self._outlet.deliver(item, None)
+                self._deliver_one(item, None)
             else:
                 self._outlet.reject(item, refusal)
         self._let_go(batch)

@@ -13,7 +13,7 @@ from typing import Any
 from relaycast_gateway.record import EVERYBODY, Visibility
 from relaycast_gateway.wamp.errors import INVALID_ARGUMENT, WampError
 from relaycast_gateway.wamp.identity import Identity
-from relaycast_gateway.wamp.messages import MOST_ID, Details
+from relaycast_gateway.wamp.messages import MOST_ID, PAYLOAD_OPTIONS, Details
 
 Reception = Callable[[Identity], bool]
 """Tells whether a session may receive an event."""
@@ -24,8 +24,7 @@ EphemeralOptions = Mapping[str, Callable[[Any], Reception]]
 Each is called with the option's value, and raises ``ValueError`` where that is none.
 """
 
-_PASSED_ON = ("ppt_scheme", "ppt_serializer", "ppt_cipher", "ppt_keyid", "enc_algo", "enc_serializer", "enc_key")
-_TEXTS = (*_PASSED_ON, "transaction_hash")
+_TEXTS = (*PAYLOAD_OPTIONS, "transaction_hash")
 _BOOLEANS = ("acknowledge", "exclude_me", "disclose_me", "retain")
 
 

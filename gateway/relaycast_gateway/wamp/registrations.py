@@ -6,14 +6,13 @@ Source: WAMP specification, "Pattern-based Registrations" and "Shared Registrati
 """
 
 import random
-import secrets
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from relaycast_gateway.matching.topics import Match, TopicPattern
 from relaycast_gateway.rfc3339 import format_time
-from relaycast_gateway.wamp.messages import MOST_ID
+from relaycast_gateway.wamp.messages import unused_id
 from relaycast_gateway.wamp.procedures import Procedure
 from relaycast_gateway.wamp.session import Session
 
@@ -111,7 +110,7 @@ class RegistrationBook:
         self, pattern: TopicPattern, invoke: Invoke, created_ns: int, procedure: Procedure | None
     ) -> WampRegistration:
         """Add a registration of a pattern that has none yet."""
-        number = _new_id(self._by_id)
+        number = unused_id(self._by_id)
         found = self._by_id[number] = WampRegistration(number, pattern, invoke, created_ns, procedure)
         self._by_pattern[pattern] = found
         if pattern.match is Match.PREFIX:
@@ -139,10 +138,3 @@ def _runs(pattern: TopicPattern) -> list[int]:
         else:
             runs.append(0)
     return runs
-
-
-def _new_id(taken: Container[int]) -> int:
-    """Return a random id that is not taken."""
-    while (drawn := secrets.randbelow(MOST_ID) + 1) in taken:
-        pass
-    return drawn

@@ -4,14 +4,13 @@ Law: every call is made in the event loop's thread.
 """
 
 import asyncio
-import secrets
 from dataclasses import dataclass
 
 from relaycast_gateway.clock import Clock, SystemClock
 from relaycast_gateway.log import EventLog
 from relaycast_gateway.wamp.errors import CLOSE_SYSTEM_SHUTDOWN, UNAVAILABLE
 from relaycast_gateway.wamp.link import Link
-from relaycast_gateway.wamp.messages import MOST_ID
+from relaycast_gateway.wamp.messages import unused_id
 from relaycast_gateway.wamp.realm import Realm
 from relaycast_gateway.wamp.router_config import RouterConfig
 from relaycast_gateway.wamp.serializers import serializer_named
@@ -66,7 +65,7 @@ class Router:
     def attach(self, link: Link) -> Session:
         """Return the session of a new connection; what the client sends is handed to its ``receive``."""
         session = Session(
-            self._unused_id(),
+            unused_id(self._sessions),
             link,
             serializer_named(link.serializer),
             realm_named=self.realms.get,
@@ -96,11 +95,6 @@ class Router:
             delivered=sum(realm.broker.events_sent for realm in realms),
             dropped_sessions=self._dropped_sessions,
         )
-
-    def _unused_id(self) -> int:
-        while (drawn := 1 + secrets.randbelow(MOST_ID)) in self._sessions:
-            pass
-        return drawn
 
     def _forget(self, session: Session) -> None:
         self._sessions.pop(session.id, None)

@@ -154,7 +154,6 @@ class Session:
         self._expected = 0
         """The id of the next request, 0 where any will do."""
 
-        self._sent = 0
         self._alarm: Alarm | None = clock.call_later(handshake_seconds, self._out_of_time)
 
     @property
@@ -200,11 +199,6 @@ class Session:
         """Send one message that was encoded for this session's serializer, if the session is open."""
         if self.is_open:
             self.link.send(data)
-
-    def next_request_id(self) -> int:
-        """Return the id of the router's next request to this client: 1, 2, 3 and so on."""
-        self._sent = self._sent % MOST_ID + 1
-        return self._sent
 
     def refuse(self, request_type: int, request: int, error: WampError) -> None:
         """Answer a request with ERROR."""

@@ -5,20 +5,14 @@ the start and stay, with or without a session; any other one ends with its last 
 then on.
 """
 
-import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from relaycast_gateway.clock import Clock
 from relaycast_gateway.matching.pattern_book import PatternBook
 from relaycast_gateway.matching.topics import TopicPattern
 from relaycast_gateway.rfc3339 import format_time
 from relaycast_gateway.wamp.client_session import ClientSession
-from relaycast_gateway.wamp.messages import MOST_ID
-
-
-def random_id() -> int:
-    """Return a number from 1 to 2^53."""
-    return secrets.randbelow(MOST_ID) + 1
+from relaycast_gateway.wamp.messages import unused_id
 
 
 class TopicSubscription:
@@ -76,11 +70,8 @@ class TopicSubscription:
 class SubscriptionRegistry:
     """All subscriptions of one realm; ``kept`` are the patterns of its configured histories."""
 
-    def __init__(
-        self, kept: Iterable[TopicPattern] = (), *, clock: Clock, new_id: Callable[[], int] = random_id
-    ) -> None:
+    def __init__(self, kept: Iterable[TopicPattern] = (), *, clock: Clock) -> None:
         self._clock = clock
-        self._new_id = new_id
         self._book: PatternBook[TopicSubscription] = PatternBook()
         self._by_id: dict[int, TopicSubscription] = {}
         self._of_session: dict[ClientSession, dict[TopicSubscription, None]] = {}
@@ -144,9 +135,7 @@ class SubscriptionRegistry:
         return True
 
     def _create(self, pattern: TopicPattern, *, is_kept: bool = False) -> TopicSubscription:
-        new_id = self._new_id()
-        while new_id in self._by_id:
-            new_id = self._new_id()
+        new_id = unused_id(self._by_id)
         made = TopicSubscription(new_id, pattern, self._clock.now_ns(), is_kept=is_kept)
         self._book.add(pattern, made)
         self._by_id[new_id] = made

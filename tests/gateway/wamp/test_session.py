@@ -234,15 +234,6 @@ def test_request_ids_count_up_from_1_where_that_is_asked_for(wrong: int) -> None
     in_loop(scene, sequential_request_ids=True)
 
 
-def test_the_routers_own_requests_count_up_from_1() -> None:
-    async def scene(router: Router, _: VirtualClock) -> None:
-        client = MemoryClient(router)
-        client.join()
-        assert [client.session.next_request_id() for _ in range(3)] == [1, 2, 3]
-
-    in_loop(scene)
-
-
 def test_a_client_that_does_not_say_hello_in_time_is_sent_away() -> None:
     async def scene(router: Router, clock: VirtualClock) -> None:
         slow, quick = MemoryClient(router), MemoryClient(router)

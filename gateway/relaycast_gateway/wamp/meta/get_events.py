@@ -6,7 +6,7 @@ authid and authrole are not there for it, whatever its permissions.
 
 An answer is cut before it has too many events or bytes, and says so with ``more``. To a caller that takes a result in
 parts no event is cut off: all RESULTs one after another are the answer, and the last one counts them all. An answer
-tells what there was when the call came in.
+holds events up to the newest one at the time of the call.
 Source: WAMP specification, "Event History".
 """
 
