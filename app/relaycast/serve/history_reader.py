@@ -213,14 +213,9 @@ async def _each(events: Iterable[Event]) -> AsyncGenerator[Event]:
 
 def _going_on(conditions: Mapping[str, Any], last: int, *, is_reverse: bool) -> dict[str, Any]:
     """Return the conditions of the page behind the event ``last``, which is a closer bound than the one before."""
-    closer, wider = (
-        ("before_publication", "until_publication")
-        if is_reverse
-        else (
-            "after_publication",
-            "from_publication",
-        )
-    )
+    closer, wider = "after_publication", "from_publication"
+    if is_reverse:
+        closer, wider = "before_publication", "until_publication"
     return {name: value for name, value in conditions.items() if name != wider} | {closer: last}
 
 

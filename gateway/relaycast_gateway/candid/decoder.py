@@ -102,10 +102,8 @@ class _Decoder:
     """The plans for a list of types, by the heads of messages that came with it."""
 
     def __init__(self, types: CandidTypes) -> None:
-        if types.arguments is None:
-            raise CandidError("expected a list of types in parentheses")
         self._nodes = types.nodes
-        self._arguments = types.arguments
+        self._arguments = types.listed()
         self._plans: dict[bytes, _Plan] = {}
 
     def plan_of(self, data: bytes) -> "_Plan":

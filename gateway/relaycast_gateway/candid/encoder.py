@@ -58,12 +58,11 @@ class _Encoder:
     """How the values of one list of types are written."""
 
     def __init__(self, types: CandidTypes) -> None:
-        if types.arguments is None:
-            raise CandidError("expected a list of types in parentheses")
+        arguments = types.listed()
         self._nodes = types.nodes
-        self._head = written_head(types.nodes, types.arguments)
+        self._head = written_head(types.nodes, arguments)
         self._known: dict[int, Write] = {}
-        self._writes = [self.write_of(of) for of in types.arguments]
+        self._writes = [self.write_of(of) for of in arguments]
 
     def encoded(self, values: Sequence[object]) -> bytes:
         """Return the message of the values."""

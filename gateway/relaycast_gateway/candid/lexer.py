@@ -9,9 +9,11 @@ from typing import NamedTuple
 
 from relaycast_gateway.candid.errors import CandidError
 
+PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
 _TOKEN = re.compile(
     r"(?P<space>\s+|//[^\n]*)|(?P<comment>/\*)"
-    r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
+    rf"|(?P<name>{PLAIN_NAME.pattern})"
     r"|(?P<float>[+-](?:inf|nan)\b|[+-]?\d[\d_]*(?:\.(?:\d[\d_]*)?(?:[eE][+-]?\d+)?|[eE][+-]?\d+)"
     r"|[+-]?0x[\da-fA-F_]+(?:\.[\da-fA-F_]*(?:[pP][+-]?\d+)?|[pP][+-]?\d+))"
     r"|(?P<number>[+-]?(?:0x[\da-fA-F][\da-fA-F_]*|\d[\d_]*))"

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from relaycast_gateway.candid.errors import CandidError
+
 PRIMITIVES = {
     "null": -1,
     "bool": -2,
@@ -114,6 +116,12 @@ class CandidTypes:
     arguments: tuple[int, ...] | None = None
     service: int | None = None
     init: tuple[int, ...] | None = None
+
+    def listed(self) -> tuple[int, ...]:
+        """Return ``arguments``; ``CandidError`` where the text has no list of types."""
+        if self.arguments is None:
+            raise CandidError("expected a list of types in parentheses")
+        return self.arguments
 
 
 def label_number(name: str | int) -> int:

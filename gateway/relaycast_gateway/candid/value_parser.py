@@ -74,11 +74,9 @@ class _ValueParser(TypeParser):
     def __init__(self, text: str, types: str) -> None:
         super().__init__(text)
         known = parse_types(types)
-        if known.arguments is None:
-            raise CandidError("expected a list of types in parentheses")
         self.nodes = list(known.nodes)
         self.definitions = dict(known.names)
-        self._asked = known.arguments
+        self._asked = known.listed()
 
     def values(self) -> list[object]:
         self.expect("(")

@@ -9,6 +9,7 @@ from typing import Any
 
 from relaycast_gateway.candid.encoder import encode
 from relaycast_gateway.candid.errors import CandidError
+from relaycast_gateway.candid.lexer import PLAIN_NAME
 from relaycast_gateway.candid.type_graph import (
     DEEPEST,
     NULL,
@@ -25,7 +26,6 @@ from relaycast_gateway.candid.type_graph import (
 from relaycast_gateway.candid.type_parser import KEYWORDS, parse_types
 from relaycast_gateway.candid.values import FuncReference, Principal, Variant
 
-_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ESCAPED = re.compile(r"[\x00-\x1f\x7f\"\\]")
 _LONGEST_DECIMAL_BITS = 8_000
 """Longer numbers are printed as hexadecimal: Python refuses long decimal ones."""
@@ -37,7 +37,7 @@ def format_values(values: Sequence[object], types: str) -> str:
     encode(types, values)
     printer = _Printer(parsed.nodes)
     try:
-        texts = [printer.text(value, of) for value, of in zip(values, parsed.arguments or (), strict=True)]
+        texts = [printer.text(value, of) for value, of in zip(values, parsed.listed(), strict=True)]
     except RecursionError as error:
         raise CandidError(f"values nest at most {DEEPEST} deep") from error
     return f"({', '.join(texts)})"
@@ -51,7 +51,7 @@ def quoted(text: str) -> str:
 def _label(name: str | int) -> str:
     if isinstance(name, int):
         return str(name)
-    return name if _PLAIN_NAME.fullmatch(name) and name not in KEYWORDS else quoted(name)
+    return name if PLAIN_NAME.fullmatch(name) and name not in KEYWORDS else quoted(name)
 
 
 class _Printer:
