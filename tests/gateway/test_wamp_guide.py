@@ -1,4 +1,4 @@
-"""The guide to histories does what it says: its commands, its program, its tables and its file."""
+"""The guide to WAMP does what it says: its commands, its program, its tables and its file."""
 
 import re
 import shlex
@@ -16,7 +16,7 @@ from relaycast.serve.in_process import ServedNetwork
 from relaycast_gateway.matching.topics import Match, TopicPattern
 from relaycast_gateway.wamp.router_file import read_router_config
 
-PAGE = ROOT / "docs" / "guides" / "history.md"
+PAGE = ROOT / "docs" / "guides" / "wamp.md"
 TEXT = PAGE.read_text()
 BLOCKS = blocks_of(PAGE)
 PROGRAMS = {block.title: block.text for block in BLOCKS if block.title}
