@@ -1,7 +1,7 @@
 """What hypothesis draws for Candid: types with their values, and types with a supertype of theirs."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -50,7 +50,8 @@ PRIMITIVES = [
     plain("blob", st.binary(max_size=300)),
 ]
 
-labels = st.one_of(
+Labels = st.SearchStrategy[str | int]
+labels: Labels = st.one_of(
     st.sampled_from(["a", "id", "opt", "with space", 'quote " \\', "☃", "", "record"]),
     st.text(max_size=6),
     st.integers(0, 5),
@@ -84,7 +85,7 @@ def vec_of(shape: Shape) -> Shape:
 
 
 @st.composite
-def records(draw: st.DrawFn, parts: st.SearchStrategy[Shape]) -> Shape:
+def records(draw: st.DrawFn, parts: st.SearchStrategy[Shape], labels: Labels) -> Shape:
     fields = draw(st.dictionaries(labels, parts, max_size=4))
     numbers = {label_number(label): label for label in fields}
     fields = {label: fields[label] for label in numbers.values()}
@@ -101,7 +102,7 @@ def records(draw: st.DrawFn, parts: st.SearchStrategy[Shape]) -> Shape:
 
 
 @st.composite
-def variants(draw: st.DrawFn, parts: st.SearchStrategy[Shape]) -> Shape:
+def variants(draw: st.DrawFn, parts: st.SearchStrategy[Shape], labels: Labels) -> Shape:
     cases = draw(st.dictionaries(labels, parts, min_size=1, max_size=4))
     cases = {label: cases[label] for label in {label_number(label): label for label in cases}.values()}
     numbers = {label_number(label) for label in cases}
@@ -128,15 +129,20 @@ def above_as_reserved(shape: Shape) -> Shape:
     return Shape(shape.text, shape.values, shape.has_null, "reserved", True, lambda value: None)
 
 
-def composites(parts: st.SearchStrategy[Shape]) -> st.SearchStrategy[Shape]:
+def composites(parts: st.SearchStrategy[Shape], labels: Labels) -> st.SearchStrategy[Shape]:
     return st.one_of(
         parts.map(opt_of),
         parts.map(vec_of),
-        records(parts),
-        variants(parts),
+        records(parts, labels),
+        variants(parts, labels),
         parts.map(above_in_an_opt),
         parts.map(above_as_reserved),
     )
 
 
-shapes = st.recursive(st.sampled_from(PRIMITIVES), composites, max_leaves=6)
+def shapes_of(primitives: Sequence[Shape], labels: Labels) -> st.SearchStrategy[Shape]:
+    """Return a strategy for types of ``primitives``, with fields of these labels."""
+    return st.recursive(st.sampled_from(primitives), lambda parts: composites(parts, labels), max_leaves=6)
+
+
+shapes = shapes_of(PRIMITIVES, labels)
