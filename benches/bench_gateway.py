@@ -2,14 +2,15 @@
 
 ::
 
-    python benches/bench_gateway.py [append index push filters candypath] [--events 100000] [--folder DIR]
+    python benches/bench_gateway.py [append index push filters candypath candid] [--events 100000] [--folder DIR]
 
 Without names every part runs. A part is a function of ``Given`` that yields lines; ``PARTS`` lists them. Logs lie below
 ``--folder``, so that the disk is the one that is meant; a figure is the best of three rounds.
 
 Pushes go over 32 connections to a receiver in another process, which answers each with 204. Filters are evaluated over
-a plain dict of attributes, CandyPath over the ICRC-16 map of the same. No peer runs here: Knative's compiled filters
-(Go) are published at 425 to 1,713 ns.
+a plain dict of attributes, CandyPath over the ICRC-16 map of the same. No peer of those runs here: Knative's compiled
+filters (Go) are published at 425 to 1,713 ns. Candid stands beside two peers (``candid_codecs.py``); a goal that it
+misses is red, and the exit status 1.
 """
 
 import argparse
@@ -19,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import PIPE, Popen
 from threading import Thread
@@ -27,6 +28,7 @@ from typing import Any
 
 import psutil
 
+import candid_codecs
 from relaycast_gateway.clock import SystemClock
 from relaycast_gateway.cloudevents import compile_filter
 from relaycast_gateway.cloudevents.encoding import encoder
@@ -109,10 +111,11 @@ FILTERS: Mapping[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a part is run with: how many ``events``, and a ``folder`` of its own."""
+    """What a part is run with: how many ``events``, and a ``folder`` of its own; a part adds to ``missed``."""
 
     events: int
     folder: Path
+    missed: list[str] = field(default_factory=list)
 
 
 Part = Callable[[Given], Iterator[str]]
@@ -313,6 +316,11 @@ def candypath(_: Given) -> Iterator[str]:
         yield f"  {written:<50}{evaluation * 1e9:>7,.0f} ns, {compiling * 1e6:>6,.1f} us to compile"
 
 
+def candid(given: Given) -> Iterator[str]:
+    """Candid messages of an event: encoding and decoding, beside two peers."""
+    yield from candid_codecs.compared(drafts(1)[0], given.missed)
+
+
 def _evaluate(predicate: Callable[[Any], bool], event: object = EVENT) -> None:
     for _ in range(EVALUATIONS):
         predicate(event)
@@ -324,7 +332,14 @@ def _seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-PARTS: Mapping[str, Part] = {"append": append, "index": index, "push": push, "filters": filters, "candypath": candypath}
+PARTS: Mapping[str, Part] = {
+    "append": append,
+    "index": index,
+    "push": push,
+    "filters": filters,
+    "candypath": candypath,
+    "candid": candid,
+}
 
 
 def main() -> None:
@@ -341,10 +356,14 @@ def main() -> None:
     unknown = [name for name in given.parts if name not in PARTS]
     if unknown:
         parser.error(f"unknown part {unknown[0]}, expected some of {', '.join(PARTS)}")
+    missed: list[str] = []
     for name in given.parts or PARTS:
         with tempfile.TemporaryDirectory(prefix="bench-gateway-", dir=given.folder) as folder:
-            for line in PARTS[name](Given(given.events, Path(folder))):
+            for line in PARTS[name](Given(given.events, Path(folder), missed)):
                 print(line, flush=True)
+    for line in missed:
+        print(f"\033[31mmissed: {line}\033[0m" if sys.stdout.isatty() else f"missed: {line}")
+    sys.exit(1 if missed else 0)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ NODE = (Path("node"), PEERS / "candid")
 PYTHON = (PEERS / "icp-py-core" / "bin" / "python", PEERS / "icp-py-core")
 
 
-class Refused(Exception):  # noqa: N818 - as errors are named here
+class Refused(Exception):
     """A peer refused what it was asked."""
 
 

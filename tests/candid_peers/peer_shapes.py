@@ -31,6 +31,12 @@ def printed_as_it_is_read(value: Any) -> bool:
     return not (isinstance(value, str) and "\0" in value) and not (isinstance(value, float) and math.isinf(value))
 
 
+def kept_by_all(values: object) -> bool:
+    """Tell whether values hold none of the texts and numbers that some peer changes."""
+    shown = repr(values)
+    return not any(part in shown for part in ("\\ufeff", "\\x00", "inf"))
+
+
 def _printed_label(label: str | int) -> bool:
     return isinstance(label, int) or not set(label) & {"\0", ","}
 
@@ -49,9 +55,7 @@ dfinity_subtypes = shapes_of(
 )
 icp_shapes = shapes_of(primitives(lambda _: True, without=(SERVICES[1],)), labels.filter(_short_or_name))
 didc_shapes = shapes_of(primitives(printed_as_it_is_read), labels.filter(_printed_label))
-didc_subtypes = shapes_of(
-    primitives(printed_as_it_is_read, without=tuple(SERVICES)), labels.filter(_printed_label)
-)
+didc_subtypes = shapes_of(primitives(printed_as_it_is_read, without=tuple(SERVICES)), labels.filter(_printed_label))
 
 
 @st.composite

@@ -1,4 +1,4 @@
-"""Values as plain JSON by their types, the form in which peers are told them; ``scripts/interface.mjs`` describes it."""
+"""Values as plain JSON by their types, as peers take and give them; ``scripts/interface.mjs`` describes the form."""
 
 import struct
 from collections.abc import Sequence

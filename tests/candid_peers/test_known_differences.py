@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from candid_peers.peer_process import NODE, Codec, PeerProcess, Refused, TextCodec, peer
-from relaycast_gateway.candid import CandidError, Principal, Variant, decode, encode, parse_types
-from relaycast_gateway.candid.type_graph import RecordType, label_number
+from relaycast_gateway.candid import CandidError, Principal, Variant, decode, encode
+from relaycast_gateway.candid.type_graph import label_number
 
 pytestmark = pytest.mark.brokers
 
@@ -53,7 +53,7 @@ def test_dfinity_candid_takes_some_names_for_numbers(dfinity_candid: Codec, name
         ask="encode", did=f'service : {{ take : (record {{ "{name}" : nat8 }}) -> () }}', values=[[[5, "7"]]]
     )
     assert decode(bytes.fromhex(message), "(record { 5 : nat8 })") == [{5: 7}]
-    with pytest.raises(CandidError, match=f"the field {name} is missing|expected record, got record"):
+    with pytest.raises(CandidError, match=f"the field {name} is missing"):
         decode(bytes.fromhex(message), f'(record {{ "{name}" : nat8 }})')
 
 
@@ -72,8 +72,6 @@ def test_icp_py_core_hashes_the_digits_of_a_number_from_a_thousand(icp: PeerProc
     hashed = label_number("1_000")  # as the numbers of fields are printed
     message = bytes.fromhex(icp.ask(ask="encode", did=did, values=[[[999, "7"], [hashed, "8"]]]))
     assert decode(message, '(record { 999 : nat8; "1_000" : nat8 })') == [{999: 7, "1_000": 8}]
-    nodes = parse_types(did).nodes
-    assert RecordType in map(type, nodes)
     with pytest.raises(CandidError):
         decode(message, "(record { 999 : nat8; 1000 : nat8 })")
 
@@ -114,21 +112,21 @@ def test_didc_reads_no_service_as_a_principal(didc: TextCodec, above: str, read:
     if above == "(opt principal)":
         assert didc.decoded(above, message) == [None]
     else:
-        with pytest.raises(Refused, match="Could not decode|Failed to convert"):
+        with pytest.raises(Refused, match="Fail to decode argument 0 from table0 to principal"):
             didc.decoded(above, message)
 
 
 @pytest.mark.parametrize("number", [math.inf, -math.inf])
 def test_didc_prints_an_infinity_and_does_not_take_it(didc: TextCodec, number: float) -> None:
     assert didc.decoded("(float64)", encode("(float64)", [number])) == [number]
-    with pytest.raises(Refused, match="Unrecognized token|Unknown token|parser error"):
+    with pytest.raises(Refused, match="parser error: Unrecognized token"):
         didc.encoded("(float64)", f"({number})")
 
 
 def test_didc_prints_a_text_with_an_escape_that_candid_does_not_have(didc: TextCodec) -> None:
     with pytest.raises(CandidError, match=r"unknown escape \\0"):
         didc.decoded("(text)", encode("(text)", ["\0"]))
-    with pytest.raises(Refused, match="parser error"):
+    with pytest.raises(Refused, match="Unknown escape character 0"):
         didc.encoded("(text)", '("\\0")')
 
 

@@ -52,8 +52,6 @@ def test_dfinity_candid_reads_our_message_at_a_supertype(
 
 @settings(max_examples=300)
 @given(read_above(didc_subtypes))
-def test_didc_reads_our_message_at_a_supertype(
-    didc: TextCodec, drawn: tuple[str, list[Any], str, list[Any]]
-) -> None:
+def test_didc_reads_our_message_at_a_supertype(didc: TextCodec, drawn: tuple[str, list[Any], str, list[Any]]) -> None:
     types, values, above, read = drawn
     assert didc.decoded(above, encode(types, values)) == read

@@ -8,7 +8,6 @@ import struct
 import sys
 import time
 from functools import lru_cache
-from statistics import median
 
 import base32_crockford
 from _ic_candid_core import _ic_candid_core as parser
@@ -26,7 +25,7 @@ def inner(kind):
     return kind.get_type() if isinstance(kind, c.RecClass) else kind
 
 
-def from_plain(kind, given):
+def from_plain(kind, given):  # noqa: PLR0911 - one for each form
     """Return what the library takes."""
     kind = inner(kind)
     match kind:
@@ -46,16 +45,14 @@ def from_plain(kind, given):
             return [from_plain(kind._type, each) for each in given]
         case c.RecordClass():
             fields = [(number, *kind._field_map[number]) for number, _ in given]
-            return {
-                name: from_plain(of, value) for (_, name, of), (_, value) in zip(fields, given, strict=True)
-            }
+            return {name: from_plain(of, value) for (_, name, of), (_, value) in zip(fields, given, strict=True)}
         case c.VariantClass():
             name, of = kind._field_map[given[0]]
             return {name: from_plain(of, given[1])}
     return given
 
 
-def to_plain(kind, value):
+def to_plain(kind, value):  # noqa: PLR0911 - one for each form
     """Return what the library gave, as plain JSON."""
     kind = inner(kind)
     match kind:
@@ -115,21 +112,22 @@ def crockford(numbers, texts):
     }
 
 
-def times(did, values, rounds, calls):
-    """Return the microseconds of one call, the median of rounds."""
-    types, given = taken(did), given_to(did, values)
-    message = encode(given)
+def times(did, message, rounds, calls):
+    """Return the microseconds of one call to encode, and to decode, in each round."""
+    types, data = taken(did), bytes.fromhex(message)
+    values = [{"type": of, "value": each["value"]} for of, each in zip(types, decode(data, types), strict=True)]
+    assert encode(values)
 
-    def of(work):
+    def timed(work):
         found = []
-        for _ in range(rounds + 1):
+        for _ in range(rounds):
             began = time.perf_counter()
             for _ in range(calls):
                 work()
             found.append((time.perf_counter() - began) / calls * 1e6)
-        return median(found[1:])
+        return found
 
-    return {"encode": of(lambda: encode(given)), "decode": of(lambda: decode(message, types))}
+    return [timed(lambda: encode(values)), timed(lambda: decode(data, types))]
 
 
 ANSWERS = {"encode": encoded, "decode": decoded, "methods": methods, "crockford": crockford, "times": times}
