@@ -1,10 +1,13 @@
 """A client that a compiler makes from a `.did` text, with @dfinity/candid, in a process of its own."""
 
+import json
+import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from candid_peers.peer_process import NODE, PeerProcess, peer
+from candid_peers.peer_process import NODE, SCRIPTS, PeerProcess, peer, program_of
 from candid_peers.plain_values import plain_list, values_of
 from relaycast_gateway.candid import parse_types
 from relaycast_gateway.candid.type_graph import FuncType, ServiceType
@@ -47,3 +50,11 @@ def did_client(did: str, url: str, canister: str, caller: str) -> Iterator[DidCl
     """Make a client of a canister at ``url``; its requests name ``caller``."""
     with peer(NODE, "did_client.mjs") as process:
         yield DidClient(process, did, url, canister, caller)
+
+
+def typed_client(did_file: Path, url: str, canister: str, caller: str) -> Any:
+    """Compile the client in TypeScript of a broadcaster, strictly, and return what came of its calls as JSON."""
+    command = [program_of(NODE), str(SCRIPTS / "typed_client.mjs"), str(did_file), url, canister, caller]
+    ended = subprocess.run(command, cwd=NODE[1], capture_output=True, text=True, timeout=100, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return json.loads(ended.stdout)

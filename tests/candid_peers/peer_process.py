@@ -46,14 +46,19 @@ class PeerProcess:
         return answer["value"]
 
 
-@contextmanager
-def peer(of: tuple[Path, Path], script: str) -> Iterator[PeerProcess]:
-    """Run a script with a peer of ``.peers`` until the block ends."""
+def program_of(of: tuple[Path, Path]) -> str:
+    """Return the program that runs scripts with a peer; the test is skipped where the peer is missing."""
     program, folder = shutil.which(of[0]), of[1]
     if program is None or not (folder / ".made").is_file():
         missing(f"no {of[0].name} with {folder.relative_to(ROOT)}: .ci/peers installs it")
-    command = [program, str(SCRIPTS / script)]
-    with Popen(command, cwd=folder, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, text=True, encoding="utf-8") as running:
+    return program
+
+
+@contextmanager
+def peer(of: tuple[Path, Path], script: str) -> Iterator[PeerProcess]:
+    """Run a script with a peer of ``.peers`` until the block ends."""
+    command = [program_of(of), str(SCRIPTS / script)]
+    with Popen(command, cwd=of[1], stdin=PIPE, stdout=PIPE, stderr=DEVNULL, text=True, encoding="utf-8") as running:
         try:
             yield PeerProcess(running)
         finally:
