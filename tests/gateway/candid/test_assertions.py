@@ -96,6 +96,7 @@ def read(form: dict[str, str], types: str) -> list[Any]:
     return decode(bytes.fromhex(form["blob"]), types) if "blob" in form else parse_values(form["text"], types)
 
 
+@pytest.mark.matrix("ICRC72-96")
 @pytest.mark.parametrize(
     ("name", "count"),
     [("prim", 112), ("construct", 109), ("reference", 33), ("subtypes", 39), ("spacebomb", 11), ("overshoot", 7)],
