@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[1]
 SCRIPTS = ROOT / "tests" / "candid_peers" / "scripts"
 PEERS = {
     "@dfinity/candid": ("candid", Path("node"), "dfinity_candid.mjs"),
-    "icp-py-core": ("icp-py-core", ROOT / ".peers" / "icp-py-core" / "bin" / "python", "icp_py_core.py"),
+    "icp-py-core": ("icp-py-core", ROOT / ".peers" / "icp-py-core" / "bin" / "python", "icp_codec.py"),
 }
 """The folder in ``.peers``, the program and its script."""
 

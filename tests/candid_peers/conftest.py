@@ -15,7 +15,7 @@ def node() -> Iterator[PeerProcess]:
 
 @pytest.fixture(scope="session")
 def icp() -> Iterator[PeerProcess]:
-    with peer(PYTHON, "icp_py_core.py") as running:
+    with peer(PYTHON, "icp_codec.py") as running:
         yield running
 
 
