@@ -38,3 +38,12 @@ CAPABLE = "icrc77:capable"
 PRICING = "icrc77:pricing"
 
 SYSTEM_NAMESPACE = "icrc72:{role}:sys:{principal}"
+
+UNORDERED = "relaycast:publication:unordered"
+"""Ours: true says that the order of events does not matter; they are sent without the id of the one before."""
+
+ICRC3_ONLY = "relaycast:publication:icrc3"
+"""Ours: true says that the data of events is of the types of ICRC-3 alone; others are refused."""
+
+FILTER_LANGUAGE = "relaycast:publication:filter:language"
+"""Ours: a Text, the name of the language that filters of this publication are written in, CandyPath by default."""

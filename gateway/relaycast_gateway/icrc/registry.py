@@ -62,6 +62,9 @@ class IcrcSubscription:
     """``filter``, compiled."""
 
     skip: Skip | None = None
+    asked_skip: tuple[int, int | None] | None = None
+    """``skip`` as it was asked for: with an offset only where one was given."""
+
     is_stopped: bool = False
     is_trusted: bool = False
     priority: int = 0

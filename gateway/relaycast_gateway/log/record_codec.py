@@ -44,6 +44,19 @@ def decode_body(stored: bytes) -> Body:
         raise ValueError(f"expected a stored event, got {len(stored)} bytes that are none: {error}") from None
 
 
+def encode_headers(headers: Headers) -> bytes:
+    """Return the stored form; ``ValueError`` where a text has no UTF-8."""
+    return _encoded(headers)
+
+
+def decode_headers(stored: bytes) -> Headers:
+    """Return what was stored; ``ValueError`` for other bytes."""
+    try:
+        return tuple([(name, _value(value)) for name, value in _DECODER.decode(stored)])
+    except (msgspec.DecodeError, TypeError, ValueError, KeyError) as error:
+        raise ValueError(f"expected stored headers, got {len(stored)} bytes that are none: {error}") from None
+
+
 def encode_visibility(visibility: Visibility) -> bytes:
     """Return the stored form; ``ValueError`` where a text has no UTF-8."""
     return _encoded(_visibility(visibility))

@@ -1,0 +1,37 @@
+"""What an orchestrator allows: limits and strictness, in one frozen value."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class OrchestratorSettings:
+    """Limits of an orchestrator; beyond each of them a call gets an error that names it."""
+
+    most_items: int = 100
+    """Of a batch, of updates and queries alike."""
+
+    most_taken: int = 1_000
+    """Of a page; larger ones are cut to this, which is also what a page without ``take`` has."""
+
+    most_publications: int = 100_000
+    most_publications_of_a_publisher: int = 10_000
+    most_subscriptions: int = 100_000
+    most_subscriptions_of_a_subscriber: int = 1_000
+    most_publishers_of_a_publication: int = 10_000
+    most_config_bytes: int = 65_536
+    """Of the stored form of a configuration."""
+
+    most_memo_bytes: int = 32
+
+    strict_namespaces: bool = False
+    """Refuse namespaces of a single word, such as ``transfer``, which others may use too."""
+
+    strict_config: bool = False
+    """Refuse keys of configurations that mean nothing here; they are kept and returned by default."""
+
+    prove_ownership: bool = False
+    """Refuse publications outside of ``granted_prefixes``."""
+
+    granted_prefixes: Mapping[bytes, tuple[str, ...]] = field(default_factory=dict)
+    """By publisher: ``com.foo`` grants ``com.foo`` and all below, ``com.foo.transfer``."""
