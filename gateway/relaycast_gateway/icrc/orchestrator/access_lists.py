@@ -5,6 +5,7 @@ is given, only those on it pass: an empty one lets nobody pass. Lists of ICRC-75
 Source: ICRC-72, "Publications Configs"; ICRC-75.
 """
 
+import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -31,19 +32,26 @@ class Icrc75Lists:
         """Put a principal on a list, from now on and durably."""
         key = _member(canister, namespace, principal)
         self._store.put(_TABLE, key, b"")
-        self._store.flush()
+        self._flush()
         self._members.add(key)
 
     def remove(self, canister: bytes, namespace: str, principal: bytes) -> None:
         """Take a principal off a list; one that is not on it is no error."""
         key = _member(canister, namespace, principal)
         self._store.delete(_TABLE, key)
-        self._store.flush()
+        self._flush()
         self._members.discard(key)
 
     def has(self, canister: bytes, namespace: str, principal: bytes) -> bool:
         """Return whether a principal is on a list; a list that nobody wrote to has none."""
         return _member(canister, namespace, principal) in self._members
+
+    def _flush(self) -> None:
+        try:
+            self._store.flush()
+        except sqlite3.Error:
+            self._store.take_back(_TABLE)
+            raise
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,7 +167,9 @@ class Directory:
         if previous_id is not None:
             known = self._registry.subscriptions.get(previous_id)
             if known is None or previous not in {None, known.subscriber}:
-                raise CallRefused(f"prevId: got {previous_id}, expected the last subscription of the page before")
+                raise CallRefused(
+                    f"prevId: got {_number(previous_id)}, expected the last subscription of the page before"
+                )
             previous = known.subscriber
         take, found = self._taken(query), list[IcrcSubscription]()
         by_subscriber = self._subscriptions.of_subscriber
@@ -218,7 +220,7 @@ class Directory:
         """Return a page of subscriptions, of one namespace where the query names one."""
         namespace, previous = query.get("namespace"), query.get("prev")
         if previous is not None and previous not in self._registry.subscriptions:
-            raise CallRefused(f"prev: got {previous}, expected the id of a subscription")
+            raise CallRefused(f"prev: got {_number(previous)}, expected the id of a subscription")
         found = (
             it for it in subscriptions if it.id > (previous or 0) and (namespace is None or it.namespace == namespace)
         )
@@ -264,6 +266,11 @@ def _after(
 def _principal(query: Query) -> bytes | None:
     previous = cast("Principal | None", query.get("prev"))
     return None if previous is None else previous.raw
+
+
+def _number(number: int) -> str:
+    """Return a number for an error, whatever its size."""
+    return str(number) if number < 1 << 64 else "a number beyond 64 bits"
 
 
 def _shown(principal: bytes) -> str:

@@ -8,7 +8,7 @@ Source: ICRC-72, "Publication Data Types".
 
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -70,6 +70,7 @@ class Publications:
         self._rules: dict[str, tuple[AccessRules, AccessRules]] = {}
         self._namespaces: dict[int, str] = {}
         self._numbers: dict[tuple[str, bytes], int] = {}
+        self._has_warned_of_room = False
         self.of_publisher: dict[bytes, dict[str, None]] = {}
         """Namespaces of each publisher, in the order in which publishers and namespaces came."""
 
@@ -152,6 +153,7 @@ class Publications:
             return False
         if publication is None:
             if len(self._namespaces) >= self._settings.most_publications:
+                self._warn_of_room()
                 return False
             publication_id = len(self._namespaces) + 1
         elif len(publication.publishers) >= self._settings.most_publishers_of_a_publication:
@@ -225,7 +227,12 @@ class Publications:
 
     def _meant(self, item: Mapping[str, Any]) -> RegisteredPublication:
         """Return the publication that an update names, by either spelling."""
-        meant = {it for it in (item.get("publicationId"), self._named(item.get("publication"))) if it is not None}
+        named = item.get("publication")
+        meant = {
+            it for it in (item.get("publicationId"), None if named is None else self._named(named)) if it is not None
+        }
+        if not meant and item.get("namespace") is not None:
+            meant = {self._named(Variant("namespace", item["namespace"]))}
         if not meant:
             raise improper("publicationId: expected the id of a publication")
         if len(meant) > 1:
@@ -235,10 +242,11 @@ class Publications:
             raise ItemRefused(Variant("NotFound"))
         return publication
 
-    def _named(self, publication: Variant | None) -> int | None:
-        if publication is None or publication.tag == "publicationId":
-            return None if publication is None else int(str(publication.value))
-        found = self._registry.publications.get(str(publication.value))
+    def _named(self, publication: Variant) -> int:
+        """Return the id that ``variant {namespace; publicationId}`` means."""
+        if publication.tag == "publicationId":
+            return cast("int", publication.value)
+        found = self._registry.publications.get(cast("str", publication.value))
         if found is None:
             raise ItemRefused(Variant("NotFound"))
         return found.id
@@ -251,6 +259,12 @@ class Publications:
         warning = self.warning(namespace)
         if warning is not None:
             _LOGGER.warning(warning)
+
+    def _warn_of_room(self) -> None:
+        if not self._has_warned_of_room:
+            self._has_warned_of_room = True
+            most = self._settings.most_publications
+            _LOGGER.warning("events in further namespaces are not sent: the limit of %d publications is reached", most)
 
     def _add(self, publication_id: int, namespace: str, entry: PublisherEntry) -> None:
         """Note and keep an entry, a new one or a changed one."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from relaycast_gateway.icrc.registry import IcrcSubscription
-from relaycast_gateway.icrc.store import IcrcStore, number_key
+from relaycast_gateway.icrc.store import IcrcStore, number_key, stored_rows
 from relaycast_gateway.icrc16 import nat
 from relaycast_gateway.record import Headers
 
@@ -29,7 +29,10 @@ class CounterBook:
         self._store = store
         self._table = table
         self._width = width
-        self._counts = {key: _DECODER.decode(value) for key, value in store.items(table)}
+        with stored_rows(store, "statistics"):
+            self._counts = {key: _DECODER.decode(value) for key, value in store.items(table)}
+            if any(len(counts) != width for counts in self._counts.values()):
+                raise ValueError(f"expected {width} counters")
         self._changed: set[bytes] = set()
         store.before_flush(self._note)
 

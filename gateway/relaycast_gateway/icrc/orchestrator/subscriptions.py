@@ -35,7 +35,7 @@ from relaycast_gateway.icrc.orchestrator.settings import OrchestratorSettings
 from relaycast_gateway.icrc.registry import IcrcSubscription, Registry
 from relaycast_gateway.icrc.skip import Skip, skip_of
 from relaycast_gateway.icrc.store import IcrcStore, number_key, stored_rows
-from relaycast_gateway.icrc16 import Icrc16
+from relaycast_gateway.icrc16 import Icrc16, array, nat
 from relaycast_gateway.log.record_codec import decode_headers, encode_headers
 from relaycast_gateway.matching.namespaces import NamespacePattern, is_reserved
 from relaycast_gateway.principal import principal_text
@@ -50,8 +50,11 @@ Placement = Callable[[bytes, Sequence[bytes], Mapping[bytes, int]], bytes]
 _ENCODER = msgspec.msgpack.Encoder()
 _SYSTEM = re.compile(rf"icrc72:(?:{'|'.join(CanisterRole)}):sys:(.+)")
 
-_Stored = tuple[bytes, str, bytes, int, bytes, str | None, tuple[int, int | None] | None, bool, bytes]
-"""Subscriber, namespace, broadcaster, since, configuration, filter, skip, whether it is stopped, memo."""
+AskedSkip = tuple[int, int | None]
+"""A skip as it is asked for: divisor, and offset where one is given."""
+
+_Stored = tuple[bytes, str, bytes, int, bytes, str | None, bytes, bool, bytes]
+"""Subscriber, namespace, broadcaster, since, configuration, filter, skip as one too, whether it is stopped, memo."""
 
 _DECODER = msgspec.msgpack.Decoder(_Stored)
 
@@ -67,7 +70,7 @@ class _Asked:
 
     config: Headers
     filter: str | None
-    skip: tuple[int, int | None] | None
+    skip: AskedSkip | None
     is_stopped: bool
 
 
@@ -109,7 +112,9 @@ class Subscriptions:
                 subscriber, namespace, broadcaster, since, config, filter_, skip, is_stopped, memo = _DECODER.decode(
                     value
                 )
-                asked = _Asked(decode_headers(config), filter_, skip, is_stopped)
+                asked = _Asked(
+                    decode_headers(config), filter_, _skip_key(dict(decode_headers(skip)).get(SKIP)), is_stopped
+                )
                 subscription_id = int.from_bytes(key, "big")
                 self._keep(self._made(subscription_id, subscriber, namespace, broadcaster, since, asked, memo))
 
@@ -135,7 +140,10 @@ class Subscriptions:
         return subscription_id
 
     def update(self, caller: bytes, item: Mapping[str, Any]) -> bool:
-        """Change a subscription of the caller; raises ``ItemRefused``. One that starts again has the events from now on."""
+        """Change a subscription of the caller; raises ``ItemRefused``.
+
+        One that starts again gets the events from now on.
+        """
         known = self._meant(caller, item)
         if known.subscriber != caller:
             raise ItemRefused(Variant("Unauthorized"))
@@ -296,7 +304,7 @@ class Subscriptions:
             it.since,
             encode_headers(it.config),
             it.filter,
-            it.asked_skip,
+            encode_headers(() if it.asked_skip is None else ((SKIP, _skip_value(it.asked_skip)),)),
             it.is_stopped,
             it.memo,
         )
@@ -330,25 +338,28 @@ def _agreed(name: str, field: Any, key: Any) -> Any:
     return key if field is None else field
 
 
-def _agreed_skip(
-    field: tuple[int, int | None] | None, key: tuple[int, int | None] | None
-) -> tuple[int, int | None] | None:
+def _agreed_skip(field: AskedSkip | None, key: AskedSkip | None) -> AskedSkip | None:
     one, other = _skip(field), _skip(key)
     if one is not None and other is not None and not one.agrees_with(other):
         raise ValueError(f"{SKIP}: expected what the field says, another than the key")
     return key if field is None else field
 
 
-def _skip(asked: tuple[int, int | None] | None) -> Skip | None:
+def _skip(asked: AskedSkip | None) -> Skip | None:
     return None if asked is None else Skip(asked[0], asked[1] or 0)
 
 
-def _skip_field(field: Mapping[int, int | None] | None) -> tuple[int, int | None] | None:
+def _skip_field(field: Mapping[int, int | None] | None) -> AskedSkip | None:
     """Return the skip of a field ``record {nat; opt nat}``."""
     return None if field is None else (field[0] or 0, field.get(1))
 
 
-def _skip_key(value: Icrc16 | None) -> tuple[int, int | None] | None:
+def _skip_value(asked: AskedSkip) -> Icrc16:
+    mod, offset = asked
+    return array(nat(mod)) if offset is None else array(nat(mod), nat(offset))
+
+
+def _skip_key(value: Icrc16 | None) -> AskedSkip | None:
     """Return the skip of a key's ``Nat``, ``Array[Nat]`` or ``Array[Nat, Nat]``."""
     if value is None or value.content is None:
         return None
