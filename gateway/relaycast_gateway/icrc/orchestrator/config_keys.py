@@ -61,10 +61,11 @@ def _priority(value: Icrc16) -> object:
     return value.content
 
 
-def _url(value: Icrc16) -> object:
+def subscriber_url(value: Icrc16) -> str:
+    """Return where a subscriber is served; ``ValueError`` for what is no address of http or https."""
     if value.tag is not Tag.TEXT:
         raise ValueError(f"expected Text, got {value.tag}")
-    text = value.content
+    text: str = value.content
     try:
         parts = urlsplit(text)
         is_one = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
@@ -103,7 +104,7 @@ SUBSCRIPTION_KEYS: Mapping[str, ConfigKey] = {
     SKIP: ConfigKey("Nat, Array[Nat] or Array[Nat, Nat]", "one event of so many, and which one", skip_of),
     FILTER: ConfigKey("Text", "the filter; an empty one is none", _of(Tag.TEXT)),
     STOPPED: ConfigKey("Bool", "true: nothing is sent until the subscription is started", _of(Tag.BOOL)),
-    SUBSCRIBER_URL: ConfigKey("Text", "where a subscriber outside of the process is served", _url),
+    SUBSCRIBER_URL: ConfigKey("Text", "where a subscriber outside of the process is served", subscriber_url),
     TRUSTED: ConfigKey("Bool", "true: the answer of the subscriber confirms", _of(Tag.BOOL)),
     PRIORITY: ConfigKey("Nat", "subscriptions with a higher number are notified first, 0 by default", _priority),
 }

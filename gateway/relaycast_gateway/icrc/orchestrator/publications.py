@@ -110,7 +110,7 @@ class Publications:
             publication_id = len(self._namespaces) + 1
             self._warn(namespace)
         elif caller in publication.publishers:
-            if publication.publishers[caller].config != config:
+            if dict(publication.publishers[caller].config) != dict(config):
                 raise ItemRefused(Variant("Exists", publication.id))
             return publication.id
         else:
