@@ -1,6 +1,5 @@
 """An orchestrator alone on its subnet, called with Candid both ways, and what it holds, to be compared."""
 
-from copy import deepcopy
 from typing import Any
 
 from relaycast_gateway.candid import Present, Principal, Variant
@@ -97,14 +96,14 @@ class RegistryOffice:
         return self.ask(DAN, "get_subscription", [subscription_id])[0]
 
     def state(self) -> object:
-        """Return all that is registered, counted and stored, to be compared later."""
+        """Return all that is registered and stored, and the registry's version, to be compared later."""
+        return self.orchestrator.registry.version, self.kept()
+
+    def kept(self) -> object:
+        """Return what a restart must keep: all but the version."""
         registry = self.orchestrator.registry
-        assert not self.store._noted
-        return (
-            deepcopy((registry.publications, registry.version, list(registry.broadcasters))),
-            [(it, it.asked_skip) for it in registry.subscriptions.values()],
-            self.store.dump(),
-        )
+        publications = [(it, list(it.publishers.items())) for it in registry.publications.values()]
+        return publications, list(registry.subscriptions.values()), list(registry.broadcasters), self.store.dump()
 
 
 def stats(info: Any) -> dict[str, Any]:

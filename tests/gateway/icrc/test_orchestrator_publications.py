@@ -449,7 +449,9 @@ def test_who_may_publish_is_told_by_position() -> None:
     office.publish(ANN, "com.foo", config=pairs({PUBLISHERS + "allowed:list": principals(ANN, BOB)}))
     office.publish(BOB, "com.bar")
     asked = [("com.foo", ANN), ("com.foo", BOB), ("com.none", ANN), ("com.bar", BOB), ("com.bar", ANN)]
-    answer = office.ask(CLEO, "is_authorized_publisher", [{"namespace": it, "principal": Principal(who)} for it, who in asked])
+    answer = office.ask(
+        CLEO, "is_authorized_publisher", [{"namespace": it, "principal": Principal(who)} for it, who in asked]
+    )
     assert answer == [True, False, False, True, False]
 
 
@@ -476,5 +478,5 @@ def test_namespaces_of_the_log_become_publications_of_who_published_there(caplog
     assert [authorized("com.foo", it) for it in (ANN, BOB)] == [True, False]
     office.subnet.run()
     again = RegistryOffice(office.store)
-    assert again.state() == office.state()
+    assert again.kept() == office.kept()
     assert [list(it.publishers) for it in again.orchestrator.registry.publications.values()] == [[ANN, BOB], [BOB]]
