@@ -186,7 +186,7 @@ def test_what_the_disk_refuses_is_not_registered(tmp_path: Path, method: str, ca
         office.subnet.run(1)
         assert "canisters' store: cannot be written: attempt to write a readonly database" in caplog.text
     else:
-        with pytest.raises(CallRefused, match="^nothing was stored: attempt to write a readonly database$"):
+        with pytest.raises(CallRefused, match=r"^nothing was stored: attempt to write a readonly database$"):
             office.ask(caller, method, [items[method]])
         assert office.kept() == before
     store._connection.execute("PRAGMA query_only = OFF")

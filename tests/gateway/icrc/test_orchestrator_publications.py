@@ -1,6 +1,7 @@
 """Publications: who may register, join and update them, and what a batch answers."""
 
 import logging
+from typing import Any
 
 import pytest
 
@@ -306,15 +307,17 @@ def test_nobody_but_the_owner_updates_and_unknown_publications_are_not_found() -
     office = RegistryOffice()
     office.publish(ANN, "com.foo")
     before = office.state()
-    for named in ({"publicationId": 1}, {"publication": Variant("namespace", "com.foo")}):
+    known: list[dict[str, Any]] = [{"publicationId": 1}, {"publication": Variant("namespace", "com.foo")}]
+    for named in known:
         assert office.change(BOB, "publication", config=config(a=nat(1)), **named) == err("Unauthorized")
-    for named in (
+    unknown: list[dict[str, Any]] = [
         {"publicationId": 2},
         {"publicationId": 10**5000},
         {"publication": Variant("namespace", "com.bar")},
         {"publication": Variant("publicationId", 0)},
         {"namespace": "com.bar"},
-    ):
+    ]
+    for named in unknown:
         assert office.change(ANN, "publication", config=config(a=nat(1)), **named) == err("NotFound")
     assert office.state() == before
 
@@ -415,7 +418,7 @@ def test_a_batch_beyond_the_limit_ends_with_an_error_after_the_items_that_fit() 
         ({"most_publications_of_a_publisher": 2}, "the limit of 2 publications of a publisher is reached"),
     ],
 )
-def test_a_batch_ends_where_no_publication_fits_any_more(limit: dict[str, int], reason: str) -> None:
+def test_a_batch_ends_where_no_publication_fits_any_more(limit: dict[str, Any], reason: str) -> None:
     office = RegistryOffice(settings=OrchestratorSettings(**limit))
     full = err("GenericBatchError", reason)
     assert office.publish(ANN, "a.a", "a.b", "a.c", "a.d", "a.a") == [ok(1), ok(2), full]

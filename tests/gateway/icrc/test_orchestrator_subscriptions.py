@@ -63,7 +63,8 @@ def test_a_subscriber_has_one_subscription_to_a_namespace() -> None:
     before = office.state()
     assert office.subscribe(BOB, "com.foo", "com.foo", **some) == [ok(1), ok(1)]
     assert office.subscribe(BOB, "com.foo", **{**some, "config": some["config"][::-1]}) == [ok(1)]
-    for other in ({"filter": "a == 2"}, {"skip": {0: 5, 1: 1}}, {"stopped": True}, {"config": []}):
+    others: list[dict[str, Any]] = [{"filter": "a == 2"}, {"skip": {0: 5, 1: 1}}, {"stopped": True}, {"config": []}]
+    for other in others:
         assert office.subscribe(BOB, "com.foo", **{**some, **other}) == [err("Exists", 1)]
     assert office.state() == before
     assert office.subscribe(CLEO, "com.foo", **some) == [ok(2)]
@@ -169,13 +170,12 @@ def test_a_field_and_a_key_that_differ_are_refused(item: dict[str, Any]) -> None
 @pytest.mark.matrix("ICRC72-39", "ICRC72-46")
 def test_a_field_alone_or_a_key_alone_or_both_alike_are_taken() -> None:
     keys = pairs({FILTER: text("a == 1"), SKIP: array(nat(5), nat(7))})
-    for number, item in enumerate(
-        (
-            {"filter": "a == 1", "skip": {0: 5, 1: 7}},
-            {"config": keys},
-            {"filter": "a == 1", "skip": {0: 5, 1: 2}, "config": keys},  # offsets 2 and 7 select the same
-        )
-    ):
+    items: list[dict[str, Any]] = [
+        {"filter": "a == 1", "skip": {0: 5, 1: 7}},
+        {"config": keys},
+        {"filter": "a == 1", "skip": {0: 5, 1: 2}, "config": keys},  # offsets 2 and 7 select the same
+    ]
+    for number, item in enumerate(items):
         office = office_of("com.foo")
         assert office.subscribe(BOB, "com.foo", **item) == [ok(1)], number
         found = registered(office)
@@ -499,7 +499,7 @@ def test_a_publication_has_filters_in_a_language_of_its_own() -> None:
         ({"most_subscriptions_of_a_subscriber": 2}, "the limit of 2 subscriptions of a subscriber is reached"),
     ],
 )
-def test_a_batch_ends_where_no_subscription_fits_any_more(limit: dict[str, int], reason: str) -> None:
+def test_a_batch_ends_where_no_subscription_fits_any_more(limit: dict[str, Any], reason: str) -> None:
     office = office_of("a.a", "a.b", "a.c", settings=OrchestratorSettings(**limit))
     full = err("GenericBatchError", reason)
     assert office.subscribe(BOB, "a.a", "a.b", "a.c", "a.a") == [ok(1), ok(2), full]
