@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from gateway.icrc.registry_office import (
     ANN,
@@ -47,11 +47,9 @@ some_lists = st.dictionaries(
     st.lists(st.sampled_from(CALLERS), unique=True, max_size=3).map(lambda it: principals(*it)),
     max_size=3,
 )
-filters, skips, memos = (
-    st.sampled_from(["", "a == 1", "b", "a =="]),
-    st.sampled_from([0, 1, 5]),
-    st.sampled_from([b"", b"m", bytes(33)]),
-)
+filters = st.sampled_from(["", "a == 1", "b", "a == 1", "b", "a =="])
+skips = st.sampled_from([1, 5, 7, 1, 5, 7, 0])
+memos = st.sampled_from([b"", b"m", b"", b"m", bytes(33)])
 some_keys = st.fixed_dictionaries(
     {},
     optional={
@@ -123,6 +121,12 @@ class OfficeMachine(RuleBasedStateMachine):
         strict = OrchestratorSettings(most_items=LIMIT)
         self.office = RegistryOffice(IcrcStore.open(self.file), (FIRST, SECOND), settings=strict)
         self.office.last_seq = self.seq
+
+    @initialize(caller=callers, subscribers=st.lists(callers, unique=True))
+    def begin(self, caller: bytes, subscribers: list[bytes]) -> None:
+        self.register_publications(caller, ["a.x", "a.y"], {}, b"")
+        for each in subscribers:
+            self.register_subscriptions(each, ["a.x", "a.*"], {}, {"mod": 5, "filter": "b"})
 
     @rule(is_killed=st.booleans())
     def restart(self, is_killed: bool) -> None:
@@ -271,7 +275,7 @@ class OfficeMachine(RuleBasedStateMachine):
         caller=updaters,
         number=st.integers(1, 5),
         filter_=st.none() | filters,
-        mod=st.none() | st.just("clear") | skips,
+        mod=st.sampled_from([None, "clear"]) | skips,
         is_stopped=st.none() | st.booleans(),
         keys=st.dictionaries(st.sampled_from(["x", FILTER]), st.sampled_from([NOTHING, text("b")]), max_size=2),
     )
