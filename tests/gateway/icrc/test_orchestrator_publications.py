@@ -4,6 +4,8 @@ import logging
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gateway.icrc.registry_office import (
     ANN,
@@ -22,12 +24,14 @@ from gateway.icrc.registry_office import (
     stats,
     unauthorized_publisher,
 )
+from icrc16_values import values
 from relaycast_gateway.candid import Principal, Variant
 from relaycast_gateway.icrc.canister import CallRefused
 from relaycast_gateway.icrc.names import FILTER_LANGUAGE, UNORDERED
 from relaycast_gateway.icrc.orchestrator import OrchestratorSettings
 from relaycast_gateway.icrc16 import NOTHING, Icrc16, Tag, array, blob, boolean, map_of, nat, text
 from relaycast_gateway.principal import ANONYMOUS
+from searches import examples
 
 
 @pytest.mark.matrix("ICRC72-50")
@@ -173,6 +177,18 @@ def test_unknown_keys_are_kept_and_returned_or_refused_by_strict_orchestrators()
         assert answer.value.tag == "ImproperConfig"  # type: ignore[attr-defined]
         assert answer.value.value.startswith("com:foo:color: expected one of icrc72:")  # type: ignore[attr-defined]
     assert strict.state() == before
+
+
+@pytest.mark.matrix("ICRC72-45", "ICRC72-100")
+@settings(max_examples=examples(40))
+@given(st.dictionaries(st.text(min_size=1, max_size=8), values, max_size=4))
+def test_a_configuration_of_any_values_comes_back_after_a_restart(entries: dict[str, Icrc16]) -> None:
+    office = RegistryOffice()
+    office.publish(ANN, "com.foo", config=pairs(entries))
+    office.subscribe(BOB, "com.foo", config=pairs(entries))
+    again = RegistryOffice(office.store)
+    assert again.query("publications")[0]["config"] == pairs(entries)
+    assert again.subscription(1)["config"] == pairs(entries)
 
 
 @pytest.mark.matrix("ICRC72-49")
