@@ -1,4 +1,5 @@
-"""The index of the log: for each event kept, in memory, its namespace, topic, visibility, times and size.
+"""The index of the log: for each event kept, in memory, its namespace, topic, visibility, times, size
+and ordinal.
 
 Law: one thread writes. Rows are only appended, so that a slice stays true while the columns go on; readers take
 slices up to the newest durable event and need no lock.
@@ -15,7 +16,7 @@ ROWS_A_LOOK = 65_536
 
 
 class ColumnSlice(NamedTuple):
-    """Rows in order: numbers of namespace, topic and visibility, times, and stored bytes up to and with the row."""
+    """Rows in order: numbers of namespace, topic and visibility, times, stored bytes up to and with the row, ordinal."""
 
     namespace: NDArray[Any]
     topic: NDArray[Any]
@@ -23,9 +24,11 @@ class ColumnSlice(NamedTuple):
     occurred_ns: NDArray[Any]
     received_ns: NDArray[Any]
     bytes_so_far: NDArray[Any]
+    ordinal: NDArray[Any]
+    """The 1-based position of the event in its namespace, purged events counted."""
 
 
-_NO_ROWS = ColumnSlice(*[np.empty(0, np.uint32)] * 3, *[np.empty(0, np.int64)] * 3)
+_NO_ROWS = ColumnSlice(*[np.empty(0, np.uint32)] * 3, *[np.empty(0, np.int64)] * 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +80,16 @@ class EventColumns:
         return sum(array.nbytes for array in self._arrays[1])
 
     def extend(
-        self, namespace: Any, topic: Any, visibility: Any, occurred_ns: Any, received_ns: Any, sizes: Any
+        self,
+        namespace: Any,
+        topic: Any,
+        visibility: Any,
+        occurred_ns: Any,
+        received_ns: Any,
+        sizes: Any,
+        ordinals: Any = 0,
     ) -> None:
-        """Append rows; all arguments have one length."""
+        """Append rows; all arguments have one length. Ordinals may be given later, by ``count_up_to``."""
         added = len(namespace)
         before, arrays = self._arrays
         end = self._length + added
@@ -95,7 +105,28 @@ class EventColumns:
         arrays.occurred_ns[at] = occurred_ns
         arrays.received_ns[at] = received_ns
         arrays.bytes_so_far[at] = total + np.cumsum(np.asarray(sizes, np.int64))
+        arrays.ordinal[at] = ordinals
         self._length = end
+
+    def count_up_to(self, totals: NDArray[np.int64]) -> None:
+        """Give each row its ordinal; ``totals`` has the number of events that each namespace has had.
+
+        ``ValueError`` where there are more rows of a namespace than that.
+        """
+        rows = self._arrays[1]
+        names = rows.namespace[: self._length]
+        kept = np.bincount(names, minlength=len(totals))
+        if (kept > totals).any():
+            raise ValueError("fewer events counted in a namespace than there are")
+        in_groups = np.argsort(names, kind="stable")
+        groups = names[in_groups]
+        places = np.arange(self._length) - (np.cumsum(kept) - kept)[groups]
+        rows.ordinal[in_groups] = (totals - kept)[groups] + places + 1
+
+    def ordinal(self, seq: int) -> int | None:
+        """Return the ordinal of an event; ``None`` where its row is not there."""
+        base, arrays = self._arrays
+        return int(arrays.ordinal[seq - base]) if base <= seq < self.end_seq else None
 
     def truncate(self, end_seq: int) -> None:
         """Take back the rows from ``end_seq`` on, which nobody has seen."""

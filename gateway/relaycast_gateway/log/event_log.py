@@ -221,6 +221,13 @@ class EventLog:
         """Return the ``event_id`` of the newest event of a namespace, also when it was purged."""
         return self._numbering.last_ids.get(namespace)
 
+    def ordinal(self, record: EventRecord) -> int | None:
+        """Return the 1-based position of an event in its namespace, purged ones counted; ``None`` where it was purged.
+
+        It is the same after each start.
+        """
+        return self._columns.ordinal(record.seq) if record.seq <= self._last_seq else None
+
     def connect(self, callback: Callable[[int], None]) -> Callable[[], None]:
         """Call ``callback`` with ``last_seq`` after each commit, until what is returned is called.
 
@@ -299,10 +306,10 @@ class EventLog:
     def _written(self, appends: Iterable[Append]) -> tuple[list[EventRecord], int]:
         """Return the records of the appended drafts, and how many events retention dropped."""
         columns, first = self._columns, self._columns.first_seq
-        records, commit = self._numbering.number(self._last_seq + 1, appends)
+        records, commit, ordinals = self._numbering.number(self._last_seq + 1, appends)
         if records:
             _, names, topics, seers, occurred_ns, received_ns, _, _, bodies = zip(*commit.rows, strict=True)
-            columns.extend(names, topics, seers, occurred_ns, received_ns, list(map(len, bodies)))
+            columns.extend(names, topics, seers, occurred_ns, received_ns, list(map(len, bodies)), ordinals)
         try:
             kept_from = self._retention.first_kept(columns, self._clock.now_ns())
             if records or kept_from != first:

@@ -23,7 +23,9 @@ from relaycast_gateway.log.rows import KEY_BYTES, Commit, EventRow, NamedRow
 from relaycast_gateway.log.unusable import UnusableLog
 from relaycast_gateway.record import EVERYBODY, Visibility
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+"""The second one had no numbers of events in ``namespaces``."""
+
 APPLICATION_ID = 0x72634576
 """``rcEv``, in the head of the file: SQLite has a place for it."""
 
@@ -39,7 +41,8 @@ _LARGEST_INTEGER = (1 << 63) - 1
 
 _SCHEMA = f"""
 CREATE TABLE about (log_key BLOB NOT NULL, history_start INTEGER NOT NULL);
-CREATE TABLE namespaces (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, last_event_id NOT NULL);
+CREATE TABLE namespaces (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, last_event_id NOT NULL,
+    events INTEGER NOT NULL);
 CREATE TABLE topics (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE visibilities (number INTEGER PRIMARY KEY, limits BLOB NOT NULL UNIQUE);
 CREATE TABLE events (
@@ -51,9 +54,20 @@ PRAGMA user_version = {SCHEMA_VERSION};
 """
 _MARKS = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _INSERTS = {rows: f"INSERT INTO events VALUES {', '.join([_MARKS] * rows)}" for rows in _ROWS_A_STATEMENT}  # noqa: S608
-_NAMED = (
-    "INSERT INTO namespaces VALUES (?, ?, ?) ON CONFLICT (number) DO UPDATE SET last_event_id = excluded.last_event_id"
+_NAMED = """
+INSERT INTO namespaces VALUES (?, ?, ?, ?)
+ON CONFLICT (number) DO UPDATE SET last_event_id = excluded.last_event_id, events = excluded.events
+"""
+_FROM_SCHEMA_2 = (
+    "ALTER TABLE namespaces ADD COLUMN events INTEGER NOT NULL DEFAULT 0",
+    """
+    UPDATE namespaces SET events = kept.events
+    FROM (SELECT namespace, count(*) AS events FROM events GROUP BY namespace) AS kept WHERE kept.namespace = number
+    """,
+    f"PRAGMA user_version = {SCHEMA_VERSION}",
 )
+"""Counts the events that are kept: where none was purged these are all."""
+
 _COLUMNS = """
 SELECT group_concat(seq), group_concat(namespace), group_concat(topic), group_concat(visibility),
     group_concat(occurred_ns), group_concat(received_ns), group_concat(length(body))
@@ -94,7 +108,10 @@ class EventTable:
     def namespaces(self) -> list[NamedRow]:
         """Return all namespaces, by number from 0 on."""
         with self._refusing():
-            return [NamedRow(number, name, _natural(stored)) for number, name, stored in self._numbered("namespaces")]
+            return [
+                NamedRow(number, name, _natural(stored), events)
+                for number, name, stored, events in self._numbered("namespaces")
+            ]
 
     def topics(self) -> list[str]:
         """Return all topics, by number from 0 on."""
@@ -128,6 +145,7 @@ class EventTable:
                     if int(numbers.min()) < 0 or int(numbers.max()) >= count:
                         raise UnusableLog(self._place, f"events with a number that {table} do not have", EXPECTED)
                 columns.extend(*others)
+            columns.count_up_to(np.array([row.events for row in self.namespaces()], np.int64))
         return columns
 
     def _numbers_from(self, start: int) -> list[NDArray[np.int64]]:
@@ -143,7 +161,7 @@ class EventTable:
     def write(self, commit: Commit, history_start: int) -> None:
         """Append what is new, and delete what stands before ``history_start``; all of it or nothing."""
         with self._writing.lock, _transaction(self._writing.database) as database:
-            database.executemany(_NAMED, [(number, name, _stored(last)) for number, name, last in commit.named])
+            database.executemany(_NAMED, [(number, name, _stored(last), events) for number, name, last, events in commit.named])
             database.executemany("INSERT INTO topics VALUES (?, ?)", commit.topics)
             limits = [(number, encode_visibility(it)) for number, it in commit.visibilities]
             database.executemany("INSERT INTO visibilities VALUES (?, ?)", limits)
@@ -187,6 +205,10 @@ class EventTable:
                 database.execute("INSERT INTO visibilities VALUES (0, ?)", (encode_visibility(EVERYBODY),))
         elif application != APPLICATION_ID:
             raise UnusableLog(self._place, "an SQLite database of another program", EXPECTED)
+        elif version == SCHEMA_VERSION - 1:
+            with _transaction(database):
+                for statement in _FROM_SCHEMA_2:
+                    database.execute(statement)
         elif version != SCHEMA_VERSION:
             raise UnusableLog(self._place, f"an event log of schema {version}", EXPECTED)
 

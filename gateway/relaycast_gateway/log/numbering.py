@@ -24,6 +24,7 @@ class Numbered(NamedTuple):
 
     records: list[EventRecord]
     commit: Commit
+    ordinals: list[int]
 
 
 Name = TypeVar("Name", bound=Hashable)
@@ -57,6 +58,9 @@ class Numbering:
         self.names = [row.name for row in named]
         self.numbers = {row.name: row.number for row in named}
         self.last_ids = {row.name: row.last_event_id for row in named}
+        self.counts = {row.name: row.events for row in named}
+        """The number of events that each namespace has had."""
+
         self.topics = table.topics()
         self.topic_numbers = {name: number for number, name in enumerate(self.topics)}
         self.visibilities: list[Visibility] = table.visibilities()
@@ -70,7 +74,9 @@ class Numbering:
         """Give drafts their place from ``first`` on and their ids."""
         numbers, topics, seers = _Numbers(self.numbers), _Numbers(self.topic_numbers), _Numbers(self.visibility_numbers)
         last_ids: dict[str, int] = {}
-        known_ids = self.last_ids
+        counts: dict[str, int] = {}
+        known_ids, known_counts = self.last_ids, self.counts
+        ordinals: list[int] = []
         records: list[EventRecord] = []
         rows: list[EventRow] = []
         seq = first
@@ -85,13 +91,15 @@ class Numbering:
                 if prev_id is None and is_ordered:
                     prev_id = last_ids[name] if name in last_ids else known_ids.get(name)
                 last_ids[name] = event_id
+                counts[name] = ordinal = (counts[name] if name in counts else known_counts.get(name, 0)) + 1
+                ordinals.append(ordinal)
                 numbered = (seq, numbers[name], topics[topic or name], 0 if seer is EVERYBODY else seers[seer])
                 rows.append((*numbered, occurred_ns, received_ns, event_id, prev_id, body))
                 placed = (seq, event_id, prev_id, self._pub_id(seq), occurred_ns, received_ns)
                 records.append(_new_record(EventRecord, (*placed, name, source, subject, data, headers, seer, topic)))
                 seq += 1
-        named = [NamedRow(numbers[name], name, last_id) for name, last_id in last_ids.items()]
-        return Numbered(records, Commit(rows, named, topics.added, seers.added))
+        named = [NamedRow(numbers[name], name, last_id, counts[name]) for name, last_id in last_ids.items()]
+        return Numbered(records, Commit(rows, named, topics.added, seers.added), ordinals)
 
     def keep(self, commit: Commit) -> None:
         """Take up the numbers of a commit that was written. Lists grow first: who finds a number finds its name."""
@@ -100,6 +108,7 @@ class Numbering:
                 self.names.append(row.name)
                 self.numbers[row.name] = row.number
             self.last_ids[row.name] = row.last_event_id
+            self.counts[row.name] = row.events
         for number, topic in commit.topics:
             self.topics.append(topic)
             self.topic_numbers[topic] = number

@@ -18,11 +18,12 @@ The order of the columns of ``events``. Python's collector of garbage does not v
 
 
 class NamedRow(NamedTuple):
-    """A namespace: its number, and the id of its newest event."""
+    """A namespace: its number, the id of its newest event, and how many events it has had."""
 
     number: int
     name: str
     last_event_id: int
+    events: int
 
 
 class Commit(NamedTuple):

@@ -274,7 +274,7 @@ def test_files_that_are_no_event_logs_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("harm", "said"),
     [
-        ("PRAGMA user_version = 1", "got an event log of schema 1, expected an event log of schema 2"),
+        ("PRAGMA user_version = 1", "got an event log of schema 1, expected an event log of schema 3"),
         ("DELETE FROM topics WHERE number = 2", "got topics with gaps between their numbers"),
         ("DELETE FROM topics WHERE number = 4", "got events with a number that topics do not have"),
         ("UPDATE events SET visibility = 1 WHERE seq = 3", "got events with a number that visibilities do not have"),
@@ -307,7 +307,7 @@ def test_a_file_that_lost_its_end_is_refused(tmp_path: Path) -> None:
     with EventLog.open(file) as log:
         log.append(*(draft(number=number) for number in range(500)))
     file.write_bytes(file.read_bytes()[: 4096 * 3])
-    with pytest.raises(UnusableLog, match=r"log: got .*malformed.*, expected an event log of schema 2"):
+    with pytest.raises(UnusableLog, match=r"log: got .*malformed.*, expected an event log of schema 3"):
         EventLog.open(file)
 
 
