@@ -1,0 +1,96 @@
+"""Ids that events have: whether an event was published before, and with which content.
+
+Law: the pair of namespace and id belongs to one source and one content for ever, also when retention has dropped the
+event, after a restart, and when the process was killed between the log and the store: what the store lacks is read
+from the log. Source: ICRC-72, "Event Identifiers"; ICRC-77, "Idempotency".
+"""
+
+from typing import NamedTuple
+
+import msgspec
+
+from relaycast_gateway.icrc.canister import Promise
+from relaycast_gateway.icrc.store import IcrcStore, number_key
+from relaycast_gateway.icrc.value_hash import eventdata_hash
+from relaycast_gateway.log import EventLog
+from relaycast_gateway.record import EventRecord
+
+TABLE = "broadcast:ids"
+_CURSOR_TABLE = "broadcast:ids:cursor"
+_EVENTS_A_READ = 500
+_ENCODER = msgspec.msgpack.Encoder()
+
+
+class TakenId(NamedTuple):
+    """The event that has an id."""
+
+    seq: int
+    ordinal: int
+    source: bytes
+    hash: bytes
+    """Of its data."""
+
+
+class Claim(NamedTuple):
+    """An event that is on its way into the log."""
+
+    source: bytes
+    hash: bytes
+    done: "Promise[str | None]"
+    """Settles with ``None`` when the event is durable, or with what the disk says."""
+
+
+_DECODER = msgspec.msgpack.Decoder(TakenId)
+
+
+class EventIds:
+    """All ids of ``log``; shared by the broadcasters of a process."""
+
+    def __init__(self, log: EventLog, store: IcrcStore) -> None:
+        self._log = log
+        self._store = store
+        self.claims: dict[tuple[str, int], Claim] = {}
+        kept = store.get(_CURSOR_TABLE, b"")
+        self._cursor = 0 if kept is None else int.from_bytes(kept, "big")
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Note what came into the log."""
+        while self._cursor < self._log.last_seq:
+            records = self._log.read(self._cursor, limit=_EVENTS_A_READ)
+            for record in records:
+                self.note(record)
+            if not records:
+                return
+
+    def note(self, record: EventRecord) -> None:
+        """Note a record of the log; records come in order, and may come again.
+
+        A record whose id is its place in the log needs no entry: the log finds it.
+        """
+        if record.seq <= self._cursor:
+            return
+        self._cursor = record.seq
+        self._store.put(_CURSOR_TABLE, b"", number_key(record.seq))
+        if record.event_id != record.seq:
+            key = _key(record.namespace, record.event_id)
+            if self._store.get(TABLE, key) is None:
+                self._store.put(TABLE, key, _ENCODER.encode(self._taken(record)))
+
+    def find(self, namespace: str, event_id: int) -> TakenId | None:
+        """Return the event that has an id, the first one where several faces used it."""
+        found = self._store.get(TABLE, _key(namespace, event_id))
+        if found is not None:
+            return _DECODER.decode(found)
+        record = self._log.get(event_id)
+        if record is None or record.event_id != event_id or record.namespace != namespace:
+            return None
+        return self._taken(record)
+
+    def _taken(self, record: EventRecord) -> TakenId:
+        return TakenId(record.seq, self._log.ordinal(record) or 0, record.source, eventdata_hash(record.data))
+
+
+def _key(namespace: str, event_id: int) -> bytes:
+    name = namespace.encode()
+    return len(name).to_bytes(2, "big") + name + event_id.to_bytes((event_id.bit_length() + 7) // 8, "big")

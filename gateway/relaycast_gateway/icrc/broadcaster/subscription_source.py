@@ -1,0 +1,237 @@
+"""What a subscription is to be sent, out of the audiences of its broadcaster.
+
+Law: a subscription holds no queue, but its place among the audiences and what is unfinished before it: memory does not
+grow with what waits. The place and what is finished are durable with the next flush, so that after a restart what was
+not confirmed is sent again, and nothing else. A stopped subscription gets nothing, also not later what it missed.
+Source: ICRC-72, "icrc72:subscription:stopped"; the list of allowed subscribers holds when a notification is sent.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from relaycast_gateway.icrc.broadcaster.audiences import Audience, Audiences
+from relaycast_gateway.icrc.broadcaster.contents import Contents, Notification, addressed, own_headers
+from relaycast_gateway.icrc.broadcaster.context import BroadcasterContext
+from relaycast_gateway.icrc.broadcaster.durability import Durability
+from relaycast_gateway.icrc.canister import Wire
+from relaycast_gateway.icrc.registry import IcrcSubscription
+from relaycast_gateway.icrc.store import number_key
+
+LOOKS_A_TURN = 1_000
+"""Audiences that a subscription looks through before others have their turn."""
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(tuple[int, int, list[int]])
+
+
+@dataclass(slots=True)
+class SourceSurroundings:
+    """What all subscriptions of a broadcaster share."""
+
+    context: BroadcasterContext
+    audiences: Audiences
+    contents: Contents
+    durability: Durability
+    wire: Wire
+    table: str
+    """Where subscriptions note their places."""
+
+    changed: "dict[int, SubscriptionSource]" = field(default_factory=dict)
+    """Subscriptions that have something to note before the next flush."""
+
+    def __post_init__(self) -> None:
+        self.context.store.before_flush(self._note)
+
+    def _note(self) -> None:
+        for source in self.changed.values():
+            source.note()
+        self.changed.clear()
+
+
+class SubscriptionSource:
+    """Notifications for one subscription, by its id."""
+
+    def __init__(self, subscription_id: int, around: SourceSurroundings, on_more: Callable[[], None]) -> None:
+        self.subscription_id = subscription_id
+        self._around = around
+        self._on_more = on_more
+        self._next = around.audiences.next_id
+        """The first id that was not taken."""
+
+        self._is_idle = True
+        """Whether no audience from ``_next`` on has it."""
+
+        self._since = 0
+        self._finished_before = self._next
+        """All its notifications with lower ids are finished."""
+
+        self._finished: set[int] = set()
+        self._sent_up_to = 0
+        self._counted: set[int] = set()
+        """Ids beyond ``_sent_up_to`` that need not be counted as sent any more."""
+
+        self._pending: dict[int, Audience] = {}
+        """Those taken and not finished, in order."""
+
+    def load(self) -> None:
+        """Go on where the last run ended."""
+        kept = self._around.context.store.get(self._around.table, number_key(self.subscription_id))
+        self._next = self._finished_before = 0
+        if kept is not None:
+            self._finished_before, self._sent_up_to, finished = _DECODER.decode(kept)
+            self._finished, self._next = set(finished), self._finished_before
+        self._is_idle = False
+
+    def is_finished(self, notification_id: int) -> bool:
+        return notification_id < self._finished_before or notification_id in self._finished
+
+    def wake(self, audience: Audience) -> None:
+        """Hear that a new audience has this subscription."""
+        if self._is_idle:
+            self._next, self._is_idle = audience.first, False
+
+    @property
+    def subscription(self) -> IcrcSubscription | None:
+        return self._around.context.registry.subscriptions.get(self.subscription_id)
+
+    @property
+    def subscriber(self) -> bytes:
+        it = self.subscription
+        assert it is not None, "a subscription that is gone is not open"
+        return it.subscriber
+
+    @property
+    def is_trusted(self) -> bool:
+        it = self.subscription
+        return it is not None and it.is_trusted
+
+    def is_open(self) -> bool:
+        it = self.subscription
+        if it is None or it.is_stopped:
+            self._discard(None)
+            return False
+        if it.since != self._since:
+            self._since = it.since
+            self._discard(it.since)
+        return True
+
+    def take(self, most: int) -> list[int]:
+        found: list[int] = []
+        looked = 0
+        for audience in self._around.audiences.since(self._next, LOOKS_A_TURN):
+            looked += 1
+            self._next = audience.end
+            place = audience.members.places.get(self.subscription_id)
+            if place is None or self.is_finished(audience.first + place):
+                continue
+            self._pending[audience.first + place] = audience
+            found.append(audience.first + place)
+            if len(found) == most:
+                return found
+        if not looked:
+            self._is_idle = True
+        elif not found:
+            self._around.wire.call_later(0.0, self._on_more)
+        return found
+
+    def put_back(self, ids: Sequence[int]) -> None:
+        self._next, self._is_idle = self._pending[ids[0]].first, False
+        for it in ids:
+            del self._pending[it]
+
+    def made(self, notification_id: int) -> Notification | None:
+        it, audience = self.subscription, self._pending[notification_id]
+        content = self._around.contents.of(audience)
+        if it is None or content is None:
+            return None
+        if not self._around.context.access.may_receive(audience.namespace, it.subscriber):
+            return None
+        now_ns = max(self._around.wire.now_ns(), audience.generated_ns)
+        position = notification_id - audience.first + 1
+        return addressed(
+            content, notification_id, it.filter, own_headers(position, len(audience.members.ids), now_ns)
+        )
+
+    def sent(self, ids: Sequence[int]) -> None:
+        if ids:
+            self._count([it for it in ids if it > self._sent_up_to and it not in self._counted])
+            self._sent_up_to = max(self._sent_up_to, ids[-1])
+            self._counted = {it for it in self._counted if it > self._sent_up_to}
+            self._change()
+
+    def finished(self, notification_id: int, *, is_confirmed: bool) -> None:
+        audience = self._pending[notification_id]
+        if notification_id > self._sent_up_to and notification_id not in self._counted:  # before its call was answered
+            if is_confirmed:
+                self._count([notification_id])
+            else:
+                self._leave_unsent(audience)
+            self._counted.add(notification_id)
+        del self._pending[notification_id]
+        self._finish(notification_id, audience)
+        it = self.subscription
+        if is_confirmed and it is not None:
+            self._around.context.statistics.confirmed(it, audience.namespace)
+
+    def confirm_early(self, notification_id: int) -> bool:
+        """Take the confirmation of what the last run sent; ``False`` where that is not unfinished."""
+        if notification_id > self._sent_up_to or self.is_finished(notification_id):
+            return False
+        audience = self._around.audiences.holding(notification_id)
+        if audience is None or audience.members.places.get(self.subscription_id) != notification_id - audience.first:
+            return False
+        self._pending[notification_id] = audience
+        self.finished(notification_id, is_confirmed=True)
+        return True
+
+    def note(self) -> None:
+        """Note the place in the store."""
+        row = (self._finished_before, self._sent_up_to, sorted(self._finished))
+        self._around.context.store.put(self._around.table, number_key(self.subscription_id), _ENCODER.encode(row))
+
+    def _count(self, ids: Sequence[int]) -> None:
+        """Count what was handed over for the first time."""
+        it, namespaces = self.subscription, Counter[str]()
+        for each in ids:
+            audience = self._pending[each]
+            namespaces[audience.namespace] += 1
+            self._leave_unsent(audience)
+        if it is not None:
+            for namespace, count in namespaces.items():
+                self._around.context.statistics.sent(it, namespace, count)
+
+    def _leave_unsent(self, audience: Audience) -> None:
+        if self._around.audiences.sent(audience):
+            self._around.context.statistics.completed(audience.namespace)
+
+    def _discard(self, up_to_seq: int | None) -> None:
+        """Finish what was not sent: all of it, or of events up to ``up_to_seq``."""
+        while not self._is_idle:
+            looked = 0
+            for audience in self._around.audiences.since(self._next, LOOKS_A_TURN):
+                if up_to_seq is not None and audience.seq > up_to_seq:
+                    return
+                looked += 1
+                self._next = audience.end
+                place = audience.members.places.get(self.subscription_id)
+                if place is not None and not self.is_finished(audience.first + place):
+                    if audience.first + place > self._sent_up_to:
+                        self._leave_unsent(audience)
+                    self._finish(audience.first + place, audience)
+            self._is_idle = looked < LOOKS_A_TURN
+
+    def _finish(self, notification_id: int, audience: Audience) -> None:
+        self._finished.add(notification_id)
+        self._finished_before = next(iter(self._pending.values())).first if self._pending else self._next
+        if notification_id < self._finished_before:
+            self._finished = {it for it in self._finished if it >= self._finished_before}
+        if self._around.audiences.finished(audience):
+            self._around.contents.forget(audience)
+        self._change()
+
+    def _change(self) -> None:
+        self._around.changed[self.subscription_id] = self
+        self._around.durability.soon()
