@@ -1,5 +1,4 @@
-"""The index of the log: for each event kept, in memory, its namespace, topic, visibility, times, size
-and ordinal.
+"""The index of the log: for each event kept, in memory, its numbers, times and size.
 
 Law: one thread writes. Rows are only appended, so that a slice stays true while the columns go on; readers take
 slices up to the newest durable event and need no lock.
@@ -16,7 +15,7 @@ ROWS_A_LOOK = 65_536
 
 
 class ColumnSlice(NamedTuple):
-    """Rows in order: numbers of namespace, topic and visibility, times, stored bytes up to and with the row, ordinal."""
+    """Rows in order: numbers of namespace, topic and visibility, times, bytes up to and with the row, ordinal."""
 
     namespace: NDArray[Any]
     topic: NDArray[Any]

@@ -161,7 +161,7 @@ class EventTable:
     def write(self, commit: Commit, history_start: int) -> None:
         """Append what is new, and delete what stands before ``history_start``; all of it or nothing."""
         with self._writing.lock, _transaction(self._writing.database) as database:
-            database.executemany(_NAMED, [(number, name, _stored(last), events) for number, name, last, events in commit.named])
+            database.executemany(_NAMED, [(*row[:2], _stored(row.last_event_id), row.events) for row in commit.named])
             database.executemany("INSERT INTO topics VALUES (?, ?)", commit.topics)
             limits = [(number, encode_visibility(it)) for number, it in commit.visibilities]
             database.executemany("INSERT INTO visibilities VALUES (?, ?)", limits)

@@ -74,7 +74,7 @@ class Audiences:
         """The id that the next notification gets."""
 
     def load(self) -> Iterator[Audience]:
-        """Yield what the store holds, from the last run; ``finish`` takes away what was finished then."""
+        """Yield what the store holds, from the last run; ``sent`` and ``finished`` say what was done then."""
         for key, value in self._store.items(self._table):
             audience = _decoded(int.from_bytes(key, "big"), value)
             count = len(audience.members.ids)
@@ -113,11 +113,16 @@ class Audiences:
         return found
 
     def since(self, notification_id: int, most: int) -> Iterator[Audience]:
-        """Yield open audiences whose first id is ``notification_id`` or later, of the next ``most`` at most."""
+        """Yield open audiences whose first id is ``notification_id`` or later, at most ``most`` of them.
+
+        None may be finished meanwhile.
+        """
         at = bisect_left(self._firsts, notification_id, self._start)
-        for first in self._firsts[at : at + most]:
-            if first in self._open:
-                yield self.get(first)
+        while most and at < len(self._firsts):
+            if self._firsts[at] in self._open:
+                most -= 1
+                yield self.get(self._firsts[at])
+            at += 1
 
     def holding(self, notification_id: int) -> Audience | None:
         """Return the open audience that has a notification."""

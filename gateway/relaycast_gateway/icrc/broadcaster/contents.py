@@ -27,9 +27,7 @@ from relaycast_gateway.record import EventRecord, Headers
 Notification = dict[str, Any]
 
 
-def notification_of(
-    record: EventRecord, headers: Headers, *, generated_ns: int
-) -> Notification:
+def notification_of(record: EventRecord, headers: Headers, *, generated_ns: int) -> Notification:
     """Return what all notifications of an event share; id, filter and last headers are to come."""
     return {
         "id": 0,
@@ -44,7 +42,9 @@ def notification_of(
     }
 
 
-def addressed(shared: Notification, notification_id: int, text: str | None, own: Sequence[tuple[str, Icrc16]]) -> Notification:
+def addressed(
+    shared: Notification, notification_id: int, text: str | None, own: Sequence[tuple[str, Icrc16]]
+) -> Notification:
     """Return the notification of one subscriber: with its id, its filter and its headers."""
     return {**shared, "id": notification_id, "filter": text, "headers": [*shared["headers"], *pairs_of(own)]}
 
@@ -74,6 +74,11 @@ class Contents:
         self._most_bytes = most_bytes
         self._bytes = 0
         self._kept: OrderedDict[int, tuple[Notification, int]] = OrderedDict()
+
+    @property
+    def held_bytes(self) -> int:
+        """Stored bytes of the events in memory."""
+        return self._bytes
 
     def keep(self, audience: Audience, record: EventRecord) -> Notification:
         """Hold the content of an audience's notifications."""

@@ -42,7 +42,7 @@ class Durability:
             self._store.flush()
         except sqlite3.Error as error:
             self.failures += 1
-            _LOGGER.error("the store of canisters cannot be written: %s", error)  # noqa: TRY400 - one line
+            _LOGGER.error("the store of canisters cannot be written: %s", error)
             self._schedule(RETRY_SECONDS)
             return
         waiting, self._waiting = self._waiting, []

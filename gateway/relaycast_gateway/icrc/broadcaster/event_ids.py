@@ -10,6 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from relaycast_gateway.icrc.canister import Promise
+from relaycast_gateway.icrc.event_id import blob_of_id
 from relaycast_gateway.icrc.store import IcrcStore, number_key
 from relaycast_gateway.icrc.value_hash import eventdata_hash
 from relaycast_gateway.log import EventLog
@@ -93,4 +94,4 @@ class EventIds:
 
 def _key(namespace: str, event_id: int) -> bytes:
     name = namespace.encode()
-    return len(name).to_bytes(2, "big") + name + event_id.to_bytes((event_id.bit_length() + 7) // 8, "big")
+    return len(name).to_bytes(2, "big") + name + blob_of_id(event_id)

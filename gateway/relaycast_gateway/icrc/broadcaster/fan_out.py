@@ -113,7 +113,7 @@ class FanOut:
 
     def __init__(self, context: BroadcasterContext, broadcaster: bytes) -> None:
         self._registry = context.registry
-        self._access = context.access
+        self._may_receive = context.orchestrator.may_receive
         self._broadcaster = broadcaster
         self._version = -1
         self._plans: dict[str, _Plan] = {}
@@ -131,9 +131,7 @@ class FanOut:
 
     def _gets(self, subscription_id: int, record: EventRecord, *, is_restricted: bool) -> bool:
         it = self._registry.subscriptions[subscription_id]
-        return record.seq > it.since and (
-            not is_restricted or self._access.may_receive(record.namespace, it.subscriber)
-        )
+        return record.seq > it.since and (not is_restricted or self._may_receive(record.namespace, it.subscriber))
 
     def _plan(self, namespace: str) -> _Plan:
         if self._registry.version != self._version or len(self._plans) >= MOST_PLANS:

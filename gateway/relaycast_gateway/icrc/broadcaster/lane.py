@@ -97,7 +97,7 @@ class Lane:
         self._canister = canister
         self._policy = policy
         self._counts = counts
-        self._random = Random(seed)
+        self._random = Random(seed)  # noqa: S311 - spreads retries
         self.unconfirmed: dict[int, _Handed] = {}
         """By id, in order."""
 

@@ -42,4 +42,4 @@ class BroadcastPolicy:
 
     def back_off_seconds(self, failures: int, share: float) -> float:
         """Return how long to wait after some failures in a row; ``share`` is drawn from 0 to 1: full jitter."""
-        return share * min(self.most_back_off_seconds, self.least_back_off_seconds * 2 ** min(failures, 30))
+        return share * min(self.most_back_off_seconds, self.least_back_off_seconds * float(1 << min(failures, 30)))

@@ -39,13 +39,20 @@ class SourceSurroundings:
     table: str
     """Where subscriptions note their places."""
 
+    _is_closed: bool = False
     changed: "dict[int, SubscriptionSource]" = field(default_factory=dict)
     """Subscriptions that have something to note before the next flush."""
 
     def __post_init__(self) -> None:
         self.context.store.before_flush(self._note)
 
+    def close(self) -> None:
+        """Note nothing any more."""
+        self._is_closed = True
+
     def _note(self) -> None:
+        if self._is_closed:
+            return
         for source in self.changed.values():
             source.note()
         self.changed.clear()
@@ -54,11 +61,13 @@ class SourceSurroundings:
 class SubscriptionSource:
     """Notifications for one subscription, by its id."""
 
-    def __init__(self, subscription_id: int, around: SourceSurroundings, on_more: Callable[[], None]) -> None:
+    def __init__(self, subscription_id: int, around: SourceSurroundings) -> None:
         self.subscription_id = subscription_id
         self._around = around
-        self._on_more = on_more
-        self._next = around.audiences.next_id
+        self.on_more: Callable[[], None] = lambda: None
+        """Called when a turn ended with nothing found and audiences left."""
+
+        self._next = 0
         """The first id that was not taken."""
 
         self._is_idle = True
@@ -79,11 +88,17 @@ class SubscriptionSource:
     def load(self) -> None:
         """Go on where the last run ended."""
         kept = self._around.context.store.get(self._around.table, number_key(self.subscription_id))
-        self._next = self._finished_before = 0
         if kept is not None:
             self._finished_before, self._sent_up_to, finished = _DECODER.decode(kept)
             self._finished, self._next = set(finished), self._finished_before
         self._is_idle = False
+
+    def recall(self, audience: Audience, notification_id: int) -> None:
+        """Say what the last run did with a notification of this subscription."""
+        if notification_id <= self._sent_up_to or self.is_finished(notification_id):
+            self._around.audiences.sent(audience)
+        if self.is_finished(notification_id):
+            self._around.audiences.finished(audience)
 
     def is_finished(self, notification_id: int) -> bool:
         return notification_id < self._finished_before or notification_id in self._finished
@@ -131,10 +146,9 @@ class SubscriptionSource:
             found.append(audience.first + place)
             if len(found) == most:
                 return found
-        if not looked:
-            self._is_idle = True
-        elif not found:
-            self._around.wire.call_later(0.0, self._on_more)
+        self._is_idle = looked < LOOKS_A_TURN
+        if not found and not self._is_idle:
+            self._around.wire.call_later(0.0, self.on_more)
         return found
 
     def put_back(self, ids: Sequence[int]) -> None:
@@ -147,13 +161,11 @@ class SubscriptionSource:
         content = self._around.contents.of(audience)
         if it is None or content is None:
             return None
-        if not self._around.context.access.may_receive(audience.namespace, it.subscriber):
+        if not self._around.context.orchestrator.may_receive(audience.namespace, it.subscriber):
             return None
         now_ns = max(self._around.wire.now_ns(), audience.generated_ns)
         position = notification_id - audience.first + 1
-        return addressed(
-            content, notification_id, it.filter, own_headers(position, len(audience.members.ids), now_ns)
-        )
+        return addressed(content, notification_id, it.filter, own_headers(position, len(audience.members.ids), now_ns))
 
     def sent(self, ids: Sequence[int]) -> None:
         if ids:
@@ -211,7 +223,7 @@ class SubscriptionSource:
         """Finish what was not sent: all of it, or of events up to ``up_to_seq``."""
         while not self._is_idle:
             looked = 0
-            for audience in self._around.audiences.since(self._next, LOOKS_A_TURN):
+            for audience in list(self._around.audiences.since(self._next, LOOKS_A_TURN)):
                 if up_to_seq is not None and audience.seq > up_to_seq:
                     return
                 looked += 1

@@ -1,0 +1,390 @@
+"""The broadcaster: takes events from publishers into the log, and notifies subscribers of what the log has.
+
+Law: a broadcaster reads the log in order and fans out what it took itself; the first one also fans out what other
+faces and the chains brought. It answers a publisher when the events are durable and their notifications have ids that
+a restart keeps. It never appends what it reads.
+Source: ICRC-72, "Broadcaster Canister"; ICRC-77 for replays.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, cast
+
+from relaycast_gateway.candid import Variant
+from relaycast_gateway.clock import SECOND
+from relaycast_gateway.icrc.broadcaster.audiences import Audiences
+from relaycast_gateway.icrc.broadcaster.broadcaster_stats import broadcaster_stats
+from relaycast_gateway.icrc.broadcaster.confirmations import ConfirmedNotifications, confirmation_result
+from relaycast_gateway.icrc.broadcaster.contents import Contents
+from relaycast_gateway.icrc.broadcaster.context import BroadcasterContext
+from relaycast_gateway.icrc.broadcaster.durability import Durability
+from relaycast_gateway.icrc.broadcaster.fan_out import FanOut
+from relaycast_gateway.icrc.broadcaster.lane import Lane, LaneCounts
+from relaycast_gateway.icrc.broadcaster.publish_call import PublishCall
+from relaycast_gateway.icrc.broadcaster.publishing import DISK_REFUSES, EventRefused, Item, Publishing, Taken, failed
+from relaycast_gateway.icrc.broadcaster.relaying import RelayIntake, home_of
+from relaycast_gateway.icrc.broadcaster.relays import Relays
+from relaycast_gateway.icrc.broadcaster.replaying import AssignedReplay
+from relaycast_gateway.icrc.broadcaster.replays import Replays, replay_id_of
+from relaycast_gateway.icrc.broadcaster.subscription_source import SourceSurroundings, SubscriptionSource
+from relaycast_gateway.icrc.canister import CallRefused, Canister, Handler, Promise, Wire
+from relaycast_gateway.icrc.interface import CanisterRole
+from relaycast_gateway.icrc.store import number_key
+from relaycast_gateway.icrc.variants import pairs_of
+from relaycast_gateway.icrc16 import Icrc16, nat
+from relaycast_gateway.record import EventRecord, Headers
+
+EVENTS_A_READ = 256
+CURSOR = b"cursor"
+RATE_SECONDS = 60
+"""Over which rates are taken."""
+
+REQUIRED = ("id", "timestamp", "namespace", "data")
+
+
+class Broadcaster(Canister):
+    """One broadcaster; ``start`` goes on where the last run ended."""
+
+    role = CanisterRole.BROADCASTER
+
+    def __init__(self, principal: bytes, wire: Wire, context: BroadcasterContext) -> None:
+        self.context = context
+        self.counts = LaneCounts()
+        self.on_system_message: Callable[[Mapping[str, Any]], None] = lambda _message: None
+        """Called with each system message of the orchestrator."""
+
+        name = f"broadcaster:{principal.hex()}"
+        policy = context.policy
+        self._state = f"{name}:state"
+        self._durability = Durability(context.store, wire)
+        self._audiences = Audiences(context.store, name, most_in_memory=policy.most_audiences)
+        self._contents = Contents(context.log, most_bytes=policy.most_contents_bytes)
+        self._around = SourceSurroundings(
+            context, self._audiences, self._contents, self._durability, wire, f"{name}:subscriptions"
+        )
+        self._fan_out = FanOut(context, principal)
+        self._lanes: dict[int, tuple[Lane, SubscriptionSource]] = {}
+        self._relay_intake = RelayIntake(context, principal, self._state)
+        self._publishing = Publishing(context, principal)
+        self._confirmed = ConfirmedNotifications()
+        self._cursor = context.log.last_seq
+        self._waiting_bytes = 0
+        self._calls = 0
+        self._ids_of: dict[int, Sequence[int]] = {}
+        """Notifications of events whose publisher has no answer yet."""
+
+        self._touched: dict[int, Lane] = {}
+        self.events = 0
+        self.events_relayed_here = 0
+        self.errors = 0
+        self._rate: deque[tuple[int, int]] = deque()
+        self._is_closed = False
+        super().__init__(principal, wire)
+        self.started_ns = wire.now_ns()
+        self.relays = Relays(context, self, f"{name}:relays", self._durability)
+        self.replays = Replays(context, self, f"{name}:replays", self._audiences, self.counts, self._durability)
+
+    def handlers(self) -> Mapping[str, Handler]:
+        return {
+            "icrc72_publish": self._publish,
+            "icrc72_publish_relay": self._publish_relay,
+            "icrc72_confirm_messages": self._confirm_messages,
+            "icrc72_get_broadcaster_stats": lambda _caller, _argument: pairs_of(self.stats()),
+            "icrc72_handle_notification": self._handle_notification,
+        }
+
+    def start(self) -> None:
+        """Take up what the last run left, and fan out what came into the log since."""
+        store = self.context.store
+        kept = store.get(self._state, CURSOR)
+        if kept is None:
+            self._note_cursor()
+        else:
+            self._cursor = int.from_bytes(kept, "big")
+        self._load_lanes()
+        self.replays.load()
+        self.relays.load(self._cursor)
+        self._durability.flush()
+        self.catch_up()
+        for lane, _ in list(self._lanes.values()):
+            lane.pump()
+        self.relays.pump()
+        self.replays.pump()
+
+    def close(self) -> None:
+        """Send nothing more, and take no answers."""
+        self._is_closed = True
+        for lane, _ in self._lanes.values():
+            lane.close()
+        self.relays.close()
+        self.replays.close()
+        self._around.close()
+
+    def catch_up(self) -> None:
+        """Fan out what is new in the log; call it in the canisters' thread after each commit."""
+        while not self._is_closed and self._cursor < self.context.log.last_seq:
+            records = self.context.log.read(self._cursor, limit=EVENTS_A_READ)
+            if not records:
+                break
+            for record in records:
+                self.context.ids.note(record)
+                if home_of(record, self.context.registry.broadcasters) == self.principal:
+                    self._take_up(record)
+            self._cursor = records[-1].seq
+            self._note_cursor()
+            self.relays.note(self._cursor)
+            self._durability.then(self._send)
+            self._durability.flush()
+
+    def assign_replay(self, replay: AssignedReplay) -> None:
+        """Take events of a replay from now on."""
+        self.replays.assign(replay)
+
+    def drop_replay(self, replay_id: int, *, discards: bool = False) -> None:
+        """Take no further events of a replay; ``discards`` also what waits for its requester."""
+        self.replays.drop(replay_id, discards=discards)
+
+    def _take_up(self, record: EventRecord) -> None:
+        namespace, context = record.namespace, self.context
+        if not context.orchestrator.adopt(namespace, record.source):
+            return
+        ordinal = context.log.ordinal(record)
+        if ordinal is None:  # purged meanwhile
+            return
+        self.events += 1
+        self._count_rate()
+        context.statistics.published(record.source, namespace, self.principal)
+        self._notify(record, ordinal, None)
+        self.relays.offer(record, ordinal, self._cursor)
+
+    def _notify(self, record: EventRecord, ordinal: int, relayed: tuple[int, int] | None) -> Sequence[int]:
+        """Give the notifications of an event their ids, and return them."""
+        members = self._fan_out.members(record, ordinal)
+        if not members.ids:
+            if relayed is None:
+                self.context.statistics.completed(record.namespace)
+            return ()
+        generated_ns = max(self.wire.now_ns(), record.received_ns)
+        audience = self._audiences.add(record, members, generated_ns, relayed)
+        self._contents.keep(audience, record)
+        for subscription_id in members.ids:
+            lane, source = self._lane(subscription_id)
+            source.wake(audience)
+            self._touched[subscription_id] = lane
+        ids = range(audience.first, audience.end)
+        if self._calls and relayed is None:
+            self._ids_of[record.seq] = ids
+        return ids
+
+    def _send(self) -> None:
+        """Send what is due to all that were touched: by priority, then by age."""
+        touched, self._touched = self._touched, {}
+        subscriptions = self.context.registry.subscriptions
+        for _, _, lane in sorted(
+            (-(it.priority if (it := subscriptions.get(number)) is not None else 0), number, lane)
+            for number, lane in touched.items()
+        ):
+            lane.pump()
+        self.relays.pump()
+
+    def _publish(self, caller: bytes, argument: object) -> object:
+        items = _checked_items(argument, REQUIRED)
+        most = self.context.policy.most_events
+        if len(items) > most:
+            self.errors += 1
+            return [Variant("Err", Variant("GenericBatchError", f"got {len(items)} events, expected at most {most}"))]
+        if not items:
+            return []
+        self.catch_up()
+        call = PublishCall(len(items), self._durability.then)
+        taken: list[tuple[int, Taken]] = []
+        now_ns = self.wire.now_ns()
+        for place, item in enumerate(items):
+            try:
+                if replay_id_of(item) is not None:
+                    self.replays.take(caller, item, call, place)
+                elif self._waiting_bytes >= self.context.policy.most_waiting_bytes:
+                    raise EventRefused(Variant("Busy"))
+                else:
+                    found = self._publishing.take(caller, item, now_ns)
+                    if isinstance(found, Taken):
+                        taken.append((place, found))
+                        self._waiting_bytes += found.stored_bytes
+                    else:
+                        found.then(_repeated(call, place))
+            except EventRefused as refused:
+                self.errors += 1
+                call.refuse(place, refused.error)
+        if taken:
+            self._append(taken, call)
+        return call.answer
+
+    def _append(self, taken: Sequence[tuple[int, Taken]], call: PublishCall) -> None:
+        self._calls += 1
+
+        def done(future: "Future[list[EventRecord]]") -> None:
+            self._waiting_bytes -= sum(it.stored_bytes for _, it in taken)
+            error = future.exception()
+            if error is None:
+                self.catch_up()
+            self._calls -= 1
+            for _, it in taken:
+                del self.context.ids.claims[it.draft.namespace, cast("int", it.draft.event_id)]
+            if error is not None:
+                self.errors += len(taken)
+                for place, it in taken:
+                    call.refuse(place, failed(DISK_REFUSES, str(error)))
+                    it.claim.done.settle(str(error))
+                return
+            for (place, it), record in zip(taken, future.result(), strict=True):
+                call.take(place, self._ids_of.pop(record.seq, ()))
+                it.claim.done.settle(None)
+            if not self._calls:
+                self._ids_of.clear()
+
+        self.wire.when_done(self.context.log.append_soon([it.draft for _, it in taken]), done)
+
+    def _publish_relay(self, caller: bytes, argument: object) -> object:
+        items = _checked_items(argument, (*REQUIRED, "source"))
+        most = self.context.policy.most_events
+        if len(items) > most:
+            return [Variant("Err", Variant("GenericBatchError", f"got {len(items)} events, expected at most {most}"))]
+        results: list[Variant] = []
+        now_ns = self.wire.now_ns()
+        for item in items:
+            try:
+                found = self._relay_intake.take(caller, item)
+            except EventRefused as refused:
+                self.errors += 1
+                results.append(Variant("Err", refused.error))
+                continue
+            ids: Sequence[int] = ()
+            if found is not None:
+                record, ordinal, sent_ns = found
+                self.events_relayed_here += 1
+                ids = self._notify(record, ordinal, (sent_ns, max(now_ns, sent_ns)))
+            results.append(Variant("Ok", list(ids)))
+        answer: Promise[object] = Promise()
+        self._durability.then(self._send)
+        self._durability.then(lambda: answer.settle(results))
+        return answer
+
+    def _confirm_messages(self, caller: bytes, argument: object) -> object:
+        ids = cast("Sequence[int]", argument)
+        most = self.context.policy.most_confirmations
+        if len(ids) > most:
+            said = f"got {len(ids)} ids, expected at most {most}"
+            return Variant("itemized", [Variant("Err", Variant("GenericBatchError", said))])
+        result = confirmation_result(caller, ids, self._confirm)
+        answer: Promise[object] = Promise()
+        self._durability.then(self._send)
+        self._durability.then(lambda: answer.settle(result))
+        return answer
+
+    def _confirm(self, caller: bytes, notification_id: int) -> str | None:
+        audience = self._audiences.holding(notification_id)
+        if audience is None:
+            if self.replays.confirm(caller, notification_id):
+                self._confirmed.add(notification_id, caller)
+                return None
+            return self._confirmed.refusal(notification_id, caller)
+        subscription_id = audience.members.ids[notification_id - audience.first]
+        subscription = self.context.registry.subscriptions.get(subscription_id)
+        if subscription is None or subscription.subscriber != caller:
+            return "Unauthorized"
+        lane, source = self._lane(subscription_id)
+        if lane.confirm(notification_id) or source.confirm_early(notification_id):
+            self._confirmed.add(notification_id, caller)
+            self._touched[subscription_id] = lane
+            return None
+        return self._confirmed.refusal(notification_id, caller)
+
+    def _handle_notification(self, caller: bytes, argument: object) -> object:
+        if caller != self.context.orchestrator.principal:
+            raise CallRefused("icrc72_handle_notification: expected the orchestrator as caller")
+        for message in cast("Sequence[Mapping[str, Any]]", argument):
+            self.on_system_message(message)
+        return None
+
+    def stats(self) -> Headers:
+        """Return the statistics that ``icrc72_get_broadcaster_stats`` gives."""
+        return broadcaster_stats(self)
+
+    def outstanding(self) -> list[int]:
+        """Return the notifications that were handed over and wait for a confirmation."""
+        return [it for lane, _ in self._lanes.values() for it in lane.unconfirmed] + self.replays.outstanding
+
+    def event_rate(self) -> float:
+        """Return events a second, over the last minute or since the start."""
+        now_ns = self.wire.now_ns()
+        self._forget_old(now_ns)
+        seconds = min(RATE_SECONDS, max(1.0, (now_ns - self.started_ns) / SECOND))
+        return sum(events for _, events in self._rate) / seconds
+
+    def resources(self) -> dict[str, Icrc16]:
+        """Return what the broadcaster holds."""
+        return {
+            "events:waiting": nat(len(self._audiences)),
+            "relays:waiting": nat(self.relays.waiting),
+            "replays:waiting": nat(self.replays.waiting),
+            "memory:bytes": nat(self._contents.held_bytes),
+            "log:behind": nat(max(0, self.context.log.last_seq - self._cursor)),
+        }
+
+    def _count_rate(self) -> None:
+        second = self.wire.now_ns() // SECOND
+        if self._rate and self._rate[-1][0] == second:
+            self._rate[-1] = second, self._rate[-1][1] + 1
+        else:
+            self._rate.append((second, 1))
+            self._forget_old(second * SECOND)
+
+    def _forget_old(self, now_ns: int) -> None:
+        while self._rate and self._rate[0][0] <= now_ns // SECOND - RATE_SECONDS:
+            self._rate.popleft()
+
+    def _lane(self, subscription_id: int) -> tuple[Lane, SubscriptionSource]:
+        known = self._lanes.get(subscription_id)
+        if known is None:
+            source = SubscriptionSource(subscription_id, self._around)
+            seed = self.principal + number_key(subscription_id)
+            lane = Lane(source, self, self.context.policy, self.counts, seed=seed)
+            source.on_more = lane.pump
+            known = self._lanes[subscription_id] = lane, source
+        return known
+
+    def _load_lanes(self) -> None:
+        """Make the lanes of all audiences that the store has, and settle what was finished before."""
+        for audience in list(self._audiences.load()):
+            for place, subscription_id in enumerate(audience.members.ids):
+                is_new = subscription_id not in self._lanes
+                _, source = self._lane(subscription_id)
+                if is_new:
+                    source.load()
+                source.recall(audience, audience.first + place)
+
+    def _note_cursor(self) -> None:
+        self.context.store.put(self._state, CURSOR, number_key(self._cursor))
+
+
+def _checked_items(argument: object, fields: Sequence[str]) -> Sequence[Item]:
+    """Return the records of a call; ``CallRefused`` where one lacks a field, as Candid does."""
+    items = cast("Sequence[Item]", argument)
+    for item in items:
+        for name in fields:
+            if item.get(name) is None:
+                raise CallRefused(f"expected records with the field {name}")
+    return items
+
+
+def _repeated(call: PublishCall, place: int) -> Callable[[str | None], None]:
+    """Return what answers for an event that came before, when it is durable: with no notifications."""
+
+    def answer(error: str | None) -> None:
+        if error is None:
+            call.take(place, ())
+        else:
+            call.refuse(place, failed(DISK_REFUSES, error))
+
+    return answer
