@@ -13,6 +13,9 @@ RELAY_RECEIVED = "icrc72:relay:received"
 EVENT_TIMESTAMP = "icrc72:event:timestamp"
 """Ours: the time of the event itself, nanoseconds since 1970. A notification's own time is that of its making."""
 
+OWN_HEADER = "relaycast:broadcaster"
+"""Ours: the principal of the broadcaster that took the event from its publisher."""
+
 RESERVED_HEADERS = ("icrc72:broadcaster:", "icrc72:relay:")
 """Beginnings of headers that a publisher may not give."""
 

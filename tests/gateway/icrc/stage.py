@@ -17,7 +17,7 @@ from relaycast_gateway.icrc.store import IcrcStore
 from relaycast_gateway.icrc.subnet import Latency, Subnet
 from relaycast_gateway.icrc.variants import headers_of, pairs_of, variant_of
 from relaycast_gateway.icrc16 import Icrc16, nat
-from relaycast_gateway.log import EventLog
+from relaycast_gateway.log import EventLog, Retention
 from relaycast_gateway.record import Headers
 
 START_NS = 1_700_000_000 * SECOND
@@ -79,6 +79,7 @@ class Stage:
         broadcasters: int = 1,
         folder: Path | None = None,
         policy: BroadcastPolicy | None = None,
+        retention: Retention | None = None,
         latency: Latency = lambda _from, _to: 0,
         orchestrator: Mapping[str, Any] | None = None,
     ) -> None:
@@ -88,7 +89,9 @@ class Stage:
         self.principals = [b"broadcaster %d" % number for number in range(1, broadcasters + 1)]
         self.subscribers: dict[bytes, RecordingSubscriber] = {}
         self._orchestrator_options = dict(orchestrator or {})
-        self.log = EventLog.open(None if folder is None else folder / "log", clock=_SubnetClock(self.subnet))
+        self.log = EventLog.open(
+            None if folder is None else folder / "log", clock=_SubnetClock(self.subnet), retention=retention
+        )
         self._next_id = 0
         self._build()
 

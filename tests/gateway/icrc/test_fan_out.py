@@ -20,7 +20,7 @@ def principals(*raw: bytes) -> Icrc16:
 
 @pytest.mark.matrix("ICRC72-34")
 def test_a_filter_selects_what_brute_force_selects() -> None:
-    random = Random(34)  # noqa: S311 - a test's own
+    random = Random(34)
     filters = {}
     while len(filters) < 12:
         said = random_filter(random)

@@ -147,7 +147,7 @@ def test_an_absent_subscriber_gets_all_in_order_when_it_is_back() -> None:
 
 
 def test_failures_in_between_lose_nothing_and_keep_the_order() -> None:
-    random = Random(86)  # noqa: S311 - a test's own
+    random = Random(86)
     with Stage(latency=lambda _from, _to: random.randrange(5_000_000)) as stage:
         stage.register()
         stage.subscribe(b"alice")

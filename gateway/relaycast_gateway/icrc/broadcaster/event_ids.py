@@ -11,6 +11,7 @@ import msgspec
 
 from relaycast_gateway.icrc.canister import Promise
 from relaycast_gateway.icrc.event_id import blob_of_id
+from relaycast_gateway.icrc.names import OWN_HEADER
 from relaycast_gateway.icrc.store import IcrcStore, number_key
 from relaycast_gateway.icrc.value_hash import eventdata_hash
 from relaycast_gateway.log import EventLog
@@ -67,13 +68,13 @@ class EventIds:
     def note(self, record: EventRecord) -> None:
         """Note a record of the log; records come in order, and may come again.
 
-        A record whose id is its place in the log needs no entry: the log finds it.
+        One of another face whose id is its place in the log needs no entry: the log finds it.
         """
         if record.seq <= self._cursor:
             return
         self._cursor = record.seq
         self._store.put(_CURSOR_TABLE, b"", number_key(record.seq))
-        if record.event_id != record.seq:
+        if record.event_id != record.seq or record.header(OWN_HEADER) is not None:
             key = _key(record.namespace, record.event_id)
             if self._store.get(TABLE, key) is None:
                 self._store.put(TABLE, key, _ENCODER.encode(self._taken(record)))

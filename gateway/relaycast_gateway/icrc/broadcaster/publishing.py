@@ -14,16 +14,20 @@ from relaycast_gateway.candid import Variant
 from relaycast_gateway.icrc.broadcaster.context import BroadcasterContext
 from relaycast_gateway.icrc.broadcaster.event_ids import Claim
 from relaycast_gateway.icrc.canister import Promise
-from relaycast_gateway.icrc.names import BROADCASTER_RECEIVED, ICRC3_ONLY, REPLAY, RESERVED_HEADERS, UNORDERED
+from relaycast_gateway.icrc.names import (
+    BROADCASTER_RECEIVED,
+    ICRC3_ONLY,
+    OWN_HEADER,
+    REPLAY,
+    RESERVED_HEADERS,
+    UNORDERED,
+)
 from relaycast_gateway.icrc.registry import RegisteredPublication
 from relaycast_gateway.icrc.value_hash import eventdata_hash, is_icrc3
 from relaycast_gateway.icrc.variants import headers_of, icrc16_of
 from relaycast_gateway.icrc16 import Icrc16, Tag, blob, nat
 from relaycast_gateway.log.record_codec import encode_body
 from relaycast_gateway.record import REALM_HEADER, EventDraft, Headers
-
-OWN_HEADER = "relaycast:broadcaster"
-"""Ours: the principal of the broadcaster that took the event from its publisher."""
 
 NOT_FOR_PUBLISHERS = (*RESERVED_HEADERS, REPLAY, OWN_HEADER, REALM_HEADER)
 """Beginnings of headers that only the gateway gives."""

@@ -18,7 +18,6 @@ from relaycast_gateway.icrc.broadcaster.context import BroadcasterContext
 from relaycast_gateway.icrc.broadcaster.policy import BroadcastPolicy
 from relaycast_gateway.icrc.broadcaster.publishing import (
     BAD_EVENT,
-    OWN_HEADER,
     RELAYED_BEFORE,
     EventRefused,
     Item,
@@ -26,7 +25,7 @@ from relaycast_gateway.icrc.broadcaster.publishing import (
     id_is_taken,
 )
 from relaycast_gateway.icrc.canister import Answer, Canister
-from relaycast_gateway.icrc.names import RELAY_RECEIVED, RELAY_SENT
+from relaycast_gateway.icrc.names import OWN_HEADER, RELAY_RECEIVED, RELAY_SENT
 from relaycast_gateway.icrc.store import number_key
 from relaycast_gateway.icrc.variants import headers_of, icrc16_of, pairs_of, variant_of
 from relaycast_gateway.icrc16 import Tag, nat
