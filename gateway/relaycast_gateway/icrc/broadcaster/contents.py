@@ -6,10 +6,9 @@ Source: ICRC-72, "EventNotification", "Event Headers".
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
 from typing import Any
 
-from relaycast_gateway.candid import Principal
+from relaycast_gateway.candid import Principal, Variant
 from relaycast_gateway.icrc.broadcaster.audiences import Audience
 from relaycast_gateway.icrc.names import (
     BROADCASTER_PRIORITY,
@@ -20,7 +19,7 @@ from relaycast_gateway.icrc.names import (
     RELAY_SENT,
 )
 from relaycast_gateway.icrc.variants import pairs_of, variant_of
-from relaycast_gateway.icrc16 import Icrc16, Tag, array, nat
+from relaycast_gateway.icrc16 import Icrc16, Tag, nat
 from relaycast_gateway.log import EventLog
 from relaycast_gateway.record import EventRecord, Headers
 
@@ -43,15 +42,18 @@ def notification_of(record: EventRecord, headers: Headers, *, generated_ns: int)
 
 
 def addressed(
-    shared: Notification, notification_id: int, text: str | None, own: Sequence[tuple[str, Icrc16]]
+    shared: Notification, notification_id: int, text: str | None, *, place: tuple[int, int], sent_ns: int
 ) -> Notification:
-    """Return the notification of one subscriber: with its id, its filter and its headers."""
-    return {**shared, "id": notification_id, "filter": text, "headers": [*shared["headers"], *pairs_of(own)]}
+    """Return the notification of one subscriber: with its id, its filter and its headers.
 
-
-def own_headers(position: int, total: int, sent_ns: int) -> Headers:
-    """Return the headers that differ by subscriber; ``position`` is counted from 1."""
-    return (BROADCASTER_PRIORITY, array(nat(position), nat(total))), (BROADCASTER_SENT, nat(sent_ns))
+    ``place`` is its position among all, counted from 1, and their number.
+    """
+    position, total = place
+    own = (
+        {0: BROADCASTER_PRIORITY, 1: Variant("Array", [Variant("Nat", position), Variant("Nat", total)])},
+        {0: BROADCASTER_SENT, 1: Variant("Nat", sent_ns)},
+    )
+    return {**shared, "id": notification_id, "filter": text, "headers": [*shared["headers"], *own]}
 
 
 def timed_headers(record: EventRecord) -> Headers:

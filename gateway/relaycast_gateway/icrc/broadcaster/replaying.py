@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from relaycast_gateway.candid import Variant
-from relaycast_gateway.icrc.broadcaster.contents import Notification, addressed, notification_of, own_headers
+from relaycast_gateway.icrc.broadcaster.contents import Notification, addressed, notification_of
 from relaycast_gateway.icrc.broadcaster.context import BroadcasterContext
 from relaycast_gateway.icrc.broadcaster.publishing import EventRefused, Item, draft_of, id_is_taken
 from relaycast_gateway.icrc.candypath.compiled import TreePredicate
@@ -206,7 +206,7 @@ class ReplaySource:
         record = _record_of(it.draft)
         times = (EVENT_TIMESTAMP, nat(max(0, record.occurred_ns))), (BROADCASTER_RECEIVED, nat(it.generated_ns))
         shared = notification_of(record, (*record.headers, *times), generated_ns=it.generated_ns)
-        return addressed(shared, notification_id, self._about.filter, own_headers(1, 1, now_ns))
+        return addressed(shared, notification_id, self._about.filter, place=(1, 1), sent_ns=now_ns)
 
     def sent(self, ids: Sequence[int]) -> None:
         it = self._subscription()

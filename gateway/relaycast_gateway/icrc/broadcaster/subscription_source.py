@@ -1,25 +1,26 @@
 """What a subscription is to be sent, out of the audiences of its broadcaster.
 
-Law: a subscription holds no queue, but its place among the audiences and what is unfinished before it: memory does not
-grow with what waits. The place and what is finished are durable with the next flush, so that after a restart what was
+Law: a subscription holds a bounded queue. One that is behind holds its place among the audiences instead, and reads on
+from there: memory does not grow with what waits. The place and what is finished are durable with the next flush, so that after a restart what was
 not confirmed is sent again, and nothing else. A stopped subscription gets nothing, also not later what it missed.
 Source: ICRC-72, "icrc72:subscription:stopped"; the list of allowed subscribers holds when a notification is sent.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
 from relaycast_gateway.icrc.broadcaster.audiences import Audience, Audiences
-from relaycast_gateway.icrc.broadcaster.contents import Contents, Notification, addressed, own_headers
+from relaycast_gateway.icrc.broadcaster.contents import Contents, Notification, addressed
 from relaycast_gateway.icrc.broadcaster.context import BroadcasterContext
 from relaycast_gateway.icrc.broadcaster.durability import Durability
 from relaycast_gateway.icrc.canister import Wire
 from relaycast_gateway.icrc.registry import IcrcSubscription
 from relaycast_gateway.icrc.store import number_key
 
+MOST_OFFERED = 256
 LOOKS_A_TURN = 1_000
 """Audiences that a subscription looks through before others have their turn."""
 
@@ -67,14 +68,14 @@ class SubscriptionSource:
         self.on_more: Callable[[], None] = lambda: None
         """Called when a turn ended with nothing found and audiences left."""
 
-        self._next = 0
-        """The first id that was not taken."""
+        self._offered: deque[Audience] = deque()
+        self._is_behind = False
+        """Whether there may be audiences after those offered, from ``_next`` on."""
 
-        self._is_idle = True
-        """Whether no audience from ``_next`` on has it."""
+        self._next = 0
 
         self._since = 0
-        self._finished_before = self._next
+        self._finished_before = 0
         """All its notifications with lower ids are finished."""
 
         self._finished: set[int] = set()
@@ -91,7 +92,7 @@ class SubscriptionSource:
         if kept is not None:
             self._finished_before, self._sent_up_to, finished = _DECODER.decode(kept)
             self._finished, self._next = set(finished), self._finished_before
-        self._is_idle = False
+        self._is_behind = True
 
     def recall(self, audience: Audience, notification_id: int) -> None:
         """Say what the last run did with a notification of this subscription."""
@@ -105,8 +106,12 @@ class SubscriptionSource:
 
     def wake(self, audience: Audience) -> None:
         """Hear that a new audience has this subscription."""
-        if self._is_idle:
-            self._next, self._is_idle = audience.first, False
+        if self._is_behind:
+            return
+        if len(self._offered) < MOST_OFFERED:
+            self._offered.append(audience)
+        else:
+            self._next, self._is_behind = audience.first, True
 
     @property
     def subscription(self) -> IcrcSubscription | None:
@@ -135,26 +140,32 @@ class SubscriptionSource:
 
     def take(self, most: int) -> list[int]:
         found: list[int] = []
+        while self._offered and len(found) < most:
+            self._take_up(self._offered.popleft(), found)
+        if self._is_behind and len(found) < most:
+            self._read_on(found, most)
+        return found
+
+    def _read_on(self, found: list[int], most: int) -> None:
         looked = 0
         for audience in self._around.audiences.since(self._next, LOOKS_A_TURN):
             looked += 1
             self._next = audience.end
-            place = audience.members.places.get(self.subscription_id)
-            if place is None or self.is_finished(audience.first + place):
-                continue
+            self._take_up(audience, found)
+            if len(found) == most:
+                return
+        self._is_behind = looked == LOOKS_A_TURN
+        if not found and self._is_behind:
+            self._around.wire.call_later(0.0, self.on_more)
+
+    def _take_up(self, audience: Audience, found: list[int]) -> None:
+        place = audience.members.places.get(self.subscription_id)
+        if place is not None and not self.is_finished(audience.first + place):
             self._pending[audience.first + place] = audience
             found.append(audience.first + place)
-            if len(found) == most:
-                return found
-        self._is_idle = looked < LOOKS_A_TURN
-        if not found and not self._is_idle:
-            self._around.wire.call_later(0.0, self.on_more)
-        return found
 
     def put_back(self, ids: Sequence[int]) -> None:
-        self._next, self._is_idle = self._pending[ids[0]].first, False
-        for it in ids:
-            del self._pending[it]
+        self._offered.extendleft([self._pending.pop(it) for it in reversed(ids)])
 
     def made(self, notification_id: int) -> Notification | None:
         it, audience = self.subscription, self._pending[notification_id]
@@ -164,8 +175,8 @@ class SubscriptionSource:
         if not self._around.context.orchestrator.may_receive(audience.namespace, it.subscriber):
             return None
         now_ns = max(self._around.wire.now_ns(), audience.generated_ns)
-        position = notification_id - audience.first + 1
-        return addressed(content, notification_id, it.filter, own_headers(position, len(audience.members.ids), now_ns))
+        place = notification_id - audience.first + 1, len(audience.members.ids)
+        return addressed(content, notification_id, it.filter, place=place, sent_ns=now_ns)
 
     def sent(self, ids: Sequence[int]) -> None:
         if ids:
@@ -221,28 +232,39 @@ class SubscriptionSource:
 
     def _discard(self, up_to_seq: int | None) -> None:
         """Finish what was not sent: all of it, or of events up to ``up_to_seq``."""
-        while not self._is_idle:
-            looked = 0
-            for audience in list(self._around.audiences.since(self._next, LOOKS_A_TURN)):
+        while self._offered or self._is_behind:
+            if self._offered:
+                waiting = [self._offered.popleft()]
+            else:
+                waiting = list(self._around.audiences.since(self._next, LOOKS_A_TURN))
+                self._is_behind = len(waiting) == LOOKS_A_TURN
+            for audience in waiting:
                 if up_to_seq is not None and audience.seq > up_to_seq:
+                    self._next, self._is_behind = audience.first, True
+                    self._offered.clear()
                     return
-                looked += 1
                 self._next = audience.end
                 place = audience.members.places.get(self.subscription_id)
                 if place is not None and not self.is_finished(audience.first + place):
                     if audience.first + place > self._sent_up_to:
                         self._leave_unsent(audience)
                     self._finish(audience.first + place, audience)
-            self._is_idle = looked < LOOKS_A_TURN
 
     def _finish(self, notification_id: int, audience: Audience) -> None:
         self._finished.add(notification_id)
-        self._finished_before = next(iter(self._pending.values())).first if self._pending else self._next
+        self._finished_before = self._first_unfinished()
         if notification_id < self._finished_before:
             self._finished = {it for it in self._finished if it >= self._finished_before}
         if self._around.audiences.finished(audience):
             self._around.contents.forget(audience)
         self._change()
+
+    def _first_unfinished(self) -> int:
+        if self._pending:
+            return next(iter(self._pending.values())).first
+        if self._offered:
+            return self._offered[0].first
+        return self._next if self._is_behind else self._around.audiences.next_id
 
     def _change(self) -> None:
         self._around.changed[self.subscription_id] = self
