@@ -1,8 +1,9 @@
 """What a subscription is to be sent, out of the audiences of its broadcaster.
 
 Law: a subscription holds a bounded queue. One that is behind holds its place among the audiences instead, and reads on
-from there: memory does not grow with what waits. The place and what is finished are durable with the next flush, so that after a restart what was
-not confirmed is sent again, and nothing else. A stopped subscription gets nothing, also not later what it missed.
+from there: memory does not grow with what waits. The place and what is finished are durable with the next flush, so
+that after a restart what was not confirmed is sent again, and nothing else. A stopped subscription gets nothing, also
+not later what it missed.
 Source: ICRC-72, "icrc72:subscription:stopped"; the list of allowed subscribers holds when a notification is sent.
 """
 
