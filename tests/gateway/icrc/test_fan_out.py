@@ -1,12 +1,15 @@
 """Who gets which event: filters, skips, patterns, access lists, stopped subscriptions, order."""
 
+from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 import pytest
 
 from gateway.icrc.candypath_twin import random_filter, random_tree, selects, written
 from gateway.icrc.stage import Stage
 from relaycast_gateway.candid import Present
+from relaycast_gateway.icrc.candypath.compiled import TreePredicate
 from relaycast_gateway.icrc.names import FILTER, PRIORITY, SKIP, STOPPED
 from relaycast_gateway.icrc16 import Icrc16, array, blob, boolean, from_json, map_of, nat, text
 
@@ -21,7 +24,7 @@ def principals(*raw: bytes) -> Icrc16:
 @pytest.mark.matrix("ICRC72-34")
 def test_a_filter_selects_what_brute_force_selects() -> None:
     random = Random(34)
-    filters = {}
+    filters: dict[str, Any] = {}
     while len(filters) < 12:
         said = random_filter(random)
         filters[written(said)] = said
@@ -43,7 +46,7 @@ def test_a_filter_selects_what_brute_force_selects() -> None:
 
 @pytest.mark.matrix("ICRC72-33")
 def test_a_publication_has_a_filter_language_of_its_own() -> None:
-    def parity(said: str):  # type: ignore[no-untyped-def]
+    def parity(said: str) -> TreePredicate:
         return lambda tree: tree.content % 2 == (said == "odd")
 
     with Stage(orchestrator={"filter_languages": {"parity": parity}}) as stage:
@@ -101,8 +104,12 @@ def test_events_are_counted_before_they_are_filtered() -> None:
 def test_one_filter_is_evaluated_once_for_all_its_subscriptions() -> None:
     looked: list[int] = []
 
-    def counting(said: str):  # type: ignore[no-untyped-def]
-        return lambda tree: looked.append(tree.content) or said == "yes"
+    def counting(said: str) -> TreePredicate:
+        def select(tree: Icrc16) -> bool:
+            looked.append(tree.content)
+            return said == "yes"
+
+        return select
 
     with Stage(orchestrator={"filter_languages": {"counting": counting}}) as stage:
         stage.register(config={"relaycast:publication:filter:language": text("counting")})
@@ -207,7 +214,7 @@ def test_higher_priorities_are_notified_first_and_one_priority_in_order() -> Non
         for name, priority in ((b"low", 0), (b"high", 9), (b"middle", 5), (b"low too", 0)):
             stage.subscribe(name, config={PRIORITY: nat(priority)})
 
-            def hear(messages, name=name):  # type: ignore[no-untyped-def]
+            def hear(messages: Sequence[dict[str, Any]], name: bytes = name) -> None:
                 order.extend((name, it["eventId"]) for it in messages)
 
             stage.subscribers[name].on_call = hear

@@ -159,7 +159,8 @@ def test_each_partition_is_a_chain_and_their_union_is_complete(publishers: int) 
             previous = {(it["namespace"], it["eventId"]): it["prevEventId"] for it in subscriber.messages}
             assert len(subscriber.messages) == len(previous) == 120 * publishers
             for (name, _), last in newest.items():
-                namespace, at, length = f"{NAMESPACE}.{name[-1] - 48}", last, 0
+                namespace, length = f"{NAMESPACE}.{name[-1] - 48}", 0
+                at: int | None = last
                 while at is not None:
                     at, length = previous[namespace, at], length + 1
                 assert length == 60

@@ -1,5 +1,6 @@
 """Replays at the broadcaster: what it takes from publishers, and what requesters get."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,8 @@ def with_history(events: int = 10, **options: Any) -> Stage:
 
 
 def replay(**changes: Any) -> AssignedReplay:
-    return AssignedReplay(
-        **{"id": 7, "namespace": NAMESPACE, "subscriber": b"alice", "publisher": ARCHIVE, "start": 102, "end": 108}
-        | changes
-    )
+    usual = AssignedReplay(7, NAMESPACE, subscriber=b"alice", publisher=ARCHIVE, start=102, end=108)
+    return replace(usual, **changes)
 
 
 @pytest.mark.matrix("ICRC77-37", "ICRC77-22", "ICRC77-17", "ICRC77-18", "ICRC77-21")

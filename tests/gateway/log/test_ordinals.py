@@ -8,7 +8,7 @@ import pytest
 
 from relaycast_gateway.icrc16 import nat
 from relaycast_gateway.log import EventLog, Retention, UnusableLog
-from relaycast_gateway.record import EventDraft
+from relaycast_gateway.record import EventDraft, EventRecord
 
 
 def draft(namespace: str) -> EventDraft:
@@ -32,7 +32,7 @@ def test_ordinals_count_the_events_of_each_namespace(tmp_path: Path, *, in_file:
 def test_ordinals_stay_through_restarts_and_retention(tmp_path: Path) -> None:
     random = Random(2)
     names: list[str] = []
-    first = None
+    firsts: list[EventRecord] = []
     for _ in range(6):
         with EventLog.open(tmp_path / "log", retention=Retention(count=40)) as log:
             more = [random.choice("abcd") for _ in range(30)]
@@ -40,11 +40,11 @@ def test_ordinals_stay_through_restarts_and_retention(tmp_path: Path) -> None:
             log.append(*map(draft, more))
             kept = log.read()
             assert [log.ordinal(it) for it in kept] == expected(names, log.history_start)
-            first = first or kept[0]
+            firsts.append(kept[0])
     with EventLog.open(tmp_path / "log") as log:
         assert [log.ordinal(it) for it in log.read()] == expected(names, log.history_start)
         assert log.history_start == 141
-        assert log.ordinal(first) is None
+        assert log.ordinal(firsts[0]) is None
 
 
 def test_a_namespace_whose_events_are_all_gone_counts_on(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from relaycast_gateway.icrc.names import (
 from relaycast_gateway.icrc.variants import pairs_of, variant_of
 from relaycast_gateway.icrc16 import Icrc16, Tag, nat
 from relaycast_gateway.log import EventLog
+from relaycast_gateway.log.record_codec import encode_headers
 from relaycast_gateway.record import EventRecord, Headers
 
 Notification = dict[str, Any]
@@ -89,7 +90,7 @@ class Contents:
             sent_ns, received_ns = audience.relayed
             headers = (*headers, (RELAY_SENT, nat(sent_ns)), (RELAY_RECEIVED, nat(received_ns)))
         content = notification_of(record, headers, generated_ns=audience.generated_ns)
-        size = int(self._log.sizes(record.seq, record.seq + 1)[1].sum())
+        size = len(encode_headers((("data", record.data), *headers)))
         self._kept[audience.first] = content, size
         self._bytes += size
         while self._bytes > self._most_bytes and len(self._kept) > 1:

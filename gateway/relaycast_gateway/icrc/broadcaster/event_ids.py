@@ -74,10 +74,12 @@ class EventIds:
             return
         self._cursor = record.seq
         self._store.put(_CURSOR_TABLE, b"", number_key(record.seq))
-        if record.event_id != record.seq or record.header(OWN_HEADER) is not None:
-            key = _key(record.namespace, record.event_id)
-            if self._store.get(TABLE, key) is None:
-                self._store.put(TABLE, key, _ENCODER.encode(self._taken(record)))
+        if record.event_id == record.seq and record.header(OWN_HEADER) is None:
+            return
+        key, claim = _key(record.namespace, record.event_id), self.claims.get((record.namespace, record.event_id))
+        is_mine = claim is not None and claim.source == record.source
+        if is_mine or self._store.get(TABLE, key) is None:
+            self._store.put(TABLE, key, _ENCODER.encode(self._taken(record, claim if is_mine else None)))
 
     def find(self, namespace: str, event_id: int) -> TakenId | None:
         """Return the event that has an id, the first one where several faces used it."""
@@ -87,10 +89,11 @@ class EventIds:
         record = self._log.get(event_id)
         if record is None or record.event_id != event_id or record.namespace != namespace:
             return None
-        return self._taken(record)
+        return self._taken(record, None)
 
-    def _taken(self, record: EventRecord) -> TakenId:
-        return TakenId(record.seq, self._log.ordinal(record) or 0, record.source, eventdata_hash(record.data))
+    def _taken(self, record: EventRecord, claim: Claim | None) -> TakenId:
+        content = eventdata_hash(record.data) if claim is None else claim.hash
+        return TakenId(record.seq, self._log.ordinal(record) or 0, record.source, content)
 
 
 def _key(namespace: str, event_id: int) -> bytes:
