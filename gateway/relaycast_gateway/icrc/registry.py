@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from relaycast_gateway.icrc.candypath.compiled import TreePredicate
+from relaycast_gateway.icrc.replay.replays import Replay
 from relaycast_gateway.icrc.skip import Skip
 from relaycast_gateway.matching.namespaces import NamespacePattern
 from relaycast_gateway.record import Headers
@@ -85,7 +86,17 @@ class Registry:
     broadcasters: list[bytes] = field(default_factory=list)
     """Principals. The first one sends what comes into the log from other faces."""
 
+    homes: dict[bytes, bytes] = field(default_factory=dict)
+    """The broadcaster of a principal's subnet, where that is not the first one."""
+
+    replays: dict[int, Replay] = field(default_factory=dict)
+    """By id, ended ones too."""
+
     version: int = 0
+
+    def home_of(self, principal: bytes) -> bytes:
+        """Return the broadcaster that serves a principal and takes what it publishes."""
+        return self.homes.get(principal, self.broadcasters[0])
 
     def subscriptions_to(self, namespace: str, broadcaster: bytes) -> Sequence[IcrcSubscription]:
         """Return the running subscriptions of a broadcaster that ask for a namespace: by priority, then by age."""

@@ -1,0 +1,271 @@
+"""The archivist: the publisher that replays any namespace from the log.
+
+Law: events are republished as they are, with headers added at the end; a batch goes out when the one before it was
+taken, so that a slow subscriber slows its replay and nothing piles up. What was sent is kept after each batch: a
+replay goes on after a restart. Source: ICRC-77, "Replay Life Cycle" and "Replay Headers".
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import msgspec
+
+from relaycast_gateway.candid import Principal, Variant
+from relaycast_gateway.icrc.canister import Answer, CallRefused, Canister, Handler, Wire
+from relaycast_gateway.icrc.interface import CanisterRole
+from relaycast_gateway.icrc.names import HASH, REPLAY, REPLAY_END, REPLAY_END_ID, REPLAY_ID, REPLAY_START_ID
+from relaycast_gateway.icrc.registry import Registry
+from relaycast_gateway.icrc.replay.archive import CorruptEvent, EventArchive
+from relaycast_gateway.icrc.replay.assignment import rate_of
+from relaycast_gateway.icrc.replay.replays import Replay
+from relaycast_gateway.icrc.store import IcrcStore
+from relaycast_gateway.icrc.system_messages import PUBLISHER_ADD, PUBLISHER_REMOVE, SystemItem, items_of
+from relaycast_gateway.icrc.value_hash import eventdata_hash
+from relaycast_gateway.icrc.variants import icrc16_of, pairs_of, variant_of
+from relaycast_gateway.icrc16 import blob, boolean, nat
+from relaycast_gateway.log import EventLog
+from relaycast_gateway.record import EventRecord, Headers
+
+TABLE = "archivist"
+BATCH = 32
+"""Events of one call."""
+
+LOOK = 1_024
+"""Events looked at to find the last one of an open range."""
+
+RETRY_SECONDS = 1.0
+LONGEST_RETRY_SECONDS = 60.0
+
+
+class _Place(msgspec.Struct, array_like=True):
+    """How far a replay is, as the store keeps it."""
+
+    cursor: int = 0
+    sent: int = 0
+
+
+@dataclass(slots=True)
+class ReplayJob:
+    """A replay that is being sent."""
+
+    replay: Replay
+    place: _Place
+    headers: Headers
+    first_headers: Headers
+    """Those of the first event alone."""
+
+    end_id: int | None = None
+    is_canceled: bool = False
+    tries: int = 0
+
+
+class Archivist(Canister):
+    """Serves replays from ``log``, and from ``archive`` where the log has dropped events."""
+
+    role = CanisterRole.PUBLISHER
+
+    def __init__(
+        self,
+        principal: bytes,
+        wire: Wire,
+        registry: Registry,
+        store: IcrcStore,
+        log: EventLog,
+        *,
+        orchestrator: bytes,
+        archive: EventArchive | None = None,
+    ) -> None:
+        super().__init__(principal, wire)
+        self.jobs: dict[int, ReplayJob] = {}
+        """Replays that are being sent, by id."""
+
+        self._registry, self._store, self._log = registry, store, log
+        self._orchestrator, self._archive = orchestrator, archive
+        self._places = {
+            int.from_bytes(key): msgspec.msgpack.decode(value, type=_Place) for key, value in store.items(TABLE)
+        }
+
+    def handlers(self) -> Mapping[str, Handler]:
+        return {"icrc72_handle_notification": self._hear}
+
+    def _hear(self, caller: bytes, argument: object) -> None:
+        if caller != self._orchestrator:
+            raise CallRefused("system messages come from the orchestrator")
+        for notification in cast("list[dict[str, Any]]", argument):
+            for item in items_of(icrc16_of(notification["data"])):
+                self._obey(item)
+
+    def _obey(self, item: SystemItem) -> None:
+        if item.key == PUBLISHER_ADD and item.replay_id not in self.jobs:
+            replay = self._registry.replays.get(item.replay_id)
+            if replay is not None and replay.is_active and replay.publisher == self.principal:
+                self._begin(replay)
+        elif item.key == PUBLISHER_REMOVE and item.replay_id in self.jobs:
+            self.jobs[item.replay_id].is_canceled = True
+
+    def _begin(self, replay: Replay) -> None:
+        job = ReplayJob(replay, self._places.get(replay.id) or _Place(), (), ())
+        self.jobs[replay.id] = job
+        self._report(replay.id, Variant("running"))
+        try:
+            self._announce(job)
+        except (CorruptEvent, OSError) as error:
+            self._end(job, Variant("errored", str(error)))
+            return
+        self._send(job)
+
+    def _announce(self, job: ReplayJob) -> None:
+        """Work out the headers of all events: which replay it is, where it begins and ends."""
+        replay = job.replay
+        headers = [(REPLAY, boolean(True)), (REPLAY_ID, nat(replay.id))]
+        first = next(iter(self._read(replay, 0, 1)), None)
+        is_cut = first is not None and self._log.ordinal(first) > 1 and first.event_id > replay.start
+        if is_cut and first is not None and replay.takes(first.event_id):
+            headers.append((REPLAY_START_ID, nat(first.event_id)))
+        if replay.end is None:
+            last = self._last(replay)
+            job.end_id = None if last is None else last.event_id
+            if last is None:
+                job.place = _Place(replay.last_seq, job.place.sent)  # nothing that it asks for is there
+            else:
+                headers.append((REPLAY_END_ID, nat(last.event_id)))
+                job.first_headers = ((REPLAY_END, nat(last.event_id)),)
+        job.headers = tuple(headers)
+
+    def _send(self, job: ReplayJob) -> None:
+        """Send the next batch, and the one behind it when this one is taken."""
+        if job.is_canceled:
+            self._end(job, Variant("canceled", job.place.sent))
+            return
+        try:
+            looked_to, events = self._next_events(job)
+        except (CorruptEvent, OSError) as error:
+            self._end(job, Variant("errored", str(error)))
+            return
+        if not events:
+            self._end(job, Variant("completed", job.place.sent))
+            return
+
+        def answered(answer: Answer) -> None:
+            if answer.refusal is not None:
+                self._again(job)
+                return
+            results = cast("list[Any]", answer.value)
+            errors = [result.value for result in results if result.tag == "Err"]
+            if any(error.tag == "Busy" for error in errors):
+                self._again(job)
+            elif errors:
+                tag, value = errors[0]
+                self._end(job, Variant("errored", str(tag) if value is None else f"{tag}: {value}"))
+            else:
+                job.tries = 0
+                self._advance(job, looked_to, sum(1 for result in results if result.value))
+                self._pause(job, len(events))
+
+        self.call(job.replay.publishes_to, "icrc72_publish", events, answered)
+
+    def _advance(self, job: ReplayJob, cursor: int, sent: int) -> None:
+        job.place = _Place(cursor, job.place.sent + sent)
+        self._store.put(TABLE, job.replay.id.to_bytes(8, "big"), msgspec.msgpack.encode(job.place))
+        self._store.flush()
+
+    def _pause(self, job: ReplayJob, sent: int) -> None:
+        """Go on as fast as the publisher's declared rate allows."""
+        rate = rate_of(self._registry, job.replay.namespace, self.principal)
+        if rate is None:
+            self._send(job)
+        else:
+            self.wire.call_later(sent / rate, lambda: self._send(job))
+
+    def _again(self, job: ReplayJob) -> None:
+        """Send the batch once more later; events that were taken are known by their ids."""
+        job.tries += 1
+        wait = min(LONGEST_RETRY_SECONDS, RETRY_SECONDS * 2 ** min(job.tries - 1, 10))
+        self.wire.call_later(wait, lambda: self._send(job))
+
+    def _end(self, job: ReplayJob, state: Variant) -> None:
+        replay_id = job.replay.id
+        self.jobs.pop(replay_id, None)
+        self._places.pop(replay_id, None)
+        self._store.delete(TABLE, replay_id.to_bytes(8, "big"))
+        self._store.flush()
+        self._report(replay_id, state)
+
+    def _report(self, replay_id: int, state: Variant, tries: int = 0) -> None:
+        def answered(answer: Answer) -> None:
+            if answer.refusal is not None:
+                wait = min(LONGEST_RETRY_SECONDS, RETRY_SECONDS * 2 ** min(tries, 10))
+                self.wire.call_later(wait, lambda: self._report(replay_id, state, tries + 1))
+
+        update = {"replayId": replay_id, "status": state}
+        self.call(self._orchestrator, "icrc77_replay_status", [update], answered)
+
+    # Events
+
+    def _next_events(self, job: ReplayJob) -> tuple[int, list[dict[str, object]]]:
+        """Return the next events of a replay, none at its end, and how far the log was looked through."""
+        replay, cursor = job.replay, job.place.cursor
+        while records := self._read(replay, cursor, BATCH):
+            cursor = records[-1].seq
+            wanted = [record for record in records if replay.takes(record.event_id)]
+            for record in wanted:
+                ensure_sound(record)
+            if wanted:
+                is_first = job.place.sent == 0
+                return cursor, [self._event(job, record, is_first and not at) for at, record in enumerate(wanted)]
+        return cursor, []
+
+    def _event(self, job: ReplayJob, record: EventRecord, is_first: bool) -> dict[str, object]:
+        headers = record.headers + job.headers + (job.first_headers if is_first else ())
+        return {
+            "id": record.event_id,
+            "prev_id": record.prev_id,
+            "prevId": None,
+            "timestamp": record.occurred_ns,
+            "namespace": record.namespace,
+            "source": Principal(record.source),
+            "data": variant_of(record.data),
+            "headers": pairs_of(headers),
+        }
+
+    def _read(self, replay: Replay, after: int, limit: int) -> Sequence[EventRecord]:
+        """Return the next records of a namespace, from the archive as far as the log has dropped them."""
+        before, start = replay.last_seq + 1, self._log.history_start
+        if self._archive is not None and after < start - 1:
+            archived = self._archive.read(replay.namespace, after, min(before, start), limit)
+            if archived:
+                return archived
+        return self._log.read(after, before=before, namespaces=[replay.namespace], limit=limit)
+
+    def _last(self, replay: Replay) -> EventRecord | None:
+        """Return the last event that a replay will send, after its filter and skip."""
+        for records in self._backwards(replay):
+            for record in reversed(records):
+                if replay.takes(record.event_id) and self._is_wanted(replay, record):
+                    return record
+        return None
+
+    def _is_wanted(self, replay: Replay, record: EventRecord) -> bool:
+        if replay.skip is not None and not replay.skip.selects(self._log.ordinal(record)):
+            return False
+        return replay.selects is None or replay.selects(record.data)
+
+    def _backwards(self, replay: Replay) -> Iterator[Sequence[EventRecord]]:
+        end = replay.last_seq + 1
+        while end > 1:
+            begin = max(1, end - LOOK)
+            yield list(self._records(replace(replay, last_seq=end - 1), after=begin - 1))
+            end = begin
+
+    def _records(self, replay: Replay, *, after: int) -> Iterator[EventRecord]:
+        while records := self._read(replay, after, LOOK):
+            yield from records
+            after = records[-1].seq
+
+
+def ensure_sound(record: EventRecord) -> None:
+    """Raise ``CorruptEvent`` where the data does not fit the hash in the headers."""
+    expected = record.header(HASH)
+    if expected is not None and expected != blob(eventdata_hash(record.data)):
+        raise CorruptEvent(record.namespace, record.event_id)

@@ -1,0 +1,391 @@
+"""The replays of an orchestrator: requests for them, who serves them, how far they are.
+
+Law: broadcasters know of a replay before its publisher does. Only the subscriber cancels, only the publisher reports.
+A replay that ended stays as it is. Source: ICRC-77, "Methods" and "Replay Life Cycle".
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Protocol, cast
+
+from relaycast_gateway.candid import Principal, Variant
+from relaycast_gateway.clock import SECOND
+from relaycast_gateway.icrc.canister import Answer, CallRefused, Handler, Wire
+from relaycast_gateway.icrc.interface import CanisterRole
+from relaycast_gateway.icrc.names import FILTER, SKIP
+from relaycast_gateway.icrc.registry import Registry
+from relaycast_gateway.icrc.replay.assignment import assigned
+from relaycast_gateway.icrc.replay.replays import Replay, ReplayStage
+from relaycast_gateway.icrc.replay.request import ReplayRefused, ReplayRequest
+from relaycast_gateway.icrc.replay.saved import loaded, saved
+from relaycast_gateway.icrc.replay.settings import ReplaySettings
+from relaycast_gateway.icrc.store import IcrcStore
+from relaycast_gateway.icrc.system_messages import (
+    BROADCASTER_ADD,
+    BROADCASTER_REMOVE,
+    PUBLISHER_ADD,
+    PUBLISHER_REMOVE,
+    RELAY_ADD,
+    RELAY_REMOVE,
+    RELAYER_ADD,
+    RELAYER_REMOVE,
+    SystemItem,
+    system_notification,
+)
+from relaycast_gateway.icrc.variants import pairs_of
+from relaycast_gateway.icrc16 import Icrc16, Tag, nat, text
+from relaycast_gateway.log import EventLog
+
+TABLE = "replays"
+MINUTE_NS = 60 * SECOND
+MESSAGES_KEPT = 1_000
+"""System messages that are remembered, for whoever looks at a run."""
+
+TOO_MANY, TOO_FAST, NO_PUBLISHER, ILLEGAL = 1, 2, 3, 4
+"""Codes of ``GenericError``."""
+
+_REPORTS = {"running", "completed", "canceled", "errored"}
+
+
+class ReplayRights(Protocol):
+    """Tells who may receive events."""
+
+    def may_receive(self, namespace: str, subscriber: bytes) -> bool:
+        """Return whether no access list of the publication shuts a subscriber out."""
+        ...
+
+    def is_listed(self, namespace: str, subscriber: bytes) -> bool:
+        """Return whether the publication's own list allows a subscriber by name."""
+        ...
+
+
+class ReplayBook:
+    """Handles the methods ``icrc77_*`` for the orchestrator with the principal ``owner``."""
+
+    def __init__(
+        self,
+        owner: bytes,
+        wire: Wire,
+        registry: Registry,
+        store: IcrcStore,
+        log: EventLog,
+        *,
+        rights: ReplayRights,
+        archivist: bytes | None = None,
+        settings: ReplaySettings | None = None,
+    ) -> None:
+        self.settings = settings or ReplaySettings()
+        self.archivist = archivist
+        """The publisher that serves namespaces of which no publisher is capable."""
+
+        self.messages: deque[tuple[bytes, SystemItem]] = deque(maxlen=MESSAGES_KEPT)
+        """The newest system messages, with their receivers, in the order of sending."""
+
+        self._owner, self._wire, self._registry, self._store = owner, wire, registry, store
+        self._log, self._rights = log, rights
+        self._registered: dict[bytes, deque[int]] = {}
+        for _, value in store.items(TABLE):
+            replay = loaded(value)
+            registry.replays[replay.id] = replay
+        self._last_id = max(registry.replays, default=0)
+        self._message_id = 0
+
+    def handlers(self) -> Mapping[str, Handler]:
+        """Return the handlers of the methods."""
+        return {
+            "icrc77_register_replay": self._register,
+            "icrc77_cancel_replay": self._cancel,
+            "icrc77_replay_status": self._report,
+            "icrc77_get_replays": self._page,
+            "icrc77_request_messages": self._request_messages,
+            "icrc77_cancel_messages_request": self._cancel_messages,
+        }
+
+    def resume(self) -> None:
+        """Tell broadcasters and publishers once more of what had not ended; they know what they have already."""
+        for replay in list(self._registry.replays.values()):
+            if replay.is_active:
+                self._assign(replay)
+
+    # Methods
+
+    def _register(self, caller: bytes, argument: object) -> object:
+        return self._batch(argument, lambda item: self._begin(self._checked(caller, ReplayRequest.of(item), 0)))
+
+    def _cancel(self, caller: bytes, argument: object) -> object:
+        return self._batch(argument, lambda replay_id: self._canceled(caller, replay_id))
+
+    def _report(self, caller: bytes, argument: object) -> object:
+        return self._batch(argument, lambda update: self._reported(caller, update))
+
+    def _request_messages(self, caller: bytes, argument: object) -> object:
+        """Begin replays as an older text has it; it has no errors, so one that is refused refuses the call."""
+        items = cast("list[Any]", argument)
+        if len(items) > self.settings.most_a_batch:
+            raise CallRefused(f"got {len(items)} items, expected at most {self.settings.most_a_batch}")
+        try:
+            requests = [ReplayRequest.of(_as_registration(item)) for item in items]
+            checked = [self._checked(caller, request, before) for before, request in enumerate(requests)]
+        except ReplayRefused as refused:
+            tag, value = refused.error
+            raise CallRefused(f"{tag}: {value}" if value is not None else str(tag)) from None
+        found = [self._begin(replay) for replay in checked]
+        self._store.flush()
+        return found
+
+    def _cancel_messages(self, caller: bytes, argument: object) -> object:
+        results = cast("list[Variant]", self._cancel(caller, argument))
+        return [result.value for result in results if result.tag == "Ok"]
+
+    def _page(self, caller: bytes, argument: object) -> object:
+        asked = cast("dict[str, Any]", argument)
+        if asked["prev"] is not None:
+            raise CallRefused("prev: pages of replays go on from the id of a replay: give prevId")
+        take = self.settings.most_a_batch if asked["take"] is None else min(asked["take"], self.settings.most_a_batch)
+        after = 0 if asked["prevId"] is None else asked["prevId"]
+        wanted = _filter_of(asked["filter"])
+        found = [it for it in self._registry.replays.values() if it.id > after and wanted(it)]
+        return [_shown(it, caller) for it in found[:take]]
+
+    def _batch(self, argument: object, act: Callable[[Any], object]) -> list[Variant]:
+        items = cast("list[Any]", argument)
+        if len(items) > self.settings.most_a_batch:
+            reason = f"got {len(items)} items, expected at most {self.settings.most_a_batch}"
+            return [Variant("Err", Variant("GenericBatchError", reason))]
+        results = []
+        for item in items:
+            try:
+                results.append(Variant("Ok", act(item)))
+            except ReplayRefused as refused:
+                results.append(Variant("Err", refused.error))
+        self._store.flush()
+        return results
+
+    # Requests
+
+    def _checked(self, caller: bytes, request: ReplayRequest, before: int) -> Replay:
+        """Return the replay that a request begins; ``before`` were asked for in the same call."""
+        self._ensure_within_quota(caller, before)
+        replay = assigned(
+            request, caller, self._registry, self._log, self._rights, archivist=self.archivist, settings=self.settings
+        )
+        return replace(replay, registered_ns=self._wire.now_ns())
+
+    def _ensure_within_quota(self, caller: bytes, before: int) -> None:
+        active = before + sum(1 for it in self._registry.replays.values() if it.subscriber == caller and it.is_active)
+        if active >= self.settings.most_active:
+            raise refused_because(TOO_MANY, f"a subscriber has at most {self.settings.most_active} replays at one time")
+        times = self._registered.get(caller, deque())
+        while times and times[0] <= self._wire.now_ns() - MINUTE_NS:
+            times.popleft()
+        if before + len(times) >= self.settings.most_a_minute:
+            raise refused_because(
+                TOO_FAST, f"a subscriber registers at most {self.settings.most_a_minute} replays a minute"
+            )
+
+    def _begin(self, replay: Replay) -> int:
+        self._last_id += 1
+        replay = replace(replay, id=self._last_id)
+        self._registered.setdefault(replay.subscriber, deque()).append(replay.registered_ns)
+        self._keep(replay)
+        self._forget_old()
+        self._assign(replay)
+        return replay.id
+
+    # The life of a replay
+
+    def _canceled(self, caller: bytes, replay_id: int) -> int:
+        replay = self._of(replay_id)
+        if replay.subscriber != caller:
+            raise ReplayRefused("Unauthorized")
+        if not replay.may_become(ReplayStage.CANCELED):
+            raise ReplayRefused("CannotCancel", f"the replay is {replay.stage}")
+        self._end(replace(replay, stage=ReplayStage.CANCELED))
+        self._tell(replay.publisher, CanisterRole.PUBLISHER, SystemItem(PUBLISHER_REMOVE, replay.id))
+        return replay_id
+
+    def _reported(self, caller: bytes, update: Mapping[str, Any]) -> None:
+        replay, state = self._of(update["replayId"]), update["status"]
+        if replay.publisher != caller:
+            raise ReplayRefused("Unauthorized")
+        name = str(state.tag).lower()
+        if name not in _REPORTS:
+            raise refused_because(ILLEGAL, f"a publisher reports one of {', '.join(sorted(_REPORTS))}, got {name}")
+        stage = ReplayStage(name)
+        if replay.stage is stage is ReplayStage.CANCELED:
+            self._keep(replace(replay, sent=max(replay.sent, state.value)))  # what had been sent when it was told
+            return
+        if replay.stage is stage is ReplayStage.RUNNING:
+            return
+        if not replay.may_become(stage):
+            raise refused_because(ILLEGAL, f"the replay is {replay.stage} and cannot become {stage}")
+        if stage is ReplayStage.RUNNING:
+            self._keep(replace(replay, stage=stage))
+        elif stage is ReplayStage.ERRORED:
+            self._end(replace(replay, stage=stage, error=state.value))
+        else:
+            self._end(replace(replay, stage=stage, sent=state.value))
+
+    def _end(self, replay: Replay) -> None:
+        """Keep the last state, and tell the broadcasters that no more is coming."""
+        self._keep(replay)
+        for receiver, item in _removals(replay):
+            self._tell(receiver, CanisterRole.BROADCASTER, item)
+
+    def _assign(self, replay: Replay) -> None:
+        """Tell the broadcasters, and when all know the publisher."""
+        waiting = _assignments(replay)
+        self._tell_in_turn(replay.id, waiting, 0)
+
+    def _tell_in_turn(self, replay_id: int, waiting: list[tuple[bytes, CanisterRole, SystemItem]], tries: int) -> None:
+        replay = self._registry.replays.get(replay_id)
+        if replay is None or not replay.is_active or not waiting:
+            return
+        receiver, role, item = waiting[0]
+
+        def answered(answer: Answer) -> None:
+            if answer.refusal is None:
+                self._tell_in_turn(replay_id, waiting[1:], 0)
+            elif tries + 1 < self.settings.tries:
+                again = self.settings.retry_seconds * 2**tries
+                self._wire.call_later(again, lambda: self._tell_in_turn(replay_id, waiting, tries + 1))
+            else:
+                self._fail(replay_id, answer.refusal)
+
+        self._tell(receiver, role, item, answered)
+
+    def _fail(self, replay_id: int, reason: str) -> None:
+        replay = self._registry.replays[replay_id]
+        if replay.is_active:
+            self._end(replace(replay, stage=ReplayStage.ERRORED, error=reason))
+            self._store.flush()
+
+    def _tell(
+        self,
+        receiver: bytes,
+        role: CanisterRole,
+        item: SystemItem,
+        answered: Callable[[Answer], None] | None = None,
+    ) -> None:
+        self.messages.append((receiver, item))
+        self._message_id += 1
+        notification = system_notification(item, role, receiver, self._owner, self._wire.now_ns(), self._message_id)
+        self._wire.call(self._owner, receiver, "icrc72_handle_notification", [notification], answered)
+
+    def _of(self, replay_id: int) -> Replay:
+        replay = self._registry.replays.get(replay_id)
+        if replay is None:
+            raise ReplayRefused("NotFound")
+        return replay
+
+    def _keep(self, replay: Replay) -> None:
+        self._registry.replays[replay.id] = replay
+        self._store.put(TABLE, _key(replay.id), saved(replay))
+
+    def _forget_old(self) -> None:
+        ended = [it.id for it in self._registry.replays.values() if not it.is_active]
+        for replay_id in ended[: max(0, len(ended) - self.settings.most_kept)]:
+            del self._registry.replays[replay_id]
+            self._store.delete(TABLE, _key(replay_id))
+
+
+def refused_because(code: int, message: str) -> ReplayRefused:
+    return ReplayRefused("GenericError", {"error_code": code, "message": message})
+
+
+def _key(replay_id: int) -> bytes:
+    return replay_id.to_bytes(8, "big")
+
+
+def _assignments(replay: Replay) -> list[tuple[bytes, CanisterRole, SystemItem]]:
+    """Return who is told of a replay, in this order: broadcasters first."""
+    of = {"namespace": replay.namespace, "filter": replay.filter, "skip": replay.skip}
+    subscriber, publisher, relay = replay.subscriber, replay.publisher, replay.relay
+    add = SystemItem(
+        BROADCASTER_ADD,
+        replay.id,
+        relay=relay,
+        subscriber=subscriber,
+        publisher=publisher,
+        **of,  # type: ignore[arg-type]
+    )
+    told = [(replay.broadcaster, CanisterRole.BROADCASTER, add)]
+    if relay is not None:
+        relayer = SystemItem(RELAYER_ADD, replay.id, replay.namespace, relay=relay)
+        relayed = SystemItem(
+            RELAY_ADD,
+            replay.id,
+            broadcaster=replay.broadcaster,
+            publisher=publisher,
+            **of,  # type: ignore[arg-type]
+        )
+        told += [(replay.broadcaster, CanisterRole.BROADCASTER, relayer), (relay, CanisterRole.BROADCASTER, relayed)]
+    begin = SystemItem(
+        PUBLISHER_ADD,
+        replay.id,
+        replay.namespace,
+        broadcaster=replay.publishes_to,
+        start=replay.start,
+        end=replay.end,
+    )
+    return [*told, (publisher, CanisterRole.PUBLISHER, begin)]
+
+
+def _removals(replay: Replay) -> list[tuple[bytes, SystemItem]]:
+    namespace, relay, publisher = replay.namespace, replay.relay, replay.publisher
+    removal = SystemItem(BROADCASTER_REMOVE, replay.id, namespace, subscriber=replay.subscriber, publisher=publisher)
+    told = [(replay.broadcaster, removal)]
+    if relay is not None:
+        told = [
+            (relay, SystemItem(RELAY_REMOVE, replay.id, namespace, relay=relay, publisher=publisher)),
+            (replay.broadcaster, SystemItem(RELAYER_REMOVE, replay.id, namespace, relay=relay, publisher=publisher)),
+            *told,
+        ]
+    return told
+
+
+def _as_registration(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a ``MessageRequest`` as a ``ReplayRegistration``; its skip is a text such as ``5`` or ``5,2``."""
+    config: list[tuple[str, Icrc16]] = []
+    if item["filter"] is not None:
+        config.append((FILTER, text(item["filter"])))
+    if item["skip"] is not None:
+        numbers = item["skip"].replace(" ", "").split(",")
+        if not all(number.isascii() and number.isdigit() for number in numbers):
+            raise ReplayRefused("ImproperConfig", f"skip: got {item['skip'][:80]!r}, expected a text such as 5 or 5,2")
+        config.append((SKIP, Icrc16(Tag.ARRAY, tuple(nat(int(number)) for number in numbers))))
+    return {"namespace": item["namespace"], "range": item["range"], "config": pairs_of(config), "memo": None}
+
+
+def _filter_of(given: Variant | None) -> Callable[[Replay], bool]:
+    if given is None:
+        return lambda _: True
+    value = given.value.raw if isinstance(given.value, Principal) else given.value
+    match given.tag:
+        case "ByPublisher":
+            return lambda it: it.publisher == value
+        case "BySubscriber":
+            return lambda it: it.subscriber == value
+        case "ByBroadcaster":
+            return lambda it: it.broadcaster == value
+        case "ByNamespace":
+            return lambda it: it.namespace == value
+    return lambda it: it.id == value
+
+
+def _shown(replay: Replay, caller: bytes) -> dict[str, object]:
+    """Return a ``ReplayStatus``; the configuration is shown to the subscriber and to those who serve it."""
+    may_see = caller in {replay.subscriber, replay.publisher, replay.broadcaster, replay.relay}
+    stats = (
+        ("icrc77:replay:stats:sent", nat(replay.sent)),
+        ("icrc77:replay:stats:registered", nat(replay.registered_ns)),
+    )
+    return {
+        "replayId": replay.id,
+        "namespace": replay.namespace,
+        "config": pairs_of(replay.config if may_see else ()),
+        "stats": pairs_of(stats),
+        "range": {0: replay.start, 1: replay.end},
+        "status": replay.state(),
+    }
