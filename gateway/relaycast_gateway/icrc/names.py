@@ -40,6 +40,12 @@ REPLAY_END = "icrc77:replay:end"
 CAPABLE = "icrc77:capable"
 PRICING = "icrc77:pricing"
 
+MOST_REPLAYED = "icrc77:limit:events"
+"""Ours: a Nat, the most events that a publisher replays at once."""
+
+REPLAY_RATE = "icrc77:limit:rate"
+"""Ours: a Nat, the most events that a publisher replays in a second."""
+
 SYSTEM_NAMESPACE = "icrc72:{role}:sys:{principal}"
 
 UNORDERED = "relaycast:publication:unordered"

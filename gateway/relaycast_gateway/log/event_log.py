@@ -221,6 +221,10 @@ class EventLog:
         """Return the ``event_id`` of the newest event of a namespace, also when it was purged."""
         return self._numbering.last_ids.get(namespace)
 
+    def count(self, namespace: str) -> int:
+        """Return how many events a namespace ever had, purged ones counted."""
+        return self._numbering.counts.get(namespace, 0)
+
     def ordinal(self, record: EventRecord) -> int | None:
         """Return the 1-based position of an event in its namespace, purged ones counted; ``None`` where it was purged.
 
@@ -252,7 +256,7 @@ class EventLog:
         from relaycast_gateway.log.parquet_export import write_events  # noqa: PLC0415 - loads pyarrow
 
         self._check_open()
-        return write_events(Path(path), self._pages(self._last_seq + 1))
+        return write_events(Path(path), self._numbered_pages(self._last_seq + 1))
 
     def close(self) -> None:
         """Commit what was appended and give back the file; a second call does nothing."""
@@ -271,10 +275,12 @@ class EventLog:
     def __repr__(self) -> str:
         return f"<EventLog {self.place}: events {self.history_start} to {self._last_seq}>"
 
-    def _pages(self, before: int) -> Iterator[list[EventRecord]]:
+    def _numbered_pages(self, before: int) -> Iterator[list[tuple[EventRecord, int]]]:
+        """Return the kept records up to ``before`` with their ordinals."""
         after = 0
         while page := self.read(after, before=before):
-            yield page
+            ordinals = [(record, self.ordinal(record)) for record in page]
+            yield [(record, ordinal) for record, ordinal in ordinals if ordinal is not None]
             after = page[-1].seq
 
     def _check_open(self) -> None:

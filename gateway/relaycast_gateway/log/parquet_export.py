@@ -3,6 +3,7 @@
 | column | type | holds |
 |---|---|---|
 | ``seq`` | int64 | the place in the log |
+| ``ordinal`` | int64 | the place in the namespace, from 1, purged events counted |
 | ``id``, ``prev_id`` | string | ids as Crockford Base32, as in every text; ``prev_id`` null at the start of a chain |
 | ``event_id`` | string | the same id in decimal digits: it may be larger than any integer type |
 | ``pub_id`` | int64 | WAMP's publication id |
@@ -40,6 +41,7 @@ _MOMENT = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema(
     [
         pa.field("seq", pa.int64(), nullable=False),
+        pa.field("ordinal", pa.int64(), nullable=False),
         pa.field("id", pa.string(), nullable=False),
         pa.field("prev_id", pa.string()),
         pa.field("event_id", pa.string(), nullable=False),
@@ -57,19 +59,23 @@ SCHEMA = pa.schema(
         pa.field("visibility", pa.string()),
         pa.field("hash", pa.binary(), nullable=False),
     ],
-    metadata={"relaycast.events": "2"},
+    metadata={"relaycast.events": "3"},
 )
 
 
-def write_events(file: Path, pages: Iterable[list[EventRecord]]) -> int:
+Numbered = tuple[EventRecord, int]
+"""A record and its ordinal."""
+
+
+def write_events(file: Path, pages: Iterable[list[Numbered]]) -> int:
     """Write records to ``file``, all of them or nothing, and return how many they were."""
     with staged(file) as stream:
         return _write(stream, pages)
 
 
-def _write(stream: IO[bytes], pages: Iterable[list[EventRecord]]) -> int:
+def _write(stream: IO[bytes], pages: Iterable[list[Numbered]]) -> int:
     count = 0
-    waiting: list[EventRecord] = []
+    waiting: list[Numbered] = []
     with pq.ParquetWriter(stream, SCHEMA, compression="zstd") as writer:
         for page in pages:
             waiting += page
@@ -78,8 +84,8 @@ def _write(stream: IO[bytes], pages: Iterable[list[EventRecord]]) -> int:
         return count + _flush(writer, waiting)
 
 
-def _flush(writer: pq.ParquetWriter, records: list[EventRecord]) -> int:
-    rows = [_row(record) for record in records]
+def _flush(writer: pq.ParquetWriter, records: list[Numbered]) -> int:
+    rows = [_row(record, ordinal) for record, ordinal in records]
     records.clear()
     if rows:
         columns = [_column(field.type, [row[field.name] for row in rows]) for field in SCHEMA]
@@ -91,9 +97,10 @@ def _column(kind: pa.DataType, values: list[Any]) -> pa.Array:
     return column(pa.int64(), values).cast(kind) if kind == _MOMENT else column(kind, values)
 
 
-def _row(record: EventRecord) -> dict[str, Any]:
+def _row(record: EventRecord, ordinal: int) -> dict[str, Any]:
     return {
         "seq": record.seq,
+        "ordinal": ordinal,
         "id": record.text_id,
         "prev_id": None if record.prev_id is None else crockford.encode(record.prev_id),
         "event_id": str(record.event_id),

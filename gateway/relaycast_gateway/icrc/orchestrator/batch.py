@@ -27,6 +27,10 @@ class ErrorCode(IntEnum):
     MEMO_TOO_LONG = 1
     NO_BROADCASTER = 2
     NO_REPLAYS = 3
+    TOO_MANY_REPLAYS = 4
+    TOO_FAST = 5
+    NO_CAPABLE_PUBLISHER = 6
+    ILLEGAL_STATE = 7
 
 
 class ItemRefused(Exception):

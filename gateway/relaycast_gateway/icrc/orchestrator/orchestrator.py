@@ -108,6 +108,10 @@ class Orchestrator(Canister):
         """Return whether the access lists of a publication let a subscriber receive now."""
         return self._publications.may_receive(namespace, subscriber)
 
+    def is_listed(self, namespace: str, subscriber: bytes) -> bool:
+        """Return whether a publication's own lists let a principal receive, subscribed or not."""
+        return self._publications.is_listed(namespace, subscriber)
+
     def _updating(self, handle: Callable[[bytes, Item], object]) -> Handler:
         """Return the handler of a batch of updates: it answers when they are durable."""
 

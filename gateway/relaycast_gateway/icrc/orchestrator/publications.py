@@ -179,6 +179,11 @@ class Publications:
         rules = self._rules.get(namespace)
         return rules is None or rules[1].permit(subscriber, self._lists, by_default=True)
 
+    def is_listed(self, namespace: str, subscriber: bytes) -> bool:
+        """Return whether a list names a principal among those that may receive, and none shuts it out."""
+        rules = self._rules.get(namespace)
+        return rules is not None and rules[1].permit(subscriber, self._lists, by_default=False)
+
     def warning(self, namespace: str) -> str | None:
         """Return what is unwise about a namespace."""
         if "." in namespace or is_reserved(namespace):

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow.dataset as pds
 
@@ -29,10 +29,17 @@ class CorruptEvent(ValueError):
         return f"the event {crockford.encode(self.event_id)} of {self.namespace} does not fit its hash"
 
 
+class ArchivedEvent(NamedTuple):
+    """A record of the log and its ordinal: its position in the namespace, from 1."""
+
+    record: EventRecord
+    ordinal: int
+
+
 class EventArchive(Protocol):
     """Keeps events beyond the log's retention, such as blocks of an ICRC-3 archive."""
 
-    def read(self, namespace: str, after: int, before: int, limit: int) -> Sequence[EventRecord]:
+    def read(self, namespace: str, after: int, before: int, limit: int) -> Sequence[ArchivedEvent]:
         """Return at most ``limit`` records of a namespace with ``after < seq < before``, in order.
 
         ``CorruptEvent`` for a record that was changed, ``OSError`` where the archive cannot be read.
@@ -46,11 +53,12 @@ class ParquetArchive:
     def __init__(self, place: str | PathLike[str]) -> None:
         self.place = Path(place)
 
-    def read(self, namespace: str, after: int, before: int, limit: int) -> Sequence[EventRecord]:
+    def read(self, namespace: str, after: int, before: int, limit: int) -> Sequence[ArchivedEvent]:
         seq = pds.field("seq")
         wanted = (pds.field("namespace") == namespace) & (seq > after) & (seq < before)
         table = pds.dataset(self.place, format="parquet").scanner(filter=wanted).head(limit)
-        return sorted((_record(row) for row in table.to_pylist()), key=lambda record: record.seq)
+        found = (ArchivedEvent(_record(row), row["ordinal"]) for row in table.to_pylist())
+        return sorted(found, key=lambda event: event.record.seq)
 
 
 def _record(row: Mapping[str, Any]) -> EventRecord:

@@ -16,7 +16,7 @@ from relaycast_gateway.icrc.canister import Answer, CallRefused, Canister, Handl
 from relaycast_gateway.icrc.interface import CanisterRole
 from relaycast_gateway.icrc.names import HASH, REPLAY, REPLAY_END, REPLAY_END_ID, REPLAY_ID, REPLAY_START_ID
 from relaycast_gateway.icrc.registry import Registry
-from relaycast_gateway.icrc.replay.archive import CorruptEvent, EventArchive
+from relaycast_gateway.icrc.replay.archive import ArchivedEvent, CorruptEvent, EventArchive
 from relaycast_gateway.icrc.replay.assignment import rate_of
 from relaycast_gateway.icrc.replay.replays import Replay
 from relaycast_gateway.icrc.store import IcrcStore
@@ -55,7 +55,6 @@ class ReplayJob:
     first_headers: Headers
     """Those of the first event alone."""
 
-    end_id: int | None = None
     is_canceled: bool = False
     tries: int = 0
 
@@ -120,12 +119,12 @@ class Archivist(Canister):
         replay = job.replay
         headers = [(REPLAY, boolean(True)), (REPLAY_ID, nat(replay.id))]
         first = next(iter(self._read(replay, 0, 1)), None)
-        is_cut = first is not None and self._log.ordinal(first) > 1 and first.event_id > replay.start
-        if is_cut and first is not None and replay.takes(first.event_id):
-            headers.append((REPLAY_START_ID, nat(first.event_id)))
+        if first is not None and first.ordinal > 1:  # the namespace has lost its beginning
+            first_id = first.record.event_id
+            if first_id > replay.start and replay.takes(first_id):
+                headers.append((REPLAY_START_ID, nat(first_id)))
         if replay.end is None:
             last = self._last(replay)
-            job.end_id = None if last is None else last.event_id
             if last is None:
                 job.place = _Place(replay.last_seq, job.place.sent)  # nothing that it asks for is there
             else:
@@ -207,8 +206,8 @@ class Archivist(Canister):
         """Return the next events of a replay, none at its end, and how far the log was looked through."""
         replay, cursor = job.replay, job.place.cursor
         while records := self._read(replay, cursor, BATCH):
-            cursor = records[-1].seq
-            wanted = [record for record in records if replay.takes(record.event_id)]
+            cursor = records[-1].record.seq
+            wanted = [event.record for event in records if self._is_sent(replay, event)]
             for record in wanted:
                 ensure_sound(record)
             if wanted:
@@ -229,39 +228,46 @@ class Archivist(Canister):
             "headers": pairs_of(headers),
         }
 
-    def _read(self, replay: Replay, after: int, limit: int) -> Sequence[EventRecord]:
+    def _is_sent(self, replay: Replay, event: ArchivedEvent) -> bool:
+        """Return whether the broadcaster gets an event. It filters, but cannot count what the log has dropped."""
+        record, ordinal = event
+        is_kept = record.seq >= self._log.history_start
+        return replay.takes(record.event_id) and (is_kept or replay.skip is None or replay.skip.selects(ordinal))
+
+    def _read(self, replay: Replay, after: int, limit: int) -> Sequence[ArchivedEvent]:
         """Return the next records of a namespace, from the archive as far as the log has dropped them."""
         before, start = replay.last_seq + 1, self._log.history_start
         if self._archive is not None and after < start - 1:
             archived = self._archive.read(replay.namespace, after, min(before, start), limit)
             if archived:
                 return archived
-        return self._log.read(after, before=before, namespaces=[replay.namespace], limit=limit)
+        records = self._log.read(after, before=before, namespaces=[replay.namespace], limit=limit)
+        found = ((record, self._log.ordinal(record)) for record in records)
+        return [ArchivedEvent(record, ordinal) for record, ordinal in found if ordinal is not None]
 
     def _last(self, replay: Replay) -> EventRecord | None:
         """Return the last event that a replay will send, after its filter and skip."""
-        for records in self._backwards(replay):
-            for record in reversed(records):
-                if replay.takes(record.event_id) and self._is_wanted(replay, record):
+        for events in self._backwards(replay):
+            for record, ordinal in reversed(events):
+                if (
+                    replay.takes(record.event_id)
+                    and (replay.skip is None or replay.skip.selects(ordinal))
+                    and (replay.selects is None or replay.selects(record.data))
+                ):
                     return record
         return None
 
-    def _is_wanted(self, replay: Replay, record: EventRecord) -> bool:
-        if replay.skip is not None and not replay.skip.selects(self._log.ordinal(record)):
-            return False
-        return replay.selects is None or replay.selects(record.data)
-
-    def _backwards(self, replay: Replay) -> Iterator[Sequence[EventRecord]]:
+    def _backwards(self, replay: Replay) -> Iterator[Sequence[ArchivedEvent]]:
         end = replay.last_seq + 1
         while end > 1:
             begin = max(1, end - LOOK)
-            yield list(self._records(replace(replay, last_seq=end - 1), after=begin - 1))
+            yield list(self._events(replace(replay, last_seq=end - 1), after=begin - 1))
             end = begin
 
-    def _records(self, replay: Replay, *, after: int) -> Iterator[EventRecord]:
-        while records := self._read(replay, after, LOOK):
-            yield from records
-            after = records[-1].seq
+    def _events(self, replay: Replay, *, after: int) -> Iterator[ArchivedEvent]:
+        while events := self._read(replay, after, LOOK):
+            yield from events
+            after = events[-1].record.seq
 
 
 def ensure_sound(record: EventRecord) -> None:

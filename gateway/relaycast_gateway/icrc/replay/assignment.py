@@ -6,11 +6,13 @@ Source: ICRC-77, "Authorization and Policy", "Payment", "Publisher Capabilities 
 
 from typing import TYPE_CHECKING
 
+from relaycast_gateway.candid import Variant
 from relaycast_gateway.icrc.interface import CanisterRole
-from relaycast_gateway.icrc.names import CAPABLE, PRICING
+from relaycast_gateway.icrc.names import CAPABLE, MOST_REPLAYED, PRICING, REPLAY_RATE
+from relaycast_gateway.icrc.orchestrator.batch import ErrorCode, ItemRefused, generic
 from relaycast_gateway.icrc.registry import RegisteredPublication, Registry
 from relaycast_gateway.icrc.replay.replays import Replay
-from relaycast_gateway.icrc.replay.request import ReplayRefused, ReplayRequest
+from relaycast_gateway.icrc.replay.request import ReplayRequest
 from relaycast_gateway.icrc.replay.settings import ReplaySettings
 from relaycast_gateway.icrc.system_messages import system_namespace
 from relaycast_gateway.icrc16 import Icrc16, Tag
@@ -20,15 +22,6 @@ from relaycast_gateway.record import Headers
 
 if TYPE_CHECKING:
     from relaycast_gateway.icrc.replay.book import ReplayRights
-
-MOST_EVENTS = "icrc77:limit:events"
-"""Ours: a Nat, the most events that a publisher replays at once."""
-
-RATE = "icrc77:limit:rate"
-"""Ours: a Nat, the most events that a publisher replays in a second."""
-
-NO_PUBLISHER = 3
-"""Code of the ``GenericError``."""
 
 
 def assigned(
@@ -41,22 +34,22 @@ def assigned(
     archivist: bytes | None,
     settings: ReplaySettings,
 ) -> Replay:
-    """Return the replay with those who serve it, its id still 0; raises ``ReplayRefused``."""
+    """Return the replay with those who serve it, its id still 0; raises ``ItemRefused``."""
     namespace = request.namespace
     _ensure_own(namespace, subscriber)
     publication = registry.publications.get(namespace)
     if publication is None:
-        raise ReplayRefused("PublicationNotFound")
+        raise ItemRefused(Variant("PublicationNotFound"))
     _ensure_subscribed(request, subscriber, registry, rights)
     publisher, declared = _capable_publisher(publication, archivist)
     events = _events_at_most(request, log)
-    most = min(settings.most_events, _natural(declared, MOST_EVENTS, settings.most_events))
+    most = min(settings.most_events, _natural(declared, MOST_REPLAYED, settings.most_events))
     if events > most:
-        raise ReplayRefused("RangeTooLarge", f"the range has up to {events} events, expected at most {most}")
+        raise ItemRefused(Variant("RangeTooLarge", f"the range has up to {events} events, expected at most {most}"))
     price = _price(publication.config) * events
     unpaid = settings.pays(subscriber, request, price) if price else None
     if unpaid is not None:
-        raise ReplayRefused("PaymentRequired", unpaid)
+        raise ItemRefused(Variant("PaymentRequired", unpaid))
     broadcaster, home = registry.home_of(subscriber), registry.home_of(publisher)
     return Replay(
         0,
@@ -83,23 +76,23 @@ def rate_of(registry: Registry, namespace: str, publisher: bytes) -> int | None:
     if publication is None:
         return None
     entry = publication.publishers.get(publisher)
-    rate = _natural(publication.config if entry is None else entry.config, RATE, 0)
+    rate = _natural(publication.config if entry is None else entry.config, REPLAY_RATE, 0)
     return rate or None
 
 
 def _ensure_own(namespace: str, caller: bytes) -> None:
     if is_reserved(namespace) and namespace not in {system_namespace(role, caller) for role in CanisterRole}:
-        raise ReplayRefused("Unauthorized")
+        raise ItemRefused(Variant("Unauthorized"))
 
 
 def _ensure_subscribed(request: ReplayRequest, subscriber: bytes, registry: Registry, rights: "ReplayRights") -> None:
     namespace = request.namespace
     own = [it for it in registry.subscriptions.values() if it.subscriber == subscriber]
     if request.subscription is not None and request.subscription not in {it.id for it in own}:
-        raise ReplayRefused("SubscriptionNotFound")
+        raise ItemRefused(Variant("SubscriptionNotFound"))
     is_subscribed = any(it.pattern.matches(namespace) for it in own) or rights.is_listed(namespace, subscriber)
     if not is_subscribed or not rights.may_receive(namespace, subscriber):
-        raise ReplayRefused("UnauthorizedSubscriber", {"namespace": namespace})
+        raise ItemRefused(Variant("UnauthorizedSubscriber", {"namespace": namespace}))
 
 
 def _capable_publisher(publication: RegisteredPublication, archivist: bytes | None) -> tuple[bytes, Headers]:
@@ -109,7 +102,7 @@ def _capable_publisher(publication: RegisteredPublication, archivist: bytes | No
             return publisher, entry.config
     if archivist is None:
         message = f"no publisher of {publication.namespace} advertises {CAPABLE}"
-        raise ReplayRefused("GenericError", {"error_code": NO_PUBLISHER, "message": message})
+        raise generic(ErrorCode.NO_CAPABLE_PUBLISHER, message)
     return archivist, publication.config
 
 

@@ -14,10 +14,11 @@ from relaycast_gateway.clock import SECOND
 from relaycast_gateway.icrc.canister import Answer, CallRefused, Handler, Wire
 from relaycast_gateway.icrc.interface import CanisterRole
 from relaycast_gateway.icrc.names import FILTER, SKIP
+from relaycast_gateway.icrc.orchestrator.batch import ErrorCode, ItemRefused, generic, improper, positional
 from relaycast_gateway.icrc.registry import Registry
 from relaycast_gateway.icrc.replay.assignment import assigned
 from relaycast_gateway.icrc.replay.replays import Replay, ReplayStage
-from relaycast_gateway.icrc.replay.request import ReplayRefused, ReplayRequest
+from relaycast_gateway.icrc.replay.request import ReplayRequest
 from relaycast_gateway.icrc.replay.saved import loaded, saved
 from relaycast_gateway.icrc.replay.settings import ReplaySettings
 from relaycast_gateway.icrc.store import IcrcStore
@@ -41,9 +42,6 @@ TABLE = "replays"
 MINUTE_NS = 60 * SECOND
 MESSAGES_KEPT = 1_000
 """System messages that are remembered, for whoever looks at a run."""
-
-TOO_MANY, TOO_FAST, NO_PUBLISHER, ILLEGAL = 1, 2, 3, 4
-"""Codes of ``GenericError``."""
 
 _REPORTS = {"running", "completed", "canceled", "errored"}
 
@@ -127,9 +125,8 @@ class ReplayBook:
         try:
             requests = [ReplayRequest.of(_as_registration(item)) for item in items]
             checked = [self._checked(caller, request, before) for before, request in enumerate(requests)]
-        except ReplayRefused as refused:
-            tag, value = refused.error
-            raise CallRefused(f"{tag}: {value}" if value is not None else str(tag)) from None
+        except ItemRefused as refused:
+            raise CallRefused(str(refused)) from None
         found = [self._begin(replay) for replay in checked]
         self._store.flush()
         return found
@@ -149,16 +146,7 @@ class ReplayBook:
         return [_shown(it, caller) for it in found[:take]]
 
     def _batch(self, argument: object, act: Callable[[Any], object]) -> list[Variant]:
-        items = cast("list[Any]", argument)
-        if len(items) > self.settings.most_a_batch:
-            reason = f"got {len(items)} items, expected at most {self.settings.most_a_batch}"
-            return [Variant("Err", Variant("GenericBatchError", reason))]
-        results = []
-        for item in items:
-            try:
-                results.append(Variant("Ok", act(item)))
-            except ReplayRefused as refused:
-                results.append(Variant("Err", refused.error))
+        results = positional(cast("list[Any]", argument), self.settings.most_a_batch, act)
         self._store.flush()
         return results
 
@@ -175,14 +163,15 @@ class ReplayBook:
     def _ensure_within_quota(self, caller: bytes, before: int) -> None:
         active = before + sum(1 for it in self._registry.replays.values() if it.subscriber == caller and it.is_active)
         if active >= self.settings.most_active:
-            raise refused_because(TOO_MANY, f"a subscriber has at most {self.settings.most_active} replays at one time")
+            raise generic(
+                ErrorCode.TOO_MANY_REPLAYS, f"a subscriber has at most {self.settings.most_active} replays at one time"
+            )
         times = self._registered.get(caller, deque())
         while times and times[0] <= self._wire.now_ns() - MINUTE_NS:
             times.popleft()
         if before + len(times) >= self.settings.most_a_minute:
-            raise refused_because(
-                TOO_FAST, f"a subscriber registers at most {self.settings.most_a_minute} replays a minute"
-            )
+            most = self.settings.most_a_minute
+            raise generic(ErrorCode.TOO_FAST, f"a subscriber registers at most {most} replays a minute")
 
     def _begin(self, replay: Replay) -> int:
         self._last_id += 1
@@ -198,9 +187,9 @@ class ReplayBook:
     def _canceled(self, caller: bytes, replay_id: int) -> int:
         replay = self._of(replay_id)
         if replay.subscriber != caller:
-            raise ReplayRefused("Unauthorized")
+            raise ItemRefused(Variant("Unauthorized"))
         if not replay.may_become(ReplayStage.CANCELED):
-            raise ReplayRefused("CannotCancel", f"the replay is {replay.stage}")
+            raise ItemRefused(Variant("CannotCancel", f"the replay is {replay.stage}"))
         self._end(replace(replay, stage=ReplayStage.CANCELED))
         self._tell(replay.publisher, CanisterRole.PUBLISHER, SystemItem(PUBLISHER_REMOVE, replay.id))
         return replay_id
@@ -208,10 +197,12 @@ class ReplayBook:
     def _reported(self, caller: bytes, update: Mapping[str, Any]) -> None:
         replay, state = self._of(update["replayId"]), update["status"]
         if replay.publisher != caller:
-            raise ReplayRefused("Unauthorized")
+            raise ItemRefused(Variant("Unauthorized"))
         name = str(state.tag).lower()
         if name not in _REPORTS:
-            raise refused_because(ILLEGAL, f"a publisher reports one of {', '.join(sorted(_REPORTS))}, got {name}")
+            raise generic(
+                ErrorCode.ILLEGAL_STATE, f"a publisher reports one of {', '.join(sorted(_REPORTS))}, got {name}"
+            )
         stage = ReplayStage(name)
         if replay.stage is stage is ReplayStage.CANCELED:
             self._keep(replace(replay, sent=max(replay.sent, state.value)))  # what had been sent when it was told
@@ -219,7 +210,7 @@ class ReplayBook:
         if replay.stage is stage is ReplayStage.RUNNING:
             return
         if not replay.may_become(stage):
-            raise refused_because(ILLEGAL, f"the replay is {replay.stage} and cannot become {stage}")
+            raise generic(ErrorCode.ILLEGAL_STATE, f"the replay is {replay.stage} and cannot become {stage}")
         if stage is ReplayStage.RUNNING:
             self._keep(replace(replay, stage=stage))
         elif stage is ReplayStage.ERRORED:
@@ -276,7 +267,7 @@ class ReplayBook:
     def _of(self, replay_id: int) -> Replay:
         replay = self._registry.replays.get(replay_id)
         if replay is None:
-            raise ReplayRefused("NotFound")
+            raise ItemRefused(Variant("NotFound"))
         return replay
 
     def _keep(self, replay: Replay) -> None:
@@ -288,10 +279,6 @@ class ReplayBook:
         for replay_id in ended[: max(0, len(ended) - self.settings.most_kept)]:
             del self._registry.replays[replay_id]
             self._store.delete(TABLE, _key(replay_id))
-
-
-def refused_because(code: int, message: str) -> ReplayRefused:
-    return ReplayRefused("GenericError", {"error_code": code, "message": message})
 
 
 def _key(replay_id: int) -> bytes:
@@ -353,7 +340,7 @@ def _as_registration(item: Mapping[str, Any]) -> dict[str, Any]:
     if item["skip"] is not None:
         numbers = item["skip"].replace(" ", "").split(",")
         if not all(number.isascii() and number.isdigit() for number in numbers):
-            raise ReplayRefused("ImproperConfig", f"skip: got {item['skip'][:80]!r}, expected a text such as 5 or 5,2")
+            raise improper(f"skip: got {item['skip'][:80]!r}, expected a text such as 5 or 5,2")
         config.append((SKIP, Icrc16(Tag.ARRAY, tuple(nat(int(number)) for number in numbers))))
     return {"namespace": item["namespace"], "range": item["range"], "config": pairs_of(config), "memo": None}
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from relaycast_gateway.candid import Variant
 from relaycast_gateway.icrc.candypath.compiled import TreePredicate, candy_path
 from relaycast_gateway.icrc.names import FILTER, SKIP
+from relaycast_gateway.icrc.orchestrator.batch import improper_unless_well_formed
 from relaycast_gateway.icrc.skip import Skip, skip_of
 from relaycast_gateway.icrc.variants import headers_of
 from relaycast_gateway.icrc16 import Icrc16, Tag
@@ -31,14 +31,6 @@ _FILTER_KEYS = ("filter", FILTER)
 _SKIP_KEYS = ("skip", SKIP)
 
 
-class ReplayRefused(Exception):
-    """An item of a request that is refused; ``error`` is its Candid variant."""
-
-    def __init__(self, tag: str, value: object = None) -> None:
-        super().__init__(tag, value)
-        self.error = Variant(tag, value)
-
-
 @dataclass(frozen=True, slots=True)
 class ReplayRequest:
     """A request whose form is right."""
@@ -56,11 +48,9 @@ class ReplayRequest:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> "ReplayRequest":
-        """Return what a ``ReplayRegistration`` asks for; ``ReplayRefused`` with ``ImproperConfig`` names the fault."""
-        try:
+        """Return what a ``ReplayRegistration`` asks for; ``ItemRefused`` with ``ImproperConfig`` names the fault."""
+        with improper_unless_well_formed():
             return cls._read(given)
-        except ValueError as error:
-            raise ReplayRefused("ImproperConfig", str(error)) from None
 
     @classmethod
     def _read(cls, given: Mapping[str, Any]) -> "ReplayRequest":
