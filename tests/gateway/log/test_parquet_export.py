@@ -28,6 +28,7 @@ def test_each_column_says_what_its_name_says(tmp_path: Path) -> None:
     first, second = pq.read_table(tmp_path / "events.parquet").to_pylist()
     assert first == {
         "seq": 1,
+        "ordinal": 1,
         "id": "10000000000000",
         "prev_id": None,
         "event_id": str(1 << 65),
@@ -45,6 +46,7 @@ def test_each_column_says_what_its_name_says(tmp_path: Path) -> None:
         "visibility": None,
         "hash": record_hash(records[0]),
     }
+    assert second["ordinal"] == 2
     assert (second["prev_id"], second["subject"], second["occurred_ns"]) == ("10000000000000", None, -1)
     assert (second["namespace"], second["topic"]) == ("a.b", "a.b.p2000")
     assert json.loads(second["data"]) == {"$Nat": str(1 << 90)}
