@@ -56,26 +56,38 @@ class ReplayOffice:
         self.subnet.run(0.001)
         return result
 
-    def publication(self, *, publisher: bytes = PUBLISHER, namespace: str = NAMESPACE, **config: Icrc16) -> Any:
-        """Register a publication of a publisher that is capable, unless ``capable`` says otherwise."""
-        entries = {CAPABLE: boolean(True)} | {name: value for name, value in config.items() if name != "capable"}
-        if "capable" in config:
-            entries[CAPABLE] = config["capable"]
+    def publication(
+        self,
+        config: Mapping[str, Icrc16] | None = None,
+        *,
+        publisher: bytes = PUBLISHER,
+        namespace: str = NAMESPACE,
+        is_capable: bool = True,
+    ) -> Any:
+        """Register a publication; its publisher advertises replays where ``is_capable``."""
+        entries = {CAPABLE: boolean(is_capable)} | dict(config or {})
         item = {"namespace": namespace, "config": pairs_of(entries.items()), "memo": None}
         return self.ask(publisher, "icrc72_register_publication", [item])
 
     def subscription(self, *, subscriber: bytes = READER, namespace: str = NAMESPACE) -> Any:
-        item = {"namespace": namespace, "config": [], "filter": None, "skip": None, "stopped": None, "memo": None}
+        item: dict[str, Any] = {
+            "namespace": namespace,
+            "config": [],
+            "filter": None,
+            "skip": None,
+            "stopped": None,
+            "memo": None,
+        }
         return self.ask(subscriber, "icrc72_register_subscription", [item])
 
-    def register(self, *, caller: bytes = READER, **given: Any) -> Variant:
-        return cast("Variant", self.ask(caller, "icrc77_register_replay", [registration(**given)])[0])
+    def register(self, *, caller: bytes = READER, **given: Any) -> Any:
+        return cast("Any", self.ask(caller, "icrc77_register_replay", [registration(**given)])[0])
 
-    def error(self, **given: Any) -> Variant:
+    def error(self, **given: Any) -> Any:
         """Return the error that a registration gets."""
         result = self.register(**given)
         assert result.tag == "Err", result
-        return cast("Variant", result.value)
+        return result.value
 
     def report(self, replay_id: int, state: Variant, *, caller: bytes = PUBLISHER) -> Variant:
         update = {"replayId": replay_id, "status": state}

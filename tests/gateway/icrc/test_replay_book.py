@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ from relaycast_gateway.icrc.replay.settings import ReplaySettings
 from relaycast_gateway.icrc.skip import Skip
 from relaycast_gateway.icrc.store import IcrcStore
 from relaycast_gateway.icrc.system_messages import SystemItem, system_namespace
-from relaycast_gateway.icrc16 import Icrc16, Property, Tag, array, blob, boolean, nat, option, text
+from relaycast_gateway.icrc16 import Icrc16, Property, Tag, array, blob, nat, option, text
 from relaycast_gateway.principal import ANONYMOUS
 
 ALLOWED = "icrc72:publication:subscribers:allowed:list"
@@ -86,9 +87,7 @@ def test_a_batch_beyond_the_limit_ends_with_one_error() -> None:
         ({"config": {SUBSCRIPTION: text("1")}}, f"{SUBSCRIPTION}: expected Nat, got Text"),
     ],
 )
-def test_what_is_malformed_is_named_and_nothing_begins(
-    office: ReplayOffice, given: dict[str, object], fault: str
-) -> None:
+def test_what_is_malformed_is_named_and_nothing_begins(office: ReplayOffice, given: dict[str, Any], fault: str) -> None:
     before = office.orchestrator.store.dump()
 
     error = office.error(**given)
@@ -114,7 +113,7 @@ def test_who_is_not_subscribed_is_refused_with_the_namespace(office: ReplayOffic
 def test_the_lists_of_the_publication_permit_and_shut_out() -> None:
     with replay_office() as office:
         lists = {ALLOWED: array(blob(STRANGER), blob(READER)), DISALLOWED: array(blob(READER))}
-        office.publication(**lists)
+        office.publication(lists)
         assert office.register(caller=STRANGER).tag == "Ok"  # listed, not subscribed
         assert office.error(caller=READER).tag == "UnauthorizedSubscriber"
 
@@ -138,28 +137,28 @@ def test_the_system_namespace_of_another_is_nobody_s_to_replay(office: ReplayOff
 def test_the_publisher_that_is_capable_serves() -> None:
     with replay_office() as office:
         both = {"icrc72:publication:publishers:allowed:list": array(blob(PUBLISHER), blob(STRANGER))}
-        office.publication(capable=boolean(False), **both)
+        office.publication(both, is_capable=False)
         office.subscription()
         error = office.error()
         assert error.tag == "GenericError"
-        assert "icrc77:capable" in error.value["message"]  # type: ignore[index]
+        assert "icrc77:capable" in error.value["message"]
         office.publication(publisher=STRANGER)
         replay_id = office.register().value
-        assert office.orchestrator.registry.replays[replay_id].publisher == STRANGER  # type: ignore[index]
+        assert office.orchestrator.registry.replays[replay_id].publisher == STRANGER
 
 
 def test_the_archivist_serves_where_no_publisher_is_capable() -> None:
     with replay_office(archivist=ARCHIVE) as office:
-        office.publication(capable=boolean(False))
+        office.publication(is_capable=False)
         office.subscription()
         replay_id = office.register().value
-        assert office.orchestrator.registry.replays[replay_id].publisher == ARCHIVE  # type: ignore[index]
+        assert office.orchestrator.registry.replays[replay_id].publisher == ARCHIVE
 
 
 @pytest.mark.matrix("ICRC77-26", "ICRC77-51")
 def test_a_range_beyond_the_publisher_s_limit_is_too_large() -> None:
     with replay_office(events=10) as office:
-        office.publication(**{MOST_REPLAYED: nat(5)})
+        office.publication({MOST_REPLAYED: nat(5)})
         office.subscription()
         assert office.error() == Variant("RangeTooLarge", "the range has up to 10 events, expected at most 5")
         assert office.error(start=1, end=7).tag == "RangeTooLarge"
@@ -174,7 +173,7 @@ def test_a_price_is_paid_or_the_request_is_refused() -> None:
         (Property("perEvent", nat(3), immutable=True), Property("currency", text("icrc1:cycles"), immutable=True)),
     )
     with replay_office(events=10) as office:
-        office.publication(**{PRICING: price})
+        office.publication({PRICING: price})
         office.subscription()
         assert office.error(start=1, end=5).tag == "PaymentRequired"
         assert "costs 12, icrc77:payment offers 11" in str(
@@ -199,7 +198,7 @@ def test_a_subscriber_has_few_replays_at_one_time_and_in_a_minute() -> None:
         last = office.register()
         assert last.tag == "Ok"
         assert office.cancel(second.value).tag == "Ok"
-        assert "at most 3 replays a minute" in office.error().value["message"]  # type: ignore[index]
+        assert "at most 3 replays a minute" in office.error().value["message"]
         office.subnet.run(60)
         assert office.register().tag == "Ok"
 
@@ -211,7 +210,7 @@ def test_broadcasters_are_told_before_the_publisher(office: ReplayOffice) -> Non
     config = {"filter": option(text("v > 1")), "skip": option(array(nat(3), nat(1)))}
     replay_id = office.register(start=2, end=9, config=config).value
 
-    asked = {"namespace": NAMESPACE, "filter": "v > 1", "skip": Skip(3, 1)}
+    asked: dict[str, Any] = {"namespace": NAMESPACE, "filter": "v > 1", "skip": Skip(3, 1)}
     assert isinstance(replay_id, int)
     assert office.heard == [
         (
@@ -219,9 +218,9 @@ def test_broadcasters_are_told_before_the_publisher(office: ReplayOffice) -> Non
             SystemItem(
                 messages.BROADCASTER_ADD, replay_id, relay=FAR_HUB, subscriber=READER, publisher=PUBLISHER, **asked
             ),
-        ),  # type: ignore[arg-type]
+        ),
         (HUB, SystemItem(messages.RELAYER_ADD, replay_id, NAMESPACE, relay=FAR_HUB)),
-        (FAR_HUB, SystemItem(messages.RELAY_ADD, replay_id, broadcaster=HUB, publisher=PUBLISHER, **asked)),  # type: ignore[arg-type]
+        (FAR_HUB, SystemItem(messages.RELAY_ADD, replay_id, broadcaster=HUB, publisher=PUBLISHER, **asked)),
         (PUBLISHER, SystemItem(messages.PUBLISHER_ADD, replay_id, NAMESPACE, start=2, end=9, broadcaster=FAR_HUB)),
     ]
     assert list(office.book.messages) == office.heard
@@ -248,7 +247,7 @@ def test_a_publisher_waits_for_a_broadcaster_that_is_down() -> None:
         office.subnet.restart(HUB)
         office.subnet.run(10)
         assert [receiver for receiver, _ in office.heard] == [HUB, PUBLISHER]
-        assert office.state(replay_id) == Variant("pending")  # type: ignore[arg-type]
+        assert office.state(replay_id) == Variant("pending")
 
 
 @pytest.mark.matrix("ICRC77-39")
@@ -259,7 +258,7 @@ def test_a_replay_fails_where_its_broadcaster_never_answers() -> None:
         office.subscription()
         replay_id = office.register().value
         office.subnet.run(120)
-        state = office.state(replay_id)  # type: ignore[arg-type]
+        state = office.state(replay_id)
         assert state.tag == "errored"
         assert "cannot be reached" in str(state.value)
         assert office.heard == []
@@ -362,7 +361,7 @@ def test_replays_are_the_same_after_a_restart_and_are_told_again(tmp_path: Path)
         office.publication()
         office.subscription()
         done, going = office.register().value, office.register(start=1 << 90, end=1 << 91, config=config).value
-        assert office.report(done, Variant("completed", 10)).tag == "Ok"  # type: ignore[arg-type]
+        assert office.report(done, Variant("completed", 10)).tag == "Ok"
         before = dict(office.orchestrator.registry.replays)
         office.orchestrator.store.close()
 
@@ -371,7 +370,7 @@ def test_replays_are_the_same_after_a_restart_and_are_told_again(tmp_path: Path)
         office.book.resume()
         office.subnet.run(1)
         assert {item.replay_id for _, item in office.heard} == {going}
-        assert office.register().value == going + 1  # type: ignore[operator]
+        assert office.register().value == going + 1
         office.orchestrator.store.close()
 
 
@@ -380,7 +379,7 @@ def test_ended_replays_are_forgotten_when_there_are_many() -> None:
         office.publication()
         office.subscription()
         for _ in range(5):
-            assert office.cancel(office.register().value).tag == "Ok"  # type: ignore[arg-type]
+            assert office.cancel(office.register().value).tag == "Ok"
         office.register()
         assert [it["replayId"] for it in office.replays()] == [4, 5, 6]
 

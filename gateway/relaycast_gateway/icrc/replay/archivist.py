@@ -248,13 +248,15 @@ class Archivist(Canister):
     def _last(self, replay: Replay) -> EventRecord | None:
         """Return the last event that a replay will send, after its filter and skip."""
         for events in self._backwards(replay):
-            for record, ordinal in reversed(events):
-                if (
-                    replay.takes(record.event_id)
-                    and (replay.skip is None or replay.skip.selects(ordinal))
-                    and (replay.selects is None or replay.selects(record.data))
-                ):
-                    return record
+            wanted = [
+                record
+                for record, ordinal in events
+                if replay.takes(record.event_id)
+                and (replay.skip is None or replay.skip.selects(ordinal))
+                and (replay.selects is None or replay.selects(record.data))
+            ]
+            if wanted:
+                return wanted[-1]
         return None
 
     def _backwards(self, replay: Replay) -> Iterator[Sequence[ArchivedEvent]]:
