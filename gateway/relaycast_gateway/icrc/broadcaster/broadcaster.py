@@ -250,25 +250,28 @@ class Broadcaster(Canister):
         most = self.context.policy.most_events
         if len(items) > most:
             return [Variant("Err", Variant("GenericBatchError", f"got {len(items)} events, expected at most {most}"))]
-        results: list[Variant] = []
+        if not items:
+            return []
+        call = PublishCall(len(items), self._durability.then)
         now_ns = self.wire.now_ns()
-        for item in items:
+        self._durability.then(self._send)
+        for place, item in enumerate(items):
             try:
+                if replay_id_of(item) is not None:
+                    self.replays.take_relayed(caller, item, call, place)
+                    continue
                 found = self._relay_intake.take(caller, item)
             except EventRefused as refused:
                 self.errors += 1
-                results.append(Variant("Err", refused.error))
+                call.refuse(place, refused.error)
                 continue
             ids: Sequence[int] = ()
             if found is not None:
                 record, ordinal, sent_ns = found
                 self.events_relayed_here += 1
                 ids = self._notify(record, ordinal, (sent_ns, max(now_ns, sent_ns)))
-            results.append(Variant("Ok", list(ids)))
-        answer: Promise[object] = Promise()
-        self._durability.then(self._send)
-        self._durability.then(lambda: answer.settle(results))
-        return answer
+            call.take(place, ids)
+        return call.answer
 
     def _confirm_messages(self, caller: bytes, argument: object) -> object:
         ids = cast("Sequence[int]", argument)

@@ -50,6 +50,18 @@ class AssignedReplay:
     """``filter``, compiled."""
 
     skip: Skip | None = None
+    relay: bytes | None = None
+    """The broadcaster that hands its events on, where the publisher publishes to another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelayedReplay:
+    """A replay whose events a broadcaster hands on to the requester's."""
+
+    id: int
+    namespace: str
+    publisher: bytes
+    target: bytes
 
 
 class ReplayedTo(NamedTuple):
@@ -91,7 +103,8 @@ class ReplayIntake:
         if item["id"] < replay.start or (replay.end is not None and item["id"] >= replay.end):
             raise id_is_taken(*place)
         known = self._context.ids.find(*place)
-        source = caller if known is None else known.source
+        given = item.get("source")
+        source = known.source if known is not None else caller if given is None else given.raw
         draft = draft_of(source, item)
         content = eventdata_hash(draft.data)
         if known is None:
@@ -128,6 +141,9 @@ class ReplaySource:
         self._table = table
         self._now_ns = now_ns
         self._take_id = take_id
+        self.on_finished: Callable[[], None] = lambda: None
+        """Called when a notification was confirmed or given up."""
+
         self._waiting: deque[ReplayedEvent] = deque()
         self._held_back: deque[_HeldBack] = deque()
         self._taken: dict[int, ReplayedEvent] = {}
@@ -219,6 +235,7 @@ class ReplaySource:
         it = self._subscription()
         if is_confirmed and it is not None:
             self._context.statistics.confirmed(it, self._about.namespace)
+        self.on_finished()
 
     def _let_in(self) -> None:
         room = self._context.policy.most_waiting_replayed

@@ -4,23 +4,29 @@ Law: a replay that was dropped takes no further events; what it took before stil
 dropped to discard that. A lane goes when it is empty and its replay was dropped.
 """
 
+from collections.abc import Callable
 from functools import partial
+from typing import cast
 
+from relaycast_gateway.candid import Principal, Variant
 from relaycast_gateway.icrc.broadcaster.audiences import Audiences
 from relaycast_gateway.icrc.broadcaster.context import BroadcasterContext
 from relaycast_gateway.icrc.broadcaster.durability import Durability
 from relaycast_gateway.icrc.broadcaster.lane import Lane, LaneCounts
 from relaycast_gateway.icrc.broadcaster.publish_call import PublishCall
-from relaycast_gateway.icrc.broadcaster.publishing import Item, failed
+from relaycast_gateway.icrc.broadcaster.publishing import EventRefused, Item, failed, id_is_taken
 from relaycast_gateway.icrc.broadcaster.replaying import (
     AssignedReplay,
+    RelayedReplay,
     ReplayedTo,
     ReplayIntake,
     ReplaySource,
     stored_replay,
 )
-from relaycast_gateway.icrc.canister import Canister
-from relaycast_gateway.icrc.names import REPLAY_ID
+from relaycast_gateway.icrc.canister import Answer, Canister
+from relaycast_gateway.icrc.names import RELAY_RECEIVED, RELAY_SENT, REPLAY_ID
+from relaycast_gateway.icrc.variants import pairs_of
+from relaycast_gateway.icrc16 import nat
 
 REPLAY_DISCARDED = 5
 """Code of ``GenericError``."""
@@ -48,6 +54,12 @@ class Replays:
         durability: Durability,
     ) -> None:
         self.assigned: dict[int, AssignedReplay] = {}
+        self.relayed: dict[int, RelayedReplay] = {}
+        """Replays whose events are handed on to another broadcaster."""
+
+        self.on_over: Callable[[int], None] = lambda _replay_id: None
+        """Called when a replay was dropped and nothing of it waits any more."""
+
         self._context = context
         self._canister = canister
         self._table = table
@@ -69,17 +81,36 @@ class Replays:
 
     def drop(self, replay_id: int, *, discards: bool) -> None:
         """Take no further events of a replay; those that wait are discarded where that is asked."""
-        self.assigned.pop(replay_id, None)
-        if replay_id in self._lanes:
-            if discards:
-                self._lanes[replay_id][1].discard(failed(REPLAY_DISCARDED, f"replay {replay_id} is over"))
-                self._durability.soon()
-            self._tidy(replay_id)
+        if self.assigned.pop(replay_id, None) is None:
+            return
+        if replay_id not in self._lanes:
+            self.on_over(replay_id)
+            return
+        if discards:
+            self._lanes[replay_id][1].discard(failed(REPLAY_DISCARDED, f"replay {replay_id} is over"))
+            self._durability.soon()
+        self._tidy(replay_id)
 
     def take(self, caller: bytes, item: Item, call: PublishCall, place: int) -> None:
         """Take the event at a place of a call when its replay has room; raises ``EventRefused``."""
         replay_id = replay_id_of(item)
+        if replay_id in self.relayed:
+            self._hand_on(self.relayed[replay_id], caller, item, call, place)
+            return
         replay = None if replay_id is None else self.assigned.get(replay_id)
+        self._take_of(replay, caller, item, call, place)
+
+    def take_relayed(self, caller: bytes, item: Item, call: PublishCall, place: int) -> None:
+        """Take an event that the replay's relay hands on; raises ``EventRefused``."""
+        replay_id = replay_id_of(item)
+        replay = None if replay_id is None else self.assigned.get(replay_id)
+        if replay is None or replay.relay != caller:
+            raise EventRefused(Variant("Unauthorized"))
+        received = pairs_of([(RELAY_RECEIVED, nat(self._canister.wire.now_ns()))])
+        arrived = {**item, "headers": [*(item.get("headers") or ()), *received]}
+        self._take_of(replay, replay.publisher, arrived, call, place)
+
+    def _take_of(self, replay: AssignedReplay | None, caller: bytes, item: Item, call: PublishCall, place: int) -> None:
         draft = self._intake.take(replay, caller, item)
         if draft is None or replay is None:
             call.take(place, ())
@@ -88,12 +119,31 @@ class Replays:
         source.offer(draft, partial(call.take, place), partial(call.refuse, place))
         self._durability.then(lane.pump)
 
+    def _hand_on(self, replay: RelayedReplay, caller: bytes, item: Item, call: PublishCall, place: int) -> None:
+        """Send an event to the requester's broadcaster; its result is that of the publisher's call."""
+        if caller != replay.publisher or replay.namespace != item["namespace"]:
+            raise id_is_taken(item["namespace"], item["id"])
+        source = Principal(caller) if item.get("source") is None else item["source"]
+        sent = pairs_of([(RELAY_SENT, nat(self._canister.wire.now_ns()))])
+        relay = {**item, "source": source, "headers": [*(item.get("headers") or ()), *sent]}
+
+        def answered(answer: Answer) -> None:
+            if answer.refusal is not None:
+                call.refuse(place, Variant("Busy"))  # the publisher tries it again
+                return
+            (result,) = cast("list[Variant]", answer.value)
+            if result.tag == "Ok":
+                call.take(place, cast("list[int]", result.value))
+            else:
+                call.refuse(place, cast("Variant", result.value))
+
+        self._canister.call(replay.target, "icrc72_publish_relay", [relay], answered)
+
     def confirm(self, caller: bytes, notification_id: int) -> bool:
         """Take a confirmation; ``False`` where no replay of the caller waits for it."""
-        for replay_id, (lane, source) in self._lanes.items():
+        for lane, source in self._lanes.values():
             if source.subscriber == caller and lane.confirm(notification_id):
                 self._durability.then(lane.pump)
-                self._tidy(replay_id)
                 return True
         return False
 
@@ -130,11 +180,13 @@ class Replays:
             now_ns=wire.now_ns,
             take_id=lambda: self._audiences.take_ids(1),
         )
+        source.on_finished = partial(self._tidy, about.id)
         seed = self._canister.principal + b"replay %d" % about.id
         lane = Lane(source, self._canister, self._context.policy, self._counts, seed=seed)
         self._lanes[about.id] = lane, source
         return lane, source
 
     def _tidy(self, replay_id: int) -> None:
-        if replay_id not in self.assigned and self._lanes[replay_id][1].is_empty:
+        if replay_id in self._lanes and replay_id not in self.assigned and self._lanes[replay_id][1].is_empty:
             self._lanes.pop(replay_id)[0].close()
+            self.on_over(replay_id)
