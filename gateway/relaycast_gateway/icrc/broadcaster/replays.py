@@ -112,6 +112,8 @@ class Replays:
 
     def _take_of(self, replay: AssignedReplay | None, caller: bytes, item: Item, call: PublishCall, place: int) -> None:
         draft = self._intake.take(replay, caller, item)
+        if replay is not None and not self._context.orchestrator.may_receive(replay.namespace, replay.subscriber):
+            raise EventRefused(Variant("Unauthorized"))  # the right was taken away meanwhile
         if draft is None or replay is None:
             call.take(place, ())
             return

@@ -81,12 +81,17 @@ class Archivist(Canister):
 
         self._registry, self._store, self._log = registry, store, log
         self._orchestrator, self._archive = orchestrator, archive
+        self._is_closed = False
         self._places = {
             int.from_bytes(key): msgspec.msgpack.decode(value, type=_Place) for key, value in store.items(TABLE)
         }
 
     def handlers(self) -> Mapping[str, Handler]:
         return {"icrc72_handle_notification": self._hear}
+
+    def close(self) -> None:
+        """Send nothing more; what was sent is kept."""
+        self._is_closed = True
 
     def _hear(self, caller: bytes, argument: object) -> None:
         if caller != self._orchestrator:
@@ -134,6 +139,8 @@ class Archivist(Canister):
 
     def _send(self, job: ReplayJob) -> None:
         """Send the next batch, and the one behind it when this one is taken."""
+        if self._is_closed:
+            return
         if job.is_canceled:
             self._end(job, Variant("canceled", job.place.sent))
             return
@@ -147,6 +154,8 @@ class Archivist(Canister):
             return
 
         def answered(answer: Answer) -> None:
+            if self._is_closed:
+                return
             if answer.refusal is not None:
                 self._again(job)
                 return
@@ -193,7 +202,7 @@ class Archivist(Canister):
 
     def _report(self, replay_id: int, state: Variant, tries: int = 0) -> None:
         def answered(answer: Answer) -> None:
-            if answer.refusal is not None:
+            if answer.refusal is not None and not self._is_closed:
                 wait = min(LONGEST_RETRY_SECONDS, RETRY_SECONDS * 2 ** min(tries, 10))
                 self.wire.call_later(wait, lambda: self._report(replay_id, state, tries + 1))
 
@@ -217,6 +226,8 @@ class Archivist(Canister):
 
     def _event(self, job: ReplayJob, record: EventRecord, is_first: bool) -> dict[str, object]:
         headers = record.headers + job.headers + (job.first_headers if is_first else ())
+        if record.seq < self._log.history_start and record.header(HASH) is None:
+            headers += ((HASH, blob(eventdata_hash(record.data))),)  # broadcasters have nothing else to compare it with
         return {
             "id": record.event_id,
             "prev_id": record.prev_id,

@@ -88,6 +88,7 @@ class ReplayBook:
             registry.replays[replay.id] = replay
         self._last_id = max(registry.replays, default=0)
         self._message_id = 0
+        self._is_closed = False
 
     def handlers(self) -> Mapping[str, Handler]:
         """Return the handlers of the methods."""
@@ -105,6 +106,10 @@ class ReplayBook:
         for replay in list(self._registry.replays.values()):
             if replay.is_active:
                 self._assign(replay)
+
+    def close(self) -> None:
+        """Tell nobody anything more."""
+        self._is_closed = True
 
     # Methods
 
@@ -231,7 +236,7 @@ class ReplayBook:
 
     def _tell_in_turn(self, replay_id: int, waiting: list[tuple[bytes, CanisterRole, SystemItem]], tries: int) -> None:
         replay = self._registry.replays.get(replay_id)
-        if replay is None or not replay.is_active or not waiting:
+        if self._is_closed or replay is None or not replay.is_active or not waiting:
             return
         receiver, role, item = waiting[0]
 
@@ -248,7 +253,7 @@ class ReplayBook:
 
     def _fail(self, replay_id: int, reason: str) -> None:
         replay = self._registry.replays[replay_id]
-        if replay.is_active:
+        if replay.is_active and not self._is_closed:
             self._end(replace(replay, stage=ReplayStage.ERRORED, error=reason))
             self._store.flush()
 
