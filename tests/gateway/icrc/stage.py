@@ -5,7 +5,7 @@ Principals are short: ``b"publisher"``. Each method says what it does to whom; w
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from relaycast_gateway.candid import Principal, Variant
 from relaycast_gateway.clock import SECOND, VirtualClock
@@ -140,7 +140,7 @@ class Stage:
         self.store.close()
         self.log.close()
 
-    def __enter__(self) -> "Stage":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -18,6 +18,7 @@ from gateway.icrc.replay_stage import (
 )
 from gateway.icrc.stage import NAMESPACE, ORCHESTRATOR, PUBLISHER, header
 from relaycast_gateway.candid import Variant
+from relaycast_gateway.icrc import candy_path
 from relaycast_gateway.icrc import system_messages as messages
 from relaycast_gateway.icrc.broadcaster import BroadcastPolicy
 from relaycast_gateway.icrc.replay.archive import ParquetArchive
@@ -25,7 +26,7 @@ from relaycast_gateway.icrc.replay.archivist import Archivist
 from relaycast_gateway.icrc.system_messages import SystemItem
 from relaycast_gateway.icrc.value_hash import eventdata_hash
 from relaycast_gateway.icrc.variants import headers_of, pairs_of
-from relaycast_gateway.icrc16 import array, blob, boolean, map_of, nat, text
+from relaycast_gateway.icrc16 import Icrc16, Property, Tag, array, blob, boolean, map_of, nat, text
 from relaycast_gateway.log.retention import Retention
 from relaycast_gateway.principal import principal_text
 from relaycast_gateway.record import EventDraft
@@ -145,6 +146,36 @@ def test_filter_and_skip_of_the_request_select_and_the_end_is_an_id_that_arrives
         assert event_ids(again) == expected
         assert {it["filter"] for it in again} == {"v == 2"}
         assert {header(it, "icrc77:replay:end_id") for it in again} == {expected[-1]}
+
+
+@pytest.mark.matrix("ICRC77-31")
+@pytest.mark.parametrize("filter_text", ["v", "v > 2 & v < 5", "v == 1 | v == 4", "list[-1] == 3", "kind ~= od", "*"])
+def test_the_grammar_of_filters_is_that_of_subscriptions(filter_text: str) -> None:
+    trees = [
+        map_of({"v": nat(it), "list": array(nat(it - 1), nat(it)), "kind": text("odd" if it % 2 else "even")})
+        for it in range(1, 6)
+    ] + [nat(7)]
+    with ReplayingStage() as stage:
+        stage.register()
+        stage.publish(*(stage.event(None, tree) for tree in trees))
+        stage.subscribe(READER)
+        stage.request(config={"filter": text(filter_text)})
+        selects = candy_path(filter_text)
+        expected = [it for it, tree in enumerate(trees, 1) if selects(tree)]
+        assert event_ids(replayed(stage.subscriber(READER))) == expected
+
+
+@pytest.mark.matrix("ICRC77-36")
+def test_capabilities_and_prices_are_shown_by_the_orchestrator() -> None:
+    price = Icrc16(Tag.CLASS, (Property("perEvent", nat(3), immutable=True),))
+    config = {"icrc77:capable": boolean(True), "icrc77:pricing": price}
+    page = {"prev": None, "take": None, "statsFilter": None}
+    with ReplayingStage() as stage:
+        stage.register(config=config)
+        (shown,) = stage.ask(OTHER, "icrc72_get_publications", page)
+        assert dict(headers_of(shown["config"])) == config
+        (shown,) = stage.ask(OTHER, "icrc72_get_publication_publishers", page | {"namespace": NAMESPACE})
+        assert (shown["publisher"].raw, dict(headers_of(shown["config"]))) == (PUBLISHER, config)
 
 
 @pytest.mark.matrix("ICRC77-15", "ICRC77-16", "ICRC77-52")
