@@ -5,6 +5,7 @@ CandyPath. Source: ICRC-72, "Filters".
 """
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 
 from relaycast_gateway.icrc.candypath.compiled import TreePredicate, candy_path
@@ -20,11 +21,15 @@ FilterLanguage = Callable[[str], TreePredicate]
 NO_LANGUAGES: Mapping[str, FilterLanguage] = MappingProxyType({})
 
 
+FILTERS_KEPT = 1_024
+"""Compiled filters of CandyPath: many subscribers ask for the same."""
+
+
 class FilterLanguages:
     """The languages that an orchestrator knows, by name."""
 
     def __init__(self, others: Mapping[str, FilterLanguage] = NO_LANGUAGES) -> None:
-        self._languages = {CANDY_PATH: candy_path, **others}
+        self._languages = {CANDY_PATH: lru_cache(FILTERS_KEPT)(candy_path), **others}
 
     def named(self, name: Icrc16 | None) -> FilterLanguage:
         """Return the language that a configuration's Text names; ``ValueError`` for one that is not known."""
