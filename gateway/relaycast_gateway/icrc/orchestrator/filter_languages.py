@@ -20,7 +20,6 @@ FilterLanguage = Callable[[str], TreePredicate]
 
 NO_LANGUAGES: Mapping[str, FilterLanguage] = MappingProxyType({})
 
-
 FILTERS_KEPT = 1_024
 """Compiled filters of CandyPath: many subscribers ask for the same."""
 
@@ -29,7 +28,7 @@ class FilterLanguages:
     """The languages that an orchestrator knows, by name."""
 
     def __init__(self, others: Mapping[str, FilterLanguage] = NO_LANGUAGES) -> None:
-        self._languages = {CANDY_PATH: lru_cache(FILTERS_KEPT)(candy_path), **others}
+        self._languages: Mapping[str, FilterLanguage] = {CANDY_PATH: lru_cache(FILTERS_KEPT)(candy_path), **others}
 
     def named(self, name: Icrc16 | None) -> FilterLanguage:
         """Return the language that a configuration's Text names; ``ValueError`` for one that is not known."""
