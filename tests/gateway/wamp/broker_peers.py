@@ -187,3 +187,8 @@ def in_town(visit: Callable[[Town], Awaitable[None]], **options: Any) -> None:
             town.log.close()
 
     asyncio.run(stay())
+
+
+def numbers(session: Recorder) -> list[Any]:
+    """Return the first argument of each event that has one."""
+    return [it.args[0] for it in session.events if it.args]

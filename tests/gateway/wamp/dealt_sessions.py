@@ -34,6 +34,9 @@ from relaycast_gateway.wamp.session import Handler, Session
 
 Wanted = TypeVar("Wanted", bound=WampMessage)
 
+ADD = "com.shop.add"
+"""The procedure that ``met`` offers."""
+
 FEATURES = ("call_canceling", "progressive_call_results")
 
 
@@ -179,3 +182,10 @@ class DealtClient:
     def leave(self) -> None:
         """Lose the connection."""
         self.session.lost()
+
+
+def met(dealt: Dealt, **options: Any) -> tuple[DealtClient, DealtClient]:
+    """Return a caller, and a callee that offers ``ADD``."""
+    caller, callee = dealt.client(), dealt.client()
+    callee.register(ADD, **options)
+    return caller, callee

@@ -1,4 +1,7 @@
-"""A router that knows nothing of WAMP: its sessions keep what comes and send it back."""
+"""A router that knows nothing of WAMP: its sessions keep what comes and send it back; and a wait for them."""
+
+import asyncio
+from collections.abc import Callable
 
 from relaycast_gateway.wamp.link import Link
 
@@ -46,3 +49,12 @@ class EchoRouter:
 
     def count_dropped(self) -> None:
         self.dropped += 1
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    """Return when something that sockets bring about has happened."""
+    for _ in range(20_000):
+        if is_so():
+            return
+        await asyncio.sleep(0.0005)
+    raise AssertionError("it did not happen")

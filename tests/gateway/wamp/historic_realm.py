@@ -24,6 +24,8 @@ from relaycast_gateway.wamp.meta.get_events import GET_EVENTS, AnswerForm, GetEv
 from relaycast_gateway.wamp.meta.subscription_meta import SubscriptionMeta
 from relaycast_gateway.wamp.payload import data_of
 
+SERIALIZERS = ["json", "msgpack", "cbor"]
+
 KEPT = "com.shop."
 """The prefix of the topics that have a history."""
 

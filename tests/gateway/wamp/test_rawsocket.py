@@ -1,107 +1,24 @@
-"""RawSocket: handshakes, frames, pings, and clients that break the rules or take too little."""
+"""RawSocket: handshakes, frames, pings, encryption, and clients that break the rules."""
 
 import asyncio
 import shutil
-import socket
 import ssl
 import subprocess
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.wamp.echo_router import EchoRouter, EchoSession
+from gateway.wamp.echo_router import EchoRouter, until
+from gateway.wamp.rawsocket_stage import JSON_HANDSHAKE, SMALL, Stage, frame, play
 from peers import missing
 from relaycast_gateway.clock import VirtualClock, settle
 from relaycast_gateway.wamp.client_wire import RawSocketWire
-from relaycast_gateway.wamp.connections import ConnectionLimits, Connections
+from relaycast_gateway.wamp.connections import Connections
 from relaycast_gateway.wamp.errors import PAYLOAD_SIZE_EXCEEDED, PROTOCOL_VIOLATION
 from relaycast_gateway.wamp.rawsocket import FRAMES_PER_TURN, RawSocketLink, RawSocketServer
 from searches import examples
-
-JSON_HANDSHAKE = b"\x7f\xf1\0\0"
-SMALL = ConnectionLimits(most_message_bytes=1 << 12, most_sessions=2)
-
-
-def frame(content: bytes, kind: int = 0) -> bytes:
-    return bytes((kind,)) + len(content).to_bytes(3) + content
-
-
-@dataclass
-class Stage:
-    router: EchoRouter
-    connections: Connections
-    clock: VirtualClock
-    port: int
-
-    async def dial(self, handshake: bytes = JSON_HANDSHAKE) -> "Dialled":
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-        writer.write(handshake)
-        return Dialled(reader, writer)
-
-    async def join(self) -> "Dialled":
-        client = await self.dial()
-        await client.reader.readexactly(4)
-        return client
-
-    @property
-    def session(self) -> EchoSession:
-        return self.router.sessions[-1]
-
-
-@dataclass
-class Dialled:
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
-
-    async def frame(self) -> tuple[int, bytes]:
-        head = await self.reader.readexactly(4)
-        return head[0], await self.reader.readexactly(int.from_bytes(head[1:]))
-
-    async def ends(self) -> bool:
-        try:
-            return await self.reader.read(1) == b""
-        except ConnectionResetError:
-            return True
-
-    async def close(self) -> None:
-        self.writer.close()
-        with suppress(ConnectionError):
-            await self.writer.wait_closed()
-
-
-@asynccontextmanager
-async def stage(limits: ConnectionLimits | None = None) -> AsyncIterator[Stage]:
-    router, clock = EchoRouter(), VirtualClock()
-    connections = Connections(router, limits, clock)
-    server = RawSocketServer(connections)
-    await server.start("127.0.0.1", 0)
-    try:
-        yield Stage(router, connections, clock, server.port)
-    finally:
-        await server.stop()
-        await until(lambda: not connections.open)
-
-
-def play(scene: Callable[[Stage], Awaitable[None]], limits: ConnectionLimits | None = None) -> None:
-    async def run() -> None:
-        async with stage(limits) as set_up:
-            await asyncio.wait_for(scene(set_up), 20)
-
-    asyncio.run(run())
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    """Return when something that sockets bring about has happened."""
-    for _ in range(20_000):
-        if is_so():
-            return
-        await asyncio.sleep(0.0005)
-    raise AssertionError("it did not happen")
 
 
 @pytest.mark.matrix("WAMP-67")
@@ -147,37 +64,6 @@ def test_what_is_no_rawsocket_is_dropped_without_a_word() -> None:
         client = await it.dial(b"GET / HTTP/1.1\r\n\r\n")
         assert await client.ends()
         assert it.connections.refused == 1
-        await client.close()
-
-    play(scene)
-
-
-@pytest.mark.matrix("WAMP-67")
-def test_connections_beyond_the_limit_are_told_so_and_a_place_becomes_free_again() -> None:
-    async def scene(it: Stage) -> None:
-        first, second = await it.join(), await it.join()
-        third = await it.dial()
-        assert await third.reader.read() == b"\x7f\x40\0\0"
-        await third.close()
-        await first.close()
-        await until(lambda: len(it.connections.open) == 1)
-        fourth = await it.join()
-        fourth.writer.write(frame(b"hello"))
-        assert await fourth.frame() == (0, b"hello")
-        await fourth.close()
-        await second.close()
-
-    play(scene, SMALL)
-
-
-def test_a_client_that_does_not_shake_hands_in_time_is_dropped() -> None:
-    async def scene(it: Stage) -> None:
-        client = await it.dial(b"\x7f\xf1")
-        await until(lambda: len(it.connections.open) == 1)
-        await it.clock.advance(9.9)
-        assert len(it.connections.open) == 1
-        await it.clock.advance(0.2)
-        assert await client.ends()
         await client.close()
 
     play(scene)
@@ -235,26 +121,6 @@ def test_a_ping_is_answered_with_its_content() -> None:
     play(scene)
 
 
-def test_a_silent_client_is_pinged_and_dropped_if_it_stays_silent() -> None:
-    async def scene(it: Stage) -> None:
-        silent, alive = await it.join(), await it.join()
-        await until(lambda: len(it.router.sessions) == 2)
-        await it.clock.advance(40)
-        for client in (silent, alive):
-            assert await client.frame() == (1, b"")
-        alive.writer.write(frame(b"", kind=2))
-        await until(lambda: sum(link._silent_rounds for link in it.connections.open) == 2)  # type: ignore[attr-defined]
-        await it.clock.advance(20)
-        assert await silent.ends()
-        await until(lambda: len(it.connections.open) == 1)
-        alive.writer.write(frame(b"still here"))
-        assert await alive.frame() == (0, b"still here")
-        for client in (silent, alive):
-            await client.close()
-
-    play(scene)
-
-
 @pytest.mark.matrix("WAMP-66")
 @pytest.mark.parametrize(
     ("data", "reason"),
@@ -294,134 +160,6 @@ def test_a_session_that_closes_sends_what_it_has_said_and_hears_no_more() -> Non
         await until(lambda: it.session.is_lost)
         assert it.session.received == [b"one", b"bye"]
         it.session.link.send(b"nothing happens")
-
-    play(scene)
-
-
-def test_a_client_that_does_not_hang_up_is_dropped_after_a_while() -> None:
-    async def scene(it: Stage) -> None:
-        client = await it.join()
-        client.writer.write(frame(b"bye"))
-        assert await client.frame() == (0, b"bye")
-        assert len(it.connections.open) == 1
-        await it.clock.advance(2.1)
-        await until(lambda: not it.connections.open)
-        await client.close()
-
-    play(scene)
-
-
-def test_messages_longer_than_the_client_takes_are_left_out_and_counted() -> None:
-    async def scene(it: Stage) -> None:
-        client = await it.dial(b"\x7f\x21\0\0")
-        await client.reader.readexactly(4)
-        it.session.link.send(b"x" * 2049)
-        it.session.link.send(b"x" * 2048)
-        assert await client.frame() == (0, b"x" * 2048)
-        assert it.connections.too_long == 1
-        await client.close()
-
-    play(scene)
-
-
-async def deaf(it: Stage) -> socket.socket:
-    """Connect a client that reads nothing after its handshake."""
-    client = socket.socket()
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    client.setblocking(False)
-    loop = asyncio.get_running_loop()
-    await loop.sock_connect(client, ("127.0.0.1", it.port))
-    await loop.sock_sendall(client, JSON_HANDSHAKE)
-    assert len(await loop.sock_recv(client, 4)) == 4
-    return client
-
-
-@pytest.mark.matrix("WAMP-68")
-def test_a_client_that_takes_nothing_is_dropped_when_too_much_waits_and_nobody_waits_for_it() -> None:
-    limits = ConnectionLimits(most_waiting_bytes=1 << 20)
-
-    async def scene(it: Stage) -> None:
-        client, good = await deaf(it), await it.join()
-        slow, other = it.router.sessions
-        most = sent = 0
-        while not slow.is_lost:
-            slow.link.send(b"x" * 10_000)
-            other.link.send(b"%d" % sent)
-            assert await good.frame() == (0, b"%d" % sent)
-            most = max(most, slow.link.waiting_bytes)
-            sent += 1
-        assert 1 << 19 < most < (1 << 20) + 10_100
-        assert (it.connections.too_slow, it.router.dropped) == (1, 1)
-        with pytest.raises(ConnectionResetError):
-            await slow.link.drain()
-        assert slow.link.waiting_bytes == 0
-        assert not other.is_lost
-        client.close()
-        await good.close()
-
-    play(scene, limits)
-
-
-@pytest.mark.matrix("WAMP-68")
-def test_requests_of_a_client_that_takes_no_answers_are_not_read() -> None:
-    async def scene(it: Stage) -> None:
-        client = await deaf(it)
-        asked = asyncio.create_task(asyncio.get_running_loop().sock_sendall(client, frame(b"x" * 50_000) * 400))
-        session = it.session
-        await until(lambda: session.link.waiting_bytes > 1 << 17)
-        count = -1
-        while count != len(session.received):
-            count = len(session.received)
-            await asyncio.sleep(0.05)
-        assert count < 300
-        assert session.link.waiting_bytes < 1 << 20
-        taken = 0
-        while taken < 400 * 50_004:
-            taken += len(await asyncio.get_running_loop().sock_recv(client, 1 << 20))
-        await asked
-        assert len(session.received) == 400
-        client.close()
-
-    play(scene)
-
-
-@pytest.mark.matrix("WAMP-68")
-def test_drain_waits_for_the_client_and_fails_when_it_is_gone() -> None:
-    async def scene(it: Stage) -> None:
-        client = await deaf(it)
-        link = it.session.link
-        await link.drain()
-        link.send(b"x" * (4 << 20))
-        drained = asyncio.create_task(link.drain())
-        await settle()
-        assert not drained.done()
-        taken = 0
-        while taken < 4 << 20:
-            taken += len(await asyncio.get_running_loop().sock_recv(client, 1 << 20))
-        await drained
-        link.send(b"x" * (4 << 20))
-        drained = asyncio.create_task(link.drain())
-        await settle()
-        client.close()
-        with pytest.raises(ConnectionResetError):
-            await drained
-
-    play(scene)
-
-
-def test_a_session_can_pause_its_client() -> None:
-    async def scene(it: Stage) -> None:
-        client = await it.join()
-        session = it.session
-        client.writer.write(frame(b"one"))
-        assert await client.frame() == (0, b"one")
-        session.link.pause_reading()
-        client.writer.write(frame(b"two") + frame(b"three"))
-        await it.clock.advance(200)  # no reason to think that the client is gone
-        assert session.received == [b"one"]
-        session.link.resume_reading()
-        assert [await client.frame(), await client.frame()] == [(0, b"two"), (0, b"three")]
-        await client.close()
 
     play(scene)
 

@@ -10,8 +10,7 @@ import pytest
 from aiohttp import WSMsgType, web
 from aiohttp.test_utils import TestServer
 
-from gateway.wamp.echo_router import EchoRouter, EchoSession
-from gateway.wamp.test_rawsocket import until
+from gateway.wamp.echo_router import EchoRouter, EchoSession, until
 from relaycast_gateway.clock import VirtualClock, settle
 from relaycast_gateway.wamp.connections import ConnectionLimits, Connections
 from relaycast_gateway.wamp.errors import PROTOCOL_VIOLATION
