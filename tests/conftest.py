@@ -73,12 +73,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Collect garbage neither while ten thousand tests are collected nor among them later: they stay until the end."""
+    """Collect garbage neither while ten thousand tests are collected nor among them later: they stay until the end.
+
+    Later look for it as rarely as a server does.
+    """
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(50_000, 20, 100)
         gc.enable()
 
 

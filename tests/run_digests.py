@@ -100,8 +100,11 @@ def digests_of(folder: Path) -> Digests:
         found[name] = _digest(_rows(file)) if file.exists() else "none"
     head, *events = (folder / "events.jsonl").read_text().splitlines()
     assert json.loads(head).keys() == {"schema", "run_id"}
-    for chain in sorted({str(json.loads(line)["chain"]) for line in events}):
-        found[f"events of {chain}"] = _digest([line for line in events if str(json.loads(line)["chain"]) == chain])
+    of_chains: dict[str, list[str]] = {}
+    for line in events:
+        of_chains.setdefault(str(json.loads(line)["chain"]), []).append(line)
+    for chain in sorted(of_chains):
+        found[f"events of {chain}"] = _digest(of_chains[chain])
     found["events"] = _digest(events)
     return found
 

@@ -28,16 +28,24 @@ Pytest = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pytest:
-    """Run pytest in a folder of its own, with the files that are given, as a person does."""
+    """Run pytest in a folder of its own, with the files that are given, as a person does.
+
+    Plugins of other libraries take longer to load than such a test to run: they are there for ``all_plugins`` alone,
+    and only then does pytest find ours by itself.
+    """
     monkeypatch.delenv("CI", raising=False)
 
-    def run(*arguments: str, code: int = 0, **files: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        *arguments: str, code: int = 0, all_plugins: bool = False, **files: str
+    ) -> subprocess.CompletedProcess[str]:
         for name, content in files.items():
             (tmp_path / f"{name}.py").write_text(content)
-        plugin = [] if IS_INSTALLED else ["-p", "relaycast.pytest_plugin"]
+        plugin = [] if all_plugins and IS_INSTALLED else ["-p", "relaycast.pytest_plugin"]
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-W", "error", *plugin, *arguments]
         environment = {**os.environ, "PYTHONPATH": ":".join(filter(None, sys.path)), "PYTHONDONTWRITEBYTECODE": "1"}
         environment.pop("PYTEST_ADDOPTS", None)
+        if not all_plugins:
+            environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
         ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
         assert ended.returncode == code, ended.stdout + ended.stderr
         return ended
@@ -133,7 +141,7 @@ def test_and_the_next_one_too(net):
 
 
 def test_networks_are_made_of_what_markers_say(project: Pytest) -> None:
-    ended = project("--strict-markers", "-q", test_networks=NETWORKS, test_seeds=SEEDS)
+    ended = project("--strict-markers", "-q", all_plugins=True, test_networks=NETWORKS, test_seeds=SEEDS)
     assert "6 passed" in ended.stdout
 
 
@@ -279,12 +287,12 @@ def test_continuous_integration_keeps_no_new_sizes(
 def test_sizes_are_kept_by_several_workers_too(project: Pytest, tmp_path: Path) -> None:
     pytest.importorskip("xdist")
     tests = "".join(KEPT.replace("test_a", f"test_{name}") for name in "abcd")
-    said = project("-q", "-n", "2", "--pov-update", test_kept=tests).stdout
+    said = project("-q", "-n", "2", "--pov-update", all_plugins=True, test_kept=tests).stdout
     assert said.count("pov.pytest.toml: kept test_kept.py::test_") == 4
     assert len(read_snapshot(tmp_path / "pov.pytest.toml").scenarios) == 4
     assert (
         "no test compares test_kept.py::test_d"
-        in project("-q", "-n", "2", test_kept=tests.partition("def test_d")[0]).stdout
+        in project("-q", "-n", "2", all_plugins=True, test_kept=tests.partition("def test_d")[0]).stdout
     )
 
 

@@ -94,7 +94,6 @@ def steps(work: Callable[[], object]) -> int:
         return trace
 
     before = sys.gettrace()
-    gc.collect()
     gc.disable()  # what other tests left behind may run Python when it goes
     sys.settrace(trace)
     try:
