@@ -58,14 +58,22 @@ class Wire:
         self.held = bytearray()
         self.requests = count(1)
         self.parts: list[Any] = []
-        if path is None:
-            self.socket.sendall(bytes([0x7F, 0xF0 | RAWSOCKET_NUMBER[serializer], 0, 0]))
-            answer = self._exactly(4)
-            assert answer[0] == 0x7F, answer
-            assert answer[1] & 0x0F == RAWSOCKET_NUMBER[serializer], answer
-        else:
-            self._upgrade(path, port)
         self.welcome: dict[str, Any] = {}
+        try:
+            if path is None:
+                self._shake_hands()
+            else:
+                self._upgrade(path, port)
+        except BaseException:
+            self.socket.close()
+            raise
+
+    def _shake_hands(self) -> None:
+        number = RAWSOCKET_NUMBER[self.serializer]
+        self.socket.sendall(bytes([0x7F, 0xF0 | number, 0, 0]))
+        answer = self._exactly(4)
+        assert answer[0] == 0x7F, answer
+        assert answer[1] & 0x0F == number, answer
 
     def _upgrade(self, path: str, port: int) -> None:
         key = base64.b64encode(os.urandom(16)).decode()
