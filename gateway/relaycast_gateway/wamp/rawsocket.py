@@ -47,6 +47,10 @@ class FrameKind(IntEnum):
     PONG = 2
 
 
+_MESSAGE, _PING, _PONG = map(int, FrameKind)
+"""A member of an enumeration is slow to look up."""
+
+
 class RawSocketLink(BufferedLink, asyncio.Protocol):
     """One connection: the link of a session, and what asyncio calls."""
 
@@ -188,7 +192,7 @@ class RawSocketLink(BufferedLink, asyncio.Protocol):
                 break
             kind = data[start]
             length = data[start + 1] << 16 | data[start + 2] << 8 | data[start + 3]
-            if kind > FrameKind.PONG:
+            if kind > _PONG:
                 self._session.abort(PROTOCOL_VIOLATION, f"expected a message, ping or pong, got a frame of kind {kind}")
                 return
             if length > most:
@@ -201,9 +205,9 @@ class RawSocketLink(BufferedLink, asyncio.Protocol):
             content = data[start + 4 : next_start]
             start = next_start
             left -= 1
-            if kind == FrameKind.MESSAGE:
+            if kind == _MESSAGE:
                 self._session.receive(content)
-            elif kind == FrameKind.PING:
+            elif kind == _PING:
                 self._write(_head(FrameKind.PONG, length), content)
         if start < end:
             self._rest += data[start:] if start else data
@@ -232,7 +236,7 @@ class RawSocketLink(BufferedLink, asyncio.Protocol):
             transport.resume_reading()
 
     def _head_of(self, length: int) -> bytes:
-        return _head(FrameKind.MESSAGE, length)
+        return length.to_bytes(4)  # of a message: its kind is 0
 
     def _close_kindly(self) -> None:
         """Say that nothing follows and wait for the client to close: a connection with unread bytes would be reset."""

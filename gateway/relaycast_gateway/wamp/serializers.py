@@ -31,8 +31,11 @@ import msgspec
 
 from relaycast_gateway.wamp.errors import WampProtocolError
 from relaycast_gateway.wamp.messages import (
+    MOST_ID,
     AnyMessage,
+    CallMessage,
     PublishedMessage,
+    PublishMessage,
     RegisteredMessage,
     SubscribedMessage,
     WampMessage,
@@ -53,6 +56,10 @@ _UNDEFINED = cbor2.undefined
 
 _NUMBERS: frozenset[type] = frozenset({PublishedMessage, SubscribedMessage, RegisteredMessage})
 """Messages of numbers alone: msgspec writes them as they are."""
+
+_REQUESTS = {it.code: it for it in (PublishMessage, CallMessage)}
+_SHAPES_OF_REQUESTS = {(int, int, dict, str), (int, int, dict, str, list), (int, int, dict, str, list, dict)}
+"""Plain values of these kinds are such a request if the id is in range: nothing else has to be checked."""
 
 _FAILURES = (cbor2.CBORError, ValueError, TypeError, OverflowError, RecursionError, MemoryError)
 """What the libraries raise on bytes that they do not like; msgspec's errors are ``ValueError``."""
@@ -162,19 +169,24 @@ class CborSerializer(Serializer):
 
     name = "cbor"
 
+    def encode(self, message: WampMessage) -> bytes:
+        """Return the bytes of a message."""
+        if type(message) is PublishedMessage:
+            return b"\x83\x11" + _cbor_natural(message.request) + _cbor_natural(message.publication)
+        return super().encode(message)
+
     def _encoded(self, elements: list[Any]) -> bytes:
         return cbor2.dumps(elements)
 
     def _decoded(self, data: bytes) -> AnyMessage:
         stream = BytesIO(data)
-        decoder = cbor2.CBORDecoder(
+        values = cbor2.load(
             stream,
             max_depth=2 * DEEPEST,
             semantic_decoders=_TAGS,
             tag_hook=_without_tag,
             strict_hashable_types=True,
         )
-        values = decoder.decode()
         if stream.tell() != len(data):
             raise WampProtocolError("expected a WAMP message in cbor: bytes follow its end")
         is_plain = type(values) is list and _is_plain(values)
@@ -244,10 +256,15 @@ def _msgpack_number(value: Any) -> Any:
 
 
 def _message(elements: Any) -> AnyMessage:
-    """Return the message; ids that a client's language has written as floats are whole numbers."""
+    """Return the message of plain values; ids that a client's language has written as floats are whole numbers."""
     if type(elements) is not list:
         raise WampProtocolError(f"expected a WAMP message: Expected `array`, got `{type(elements).__name__}`")
-    if float in map(type, elements):
+    kinds = tuple(map(type, elements))
+    if kinds in _SHAPES_OF_REQUESTS:
+        request = _REQUESTS.get(elements[0])
+        if request is not None and 0 < elements[1] <= MOST_ID:
+            return request(*elements[1:])
+    elif float in kinds:
         elements = [int(it) if type(it) is float and it.is_integer() else it for it in elements]
     return message_of(elements)
 
@@ -262,6 +279,17 @@ def _extension(code: int, data: memoryview) -> Any:
     if code == 0 and bytes(data) == b"\0":  # as msgpackr writes it
         return _UNDEFINED
     raise WampProtocolError(f"expected plain values, got MessagePack's extension type {code}")
+
+
+def _cbor_natural(number: int) -> bytes:
+    """Return a number from 0 to 2^64 - 1 in CBOR."""
+    if number >= 1 << 32:
+        return b"\x1b" + number.to_bytes(8)
+    if number >= 1 << 16:
+        return b"\x1a" + number.to_bytes(4)
+    if number >= 1 << 8:
+        return b"\x19" + number.to_bytes(2)
+    return number.to_bytes(1) if number < 24 else b"\x18" + number.to_bytes(1)
 
 
 def _refuse_reference(_content: Any, _: bool) -> NoReturn:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relaycast_gateway.wamp import WampProtocolError, deserialize, serialize
+from relaycast_gateway.wamp.messages import PublishedMessage, message_of
 from relaycast_gateway.wamp.serializers import DEEPEST, SERIALIZER_NAMES, serializer_named
 from searches import examples
 from shared_vectors import shared
@@ -117,6 +118,50 @@ def test_plain_values_come_back_the_same_from_every_serializer(args: list[Any], 
 def test_whole_numbers_of_any_size_are_carried(name: str) -> None:
     message = [36, 1, 2, {}, [2**70, -(2**70), 2**256 - 1]]
     assert deserialize(serialize(message, name), name) == message
+
+
+ids = st.integers(0, 2**53) | st.builds(lambda bits, step: 2**bits + step, st.integers(0, 52), st.integers(-1, 1))
+
+
+@given(request=ids, publication=ids)
+@settings(max_examples=examples(150), deadline=None)
+def test_published_has_the_bytes_of_the_library(request: int, publication: int) -> None:
+    message = PublishedMessage(request, publication)
+    assert serializer_named("cbor").encode(message) == cbor2.dumps([17, request, publication])
+
+
+def test_published_has_the_shortest_form_of_each_number() -> None:
+    edges = [0, 23, 24, 255, 256, 65_535, 65_536, 2**32 - 1, 2**32, 2**53]
+    for number in edges:
+        assert serializer_named("cbor").encode(PublishedMessage(1, number)) == cbor2.dumps([17, 1, number])
+
+
+@given(
+    elements=st.tuples(st.sampled_from([16, 48, 32, 64, 36, 17, True, 16.0]), ids | plain, plain, plain, plain, plain),
+    length=st.integers(1, 6),
+)
+@settings(max_examples=examples(300), deadline=None)
+def test_a_request_is_read_from_cbor_as_its_class_says(elements: tuple[Any, ...], length: int) -> None:
+    sent = list(elements[:length])
+    whole = [int(it) if type(it) is float and it.is_integer() else it for it in sent]
+    try:
+        expected: Any = message_of(whole)
+    except WampProtocolError:
+        expected = None
+    try:
+        found: Any = serializer_named("cbor").decode(cbor2.dumps(sent))
+    except WampProtocolError:
+        found = None
+    assert found == expected
+    assert type(found) is type(expected)
+
+
+@pytest.mark.parametrize("code", [16, 48])
+@pytest.mark.parametrize("payload", [[], [[1]], [[], {"k": 1}], [[1, [2]], {}], [None, {"k": 1}], [b"x"]])
+def test_requests_of_every_payload_are_read_from_cbor(code: int, payload: list[Any]) -> None:
+    sent = [code, 2**53, {"acknowledge": True}, "a.b", *payload]
+    found = serializer_named("cbor").decode(cbor2.dumps(sent))
+    assert found == message_of(sent)
 
 
 def test_whole_numbers_beyond_64_bits_are_text_in_messagepack() -> None:
