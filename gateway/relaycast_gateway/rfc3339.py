@@ -6,8 +6,12 @@ digits of a second's fraction. A leap second (``:60``) is refused: no count of n
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from relaycast_gateway.clock import SECOND
+
+SECONDS_KEPT = 1_024
+"""Texts of seconds that are kept: events that are told together were often received together."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FORM = re.compile(
@@ -25,12 +29,17 @@ def format_time(ns: int, *, digits: int | None = None) -> str:
     """
     seconds, fraction = divmod(ns, SECOND)
     try:
-        whole = (_EPOCH + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat()
+        whole = _whole_seconds(seconds)
     except OverflowError:
         raise ValueError(f"expected a moment in the years 1 to 9999, got {ns} nanoseconds") from None
     text = f"{fraction:09d}"
     shown = text.rstrip("0") if digits is None else text[:digits]
     return f"{whole}.{shown}Z" if shown else f"{whole}Z"
+
+
+@lru_cache(SECONDS_KEPT)
+def _whole_seconds(seconds: int) -> str:
+    return (_EPOCH + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat()
 
 
 def parse_time(text: str) -> int:

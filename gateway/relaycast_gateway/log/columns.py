@@ -147,7 +147,8 @@ class EventColumns:
         """Return the rows of the events from ``start``, or the first kept, to ``end``, and the first one's number."""
         base, arrays = self._arrays
         start = max(start, base)
-        return start, ColumnSlice(*(array[start - base : max(end, start) - base] for array in arrays))
+        rows = slice(start - base, max(end, start) - base)
+        return start, ColumnSlice(*[array[rows] for array in arrays])
 
     def sizes(self, start: int, end: int) -> tuple[int, NDArray[np.int64]]:
         """Return the stored bytes of each of those events, and the first one's number."""

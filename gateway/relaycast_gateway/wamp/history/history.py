@@ -23,7 +23,7 @@ from relaycast_gateway.wamp.history.rules import HistoryRules
 from relaycast_gateway.wamp.history.topic_rules import TopicRules
 from relaycast_gateway.wamp.history.view import HistoryView
 
-MOST_VIEWS = 128
+MOST_VIEWS = 1_024
 MOST_VIEW_BYTES = 64 * 1024 * 1024
 """Views beyond these bounds are forgotten, the least used patterns first, and built again when they are asked for."""
 

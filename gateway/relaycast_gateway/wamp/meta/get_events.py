@@ -211,18 +211,16 @@ class _Reading:
     def _page(self) -> HistoryPage | None:
         """Return the next events; ``None`` where those that were told last are not kept any more."""
         told, identity = self._told, self._context.identity
-        query = replace(self._query, limit=min(self._rest, self._most_read, SLICE))
-        if told.count and query.reverse:
-            query = replace(query, before_publication=told.last)
-        elif told.count:
-            query = replace(query, after_publication=told.last)
+        query = self._query
+        if told.count:
+            query = replace(query, **{"before_publication" if query.reverse else "after_publication": told.last})
         try:
             page = self._history.page(
                 self._subscription.pattern,
                 query,
                 authid=identity.authid,
                 authrole=identity.authrole,
-                most_events=SLICE,
+                most_events=min(self._rest, self._most_read, SLICE),
             )
         except WampError:
             if not told.count:
