@@ -177,15 +177,17 @@ def latency(given: Given) -> Iterator[str]:
 
 def fill(router: RunningRouter, events: int) -> None:
     """Publish to many topics, in turn."""
-    publisher, subscriber = joined(router, "RawSocket", "msgpack"), joined(router, "RawSocket", "msgpack")
+    publisher = joined(router, "RawSocket", "msgpack")
+    subscribers = []
     if router.name == "crossbar":
-        subscriber.subscribe(pattern_of(router), "prefix")
+        subscribers = [joined(router, "RawSocket", "msgpack")]
+        subscribers[0].subscribe(pattern_of(router), "prefix")
     each = 250
     batches = [frames(publisher, f"{TOPICS}feed{number}", ARGS, KWARGS, each) for number in range(FEEDS)]
     for number in range(events // each):
-        pipelined(publisher, batches[number % FEEDS], each, each, [subscriber])
-    publisher.close()
-    subscriber.close()
+        pipelined(publisher, batches[number % FEEDS], each, each, subscribers)
+    for wire in (publisher, *subscribers):
+        wire.close()
 
 
 def _samples(caller: Wire, pattern: int, history: int) -> list[dict[str, Any]]:

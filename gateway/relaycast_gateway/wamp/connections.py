@@ -112,6 +112,11 @@ class Connections:
         """Tell whether another connection is dropped without a refusal."""
         return len(self.open) >= self.limits.most_sessions + SPARE_CONNECTIONS
 
+    def most_bytes_from(self, session: ReceivingSession | None) -> int:
+        """Return the length of the longest message that a session takes now; ``None`` before the handshake."""
+        most = self.limits.most_message_bytes
+        return most if session is not None and session.is_open else min(most, MOST_BYTES_BEFORE_WELCOME)
+
     def count_slow(self) -> None:
         """Count a session whose client took too little."""
         self.too_slow += 1

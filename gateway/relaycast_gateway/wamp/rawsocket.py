@@ -14,7 +14,7 @@ from typing import cast
 
 from relaycast_gateway.clock import Alarm
 from relaycast_gateway.wamp.buffered_link import HIGH_WATER, BufferedLink, Hold
-from relaycast_gateway.wamp.connections import MOST_BYTES_BEFORE_WELCOME, Connections, ReceivingSession
+from relaycast_gateway.wamp.connections import Connections, ReceivingSession
 from relaycast_gateway.wamp.errors import PAYLOAD_SIZE_EXCEEDED, PROTOCOL_VIOLATION
 
 MAGIC = 0x7F
@@ -178,9 +178,7 @@ class RawSocketLink(BufferedLink, asyncio.Protocol):
 
     def _read_frames(self, data: bytes) -> None:
         start, end, left = 0, len(data), FRAMES_PER_TURN
-        most = self._connections.limits.most_message_bytes
-        if self._session is None or not self._session.is_open:
-            most = min(most, MOST_BYTES_BEFORE_WELCOME)
+        most = self._connections.most_bytes_from(self._session)
         self._needed = 4
         while end - start >= 4:
             if self._is_closed or self._session is None:

@@ -13,7 +13,7 @@ from aiohttp.abc import AbstractStreamWriter
 
 from relaycast_gateway.wamp.buffered_link import HIGH_WATER, BufferedLink, Hold
 from relaycast_gateway.wamp.connections import Connections
-from relaycast_gateway.wamp.errors import PROTOCOL_VIOLATION
+from relaycast_gateway.wamp.errors import PAYLOAD_SIZE_EXCEEDED, PROTOCOL_VIOLATION
 from relaycast_gateway.wamp.serializers import SERIALIZER_NAMES, serializer_named
 
 SUBPROTOCOLS = {f"wamp.2.{name}": name for name in SERIALIZER_NAMES}
@@ -79,7 +79,12 @@ class WebSocketLink(BufferedLink):
                     self._close_code = WSCloseCode.UNSUPPORTED_DATA
                     session.abort(PROTOCOL_VIOLATION, f"expected {expected.name.lower()} messages of {self.serializer}")
                     continue
-                session.receive(message.data if expected is WSMsgType.BINARY else message.data.encode())
+                data = message.data if expected is WSMsgType.BINARY else message.data.encode()
+                most = self._connections.most_bytes_from(session)
+                if len(data) > most:  # as long as the client is not welcomed: aiohttp refuses what is longer later
+                    session.abort(PAYLOAD_SIZE_EXCEEDED, f"expected at most {most} bytes, got a message of {len(data)}")
+                    continue
+                session.receive(data)
                 if self._hold or self.waiting_bytes > HIGH_WATER:
                     await self._until_released()
         finally:

@@ -237,6 +237,19 @@ def test_a_peer_that_was_not_welcomed_may_send_little(running: RouterProcess, by
         assert b"wamp.error.payload_size_exceeded" in answer
 
 
+@pytest.mark.parametrize("serializer", SERIALIZERS)
+def test_a_websocket_that_was_not_welcomed_may_send_as_little(
+    running: RouterProcess, bystander: Wire, serializer: str
+) -> None:
+    broken = wire(running, "websocket", serializer)
+    broken.send([1, REALM, {**HELLO_ROLES, "agent": "x" * 65_536}])
+    uri, says = ending(broken)
+    assert uri == "wamp.error.payload_size_exceeded"
+    assert "at most 65536 bytes" in says
+    welcomed = joined(running, "websocket", serializer)
+    welcomed.publish(f"{PREFIX}large", "x" * 65_536)
+
+
 @pytest.mark.parametrize("kind", [3, 7, 0x80, 0xFF])
 def test_frames_of_unknown_kinds_end_the_session(running: RouterProcess, bystander: Wire, kind: int) -> None:
     broken = joined(running)

@@ -212,8 +212,10 @@ class _Reading:
         """Return the next events; ``None`` where those that were told last are not kept any more."""
         told, identity = self._told, self._context.identity
         query = self._query
-        if told.count:
-            query = replace(query, **{"before_publication" if query.reverse else "after_publication": told.last})
+        if told.count and query.reverse:
+            query = replace(query, before_publication=told.last)
+        elif told.count:
+            query = replace(query, after_publication=told.last)
         try:
             page = self._history.page(
                 self._subscription.pattern,
