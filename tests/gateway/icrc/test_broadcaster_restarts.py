@@ -77,12 +77,12 @@ def test_a_restart_sends_what_was_not_confirmed_with_the_same_ids(tmp_path: Path
         alice.confirms = False
         stage.subnet.stop(b"bob")
         results = stage.publish(*(stage.event() for _ in range(5)))
-        alice.confirm(*[it["id"] for it in alice.messages[:2]])
+        alice.confirm(*[alice.messages[at]["id"] for at in (0, 3)])
         stage.run()
         stage.restart()
         stage.subnet.restart(b"bob")
         stage.run(1)
-        assert alice.event_ids == [1, 2, 3, 4, 5, 3, 4, 5]
+        assert alice.event_ids == [1, 2, 3, 4, 5, 2, 3, 5]
         assert bob.event_ids == [1, 2, 3, 4, 5]
         ids = {(it["eventId"], it["id"]) for it in alice.messages}
         assert sorted([*ids, *((it["eventId"], it["id"]) for it in bob.messages)]) == sorted(
@@ -193,6 +193,20 @@ def test_an_event_that_the_log_refuses_can_be_published_again(monkeypatch: pytes
         monkeypatch.setattr(stage.log._table, "write", write)
         assert stage.publish(event) == [Variant("Ok", [1])]
         assert stage.subscribers[b"alice"].event_ids == [1]
+
+
+def test_nothing_stays_in_the_store_of_what_is_finished() -> None:
+    with Stage() as stage:
+        stage.register()
+        stage.subscribe(b"alice")
+        stage.subscribe(b"bob", skip=(2, 0))
+        stage.publish(*(stage.event() for _ in range(10)))
+        stage.run(1)
+        assert len({key for table, key, _ in stage.store.dump() if table.endswith(":audiences")}) == 0
+        stage.subnet.stop(b"bob")
+        stage.publish(*(stage.event() for _ in range(10)))
+        stage.run(1)
+        assert len({key for table, key, _ in stage.store.dump() if table.endswith(":audiences")}) == 5
 
 
 def _principals(*raw: bytes) -> Icrc16:

@@ -90,6 +90,16 @@ def test_what_is_not_for_all_is_not_sent(changes: dict[str, Any]) -> None:
         assert [it["namespace"] for it in stage.subscribers[b"alice"].messages] == ["com.example.two"]
 
 
+def test_what_was_in_the_log_before_a_subscription_is_not_its_event() -> None:
+    with Stage() as stage:
+        stage.subscribe(b"alice", "com.example.*")
+        stage.log.append(EventDraft("com.example.one", nat(1), CLIENT, occurred_ns=5))
+        stage.subscribe(b"bob", "com.example.*")
+        bring(stage, "com.example.one")
+        assert stage.subscribers[b"alice"].event_ids == [1, 2]
+        assert stage.subscribers[b"bob"].event_ids == [2]
+
+
 def test_a_broadcaster_does_not_append_what_it_reads() -> None:
     with Stage(broadcasters=2) as stage:
         for name in (b"alice", b"bob"):

@@ -193,6 +193,21 @@ def test_stopping_ends_what_waits_and_what_is_repeated() -> None:
         assert stage.stats()["outstanding:ids"] == (nat(stage.subscribers[b"alice"].messages[-1]["id"]),)
 
 
+def test_what_waited_when_a_subscription_was_stopped_is_gone_when_it_starts_at_once() -> None:
+    with Stage() as stage:
+        stage.register()
+        subscription = stage.subscribe(b"alice")
+        stage.subnet.stop(b"alice")
+        stage.publish(stage.event(), stage.event())
+        stage.update(b"alice", subscription, newStopped=True)
+        stage.update(b"alice", subscription, newStopped=False)
+        stage.subnet.restart(b"alice")
+        stage.publish(stage.event())
+        stage.run(100)
+        assert stage.subscribers[b"alice"].event_ids == [3]
+        assert stage.stats()["outstanding"] == 0
+
+
 def test_a_changed_filter_holds_from_the_next_event_on() -> None:
     with Stage() as stage:
         stage.register()

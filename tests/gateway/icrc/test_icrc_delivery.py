@@ -8,6 +8,7 @@ import pytest
 from gateway.icrc.stage import NAMESPACE, PUBLISHER, Stage, header
 from relaycast_gateway.candid import Variant
 from relaycast_gateway.icrc.broadcaster import BroadcastPolicy
+from relaycast_gateway.icrc.broadcaster.subscription_source import MOST_OFFERED
 from relaycast_gateway.icrc.canister import CallRefused
 from relaycast_gateway.icrc.names import BROADCASTER_PRIORITY, TRUSTED
 from relaycast_gateway.icrc16 import boolean, nat
@@ -165,10 +166,12 @@ def test_failures_in_between_lose_nothing_and_keep_the_order() -> None:
 def test_memory_does_not_grow_with_what_waits() -> None:
     with Stage(policy=BroadcastPolicy(most_audiences=16, most_contents_bytes=4_000)) as stage:
         stage.register()
-        stage.subscribe(b"alice")
+        subscription = stage.subscribe(b"alice")
         stage.subnet.stop(b"alice")
         for _ in range(10):
             stage.publish(*(stage.event() for _ in range(100)))
+        assert len(stage.broadcaster._lanes[subscription][1]._offered) <= MOST_OFFERED + 64
+        assert len(stage.broadcaster._audiences._recent) <= 16
         resources = dict(stage.stats()["resources"])
         assert resources["events:waiting"].content == 1_000
         assert resources["memory:bytes"].content <= 4_000

@@ -120,6 +120,7 @@ class Broadcaster(Canister):
         self.relays.close()
         self.replays.close()
         self._around.close()
+        self._durability.close()
 
     def catch_up(self) -> None:
         """Fan out what is new in the log; call it in the canisters' thread after each commit."""

@@ -24,6 +24,7 @@ class Durability:
         self._wire = wire
         self._waiting: list[Callable[[], None]] = []
         self._is_scheduled = False
+        self._is_closed = False
         self.failures = 0
         """Flushes that the disk refused."""
 
@@ -38,6 +39,8 @@ class Durability:
 
     def flush(self) -> None:
         """Flush now, and call back all that waits; later where the disk refuses."""
+        if self._is_closed:
+            return
         try:
             self._store.flush()
         except sqlite3.Error as error:
@@ -48,6 +51,11 @@ class Durability:
         waiting, self._waiting = self._waiting, []
         for callback in waiting:
             callback()
+
+    def close(self) -> None:
+        """Flush nothing any more; what waits is never called."""
+        self._is_closed = True
+        self._waiting.clear()
 
     def _schedule(self, seconds: float) -> None:
         if not self._is_scheduled:
