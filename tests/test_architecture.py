@@ -41,6 +41,7 @@ LONG_FOR_A_REASON = {
 
 NAMED_BY_THE_PROTOCOL = {
     "BadOrigin": "two errors in Rust, too: of XCM's executor (XcmError) and of a pallet's call (DispatchError)",
+    "Broadcaster": "the pallet that parachains publish through, and a role of ICRC-72",
     "Parachain": "a junction of a location, as in Rust, and the chain that it leads to",
     "Timestamp": "a type of CloudEvents, and the pallet that holds a block's time, as in Rust",
 }

@@ -177,3 +177,15 @@ def test_two_broadcasters_may_use_the_same_number() -> None:
         assert stage.subnet.ask(b"far", stage.principals[0], "icrc72_confirm_messages", [1]) == Variant(
             "itemized", [Variant("Err", Variant("Unauthorized"))]
         )
+
+
+@pytest.mark.matrix("ICRC72-80")
+def test_only_the_broadcaster_that_took_an_event_relays_it() -> None:
+    with Stage(broadcasters=3) as stage:
+        stage.register()
+        stage.publish(stage.event())
+        first, second, third = stage.principals
+        relay = relay_of(stage.log.read()[0], stage.now_ns)
+        for caller, expected in ((third, "Unauthorized"), (first, [])):
+            (result,) = stage.subnet.ask(caller, second, "icrc72_publish_relay", [relay])  # type: ignore[misc]
+            assert (result.value.tag if result.tag == "Err" else result.value) == expected

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from relaycast_gateway.icrc.broadcaster.fan_out import Members
+from relaycast_gateway.icrc.broadcaster.fan_out import EventMembers
 from relaycast_gateway.icrc.store import IcrcStore, number_key
 from relaycast_gateway.record import EventRecord
 
@@ -39,7 +39,7 @@ class Audience:
     relayed: tuple[int, int] | None
     """When another broadcaster sent the event to this one, and when this one received it."""
 
-    members: Members
+    members: EventMembers
 
     @property
     def end(self) -> int:
@@ -90,7 +90,11 @@ class Audiences:
         return first
 
     def add(
-        self, record: EventRecord, members: Members, generated_ns: int, relayed: tuple[int, int] | None = None
+        self,
+        record: EventRecord,
+        members: EventMembers,
+        generated_ns: int,
+        relayed: tuple[int, int] | None = None,
     ) -> Audience:
         """Note that an event goes to ``members``, of which there is at least one."""
         count = len(members.ids)
@@ -167,4 +171,4 @@ class Audiences:
 
 def _decoded(first: int, stored: bytes) -> Audience:
     seq, namespace, generated_ns, relayed, ids = _DECODER.decode(stored)
-    return Audience(first, seq, namespace, generated_ns, relayed, Members(tuple(ids)))
+    return Audience(first, seq, namespace, generated_ns, relayed, EventMembers(tuple(ids)))

@@ -6,7 +6,6 @@ a restart keeps. It never appends what it reads.
 Source: ICRC-72, "Broadcaster Canister"; ICRC-77 for replays.
 """
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, cast
@@ -14,15 +13,23 @@ from typing import Any, cast
 from relaycast_gateway.candid import Variant
 from relaycast_gateway.clock import SECOND
 from relaycast_gateway.icrc.broadcaster.audiences import Audiences
-from relaycast_gateway.icrc.broadcaster.broadcaster_stats import broadcaster_stats
+from relaycast_gateway.icrc.broadcaster.broadcaster_stats import BroadcasterCounts, broadcaster_stats
 from relaycast_gateway.icrc.broadcaster.confirmations import ConfirmedNotifications, confirmation_result
 from relaycast_gateway.icrc.broadcaster.contents import Contents
 from relaycast_gateway.icrc.broadcaster.context import BroadcasterContext
 from relaycast_gateway.icrc.broadcaster.durability import Durability
-from relaycast_gateway.icrc.broadcaster.fan_out import FanOut
-from relaycast_gateway.icrc.broadcaster.lane import Lane, LaneCounts
+from relaycast_gateway.icrc.broadcaster.event_rate import EventRate
+from relaycast_gateway.icrc.broadcaster.fan_out import EventFanOut
+from relaycast_gateway.icrc.broadcaster.lane import LaneCounts, NotificationLane
 from relaycast_gateway.icrc.broadcaster.publish_call import PublishCall
-from relaycast_gateway.icrc.broadcaster.publishing import DISK_REFUSES, EventRefused, Item, Publishing, Taken, failed
+from relaycast_gateway.icrc.broadcaster.publishing import (
+    DISK_REFUSES,
+    EventRefused,
+    Item,
+    Publishing,
+    TakenEvent,
+    failed,
+)
 from relaycast_gateway.icrc.broadcaster.relaying import RelayIntake, home_of
 from relaycast_gateway.icrc.broadcaster.relays import Relays
 from relaycast_gateway.icrc.broadcaster.replaying import AssignedReplay
@@ -37,9 +44,6 @@ from relaycast_gateway.record import EventRecord, Headers
 
 EVENTS_A_READ = 256
 CURSOR = b"cursor"
-RATE_SECONDS = 60
-"""Over which rates are taken."""
-
 REQUIRED = ("id", "timestamp", "namespace", "data")
 
 
@@ -63,8 +67,8 @@ class Broadcaster(Canister):
         self._around = SourceSurroundings(
             context, self._audiences, self._contents, self._durability, wire, f"{name}:subscriptions"
         )
-        self._fan_out = FanOut(context, principal)
-        self._lanes: dict[int, tuple[Lane, SubscriptionSource]] = {}
+        self._fan_out = EventFanOut(context, principal)
+        self._lanes: dict[int, tuple[NotificationLane, SubscriptionSource]] = {}
         self._relay_intake = RelayIntake(context, principal, self._state)
         self._publishing = Publishing(context, principal)
         self._confirmed = ConfirmedNotifications()
@@ -74,11 +78,11 @@ class Broadcaster(Canister):
         self._ids_of: dict[int, Sequence[int]] = {}
         """Notifications of events whose publisher has no answer yet."""
 
-        self._touched: dict[int, Lane] = {}
+        self._touched: dict[int, NotificationLane] = {}
         self.events = 0
         self.events_relayed_here = 0
         self.errors = 0
-        self._rate: deque[tuple[int, int]] = deque()
+        self._rate = EventRate(wire.now_ns())
         self._is_closed = False
         super().__init__(principal, wire)
         self.started_ns = wire.now_ns()
@@ -154,7 +158,7 @@ class Broadcaster(Canister):
         if ordinal is None:  # purged meanwhile
             return
         self.events += 1
-        self._count_rate()
+        self._rate.count(self.wire.now_ns())
         context.statistics.published(record.source, namespace, self.principal)
         self._notify(record, ordinal, None)
         self.relays.offer(record, ordinal, self._cursor)
@@ -199,7 +203,7 @@ class Broadcaster(Canister):
             return []
         self.catch_up()
         call = PublishCall(len(items), self._durability.then)
-        taken: list[tuple[int, Taken]] = []
+        taken: list[tuple[int, TakenEvent]] = []
         now_ns = self.wire.now_ns()
         for place, item in enumerate(items):
             try:
@@ -209,7 +213,7 @@ class Broadcaster(Canister):
                     raise EventRefused(Variant("Busy"))
                 else:
                     found = self._publishing.take(caller, item, now_ns)
-                    if isinstance(found, Taken):
+                    if isinstance(found, TakenEvent):
                         taken.append((place, found))
                         self._waiting_bytes += found.stored_bytes
                     else:
@@ -221,7 +225,7 @@ class Broadcaster(Canister):
             self._append(taken, call)
         return call.answer
 
-    def _append(self, taken: Sequence[tuple[int, Taken]], call: PublishCall) -> None:
+    def _append(self, taken: Sequence[tuple[int, TakenEvent]], call: PublishCall) -> None:
         self._calls += 1
 
         def done(future: "Future[list[EventRecord]]") -> None:
@@ -313,18 +317,23 @@ class Broadcaster(Canister):
 
     def stats(self) -> Headers:
         """Return the statistics that ``icrc72_get_broadcaster_stats`` gives."""
-        return broadcaster_stats(self)
+        return broadcaster_stats(
+            BroadcasterCounts(
+                self.counts,
+                events=self.events + self.events_relayed_here,
+                relays_sent=self.relays.relayed,
+                relays_received=self.events_relayed_here,
+                errors=self.errors + self.relays.errors,
+                events_a_second=self._rate.a_second(self.wire.now_ns()),
+                seconds=(self.wire.now_ns() - self.started_ns) / SECOND,
+                outstanding=self.outstanding(),
+                resources=self.resources(),
+            )
+        )
 
     def outstanding(self) -> list[int]:
         """Return the notifications that were handed over and wait for a confirmation."""
         return [it for lane, _ in self._lanes.values() for it in lane.unconfirmed] + self.replays.outstanding
-
-    def event_rate(self) -> float:
-        """Return events a second, over the last minute or since the start."""
-        now_ns = self.wire.now_ns()
-        self._forget_old(now_ns)
-        seconds = min(RATE_SECONDS, max(1.0, (now_ns - self.started_ns) / SECOND))
-        return sum(events for _, events in self._rate) / seconds
 
     def resources(self) -> dict[str, Icrc16]:
         """Return what the broadcaster holds."""
@@ -336,24 +345,12 @@ class Broadcaster(Canister):
             "log:behind": nat(max(0, self.context.log.last_seq - self._cursor)),
         }
 
-    def _count_rate(self) -> None:
-        second = self.wire.now_ns() // SECOND
-        if self._rate and self._rate[-1][0] == second:
-            self._rate[-1] = second, self._rate[-1][1] + 1
-        else:
-            self._rate.append((second, 1))
-            self._forget_old(second * SECOND)
-
-    def _forget_old(self, now_ns: int) -> None:
-        while self._rate and self._rate[0][0] <= now_ns // SECOND - RATE_SECONDS:
-            self._rate.popleft()
-
-    def _lane(self, subscription_id: int) -> tuple[Lane, SubscriptionSource]:
+    def _lane(self, subscription_id: int) -> tuple[NotificationLane, SubscriptionSource]:
         known = self._lanes.get(subscription_id)
         if known is None:
             source = SubscriptionSource(subscription_id, self._around)
             seed = self.principal + number_key(subscription_id)
-            lane = Lane(source, self, self.context.policy, self.counts, seed=seed)
+            lane = NotificationLane(source, self, self.context.policy, self.counts, seed=seed)
             source.on_more = lane.pump
             known = self._lanes[subscription_id] = lane, source
         return known

@@ -16,38 +16,53 @@ The text names none; all keys begin with ``icrc72:broadcaster:stats:``. Counters
 | ``resources`` | ``events:waiting`` of audiences, ``relays:waiting``, ``replays:waiting``, ``memory:bytes``, ``log:behind`` |
 """  # noqa: E501 - rows of a table
 
+from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-from relaycast_gateway.clock import SECOND
+from relaycast_gateway.icrc.broadcaster.lane import LaneCounts
 from relaycast_gateway.icrc16 import Icrc16, Tag, array, map_of, nat
 from relaycast_gateway.record import Headers
-
-if TYPE_CHECKING:
-    from relaycast_gateway.icrc.broadcaster.broadcaster import Broadcaster
 
 BEGINNING = "icrc72:broadcaster:stats:"
 MOST_LISTED = 1_000
 
 
-def broadcaster_stats(of: "Broadcaster") -> Headers:
+class BroadcasterCounts(NamedTuple):
+    """What a broadcaster has done in this run and what it holds."""
+
+    lanes: LaneCounts
+    events: int
+    relays_sent: int
+    relays_received: int
+    errors: int
+    """Beside those of the lanes."""
+
+    events_a_second: float
+    seconds: float
+    """Since the start."""
+
+    outstanding: Sequence[int]
+    resources: Mapping[str, Icrc16]
+
+
+def broadcaster_stats(of: BroadcasterCounts) -> Headers:
     """Return the statistics under their keys."""
-    counts, outstanding = of.counts, of.outstanding()
-    seconds = max(1.0, (of.wire.now_ns() - of.started_ns) / SECOND)
+    lanes = of.lanes
     found: dict[str, Icrc16] = {
-        "events": nat(of.events + of.events_relayed_here),
-        "notifications": nat(counts.notifications),
-        "notifications:repeated": nat(counts.repeated),
-        "notifications:dropped": nat(counts.dropped),
-        "notifications:unconfirmed": nat(counts.given_up),
-        "confirmations": nat(counts.confirmations),
-        "relays:sent": nat(of.relays.relayed),
-        "relays:received": nat(of.events_relayed_here),
-        "rate:events": Icrc16(Tag.FLOAT, of.event_rate()),
-        "rate:notifications": Icrc16(Tag.FLOAT, counts.notifications / seconds),
-        "errors": nat(of.errors + counts.errors + of.relays.errors),
-        "outstanding": nat(len(outstanding)),
-        "outstanding:ids": array(*map(nat, islice(outstanding, MOST_LISTED))),
-        "resources": map_of(of.resources()),
+        "events": nat(of.events),
+        "notifications": nat(lanes.notifications),
+        "notifications:repeated": nat(lanes.repeated),
+        "notifications:dropped": nat(lanes.dropped),
+        "notifications:unconfirmed": nat(lanes.given_up),
+        "confirmations": nat(lanes.confirmations),
+        "relays:sent": nat(of.relays_sent),
+        "relays:received": nat(of.relays_received),
+        "rate:events": Icrc16(Tag.FLOAT, of.events_a_second),
+        "rate:notifications": Icrc16(Tag.FLOAT, lanes.notifications / max(1.0, of.seconds)),
+        "errors": nat(of.errors + lanes.errors),
+        "outstanding": nat(len(of.outstanding)),
+        "outstanding:ids": array(*map(nat, islice(of.outstanding, MOST_LISTED))),
+        "resources": map_of(of.resources),
     }
     return tuple((BEGINNING + key, value) for key, value in found.items())

@@ -24,7 +24,7 @@ MOST_MEMBERS = 256
 """Sets of subscriptions that a namespace's plan keeps: mostly few come again and again."""
 
 
-class Members:
+class EventMembers:
     """Subscriptions that get an event, in the order in which they are notified."""
 
     __slots__ = ("__dict__", "ids")
@@ -38,7 +38,7 @@ class Members:
         return {subscription_id: place for place, subscription_id in enumerate(self.ids)}
 
 
-NOBODY = Members(())
+NOBODY = EventMembers(())
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ class _Plan:
     bits: list[int] = field(default_factory=list)
     """Of each subscription."""
 
-    members: dict[int, Members] = field(default_factory=lambda: {0: NOBODY})
+    members: dict[int, EventMembers] = field(default_factory=lambda: {0: NOBODY})
     """By the groups that are selected, a bit for each."""
 
     def __post_init__(self) -> None:
@@ -98,17 +98,17 @@ class _Plan:
             found |= group.bit
         return found
 
-    def members_of(self, groups: int) -> Members:
+    def members_of(self, groups: int) -> EventMembers:
         found = self.members.get(groups)
         if found is None:
             if len(self.members) >= MOST_MEMBERS:
                 self.members.clear()
             pairs = zip(self.subscriptions, self.bits, strict=True)
-            found = self.members[groups] = Members(tuple(it.id for it, bit in pairs if bit & groups))
+            found = self.members[groups] = EventMembers(tuple(it.id for it, bit in pairs if bit & groups))
         return found
 
 
-class FanOut:
+class EventFanOut:
     """Chooses the subscriptions of one broadcaster."""
 
     def __init__(self, context: BroadcasterContext, broadcaster: bytes) -> None:
@@ -118,7 +118,7 @@ class FanOut:
         self._version = -1
         self._plans: dict[str, _Plan] = {}
 
-    def members(self, record: EventRecord, ordinal: int) -> Members:
+    def members(self, record: EventRecord, ordinal: int) -> EventMembers:
         """Return who gets an event; ``ordinal`` is its place in its namespace."""
         plan = self._plan(record.namespace)
         if not plan.groups:
@@ -126,7 +126,7 @@ class FanOut:
         found = plan.members_of(plan.selected(record.data, ordinal))
         if found.ids and (plan.is_restricted or record.seq <= plan.newest_since):
             kept = tuple(it for it in found.ids if self._gets(it, record, is_restricted=plan.is_restricted))
-            return Members(kept) if len(kept) < len(found.ids) else found
+            return EventMembers(kept) if len(kept) < len(found.ids) else found
         return found
 
     def _gets(self, subscription_id: int, record: EventRecord, *, is_restricted: bool) -> bool:

@@ -87,7 +87,7 @@ class _Handed:
     times: int = 0
 
 
-class Lane:
+class NotificationLane:
     """Sends what ``source`` has, as ``canister``."""
 
     def __init__(

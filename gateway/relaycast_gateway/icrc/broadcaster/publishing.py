@@ -50,7 +50,7 @@ class EventRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakenEvent:
     """An event that is about to be appended."""
 
     draft: EventDraft
@@ -74,7 +74,7 @@ class Publishing:
         self._context = context
         self._broadcaster = broadcaster
 
-    def take(self, caller: bytes, item: Item, now_ns: int) -> "Taken | Promise[str | None]":
+    def take(self, caller: bytes, item: Item, now_ns: int) -> "TakenEvent | Promise[str | None]":
         """Return an event to append, or, of one that came before, when it is durable; raises ``EventRefused``."""
         namespace, event_id = item["namespace"], item["id"]
         publication = self._publication(caller, item)
@@ -113,13 +113,13 @@ class Publishing:
             raise EventRefused(Variant("Unauthorized"))
         return publication
 
-    def _unless_known(self, draft: EventDraft, event_id: int, stored_bytes: int) -> "Taken | Promise[str | None]":
+    def _unless_known(self, draft: EventDraft, event_id: int, stored_bytes: int) -> "TakenEvent | Promise[str | None]":
         ids, place = self._context.ids, (draft.namespace, event_id)
         known = ids.claims.get(place) or ids.find(*place)
         content = eventdata_hash(draft.data)
         if known is None:
             claim = ids.claims[place] = Claim(draft.source, content, Promise())
-            return Taken(draft, claim, stored_bytes)
+            return TakenEvent(draft, claim, stored_bytes)
         if (known.source, known.hash) != (draft.source, content):
             raise id_is_taken(*place)
         if isinstance(known, Claim):

@@ -9,7 +9,7 @@ from functools import partial
 
 from relaycast_gateway.icrc.broadcaster.context import BroadcasterContext
 from relaycast_gateway.icrc.broadcaster.durability import Durability
-from relaycast_gateway.icrc.broadcaster.fan_out import FanOut
+from relaycast_gateway.icrc.broadcaster.fan_out import EventFanOut
 from relaycast_gateway.icrc.broadcaster.relaying import RelayLane, home_of
 from relaycast_gateway.icrc.canister import Canister
 from relaycast_gateway.icrc.store import number_key
@@ -24,7 +24,7 @@ class Relays:
         self._canister = canister
         self._table = table
         self._durability = durability
-        self._fan_outs: dict[bytes, FanOut] = {}
+        self._fan_outs: dict[bytes, EventFanOut] = {}
         self._lanes: dict[bytes, RelayLane] = {}
 
     @property
@@ -78,7 +78,7 @@ class Relays:
     def _offer_to(self, target: bytes, record: EventRecord, ordinal: int, cursor: int) -> None:
         fan_out = self._fan_outs.get(target)
         if fan_out is None:
-            fan_out = self._fan_outs[target] = FanOut(self._context, target)
+            fan_out = self._fan_outs[target] = EventFanOut(self._context, target)
         if not fan_out.members(record, ordinal).ids:
             return
         lane = self._lanes.get(target)

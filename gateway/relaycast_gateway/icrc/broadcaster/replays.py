@@ -12,7 +12,7 @@ from relaycast_gateway.candid import Principal, Variant
 from relaycast_gateway.icrc.broadcaster.audiences import Audiences
 from relaycast_gateway.icrc.broadcaster.context import BroadcasterContext
 from relaycast_gateway.icrc.broadcaster.durability import Durability
-from relaycast_gateway.icrc.broadcaster.lane import Lane, LaneCounts
+from relaycast_gateway.icrc.broadcaster.lane import LaneCounts, NotificationLane
 from relaycast_gateway.icrc.broadcaster.publish_call import PublishCall
 from relaycast_gateway.icrc.broadcaster.publishing import EventRefused, Item, failed, id_is_taken
 from relaycast_gateway.icrc.broadcaster.replaying import (
@@ -67,7 +67,7 @@ class Replays:
         self._counts = counts
         self._durability = durability
         self._intake = ReplayIntake(context)
-        self._lanes: dict[int, tuple[Lane, ReplaySource]] = {}
+        self._lanes: dict[int, tuple[NotificationLane, ReplaySource]] = {}
 
     def load(self) -> None:
         """Take up what waited when the last run ended."""
@@ -170,7 +170,7 @@ class Replays:
         """Return the highest number of events of a replay that waited at once."""
         return self._lanes[replay_id][1].most_waited if replay_id in self._lanes else 0
 
-    def _lane(self, about: ReplayedTo) -> tuple[Lane, ReplaySource]:
+    def _lane(self, about: ReplayedTo) -> tuple[NotificationLane, ReplaySource]:
         known = self._lanes.get(about.id)
         if known is not None:
             return known
@@ -184,7 +184,7 @@ class Replays:
         )
         source.on_finished = partial(self._tidy, about.id)
         seed = self._canister.principal + b"replay %d" % about.id
-        lane = Lane(source, self._canister, self._context.policy, self._counts, seed=seed)
+        lane = NotificationLane(source, self._canister, self._context.policy, self._counts, seed=seed)
         self._lanes[about.id] = lane, source
         return lane, source
 
