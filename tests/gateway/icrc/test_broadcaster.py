@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from gateway.icrc.stage import NAMESPACE, PUBLISHER, Stage, header
+from relaycast_gateway import crockford
 from relaycast_gateway.candid import Principal, Variant, decode, encode
 from relaycast_gateway.icrc.broadcaster import BroadcastPolicy
 from relaycast_gateway.icrc.canister import CallRefused
@@ -109,7 +110,20 @@ def test_events_of_one_block_share_its_time_and_notifications_have_their_own() -
         assert [it["timestamp"] for it in messages] == [now_ns] * 2
 
 
-@pytest.mark.matrix("ICRC72-12", "ICRC72-13")
+@pytest.mark.matrix("ICRC72-13")
+def test_notification_ids_have_a_text_in_crockfords_base32() -> None:
+    with Stage() as stage:
+        stage.register()
+        stage.subscribe(b"alice")
+        stage.publish(*(stage.event() for _ in range(40)))
+        ids = [it["id"] for it in stage.subscribers[b"alice"].messages]
+        texts = [crockford.encode(it) for it in ids]
+        assert texts[9] == "A"
+        assert texts[31] == "10"
+        assert [crockford.decode(it.lower()) for it in texts] == ids
+
+
+@pytest.mark.matrix("ICRC72-12")
 def test_notification_ids_increase_and_are_those_of_one_broadcaster() -> None:
     with Stage(broadcasters=2) as stage:
         stage.register()

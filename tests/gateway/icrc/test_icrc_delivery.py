@@ -12,6 +12,7 @@ from relaycast_gateway.icrc.broadcaster.subscription_source import MOST_OFFERED
 from relaycast_gateway.icrc.canister import CallRefused
 from relaycast_gateway.icrc.names import BROADCASTER_PRIORITY, TRUSTED
 from relaycast_gateway.icrc16 import boolean, nat
+from relaycast_gateway.log import Retention
 
 ORCHESTRATOR_STATS = "icrc72:subscription:stats:"
 
@@ -178,6 +179,20 @@ def test_memory_does_not_grow_with_what_waits() -> None:
         stage.subnet.restart(b"alice")
         stage.run(100)
         assert stage.subscribers[b"alice"].event_ids == list(range(1, 1_001))
+
+
+def test_what_retention_dropped_is_not_waited_for() -> None:
+    with Stage(policy=BroadcastPolicy(most_contents_bytes=1), retention=Retention(count=5)) as stage:
+        stage.register()
+        stage.subscribe(b"alice")
+        stage.subnet.stop(b"alice")
+        for _ in range(20):
+            stage.publish(stage.event())
+        stage.subnet.restart(b"alice")
+        stage.run(100)
+        assert stage.subscribers[b"alice"].event_ids == [16, 17, 18, 19, 20]
+        assert stage.stats()["notifications:dropped"] == 15
+        assert dict(stage.stats()["resources"])["events:waiting"].content == 0
 
 
 def test_a_call_holds_a_bounded_number_of_notifications() -> None:
