@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from relaycast_gateway.icrc.candypath.compiled import TreePredicate
-from relaycast_gateway.icrc.replay.replays import Replay
+from relaycast_gateway.icrc.replay.replays import EventReplay
 from relaycast_gateway.icrc.skip import Skip
 from relaycast_gateway.matching.namespaces import NamespacePattern
 from relaycast_gateway.record import Headers
@@ -89,7 +89,7 @@ class Registry:
     homes: dict[bytes, bytes] = field(default_factory=dict)
     """The broadcaster of a principal's subnet, where that is not the first one."""
 
-    replays: dict[int, Replay] = field(default_factory=dict)
+    replays: dict[int, EventReplay] = field(default_factory=dict)
     """By id, ended ones too."""
 
     version: int = 0

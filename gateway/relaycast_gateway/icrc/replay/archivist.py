@@ -18,7 +18,7 @@ from relaycast_gateway.icrc.names import HASH, REPLAY, REPLAY_END, REPLAY_END_ID
 from relaycast_gateway.icrc.registry import Registry
 from relaycast_gateway.icrc.replay.archive import ArchivedEvent, CorruptEvent, EventArchive
 from relaycast_gateway.icrc.replay.assignment import rate_of
-from relaycast_gateway.icrc.replay.replays import Replay
+from relaycast_gateway.icrc.replay.replays import EventReplay
 from relaycast_gateway.icrc.store import IcrcStore
 from relaycast_gateway.icrc.system_messages import PUBLISHER_ADD, PUBLISHER_REMOVE, SystemItem, items_of
 from relaycast_gateway.icrc.value_hash import eventdata_hash
@@ -49,7 +49,7 @@ class _Place(msgspec.Struct, array_like=True):
 class ReplayJob:
     """A replay that is being sent."""
 
-    replay: Replay
+    replay: EventReplay
     place: _Place
     headers: Headers
     first_headers: Headers
@@ -108,7 +108,7 @@ class Archivist(Canister):
         elif item.key == PUBLISHER_REMOVE and item.replay_id in self.jobs:
             self.jobs[item.replay_id].is_canceled = True
 
-    def _begin(self, replay: Replay) -> None:
+    def _begin(self, replay: EventReplay) -> None:
         job = ReplayJob(replay, self._places.get(replay.id) or _Place(), (), ())
         self.jobs[replay.id] = job
         self._report(replay.id, Variant("running"))
@@ -239,13 +239,13 @@ class Archivist(Canister):
             "headers": pairs_of(headers),
         }
 
-    def _is_sent(self, replay: Replay, event: ArchivedEvent) -> bool:
+    def _is_sent(self, replay: EventReplay, event: ArchivedEvent) -> bool:
         """Return whether the broadcaster gets an event. It filters, but cannot count what the log has dropped."""
         record, ordinal = event
         is_kept = record.seq >= self._log.history_start
         return replay.takes(record.event_id) and (is_kept or replay.skip is None or replay.skip.selects(ordinal))
 
-    def _read(self, replay: Replay, after: int, limit: int) -> Sequence[ArchivedEvent]:
+    def _read(self, replay: EventReplay, after: int, limit: int) -> Sequence[ArchivedEvent]:
         """Return the next records of a namespace, from the archive as far as the log has dropped them."""
         before, start = replay.last_seq + 1, self._log.history_start
         if self._archive is not None and after < start - 1:
@@ -256,7 +256,7 @@ class Archivist(Canister):
         found = ((record, self._log.ordinal(record)) for record in records)
         return [ArchivedEvent(record, ordinal) for record, ordinal in found if ordinal is not None]
 
-    def _last(self, replay: Replay) -> EventRecord | None:
+    def _last(self, replay: EventReplay) -> EventRecord | None:
         """Return the last event that a replay will send, after its filter and skip."""
         for events in self._backwards(replay):
             wanted = [
@@ -270,14 +270,14 @@ class Archivist(Canister):
                 return wanted[-1]
         return None
 
-    def _backwards(self, replay: Replay) -> Iterator[Sequence[ArchivedEvent]]:
+    def _backwards(self, replay: EventReplay) -> Iterator[Sequence[ArchivedEvent]]:
         end = replay.last_seq + 1
         while end > 1:
             begin = max(1, end - LOOK)
             yield list(self._events(replace(replay, last_seq=end - 1), after=begin - 1))
             end = begin
 
-    def _events(self, replay: Replay, *, after: int) -> Iterator[ArchivedEvent]:
+    def _events(self, replay: EventReplay, *, after: int) -> Iterator[ArchivedEvent]:
         while events := self._read(replay, after, LOOK):
             yield from events
             after = events[-1].record.seq

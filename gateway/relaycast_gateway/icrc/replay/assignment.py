@@ -4,14 +4,14 @@ Law: a publisher serves a replay only where it advertises ``icrc77:capable``, wi
 Source: ICRC-77, "Authorization and Policy", "Payment", "Publisher Capabilities Metadata".
 """
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from relaycast_gateway.candid import Variant
 from relaycast_gateway.icrc.interface import CanisterRole
 from relaycast_gateway.icrc.names import CAPABLE, MOST_REPLAYED, PRICING, REPLAY_RATE
 from relaycast_gateway.icrc.orchestrator.batch import ErrorCode, ItemRefused, generic
 from relaycast_gateway.icrc.registry import RegisteredPublication, Registry
-from relaycast_gateway.icrc.replay.replays import Replay
+from relaycast_gateway.icrc.replay.replays import EventReplay
 from relaycast_gateway.icrc.replay.request import ReplayRequest
 from relaycast_gateway.icrc.replay.settings import ReplaySettings
 from relaycast_gateway.icrc.system_messages import system_namespace
@@ -20,8 +20,17 @@ from relaycast_gateway.log import EventLog
 from relaycast_gateway.matching.namespaces import is_reserved
 from relaycast_gateway.record import Headers
 
-if TYPE_CHECKING:
-    from relaycast_gateway.icrc.replay.book import ReplayRights
+
+class ReplayRights(Protocol):
+    """Tells who may receive events."""
+
+    def may_receive(self, namespace: str, subscriber: bytes) -> bool:
+        """Return whether no access list of the publication shuts a subscriber out."""
+        ...
+
+    def is_listed(self, namespace: str, subscriber: bytes) -> bool:
+        """Return whether the publication's own list allows a subscriber by name."""
+        ...
 
 
 def assigned(
@@ -29,11 +38,11 @@ def assigned(
     subscriber: bytes,
     registry: Registry,
     log: EventLog,
-    rights: "ReplayRights",
+    rights: ReplayRights,
     *,
     archivist: bytes | None,
     settings: ReplaySettings,
-) -> Replay:
+) -> EventReplay:
     """Return the replay with those who serve it, its id still 0; raises ``ItemRefused``."""
     namespace = request.namespace
     _ensure_own(namespace, subscriber)
@@ -51,7 +60,7 @@ def assigned(
     if unpaid is not None:
         raise ItemRefused(Variant("PaymentRequired", unpaid))
     broadcaster, home = registry.home_of(subscriber), registry.home_of(publisher)
-    return Replay(
+    return EventReplay(
         0,
         subscriber,
         namespace,
@@ -85,7 +94,7 @@ def _ensure_own(namespace: str, caller: bytes) -> None:
         raise ItemRefused(Variant("Unauthorized"))
 
 
-def _ensure_subscribed(request: ReplayRequest, subscriber: bytes, registry: Registry, rights: "ReplayRights") -> None:
+def _ensure_subscribed(request: ReplayRequest, subscriber: bytes, registry: Registry, rights: ReplayRights) -> None:
     namespace = request.namespace
     own = [it for it in registry.subscriptions.values() if it.subscriber == subscriber]
     if request.subscription is not None and request.subscription not in {it.id for it in own}:

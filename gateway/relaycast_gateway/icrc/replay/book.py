@@ -7,7 +7,7 @@ A replay that ended stays as it is. Source: ICRC-77, "Methods" and "Replay Life 
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from relaycast_gateway.candid import Principal, Variant
 from relaycast_gateway.clock import SECOND
@@ -16,8 +16,8 @@ from relaycast_gateway.icrc.interface import CanisterRole
 from relaycast_gateway.icrc.names import FILTER, SKIP
 from relaycast_gateway.icrc.orchestrator.batch import ErrorCode, ItemRefused, generic, improper, positional
 from relaycast_gateway.icrc.registry import Registry
-from relaycast_gateway.icrc.replay.assignment import assigned
-from relaycast_gateway.icrc.replay.replays import Replay, ReplayStage
+from relaycast_gateway.icrc.replay.assignment import ReplayRights, assigned
+from relaycast_gateway.icrc.replay.replays import EventReplay, ReplayStage
 from relaycast_gateway.icrc.replay.request import ReplayRequest
 from relaycast_gateway.icrc.replay.saved import loaded, saved
 from relaycast_gateway.icrc.replay.settings import ReplaySettings
@@ -44,18 +44,6 @@ MESSAGES_KEPT = 1_000
 """System messages that are remembered, for whoever looks at a run."""
 
 _REPORTS = {"running", "completed", "canceled", "errored"}
-
-
-class ReplayRights(Protocol):
-    """Tells who may receive events."""
-
-    def may_receive(self, namespace: str, subscriber: bytes) -> bool:
-        """Return whether no access list of the publication shuts a subscriber out."""
-        ...
-
-    def is_listed(self, namespace: str, subscriber: bytes) -> bool:
-        """Return whether the publication's own list allows a subscriber by name."""
-        ...
 
 
 class ReplayBook:
@@ -157,7 +145,7 @@ class ReplayBook:
 
     # Requests
 
-    def _checked(self, caller: bytes, request: ReplayRequest, before: int) -> Replay:
+    def _checked(self, caller: bytes, request: ReplayRequest, before: int) -> EventReplay:
         """Return the replay that a request begins; ``before`` were asked for in the same call."""
         self._ensure_within_quota(caller, before)
         replay = assigned(
@@ -178,7 +166,7 @@ class ReplayBook:
             most = self.settings.most_a_minute
             raise generic(ErrorCode.TOO_FAST, f"a subscriber registers at most {most} replays a minute")
 
-    def _begin(self, replay: Replay) -> int:
+    def _begin(self, replay: EventReplay) -> int:
         self._last_id += 1
         replay = replace(replay, id=self._last_id)
         self._registered.setdefault(replay.subscriber, deque()).append(replay.registered_ns)
@@ -223,13 +211,13 @@ class ReplayBook:
         else:
             self._end(replace(replay, stage=stage, sent=state.value))
 
-    def _end(self, replay: Replay) -> None:
+    def _end(self, replay: EventReplay) -> None:
         """Keep the last state, and tell the broadcasters that no more is coming."""
         self._keep(replay)
         for receiver, item in _removals(replay):
             self._tell(receiver, CanisterRole.BROADCASTER, item)
 
-    def _assign(self, replay: Replay) -> None:
+    def _assign(self, replay: EventReplay) -> None:
         """Tell the broadcasters, and when all know the publisher."""
         waiting = _assignments(replay)
         self._tell_in_turn(replay.id, waiting, 0)
@@ -269,13 +257,13 @@ class ReplayBook:
         notification = system_notification(item, role, receiver, self._owner, self._wire.now_ns(), self._message_id)
         self._wire.call(self._owner, receiver, "icrc72_handle_notification", [notification], answered)
 
-    def _of(self, replay_id: int) -> Replay:
+    def _of(self, replay_id: int) -> EventReplay:
         replay = self._registry.replays.get(replay_id)
         if replay is None:
             raise ItemRefused(Variant("NotFound"))
         return replay
 
-    def _keep(self, replay: Replay) -> None:
+    def _keep(self, replay: EventReplay) -> None:
         self._registry.replays[replay.id] = replay
         self._store.put(TABLE, _key(replay.id), saved(replay))
 
@@ -290,7 +278,7 @@ def _key(replay_id: int) -> bytes:
     return replay_id.to_bytes(8, "big")
 
 
-def _assignments(replay: Replay) -> list[tuple[bytes, CanisterRole, SystemItem]]:
+def _assignments(replay: EventReplay) -> list[tuple[bytes, CanisterRole, SystemItem]]:
     """Return who is told of a replay, in this order: broadcasters first."""
     of = {"namespace": replay.namespace, "filter": replay.filter, "skip": replay.skip}
     subscriber, publisher, relay = replay.subscriber, replay.publisher, replay.relay
@@ -324,7 +312,7 @@ def _assignments(replay: Replay) -> list[tuple[bytes, CanisterRole, SystemItem]]
     return [*told, (publisher, CanisterRole.PUBLISHER, begin)]
 
 
-def _removals(replay: Replay) -> list[tuple[bytes, SystemItem]]:
+def _removals(replay: EventReplay) -> list[tuple[bytes, SystemItem]]:
     namespace, relay, publisher = replay.namespace, replay.relay, replay.publisher
     removal = SystemItem(BROADCASTER_REMOVE, replay.id, namespace, subscriber=replay.subscriber, publisher=publisher)
     told = [(replay.broadcaster, removal)]
@@ -350,7 +338,7 @@ def _as_registration(item: Mapping[str, Any]) -> dict[str, Any]:
     return {"namespace": item["namespace"], "range": item["range"], "config": pairs_of(config), "memo": None}
 
 
-def _filter_of(given: Variant | None) -> Callable[[Replay], bool]:
+def _filter_of(given: Variant | None) -> Callable[[EventReplay], bool]:
     if given is None:
         return lambda _: True
     value = given.value.raw if isinstance(given.value, Principal) else given.value
@@ -366,7 +354,7 @@ def _filter_of(given: Variant | None) -> Callable[[Replay], bool]:
     return lambda it: it.id == value
 
 
-def _shown(replay: Replay, caller: bytes) -> dict[str, object]:
+def _shown(replay: EventReplay, caller: bytes) -> dict[str, object]:
     """Return a ``ReplayStatus``; the configuration is shown to the subscriber and to those who serve it."""
     may_see = caller in {replay.subscriber, replay.publisher, replay.broadcaster, replay.relay}
     stats = (

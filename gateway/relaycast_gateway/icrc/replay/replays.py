@@ -29,7 +29,7 @@ _NEXT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Replay:
+class EventReplay:
     """What a subscriber asked for, who serves it, and how far it is."""
 
     id: int

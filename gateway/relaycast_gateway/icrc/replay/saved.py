@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from relaycast_gateway.icrc.candypath.compiled import candy_path
-from relaycast_gateway.icrc.replay.replays import Replay, ReplayStage
+from relaycast_gateway.icrc.replay.replays import EventReplay, ReplayStage
 from relaycast_gateway.icrc.skip import Skip
 from relaycast_gateway.icrc16 import Icrc16, Tag, from_json, to_json
 
@@ -36,7 +36,7 @@ _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(_Saved)
 
 
-def saved(replay: Replay) -> bytes:
+def saved(replay: EventReplay) -> bytes:
     """Return what the store keeps of a replay."""
     return _ENCODER.encode(
         _Saved(
@@ -61,10 +61,10 @@ def saved(replay: Replay) -> bytes:
     )
 
 
-def loaded(value: bytes) -> Replay:
+def loaded(value: bytes) -> EventReplay:
     """Return the replay of ``saved``; ``ValueError`` where it is none."""
     it = _DECODER.decode(value)
-    return Replay(
+    return EventReplay(
         it.id,
         it.subscriber,
         it.namespace,

@@ -11,7 +11,7 @@ from typing import Any
 from relaycast_gateway.icrc.broadcaster.broadcaster import Broadcaster
 from relaycast_gateway.icrc.broadcaster.replaying import AssignedReplay, RelayedReplay
 from relaycast_gateway.icrc.interface import CanisterRole
-from relaycast_gateway.icrc.replay.replays import Replay, ReplayStage
+from relaycast_gateway.icrc.replay.replays import EventReplay, ReplayStage
 from relaycast_gateway.icrc.system_messages import (
     BROADCASTER_ADD,
     BROADCASTER_REMOVE,
@@ -33,7 +33,7 @@ class ReplayServing:
 
     def __init__(self, broadcaster: Broadcaster) -> None:
         self._broadcaster = broadcaster
-        self._replays: Mapping[int, Replay] = broadcaster.context.registry.replays
+        self._replays: Mapping[int, EventReplay] = broadcaster.context.registry.replays
         self._message_ids = count(1)
         broadcaster.on_system_message = self._hear
         broadcaster.replays.on_over = self._over
@@ -44,7 +44,7 @@ class ReplayServing:
             if replay is not None:
                 self._obey(item, replay)
 
-    def _obey(self, item: SystemItem, replay: Replay) -> None:
+    def _obey(self, item: SystemItem, replay: EventReplay) -> None:
         broadcaster = self._broadcaster
         if item.key == BROADCASTER_ADD and replay.is_active:
             is_new = replay.id not in broadcaster.replays.assigned
@@ -78,7 +78,7 @@ class ReplayServing:
         if replay is not None:
             self._tell(replay, SystemItem(SUBSCRIBER_REMOVE, replay_id))
 
-    def _tell(self, replay: Replay, item: SystemItem) -> None:
+    def _tell(self, replay: EventReplay, item: SystemItem) -> None:
         broadcaster = self._broadcaster
         notification = system_notification(
             item,
