@@ -89,7 +89,7 @@ class Statistics:
         self._publications.add(namespace.encode(), 1, events)
 
     def sent(self, subscription: IcrcSubscription, namespace: str, notifications: int = 1) -> None:
-        """Count notifications of events in a namespace that were sent; each counts once, however often it is repeated."""
+        """Count notifications of events in a namespace that were sent; one that is repeated counts once."""
         self._count(subscription, namespace, 0, notifications)
 
     def confirmed(self, subscription: IcrcSubscription, namespace: str, notifications: int = 1) -> None:
