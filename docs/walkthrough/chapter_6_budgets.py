@@ -259,8 +259,8 @@ def _(answer, subscriber_blocks, tight_network):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    That is all there is: tries that prove, a message that publishes, blocks that believe nothing but a root, and a
-    budget with a cursor. The guides show how to measure your own design with relaycast.
+    So far all readers were parachains. Chapter 7 is about everybody else: how what the chains tell reaches a dashboard
+    or a webhook, and how one reads what happened before.
     """)
     return
 
