@@ -3,7 +3,8 @@
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from relaycast_spark import publications, subscriber_replay, tables
+from relaycast_ledger.face_deliveries import FACE_DELIVERIES as FACE_DELIVERIES_ARROW
+from relaycast_spark import event_proofs, publications, subscriber_replay, tables
 
 REPLAYED: StructType = from_arrow_schema(tables.REPLAYED)
 SEGMENTS: StructType = from_arrow_schema(tables.SEGMENTS)
@@ -11,3 +12,5 @@ PUBLICATIONS: StructType = from_arrow_schema(publications.PUBLICATIONS)
 PUBLISHER_ROOTS: StructType = from_arrow_schema(publications.PUBLISHER_ROOTS)
 INHERENTS: StructType = from_arrow_schema(subscriber_replay.INHERENTS)
 SUBSCRIBER_BLOCKS: StructType = from_arrow_schema(subscriber_replay.SUBSCRIBER_BLOCKS)
+EVENT_PROOFS: StructType = from_arrow_schema(event_proofs.EVENT_PROOFS)
+FACE_DELIVERIES: StructType = from_arrow_schema(FACE_DELIVERIES_ARROW)
