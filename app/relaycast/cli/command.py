@@ -63,7 +63,7 @@ VERBS = {
     "sweep": ("relaycast.cli.sweep:sweep", "Run a grid of scenarios, seeds and policies as one Spark job."),
     "bench": (
         "relaycast.cli.bench:app",
-        "Run the headline experiments E1 to E17, or time the engines here.",
+        "Run the headline experiments E1 to E18, or time the engines here.",
     ),
     "import": ("relaycast.cli.import_:app", "Read real chain data and check it by its state root."),
     "doctor": ("relaycast.cli.doctor:doctor", "What is installed, what is slow, and how to fix it."),
