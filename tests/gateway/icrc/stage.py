@@ -71,7 +71,7 @@ class RecordingSubscriber(Canister):
 
 
 class Stage:
-    """The system; ``run`` lets time pass. In memory, or in the files of ``folder``."""
+    """The system; ``run`` lets time pass. In memory, in the files of ``folder``, or on another face's ``log``."""
 
     def __init__(
         self,
@@ -82,6 +82,7 @@ class Stage:
         retention: Retention | None = None,
         latency: Latency = lambda _from, _to: 0,
         orchestrator: Mapping[str, Any] | None = None,
+        log: EventLog | None = None,
     ) -> None:
         self.subnet = Subnet(now_ns=START_NS, latency=latency)
         self.folder = folder
@@ -89,7 +90,8 @@ class Stage:
         self.principals = [b"broadcaster %d" % number for number in range(1, broadcasters + 1)]
         self.subscribers: dict[bytes, RecordingSubscriber] = {}
         self._orchestrator_options = dict(orchestrator or {})
-        self.log = EventLog.open(
+        self._has_own_log = log is None
+        self.log = log or EventLog.open(
             None if folder is None else folder / "log", clock=_SubnetClock(self.subnet), retention=retention
         )
         self._next_id = 0
@@ -138,7 +140,8 @@ class Stage:
         for broadcaster in self.broadcasters:
             broadcaster.close()
         self.store.close()
-        self.log.close()
+        if self._has_own_log:
+            self.log.close()
 
     def __enter__(self) -> Self:
         return self
