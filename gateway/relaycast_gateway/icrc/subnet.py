@@ -2,7 +2,8 @@
 
 Law: messages are delivered one at a time, in the order of the moments at which they arrive and then of sending; with
 the same calls and the same latencies a run is the same to the last byte. A canister that is down is not reached: its
-callers are told so.
+callers are told so, and also those who wait for an answer when it goes down or is replaced. What it did by then stays
+done.
 """
 
 import heapq
@@ -39,6 +40,9 @@ class Subnet:
         self._due: list[tuple[int, int, _Timer]] = []
         self._canisters: dict[bytes, Canister] = {}
         self._down: set[bytes] = set()
+        self._pending: dict[bytes, dict[int, Callable[[Answer], None]]] = {}
+        """Calls to a canister that it has not answered yet."""
+
         self._last_arrival: dict[tuple[bytes, bytes], int] = {}
         self.messages = 0
         """Number of messages delivered."""
@@ -48,11 +52,14 @@ class Subnet:
 
     def add(self, canister: Canister) -> None:
         """Add a canister, or put it in the place of the one with its principal: a restart."""
+        if self._canisters.get(canister.principal) is not canister:
+            self._refuse_pending(canister.principal)
         self._canisters[canister.principal] = canister
 
     def stop(self, principal: bytes) -> None:
         """Let nobody reach a canister until ``restart``."""
         self._down.add(principal)
+        self._refuse_pending(principal)
 
     def restart(self, principal: bytes) -> None:
         self._down.discard(principal)
@@ -73,10 +80,12 @@ class Subnet:
         def arrive() -> None:
             self.messages += 1
             answer = self._handled(caller, callee, method, argument)
-            if isinstance(answer, Promise):
-                answer.then(lambda value: back(Answer(value)))
-            else:
+            if not isinstance(answer, Promise):
                 back(answer)
+                return
+            pending, number = self._pending.setdefault(callee, {}), next(self._order)
+            pending[number] = back
+            answer.then(lambda value: back(Answer(value)) if pending.pop(number, None) is not None else None)
 
         def back(answer: Answer) -> None:
             if answered is not None:
@@ -125,6 +134,13 @@ class Subnet:
         except CallRefused as refused:
             return Answer(refusal=str(refused))
         return result if isinstance(result, Promise) else Answer(result)
+
+    def _refuse_pending(self, callee: bytes) -> None:
+        pending = self._pending.get(callee, {})
+        waiting = list(pending.values())
+        pending.clear()
+        for back in waiting:
+            back(Answer(refusal=f"{principal_text(callee)} went away before it answered"))
 
     def _arrival(self, sender: bytes, receiver: bytes) -> int:
         """Return when a message sent now arrives: not before an earlier one between the two."""
