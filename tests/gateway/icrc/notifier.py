@@ -9,7 +9,7 @@ from relaycast_gateway.icrc.interface import CanisterRole
 from relaycast_gateway.icrc.orchestrator.orchestrator import Orchestrator
 from relaycast_gateway.icrc.store import IcrcStore
 from relaycast_gateway.icrc.subnet import Subnet
-from relaycast_gateway.icrc.subscriber import Subscriber
+from relaycast_gateway.icrc.subscriber import EventSubscriber
 from relaycast_gateway.icrc.subscriber.intake import EventGap, IntakeLimits
 from relaycast_gateway.icrc.subscriber.notified_event import NotifiedEvent
 from relaycast_gateway.icrc.subscriber.replay_progress import ReplayProgress
@@ -104,11 +104,11 @@ class Desk:
         self._knows = knows
         self.subscriber = self.start()
 
-    def start(self) -> Subscriber:
+    def start(self) -> EventSubscriber:
         """Put a new subscriber with the same store in the place of the old one."""
         if hasattr(self, "subscriber"):
             self.subscriber.close()
-        self.subscriber = Subscriber(
+        self.subscriber = EventSubscriber(
             SUBSCRIBER,
             self.subnet,
             ORCHESTRATOR,

@@ -24,7 +24,7 @@ from relaycast_gateway.icrc.replay.serving import ReplayServing
 from relaycast_gateway.icrc.skip import Skip
 from relaycast_gateway.icrc.store import IcrcStore
 from relaycast_gateway.icrc.subnet import Subnet
-from relaycast_gateway.icrc.subscriber import Subscriber
+from relaycast_gateway.icrc.subscriber import EventSubscriber
 from relaycast_gateway.icrc.subscriber.notified_event import NotifiedEvent
 from relaycast_gateway.icrc.subscriber.replay_progress import ReplayProgress
 from relaycast_gateway.icrc16 import Icrc16, array, blob, map_of, nat
@@ -99,7 +99,7 @@ class SimulatedSubscriber:
     seen: list[NotifiedEvent] = field(default_factory=list)
     seen_ns: list[int] = field(default_factory=list)
     subscription: int | None = None
-    canister: Subscriber | None = None
+    canister: EventSubscriber | None = None
     gaps: int = 0
     asked: tuple[str, int, int | None] | None = None
     """The replay that it asked for and was granted: namespace, start and end."""
@@ -143,6 +143,7 @@ class Simulation:
         self.log = EventLog.open(clock=_SubnetClock(self.subnet))
         self.store = IcrcStore.open()
         self.broadcaster_principals = [b"broadcaster %d" % it for it in range(plan.broadcasters)]
+        self._process = {ORCHESTRATOR, ARCHIVIST, *self.broadcaster_principals}
         self.broadcasters: list[Broadcaster] = []
         self.ended: Counter[str] = Counter()
         self._records: list[EventRecord] = []
@@ -167,24 +168,23 @@ class Simulation:
         plan, random = self.plan, self.random
         for subscriber in self.subscribers:
             moment = random.uniform(0, plan.seconds) if random.random() < plan.late else 0.0
-            self._later(moment, lambda it=subscriber: self._start(it))
-        self._later(0.0, lambda: None)
+            self._later(moment, self._start, subscriber)
         for publisher in self.publishers:
             for number in range(plan.events):
                 moment = 20 + random.uniform(0, plan.seconds)
-                self._later(moment, lambda it=publisher, n=number: self._publish(it, n))
+                self._later(moment, self._publish, publisher, number)
             for _ in range(plan.epochs):
-                self._later(20 + random.uniform(0, plan.seconds), lambda it=publisher: it.close_epoch(NAMESPACES[0]))
+                self._later(20 + random.uniform(0, plan.seconds), publisher.close_epoch, NAMESPACES[0])
         for subscriber in random.sample(self.subscribers, round(plan.replays * plan.subscribers)):
-            self._later(20 + random.uniform(0, plan.seconds), lambda it=subscriber: self._ask_for_replay(it))
+            self._later(20 + random.uniform(0, plan.seconds), self._ask_for_replay, subscriber)
         for subscriber in random.sample(self.subscribers, round(plan.crashes * plan.subscribers)):
             moment = 20 + random.uniform(0, plan.seconds)
-            self._later(moment, lambda it=subscriber: self._crash(it))
-            self._later(moment + random.uniform(0, 40), lambda it=subscriber: self._start(it))
+            self._later(moment, self._crash, subscriber)
+            self._later(moment + random.uniform(0, 40), self._start, subscriber)
         for _ in range(plan.outages):
             principal, moment = random.choice(self.broadcaster_principals), 20 + random.uniform(0, plan.seconds)
-            self._later(moment, lambda it=principal: self.subnet.stop(it))
-            self._later(moment + random.uniform(0, 10), lambda it=principal: self.subnet.restart(it))
+            self._later(moment, self.subnet.stop, principal)
+            self._later(moment + random.uniform(0, 10), self.subnet.restart, principal)
         for _ in range(plan.restarts):
             self._later(20 + random.uniform(0, plan.seconds), self._restart)
         self.subnet.run(plan.seconds + 100)
@@ -325,7 +325,7 @@ class Simulation:
         def count_gap(_gap: object) -> None:
             it.gaps += 1
 
-        it.canister = Subscriber(
+        it.canister = EventSubscriber(
             it.principal,
             self.subnet,
             ORCHESTRATOR,
@@ -337,7 +337,7 @@ class Simulation:
         self.subnet.restart(it.principal)
         self._subscribe(it, it.canister, handle)
 
-    def _subscribe(self, it: SimulatedSubscriber, canister: Subscriber, handle: Any) -> None:
+    def _subscribe(self, it: SimulatedSubscriber, canister: EventSubscriber, handle: Any) -> None:
         def answered(answer: Answer) -> None:
             if it.canister is not canister:
                 return
@@ -346,7 +346,7 @@ class Simulation:
                 it.subscription = answer.value
             else:  # the orchestrator went away
                 self.ended["subscribing again"] += 1
-                self._later(1.0, lambda: self._subscribe(it, canister, handle))
+                self._later(1.0, self._subscribe, it, canister, handle)
 
         promise = canister.subscribe(it.namespace, handle, filter=it.filter, skip=it.skip, is_trusted=it.is_trusted)
         promise.then(answered)
@@ -383,12 +383,18 @@ class Simulation:
         publisher.publish(random.choice(NAMESPACES), row)
 
     def _latency(self, sender: bytes, receiver: bytes) -> int:
+        """Return how long a message takes: none between canisters of the process that is killed, but for relays."""
+        if {sender, receiver} & {ORCHESTRATOR, ARCHIVIST} and not {sender, receiver} - self._process:
+            return 0
         if sender in self._slow or receiver in self._slow:
             return round(self.random.uniform(0.5, 4) * SECOND)
         return round(self.random.uniform(0.001, 0.2) * SECOND)
 
-    def _later(self, seconds: float, callback: Callable[[], object]) -> None:
-        self.subnet.call_later(seconds, lambda: callback() and None)
+    def _later(self, seconds: float, act: Callable[..., object], *arguments: object) -> None:
+        def acts() -> None:
+            act(*arguments)
+
+        self.subnet.call_later(seconds, acts)
 
 
 def _meant(filter_text: str, data: Icrc16) -> bool:

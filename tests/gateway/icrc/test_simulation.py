@@ -108,7 +108,7 @@ def test_the_same_seed_gives_the_same_run() -> None:
 def test_the_same_seed_gives_the_same_run_in_another_process() -> None:
     program = "from gateway.icrc.test_simulation import *; print(run(SimulationPlan(7, subscribers=30, events=40)))"
     digests = {
-        subprocess.run(  # noqa: S603
+        subprocess.run(
             [sys.executable, "-c", program],
             env={**os.environ, "PYTHONHASHSEED": number, "PYTHONPATH": os.pathsep.join(sys.path)},
             capture_output=True,

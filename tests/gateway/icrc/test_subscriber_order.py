@@ -113,7 +113,7 @@ def test_a_subscription_that_is_started_again_misses_nothing_of_the_time_between
     send(desk, chain(desk, 12, before=11))
     assert desk.ids == [1, 2, 9, 10]
     assert desk.gaps == [EventGap(TICKS, 11, 12)]
-    with pytest.raises(ValueError, match="'com.example.tocks', expected one that is subscribed to"):
+    with pytest.raises(ValueError, match=r"'com\.example\.tocks', expected one that is subscribed to"):
         desk.subscriber.set_stopped("com.example.tocks", is_stopped=True)
 
 

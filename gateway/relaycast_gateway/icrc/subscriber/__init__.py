@@ -1,5 +1,5 @@
 """The subscriber of ICRC-72: it hands each event to its handler once, in the order of its chain."""
 
-from relaycast_gateway.icrc.subscriber.subscriber import Subscriber
+from relaycast_gateway.icrc.subscriber.subscriber import EventSubscriber
 
-__all__ = ["Subscriber"]
+__all__ = ["EventSubscriber"]

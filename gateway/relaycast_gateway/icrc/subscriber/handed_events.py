@@ -76,14 +76,19 @@ class HandedEvents:
 
     def add(self, event: NotifiedEvent) -> None:
         """Note an event that was handed over."""
+        chain = self.begin(event)
+        chain.ids.add(event.event_id)
+        if event.prev_id is not None and event.prev_id >= event.event_id:
+            chain.is_increasing = False
+
+    def begin(self, event: NotifiedEvent) -> _Chain:
+        """Note that a live event came: the first one is the beginning of its chain."""
         chain = self._chains.get(event.chain)
         if chain is None:
             chain = self._chains[event.chain] = _Chain(IdRuns(most_runs=self._most_runs))
-        chain.ids.add(event.event_id)
         if chain.first is None and event.replay_id is None:
             chain.first = event.event_id
-        if event.prev_id is not None and event.prev_id >= event.event_id:
-            chain.is_increasing = False
+        return chain
 
     def begin_again(self) -> None:
         """Let each chain begin with its next live event."""

@@ -126,6 +126,8 @@ class EventIntake:
         missing = self._missing(place, event)
         if not missing:
             return self._hand_over(place, event, [settled], is_trusted=is_trusted)
+        place.handed.begin(event)
+        self._changed.add(event.namespace)
         self._hold(place, HeldEvent(event, self._wire.now_ns(), is_trusted, missing, [settled]))
         return None
 

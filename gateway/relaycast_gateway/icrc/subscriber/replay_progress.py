@@ -35,7 +35,7 @@ class ReplayProgress:
 ReplayEnded = Callable[[ReplayProgress], None]
 
 
-class ReplayBook:
+class HeardReplays:
     """The replays that a subscriber heard of."""
 
     def __init__(self, ended: ReplayEnded) -> None:

@@ -23,7 +23,7 @@ from relaycast_gateway.icrc.subscriber.confirming import Confirming
 from relaycast_gateway.icrc.subscriber.intake import EventHandler, EventIntake, GapFound, IntakeLimits, NoHandler
 from relaycast_gateway.icrc.subscriber.known_broadcasters import KnownBroadcasters
 from relaycast_gateway.icrc.subscriber.notified_event import NotifiedEvent, notified_event
-from relaycast_gateway.icrc.subscriber.replay_progress import ReplayBook, ReplayEnded, ReplayProgress
+from relaycast_gateway.icrc.subscriber.replay_progress import HeardReplays, ReplayEnded, ReplayProgress
 from relaycast_gateway.icrc.subscriber.trusted_call import TrustedCall
 from relaycast_gateway.icrc.system_messages import SUBSCRIBER_ADD, SUBSCRIBER_REMOVE, items_of, system_namespace
 from relaycast_gateway.icrc.variants import pairs_of
@@ -48,7 +48,7 @@ class _Subscription:
         return self.filter is None and (self.skip is None or self.skip.mod == 1)
 
 
-class Subscriber(Canister):
+class EventSubscriber(Canister):
     """A subscriber with its own principal; ``subscribe`` again after a restart, with the same ``store``."""
 
     role = CanisterRole.SUBSCRIBER
@@ -72,7 +72,7 @@ class Subscriber(Canister):
         self._subscriptions: list[_Subscription] = []
         self._known = KnownBroadcasters(wire, self._ask, broadcasters)
         self._confirming = Confirming(self.call, wire)
-        self._replays = ReplayBook(replay_ended)
+        self._replays = HeardReplays(replay_ended)
         self._notifications = 0
         self._refused = 0
         self._intake = EventIntake(
