@@ -264,6 +264,24 @@ def test_live_events_that_wait_follow_the_replay_that_brings_the_missing_ones(de
 
 
 @pytest.mark.matrix("ICRC77-43")
+def test_replayed_events_do_not_wait_for_those_before_them(desk: Desk) -> None:
+    send(desk, chain(desk, 1))
+    send(desk, chain(desk, 5, 6, before=4, headers=replayed(1, 6)))
+    assert desk.ids == [1, 5, 6]
+
+
+def test_a_beginning_that_waits_is_known_after_a_restart(desk: Desk) -> None:
+    data, headers = close_out(0, [1])
+    send(desk, [desk.first.notification(2, 1, data=data, headers=headers)])
+    desk.start()
+    desk.subscribe()
+    send(desk, [desk.first.notification(3, 2)])
+    assert desk.ids == []
+    send(desk, [desk.first.notification(1), desk.first.notification(2, 1, data=data, headers=headers)])
+    assert desk.ids == [1, 2, 3]
+
+
+@pytest.mark.matrix("ICRC77-43")
 def test_a_restart_forgets_no_event_that_was_handed_over(desk: Desk) -> None:
     send(desk, chain(desk, 1, 2, 3))
     send(desk, chain(desk, 5, before=4))
