@@ -105,7 +105,6 @@ class OutgoingQueue:
         batch = [self._waiting[at] for at in range(min(len(self._waiting), self._most_a_call))]
         for each in batch:
             if not each.is_linked:
-                each.is_linked = True
                 each.owner.link(each)
         self._call(self.broadcaster, [each.event for each in batch], lambda answer: self._answered(batch, answer))
 
