@@ -270,6 +270,18 @@ def test_replayed_events_do_not_wait_for_those_before_them(desk: Desk) -> None:
     assert desk.ids == [1, 5, 6]
 
 
+@pytest.mark.matrix("ICRC77-43")
+def test_replayed_events_do_not_overtake_one_before_them_that_waits(desk: Desk) -> None:
+    send(desk, chain(desk, 1))
+    send(desk, chain(desk, 4, before=3))
+    send(desk, chain(desk, 5, 6, before=4, headers=replayed(1, 6)))
+    send(desk, chain(desk, 7, before=6))
+    assert desk.ids == [1]
+    desk.subnet.run(PATIENCE)
+    assert desk.ids == [1, 4, 5, 6, 7]
+    assert [it.is_complete for it in desk.ended] == [True]
+
+
 def test_a_beginning_that_waits_is_known_after_a_restart(desk: Desk) -> None:
     data, headers = close_out(0, [1])
     send(desk, [desk.first.notification(2, 1, data=data, headers=headers)])

@@ -4,8 +4,9 @@ Law: an event reaches its handler once. Where a subscription selects all events 
 after the events before it in its chain. What a publisher sent before the first of its events that came lies before the
 beginning and is not missed, except by a close-out. An event that waits longer than ``patience_seconds``, or with more
 than ``most_held`` others, is handed over without those that are missing. Events of a subscription with a filter or a
-skip, and replayed ones, come in the order of their notifications: nobody can tell which of the events before them were
-not meant to come. What became of an event is told when its memory is durable.
+skip come in the order of their notifications: nobody can tell which of the events before them were not meant to come.
+So do replayed ones, but they do not overtake an event before them that waits. What became of an event is told when its
+memory is durable.
 """
 
 from collections import Counter, deque
@@ -157,9 +158,11 @@ class EventIntake:
 
     def _missing(self, place: _Place, event: NotifiedEvent) -> set[int]:
         """Return the events that must come before this one."""
-        if event.replay_id is not None or not self._selects_all(event.namespace):
+        if not self._selects_all(event.namespace):
             return set()
         handed, backlog = place.handed, place.backlog
+        if event.replay_id is not None:
+            return {each for each in event.predecessors if backlog.get(each) is not None}
         found = {each for each in event.predecessors if not handed.precedes(each, event)}
         if event.ends_an_epoch:
             return found
