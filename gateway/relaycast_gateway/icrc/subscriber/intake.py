@@ -164,7 +164,7 @@ class EventIntake:
         if event.replay_id is not None:
             return {each for each in event.predecessors if backlog.get(each) is not None}
         found = {each for each in event.predecessors if not handed.precedes(each, event)}
-        if event.ends_an_epoch:
+        if event.ends_an_epoch and not handed.has_begun(event):  # it says itself what came before
             return found
         return {each for each in found if backlog.get(each) is not None or not handed.began_after(each, event)}
 

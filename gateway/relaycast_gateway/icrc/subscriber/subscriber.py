@@ -2,8 +2,8 @@
 
 Law: only broadcasters that the orchestrator names are heard. A one-shot notification returns nothing, whatever the
 handler does; its events are confirmed when they were handed over. A trusted one answers for all its events together,
-after the last of them was handed over, and its answer confirms; an event whose handler fails there is handed over again
-when it is notified again. Source: ICRC-72, "Subscriber Canister".
+and its answer confirms; an event whose handler fails there is handed over again when it is notified again.
+Source: ICRC-72, "Subscriber Canister".
 """
 
 from collections.abc import Collection, Mapping
