@@ -57,8 +57,5 @@ ICRC3_ONLY = "relaycast:publication:icrc3"
 FILTER_LANGUAGE = "relaycast:publication:filter:language"
 """Ours: a Text, the name of the language that filters of this publication are written in, CandyPath by default."""
 
-ACCEPTED_BY = "relaycast:broadcaster"
-"""Ours: a Blob, the principal of the broadcaster that took the event from its publisher."""
-
 EPOCH_CLOSED = "relaycast:epoch:closed"
 """Ours: a Nat, the epoch of a namespace that the event ends."""

@@ -15,7 +15,7 @@ from typing import Any
 from relaycast_gateway.clock import SECOND, VirtualClock
 from relaycast_gateway.icrc.broadcaster import Broadcaster, BroadcasterContext, BroadcastPolicy
 from relaycast_gateway.icrc.canister import Answer
-from relaycast_gateway.icrc.names import ACCEPTED_BY, PUBLICATION
+from relaycast_gateway.icrc.names import OWN_HEADER, PUBLICATION
 from relaycast_gateway.icrc.orchestrator import Orchestrator
 from relaycast_gateway.icrc.publisher import EventPublisher
 from relaycast_gateway.icrc.replay.archivist import Archivist
@@ -241,7 +241,7 @@ class Simulation:
         """Return the events of each namespace, source and accepting broadcaster, in the order of the log."""
         found: dict[tuple[str, bytes, bytes], list[int]] = {}
         for record in self.records():
-            accepted = record.header(ACCEPTED_BY)
+            accepted = record.header(OWN_HEADER)
             assert accepted is not None
             found.setdefault((record.namespace, record.source, accepted.content), []).append(record.event_id)
         return found
@@ -406,7 +406,7 @@ def in_order(seen: Sequence[NotifiedEvent], chains: Mapping[tuple[str, bytes, by
     places = {key: {event_id: place for place, event_id in enumerate(ids)} for key, ids in chains.items()}
     last: dict[tuple[str, bytes, bytes], int] = {}
     for event in seen:
-        accepted = event.header(ACCEPTED_BY)
+        accepted = event.header(OWN_HEADER)
         assert accepted is not None
         key = event.namespace, event.source, accepted.content
         place = places[key][event.event_id]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gateway.icrc.notifier import FIRST, PUBLISHER, TICKS, Desk, settled
 from relaycast_gateway.candid import Variant
 from relaycast_gateway.icrc.interface import CanisterRole
-from relaycast_gateway.icrc.names import ACCEPTED_BY, HASH, REPLAY, REPLAY_END, REPLAY_END_ID, REPLAY_ID
+from relaycast_gateway.icrc.names import HASH, OWN_HEADER, REPLAY, REPLAY_END, REPLAY_END_ID, REPLAY_ID
 from relaycast_gateway.icrc.publisher.close_out import close_out
 from relaycast_gateway.icrc.skip import Skip
 from relaycast_gateway.icrc.subscriber.handed_events import HandedEvents
@@ -133,8 +133,8 @@ def test_events_that_name_each_other_do_not_wait_for_ever(desk: Desk) -> None:
 
 
 def test_what_was_published_before_the_beginning_is_not_missed(desk: Desk) -> None:
-    other = ((ACCEPTED_BY, blob(b"\x0d\x02")),)
-    send(desk, chain(desk, 101, 103, before=99, headers=((ACCEPTED_BY, blob(FIRST)),)))
+    other = ((OWN_HEADER, blob(b"\x0d\x02")),)
+    send(desk, chain(desk, 101, 103, before=99, headers=((OWN_HEADER, blob(FIRST)),)))
     send(desk, chain(desk, 100, 102, before=98, headers=other))
     assert desk.ids == [101, 103, 100, 102]
     assert desk.gaps == []
@@ -195,7 +195,7 @@ def test_any_order_of_chains_is_put_right(data: st.DataObject) -> None:
         ids = [base + it for it in sorted(random.sample(range(900), random.randint(1, 12)))]
         chains.append(ids)
         first, *others = [
-            desk.first.notification(each, prev, source=source, headers=((ACCEPTED_BY, blob(FIRST)),))
+            desk.first.notification(each, prev, source=source, headers=((OWN_HEADER, blob(FIRST)),))
             for prev, each in zip([None, *ids[:-1]], ids, strict=True)
         ]
         send(desk, [first])
@@ -389,7 +389,7 @@ def test_a_namespace_remembers_by_id_whoever_sends_the_event() -> None:
     event = NotifiedEvent(1, 5, None, TICKS, nat(1), (), PUBLISHER, 0, None, FIRST)
     handed = HandedEvents()
     handed.add(event)
-    other = event._replace(source=b"\x01", headers=((ACCEPTED_BY, blob(b"\x02")),), notification_id=9)
+    other = event._replace(source=b"\x01", headers=((OWN_HEADER, blob(b"\x02")),), notification_id=9)
     assert other in handed
     assert other in HandedEvents(handed.dump())
     assert event._replace(event_id=6) not in handed

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
 from relaycast_gateway import crockford
-from relaycast_gateway.icrc.names import ACCEPTED_BY, EPOCH_CLOSED, HASH, REPLAY_END, REPLAY_END_ID, REPLAY_ID
+from relaycast_gateway.icrc.names import EPOCH_CLOSED, HASH, OWN_HEADER, REPLAY_END, REPLAY_END_ID, REPLAY_ID
 from relaycast_gateway.icrc.publisher.close_out import last_ids_of
 from relaycast_gateway.icrc.value_hash import eventdata_hash
 from relaycast_gateway.icrc.variants import headers_of, icrc16_of
@@ -57,7 +57,7 @@ class NotifiedEvent(NamedTuple):
     @property
     def chain(self) -> ChainKey:
         """The chain that it belongs to: a publisher's events that one broadcaster accepted."""
-        accepted = self.header(ACCEPTED_BY)
+        accepted = self.header(OWN_HEADER)
         return (b"", b"") if accepted is None or accepted.tag is not Tag.BLOB else (self.source, accepted.content)
 
     @property
