@@ -19,11 +19,12 @@ from relaycast_gateway.cloudevents.config import is_whole, known_name, shown
 from relaycast_gateway.cloudevents.invalid_member import InvalidMember
 from relaycast_gateway.cloudevents.operation_refused import OperationRefused
 from relaycast_gateway.cloudevents.operations import JSON, MOST_LISTED, OPERATIONS, Operation, allowed
-from relaycast_gateway.cloudevents.problem import PROBLEM_TYPE, Problem, problem_of
+from relaycast_gateway.cloudevents.problem import problem_of
 from relaycast_gateway.cloudevents.strict_json import MalformedJson, parse_json
 from relaycast_gateway.cloudevents.subscription import EventSubscription
 from relaycast_gateway.cloudevents.ulid import is_ulid
 from relaycast_gateway.log import UnusableLog
+from relaycast_gateway.problem import Problem, RequestRefused, problem_response
 
 if TYPE_CHECKING:
     from relaycast_gateway.gateway import Gateway
@@ -52,14 +53,6 @@ _STATUS_OF_KIND = {
 }
 _FIRST_SEGMENTS = frozenset(path.split("/")[1] for path in OPERATIONS)
 _DIGITS = re.compile(r"[0-9]{1,18}")
-
-
-class RequestRefused(Exception):
-    """A request that is answered with a problem."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem)
-        self.problem = problem
 
 
 class GatewayRoutes:
@@ -194,12 +187,6 @@ def refusal_response(status: int, detail: str, *, allow: str = "") -> web.Respon
     """Return the problem document of a request that never reached a route."""
     problem = Problem(_STATUS_OF_KIND.get(status, "malformed"), status, detail)
     return problem_response(problem, headers={hdrs.ALLOW: allow} if allow else {})
-
-
-def problem_response(problem: Problem, *, headers: dict[str, str] | None = None) -> web.Response:
-    return web.Response(
-        status=problem.status, body=problem.body(), headers={hdrs.CONTENT_TYPE: PROBLEM_TYPE, **(headers or {})}
-    )
 
 
 def _resource_of(request: web.Request) -> str:

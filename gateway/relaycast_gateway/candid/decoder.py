@@ -22,7 +22,7 @@ from relaycast_gateway.candid.cursor import (
     read_principal,
 )
 from relaycast_gateway.candid.errors import CandidError
-from relaycast_gateway.candid.message_header import read_head
+from relaycast_gateway.candid.message_header import LARGEST_HEAD, read_head
 from relaycast_gateway.candid.skipping import Skips, descend
 from relaycast_gateway.candid.subtyping import Subtyping
 from relaycast_gateway.candid.type_graph import (
@@ -66,11 +66,13 @@ def decode(
     *,
     decoding_quota: int | None = None,
     skipping_quota: int | None = None,
+    largest_head: int = LARGEST_HEAD,
 ) -> list[object]:
     """Return the arguments of a message at ``types``: definitions and a list such as ``(nat, opt text)``.
 
     A quota bounds the values that are kept or skipped: each costs 1, a record 1 more for each field.
-    ``CandidError`` for a message that is malformed, does not fit or exceeds a quota.
+    ``largest_head`` bounds the bytes of the message's types. ``CandidError`` for a message that is malformed, does not
+    fit or exceeds a bound.
     """
     if type(data) is not bytes:
         if not isinstance(data, bytearray | memoryview):
@@ -80,7 +82,7 @@ def decode(
         decoding_quota = DECODING_QUOTA + DECODING_QUOTA_PER_BYTE * len(data)
     if skipping_quota is None:
         skipping_quota = SKIPPING_QUOTA + SKIPPING_QUOTA_PER_BYTE * len(data)
-    plan = _decoder(types).plan_of(data)
+    plan = _decoder(types).plan_of(data, largest_head)
     cursor = Cursor(data, plan.start, decoding_quota, skipping_quota)
     try:
         found = plan.arguments(cursor)
@@ -106,12 +108,12 @@ class _Decoder:
         self._arguments = types.listed()
         self._plans: dict[bytes, _Plan] = {}
 
-    def plan_of(self, data: bytes) -> "_Plan":
+    def plan_of(self, data: bytes, largest_head: int) -> "_Plan":
         """Return the plan for the head of ``data``. No head is the beginning of another."""
         for head, plan in self._plans.items():
             if data.startswith(head):
                 return plan
-        nodes, given, start = read_head(data)
+        nodes, given, start = read_head(data, largest_head)
         plan = _Plan(nodes, given, self._nodes, self._arguments, start)
         if start <= _LONGEST_KEPT_HEAD:
             if len(self._plans) >= _KEPT_HEADS:

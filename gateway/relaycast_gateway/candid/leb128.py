@@ -1,13 +1,29 @@
 """LEB128: integers of any size as bytes of seven bits each, the lowest first.
 
-Work is linear in the number of bytes: long numbers go through base 2, whose conversions are linear in Python.
+Work is linear in the number of bytes. Long numbers are read eight groups at a time, which are seven bytes, and written
+through base 2, whose conversion is linear in Python.
 Source: DWARF 4, section 7.6; Candid specification, "Notation".
 """
 
-_SEVEN_BITS = [f"{byte & 0x7F:07b}" for byte in range(256)]
+import re
+
 _SHORT = 10
-"""Up to this many bytes shifting is faster than base 2."""
+"""Up to this many bytes shifting is faster."""
 _SHORT_BITS = 7 * _SHORT
+
+_CHUNK = 4_096
+_CONTINUED = re.compile(rb"[\x80-\xff]*")
+
+
+def _lanes(width: int) -> tuple[int, int]:
+    """Return masks of the lower and the upper half of each lane: ``width`` bytes that hold 7 bits for each byte."""
+    low = (1 << 7 * width // 2) - 1
+    repeated = int.from_bytes((1).to_bytes(width, "little") * (_CHUNK // width), "little")
+    return low * repeated, (low << 4 * width) * repeated
+
+
+_STEPS = tuple((*_lanes(width), width // 2) for width in (2, 4, 8))
+"""Masks, and how far the upper half is shifted down to meet the lower one: by 1, 2 and 4 bits."""
 
 
 def unsigned_at(data: bytes, pos: int) -> tuple[int, int]:
@@ -58,18 +74,29 @@ def signed(value: int) -> bytes:
 
 
 def _end(data: bytes, pos: int) -> int:
-    while data[pos] >= 0x80:
-        pos += 1
-    return pos + 1
+    found = _CONTINUED.match(data, pos)
+    end = pos if found is None else found.end()
+    return end + (data[end] < 0x80)
 
 
 def _joined(groups: bytes) -> int:
     if len(groups) > _SHORT:
-        return int("".join([_SEVEN_BITS[byte] for byte in reversed(groups)]), 2)
+        packed = [_packed(groups[at : at + _CHUNK]) for at in range(0, len(groups), _CHUNK)]
+        return int.from_bytes(b"".join(packed), "little")
     value = 0
     for shift, byte in enumerate(groups):
         value |= (byte & 0x7F) << 7 * shift
     return value
+
+
+def _packed(groups: bytes) -> bytes:
+    """Return groups without their highest bits, seven bytes for each eight."""
+    value = int.from_bytes(groups, "little")
+    for low, high, shift in _STEPS:
+        value = value & low | (value & high) >> shift
+    found = bytearray(value.to_bytes(-(-len(groups) // 8) * 8, "little"))
+    del found[7::8]
+    return found
 
 
 def _parted(value: int, count: int) -> bytes:

@@ -27,7 +27,7 @@ from relaycast_gateway.candid.type_graph import (
 )
 
 MAGIC = b"DIDL"
-_LARGEST_HEAD = 1 << 20
+LARGEST_HEAD = 1 << 20
 """Bytes of a head that is read: a table of types beyond it is no interface."""
 
 
@@ -70,11 +70,14 @@ def _written(node: Node, refs: dict[int, bytes]) -> bytes:
             raise CandidError("a type of a later version cannot be written")
 
 
-def read_head(data: bytes) -> tuple[tuple[Node, ...], tuple[int, ...], int]:
-    """Return the table of types, the types of the arguments and the position of the first value."""
+def read_head(data: bytes, largest: int = LARGEST_HEAD) -> tuple[tuple[Node, ...], tuple[int, ...], int]:
+    """Return the table of types, the types of the arguments and the position of the first value.
+
+    A head that is longer than ``largest`` bytes is refused.
+    """
     if data[:4] != MAGIC:
         raise CandidError(f"a message begins with the bytes DIDL, got {data[:4].hex()}", "byte 0")
-    reader = _HeadReader(data[:_LARGEST_HEAD])
+    reader = _HeadReader(data[:largest])
     try:
         nodes, arguments = reader.table()
     except IndexError as error:

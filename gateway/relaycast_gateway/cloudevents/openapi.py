@@ -5,10 +5,10 @@ from typing import Any
 
 from relaycast_gateway.cloudevents.config import CONFIG, DELIVERY, Choice
 from relaycast_gateway.cloudevents.operations import JSON, OPERATIONS, Operation
-from relaycast_gateway.cloudevents.problem import PROBLEM_TYPE, TITLES, TYPE_PREFIX
 from relaycast_gateway.cloudevents.protocol_settings import SETTINGS, ProtocolSetting
 from relaycast_gateway.cloudevents.subscription import CREDENTIALS, MEMBERS, MOST_TYPES, REQUIRED
 from relaycast_gateway.delivery.secret_names import MASK
+from relaycast_gateway.problem import PROBLEM_TYPE, TITLES, TYPE_PREFIX
 
 Schema = dict[str, Any]
 
