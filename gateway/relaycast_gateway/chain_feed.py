@@ -25,7 +25,7 @@ from relaycast_collator.header import Header
 from relaycast_gateway.chain_topics import chain_topic
 from relaycast_gateway.icrc16 import NOTHING, Icrc16, array, blob, boolean, map_of, nat, option, text
 from relaycast_gateway.log import EventLog
-from relaycast_gateway.pallet_event import event_fields, event_name, key_of, publisher_of
+from relaycast_gateway.pallet_event import SHORT_NAMES, event_fields, event_name, key_of, publisher_of
 from relaycast_gateway.principal import chain_principal
 from relaycast_gateway.record import EventDraft, EventRecord, Headers
 from relaycast_pallets.broadcaster.events import DataPublished
@@ -38,6 +38,10 @@ from relaycast_pallets.timestamp.pallet import GENESIS_MILLISECONDS, SLOT_MILLIS
 from relaycast_xcm import ParaId
 
 PREFIX = "io.relaycast"
+UPDATED, IMPORTED = "subscriber.updated", "block.imported"
+
+OF_PARACHAINS = frozenset({UPDATED, "publisher.disabled", "publisher.enabled"})
+"""What the relay chain never tells."""
 
 NS_A_MILLISECOND = 1_000_000
 
@@ -132,6 +136,15 @@ class ChainFeed:
             elif para_id not in self._sources:
                 raise ValueError(f"genesis_hashes: got none of parachain {para_id}, which is at #{chain.head.number}")
         chains.listeners.append(self.hear)
+
+    def publications(self) -> Iterator[tuple[str, bytes]]:
+        """Yield the well-known namespaces of these chains, each with the principals that publish there."""
+        for name in (*SHORT_NAMES.values(), UPDATED, IMPORTED):
+            if name not in OF_PARACHAINS:
+                yield f"{self._prefix}.{name}", self._relay_source
+            if name in OF_PARACHAINS or name == IMPORTED:
+                for source in self._sources.values():
+                    yield f"{self._prefix}.{name}", source
 
     def close(self) -> None:
         """Hear no more."""
@@ -240,7 +253,7 @@ class ChainFeed:
             "blockHash": blob(block.hash),
             "relayParent": relay_parent,
         }
-        return self._draft(block, "subscriber.updated", data, publisher, bytes(key), _ttl_text(ttl_state))
+        return self._draft(block, UPDATED, data, publisher, bytes(key), _ttl_text(ttl_state))
 
     def _pallet_event(self, block: _Block, event: Event) -> EventDraft:
         return self._draft(block, event_name(type(event)), event_fields(event), publisher_of(event), key_of(event))
@@ -256,7 +269,7 @@ class ChainFeed:
             "events": nat(events),
             **more,
         }
-        return self._draft(block, "block.imported", data)
+        return self._draft(block, IMPORTED, data)
 
     def _draft(
         self,

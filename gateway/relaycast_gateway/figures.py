@@ -11,6 +11,46 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class IcrcFigures:
+    """What the canisters do."""
+
+    publications: int
+    subscriptions: int
+    running: int
+    """Subscriptions that are not stopped."""
+
+    subscribers: int
+    """Of running subscriptions."""
+
+    events: int
+    """Events that the broadcaster took, ever."""
+
+    notifications: int
+    """Notifications sent, ever; repeated ones count again."""
+
+    confirmations: int
+    calls: int
+    """Calls of canisters since the start."""
+
+    waiting: int
+    """Calls to subscribers elsewhere without an answer yet."""
+
+    failed: int
+    """Calls to subscribers elsewhere without a result, since the start."""
+
+
+@dataclass(frozen=True, slots=True)
+class IcrcNamespace:
+    """A publication, with its events and notifications ever and its running subscriptions now."""
+
+    namespace: str
+    events: int
+    subscriptions: int
+    notifications: int
+    confirmations: int
+
+
+@dataclass(frozen=True, slots=True)
 class Figures:
     """The log's bounds, and how each subscription fares, with its protocol."""
 
@@ -26,3 +66,6 @@ class Figures:
     is_ready: bool = True
     wamp: "RouterFigures | None" = None
     """What the WAMP router does, for an admin where there is one."""
+
+    icrc: IcrcFigures | None = None
+    """What the canisters do, for an admin where there are some."""

@@ -30,6 +30,7 @@ from relaycast_gateway.log import EventLog, Retention, UnusableLog
 from relaycast_gateway.rfc3339 import format_time
 
 if TYPE_CHECKING:
+    from relaycast_gateway.icrc_face import IcrcFace, IcrcSettings
     from relaycast_gateway.wamp.connections import Connections
     from relaycast_gateway.wamp.router import Router
     from relaycast_gateway.wamp.router_config import RouterConfig
@@ -38,6 +39,7 @@ FOLDER_MODE, FILE_MODE = 0o700, 0o600
 LOG_FILE = "events.sqlite"
 DELIVERIES_FILE = "deliveries.sqlite"
 SUBSCRIPTIONS_FILE = "subscriptions.sqlite"
+CANISTERS_FILE = "icrc.sqlite"
 
 SQLITE_MAGIC = b"SQLite format 3\x00"
 SQLITE_HEAD_BYTES = 100
@@ -63,6 +65,7 @@ class Gateway:
         version: str,
     ) -> None:
         guard = SinkGuard(allowed_sinks)
+        self.guard = guard
         self.log = log
         self.deliveries = EventDeliveries(
             log,
@@ -89,6 +92,9 @@ class Gateway:
 
         if wamp is not None:
             self.router, self.connections = _router(wamp, log, clock)
+        self.icrc: IcrcFace | None = None
+        """The canisters, where that face is offered."""
+
         self._prefix = PREFIX if wamp is None else wamp.realms[0].chain_prefix.removesuffix(".")
         self._feeds: list[ChainFeed] = []
         self.allowed_sinks = allowed_sinks
@@ -110,6 +116,7 @@ class Gateway:
         most_subscriptions: int = MOST_SUBSCRIPTIONS,
         senders: Callable[[Target], Sender] | None = None,
         wamp: "RouterConfig | None" = None,
+        icrc: "IcrcSettings | None" = None,
         version: str = "0",
     ) -> "Gateway":
         """Open what stands in ``folder``, which is made where it is missing; without one all is in memory.
@@ -139,6 +146,12 @@ class Gateway:
                     version=version,
                 )
                 made.book.begin()
+                if icrc is not None:
+                    from relaycast_gateway.icrc_face import IcrcFace  # noqa: PLC0415 - where it is offered
+
+                    file = _file(folder, CANISTERS_FILE)
+                    made.icrc = IcrcFace.open(file, log, made.guard, log.clock, icrc)
+                    held.callback(made.icrc.close)
             except UnusableLog:
                 raise
             except (sqlite3.Error, OSError, ValueError) as error:
@@ -157,6 +170,8 @@ class Gateway:
             proofs=self.book.needs_proofs,
         )
         self._feeds.append(feed)
+        if self.icrc is not None:
+            self.icrc.follow(feed)
         return feed
 
     async def start(self) -> None:
@@ -164,6 +179,8 @@ class Gateway:
         await self.deliveries.start()
         if self.router is not None:
             await self.router.start()
+        if self.icrc is not None:
+            self.icrc.start()
         self.is_ready = True
 
     async def stop(self) -> None:
@@ -174,6 +191,8 @@ class Gateway:
             self.is_ready = False
             if self.router is not None:
                 await self.router.stop()
+            if self.icrc is not None:
+                await self.icrc.stop()
             await self.deliveries.stop()
             with suppress(sqlite3.Error):  # counted again from the log
                 self.book.end()
@@ -221,6 +240,7 @@ class Gateway:
         mine = self.book.query(caller)[0]
         states = [(self.deliveries.state(it.id), it.protocol) for it in mine]
         wamp = self.router.figures() if self.router is not None and caller.is_admin else None
+        icrc = self.icrc.figures() if self.icrc is not None and caller.is_admin else None
         return Figures(
             self.log.last_seq,
             self.log.history_start,
@@ -229,6 +249,7 @@ class Gateway:
             refused,
             is_ready=self.trouble is None,
             wamp=wamp,
+            icrc=icrc,
         )
 
     def dead_letters(self, subscription_id: str, *, after: int, limit: int) -> list[dict[str, Any]]:
@@ -300,7 +321,7 @@ def _ensure_usable(folder: Path) -> None:
     """Raise ``UnusableLog`` where a file of the folder is no database, before anything is written beside it."""
     if folder.exists() and not folder.is_dir():
         raise UnusableLog(str(folder), "a file", "a folder")
-    for name in (LOG_FILE, DELIVERIES_FILE, SUBSCRIPTIONS_FILE):
+    for name in (LOG_FILE, DELIVERIES_FILE, SUBSCRIPTIONS_FILE, CANISTERS_FILE):
         file = folder / name
         try:
             with file.open("rb") as opened:

@@ -63,11 +63,6 @@ def claimed_or_anonymous(request: web.Request) -> bytes:
     return ANONYMOUS if claimed is None else claimed
 
 
-def is_icrc_path(path: str) -> bool:
-    """Return whether a path is one of these."""
-    return path == ICRC_PATH or path.startswith(f"{ICRC_PATH}/")
-
-
 def refusal(kind: str, status: int, detail: str) -> RequestRefused:
     return RequestRefused(Problem(kind, status, " ".join(detail.split())))
 

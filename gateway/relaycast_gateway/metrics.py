@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from relaycast_gateway.delivery.order import DeliveryState
-from relaycast_gateway.figures import Figures
+from relaycast_gateway.figures import Figures, IcrcFigures
 
 if TYPE_CHECKING:
     from relaycast_gateway.wamp.router import RouterFigures
@@ -54,6 +54,8 @@ class _Figures(Collector):
         yield from self._of_subscriptions()
         if it.wamp is not None:
             yield from _of_router(it.wamp)
+        if it.icrc is not None:
+            yield from _of_canisters(it.icrc)
 
     def _of_subscriptions(self) -> Iterator[Metric]:
         delivered = CounterMetricFamily("relaycast_events_delivered", "Events acknowledged.", labels=["subscription"])
@@ -93,6 +95,25 @@ def _of_router(wamp: "RouterFigures") -> Iterator[Metric]:
         ("sessions_dropped", "WAMP sessions ended because their client read too slowly.", wamp.dropped_sessions),
     ):
         yield CounterMetricFamily(f"relaycast_wamp_{name}", said, value=value)
+
+
+def _of_canisters(icrc: IcrcFigures) -> Iterator[Metric]:
+    for name, said, value in (
+        ("publications", "Publications of ICRC-72, what chains tell among them.", icrc.publications),
+        ("subscriptions", "Subscriptions of ICRC-72, stopped ones among them.", icrc.subscriptions),
+        ("subscriptions_running", "Subscriptions of ICRC-72 that are not stopped.", icrc.running),
+        ("subscribers", "Principals with a running subscription of ICRC-72.", icrc.subscribers),
+        ("calls_waiting", "Calls to subscribers in other processes without an answer yet.", icrc.waiting),
+    ):
+        yield _gauge(f"relaycast_icrc_{name}", said, value)
+    for name, said, value in (
+        ("events", "Events that the broadcaster took.", icrc.events),
+        ("notifications", "Notifications sent, repeated ones among them.", icrc.notifications),
+        ("confirmations", "Notifications that subscribers confirmed.", icrc.confirmations),
+        ("calls", "Calls of canisters, from here and over HTTP.", icrc.calls),
+        ("calls_failed", "Calls to subscribers in other processes that had no result.", icrc.failed),
+    ):
+        yield CounterMetricFamily(f"relaycast_icrc_{name}", said, value=value)
 
 
 def _gauge(name: str, said: str, value: int) -> Metric:

@@ -51,7 +51,7 @@ _STATUS_OF_KIND = {
     413: "too-large",
     429: "too-many",
 }
-_FIRST_SEGMENTS = frozenset(path.split("/")[1] for path in OPERATIONS)
+_FIRST_SEGMENTS = frozenset({*(path.split("/")[1] for path in OPERATIONS), "icrc"})
 _DIGITS = re.compile(r"[0-9]{1,18}")
 
 

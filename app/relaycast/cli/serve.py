@@ -27,8 +27,8 @@ TokenFile = Annotated[
     str | None,
     Parameter(
         name="--token-file",
-        help="file with bearer tokens, one on a line, behind it name=NAME and role=user where it is no admin's: every "
-        "request needs one",
+        help="file with bearer tokens, one on a line, behind it name=NAME, role=user where it is no admin's, and "
+        "principal=TEXT for canisters: every request needs one",
     ),
 ]
 AllowHost = Annotated[
@@ -41,7 +41,10 @@ BehindProxy = Annotated[bool, Parameter(name="--behind-proxy", help="a proxy in 
 TlsCert = Annotated[str | None, Parameter(name="--tls-cert", help="certificate in PEM, to speak TLS here")]
 TlsKey = Annotated[str | None, Parameter(name="--tls-key", help="the key of the certificate")]
 Face = Annotated[
-    str, Parameter(name="--face", help="what is offered: node, cloudevents, wamp, with commas between; else all")
+    str,
+    Parameter(
+        name="--face", help="what is offered: node, cloudevents, wamp, icrc, with commas between; or all (default)"
+    ),
 ]
 Data = Annotated[
     str | None,
@@ -105,7 +108,8 @@ def serve(
     this machine is let in unless a token file is given. Ctrl-C stops the server.
 
     What the chains tell is pushed to your systems as CloudEvents: see relaycast subscribe, /subscriptions, /services.
-    WAMP clients find it under topics at /wamp, with its history: see relaycast history.
+    WAMP clients find it under topics at /wamp, with its history: see relaycast history. Canisters of ICRC-72 notify
+    subscribers of it, and take publications, at /icrc: see relaycast icrc.
 
     Example: relaycast serve oracle --block-time 500ms
 
@@ -117,7 +121,7 @@ def serve(
     """
     from relaycast.serve.access import access_for  # noqa: PLC0415
     from relaycast.serve.faces import Faces  # noqa: PLC0415
-    from relaycast.serve.gateway_face import open_gateway, router_config  # noqa: PLC0415
+    from relaycast.serve.gateway_face import icrc_settings, open_gateway, router_config  # noqa: PLC0415
     from relaycast.serve.network import living  # noqa: PLC0415
     from relaycast.serve.request_rates import REQUESTS_A_SECOND, RequestRates  # noqa: PLC0415
     from relaycast.serve.server import Server, ensure_closed, ensure_port, raise_file_limit, tls_of  # noqa: PLC0415
@@ -131,13 +135,14 @@ def serve(
     tls = tls_of(tls_cert, tls_key)
     ensure_closed(host, has_tokens=bool(access.tokens), is_secure=behind_proxy or tls is not None)
     faces = Faces.named(face)
-    faces.ensure_used("--data", data, faces.has_gateway, "cloudevents or wamp")
-    faces.ensure_used("--allow-sink", allow_sink, faces.cloudevents, "cloudevents")
+    faces.ensure_used("--data", data, faces.has_gateway, "cloudevents, wamp or icrc")
+    faces.ensure_used("--allow-sink", allow_sink, faces.cloudevents or faces.icrc, "cloudevents or icrc")
     for option, given in (("--history", history), ("--wamp", wamp), ("--rawsocket-port", rawsocket_port)):
         faces.ensure_used(option, given, faces.wamp, "wamp")
     config = router_config(wamp, history or (), access) if faces.wamp else None
     network = living(scenario, block_time)
-    gateway = open_gateway(network, data, allow_sink or (), config) if faces.has_gateway else None
+    canisters = icrc_settings() if faces.icrc else None
+    gateway = open_gateway(network, data, allow_sink or (), config, canisters) if faces.has_gateway else None
     raise_file_limit()
     server = Server(
         network.live,

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from relaycast.refusal import BadInput, nearest, shown
 from relaycast_gateway.cloudevents.caller import EVERYBODY_HERE, Caller
+from relaycast_gateway.principal import ANONYMOUS, principal_of
 
 LOCALHOST = "localhost"
 
@@ -120,8 +121,8 @@ def name_of_token(token: bytes) -> str:
 def read_tokens(file: str) -> dict[bytes, Caller]:
     """Return the tokens in ``file`` and whom they stand for; raises ``BadInput``.
 
-    A line is ``TOKEN``, ``TOKEN name=NAME``, ``TOKEN role=user``, or both; without a role it is an admin's. Lines with
-    ``#`` are comments.
+    A line is ``TOKEN`` and any of ``name=NAME``, ``role=user`` and ``principal=TEXT`` behind it; without a role it is
+    an admin's. Lines with ``#`` are comments.
     """
     place = Path(file)
     try:
@@ -148,18 +149,30 @@ def read_tokens(file: str) -> dict[bytes, Caller]:
 
 
 def _caller_of(at: str, token: str, labels: list[str]) -> Caller:
-    said = {"name": name_of_token(token.encode()), "role": "admin"}
+    said = {"name": name_of_token(token.encode()), "role": "admin", "principal": ""}
     for label in labels:
         key, equals, value = label.partition("=")
         if not equals or key not in said:
-            raise BadInput(at, "text behind the token", "name=NAME and role=admin or role=user")
+            raise BadInput(at, "text behind the token", "name=NAME, role=admin or role=user, principal=TEXT")
         said[key] = value
     if said["role"] not in ROLES:
         raise BadInput(f"{at}: role", shown(said["role"]), "admin or user", nearest(said["role"], list(ROLES)))
     name = said["name"]
     if not name or len(name) > LONGEST_NAME or not name.isascii() or not name.isprintable():
         raise BadInput(f"{at}: name", shown(name), f"1 to {LONGEST_NAME} printable ASCII characters")
-    return Caller(name, is_admin=said["role"] == "admin")
+    return Caller(name, is_admin=said["role"] == "admin", principal=_principal(at, said["principal"]))
+
+
+def _principal(at: str, text: str) -> bytes | None:
+    if not text:
+        return None
+    try:
+        found = principal_of(text)
+    except ValueError:
+        found = ANONYMOUS
+    if found == ANONYMOUS:
+        raise BadInput(f"{at}: principal", shown(text), "the text of a principal, such as aaaaa-aa")
+    return found
 
 
 def access_for(hosts: Iterable[str], origins: Iterable[str], token_file: str | None) -> Access:

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from aiohttp import WSCloseCode, hdrs, web
 
@@ -23,6 +24,9 @@ from relaycast_gateway.wamp_routes import WAMP_PATH, WampRoutes
 from relaycast_node.rpc.json_rpc import MOST_REQUEST_BYTES, JsonRpc, rate_exceeded, too_big_request
 from relaycast_node.rpc.node_face import NodeFace
 from relaycast_node.rpc.session import RpcSession
+
+if TYPE_CHECKING:
+    from relaycast_gateway.icrc_face import IcrcFace
 
 MOST_CONNECTIONS = 4_096
 """Clients with a WebSocket at one time."""
@@ -70,6 +74,8 @@ class Application:
             routes.add_to(made.router, None if self.faces.cloudevents else OPERATORS_PATHS)
             if self.gateway.connections is not None:
                 WampRoutes(self.gateway.connections).add_to(made.router)
+            if self.gateway.icrc is not None:
+                _add_canisters(made.router, self.gateway.icrc, self.access)
         made.router.add_get("/live", self._live)
         made.router.add_get("/healthz", _healthy)
         made.router.add_get("/readyz", self._ready)
@@ -183,6 +189,13 @@ class Application:
         await asyncio.gather(*closing, return_exceptions=True)
 
 
+def _add_canisters(router: web.UrlDispatcher, face: "IcrcFace", access: Access) -> None:
+    from relaycast.serve.icrc_caller import callers_of  # noqa: PLC0415 - only where the face is offered
+    from relaycast_gateway.icrc_routes import IcrcRoutes  # noqa: PLC0415
+
+    IcrcRoutes(face.wire, callers_of(access), listing=face.listing, is_reserved=face.is_reserved).add_to(router)
+
+
 async def _answer(request: web.Request, rpc: JsonRpc) -> web.Response:
     if request.content_type != JSON:
         raise web.HTTPUnsupportedMediaType(reason=f"Content-Type: got {request.content_type}, expected {JSON}")
@@ -227,5 +240,5 @@ _PREFLIGHT = {
 
 _PREFLIGHT_OF_GATEWAY = _PREFLIGHT | {
     hdrs.ACCESS_CONTROL_ALLOW_METHODS: "GET, POST, PUT, DELETE",
-    hdrs.ACCESS_CONTROL_ALLOW_HEADERS: "authorization, content-type, if-match, if-none-match, prefer",
+    hdrs.ACCESS_CONTROL_ALLOW_HEADERS: "authorization, content-type, icrc-caller, if-match, if-none-match, prefer",
 }

@@ -7,7 +7,9 @@ from relaycast.refusal import BadInput, nearest, shown
 NODE = "node"
 CLOUDEVENTS = "cloudevents"
 WAMP = "wamp"
-FACES = (NODE, CLOUDEVENTS, WAMP)
+ICRC = "icrc"
+FACES = (NODE, CLOUDEVENTS, WAMP, ICRC)
+ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,19 +19,20 @@ class Faces:
     node: bool = True
     cloudevents: bool = True
     wamp: bool = True
+    icrc: bool = True
 
     @classmethod
     def named(cls, text: str) -> "Faces":
-        """Return the faces that a user named, all for the empty text; raises ``BadInput``."""
-        names = [name.strip() for name in text.split(",")] if text else list(FACES)
+        """Return the faces that a user named, all for ``all`` and for the empty text; raises ``BadInput``."""
+        names = list(FACES) if text in {"", ALL} else [name.strip() for name in text.split(",")]
         for name in names:
             if name not in FACES:
-                raise BadInput("--face", shown(name), f"some of {', '.join(FACES)}", nearest(name, list(FACES)))
-        return cls(NODE in names, CLOUDEVENTS in names, WAMP in names)
+                raise BadInput("--face", shown(name), f"all, or some of {', '.join(FACES)}", nearest(name, list(FACES)))
+        return cls(NODE in names, CLOUDEVENTS in names, WAMP in names, ICRC in names)
 
     @property
     def has_gateway(self) -> bool:
-        return self.cloudevents or self.wamp
+        return self.cloudevents or self.wamp or self.icrc
 
     def ensure_used(self, option: str, given: object, is_used: bool, needed: str) -> None:
         """Raise ``BadInput`` for an option that no face here has a use for."""

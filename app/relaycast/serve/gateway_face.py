@@ -14,6 +14,7 @@ from relaycast_gateway.matching.topics import TopicPattern
 from relaycast_ledger.exceptions import WorkFolderInUse
 
 if TYPE_CHECKING:
+    from relaycast_gateway.icrc_face import IcrcSettings
     from relaycast_gateway.wamp.router_config import RouterConfig
 
 
@@ -44,6 +45,13 @@ def router_config(file: str | None, history: Iterable[str], access: Access) -> "
     return (config.with_users(users) if users else config).with_history(patterns)
 
 
+def icrc_settings() -> "IcrcSettings":
+    """Return how the canisters are set up."""
+    from relaycast_gateway.icrc_face import IcrcSettings  # noqa: PLC0415 - only where the face is offered
+
+    return IcrcSettings()
+
+
 def _history_pattern(text: str) -> TopicPattern:
     try:
         return TopicPattern.written(text)
@@ -53,11 +61,16 @@ def _history_pattern(text: str) -> TopicPattern:
 
 
 def open_gateway(
-    network: LivingNetwork, data: str | None, allow_sink: Iterable[str], wamp: "RouterConfig | None" = None
+    network: LivingNetwork,
+    data: str | None,
+    allow_sink: Iterable[str],
+    wamp: "RouterConfig | None" = None,
+    icrc: "IcrcSettings | None" = None,
 ) -> Gateway:
     """Open a gateway that hears what ``network`` tells; raises ``BadInput``.
 
-    Its files stand in the folder ``data``; without one all is in memory. With ``wamp`` it has a WAMP router.
+    Its files stand in the folder ``data``; without one all is in memory. With ``wamp`` it has a WAMP router, with
+    ``icrc`` the canisters of ICRC-72.
     """
     if data == "":
         raise BadInput("--data", "an empty text", "a folder")
@@ -69,7 +82,7 @@ def open_gateway(
             expected = "HOST, HOST:PORT or a network such as 10.1.0.0/16"
             raise BadInput("--allow-sink", shown(entry), expected) from None
     try:
-        gateway = Gateway.open(data, allow_sink=allowed, wamp=wamp, version=__version__)
+        gateway = Gateway.open(data, allow_sink=allowed, wamp=wamp, icrc=icrc, version=__version__)
     except UnusableLog as error:
         place = "" if error.place == data else f": {error.place}"
         raise BadInput(f"--data {data}{place}", error.got, error.expected) from None

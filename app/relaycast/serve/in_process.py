@@ -16,7 +16,7 @@ import msgspec
 
 from relaycast.refusal import BadInput
 from relaycast.serve.access import Access
-from relaycast.serve.gateway_face import open_gateway, router_config
+from relaycast.serve.gateway_face import icrc_settings, open_gateway, router_config
 from relaycast.serve.network import LivingNetwork, living
 from relaycast.serve.server import Server
 from relaycast_gateway.gateway import Gateway
@@ -119,7 +119,7 @@ def serve(
     try:
         config = router_config(None if wamp is None else fspath(wamp), history, Access())
         network = living(fspath(scenario), block_time)
-        gateway = open_gateway(network, None if data is None else fspath(data), allow_sink, config)
+        gateway = open_gateway(network, None if data is None else fspath(data), allow_sink, config, icrc_settings())
     except BadInput as error:
         raise ValueError(str(error)) from None
     with serving(network, host=host, port=port, gateway=gateway, rawsocket_port=rawsocket_port) as served:

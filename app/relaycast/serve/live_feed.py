@@ -2,7 +2,7 @@
 
 It listens to the chains and to the heads of every served chain, and sends one event for what happened at once. A
 browser that does not read is dropped; it comes back by itself and begins with the snapshot. Of subscriptions a browser
-sees those of its caller, an admin's those of all; the WAMP router an admin alone.
+sees those of its caller, an admin's those of all; the WAMP router and the canisters an admin alone.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from relaycast.serve.canisters_view import shown_canisters
 from relaycast.serve.faces import Faces
 from relaycast.serve.router_view import shown_router
 from relaycast_collator import BlockBuilt, Fact, RelaySealed
@@ -33,8 +34,8 @@ SUBSCRIPTIONS_SHOWN = 50
 SUBSCRIPTIONS_SECONDS = 0.5
 """Between two events about subscriptions, however much is delivered."""
 
-ROUTER_SECONDS = 1.0
-"""Between two looks at the WAMP router while browsers follow."""
+LOOK_SECONDS = 1.0
+"""Between two looks at the WAMP router and the canisters while browsers follow."""
 
 EVENTS_WAITING = 64
 """For one browser; one that is further behind is dropped."""
@@ -61,7 +62,7 @@ class LiveFeed:
         faces: Faces | None = None,
     ) -> None:
         self._live = live
-        self._faces = faces or Faces(cloudevents=gateway is not None, wamp=False)
+        self._faces = faces or Faces(cloudevents=gateway is not None, wamp=False, icrc=False)
         self._gateway = gateway
         self._title = title
         self._key_names = key_names
@@ -71,8 +72,8 @@ class LiveFeed:
         self._new: dict[str, list[Json]] = {"blocks": [], "publications": [], "proofs": []}
         self._queues: dict[asyncio.Queue[bytes | None], Caller] = {}
         self._is_due = False
-        self._wamp_told: Json | None = None
-        self._wamp_timer: asyncio.TimerHandle | None = None
+        self._told: dict[str, Json] = {}
+        self._look_timer: asyncio.TimerHandle | None = None
         if self._has_subscriptions:
             assert gateway is not None
             gateway.on_change = self._note_subscriptions
@@ -101,7 +102,7 @@ class LiveFeed:
         """Yield server-sent events: first everything that is known, then what is new, until the feed is closed."""
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(EVENTS_WAITING)
         self._queues[queue] = caller
-        self._look_at_router()
+        self._look()
         try:
             yield _event("snapshot", self._snapshot(caller))
             while True:
@@ -118,8 +119,8 @@ class LiveFeed:
 
     def close(self) -> None:
         """End all events: the server stops."""
-        if self._wamp_timer is not None:
-            self._wamp_timer.cancel()
+        if self._look_timer is not None:
+            self._look_timer.cancel()
         for queue in tuple(self._queues):
             self._end(queue)
 
@@ -203,20 +204,29 @@ class LiveFeed:
     def _has_subscriptions(self) -> bool:
         return self._gateway is not None and self._faces.cloudevents
 
-    def _look_at_router(self) -> None:
-        """Tell admins' browsers what the WAMP router does, each second in which it has changed."""
-        if self._gateway is None or self._gateway.router is None or not self._queues:
-            self._wamp_timer = self._wamp_told = None
+    def _look(self) -> None:
+        """Tell admins' browsers what the WAMP router and the canisters do, each second in which it has changed."""
+        if self._gateway is None or not self._queues:
+            self._look_timer, self._told = None, {}
             return
-        if self._wamp_timer is None or self._wamp_timer.when() <= asyncio.get_running_loop().time():
-            self._wamp_timer = asyncio.get_running_loop().call_later(ROUTER_SECONDS, self._look_at_router)
-            found = shown_router(self._gateway.router)
-            if found != self._wamp_told:
-                self._wamp_told = found
-                event = _event("wamp", found)
-                for queue, caller in tuple(self._queues.items()):
-                    if caller.is_admin:
-                        self._put(queue, event)
+        if self._look_timer is None or self._look_timer.when() <= asyncio.get_running_loop().time():
+            self._look_timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
+            for name, found in self._views().items():
+                if found != self._told.get(name):
+                    self._told[name] = found
+                    event = _event(name, found)
+                    for queue, caller in tuple(self._queues.items()):
+                        if caller.is_admin:
+                            self._put(queue, event)
+
+    def _views(self) -> dict[str, Json]:
+        """Return what admins see of the faces that have a view."""
+        found = {}
+        if self._gateway is not None and self._gateway.router is not None:
+            found["wamp"] = shown_router(self._gateway.router)
+        if self._gateway is not None and self._gateway.icrc is not None:
+            found["icrc"] = shown_canisters(self._gateway.icrc)
+        return found
 
     def _subscriptions(self, caller: Caller) -> Json:
         assert self._gateway is not None
@@ -253,8 +263,8 @@ class LiveFeed:
 
     def _snapshot(self, caller: Caller) -> Json:
         shown: Json = {"subscriptions": self._subscriptions(caller)} if self._has_subscriptions else {}
-        if self._gateway is not None and self._gateway.router is not None and caller.is_admin:
-            shown["wamp"] = shown_router(self._gateway.router)
+        if caller.is_admin:
+            shown |= self._views()
         return {
             "blocks": list(self._blocks),
             "publications": list(self._publications),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from relaycast.report.templates import own_markup, render
 from relaycast.serve.faces import Faces
-from relaycast.serve.usage import ServedAt, chain_lines, subscription_lines, wamp_lines
+from relaycast.serve.usage import ServedAt, chain_lines, icrc_lines, subscription_lines, wamp_lines
 
 if TYPE_CHECKING:
     from relaycast_gateway.wamp.router_config import RealmConfig
@@ -28,6 +28,7 @@ def render_live(
     lines = chain_lines(ServedAt(host), relay, parachains) if faces.node else []
     lines += subscription_lines(ServedAt(host)) if faces.cloudevents else []
     lines += [] if realm is None else wamp_lines(ServedAt(host), realm)
+    lines += icrc_lines(ServedAt(host)) if faces.icrc else []
     return render(
         "live.html.j2", title=title, lines=lines, with_node=faces.node, first=own_markup(first.replace("<", "\\u003c"))
     )

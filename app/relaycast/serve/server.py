@@ -18,7 +18,15 @@ from relaycast.serve.faces import Faces
 from relaycast.serve.live_feed import KeyNames, LiveFeed
 from relaycast.serve.request_log import REQUEST_LOG
 from relaycast.serve.request_rates import RequestRates
-from relaycast.serve.usage import ServedAt, UsageLine, chain_lines, page_line, subscription_lines, wamp_lines
+from relaycast.serve.usage import (
+    ServedAt,
+    UsageLine,
+    chain_lines,
+    icrc_lines,
+    page_line,
+    subscription_lines,
+    wamp_lines,
+)
 from relaycast.version import __version__
 from relaycast_gateway.gateway import Gateway
 from relaycast_node.rpc.faces import LiveFace
@@ -52,7 +60,8 @@ class Server:
         rates: RequestRates | None = None,
     ) -> None:
         has_router = gateway is not None and gateway.router is not None
-        self.faces = faces or Faces(cloudevents=gateway is not None, wamp=has_router)
+        has_canisters = gateway is not None and gateway.icrc is not None
+        self.faces = faces or Faces(cloudevents=gateway is not None, wamp=has_router, icrc=has_canisters)
         self.live = live
         self.access = access
         self.node = NodeFace(live, version=__version__)
@@ -84,6 +93,8 @@ class Server:
             lines += subscription_lines(place, self.gateway.allowed_sinks)
         if self.gateway is not None and self.gateway.router is not None:
             lines += wamp_lines(place, self.gateway.router.config.realms[0], self.rawsocket_port)
+        if self.gateway is not None and self.gateway.icrc is not None:
+            lines += icrc_lines(place, self.gateway.allowed_sinks)
         return [*lines, page_line(place)]
 
     async def start(

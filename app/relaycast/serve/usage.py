@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from relaycast_gateway.wamp.router_config import RealmConfig
 
+PUBLISHED = "io.relaycast.data.published"
+
 
 @dataclass(frozen=True, slots=True)
 class UsageLine:
@@ -66,6 +68,15 @@ def wamp_lines(place: ServedAt, realm: "RealmConfig", rawsocket_port: int | None
     more += " --token-file FILE" if place.has_tokens or realm.anonymous_role is None else ""
     use = f"relaycast history {realm.chain_prefix}data.published. --limit 10 --reverse --url"
     return [UsageLine(url, what, f"{use} {url}{more}") for url, what in urls.items()]
+
+
+def icrc_lines(place: ServedAt, allowed_sinks: Sequence[str] = ()) -> list[UsageLine]:
+    """Return the line of the canisters: how to listen where a port of this machine may be called, else how to query."""
+    url = f"{place.url('http')}/icrc"
+    more = f"--url {place.url('http')}" + (" --token-file FILE" if place.has_tokens else "")
+    is_called_back = any(sink.partition(":")[0] in {"127.0.0.1", "127.0.0.0/8"} for sink in allowed_sinks)
+    verb = f"listen {PUBLISHED}" if is_called_back else "call icrc72_get_publications '(record {})'"
+    return [UsageLine(url, "ICRC-72", f"relaycast icrc {verb} {more}")]
 
 
 def page_line(place: ServedAt) -> UsageLine:

@@ -9,6 +9,8 @@ class Caller:
 
     name: str
     is_admin: bool = False
+    principal: bytes | None = None
+    """Whom canisters see, where that is fixed; else it follows from the name."""
 
     def may_use(self, owner: str) -> bool:
         return self.is_admin or self.name == owner

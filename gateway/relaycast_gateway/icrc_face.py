@@ -1,0 +1,166 @@
+"""The canisters of a gateway: one orchestrator, one broadcaster, and the wire that leads to subscribers elsewhere.
+
+Law: their principals are the same in every gateway and after every start. What chains tell is a publication from the
+start on, with the chain as publisher; nobody else speaks with a chain's principal.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from relaycast_gateway.clock import Clock
+from relaycast_gateway.delivery.sink_guard import SinkGuard
+from relaycast_gateway.figures import IcrcFigures, IcrcNamespace
+from relaycast_gateway.icrc.broadcaster.broadcaster import Broadcaster
+from relaycast_gateway.icrc.broadcaster.context import BroadcasterContext
+from relaycast_gateway.icrc.canister import Canister
+from relaycast_gateway.icrc.http.http_wire import HttpWire
+from relaycast_gateway.icrc.http.remote_calls import Place
+from relaycast_gateway.icrc.names import SUBSCRIBER_URL
+from relaycast_gateway.icrc.orchestrator import Orchestrator, OrchestratorSettings
+from relaycast_gateway.icrc.store import IcrcStore
+from relaycast_gateway.icrc16 import Tag
+from relaycast_gateway.log import EventLog
+from relaycast_gateway.principal import client_principal
+from relaycast_gateway.record import Headers
+
+if TYPE_CHECKING:
+    from relaycast_gateway.chain_feed import ChainFeed
+
+CANISTERS = "icrc canisters"
+"""What the principals of canisters are derived from, beside their names; no token stands for one."""
+
+ORCHESTRATOR = client_principal(CANISTERS, "orchestrator")
+BROADCASTER = client_principal(CANISTERS, "broadcaster")
+ARCHIVIST = client_principal(CANISTERS, "archivist")
+
+NAMESPACES_SHOWN = 50
+"""On the live page: those with the newest publications."""
+
+
+@dataclass(frozen=True, slots=True)
+class IcrcSettings:
+    """How the face is set up."""
+
+    limits: OrchestratorSettings = field(default_factory=OrchestratorSettings)
+
+
+class IcrcFace:
+    """Made by ``IcrcFace.open``; then ``start`` in the event loop, and ``await stop()`` at the end."""
+
+    def __init__(self, store: IcrcStore, log: EventLog, guard: SinkGuard, clock: Clock, settings: IcrcSettings) -> None:
+        self.store = store
+        self.wire = HttpWire(guard, clock, place_of=self._place_of)
+        self.orchestrator = Orchestrator(
+            ORCHESTRATOR,
+            self.wire,
+            broadcasters=[BROADCASTER],
+            store=store,
+            last_seq=lambda: log.last_seq,
+            settings=settings.limits,
+        )
+        self.context = BroadcasterContext(log, self.orchestrator)
+        self.broadcaster = Broadcaster(BROADCASTER, self.wire, self.context)
+        for canister in (self.orchestrator, self.broadcaster):
+            self.wire.add(canister)
+        self._chains: set[bytes] = set()
+        self._places: dict[bytes, Place] = {}
+        self._places_version = -1
+        self._is_started = False
+
+    @classmethod
+    def open(
+        cls, file: Path | None, log: EventLog, guard: SinkGuard, clock: Clock, settings: IcrcSettings
+    ) -> "IcrcFace":
+        """Take up what ``file`` holds; without one the registrations are in memory. Raises ``UnusableLog``."""
+        store = IcrcStore.open(file)
+        try:
+            return cls(store, log, guard, clock, settings)
+        except BaseException:
+            store.close()
+            raise
+
+    def follow(self, feed: "ChainFeed") -> None:
+        """Make publications of what a network's chains tell; their principals are nobody else's."""
+        for namespace, publisher in feed.publications():
+            self._chains.add(publisher)
+            self.orchestrator.adopt(namespace, publisher)
+
+    def start(self) -> None:
+        """Carry calls and send notifications, where the last run ended."""
+        self._is_started = True
+        self.wire.begin()
+        self.broadcaster.start()
+
+    async def stop(self) -> None:
+        """End what is under way; notifications that were not confirmed come again after the next start."""
+        if self._is_started:
+            self._is_started = False
+            self.broadcaster.stop()
+            await self.wire.close()
+
+    def close(self) -> None:
+        """Give back the file."""
+        self.store.close()
+
+    def listing(self) -> Mapping[str, Canister | list[Canister] | None]:
+        """Return the canisters by what they are to this gateway."""
+        return {"orchestrator": self.orchestrator, "broadcasters": [self.broadcaster], "archivist": None}
+
+    def is_reserved(self, principal: bytes) -> bool:
+        """Return whether a principal is that of a chain, which no caller has."""
+        return principal in self._chains
+
+    def figures(self) -> IcrcFigures:
+        """Return what the canisters do."""
+        registry, statistics = self.orchestrator.registry, self.orchestrator.statistics
+        running = [it for it in registry.subscriptions.values() if not it.is_stopped]
+        counts = _numbers(statistics.of_broadcaster(BROADCASTER, subscriptions=0, subscribers=0))
+        return IcrcFigures(
+            publications=len(registry.publications),
+            subscriptions=len(registry.subscriptions),
+            running=len(running),
+            subscribers=len({it.subscriber for it in running}),
+            events=counts["events"],
+            notifications=counts["notifications"],
+            confirmations=counts["confirmations"],
+            calls=self.wire.calls,
+            waiting=self.wire.waiting,
+            failed=self.wire.failed,
+        )
+
+    def namespaces(self) -> list[IcrcNamespace]:
+        """Return the newest publications, with how many subscriptions they have now."""
+        registry, statistics = self.orchestrator.registry, self.orchestrator.statistics
+        newest = list(registry.publications.values())[-NAMESPACES_SHOWN:]
+        found = []
+        for it in reversed(newest):
+            counts = _numbers(statistics.of_publication(it.namespace, publishers=len(it.publishers)))
+            asked = sum(len(registry.subscriptions_to(it.namespace, each)) for each in registry.broadcasters)
+            found.append(
+                IcrcNamespace(it.namespace, counts["events"], asked, counts["notifications"], counts["confirmations"])
+            )
+        return found
+
+    def _place_of(self, principal: bytes) -> Place | None:
+        """Return where a subscriber or a publisher said that it is reached."""
+        registry = self.orchestrator.registry
+        if self._places_version != registry.version:
+            self._places_version, self._places = registry.version, {}
+            for publication in registry.publications.values():
+                for entry in publication.publishers.values():
+                    self._keep_place(entry.publisher, entry.config)
+            for subscription in registry.subscriptions.values():
+                self._keep_place(subscription.subscriber, subscription.config)
+        return self._places.get(principal)
+
+    def _keep_place(self, principal: bytes, config: Headers) -> None:
+        for name, value in config:
+            if name == SUBSCRIBER_URL and value.tag is Tag.TEXT:
+                self._places[principal] = Place(value.content.rstrip("/"))
+
+
+def _numbers(statistics: Headers) -> dict[str, int]:
+    """Return counters by the last words of their names."""
+    return {name.partition(":stats:")[2]: value.content for name, value in statistics}
