@@ -4,7 +4,10 @@ Law: their principals are the same in every gateway and after every start. What 
 start on, with the chain as publisher; nobody else speaks with a chain's principal.
 """
 
-from collections.abc import Mapping
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +30,8 @@ from relaycast_gateway.record import Headers
 
 if TYPE_CHECKING:
     from relaycast_gateway.chain_feed import ChainFeed
+
+_LOGGER = logging.getLogger(__name__)
 
 CANISTERS = "icrc canisters"
 """What the principals of canisters are derived from, beside their names; no token stands for one."""
@@ -64,10 +69,13 @@ class IcrcFace:
         self.broadcaster = Broadcaster(BROADCASTER, self.wire, self.context)
         for canister in (self.orchestrator, self.broadcaster):
             self.wire.add(canister)
+        self._log = log
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._disconnect: Callable[[], None] = lambda: None
+        self._is_due = False
         self._chains: set[bytes] = set()
         self._places: dict[bytes, Place] = {}
         self._places_version = -1
-        self._is_started = False
 
     @classmethod
     def open(
@@ -89,16 +97,19 @@ class IcrcFace:
 
     def start(self) -> None:
         """Carry calls and send notifications, where the last run ended."""
-        self._is_started = True
+        self._loop = asyncio.get_running_loop()
         self.wire.begin()
         self.broadcaster.start()
+        self._disconnect = self._log.connect(self._committed)
+        self.broadcaster.catch_up()
 
     async def stop(self) -> None:
         """End what is under way; notifications that were not confirmed come again after the next start."""
-        if self._is_started:
-            self._is_started = False
-            self.broadcaster.stop()
+        if self._loop is not None:
+            self._disconnect()
+            self.broadcaster.close()
             await self.wire.close()
+            self._loop = None
 
     def close(self) -> None:
         """Give back the file."""
@@ -142,6 +153,21 @@ class IcrcFace:
                 IcrcNamespace(it.namespace, counts["events"], asked, counts["notifications"], counts["confirmations"])
             )
         return found
+
+    def _committed(self, _last_seq: int) -> None:
+        """Have the broadcaster read what is new; in the log's writing thread."""
+        loop = self._loop
+        if loop is not None and not self._is_due:
+            self._is_due = True
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(self._catch_up)
+
+    def _catch_up(self) -> None:
+        self._is_due = False
+        try:
+            self.broadcaster.catch_up()
+        except Exception:
+            _LOGGER.exception("the broadcaster failed")
 
     def _place_of(self, principal: bytes) -> Place | None:
         """Return where a subscriber or a publisher said that it is reached."""

@@ -20,6 +20,7 @@ SUBVERBS = {
     "attack": ["spam", "depth", "churn", "squat", "omit", "extra"],
     "import": ["chain-spec", "state"],
     "subscribe": ["add", "list", "show", "remove", "deadletters"],
+    "icrc": ["call", "listen", "did"],
 }
 RELAYCAST = [sys.executable, "-m", "relaycast"]
 

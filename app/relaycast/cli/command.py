@@ -44,6 +44,10 @@ VERBS = {
         "relaycast.cli.history:history",
         "Print the events that a running server keeps of a topic, and follow new ones.",
     ),
+    "icrc": (
+        "relaycast.cli.icrc:app",
+        "Call the canisters of a running server, and listen to events as ICRC-72 has it.",
+    ),
     "list": ("relaycast.cli.scenario_files:list_presets", "List the presets: what each is and what it shows."),
     "predict": ("relaycast.cli.predict:predict", "What a subscription costs, by closed forms, at once."),
     "new": ("relaycast.cli.scenario_files:new", "Write a commented scenario file to begin with."),

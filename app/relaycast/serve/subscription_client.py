@@ -1,33 +1,19 @@
 """A client of the subscription manager over HTTP, for the command line: its problems become one line."""
 
 import json
-from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError, URLError
-from urllib.parse import quote, urlsplit
-from urllib.request import ProxyHandler, Request, build_opener
+from urllib.parse import quote
 
-from relaycast.refusal import BadInput, shown
-
-SECONDS = 30
-MOST_BYTES = 64 << 20
-"""Largest answer that is read."""
+from relaycast.refusal import BadInput
+from relaycast.serve.server_connection import ServerConnection
 
 
 class SubscriptionClient:
     """Talks to the manager at ``url``; every problem is a ``BadInput``."""
 
     def __init__(self, url: str, token_file: str | None = None) -> None:
-        try:
-            parts = urlsplit(url)
-            is_url = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            is_url = False
-        if not is_url:
-            raise BadInput("--url", shown(url), "the address of a server, such as http://127.0.0.1:9944")
-        self.url = url.rstrip("/").removesuffix("/subscriptions")  # as the ready screen prints it
-        self._token = None if token_file is None else _token_in(token_file)
-        self._opener = build_opener(ProxyHandler({}))
+        self._server = ServerConnection(url.rstrip("/").removesuffix("/subscriptions"), token_file)
+        self.url = self._server.url
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
         """Return what the manager answers."""
@@ -44,23 +30,12 @@ class SubscriptionClient:
 
     def _asked(self, method: str, url: str, body: object) -> tuple[Any, str | None]:
         data = None if body is None else json.dumps(body).encode()
-        request = Request(url, data, {"Accept": "application/json"}, method=method)  # noqa: S310 - http and https alone
-        if data is not None:
-            request.add_header("Content-Type", "application/json")
-        if self._token is not None:
-            request.add_header("Authorization", f"Bearer {self._token}")
+        headers = {"Accept": "application/json"} | ({} if data is None else {"Content-Type": "application/json"})
+        answer = self._server.answer(method, url, data, headers)
+        if answer.status >= 300:
+            raise self._refusal(answer.status, answer.body)
         try:
-            with self._opener.open(request, timeout=SECONDS) as response:
-                text, link = response.read(MOST_BYTES), response.headers.get("Link")
-        except HTTPError as error:
-            with error:
-                raise self._refusal(error.code, error.read(MOST_BYTES)) from None
-        except (URLError, OSError) as error:
-            reason = getattr(error, "reason", error)
-            said = (getattr(reason, "strerror", None) or str(reason) or "no answer").lower()
-            raise BadInput(f"--url {self.url}", said, "a server that runs: relaycast serve") from None
-        try:
-            return json.loads(text), _next_of(link)
+            return json.loads(answer.body), _next_of(answer.link)
         except ValueError:
             raise self._stranger() from None
 
@@ -94,17 +69,3 @@ def path_of(*segments: str) -> str:
 def _next_of(link: str | None) -> str | None:
     place, _, relation = (link or "").partition(">")
     return place.removeprefix("<") if 'rel="next"' in relation else None
-
-
-def _token_in(file: str) -> str:
-    """Return the first token of a file like the server's."""
-    try:
-        lines = Path(file).read_text("utf-8").splitlines()
-    except OSError as error:
-        raise BadInput(f"--token-file {file}", (error.strerror or "an error").lower(), "a file with a token") from None
-    except UnicodeDecodeError:
-        raise BadInput(f"--token-file {file}", "bytes that are no text", "a token") from None
-    tokens = [line.split()[0] for line in lines if line.strip() and not line.startswith("#")]
-    if not tokens or not tokens[0].isascii() or not tokens[0].isprintable():
-        raise BadInput(f"--token-file {file}", "no token", "a token on its first line")
-    return tokens[0]
