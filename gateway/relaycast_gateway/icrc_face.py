@@ -8,9 +8,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from relaycast_gateway.clock import Clock
 from relaycast_gateway.delivery.sink_guard import SinkGuard
@@ -63,7 +65,7 @@ class IcrcFace:
             broadcasters=[BROADCASTER],
             store=store,
             last_seq=lambda: log.last_seq,
-            settings=settings.limits,
+            settings=replace(settings.limits, check_url=partial(_check_url, guard)),
         )
         self.context = BroadcasterContext(log, self.orchestrator)
         self.broadcaster = Broadcaster(BROADCASTER, self.wire, self.context)
@@ -185,6 +187,12 @@ class IcrcFace:
         for name, value in config:
             if name == SUBSCRIBER_URL and value.tag is Tag.TEXT:
                 self._places[principal] = Place(value.content.rstrip("/"))
+
+
+def _check_url(guard: SinkGuard, url: str) -> None:
+    """Raise ``ValueError`` for an address that calls may not go to. A name is judged when it is connected to."""
+    parts = urlsplit(url)
+    guard.judge_literal(parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))
 
 
 def _numbers(statistics: Headers) -> dict[str, int]:

@@ -16,6 +16,7 @@ import msgspec
 
 from relaycast.refusal import BadInput
 from relaycast.serve.access import Access
+from relaycast.serve.faces import Faces
 from relaycast.serve.gateway_face import icrc_settings, open_gateway, router_config
 from relaycast.serve.network import LivingNetwork, living
 from relaycast.serve.server import Server
@@ -135,10 +136,17 @@ def serving(
     gateway: Gateway | None = None,
     rawsocket_port: int | None = None,
     access: Access | None = None,
+    faces: Faces | None = None,
 ) -> Iterator[ServedNetwork]:
     """Serve a network that lives already, until the block ends."""
-    let_in = access or Access()
-    server = Server(network.live, title=network.title, key_names=network.key_names, access=let_in, gateway=gateway)
+    server = Server(
+        network.live,
+        title=network.title,
+        key_names=network.key_names,
+        access=access or Access(),
+        gateway=gateway,
+        faces=faces,
+    )
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=_run, args=(loop,), name="relaycast serve", daemon=True)
     thread.start()

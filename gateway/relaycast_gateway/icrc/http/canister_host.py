@@ -21,11 +21,11 @@ from yarl import URL
 
 from relaycast_gateway.clock import Clock, SystemClock
 from relaycast_gateway.delivery.http_connector import guarded_session
-from relaycast_gateway.delivery.sink_guard import SinkGuard, SinkRefused
+from relaycast_gateway.delivery.sink_guard import SinkGuard
 from relaycast_gateway.icrc.canister import Answer, CallRefused, Canister
 from relaycast_gateway.icrc.http.call_limits import ANSWER_SECONDS
 from relaycast_gateway.icrc.http.http_wire import HttpWire
-from relaycast_gateway.icrc.http.remote_calls import CALLER_HEADER
+from relaycast_gateway.icrc.http.remote_calls import CALLER_HEADER, failure_text
 from relaycast_gateway.icrc_routes import ICRC_PATH, IcrcRoutes
 from relaycast_gateway.principal import principal_of, principal_text
 from relaycast_gateway.problem import Problem, problem_response
@@ -126,10 +126,10 @@ class CanisterHost:
             ):
                 found = await response.json() if response.status == 200 else None
                 status = response.status
-        except (SinkRefused, ClientError, OSError, TimeoutError, ValueError) as error:
-            raise NoCanisterServer(self._server, str(error).lower() or type(error).__name__) from None
+        except (ClientError, OSError, ValueError) as error:
+            raise NoCanisterServer(self._server, failure_text(error)) from None
         if found is None:
-            raise NoCanisterServer(self._server, f"HTTP {status}", status)
+            raise NoCanisterServer(self._server, f"the answer {status}", status)
         try:
             self.principal = principal_of(found["caller"])
             self.orchestrator = principal_of(found["orchestrator"]["principal"])

@@ -136,10 +136,8 @@ class RemoteCalls:
                 raise
             task.uncancel()
             return _refused(call, f"no answer within {self._seconds:g} s")
-        except SinkRefused as error:
-            return _refused(call, str(error))
         except (ClientError, OSError, ValueError) as error:
-            return _refused(call, _failure(error))
+            return _refused(call, failure_text(error))
         finally:
             alarm.cancel()
 
@@ -188,8 +186,13 @@ def _refused(call: RemoteCall, reason: str) -> Answer:
     return Answer(refusal=f"{principal_text(call.callee)}: {reason}")
 
 
-def _failure(error: Exception) -> str:
+def failure_text(error: Exception) -> str:
+    """Say what failed on the way to a server."""
     match error:
+        case SinkRefused():
+            return str(error)
+        case TimeoutError():
+            return "no answer in time"
         case ssl.SSLError():
             return "TLS failed: the certificate or the handshake was not accepted"
         case ClientConnectorDNSError():

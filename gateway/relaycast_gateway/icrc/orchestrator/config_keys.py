@@ -137,6 +137,8 @@ def checked_config(
         elif not (is_change and value == NOTHING):
             try:
                 key.read(value)
+                if name == SUBSCRIBER_URL:
+                    settings.check_url(value.content)
             except ValueError as error:
                 raise ValueError(f"{name}: {str(error).removeprefix('skip: ')}") from None
     check_size(config, settings)

@@ -1,6 +1,6 @@
 """What an orchestrator allows: limits and strictness, in one frozen value."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 
@@ -35,3 +35,6 @@ class OrchestratorSettings:
 
     granted_prefixes: Mapping[bytes, tuple[str, ...]] = field(default_factory=dict)
     """By publisher: ``com.foo`` grants ``com.foo`` and all below, ``com.foo.transfer``."""
+
+    check_url: Callable[[str], None] = lambda _url: None
+    """Raises ``ValueError`` for a URL that subscribers may not be called at."""
