@@ -1,4 +1,4 @@
-"""The canisters of a gateway: one orchestrator, one broadcaster, and the wire that leads to subscribers elsewhere.
+"""The canisters of a gateway: an orchestrator, a broadcaster, an archivist, and the wire to subscribers elsewhere.
 
 Law: their principals are the same in every gateway and after every start. What chains tell is a publication from the
 start on, with the chain as publisher; nobody else speaks with a chain's principal.
@@ -24,6 +24,9 @@ from relaycast_gateway.icrc.http.http_wire import HttpWire
 from relaycast_gateway.icrc.http.remote_calls import Place
 from relaycast_gateway.icrc.names import SUBSCRIBER_URL
 from relaycast_gateway.icrc.orchestrator import Orchestrator, OrchestratorSettings
+from relaycast_gateway.icrc.replay.archivist import Archivist
+from relaycast_gateway.icrc.replay.book import ReplayBook
+from relaycast_gateway.icrc.replay.serving import ReplayServing
 from relaycast_gateway.icrc.store import IcrcStore
 from relaycast_gateway.icrc16 import Tag
 from relaycast_gateway.log import EventLog
@@ -69,7 +72,14 @@ class IcrcFace:
         )
         self.context = BroadcasterContext(log, self.orchestrator)
         self.broadcaster = Broadcaster(BROADCASTER, self.wire, self.context)
-        for canister in (self.orchestrator, self.broadcaster):
+        registry = self.orchestrator.registry
+        self.replays = ReplayBook(
+            ORCHESTRATOR, self.wire, registry, store, log, rights=self.orchestrator, archivist=ARCHIVIST
+        )
+        self.orchestrator.replays = self.replays
+        self.archivist = Archivist(ARCHIVIST, self.wire, registry, store, log, orchestrator=ORCHESTRATOR)
+        ReplayServing(self.broadcaster)
+        for canister in (self.orchestrator, self.broadcaster, self.archivist):
             self.wire.add(canister)
         self._log = log
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -102,6 +112,7 @@ class IcrcFace:
         self._loop = asyncio.get_running_loop()
         self.wire.begin()
         self.broadcaster.start()
+        self.replays.resume()
         self._disconnect = self._log.connect(self._committed)
         self.broadcaster.catch_up()
 
@@ -109,6 +120,8 @@ class IcrcFace:
         """End what is under way; notifications that were not confirmed come again after the next start."""
         if self._loop is not None:
             self._disconnect()
+            self.replays.close()
+            self.archivist.close()
             self.broadcaster.close()
             await self.wire.close()
             self._loop = None
@@ -119,7 +132,7 @@ class IcrcFace:
 
     def listing(self) -> Mapping[str, Canister | list[Canister] | None]:
         """Return the canisters by what they are to this gateway."""
-        return {"orchestrator": self.orchestrator, "broadcasters": [self.broadcaster], "archivist": None}
+        return {"orchestrator": self.orchestrator, "broadcasters": [self.broadcaster], "archivist": self.archivist}
 
     def is_reserved(self, principal: bytes) -> bool:
         """Return whether a principal is that of a chain, which no caller has."""

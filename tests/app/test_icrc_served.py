@@ -25,11 +25,11 @@ from relaycast_gateway.candid import Principal, Variant, parse_values
 from relaycast_gateway.gateway import Gateway
 from relaycast_gateway.icrc.canister import CallRefused
 from relaycast_gateway.icrc.http.canister_host import CanisterHost, NoCanisterServer
-from relaycast_gateway.icrc.interface import CanisterRole, every_method, methods_of
+from relaycast_gateway.icrc.interface import CandidMethod, CanisterRole, every_method, methods_of
 from relaycast_gateway.icrc.names import SUBSCRIBER_URL
 from relaycast_gateway.icrc.variants import pairs_of
 from relaycast_gateway.icrc16 import text
-from relaycast_gateway.icrc_face import BROADCASTER, ORCHESTRATOR
+from relaycast_gateway.icrc_face import ARCHIVIST, BROADCASTER, ORCHESTRATOR
 from relaycast_gateway.principal import client_principal, principal_of, principal_text
 
 ALICE, BOB = principal_of_name("alice"), principal_of_name("bob")
@@ -105,9 +105,8 @@ def oracle() -> Iterator[ServedNetwork]:
 @pytest.fixture
 def token_file(tmp_path: Path) -> str:
     file = tmp_path / "tokens"
-    file.write_text(
-        f"{ADMIN_TOKEN} name=ann\n{USER_TOKEN} name=uwe role=user\n{OWN_TOKEN} principal={principal_text(OWN)} role=user\n"
-    )
+    own = f"{OWN_TOKEN} principal={principal_text(OWN)} role=user"
+    file.write_text(f"{ADMIN_TOKEN} name=ann\n{USER_TOKEN} name=uwe role=user\n{own}\n")
     file.chmod(0o600)
     return str(file)
 
@@ -205,13 +204,13 @@ def test_nobody_speaks_for_a_canister_or_a_chain(oracle: ServedNetwork) -> None:
 
 ARGUMENTS = {
     "icrc72_register_publication": '(vec {record {namespace = "com.example.all"; config = vec {}}})',
-    "icrc72_register_subscription": '(vec {record {namespace = "com.example.all"; config = vec {}; stopped = opt true}})',
+    "icrc72_register_subscription": '(vec {record {namespace = "com.example.all"; config = vec {}}})',
     "icrc72_update_publication": '(vec {record {namespace = opt "com.example.all"}})',
     "icrc72_update_subscription": "(vec {record {subscriptionId = opt 1; newStopped = opt true}})",
     "icrc72_get_subscription": "(vec {1})",
     "icrc72_get_publication_publishers": '(record {namespace = "com.example.all"})',
     "icrc72_get_publication_broadcasters": '(record {namespace = "com.example.all"})',
-    "icrc72_is_authorized_publisher": '(vec {record {namespace = "com.example.all"; "principal" = principal "aaaaa-aa"}})',
+    "icrc72_is_authorized_publisher": '(vec {record {namespace = "a.b"; "principal" = principal "aaaaa-aa"}})',
     "icrc72_publish": '(vec {record {id = 1; timestamp = 1; namespace = "com.example.all"; data = variant {Nat = 1}}})',
     "icrc72_confirm_messages": "(vec {77})",
 }
@@ -221,20 +220,26 @@ REFUSED = {"icrc72_handle_notification"}
 """Only the orchestrator notifies canisters of the server."""
 
 
+def _nothing(method: CandidMethod) -> str:
+    if not method.takes_argument:
+        return "()"
+    return "(vec {})" if "(vec " in method.arguments else "(record {})"
+
+
 @pytest.mark.matrix("ICRC72-95")
 def test_every_method_of_the_interfaces_answers_over_http(oracle: ServedNetwork) -> None:
-    served = {ORCHESTRATOR: CanisterRole.ORCHESTRATOR, BROADCASTER: CanisterRole.BROADCASTER}
+    served = {
+        ORCHESTRATOR: CanisterRole.ORCHESTRATOR,
+        BROADCASTER: CanisterRole.BROADCASTER,
+        ARCHIVIST: CanisterRole.PUBLISHER,
+    }
     for callee, role in served.items():
         methods = methods_of(role)
         status, _, body = ask(f"{oracle.http_url}/icrc/{principal_text(callee)}/candid")
         assert status == 200
         assert all(f"  {name} : " in body.decode() for name in methods)
         for name, method in methods.items():
-            written = ARGUMENTS.get(name)
-            if written is None:
-                written = (
-                    "()" if not method.takes_argument else "(vec {})" if "(vec " in method.arguments else "(record {})"
-                )
+            written = ARGUMENTS.get(name) or _nothing(method)
             values = parse_values(written, method.arguments)
             status, result = call(oracle.http_url, callee, name, values[0] if values else None, **as_(ALICE))
             if name in REFUSED:
@@ -375,7 +380,7 @@ def test_registrations_are_there_after_a_restart(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"this is no database, but long enough" * 100, b"SQLite format 3\x00"])
 def test_a_damaged_file_of_canisters_is_one_line(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "icrc.sqlite").write_bytes(content)
-    with pytest.raises(ValueError, match="icrc.sqlite") as refused, rc.serve("oracle", data=tmp_path):
+    with pytest.raises(ValueError, match=r"icrc\.sqlite") as refused, rc.serve("oracle", data=tmp_path):
         pass
     assert "\n" not in str(refused.value)
     assert (tmp_path / "icrc.sqlite").read_bytes() == content
@@ -386,7 +391,8 @@ def test_the_list_names_the_canisters_of_the_server(oracle: ServedNetwork) -> No
     assert listed["caller"] == "2vxsx-fae"
     assert listed["orchestrator"]["principal"] == principal_text(ORCHESTRATOR)
     assert [it["principal"] for it in listed["broadcasters"]] == [principal_text(BROADCASTER)]
-    for it in (listed["orchestrator"], *listed["broadcasters"]):
+    assert listed["archivist"]["principal"] == principal_text(ARCHIVIST)
+    for it in (listed["orchestrator"], *listed["broadcasters"], listed["archivist"]):
         assert ask(f"{it['url']}/candid")[0] == 200
         assert {each["name"] for each in it["methods"]} == set(methods_of(CanisterRole(it["role"])))
 

@@ -2,8 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -224,21 +225,16 @@ def test_the_guard_decides_where_calls_go_and_redirects_are_not_followed() -> No
     run(work)
 
 
-class answering:
-    """A server that answers every request with ``handle``."""
-
-    def __init__(self, handle: Any) -> None:
-        application = web.Application()
-        application.router.add_route("*", "/{path:.*}", handle)
-        self.runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
-
-    async def __aenter__(self) -> str:
-        await self.runner.setup()
-        await web.TCPSite(self.runner, "127.0.0.1", 0).start()
-        return f"http://127.0.0.1:{self.runner.addresses[0][1]}"
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.runner.cleanup()
+@asynccontextmanager
+async def answering(handle: Callable[[web.Request], Awaitable[web.Response]]) -> AsyncIterator[str]:
+    """Answer every request with ``handle``; yield the server's URL."""
+    application = web.Application()
+    application.router.add_route("*", "/{path:.*}", handle)
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    await runner.cleanup()
 
 
 @pytest.mark.parametrize(
