@@ -48,7 +48,7 @@ def arguments_of(method: CandidMethod, text: str) -> list[object]:
         return parse_values(written if written.startswith("(") else f"({written})", method.arguments)
     except CandidError as error:
         expected = "Candid text, see relaycast icrc did"
-        raise BadInput(f"the arguments of {method.name}", one_line(str(error)), expected) from None
+        raise BadInput(f"the arguments of {method.name}", shown(written), expected, one_line(str(error))) from None
 
 
 class IcrcClient:
