@@ -12,19 +12,18 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from relaycast_gateway.icrc.subscriber import Subscriber
-from relaycast_gateway.icrc.subscriber.notified_event import NotifiedEvent
-
 from relaycast.refusal import BadInput, one_line, shown
 from relaycast.serve.server_connection import ServerConnection
 from relaycast_gateway.candid import Present, Variant
 from relaycast_gateway.icrc.candypath.compiled import candy_path
-from relaycast_gateway.icrc.canister import Answer, CallRefused, Promise
+from relaycast_gateway.icrc.canister import CallRefused
 from relaycast_gateway.icrc.http.canister_host import CanisterHost, NoCanisterServer
-from relaycast_gateway.icrc.names import EVENT_TIMESTAMP, SUBSCRIBER_URL
+from relaycast_gateway.icrc.names import EVENT_TIMESTAMP
 from relaycast_gateway.icrc.skip import Skip
+from relaycast_gateway.icrc.subscriber import Subscriber
+from relaycast_gateway.icrc.subscriber.notified_event import NotifiedEvent
 from relaycast_gateway.icrc.variants import pairs_of
-from relaycast_gateway.icrc16 import Icrc16, text, to_json
+from relaycast_gateway.icrc16 import Icrc16, to_json
 from relaycast_gateway.matching.namespaces import NamespacePattern
 from relaycast_gateway.principal import client_principal, principal_text
 from relaycast_gateway.rfc3339 import format_time
@@ -137,24 +136,29 @@ class _Listener:
 
     async def begin(self) -> int:
         """Register, or take an earlier subscription over, and ask for the replay; return the subscription's id."""
-        asked, config = self._asked, ((SUBSCRIBER_URL, text(self._host.url)),)
-        answer = await _settled(
-            self._subscriber.subscribe(asked.namespace, self._note, filter=asked.filter, skip=asked.skip, config=config)
-        )
-        if answer.refusal is not None:
-            raise BadInput(f"NAMESPACE {asked.namespace}", f"a refusal ({one_line(answer.refusal)})", "a subscription")
-        number = int(str(answer.value))
+        asked, config, settled = self._asked, self._host.config, self._host.settled
+        try:
+            number = await settled(
+                self._subscriber.subscribe(
+                    asked.namespace, self._note, filter=asked.filter, skip=asked.skip, config=config
+                )
+            )
+        except CallRefused as refused:
+            got = f"a refusal ({one_line(str(refused))})"
+            raise BadInput(f"NAMESPACE {asked.namespace}", got, "a subscription") from None
         skip = None if asked.skip is None else {0: asked.skip.mod, 1: asked.skip.offset}
         await self._update(
             number, newConfig=pairs_of(config), newFilter=asked.filter or "", newSkip=Present(skip), newStopped=False
         )
         if asked.replay is not None:
             start, end = asked.replay
-            answer = await _settled(self._subscriber.request_replay(asked.namespace, start, end))
-            if answer.refusal is not None:
+            try:
+                await settled(self._subscriber.request_replay(asked.namespace, start, end))
+            except CallRefused as refused:
                 await self.end(number)
-                raise BadInput("--replay", f"a refusal ({one_line(answer.refusal)})", "a range that can be replayed")
-        return number
+                got = f"a refusal ({one_line(str(refused))})"
+                raise BadInput("--replay", got, "a range that can be replayed") from None
+        return int(number)
 
     async def end(self, number: int) -> None:
         """Stop the subscription, as far as the server can be reached."""
@@ -177,14 +181,3 @@ class _Listener:
 
 
 _UPDATE = ("subscriptionId", "newConfig", "config", "newFilter", "newSkip", "newStopped", "memo")
-
-
-async def _settled(promise: Promise[Answer]) -> Answer:
-    future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-
-    def settle(answer: Answer) -> None:
-        if not future.done():
-            future.set_result(answer)
-
-    promise.then(settle)
-    return await future

@@ -2,8 +2,9 @@
 
 ```python
 async with CanisterHost.connected("http://127.0.0.1:9944", principal=me) as host:
-    host.add(Subscriber(me, host.wire, handle))
-    results = await host.call(me, host.orchestrator, "icrc72_register_subscription", [registration])
+    subscriber = Subscriber(me, host.wire, host.orchestrator)
+    host.add(subscriber)
+    await host.settled(subscriber.subscribe("com.example.feed", print, config=host.config))
 ```
 
 Law: loopback only. Who reaches the port can claim any principal, so only this machine does; pages of browsers and
@@ -22,13 +23,16 @@ from yarl import URL
 from relaycast_gateway.clock import Clock, SystemClock
 from relaycast_gateway.delivery.http_connector import guarded_session
 from relaycast_gateway.delivery.sink_guard import SinkGuard
-from relaycast_gateway.icrc.canister import Answer, CallRefused, Canister
+from relaycast_gateway.icrc.canister import Answer, CallRefused, Canister, Promise
 from relaycast_gateway.icrc.http.call_limits import ANSWER_SECONDS
 from relaycast_gateway.icrc.http.http_wire import HttpWire
 from relaycast_gateway.icrc.http.remote_calls import CALLER_HEADER, failure_text
+from relaycast_gateway.icrc.names import SUBSCRIBER_URL
+from relaycast_gateway.icrc16 import text
 from relaycast_gateway.icrc_routes import ICRC_PATH, IcrcRoutes
 from relaycast_gateway.principal import principal_of, principal_text
 from relaycast_gateway.problem import Problem, problem_response
+from relaycast_gateway.record import Headers
 
 LOCALHOST = "localhost"
 CLOSING_SECONDS = 2.0
@@ -100,19 +104,30 @@ class CanisterHost:
         """Serve a canister."""
         self.wire.add(canister)
 
-    async def call(self, caller: bytes, callee: bytes, method: str, argument: object = None) -> Any:
-        """Return what a canister answers; ``CallRefused`` where it does not."""
+    @property
+    def config(self) -> Headers:
+        """What a subscription needs to say so that its subscriber is called here."""
+        return ((SUBSCRIBER_URL, text(self.url)),)
+
+    async def settled(self, promise: Promise[Answer]) -> Any:
+        """Return the value of a promised answer; ``CallRefused`` where it is a refusal."""
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
         def settle(answer: Answer) -> None:
             if not future.done():
                 future.set_result(answer)
 
-        self.wire.call(caller, callee, method, argument, settle)
+        promise.then(settle)
         answer = await future
         if answer.refusal is not None:
             raise CallRefused(answer.refusal)
         return answer.value
+
+    async def call(self, caller: bytes, callee: bytes, method: str, argument: object = None) -> Any:
+        """Return what a canister answers; ``CallRefused`` where it does not."""
+        promise: Promise[Answer] = Promise()
+        self.wire.call(caller, callee, method, argument, promise.settle)
+        return await self.settled(promise)
 
     async def _learn(self, principal: bytes | None) -> None:
         headers = {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
