@@ -95,7 +95,7 @@ class Gateway:
         self.icrc: IcrcFace | None = None
         """The canisters, where that face is offered."""
 
-        self._prefix = PREFIX if wamp is None else wamp.realms[0].chain_prefix.removesuffix(".")
+        self.chain_prefix = PREFIX if wamp is None else wamp.realms[0].chain_prefix.removesuffix(".")
         self._feeds: list[ChainFeed] = []
         self.allowed_sinks = allowed_sinks
         self.is_ready = False
@@ -165,7 +165,7 @@ class Gateway:
             self.log,
             chains=chains,
             network_name=network_name,
-            prefix=self._prefix,
+            prefix=self.chain_prefix,
             key_names=key_names,
             proofs=self.book.needs_proofs,
         )
@@ -223,7 +223,7 @@ class Gateway:
         """Return the description of the service."""
         from relaycast_gateway.cloudevents.services import services  # noqa: PLC0415 - a server starts without it
 
-        return services(self._prefix) | {"subscriptionlimit": self.book.most}
+        return services(self.chain_prefix) | {"subscriptionlimit": self.book.most}
 
     def interface(self) -> dict[str, Any]:
         """Return the OpenAPI document."""

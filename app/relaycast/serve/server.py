@@ -94,7 +94,7 @@ class Server:
         if self.gateway is not None and self.gateway.router is not None:
             lines += wamp_lines(place, self.gateway.router.config.realms[0], self.rawsocket_port)
         if self.gateway is not None and self.gateway.icrc is not None:
-            lines += icrc_lines(place, self.gateway.allowed_sinks)
+            lines += icrc_lines(place, self.gateway.chain_prefix, self.gateway.allowed_sinks)
         return [*lines, page_line(place)]
 
     async def start(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from relaycast_gateway.wamp.router_config import RealmConfig
 
-PUBLISHED = "io.relaycast.data.published"
+LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +70,16 @@ def wamp_lines(place: ServedAt, realm: "RealmConfig", rawsocket_port: int | None
     return [UsageLine(url, what, f"{use} {url}{more}") for url, what in urls.items()]
 
 
-def icrc_lines(place: ServedAt, allowed_sinks: Sequence[str] = ()) -> list[UsageLine]:
+def icrc_lines(place: ServedAt, chain_prefix: str = "", allowed_sinks: Sequence[str] = ()) -> list[UsageLine]:
     """Return the line of the canisters: how to listen where a port of this machine may be called, else how to query."""
     url = f"{place.url('http')}/icrc"
     more = f"--url {place.url('http')}" + (" --token-file FILE" if place.has_tokens else "")
-    is_called_back = any(sink.partition(":")[0] in {"127.0.0.1", "127.0.0.0/8"} for sink in allowed_sinks)
-    verb = f"listen {PUBLISHED}" if is_called_back else "call icrc72_get_publications '(record {})'"
+    sinks = [sink.partition(":") for sink in allowed_sinks]
+    ports = [port for host, _, port in sinks if host in {LOOPBACK, f"{LOOPBACK}/8", f"{LOOPBACK}/32"}]
+    if not ports:
+        verb = "call icrc72_get_publications '(record {})'"
+    else:
+        verb = f"listen {chain_prefix}.data.published" + (f" --port {ports[0]}" if ports[0] else "")
     return [UsageLine(url, "ICRC-72", f"relaycast icrc {verb} {more}")]
 
 
