@@ -58,7 +58,9 @@ def event(number: int, namespace: str = FEED, data: Variant | None = None) -> di
     return {"id": number, "timestamp": 1, "namespace": namespace, "data": data or Variant("Nat", number), **absent}
 
 
-def ask(url: str, method: str = "GET", body: bytes | None = None, **headers: str) -> tuple[int, dict[str, str], bytes]:
+def ask(
+    url: str, method: str = "GET", body: bytes | None = None, /, **headers: str
+) -> tuple[int, dict[str, str], bytes]:
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
     request = Request(url, body, sent, method=method)
     try:
@@ -69,7 +71,7 @@ def ask(url: str, method: str = "GET", body: bytes | None = None, **headers: str
             return error.code, dict(error.headers), error.read()
 
 
-def call(url: str, callee: bytes, name: str, argument: object = None, **headers: str) -> tuple[int, Any]:
+def call(url: str, callee: bytes, name: str, argument: object = None, /, **headers: str) -> tuple[int, Any]:
     """Call a method and return its status, with its result or its problem."""
     method = every_method()[name]
     headers = {"Content_Type": CANDID, **headers}

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -19,7 +19,7 @@ from relaycast.serve.gateway_face import icrc_settings
 from relaycast.serve.icrc_caller import principal_of_name
 from relaycast.serve.in_process import ServedNetwork, serving
 from relaycast.serve.network import living
-from relaycast_gateway.candid import parse_values
+from relaycast_gateway.candid import Variant, parse_values
 from relaycast_gateway.gateway import Gateway
 from relaycast_gateway.icrc.interface import CanisterRole, every_method, interface_text
 from relaycast_gateway.icrc_face import BROADCASTER
@@ -79,8 +79,8 @@ def stopped(process: "subprocess.Popen[str]", number: int = signal.SIGINT) -> st
 def test_a_publication_is_registered_and_published_to_and_the_results_are_candid(icrc: Command) -> None:
     ended = icrc("call", "icrc72_register_publication", registered("com.example.typed"), "--as", "alice")
     assert (ended.code, ended.err) == (0, "")
-    (result,) = parse_values(ended.out, every_method()["icrc72_register_publication"].results)[0]  # type: ignore[misc]
-    assert result.tag == "Ok"
+    (results,) = parse_values(ended.out, every_method()["icrc72_register_publication"].results)
+    assert [result.tag for result in cast("list[Variant]", results)] == ["Ok"]
     sent = f"vec {{{event(1, 'com.example.typed')}; {event(2, 'com.example.typed')}}}"
     ended = icrc("call", "icrc72_publish", sent, "--as", principal_text(principal_of_name("alice")))
     assert ended.out == "(vec { opt variant { Ok = vec {  } }; opt variant { Ok = vec {  } } })\n"

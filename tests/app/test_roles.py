@@ -54,8 +54,10 @@ def test_a_line_may_name_its_bearer_and_the_role(access: Access) -> None:
         ("role=boss", "token 1: role: got 'boss', expected admin or user"),
         ("role=usr", "token 1: role: got 'usr', expected admin or user (did you mean user?)"),
         ("name=", "token 1: name: got '', expected 1 to 64 printable ASCII characters"),
-        ("alice", "token 1: got text behind the token, expected name=NAME and role=admin or role=user"),
+        ("alice", "token 1: got text behind the token, expected name=NAME, role=admin or role=user, principal=TEXT"),
         ("owner=alice", "token 1: got text behind the token"),
+        ("principal=alice", "token 1: principal: got 'alice', expected the text of a principal, such as aaaaa-aa"),
+        ("principal=2vxsx-fae", "token 1: principal: got '2vxsx-fae', expected the text of a principal"),
     ],
 )
 def test_a_line_that_cannot_be_meant_is_refused(labels: str, line: str, tmp_path: Path) -> None:
@@ -231,7 +233,7 @@ def test_a_served_network_keeps_its_subscriptions_for_the_next_start(tmp_path: P
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--face", "nodes"], "--face: got 'nodes', expected some of node, cloudevents, wamp (did you mean node?)"),
+        (["--face", "nodes"], "--face: got 'nodes', expected all, or some of node, cloudevents, wamp, icrc (did you"),
         (["--allow-sink", "a b"], "--allow-sink: got 'a b', expected HOST, HOST:PORT or a network such as 10.1.0.0/16"),
         (["--allow-sink", "10.0.0.0/99"], "--allow-sink: got '10.0.0.0/99', expected HOST"),
     ],

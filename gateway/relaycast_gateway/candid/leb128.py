@@ -96,7 +96,7 @@ def _packed(groups: bytes) -> bytes:
         value = value & low | (value & high) >> shift
     found = bytearray(value.to_bytes(-(-len(groups) // 8) * 8, "little"))
     del found[7::8]
-    return found
+    return bytes(found)
 
 
 def _parted(value: int, count: int) -> bytes:

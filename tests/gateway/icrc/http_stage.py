@@ -97,8 +97,8 @@ class CallSite:
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         if body is not None:
             sent.setdefault("Content-Type", CANDID)
-        data = None if body is None else io.BytesIO(body)
-        async with self.client.request(method, self.url + path, data=data, headers=sent) as response:
+        given = None if body is None else io.BytesIO(body)
+        async with self.client.request(method, self.url + path, data=given, headers=sent) as response:
             data = await response.read()
             kind = response.headers.get("Content-Type", "")
             return CallAnswer(

@@ -46,6 +46,10 @@ def visit(work: Callable[[CallSite, NotingSubscriber], Awaitable[None]], **optio
     asyncio.run(run())
 
 
+def failing() -> object:
+    raise KeyError("secret")
+
+
 def problem(answer: CallAnswer, status: int, kind: str) -> str:
     """Return the detail of a problem document."""
     assert (answer.status, answer.headers["Content-Type"]) == (status, PROBLEM_TYPE), answer.data
@@ -146,7 +150,7 @@ def test_a_canister_that_refuses_is_422_with_its_reason_and_one_that_fails_says_
     async def work(site: CallSite, canister: NotingSubscriber) -> None:
         canister.answer = refusing("not\ntoday")
         assert problem(await site.call(SUB, TRUSTED, []), 422, "refused") == "not today"
-        canister.answer = lambda: {}["secret"]
+        canister.answer = failing
         assert "secret" not in problem(await site.call(SUB, TRUSTED, []), 422, "refused")
         canister.answer = lambda: Variant("Ok", None)
         assert (await site.call(SUB, TRUSTED, [])).status == 200

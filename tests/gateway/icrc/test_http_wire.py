@@ -43,6 +43,14 @@ def run(work: Callable[[], Any]) -> None:
     asyncio.run(work())
 
 
+def noting(order: list[Any], what: object) -> Callable[[Answer], None]:
+    return lambda _answer: order.append(what)
+
+
+def failing() -> object:
+    raise KeyError("secret")
+
+
 async def asked(wire: HttpWire, callee: bytes, method: str, argument: object = None) -> Answer:
     answers: list[Answer] = []
     wire.call(ALICE, callee, method, argument, answers.append)
@@ -60,7 +68,7 @@ def test_a_call_in_the_process_comes_in_a_later_turn_in_the_order_of_the_calls()
         order: list[int] = []
         for number in range(6):
             to = (SUB, OTHER)[number % 2]
-            wire.call(ALICE, to, NOTIFY, [notification(number)], lambda _, number=number: order.append(number))
+            wire.call(ALICE, to, NOTIFY, [notification(number)], noting(order, number))
         assert one.noted == two.noted == []
         await settle()
         assert [argument[0]["id"] for _, argument in one.noted] == [0, 2, 4]
@@ -78,7 +86,7 @@ def test_a_refusal_a_failure_and_nobody_are_answers_and_stop_nothing() -> None:
         wire.add(canister)
         canister.answer = refusing("no")
         assert await asked(wire, SUB, TRUSTED, []) == Answer(refusal="no")
-        canister.answer = lambda: {}["x"]
+        canister.answer = failing
         assert "failed" in ((await asked(wire, SUB, TRUSTED, [])).refusal or "")
         assert "no method" in ((await asked(wire, SUB, "nothing")).refusal or "")
         assert "cannot be reached" in ((await asked(wire, OTHER, NOTIFY, [])).refusal or "")
@@ -120,7 +128,8 @@ def test_what_is_asked_before_the_loop_runs_waits_for_it() -> None:
 
 def test_futures_are_told_in_the_order_given_and_in_the_loop() -> None:
     async def work() -> None:
-        wire, told = wire_of(), []
+        told: list[Any] = []
+        wire = wire_of()
         futures: list[Future[int]] = [Future() for _ in range(3)]
         for future in futures:
             wire.when_done(future, lambda done: told.append(done.result()))
@@ -139,7 +148,8 @@ def test_futures_are_told_in_the_order_given_and_in_the_loop() -> None:
 def test_after_close_nothing_is_called_and_nobody_is_answered() -> None:
     async def work() -> None:
         clock = VirtualClock()
-        wire, told = wire_of(clock), []
+        told: list[Any] = []
+        wire = wire_of(clock)
         canister = NotingSubscriber(SUB, wire)
         wire.add(canister)
         wire.call(ALICE, SUB, NOTIFY, [], told.append)
@@ -160,13 +170,7 @@ def test_calls_to_another_process_keep_their_order_and_bring_results_back() -> N
             order: list[tuple[bytes, int]] = []
             for number in range(20):
                 for callee in (SUB, OTHER):
-                    wire.call(
-                        ALICE,
-                        callee,
-                        NOTIFY,
-                        [notification(number)],
-                        lambda _, callee=callee, number=number: order.append((callee, number)),
-                    )
+                    wire.call(ALICE, callee, NOTIFY, [notification(number)], noting(order, (callee, number)))
             await until(lambda: len(order) == 40)
             for callee in (SUB, OTHER):
                 canister = site.wire.canister(callee)
@@ -277,7 +281,8 @@ def test_a_call_that_takes_too_long_is_given_up_and_the_next_one_goes_out() -> N
 
         async with answering(answer) as url:
             clock = VirtualClock()
-            wire, answers = wire_of(clock), []
+            answers: list[Any] = []
+            wire = wire_of(clock)
             wire.remember(SUB, url)
             for _ in range(2):
                 wire.call(ALICE, SUB, NOTIFY, [], answers.append)
@@ -307,7 +312,8 @@ def test_calls_that_wait_are_bounded_by_number_and_by_bytes(monkeypatch: pytest.
             return web.Response(body=b"DIDL\x00\x00")
 
         async with answering(answer) as url:
-            wire, answers = wire_of(), []
+            answers: list[Any] = []
+            wire = wire_of()
             for callee in (SUB, OTHER):
                 wire.remember(callee, url)
             for _ in range(5):
