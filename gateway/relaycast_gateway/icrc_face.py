@@ -21,7 +21,7 @@ from relaycast_gateway.icrc.broadcaster.broadcaster import Broadcaster
 from relaycast_gateway.icrc.broadcaster.context import BroadcasterContext
 from relaycast_gateway.icrc.canister import Canister
 from relaycast_gateway.icrc.http.http_wire import HttpWire
-from relaycast_gateway.icrc.http.remote_calls import Place
+from relaycast_gateway.icrc.http.remote_calls import CanisterPlace
 from relaycast_gateway.icrc.names import SUBSCRIBER_URL
 from relaycast_gateway.icrc.orchestrator import Orchestrator, OrchestratorSettings
 from relaycast_gateway.icrc.replay.archivist import Archivist
@@ -86,7 +86,7 @@ class IcrcFace:
         self._disconnect: Callable[[], None] = lambda: None
         self._is_due = False
         self._chains: set[bytes] = set()
-        self._places: dict[bytes, Place] = {}
+        self._places: dict[bytes, CanisterPlace] = {}
         self._places_version = -1
 
     @classmethod
@@ -184,7 +184,7 @@ class IcrcFace:
         except Exception:
             _LOGGER.exception("the broadcaster failed")
 
-    def _place_of(self, principal: bytes) -> Place | None:
+    def _place_of(self, principal: bytes) -> CanisterPlace | None:
         """Return where a subscriber or a publisher said that it is reached."""
         registry = self.orchestrator.registry
         if self._places_version != registry.version:
@@ -199,7 +199,7 @@ class IcrcFace:
     def _keep_place(self, principal: bytes, config: Headers) -> None:
         for name, value in config:
             if name == SUBSCRIBER_URL and value.tag is Tag.TEXT:
-                self._places[principal] = Place(value.content.rstrip("/"))
+                self._places[principal] = CanisterPlace(value.content.rstrip("/"))
 
 
 def _check_url(guard: SinkGuard, url: str) -> None:

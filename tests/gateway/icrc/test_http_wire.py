@@ -194,10 +194,10 @@ def test_calls_to_another_process_keep_their_order_and_bring_results_back() -> N
 def test_where_a_canister_is_may_be_asked_for_each_call() -> None:
     async def work() -> None:
         async with call_site("sub") as site:
-            places: dict[bytes, remote_calls.Place] = {}
+            places: dict[bytes, remote_calls.CanisterPlace] = {}
             wire = wire_of(place_of=places.get)
             assert "cannot be reached" in ((await asked(wire, SUB, STATS)).refusal or "")
-            places[SUB] = remote_calls.Place(site.url)
+            places[SUB] = remote_calls.CanisterPlace(site.url)
             assert await asked(wire, SUB, STATS) == Answer([])
             wire.remember(SUB, "http://127.0.0.1:1")
             assert "cannot connect" in ((await asked(wire, SUB, STATS)).refusal or "")

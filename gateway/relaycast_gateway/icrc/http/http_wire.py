@@ -17,13 +17,13 @@ from relaycast_gateway.candid import CandidError
 from relaycast_gateway.clock import Alarm, Clock
 from relaycast_gateway.delivery.sink_guard import SinkGuard
 from relaycast_gateway.icrc.canister import Answer, CallRefused, Canister, Promise
-from relaycast_gateway.icrc.http.remote_calls import Place, RemoteCall, RemoteCalls
+from relaycast_gateway.icrc.http.remote_calls import CanisterPlace, RemoteCall, RemoteCalls
 from relaycast_gateway.icrc.interface import every_method
 from relaycast_gateway.principal import principal_text
 
 Done = TypeVar("Done")
 
-PlaceOf = Callable[[bytes], Place | None]
+PlaceOf = Callable[[bytes], CanisterPlace | None]
 """Says where a canister outside of this process is reached."""
 
 _LOGGER = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class HttpWire:
         self._place_of = place_of
         self._remote = RemoteCalls(guard, clock)
         self._canisters: dict[bytes, Canister] = {}
-        self._places: dict[bytes, Place] = {}
+        self._places: dict[bytes, CanisterPlace] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._early: list[Callable[[], None]] = []
         self._is_closed = False
@@ -86,7 +86,7 @@ class HttpWire:
 
     def remember(self, principal: bytes, url: str, token: str | None = None) -> None:
         """Reach a canister at ``url``, with a token where its server asks for one."""
-        self._places[principal] = Place(url.rstrip("/"), token)
+        self._places[principal] = CanisterPlace(url.rstrip("/"), token)
 
     def forget(self, principal: bytes) -> None:
         self._places.pop(principal, None)

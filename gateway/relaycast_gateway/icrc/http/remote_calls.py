@@ -42,7 +42,7 @@ LONGEST_REASON = 300
 """Characters of another server's reason that are passed on."""
 
 
-class Place(NamedTuple):
+class CanisterPlace(NamedTuple):
     """Where a canister is reached; ``token`` is what its server asks for."""
 
     url: str
@@ -54,7 +54,7 @@ class RemoteCall(NamedTuple):
 
     caller: bytes
     callee: bytes
-    place: Place
+    place: CanisterPlace
     method: CandidMethod
     body: bytes
     answered: Callable[[Answer], None]
