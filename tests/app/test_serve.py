@@ -179,10 +179,13 @@ TOKEN_LINES = "# who\na-token-of-some-length\n"
             "--token-file missing: got no such file or directory, expected a file with tokens",
         ),
         (["--data", ""], "--data: got an empty text, expected a folder"),
-        (["--face", "node", "--data", "kept"], "--data: got --face node, expected cloudevents or wamp among the faces"),
+        (
+            ["--face", "node", "--data", "kept"],
+            "--data: got --face node, expected cloudevents, wamp or icrc among the faces",
+        ),
         (
             ["--face", "node", "--allow-sink", "a"],
-            "--allow-sink: got --face node, expected cloudevents among the faces",
+            "--allow-sink: got --face node, expected cloudevents or icrc among the faces",
         ),
         (["--tls-cert", "x.pem"], "--tls-cert: got one of --tls-cert and --tls-key, expected both"),
     ],
