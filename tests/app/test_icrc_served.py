@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -459,3 +461,11 @@ def test_a_host_with_a_token_has_its_principal(token_file: str) -> None:
         hosted(chains.http_url, work, caller=OWN, token=OWN_TOKEN)
         with pytest.raises(NoCanisterServer, match="401"):
             hosted(chains.http_url, work, token="a-wrong-token-of-some-length")
+
+
+def test_the_face_loads_nothing_that_a_start_can_do_without() -> None:
+    heavy = ("pandas", "pyarrow", "prometheus_client", "jinja2", "cbor2")
+    modules = "relaycast_gateway.icrc_face, relaycast_gateway.icrc_routes"
+    program = f"import {modules}, sys; print([it for it in {heavy} if it in sys.modules])"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert ended.stdout == "[]\n"

@@ -9,8 +9,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-import pyarrow.dataset as pds
-
 from relaycast_gateway import crockford
 from relaycast_gateway.icrc16 import from_json
 from relaycast_gateway.log.record_codec import record_hash
@@ -54,6 +52,8 @@ class ParquetArchive:
         self.place = Path(place)
 
     def read(self, namespace: str, after: int, before: int, limit: int) -> Sequence[ArchivedEvent]:
+        import pyarrow.dataset as pds  # noqa: PLC0415 - a server starts without it
+
         seq = pds.field("seq")
         wanted = (pds.field("namespace") == namespace) & (seq > after) & (seq < before)
         table = pds.dataset(self.place, format="parquet").scanner(filter=wanted).head(limit)
