@@ -20,7 +20,7 @@ from relaycast_gateway.icrc.canister import CallRefused
 from relaycast_gateway.icrc.http.canister_host import CanisterHost, NoCanisterServer
 from relaycast_gateway.icrc.names import EVENT_TIMESTAMP
 from relaycast_gateway.icrc.skip import Skip
-from relaycast_gateway.icrc.subscriber import Subscriber
+from relaycast_gateway.icrc.subscriber import EventSubscriber
 from relaycast_gateway.icrc.subscriber.notified_event import NotifiedEvent
 from relaycast_gateway.icrc.variants import pairs_of
 from relaycast_gateway.icrc16 import Icrc16, to_json
@@ -131,7 +131,7 @@ class _Listener:
         self._host = host
         self._asked = asked
         self._print_line = print_line
-        self._subscriber = Subscriber(host.principal, host.wire, host.orchestrator, broadcasters=host.broadcasters)
+        self._subscriber = EventSubscriber(host.principal, host.wire, host.orchestrator, broadcasters=host.broadcasters)
         host.add(self._subscriber)
 
     async def begin(self) -> int:

@@ -2,7 +2,7 @@
 
 ```python
 async with CanisterHost.connected("http://127.0.0.1:9944", principal=me) as host:
-    subscriber = Subscriber(me, host.wire, host.orchestrator)
+    subscriber = EventSubscriber(me, host.wire, host.orchestrator)
     host.add(subscriber)
     await host.settled(subscriber.subscribe("com.example.feed", print, config=host.config))
 ```
