@@ -30,7 +30,7 @@ from relaycast_gateway.log import EventLog, Retention, UnusableLog
 from relaycast_gateway.rfc3339 import format_time
 
 if TYPE_CHECKING:
-    from relaycast_gateway.icrc_face import IcrcFace, IcrcSettings
+    from relaycast_gateway.icrc_face import GatewayCanisters, IcrcSettings
     from relaycast_gateway.wamp.connections import Connections
     from relaycast_gateway.wamp.router import Router
     from relaycast_gateway.wamp.router_config import RouterConfig
@@ -92,7 +92,7 @@ class Gateway:
 
         if wamp is not None:
             self.router, self.connections = _router(wamp, log, clock)
-        self.icrc: IcrcFace | None = None
+        self.icrc: GatewayCanisters | None = None
         """The canisters, where that face is offered."""
 
         self.chain_prefix = PREFIX if wamp is None else wamp.realms[0].chain_prefix.removesuffix(".")
@@ -147,10 +147,10 @@ class Gateway:
                 )
                 made.book.begin()
                 if icrc is not None:
-                    from relaycast_gateway.icrc_face import IcrcFace  # noqa: PLC0415 - where it is offered
+                    from relaycast_gateway.icrc_face import GatewayCanisters  # noqa: PLC0415 - where it is offered
 
                     file = _file(folder, CANISTERS_FILE)
-                    made.icrc = IcrcFace.open(file, log, made.guard, log.clock, icrc)
+                    made.icrc = GatewayCanisters.open(file, log, made.guard, log.clock, icrc)
                     held.callback(made.icrc.close)
             except UnusableLog:
                 raise

@@ -56,8 +56,8 @@ class IcrcSettings:
     limits: OrchestratorSettings = field(default_factory=OrchestratorSettings)
 
 
-class IcrcFace:
-    """Made by ``IcrcFace.open``; then ``start`` in the event loop, and ``await stop()`` at the end."""
+class GatewayCanisters:
+    """Made by ``GatewayCanisters.open``; then ``start`` in the event loop, and ``await stop()`` at the end."""
 
     def __init__(self, store: IcrcStore, log: EventLog, guard: SinkGuard, clock: Clock, settings: IcrcSettings) -> None:
         self.store = store
@@ -92,7 +92,7 @@ class IcrcFace:
     @classmethod
     def open(
         cls, file: Path | None, log: EventLog, guard: SinkGuard, clock: Clock, settings: IcrcSettings
-    ) -> "IcrcFace":
+    ) -> "GatewayCanisters":
         """Take up what ``file`` holds; without one the registrations are in memory. Raises ``UnusableLog``."""
         store = IcrcStore.open(file)
         try:

@@ -26,7 +26,7 @@ from relaycast_node.rpc.node_face import NodeFace
 from relaycast_node.rpc.session import RpcSession
 
 if TYPE_CHECKING:
-    from relaycast_gateway.icrc_face import IcrcFace
+    from relaycast_gateway.icrc_face import GatewayCanisters
 
 MOST_CONNECTIONS = 4_096
 """Clients with a WebSocket at one time."""
@@ -189,7 +189,7 @@ class Application:
         await asyncio.gather(*closing, return_exceptions=True)
 
 
-def _add_canisters(router: web.UrlDispatcher, face: "IcrcFace", access: Access) -> None:
+def _add_canisters(router: web.UrlDispatcher, face: "GatewayCanisters", access: Access) -> None:
     from relaycast.serve.icrc_caller import callers_of  # noqa: PLC0415 - only where the face is offered
     from relaycast_gateway.icrc_routes import IcrcRoutes  # noqa: PLC0415
 
