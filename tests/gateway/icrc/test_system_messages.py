@@ -17,78 +17,78 @@ WRITTEN = [
             messages.BROADCASTER_ADD, 7, "a.b", relay=A, subscriber=B, publisher=C, filter="x == 1", skip=Skip(5, 2)
         ),
         array(array(nat(7), text("a.b"), blob(A), blob(B), text("x == 1"), array(nat(5), nat(2)), blob(C))),
-        marks=pytest.mark.matrix("ICRC77-07"),
         id="broadcaster add",
     ),
     pytest.param(
         SystemItem(messages.BROADCASTER_ADD, 7, "a.b", subscriber=B, publisher=C),
         array(array(nat(7), text("a.b"), blob(b""), blob(B), NOTHING, NOTHING, blob(C))),
-        marks=pytest.mark.matrix("ICRC77-07"),
         id="broadcaster add without relay, filter and skip",
     ),
     pytest.param(
         SystemItem(messages.RELAY_ADD, 7, "a.b", broadcaster=A, publisher=C, skip=Skip(3)),
         array(array(nat(7), text("a.b"), blob(A), blob(C), NOTHING, array(nat(3), nat(0)))),
-        marks=pytest.mark.matrix("ICRC77-08"),
         id="relay add",
     ),
     pytest.param(
         SystemItem(messages.RELAYER_ADD, 7, "a.b", relay=A),
         array(array(nat(7), text("a.b"), blob(A))),
-        marks=pytest.mark.matrix("ICRC77-09"),
         id="relayer add",
     ),
     pytest.param(
         SystemItem(messages.BROADCASTER_REMOVE, 7, "a.b", subscriber=B, publisher=C),
         array(array(nat(7), text("a.b"), blob(B), blob(C))),
-        marks=pytest.mark.matrix("ICRC77-10"),
         id="broadcaster remove",
     ),
     pytest.param(
         SystemItem(messages.RELAY_REMOVE, 7, "a.b", relay=A, publisher=C),
         array(array(nat(7), text("a.b"), blob(A), blob(C))),
-        marks=pytest.mark.matrix("ICRC77-11"),
         id="relay remove",
     ),
     pytest.param(
         SystemItem(messages.RELAYER_REMOVE, 7, "a.b", relay=A, publisher=C),
         array(array(nat(7), text("a.b"), blob(A), blob(C))),
-        marks=pytest.mark.matrix("ICRC77-12"),
         id="relayer remove",
     ),
     pytest.param(
         SystemItem(messages.PUBLISHER_ADD, 7, "a.b", start=3, end=1 << 70, broadcaster=A),
         array(array(nat(7), text("a.b"), nat(3), option(nat(1 << 70)), blob(A))),
-        marks=pytest.mark.matrix("ICRC77-13"),
         id="publisher add",
     ),
     pytest.param(
         SystemItem(messages.PUBLISHER_ADD, 7, "a.b", start=3, broadcaster=A),
         array(array(nat(7), text("a.b"), nat(3), NOTHING, blob(A))),
-        marks=pytest.mark.matrix("ICRC77-13"),
         id="publisher add without end",
     ),
     pytest.param(
         SystemItem(messages.PUBLISHER_REMOVE, 7),
         array(nat(7)),
-        marks=pytest.mark.matrix("ICRC77-14"),
         id="publisher remove",
     ),
     pytest.param(
         SystemItem(messages.SUBSCRIBER_ADD, 7, broadcaster=A),
         array(array(nat(7), blob(A))),
-        marks=pytest.mark.matrix("ICRC77-15"),
         id="subscriber add",
     ),
     pytest.param(
         SystemItem(messages.SUBSCRIBER_REMOVE, 7),
         array(array(nat(7))),
-        marks=pytest.mark.matrix("ICRC77-16"),
         id="subscriber remove",
     ),
 ]
 
 
+@pytest.mark.matrix(
+    "ICRC77-07",
+    "ICRC77-08",
+    "ICRC77-09",
+    "ICRC77-10",
+    "ICRC77-11",
+    "ICRC77-12",
+    "ICRC77-13",
+    "ICRC77-14",
+    "ICRC77-15",
+    "ICRC77-16",
+)
 @pytest.mark.parametrize(("item", "expected"), WRITTEN)
 def test_a_message_has_the_shape_of_the_table_and_reads_back(item: SystemItem, expected: Icrc16) -> None:
     data = message_data(item)
