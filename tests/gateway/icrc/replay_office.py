@@ -9,6 +9,7 @@ from relaycast_gateway.candid import Variant
 from relaycast_gateway.icrc.canister import Canister, Handler
 from relaycast_gateway.icrc.interface import CanisterRole
 from relaycast_gateway.icrc.names import CAPABLE
+from relaycast_gateway.icrc.orchestrator.filter_languages import NO_LANGUAGES, FilterLanguage
 from relaycast_gateway.icrc.orchestrator.orchestrator import Orchestrator
 from relaycast_gateway.icrc.replay.book import ReplayBook
 from relaycast_gateway.icrc.replay.settings import ReplaySettings
@@ -125,12 +126,18 @@ def replay_office(
     store: IcrcStore | None = None,
     archivist: bytes | None = None,
     down: tuple[bytes, ...] = (),
+    filter_languages: Mapping[str, FilterLanguage] = NO_LANGUAGES,
 ) -> Iterator[ReplayOffice]:
     """Give an office whose log has events with the ids 1, 2 ..., a publication and one subscriber."""
     with EventLog.open() as log:
         subnet = Subnet()
         orchestrator = Orchestrator(
-            ADMIN, subnet, broadcasters=[HUB, FAR_HUB], store=store, last_seq=lambda: log.last_seq
+            ADMIN,
+            subnet,
+            broadcasters=[HUB, FAR_HUB],
+            store=store,
+            last_seq=lambda: log.last_seq,
+            filter_languages=filter_languages,
         )
         book = ReplayBook(
             ADMIN,

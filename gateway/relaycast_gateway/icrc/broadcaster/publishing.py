@@ -22,6 +22,7 @@ from relaycast_gateway.icrc.names import (
     RESERVED_HEADERS,
     UNORDERED,
 )
+from relaycast_gateway.icrc.naturals import shown
 from relaycast_gateway.icrc.registry import RegisteredPublication
 from relaycast_gateway.icrc.value_hash import eventdata_hash, is_icrc3
 from relaycast_gateway.icrc.variants import headers_of, icrc16_of
@@ -64,7 +65,7 @@ def failed(code: int, message: str) -> Variant:
 
 
 def id_is_taken(namespace: str, event_id: int) -> EventRefused:
-    return EventRefused(Variant("ImproperId", f"{namespace} has another event with the id {event_id}"))
+    return EventRefused(Variant("ImproperId", f"{namespace} has another event with the id {shown(event_id)}"))
 
 
 class Publishing:

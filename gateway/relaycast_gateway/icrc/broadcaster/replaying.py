@@ -17,7 +17,15 @@ import msgspec
 from relaycast_gateway.candid import Variant
 from relaycast_gateway.icrc.broadcaster.contents import Notification, addressed, notification_of
 from relaycast_gateway.icrc.broadcaster.context import BroadcasterContext
-from relaycast_gateway.icrc.broadcaster.publishing import EventRefused, Item, draft_of, id_is_taken
+from relaycast_gateway.icrc.broadcaster.publishing import (
+    BAD_EVENT,
+    TOO_LARGE,
+    EventRefused,
+    Item,
+    draft_of,
+    failed,
+    id_is_taken,
+)
 from relaycast_gateway.icrc.candypath.compiled import TreePredicate
 from relaycast_gateway.icrc.event_id import blob_of_id, id_of_blob
 from relaycast_gateway.icrc.names import BROADCASTER_RECEIVED, EVENT_TIMESTAMP, HASH
@@ -26,8 +34,11 @@ from relaycast_gateway.icrc.skip import Skip
 from relaycast_gateway.icrc.store import number_key
 from relaycast_gateway.icrc.value_hash import eventdata_hash
 from relaycast_gateway.icrc16 import blob, nat
-from relaycast_gateway.log.record_codec import decode_body, encode_body
+from relaycast_gateway.log.record_codec import decode_body, encode_body, encode_headers
 from relaycast_gateway.record import EVERYBODY, EventDraft, EventRecord
+
+ADDED_BYTES = 4_096
+"""Room for headers that a replay adds to those of an event of the largest size."""
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(tuple[int, bytes, str | None, str, bytes, bytes | None, int, int, bytes])
@@ -107,6 +118,7 @@ class ReplayIntake:
         source = known.source if known is not None else caller if given is None else given.raw
         draft = draft_of(source, item)
         content = eventdata_hash(draft.data)
+        self._check_form(draft)
         if known is None:
             self._check_purged(draft, content)
         elif known.hash != content:
@@ -116,6 +128,16 @@ class ReplayIntake:
         if replay.selects is not None and not replay.selects(draft.data):
             return None
         return draft
+
+    def _check_form(self, draft: EventDraft) -> None:
+        """Check what the hash of the data says nothing of: the time, and how long the headers are."""
+        try:
+            encode_body(draft)
+        except ValueError as error:
+            raise EventRefused(failed(BAD_EVENT, str(error))) from None
+        header_bytes, most = len(encode_headers(draft.headers)), self._context.policy.most_event_bytes + ADDED_BYTES
+        if header_bytes > most:
+            raise EventRefused(failed(TOO_LARGE, f"headers: got {header_bytes} bytes, expected at most {most}"))
 
     def _check_purged(self, draft: EventDraft, content: bytes) -> None:
         """Check an event that the log dropped before broadcasters noted ids: it brings its own hash."""

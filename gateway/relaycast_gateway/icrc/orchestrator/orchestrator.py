@@ -60,7 +60,7 @@ class Orchestrator(Canister):
         languages = FilterLanguages(filter_languages)
         self._publications = Publications(self.registry, self.store, self.lists, languages, settings, principal)
         self._subscriptions = Subscriptions(
-            self.registry, self.store, self._publications, languages, settings, last_seq=last_seq, place=place
+            self.registry, self.store, self._publications, settings, last_seq=last_seq, place=place
         )
         self._directory = Directory(self.registry, self.statistics, self._publications, self._subscriptions, settings)
         self.replays: ReplayHandlers = NoReplays()
@@ -111,6 +111,10 @@ class Orchestrator(Canister):
     def is_listed(self, namespace: str, subscriber: bytes) -> bool:
         """Return whether a publication's own lists let a principal receive, subscribed or not."""
         return self._publications.is_listed(namespace, subscriber)
+
+    def filter_language(self, namespace: str) -> FilterLanguage:
+        """Return the language that filters of a namespace are written in; ``ValueError`` where it is not known."""
+        return self._publications.filter_language(namespace)
 
     def _updating(self, handle: Callable[[bytes, Item], object]) -> Handler:
         """Return the handler of a batch of updates: it answers when they are durable."""

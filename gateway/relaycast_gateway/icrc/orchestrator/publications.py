@@ -29,7 +29,7 @@ from relaycast_gateway.icrc.orchestrator.config_keys import (
     checked_config,
     merged,
 )
-from relaycast_gateway.icrc.orchestrator.filter_languages import FilterLanguages
+from relaycast_gateway.icrc.orchestrator.filter_languages import FilterLanguage, FilterLanguages
 from relaycast_gateway.icrc.orchestrator.settings import OrchestratorSettings
 from relaycast_gateway.icrc.registry import PublisherEntry, RegisteredPublication, Registry
 from relaycast_gateway.icrc.store import IcrcStore, number_key, stored_rows
@@ -183,6 +183,11 @@ class Publications:
         """Return whether a list names a principal among those that may receive, and none shuts it out."""
         rules = self._rules.get(namespace)
         return rules is not None and rules[1].permit(subscriber, self._lists, by_default=False)
+
+    def filter_language(self, namespace: str) -> FilterLanguage:
+        """Return the language that filters of a namespace or pattern are written in; ``ValueError`` if not known."""
+        publication = self._registry.publications.get(namespace)
+        return self._languages.named(None if publication is None else dict(publication.config).get(FILTER_LANGUAGE))
 
     def warning(self, namespace: str) -> str | None:
         """Return what is unwise about a namespace."""

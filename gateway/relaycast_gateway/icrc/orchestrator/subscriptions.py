@@ -16,7 +16,7 @@ import msgspec
 
 from relaycast_gateway.candid import Variant
 from relaycast_gateway.icrc.interface import CanisterRole
-from relaycast_gateway.icrc.names import FILTER_LANGUAGE, PRIORITY, SKIP, SUBSCRIBER_URL, TRUSTED
+from relaycast_gateway.icrc.names import PRIORITY, SKIP, SUBSCRIBER_URL, TRUSTED
 from relaycast_gateway.icrc.orchestrator.batch import (
     BatchEnded,
     ErrorCode,
@@ -27,7 +27,6 @@ from relaycast_gateway.icrc.orchestrator.batch import (
     improper_unless_well_formed,
 )
 from relaycast_gateway.icrc.orchestrator.config_keys import subscriber_url
-from relaycast_gateway.icrc.orchestrator.filter_languages import FilterLanguages
 from relaycast_gateway.icrc.orchestrator.publications import Publications
 from relaycast_gateway.icrc.orchestrator.settings import OrchestratorSettings
 from relaycast_gateway.icrc.orchestrator.terms import (
@@ -74,7 +73,6 @@ class Subscriptions:
         registry: Registry,
         store: IcrcStore,
         publications: Publications,
-        languages: FilterLanguages,
         settings: OrchestratorSettings,
         *,
         last_seq: Callable[[], int],
@@ -83,7 +81,6 @@ class Subscriptions:
         self._registry = registry
         self._store = store
         self._publications = publications
-        self._languages = languages
         self._settings = settings
         self._last_seq = last_seq
         self._place = place
@@ -221,8 +218,7 @@ class Subscriptions:
     ) -> IcrcSubscription:
         """Return a subscription with its filter compiled; ``ValueError`` for a filter or skip that is none."""
         keys = dict(asked.config)
-        publication = self._registry.publications.get(namespace)
-        language = self._languages.named(None if publication is None else dict(publication.config).get(FILTER_LANGUAGE))
+        language = self._publications.filter_language(namespace)
         return IcrcSubscription(
             id=subscription_id,
             subscriber=subscriber,

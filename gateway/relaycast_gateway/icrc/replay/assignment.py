@@ -10,6 +10,7 @@ from relaycast_gateway.candid import Variant
 from relaycast_gateway.icrc.interface import CanisterRole
 from relaycast_gateway.icrc.names import CAPABLE, MOST_REPLAYED, PRICING, REPLAY_RATE
 from relaycast_gateway.icrc.orchestrator.batch import ErrorCode, ItemRefused, generic
+from relaycast_gateway.icrc.orchestrator.filter_languages import FilterLanguage
 from relaycast_gateway.icrc.registry import RegisteredPublication, Registry
 from relaycast_gateway.icrc.replay.replays import EventReplay
 from relaycast_gateway.icrc.replay.request import ReplayRequest
@@ -22,7 +23,7 @@ from relaycast_gateway.record import Headers
 
 
 class ReplayRights(Protocol):
-    """Tells who may receive events."""
+    """Tells who may receive events, and how their filters are written."""
 
     def may_receive(self, namespace: str, subscriber: bytes) -> bool:
         """Return whether no access list of the publication shuts a subscriber out."""
@@ -30,6 +31,10 @@ class ReplayRights(Protocol):
 
     def is_listed(self, namespace: str, subscriber: bytes) -> bool:
         """Return whether the publication's own list allows a subscriber by name."""
+        ...
+
+    def filter_language(self, namespace: str) -> FilterLanguage:
+        """Return the language of filters of a namespace; ``ValueError`` where it is not known."""
         ...
 
 

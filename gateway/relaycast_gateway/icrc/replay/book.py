@@ -21,7 +21,7 @@ from relaycast_gateway.icrc.replay.replays import EventReplay, ReplayStage
 from relaycast_gateway.icrc.replay.request import ReplayRequest
 from relaycast_gateway.icrc.replay.saved import loaded, saved
 from relaycast_gateway.icrc.replay.settings import ReplaySettings
-from relaycast_gateway.icrc.store import IcrcStore
+from relaycast_gateway.icrc.store import IcrcStore, stored_rows
 from relaycast_gateway.icrc.system_messages import (
     BROADCASTER_ADD,
     BROADCASTER_REMOVE,
@@ -40,10 +40,19 @@ from relaycast_gateway.log import EventLog
 
 TABLE = "replays"
 MINUTE_NS = 60 * SECOND
+MOST_DIGITS = 1_000
+"""Of a number in a skip that is written as text."""
+
 MESSAGES_KEPT = 1_000
 """System messages that are remembered, for whoever looks at a run."""
 
 _REPORTS = {"running", "completed", "canceled", "errored"}
+
+MOST_SENT = (1 << 63) - 1
+"""Events that a publisher may say that it sent."""
+
+LONGEST_ERROR = 1_000
+"""Characters of what a publisher says went wrong; longer ones are cut."""
 
 
 class ReplayBook:
@@ -71,9 +80,7 @@ class ReplayBook:
         self._owner, self._wire, self._registry, self._store = owner, wire, registry, store
         self._log, self._rights = log, rights
         self._registered: dict[bytes, deque[int]] = {}
-        for _, value in store.items(TABLE):
-            replay = loaded(value)
-            registry.replays[replay.id] = replay
+        self._load()
         self._last_id = max(registry.replays, default=0)
         self._message_id = 0
         self._is_closed = False
@@ -99,10 +106,19 @@ class ReplayBook:
         """Tell nobody anything more."""
         self._is_closed = True
 
+    def _load(self) -> None:
+        """Replace what is known by what is stored."""
+        self._store.take_back(TABLE)
+        self._registry.replays.clear()
+        with stored_rows(self._store, "replays"):
+            for _, value in self._store.items(TABLE):
+                replay = loaded(value, self._rights.filter_language)
+                self._registry.replays[replay.id] = replay
+
     # Methods
 
     def _register(self, caller: bytes, argument: object) -> object:
-        return self._batch(argument, lambda item: self._begin(self._checked(caller, ReplayRequest.of(item), 0)))
+        return self._batch(argument, lambda item: self._begin(self._checked(caller, self._asked(item), 0)))
 
     def _cancel(self, caller: bytes, argument: object) -> object:
         return self._batch(argument, lambda replay_id: self._canceled(caller, replay_id))
@@ -116,7 +132,7 @@ class ReplayBook:
         if len(items) > self.settings.most_a_batch:
             raise CallRefused(f"got {len(items)} items, expected at most {self.settings.most_a_batch}")
         try:
-            requests = [ReplayRequest.of(_as_registration(item)) for item in items]
+            requests = [self._asked(_as_registration(item)) for item in items]
             checked = [self._checked(caller, request, before) for before, request in enumerate(requests)]
         except ItemRefused as refused:
             raise CallRefused(str(refused)) from None
@@ -144,6 +160,9 @@ class ReplayBook:
         return results
 
     # Requests
+
+    def _asked(self, item: Mapping[str, Any]) -> ReplayRequest:
+        return ReplayRequest.of(item, self._rights.filter_language)
 
     def _checked(self, caller: bytes, request: ReplayRequest, before: int) -> EventReplay:
         """Return the replay that a request begins; ``before`` were asked for in the same call."""
@@ -197,6 +216,8 @@ class ReplayBook:
                 ErrorCode.ILLEGAL_STATE, f"a publisher reports one of {', '.join(sorted(_REPORTS))}, got {name}"
             )
         stage = ReplayStage(name)
+        if stage in {ReplayStage.COMPLETED, ReplayStage.CANCELED} and state.value > MOST_SENT:
+            raise generic(ErrorCode.ILLEGAL_STATE, f"a publisher reports at most {MOST_SENT} events as sent")
         if replay.stage is stage is ReplayStage.CANCELED:
             self._keep(replace(replay, sent=max(replay.sent, state.value)))  # what had been sent when it was told
             return
@@ -207,7 +228,7 @@ class ReplayBook:
         if stage is ReplayStage.RUNNING:
             self._keep(replace(replay, stage=stage))
         elif stage is ReplayStage.ERRORED:
-            self._end(replace(replay, stage=stage, error=state.value))
+            self._end(replace(replay, stage=stage, error=state.value[:LONGEST_ERROR]))
         else:
             self._end(replace(replay, stage=stage, sent=state.value))
 
@@ -264,8 +285,8 @@ class ReplayBook:
         return replay
 
     def _keep(self, replay: EventReplay) -> None:
-        self._registry.replays[replay.id] = replay
         self._store.put(TABLE, _key(replay.id), saved(replay))
+        self._registry.replays[replay.id] = replay
 
     def _forget_old(self) -> None:
         ended = [it.id for it in self._registry.replays.values() if not it.is_active]
@@ -332,7 +353,7 @@ def _as_registration(item: Mapping[str, Any]) -> dict[str, Any]:
         config.append((FILTER, text(item["filter"])))
     if item["skip"] is not None:
         numbers = item["skip"].replace(" ", "").split(",")
-        if not all(number.isascii() and number.isdigit() for number in numbers):
+        if not all(number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS for number in numbers):
             raise improper(f"skip: got {item['skip'][:80]!r}, expected a text such as 5 or 5,2")
         config.append((SKIP, Icrc16(Tag.ARRAY, tuple(nat(int(number)) for number in numbers))))
     return {"namespace": item["namespace"], "range": item["range"], "config": pairs_of(config), "memo": None}

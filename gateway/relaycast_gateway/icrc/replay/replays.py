@@ -28,6 +28,11 @@ _NEXT = {
 }
 
 
+def is_active(stage: ReplayStage) -> bool:
+    """Return whether a replay may still send."""
+    return stage in _NEXT
+
+
 @dataclass(frozen=True, slots=True)
 class EventReplay:
     """What a subscriber asked for, who serves it, and how far it is."""
@@ -63,7 +68,7 @@ class EventReplay:
 
     @property
     def is_active(self) -> bool:
-        return self.stage in _NEXT
+        return is_active(self.stage)
 
     @property
     def publishes_to(self) -> bytes:

@@ -5,21 +5,27 @@ Law: a request is refused with the first obstacle, and nothing was changed. Filt
 Source: ICRC-77, "Filters and Skip", "Payment", ``ReplayRegistration``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from relaycast_gateway.icrc.candypath.compiled import TreePredicate, candy_path
+from relaycast_gateway.icrc.candypath.compiled import TreePredicate
 from relaycast_gateway.icrc.names import FILTER, SKIP
+from relaycast_gateway.icrc.naturals import shown
 from relaycast_gateway.icrc.orchestrator.batch import improper_unless_well_formed
+from relaycast_gateway.icrc.orchestrator.filter_languages import FilterLanguage
 from relaycast_gateway.icrc.skip import Skip, skip_of
 from relaycast_gateway.icrc.variants import headers_of
 from relaycast_gateway.icrc16 import Icrc16, Tag
+from relaycast_gateway.log.record_codec import encode_headers
 from relaycast_gateway.matching.namespaces import is_namespace
 from relaycast_gateway.record import Headers
 
 LONGEST_MEMO = 32
 """Bytes."""
+
+MOST_CONFIG_BYTES = 65_536
+"""Of the stored form of a configuration."""
 
 SUBSCRIPTION = "relaycast:replay:subscription"
 """Ours: a Nat, the subscription that the replay is for."""
@@ -47,22 +53,28 @@ class ReplayRequest:
     payment: int
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> "ReplayRequest":
-        """Return what a ``ReplayRegistration`` asks for; ``ItemRefused`` with ``ImproperConfig`` names the fault."""
+    def of(cls, given: Mapping[str, Any], language_of: Callable[[str], FilterLanguage]) -> "ReplayRequest":
+        """Return what a ``ReplayRegistration`` asks for; ``ItemRefused`` with ``ImproperConfig`` names the fault.
+
+        ``language_of`` tells the language of filters of a namespace.
+        """
         with improper_unless_well_formed():
-            return cls._read(given)
+            return cls._read(given, language_of)
 
     @classmethod
-    def _read(cls, given: Mapping[str, Any]) -> "ReplayRequest":
+    def _read(cls, given: Mapping[str, Any], language_of: Callable[[str], FilterLanguage]) -> "ReplayRequest":
         namespace, span, memo = given["namespace"], given["range"], given["memo"] or b""
         start, end = span[0], span[1]
         if not is_namespace(namespace):
             raise ValueError(f"namespace: got {namespace[:80]!r}, expected one namespace without wildcards")
         if end is not None and start > end:
-            raise ValueError(f"range: got {start} to {end}, expected a start that is not behind the end")
+            raise ValueError(f"range: got {shown(start)} to {shown(end)}, expected a start that is not behind the end")
         if len(memo) > LONGEST_MEMO:
             raise ValueError(f"memo: got {len(memo)} bytes, expected at most {LONGEST_MEMO}")
         config = headers_of(given["config"])
+        config_bytes = len(encode_headers(config))
+        if config_bytes > MOST_CONFIG_BYTES:
+            raise ValueError(f"config: got {config_bytes} bytes, expected at most {MOST_CONFIG_BYTES}")
         entries = {key: _inner(value) for key, value in config}
         filter_text = _filter(entries)
         return cls(
@@ -72,7 +84,7 @@ class ReplayRequest:
             config,
             memo,
             filter_text,
-            None if filter_text is None else candy_path(filter_text),
+            None if filter_text is None else language_of(namespace)(filter_text),
             _skip(entries),
             _natural(entries, SUBSCRIPTION),
             _natural(entries, PAYMENT) or 0,

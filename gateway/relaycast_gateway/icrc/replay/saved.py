@@ -1,13 +1,14 @@
 """Replays as bytes of the store."""
 
-from typing import Any
+from collections.abc import Callable
 
 import msgspec
 
-from relaycast_gateway.icrc.candypath.compiled import candy_path
-from relaycast_gateway.icrc.replay.replays import EventReplay, ReplayStage
+from relaycast_gateway.icrc.naturals import loaded_number, stored_number
+from relaycast_gateway.icrc.orchestrator.filter_languages import FilterLanguage
+from relaycast_gateway.icrc.replay.replays import EventReplay, ReplayStage, is_active
 from relaycast_gateway.icrc.skip import Skip
-from relaycast_gateway.icrc16 import Icrc16, Tag, from_json, to_json
+from relaycast_gateway.log.record_codec import decode_headers, encode_headers
 
 
 class _Saved(msgspec.Struct, array_like=True):
@@ -22,7 +23,7 @@ class _Saved(msgspec.Struct, array_like=True):
     broadcaster: bytes
     relay: bytes | None
     registered_ns: int
-    config: Any
+    config: bytes
     memo: bytes
     filter: str | None
     skip: tuple[str, str] | None
@@ -43,16 +44,16 @@ def saved(replay: EventReplay) -> bytes:
             replay.id,
             replay.subscriber,
             replay.namespace,
-            str(replay.start),
-            None if replay.end is None else str(replay.end),
+            stored_number(replay.start),
+            None if replay.end is None else stored_number(replay.end),
             replay.publisher,
             replay.broadcaster,
             replay.relay,
             replay.registered_ns,
-            to_json(Icrc16(Tag.MAP, replay.config)),
+            encode_headers(replay.config),
             replay.memo,
             replay.filter,
-            None if replay.skip is None else (str(replay.skip.mod), str(replay.skip.offset)),
+            None if replay.skip is None else (stored_number(replay.skip.mod), stored_number(replay.skip.offset)),
             replay.last_seq,
             str(replay.stage),
             replay.sent,
@@ -61,26 +62,30 @@ def saved(replay: EventReplay) -> bytes:
     )
 
 
-def loaded(value: bytes) -> EventReplay:
-    """Return the replay of ``saved``; ``ValueError`` where it is none."""
+def loaded(value: bytes, language_of: Callable[[str], FilterLanguage]) -> EventReplay:
+    """Return the replay of ``saved``, its filter compiled where it is active; ``ValueError`` where it is none.
+
+    ``language_of`` tells the language of filters of a namespace.
+    """
     it = _DECODER.decode(value)
+    stage = ReplayStage(it.stage)
     return EventReplay(
         it.id,
         it.subscriber,
         it.namespace,
-        int(it.start),
-        None if it.end is None else int(it.end),
+        loaded_number(it.start),
+        None if it.end is None else loaded_number(it.end),
         it.publisher,
         it.broadcaster,
         it.relay,
         it.registered_ns,
-        from_json(it.config).content,
+        decode_headers(it.config),
         it.memo,
         it.filter,
-        None if it.filter is None else candy_path(it.filter),
-        None if it.skip is None else Skip(*map(int, it.skip)),
+        language_of(it.namespace)(it.filter) if it.filter is not None and is_active(stage) else None,
+        None if it.skip is None else Skip(*map(loaded_number, it.skip)),
         it.last_seq,
-        ReplayStage(it.stage),
+        stage,
         it.sent,
         it.error,
     )

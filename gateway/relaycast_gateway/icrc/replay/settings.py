@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from relaycast_gateway.icrc.naturals import shown
 from relaycast_gateway.icrc.replay.request import ReplayRequest
 
 PaymentCheck = Callable[[bytes, ReplayRequest, int], str | None]
@@ -11,7 +12,11 @@ PaymentCheck = Callable[[bytes, ReplayRequest, int], str | None]
 
 def pays_by_entry(_subscriber: bytes, request: ReplayRequest, price: int) -> str | None:
     """Take the entry ``icrc77:payment`` for the payment itself: modelled, no ledger is asked."""
-    return None if request.payment >= price else f"the replay costs {price}, icrc77:payment offers {request.payment}"
+    return (
+        None
+        if request.payment >= price
+        else (f"the replay costs {shown(price)}, icrc77:payment offers {shown(request.payment)}")
+    )
 
 
 @dataclass(frozen=True, slots=True)
