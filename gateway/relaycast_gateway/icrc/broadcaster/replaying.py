@@ -163,8 +163,11 @@ class ReplaySource:
         self._table = table
         self._now_ns = now_ns
         self._take_id = take_id
-        self.on_finished: Callable[[], None] = lambda: None
-        """Called when a notification was confirmed or given up."""
+        self.on_finished: Callable[[int], None] = lambda _notification_id: None
+        """Called when a notification was confirmed, given up or discarded."""
+
+        self._counting: tuple[int, IcrcSubscription | None] = -1, None
+        """The subscription that counts, and the version of the registry in which it was looked up."""
 
         self._waiting: deque[ReplayedEvent] = deque()
         self._held_back: deque[_HeldBack] = deque()
@@ -220,7 +223,9 @@ class ReplaySource:
     def discard(self, error: Variant) -> None:
         """Send no more of what waits; those held back are refused."""
         while self._waiting:
-            self._context.store.delete(self._table, number_key(self._waiting.popleft().notification_id))
+            notification_id = self._waiting.popleft().notification_id
+            self._context.store.delete(self._table, number_key(notification_id))
+            self.on_finished(notification_id)
         while self._held_back:
             self._held_back.popleft().refused(error)
 
@@ -257,7 +262,7 @@ class ReplaySource:
         it = self._subscription()
         if is_confirmed and it is not None:
             self._context.statistics.confirmed(it, self._about.namespace)
-        self.on_finished()
+        self.on_finished(notification_id)
 
     def _let_in(self) -> None:
         room = self._context.policy.most_waiting_replayed
@@ -277,14 +282,15 @@ class ReplaySource:
 
     def _subscription(self) -> IcrcSubscription | None:
         """Return the requester's subscription that counts the replay's notifications, where it has one."""
-        return next(
-            (
+        registry = self._context.registry
+        if self._counting[0] != registry.version:
+            found = (
                 it
-                for it in self._context.registry.subscriptions.values()
+                for it in registry.subscriptions.values()
                 if it.subscriber == self._about.subscriber and it.pattern.matches(self._about.namespace)
-            ),
-            None,
-        )
+            )
+            self._counting = registry.version, next(found, None)
+        return self._counting[1]
 
 
 def stored_replay(stored: bytes) -> ReplayedTo:

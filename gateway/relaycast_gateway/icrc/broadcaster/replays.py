@@ -68,12 +68,16 @@ class Replays:
         self._durability = durability
         self._intake = ReplayIntake(context)
         self._lanes: dict[int, tuple[NotificationLane, ReplaySource]] = {}
+        self._replay_of: dict[int, int] = {}
+        """Replays of the notifications that are not finished."""
 
     def load(self) -> None:
         """Take up what waited when the last run ended."""
         for key, stored in self._context.store.items(self._table):
-            _, source = self._lane(stored_replay(stored))
-            source.load(int.from_bytes(key, "big"), stored)
+            about, notification_id = stored_replay(stored), int.from_bytes(key, "big")
+            _, source = self._lane(about)
+            source.load(notification_id, stored)
+            self._replay_of[notification_id] = about.id
 
     def assign(self, replay: AssignedReplay) -> None:
         """Take events of a replay from now on."""
@@ -143,11 +147,14 @@ class Replays:
 
     def confirm(self, caller: bytes, notification_id: int) -> bool:
         """Take a confirmation; ``False`` where no replay of the caller waits for it."""
-        for lane, source in self._lanes.values():
-            if source.subscriber == caller and lane.confirm(notification_id):
-                self._durability.then(lane.pump)
-                return True
-        return False
+        replay_id = self._replay_of.get(notification_id)
+        if replay_id is None:
+            return False
+        lane, source = self._lanes[replay_id]
+        if source.subscriber != caller or not lane.confirm(notification_id):
+            return False
+        self._durability.then(lane.pump)
+        return True
 
     def pump(self) -> None:
         for lane, _ in list(self._lanes.values()):
@@ -180,13 +187,22 @@ class Replays:
             self._context,
             table=self._table,
             now_ns=wire.now_ns,
-            take_id=lambda: self._audiences.take_ids(1),
+            take_id=partial(self._take_id, about.id),
         )
-        source.on_finished = partial(self._tidy, about.id)
+        source.on_finished = partial(self._finished, about.id)
         seed = self._canister.principal + b"replay %d" % about.id
         lane = NotificationLane(source, self._canister, self._context.policy, self._counts, seed=seed)
         self._lanes[about.id] = lane, source
         return lane, source
+
+    def _take_id(self, replay_id: int) -> int:
+        notification_id = self._audiences.take_ids(1)
+        self._replay_of[notification_id] = replay_id
+        return notification_id
+
+    def _finished(self, replay_id: int, notification_id: int) -> None:
+        del self._replay_of[notification_id]
+        self._tidy(replay_id)
 
     def _tidy(self, replay_id: int) -> None:
         if replay_id in self._lanes and replay_id not in self.assigned and self._lanes[replay_id][1].is_empty:

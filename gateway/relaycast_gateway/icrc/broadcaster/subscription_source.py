@@ -22,6 +22,9 @@ from relaycast_gateway.icrc.registry import IcrcSubscription
 from relaycast_gateway.icrc.store import number_key
 
 MOST_OFFERED = 256
+MOST_OUT_OF_ORDER = 8_192
+"""Finished notifications behind one that is not: a subscription that has them gets no more until that one is."""
+
 LOOKS_A_TURN = 1_000
 """Audiences that a subscription looks through before others have their turn."""
 
@@ -141,6 +144,8 @@ class SubscriptionSource:
 
     def take(self, most: int) -> list[int]:
         found: list[int] = []
+        if self._pending:
+            most = min(most, MOST_OUT_OF_ORDER - len(self._finished))
         while self._offered and len(found) < most:
             self._take_up(self._offered.popleft(), found)
         if self._is_behind and len(found) < most:

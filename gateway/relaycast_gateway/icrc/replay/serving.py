@@ -75,7 +75,7 @@ class ReplayServing:
 
     def _over(self, replay_id: int) -> None:
         replay = self._replays.get(replay_id)
-        if replay is not None:
+        if replay is not None and not replay.is_active:  # one that goes on is assigned again after a restart
             self._tell(replay, SystemItem(SUBSCRIBER_REMOVE, replay_id))
 
     def _tell(self, replay: EventReplay, item: SystemItem) -> None:
