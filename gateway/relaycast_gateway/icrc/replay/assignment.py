@@ -64,6 +64,8 @@ def assigned(
     unpaid = settings.pays(subscriber, request, price) if price else None
     if unpaid is not None:
         raise ItemRefused(Variant("PaymentRequired", unpaid))
+    if not registry.broadcasters:
+        raise generic(ErrorCode.NO_BROADCASTER, "expected a broadcaster, got none that serves subscribers")
     broadcaster, home = registry.home_of(subscriber), registry.home_of(publisher)
     return EventReplay(
         0,

@@ -4,12 +4,16 @@ Law: broadcasters know of a replay before its publisher does. Only the subscribe
 A replay that ended stays as it is. Source: ICRC-77, "Methods" and "Replay Life Cycle".
 """
 
+import logging
+import sqlite3
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
-from relaycast_gateway.candid import Principal, Variant
+from relaycast_gateway.candid import Variant
 from relaycast_gateway.clock import SECOND
 from relaycast_gateway.icrc.canister import Answer, CallRefused, Handler, Wire
 from relaycast_gateway.icrc.interface import CanisterRole
@@ -17,6 +21,7 @@ from relaycast_gateway.icrc.names import FILTER, SKIP
 from relaycast_gateway.icrc.orchestrator.batch import ErrorCode, ItemRefused, generic, improper, positional
 from relaycast_gateway.icrc.registry import Registry
 from relaycast_gateway.icrc.replay.assignment import ReplayRights, assigned
+from relaycast_gateway.icrc.replay.listing import replay_filter, replay_status
 from relaycast_gateway.icrc.replay.replays import EventReplay, ReplayStage
 from relaycast_gateway.icrc.replay.request import ReplayRequest
 from relaycast_gateway.icrc.replay.saved import loaded, saved
@@ -37,6 +42,8 @@ from relaycast_gateway.icrc.system_messages import (
 from relaycast_gateway.icrc.variants import pairs_of
 from relaycast_gateway.icrc16 import Icrc16, Tag, nat, text
 from relaycast_gateway.log import EventLog
+
+_LOGGER = logging.getLogger(__name__)
 
 TABLE = "replays"
 MINUTE_NS = 60 * SECOND
@@ -84,6 +91,8 @@ class ReplayBook:
         self._last_id = max(registry.replays, default=0)
         self._message_id = 0
         self._is_closed = False
+        self._untold: list[Callable[[], None]] | None = None
+        """System messages that wait until what they speak of is durable; ``None`` outside of calls."""
 
     def handlers(self) -> Mapping[str, Handler]:
         """Return the handlers of the methods."""
@@ -136,9 +145,8 @@ class ReplayBook:
             checked = [self._checked(caller, request, before) for before, request in enumerate(requests)]
         except ItemRefused as refused:
             raise CallRefused(str(refused)) from None
-        found = [self._begin(replay) for replay in checked]
-        self._store.flush()
-        return found
+        with self._durably():
+            return [self._begin(replay) for replay in checked]
 
     def _cancel_messages(self, caller: bytes, argument: object) -> object:
         results = cast("list[Variant]", self._cancel(caller, argument))
@@ -150,14 +158,28 @@ class ReplayBook:
             raise CallRefused("prev: pages of replays go on from the id of a replay: give prevId")
         take = self.settings.most_a_batch if asked["take"] is None else min(asked["take"], self.settings.most_a_batch)
         after = 0 if asked["prevId"] is None else asked["prevId"]
-        wanted = _filter_of(asked["filter"])
+        wanted = replay_filter(asked["filter"])
         found = [it for it in self._registry.replays.values() if it.id > after and wanted(it)]
-        return [_shown(it, caller) for it in found[:take]]
+        return [replay_status(it, caller) for it in found[:take]]
 
     def _batch(self, argument: object, act: Callable[[Any], object]) -> list[Variant]:
-        results = positional(cast("list[Any]", argument), self.settings.most_a_batch, act)
-        self._store.flush()
-        return results
+        with self._durably():
+            return positional(cast("list[Any]", argument), self.settings.most_a_batch, act)
+
+    @contextmanager
+    def _durably(self) -> Iterator[None]:
+        """Flush, and then tell others; ``CallRefused`` where the disk refuses: nothing was changed."""
+        self._untold = []
+        try:
+            yield
+            self._store.flush()
+        except sqlite3.Error as error:
+            self._load()
+            raise CallRefused(f"nothing was stored: {error}") from None
+        finally:
+            untold, self._untold = self._untold, None
+        for tell in untold:
+            tell()
 
     # Requests
 
@@ -264,7 +286,10 @@ class ReplayBook:
         replay = self._registry.replays[replay_id]
         if replay.is_active and not self._is_closed:
             self._end(replace(replay, stage=ReplayStage.ERRORED, error=reason))
-            self._store.flush()
+            try:
+                self._store.flush()
+            except sqlite3.Error as error:  # the next flush tries it again
+                _LOGGER.error("canisters' store: cannot be written: %s", error)
 
     def _tell(
         self,
@@ -276,7 +301,11 @@ class ReplayBook:
         self.messages.append((receiver, item))
         self._message_id += 1
         notification = system_notification(item, role, receiver, self._owner, self._wire.now_ns(), self._message_id)
-        self._wire.call(self._owner, receiver, "icrc72_handle_notification", [notification], answered)
+        tell = partial(self._wire.call, self._owner, receiver, "icrc72_handle_notification", [notification], answered)
+        if self._untold is None:
+            tell()
+        else:
+            self._untold.append(tell)
 
     def _of(self, replay_id: int) -> EventReplay:
         replay = self._registry.replays.get(replay_id)
@@ -357,36 +386,3 @@ def _as_registration(item: Mapping[str, Any]) -> dict[str, Any]:
             raise improper(f"skip: got {item['skip'][:80]!r}, expected a text such as 5 or 5,2")
         config.append((SKIP, Icrc16(Tag.ARRAY, tuple(nat(int(number)) for number in numbers))))
     return {"namespace": item["namespace"], "range": item["range"], "config": pairs_of(config), "memo": None}
-
-
-def _filter_of(given: Variant | None) -> Callable[[EventReplay], bool]:
-    if given is None:
-        return lambda _: True
-    value = given.value.raw if isinstance(given.value, Principal) else given.value
-    match given.tag:
-        case "ByPublisher":
-            return lambda it: it.publisher == value
-        case "BySubscriber":
-            return lambda it: it.subscriber == value
-        case "ByBroadcaster":
-            return lambda it: it.broadcaster == value
-        case "ByNamespace":
-            return lambda it: it.namespace == value
-    return lambda it: it.id == value
-
-
-def _shown(replay: EventReplay, caller: bytes) -> dict[str, object]:
-    """Return a ``ReplayStatus``; the configuration is shown to the subscriber and to those who serve it."""
-    may_see = caller in {replay.subscriber, replay.publisher, replay.broadcaster, replay.relay}
-    stats = (
-        ("icrc77:replay:stats:sent", nat(replay.sent)),
-        ("icrc77:replay:stats:registered", nat(replay.registered_ns)),
-    )
-    return {
-        "replayId": replay.id,
-        "namespace": replay.namespace,
-        "config": pairs_of(replay.config if may_see else ()),
-        "stats": pairs_of(stats),
-        "range": {0: replay.start, 1: replay.end},
-        "status": replay.state(),
-    }
