@@ -98,6 +98,11 @@ class Registry:
         """Return the broadcaster that serves a principal and takes what it publishes."""
         return self.homes.get(principal, self.broadcasters[0])
 
+    def subscription_of(self, subscriber: bytes, namespace: str) -> IcrcSubscription | None:
+        """Return the oldest subscription of a subscriber that asks for a namespace: replays count as its."""
+        found = (it for it in self.subscriptions.values() if it.subscriber == subscriber)
+        return next((it for it in found if it.pattern.matches(namespace)), None)
+
     def subscriptions_to(self, namespace: str, broadcaster: bytes) -> Sequence[IcrcSubscription]:
         """Return the running subscriptions of a broadcaster that ask for a namespace: by priority, then by age."""
         found = [

@@ -68,7 +68,7 @@ def test_a_confirmation_of_a_replay_is_found_without_looking_at_other_replays() 
         first, second = reader.confirmations
         assert first.tag == "allAccepted"  # type: ignore[attr-defined]
         assert {it.value.tag for it in second.value} == {"AlreadyConfirmed"}  # type: ignore[attr-defined]
-        assert replays._replay_of == replays._lanes == {}
+        assert (replays._replay_of, replays._lanes) == ({}, {})
 
 
 def test_a_canceled_replay_leaves_nothing_behind() -> None:
@@ -83,7 +83,8 @@ def test_a_canceled_replay_leaves_nothing_behind() -> None:
         stage.run(1)
         reader.confirm(*(it["id"] for it in events(reader)[-2:]))
         stage.run(1)
-        assert stage.broadcaster.replays._replay_of == stage.broadcaster.replays._lanes == {}
+        replays = stage.broadcaster.replays
+        assert (replays._replay_of, replays._lanes) == ({}, {})
 
 
 def test_the_end_of_a_replay_is_told_once_although_a_restart_found_it_without_work(tmp_path: Path) -> None:

@@ -37,14 +37,14 @@ def test_a_call_that_the_disk_refuses_changes_nothing_and_tells_nobody(
         office.subscription()
         assert office.register().value == 1
         store = office.orchestrator.store
-        before = dict(office.orchestrator.registry.replays), store.dump(), list(office.heard)
+        before = dict(office.orchestrator.registry.replays), store.items("replays"), list(office.heard)
         with monkeypatch.context() as patch:
             patch.setattr(IcrcStore, "flush", failing)
             with pytest.raises(CallRefused, match="nothing was stored: disk is full"):
                 act(office)
         office.subnet.run(10)
         store.flush()
-        assert (office.orchestrator.registry.replays, store.dump(), office.heard) == before
+        assert (office.orchestrator.registry.replays, store.items("replays"), office.heard) == before
         act(office)
         assert office.orchestrator.registry.replays != before[0]
 
@@ -55,3 +55,19 @@ def test_a_replay_without_any_broadcaster_is_refused() -> None:
         office.subscription()
         office.orchestrator.registry.broadcasters.clear()
         assert "expected a broadcaster" in office.error().value["message"]
+
+
+def test_requests_that_were_taken_are_counted() -> None:
+    with replay_office() as office:
+        office.publication()
+        office.subscription()
+        statistics, registry = office.orchestrator.statistics, office.orchestrator.registry
+        for _ in range(2):
+            office.register()
+        office.error(start=5, end=4)
+        (subscription,) = registry.subscriptions.values()
+        found = statistics.of_subscriber(READER, subscriptions=1)
+        found += statistics.of_subscription(subscription, of_the_subscriber=1)
+        requests = {name: value.content for name, value in found if name.endswith(":requests")}
+        assert set(requests.values()) == {2}
+        assert len(requests) == 4

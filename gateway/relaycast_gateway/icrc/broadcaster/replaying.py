@@ -284,12 +284,8 @@ class ReplaySource:
         """Return the requester's subscription that counts the replay's notifications, where it has one."""
         registry = self._context.registry
         if self._counting[0] != registry.version:
-            found = (
-                it
-                for it in registry.subscriptions.values()
-                if it.subscriber == self._about.subscriber and it.pattern.matches(self._about.namespace)
-            )
-            self._counting = registry.version, next(found, None)
+            found = registry.subscription_of(self._about.subscriber, self._about.namespace)
+            self._counting = registry.version, found
         return self._counting[1]
 
 

@@ -116,6 +116,10 @@ class Orchestrator(Canister):
         """Return the language that filters of a namespace are written in; ``ValueError`` where it is not known."""
         return self._publications.filter_language(namespace)
 
+    def count_request(self, subscriber: bytes, namespace: str) -> None:
+        """Count a request for a replay in the statistics of a subscriber and of its subscription."""
+        self.statistics.requested(subscriber, self.registry.subscription_of(subscriber, namespace))
+
     def _updating(self, handle: Callable[[bytes, Item], object]) -> Handler:
         """Return the handler of a batch of updates: it answers when they are durable."""
 

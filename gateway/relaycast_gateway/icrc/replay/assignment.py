@@ -23,7 +23,7 @@ from relaycast_gateway.record import Headers
 
 
 class ReplayRights(Protocol):
-    """Tells who may receive events, and how their filters are written."""
+    """Tells who may receive events and how their filters are written, and counts requests."""
 
     def may_receive(self, namespace: str, subscriber: bytes) -> bool:
         """Return whether no access list of the publication shuts a subscriber out."""
@@ -35,6 +35,10 @@ class ReplayRights(Protocol):
 
     def filter_language(self, namespace: str) -> FilterLanguage:
         """Return the language of filters of a namespace; ``ValueError`` where it is not known."""
+        ...
+
+    def count_request(self, subscriber: bytes, namespace: str) -> None:
+        """Count a request for a replay that was taken."""
         ...
 
 

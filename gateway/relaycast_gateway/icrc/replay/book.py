@@ -214,6 +214,7 @@ class ReplayBook:
         self._keep(replay)
         self._forget_old()
         self._assign(replay)
+        self._rights.count_request(replay.subscriber, replay.namespace)
         return replay.id
 
     # The life of a replay
