@@ -314,6 +314,32 @@ def test_a_replay_goes_on_after_a_restart_and_loses_nothing(tmp_path: Path) -> N
         assert len({number for number, _ in set(numbers)}) == len(set(numbers))  # no id stands for two events
 
 
+@pytest.mark.matrix("ICRC77-21")
+@pytest.mark.parametrize("relay", [None, 1])
+def test_an_event_that_a_publisher_sends_twice_arrives_once(relay: int | None, tmp_path: Path) -> None:
+    with ReplayingStage(broadcasters=2, folder=tmp_path) as stage:
+        near, far = stage.principals
+        stage.homes |= {READER: near, b"capable": near if relay is None else far}
+        stage.orchestrator.registry.homes = stage.homes
+        stage.register(publisher=b"capable", config={"icrc77:capable": boolean(True)})
+        stage.publish(*(stage.event() for _ in range(10)), publisher=b"capable", broadcaster=relay or 0)
+        stage.subscribe(READER)
+        replay_id = stage.request()  # its publisher does not do anything by itself
+        mark = pairs_of([("icrc77:replay", boolean(True)), ("icrc77:replay:id", nat(replay_id))])
+
+        def send(*ids: int) -> list[bool]:
+            items = [stage.event(it, nat(it)) | {"headers": mark} for it in ids]
+            results = stage.publish(*items, publisher=b"capable", broadcaster=relay or 0)
+            return [bool(it.value) for it in results]
+
+        assert send(1, 2, 2, 5) == [True, True, False, True]
+        assert send(5, 1, 6) == [False, False, True]
+        stage.restart()
+        stage.run(1)
+        assert send(6, 4, 2) == [False, True, False]
+        assert event_ids(replayed(stage.subscriber(READER))) == [1, 2, 5, 6, 4]
+
+
 @pytest.mark.matrix("ICRC77-53")
 def test_a_right_that_is_revoked_ends_the_replay() -> None:
     policy = BroadcastPolicy(most_waiting_replayed=20, notifications_a_call=5, most_unconfirmed=5)

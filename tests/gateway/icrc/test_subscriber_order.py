@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from gateway.icrc.notifier import FIRST, PUBLISHER, TICKS, Desk, settled
 from relaycast_gateway.candid import Variant
+from relaycast_gateway.icrc.id_runs import IdRuns
 from relaycast_gateway.icrc.interface import CanisterRole
 from relaycast_gateway.icrc.names import HASH, OWN_HEADER, REPLAY, REPLAY_END, REPLAY_END_ID, REPLAY_ID
 from relaycast_gateway.icrc.publisher.close_out import close_out
 from relaycast_gateway.icrc.skip import Skip
 from relaycast_gateway.icrc.subscriber.handed_events import HandedEvents
-from relaycast_gateway.icrc.subscriber.id_runs import IdRuns
 from relaycast_gateway.icrc.subscriber.intake import EventGap, IntakeLimits
 from relaycast_gateway.icrc.subscriber.notified_event import NotifiedEvent
 from relaycast_gateway.icrc.system_messages import (

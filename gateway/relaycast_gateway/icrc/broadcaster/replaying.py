@@ -139,6 +139,11 @@ class ReplayIntake:
         if header_bytes > most:
             raise EventRefused(failed(TOO_LARGE, f"headers: got {header_bytes} bytes, expected at most {most}"))
 
+    def place_of(self, item: Item) -> int:
+        """Return what tells an event from others of its replay: its ordinal, its id where the log has dropped it."""
+        known = self._context.ids.find(item["namespace"], item["id"])
+        return int(item["id"]) if known is None else known.ordinal
+
     def _check_purged(self, draft: EventDraft, content: bytes) -> None:
         """Check an event that the log dropped before broadcasters noted ids: it brings its own hash."""
         is_purged = draft.event_id is not None and draft.event_id < self._context.log.history_start

@@ -4,9 +4,11 @@ Law: a replay that was dropped takes no further events; what it took before stil
 dropped to discard that. A lane goes when it is empty and its replay was dropped.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import cast
+
+import msgspec
 
 from relaycast_gateway.candid import Principal, Variant
 from relaycast_gateway.icrc.broadcaster.audiences import Audiences
@@ -24,9 +26,14 @@ from relaycast_gateway.icrc.broadcaster.replaying import (
     stored_replay,
 )
 from relaycast_gateway.icrc.canister import Answer, Canister
+from relaycast_gateway.icrc.id_runs import IdRuns, RunDump
 from relaycast_gateway.icrc.names import RELAY_RECEIVED, RELAY_SENT, REPLAY_ID
+from relaycast_gateway.icrc.store import number_key
 from relaycast_gateway.icrc.variants import pairs_of
 from relaycast_gateway.icrc16 import nat
+
+_ENCODER = msgspec.msgpack.Encoder()
+_RUNS = msgspec.msgpack.Decoder(list[RunDump])
 
 REPLAY_DISCARDED = 5
 """Code of ``GenericError``."""
@@ -67,6 +74,13 @@ class Replays:
         self._counts = counts
         self._durability = durability
         self._intake = ReplayIntake(context)
+        self._taken_table = f"{table}:taken"
+        self._taken: dict[int, IdRuns] = {}
+        """What tells the events that were taken, by replay."""
+
+        self._held_back: dict[int, set[int]] = {}
+        """The same of those for which there is no room yet."""
+
         self._lanes: dict[int, tuple[NotificationLane, ReplaySource]] = {}
         self._replay_of: dict[int, int] = {}
         """Replays of the notifications that are not finished."""
@@ -87,12 +101,15 @@ class Replays:
         """Take no further events of a replay; those that wait are discarded where that is asked."""
         if self.assigned.pop(replay_id, None) is None:
             return
+        self._taken.pop(replay_id, None)
+        self._held_back.pop(replay_id, None)
+        self._context.store.delete(self._taken_table, number_key(replay_id))
+        self._durability.soon()
         if replay_id not in self._lanes:
             self.on_over(replay_id)
             return
         if discards:
             self._lanes[replay_id][1].discard(failed(REPLAY_DISCARDED, f"replay {replay_id} is over"))
-            self._durability.soon()
         self._tidy(replay_id)
 
     def take(self, caller: bytes, item: Item, call: PublishCall, place: int) -> None:
@@ -121,9 +138,37 @@ class Replays:
         if draft is None or replay is None:
             call.take(place, ())
             return
+        taken, number = self._taken_of(replay.id), self._intake.place_of(item)
+        waiting = self._held_back.setdefault(replay.id, set())
+        if number in waiting or taken.has(number):
+            call.take(place, ())
+            return
         lane, source = self._lane(ReplayedTo(replay.id, replay.subscriber, replay.filter, replay.namespace))
-        source.offer(draft, partial(call.take, place), partial(call.refuse, place))
+
+        def has_room(ids: Sequence[int]) -> None:
+            waiting.discard(number)
+            taken.add(number)
+            self._context.store.put(self._taken_table, number_key(replay.id), _ENCODER.encode(taken.dump()))
+            call.take(place, ids)
+
+        def is_over(error: Variant) -> None:
+            waiting.discard(number)
+            call.refuse(place, error)
+
+        waiting.add(number)
+        try:
+            source.offer(draft, has_room, is_over)
+        except EventRefused:
+            waiting.discard(number)
+            raise
         self._durability.then(lane.pump)
+
+    def _taken_of(self, replay_id: int) -> IdRuns:
+        """Return the events of a replay that were taken: a publisher that had no answer sends them again."""
+        if replay_id not in self._taken:
+            kept = self._context.store.get(self._taken_table, number_key(replay_id))
+            self._taken[replay_id] = IdRuns(() if kept is None else _RUNS.decode(kept))
+        return self._taken[replay_id]
 
     def _hand_on(self, replay: RelayedReplay, caller: bytes, item: Item, call: PublishCall, place: int) -> None:
         """Send an event to the requester's broadcaster; its result is that of the publisher's call."""

@@ -161,14 +161,16 @@ class Archivist(Canister):
                 return
             results = cast("list[Any]", answer.value)
             errors = [result.value for result in results if result.tag == "Err"]
+            sent = sum(1 for result in results if result.tag == "Ok" and result.value)
             if any(error.tag == "Busy" for error in errors):
+                self._advance(job, job.place.cursor, sent)  # those that were taken are not taken twice
                 self._again(job)
             elif errors:
                 tag, value = errors[0]
                 self._end(job, Variant("errored", str(tag) if value is None else f"{tag}: {value}"))
             else:
                 job.tries = 0
-                self._advance(job, looked_to, sum(1 for result in results if result.value))
+                self._advance(job, looked_to, sent)
                 self._pause(job, len(events))
 
         self.call(job.replay.publishes_to, "icrc72_publish", events, answered)

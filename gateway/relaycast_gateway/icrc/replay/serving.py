@@ -37,6 +37,9 @@ class ReplayServing:
         self._message_ids = count(1)
         broadcaster.on_system_message = self._hear
         broadcaster.replays.on_over = self._over
+        for replay in self._replays.values():  # their publishers may go on before the orchestrator tells of them again
+            if replay.is_active:
+                self._assign(replay)
 
     def _hear(self, message: Mapping[str, Any]) -> None:
         for item in items_of(icrc16_of(message["data"])):
@@ -47,7 +50,21 @@ class ReplayServing:
     def _obey(self, item: SystemItem, replay: EventReplay) -> None:
         broadcaster = self._broadcaster
         if item.key == BROADCASTER_ADD and replay.is_active:
-            is_new = replay.id not in broadcaster.replays.assigned
+            is_new = replay.id not in broadcaster.replays.assigned or replay.stage is ReplayStage.PENDING
+            self._assign(replay)
+            if is_new:
+                self._tell(replay, SystemItem(SUBSCRIBER_ADD, replay.id, broadcaster=broadcaster.principal))
+        elif item.key == BROADCASTER_REMOVE:
+            broadcaster.drop_replay(replay.id, discards=replay.stage in _DISCARDED)
+        elif item.key == RELAY_ADD and replay.is_active:
+            self._assign(replay)
+        elif item.key == RELAY_REMOVE:
+            broadcaster.replays.relayed.pop(replay.id, None)
+
+    def _assign(self, replay: EventReplay) -> None:
+        """Take the events of a replay, or hand them on, whichever is the broadcaster's part."""
+        broadcaster = self._broadcaster
+        if broadcaster.principal == replay.broadcaster:
             broadcaster.assign_replay(
                 AssignedReplay(
                     replay.id,
@@ -62,16 +79,10 @@ class ReplayServing:
                     replay.relay,
                 )
             )
-            if is_new:
-                self._tell(replay, SystemItem(SUBSCRIBER_ADD, replay.id, broadcaster=broadcaster.principal))
-        elif item.key == BROADCASTER_REMOVE:
-            broadcaster.drop_replay(replay.id, discards=replay.stage in _DISCARDED)
-        elif item.key == RELAY_ADD and replay.is_active:
+        elif broadcaster.principal == replay.relay:
             broadcaster.replays.relayed[replay.id] = RelayedReplay(
                 replay.id, replay.namespace, replay.publisher, replay.broadcaster
             )
-        elif item.key == RELAY_REMOVE:
-            broadcaster.replays.relayed.pop(replay.id, None)
 
     def _over(self, replay_id: int) -> None:
         replay = self._replays.get(replay_id)

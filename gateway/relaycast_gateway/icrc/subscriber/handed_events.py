@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from relaycast_gateway import crockford
-from relaycast_gateway.icrc.subscriber.id_runs import MOST_RUNS, IdRuns, RunDump
+from relaycast_gateway.icrc.id_runs import MOST_RUNS, IdRuns, RunDump
 from relaycast_gateway.icrc.subscriber.notified_event import NotifiedEvent
 
 _NO_FLOOR = -1

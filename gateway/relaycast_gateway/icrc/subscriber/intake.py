@@ -18,10 +18,10 @@ import msgspec
 
 from relaycast_gateway.clock import SECOND, Alarm
 from relaycast_gateway.icrc.canister import Wire
+from relaycast_gateway.icrc.id_runs import MOST_RUNS
 from relaycast_gateway.icrc.store import EXPECTED, IcrcStore
 from relaycast_gateway.icrc.subscriber.backlog import Backlog, HandingOutcome, HeldEvent, Settled
 from relaycast_gateway.icrc.subscriber.handed_events import HandedDump, HandedEvents
-from relaycast_gateway.icrc.subscriber.id_runs import MOST_RUNS
 from relaycast_gateway.icrc.subscriber.notified_event import NotifiedEvent
 from relaycast_gateway.icrc16 import Icrc16
 from relaycast_gateway.log.unusable import UnusableLog

@@ -1,4 +1,4 @@
-"""Ids of events as runs with a constant step: what a subscriber remembers of what it handed over.
+"""Ids of events as runs with a constant step: what was handed over, and must not be handed over again.
 
 Law: ``has`` is exact for every id that is kept. Ids of a run have one distance, so that a publisher's ids, or every
 fifth of them, take one run however many they are. Beyond ``most_runs`` the runs that end lowest are forgotten, and
