@@ -1,6 +1,8 @@
 """Replays from end to end: what arrives, for whom, with which headers; slow readers, cancels, restarts."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +20,7 @@ from gateway.icrc.replay_stage import (
 )
 from gateway.icrc.stage import NAMESPACE, ORCHESTRATOR, PUBLISHER, header
 from relaycast_gateway.candid import Variant
+from relaycast_gateway.clock import Alarm
 from relaycast_gateway.icrc import candy_path
 from relaycast_gateway.icrc import system_messages as messages
 from relaycast_gateway.icrc.broadcaster import BroadcastPolicy
@@ -29,7 +32,7 @@ from relaycast_gateway.icrc.variants import headers_of, pairs_of
 from relaycast_gateway.icrc16 import Icrc16, Property, Tag, array, blob, boolean, map_of, nat, text
 from relaycast_gateway.log.retention import Retention
 from relaycast_gateway.principal import principal_text
-from relaycast_gateway.record import EventDraft
+from relaycast_gateway.record import EventDraft, EventRecord
 
 
 @pytest.mark.matrix("ICRC77-18", "ICRC77-21", "ICRC77-22", "ICRC77-37")
@@ -338,6 +341,31 @@ def test_an_event_that_a_publisher_sends_twice_arrives_once(relay: int | None, t
         stage.run(1)
         assert send(6, 4, 2) == [False, True, False]
         assert event_ids(replayed(stage.subscriber(READER))) == [1, 2, 5, 6, 4]
+
+
+@pytest.mark.parametrize("given", [{"config": {"filter": text("v == 1")}}, {"start": 1 << 60, "end": 1 << 61}])
+def test_a_replay_that_finds_nothing_lets_others_have_their_turn(given: dict[str, Any]) -> None:
+    with ReplayingStage() as stage:
+        stage.register()
+        stage.log.append(*(EventDraft(NAMESPACE, nat(it), PUBLISHER, 0) for it in range(5_000)))
+        stage.broadcaster.catch_up()
+        stage.subscribe(READER)
+        read, turns = stage.log.read, [0]
+        later = stage.subnet.call_later
+
+        def counted(*args: Any, **options: Any) -> list[EventRecord]:
+            found = read(*args, **options)
+            turns[-1] += len(found)
+            return found
+
+        def next_turn(seconds: float, callback: Callable[[], None]) -> Alarm:
+            turns.append(0)
+            return later(seconds, callback)
+
+        stage.log.read, stage.subnet.call_later = counted, next_turn  # type: ignore[method-assign]
+        replay_id = stage.request(**given)
+        assert stage.state(replay_id) == Variant("completed", 0)
+        assert max(turns) <= 2 * 1_024
 
 
 @pytest.mark.matrix("ICRC77-53")

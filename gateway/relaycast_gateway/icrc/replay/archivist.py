@@ -5,7 +5,7 @@ taken, so that a slow subscriber slows its replay and nothing piles up. What was
 replay goes on after a restart. Source: ICRC-77, "Replay Life Cycle" and "Replay Headers".
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -32,7 +32,7 @@ BATCH = 32
 """Events of one call."""
 
 LOOK = 1_024
-"""Events looked at to find the last one of an open range."""
+"""Events of the log looked at before others have their turn."""
 
 RETRY_SECONDS = 1.0
 LONGEST_RETRY_SECONDS = 60.0
@@ -112,12 +112,16 @@ class Archivist(Canister):
         job = ReplayJob(replay, self._places.get(replay.id) or _Place(), (), ())
         self.jobs[replay.id] = job
         self._report(replay.id, Variant("running"))
+        self._step(job, self._announce)
+
+    def _step(self, job: ReplayJob, step: Callable[[ReplayJob], None]) -> None:
+        """Take a step of a replay, which ends with the reason where its events cannot be read."""
+        if self._is_closed:
+            return
         try:
-            self._announce(job)
+            step(job)
         except (CorruptEvent, OSError) as error:
             self._end(job, Variant("errored", str(error)))
-            return
-        self._send(job)
 
     def _announce(self, job: ReplayJob) -> None:
         """Work out the headers of all events: which replay it is, where it begins and ends."""
@@ -128,29 +132,41 @@ class Archivist(Canister):
             first_id = first.record.event_id
             if first_id > replay.start and replay.takes(first_id):
                 headers.append((REPLAY_START_ID, nat(first_id)))
-        if replay.end is None:
-            last = self._last(replay)
-            if last is None:
-                job.place = _Place(replay.last_seq, job.place.sent)  # nothing that it asks for is there
-            else:
-                headers.append((REPLAY_END_ID, nat(last.event_id)))
-                job.first_headers = ((REPLAY_END, nat(last.event_id)),)
         job.headers = tuple(headers)
+        if replay.end is None:
+            self._seek_last(job, replay.last_seq + 1)
+        else:
+            self._send(job)
+
+    def _seek_last(self, job: ReplayJob, end: int) -> None:
+        """Find the last event that an open range will send among those before ``end``, some of them at a time."""
+        begin = max(1, end - LOOK)
+        window = replace(job.replay, last_seq=end - 1)
+        events = self._read(window, begin - 1, LOOK)
+        wanted = [record.event_id for record, ordinal in events if _is_wanted(job.replay, record, ordinal)]
+        if wanted:
+            last_id = nat(wanted[-1])
+            job.headers += ((REPLAY_END_ID, last_id),)
+            job.first_headers = ((REPLAY_END, last_id),)
+        elif begin > 1:
+            self.wire.call_later(0, lambda: self._step(job, lambda it: self._seek_last(it, begin)))
+            return
+        else:
+            job.place = _Place(job.replay.last_seq, job.place.sent)  # nothing that it asks for is there
+        self._send(job)
 
     def _send(self, job: ReplayJob) -> None:
         """Send the next batch, and the one behind it when this one is taken."""
-        if self._is_closed:
-            return
         if job.is_canceled:
             self._end(job, Variant("canceled", job.place.sent))
             return
-        try:
-            looked_to, events = self._next_events(job)
-        except (CorruptEvent, OSError) as error:
-            self._end(job, Variant("errored", str(error)))
+        looked_to, events = self._next_events(job)
+        if looked_to is None:
+            self._end(job, Variant("completed", job.place.sent))
             return
         if not events:
-            self._end(job, Variant("completed", job.place.sent))
+            job.place = _Place(looked_to, job.place.sent)
+            self.wire.call_later(0, lambda: self._step(job, self._send))  # others have their turn
             return
 
         def answered(answer: Answer) -> None:
@@ -184,15 +200,15 @@ class Archivist(Canister):
         """Go on as fast as the publisher's declared rate allows."""
         rate = rate_of(self._registry, job.replay.namespace, self.principal)
         if rate is None:
-            self._send(job)
+            self._step(job, self._send)
         else:
-            self.wire.call_later(sent / rate, lambda: self._send(job))
+            self.wire.call_later(sent / rate, lambda: self._step(job, self._send))
 
     def _again(self, job: ReplayJob) -> None:
         """Send the batch once more later; events that were taken are known by their ids."""
         job.tries += 1
         wait = min(LONGEST_RETRY_SECONDS, RETRY_SECONDS * 2 ** min(job.tries - 1, 10))
-        self.wire.call_later(wait, lambda: self._send(job))
+        self.wire.call_later(wait, lambda: self._step(job, self._send))
 
     def _end(self, job: ReplayJob, state: Variant) -> None:
         replay_id = job.replay.id
@@ -213,10 +229,13 @@ class Archivist(Canister):
 
     # Events
 
-    def _next_events(self, job: ReplayJob) -> tuple[int, list[dict[str, object]]]:
-        """Return the next events of a replay, none at its end, and how far the log was looked through."""
+    def _next_events(self, job: ReplayJob) -> tuple[int | None, list[dict[str, object]]]:
+        """Return how far the log was looked through, ``None`` at its end, and the events to send."""
         replay, cursor = job.replay, job.place.cursor
-        while records := self._read(replay, cursor, BATCH):
+        for _ in range(LOOK // BATCH):
+            records = self._read(replay, cursor, BATCH)
+            if not records:
+                return None, []
             cursor = records[-1].record.seq
             wanted = [event.record for event in records if self._is_sent(replay, event)]
             for record in wanted:
@@ -258,31 +277,14 @@ class Archivist(Canister):
         found = ((record, self._log.ordinal(record)) for record in records)
         return [ArchivedEvent(record, ordinal) for record, ordinal in found if ordinal is not None]
 
-    def _last(self, replay: EventReplay) -> EventRecord | None:
-        """Return the last event that a replay will send, after its filter and skip."""
-        for events in self._backwards(replay):
-            wanted = [
-                record
-                for record, ordinal in events
-                if replay.takes(record.event_id)
-                and (replay.skip is None or replay.skip.selects(ordinal))
-                and (replay.selects is None or replay.selects(record.data))
-            ]
-            if wanted:
-                return wanted[-1]
-        return None
 
-    def _backwards(self, replay: EventReplay) -> Iterator[Sequence[ArchivedEvent]]:
-        end = replay.last_seq + 1
-        while end > 1:
-            begin = max(1, end - LOOK)
-            yield list(self._events(replace(replay, last_seq=end - 1), after=begin - 1))
-            end = begin
-
-    def _events(self, replay: EventReplay, *, after: int) -> Iterator[ArchivedEvent]:
-        while events := self._read(replay, after, LOOK):
-            yield from events
-            after = events[-1].record.seq
+def _is_wanted(replay: EventReplay, record: EventRecord, ordinal: int) -> bool:
+    """Return whether an event reaches the requester."""
+    return (
+        replay.takes(record.event_id)
+        and (replay.skip is None or replay.skip.selects(ordinal))
+        and (replay.selects is None or replay.selects(record.data))
+    )
 
 
 def ensure_sound(record: EventRecord) -> None:
