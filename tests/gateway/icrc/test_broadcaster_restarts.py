@@ -1,5 +1,6 @@
 """What is published once is published once: repeated calls, restarts, and a process that is killed."""
 
+import os
 import signal
 import sqlite3
 import subprocess
@@ -139,6 +140,7 @@ def test_a_killed_process_lost_nothing_that_it_answered_and_sends_nothing_twice(
         [sys.executable, str(Path(__file__).with_name("publishing_process.py")), str(tmp_path)],
         stdout=subprocess.PIPE,
         text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
     assert child.stdout is not None
     answered = [child.stdout.readline() for _ in range(30)]
