@@ -252,10 +252,22 @@ def test_live_events_that_wait_follow_the_replay_that_brings_the_missing_ones(de
 
 
 @pytest.mark.matrix("ICRC77-43")
-def test_replayed_events_do_not_wait_for_those_before_them(desk: Desk) -> None:
-    send(desk, chain(desk, 1))
+def test_replayed_events_of_before_the_beginning_do_not_wait_for_those_before_them(desk: Desk) -> None:
+    send(desk, chain(desk, 9, before=8))
     send(desk, chain(desk, 5, 6, before=4, headers=replayed(1, 6)))
-    assert desk.ids == [1, 5, 6]
+    assert desk.ids == [9, 5, 6]
+
+
+@pytest.mark.matrix("ICRC77-43")
+def test_replayed_events_of_after_the_beginning_wait_for_those_that_come_live(desk: Desk) -> None:
+    send(desk, chain(desk, 1))
+    send(desk, chain(desk, 3, 4, before=2, headers=replayed(1, 4)))
+    assert desk.ids == [1]
+    send(desk, chain(desk, 2, 3, before=1))
+    assert desk.ids == [1, 2, 3, 4]
+    send(desk, chain(desk, 7, before=6, headers=replayed(2, 7)))
+    desk.subnet.run(PATIENCE)
+    assert desk.ids == [1, 2, 3, 4, 7]  # nothing came live
 
 
 @pytest.mark.matrix("ICRC77-43")

@@ -63,10 +63,6 @@ class HandedEvents:
         """Return whether the event with that id is remembered."""
         return any(chain.ids.has(event_id) for chain in self._chains.values())
 
-    def has_begun(self, event: NotifiedEvent) -> bool:
-        """Return whether a live event of the publisher came."""
-        return any(key[0] == event.chain[0] and chain.first is not None for key, chain in self._chains.items())
-
     def began_after(self, event_id: int, event: NotifiedEvent) -> bool:
         """Return whether the event with ``event_id``, one before ``event``, lies before the first of its publisher."""
         source, _ = event.chain

@@ -5,8 +5,8 @@ after the events before it in its chain. What a publisher sent before the first 
 beginning and is not missed, except by a close-out. An event that waits longer than ``patience_seconds``, or with more
 than ``most_held`` others, is handed over without those that are missing. Events of a subscription with a filter or a
 skip come in the order of their notifications: nobody can tell which of the events before them were not meant to come.
-So do replayed ones, but they do not overtake an event before them that waits. What became of an event is told when its
-memory is durable.
+So do replayed ones of before the beginning, but they do not overtake an event before them that waits. Later replayed
+events wait for those before them, which come live. What became of an event is told when its memory is durable.
 """
 
 from collections import Counter, deque
@@ -161,10 +161,10 @@ class EventIntake:
         if not self._selects_all(event.namespace):
             return set()
         handed, backlog = place.handed, place.backlog
-        if event.replay_id is not None:
+        if event.replay_id is not None and handed.began_after(event.event_id, event):
             return {each for each in event.predecessors if backlog.get(each) is not None}
         found = {each for each in event.predecessors if not handed.precedes(each, event)}
-        if event.ends_an_epoch and not handed.has_begun(event):  # it says itself what came before
+        if event.ends_an_epoch:  # it says itself what came before
             return found
         return {each for each in found if backlog.get(each) is not None or not handed.began_after(each, event)}
 
