@@ -16,9 +16,10 @@ from relaycast_pallets.frame.storage import Journal, Storage, Values
 from relaycast_trie.child_info import CHILD_STORAGE_PREFIX, ChildInfo
 from relaycast_trie.engine import Engine
 from relaycast_trie.exceptions import RelaycastError
-from relaycast_trie.node_codec import StateVersion
+from relaycast_trie.node_codec import EMPTY_ROOT, StateVersion
 from relaycast_trie.plain.memory_db import MemoryDB
 from relaycast_trie.plain.trie_db import NodeRecorder
+from relaycast_trie.plain.trie_update import update_trie
 from relaycast_trie.proofs.storage_proof import StorageProof
 from relaycast_xcm.checkpoint import CheckpointRefused, refusing
 
@@ -182,6 +183,27 @@ class State:
         self._history.note(self.root, self.state_version, changes)
         self._tries.close(self._contents)
         return self.root
+
+    def root_with(self, changes: Mapping[Name, Values], *, state_version: StateVersion | None = None) -> bytes:
+        """Return what the state root would be with ``changes`` by trie, over what is not sealed yet; nothing is kept.
+
+        Changes are written in ``state_version``, by default the state's own. Entries of child tries follow.
+        """
+        version = self.state_version if state_version is None else state_version
+        entries: Values = {}
+        names = {name for name, storage in self._children.items() if storage.unsealed} | changes.keys()
+        for info in names:
+            if info is not None:
+                root = self.child_root_with(info, changes.get(info, {}), state_version=version)
+                entries[info.prefixed_storage_key()] = None if root == EMPTY_ROOT else root
+        written = {**self.top.changes, **changes.get(None, {}), **entries}
+        return update_trie(self.db, self.root, written, state_version=version).root
+
+    def child_root_with(self, info: ChildInfo, changes: Values, *, state_version: StateVersion | None = None) -> bytes:
+        """Return what the root of a child trie would be with ``changes``, see ``root_with``."""
+        version = self.state_version if state_version is None else state_version
+        written = {**self.child(info).changes, **changes}
+        return update_trie(self.db, self._tries.root(info), written, state_version=version).root
 
     def migrate(self, state_version: StateVersion) -> None:
         """Write values in another state version from now on; those there stay as they are until written again."""

@@ -1,0 +1,72 @@
+"""Guests: parachains whose blocks somebody else's code builds, beside those that are modelled here.
+
+A guest has its own state and its own laws. The network gives it relay parents, takes its head and its messages, and
+tells what it built.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from relaycast_collator.header import Header
+from relaycast_collator.proof_collection import RelayProver
+from relaycast_collator.relay_chain import RelayBlock
+from relaycast_pallets.parachain_system.inbound_messages import MessagesTaken
+from relaycast_trie import StorageProof
+from relaycast_trie.exceptions import RelaycastError
+from relaycast_xcm import ParaId
+
+
+@dataclass(frozen=True, slots=True)
+class StorageItemShare:
+    """What one storage item has to do with a block: keys read and written, and the bytes of the proof that are its."""
+
+    pallet: str
+    item: str
+    reads: int
+    writes: int
+    proof_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class GuestBlock:
+    """A block that a guest built: header and body, and what they brought along."""
+
+    header: Header
+    extrinsics: tuple[bytes, ...]
+    results: tuple[bytes, ...]
+    """What applying each extrinsic gave, an ``ApplyExtrinsicResult`` in SCALE."""
+
+    relay_proof: StorageProof
+    own_proof: StorageProof
+    """The nodes of the guest's own state that the block reads and rewrites."""
+
+    shares: tuple[StorageItemShare, ...]
+    """``own_proof`` by pallet and storage item; they add up to its bytes."""
+
+    upward_messages: tuple[bytes, ...]
+    taken: MessagesTaken
+    log: tuple[str, ...] = ()
+
+
+class GuestRefused(RelaycastError):
+    """A guest built no block on its relay parent; it stays as it was."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class Guest(Protocol):
+    """A parachain of somebody else's code."""
+
+    para_id: ParaId
+
+    @property
+    def head(self) -> Header: ...
+
+    def build_block(self, relay_parent: RelayBlock, relay_chain: RelayProver) -> GuestBlock:
+        """Build the next block on ``relay_parent``; raises ``GuestRefused``, and ``StateDiscarded`` if that is gone."""
+        ...

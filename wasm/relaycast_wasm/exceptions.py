@@ -1,0 +1,73 @@
+"""What can be wrong with a runtime or with a call of it.
+
+WasmError
+├── NotARuntime           the bytes are no WebAssembly that can be run
+├── MissingExport         the runtime has no such method
+└── CallFailed            a call that gave no answer, with what the runtime logged
+    ├── RuntimePanicked       it trapped: its own panic, or a fault of its code
+    ├── MissingHostFunction   it called a host function that is not there
+    ├── HostFault             it called one with what no such function takes
+    ├── CallTookTooLong
+    └── MemoryExhausted
+"""
+
+from relaycast_trie.exceptions import RelaycastError
+
+
+class WasmError(RelaycastError):
+    """Something is wrong with a runtime or with a call of it."""
+
+
+class NotARuntime(WasmError):
+    """Bytes that are no runtime, and why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"this is no runtime: {self.reason}"
+
+
+class MissingExport(WasmError):
+    """A method that the runtime does not export."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"the runtime exports no {self.name}"
+
+
+class CallFailed(WasmError):
+    """A call of ``method`` gave no answer; ``log`` are the lines that the runtime logged before."""
+
+    def __init__(self, method: str, reason: str, log: tuple[str, ...] = ()) -> None:
+        super().__init__(method, reason, log)
+        self.method = method
+        self.reason = reason
+        self.log = log
+
+    def __str__(self) -> str:
+        return f"{self.method} failed: {self.reason}"
+
+
+class RuntimePanicked(CallFailed):
+    """The runtime trapped; the ``reason`` is its own panic message where it gave one."""
+
+
+class MissingHostFunction(CallFailed):
+    """The runtime called a host function that is not there; the ``reason`` names it."""
+
+
+class HostFault(CallFailed):
+    """The runtime called a host function with what no such function takes."""
+
+
+class CallTookTooLong(CallFailed):
+    """The call was stopped at its limit of time."""
+
+
+class MemoryExhausted(CallFailed):
+    """The call asked for more memory than it may have."""
