@@ -5,6 +5,7 @@ Needs the extra ``wasm``. ``WasmRuntime`` loads and calls one, ``OverlayedChange
 """
 
 from relaycast_wasm.exceptions import (
+    CallFailed,
     CallTookTooLong,
     HostFault,
     MissingExport,
@@ -18,6 +19,7 @@ from relaycast_wasm.runtime import Limits, RuntimeAnswer, WasmRuntime
 from relaycast_wasm.runtime_version import RuntimeVersion
 
 __all__ = [
+    "CallFailed",
     "CallTookTooLong",
     "HostFault",
     "Limits",

@@ -6,13 +6,16 @@ is not there, included.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from sortedcontainers import SortedSet
 
 from relaycast_pallets.frame.state import State
 from relaycast_trie.child_info import ChildInfo
+from relaycast_trie.exceptions import CodecError
 from relaycast_trie.node_codec import StateVersion
+from relaycast_trie.scale import ScaleReader, encode_compact
 
 Name = ChildInfo | None
 """A child trie, or the top trie."""
@@ -54,6 +57,21 @@ class StateBacking:
 
     def child_root(self, info: ChildInfo, changes: Values, *, state_version: StateVersion) -> bytes:
         return self._state.child_root_with(info, changes, state_version=state_version)
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What removing many keys came to (``MultiRemovalResults``): ``cursor`` is the next key when a limit stopped it."""
+
+    cursor: bytes | None = None
+    backend: int = 0
+    """Keys removed of the state below."""
+
+    unique: int = 0
+    """Keys removed in all."""
+
+    loops: int = 0
+    """Keys of the state below that were visited, removed ones too."""
 
 
 class NoTransaction(Exception):
@@ -105,6 +123,38 @@ class OverlayedChanges:
             below = self._below(below, name)
         return below
 
+    def append(self, key: bytes, item: bytes, name: Name = None) -> None:
+        """Append an encoded ``item`` to the SCALE vector at ``key``; what is no vector gives way to a new one."""
+        self.put(key, appended(self.get(key, name) or b"", item), name)
+
+    def clear_prefix(
+        self, prefix: bytes, name: Name = None, *, limit: int | None = None, cursor: bytes | None = None
+    ) -> Removed:
+        """Remove every key under ``prefix`` that was written here, and up to ``limit`` keys of the state below.
+
+        What was removed here before is visited again in the state below, and counts.
+        """
+        own = [it for it in self._order.get(name, ()) if it.startswith(prefix) and self._written(it, name) is not None]
+        for key in own:
+            self.put(key, None, name)
+        backend = loops = 0
+        removed = set(own)
+        start = prefix if cursor is None else cursor
+        found: bytes | None = start if self._stands_below(start, name) else self._below(start, name)
+        while found is not None and found.startswith(prefix):
+            if limit is not None and loops == limit:
+                return Removed(found, backend, len(removed), loops)
+            loops += 1
+            backend += self._written(found, name) is not None or not self._is_written(found, name)
+            removed.add(found)
+            self.put(found, None, name)
+            found = self._below(found, name)
+        return Removed(None, backend, len(removed), loops)
+
+    def _stands_below(self, key: bytes, name: Name) -> bool:
+        self.seeks.setdefault(name, set()).add(key)
+        return self.backing.get(name, key) is not None
+
     def start_transaction(self) -> None:
         self._layers.append({})
 
@@ -137,6 +187,9 @@ class OverlayedChanges:
     def root(self, state_version: StateVersion) -> bytes:
         return self.backing.root(self.changes(), state_version=state_version)
 
+    def child_root(self, info: ChildInfo, state_version: StateVersion) -> bytes:
+        return self.backing.child_root(info, self.changes().get(info, {}), state_version=state_version)
+
     def _below(self, key: bytes, name: Name) -> bytes | None:
         found = self.backing.next_key(name, key)
         seeks = self.seeks.setdefault(name, set())
@@ -154,3 +207,15 @@ class OverlayedChanges:
             if values is not None and key in values:
                 return values[key]
         return None
+
+
+def appended(vector: bytes, item: bytes) -> bytes:
+    """Return a SCALE vector with one more ``item``; what does not begin with a length counts as empty."""
+    reader = ScaleReader(vector)
+    try:
+        count = reader.compact() if vector else 0
+        if count >= 2**32 - 1:
+            raise CodecError("a vector's length is a u32", 0)
+    except CodecError:
+        return encode_compact(1) + item
+    return encode_compact(count + 1) + vector[reader.offset :] + item

@@ -16,10 +16,12 @@ from relaycast_wasm.exceptions import (
     MissingHostFunction,
     NotARuntime,
     RuntimePanicked,
+    WasmError,
 )
 from relaycast_wasm.host.allocator import AllocatorFault, FreeingBumpAllocator
+from relaycast_wasm.host.environment import HostEnvironment
 from relaycast_wasm.host.everything import HOST_FUNCTIONS
-from relaycast_wasm.host.host_call import HostCall
+from relaycast_wasm.host.host_call import HostCall, HostRefusal, RuntimeAborted
 from relaycast_wasm.host.memory import PAGE_BYTES, U32, OutOfBounds
 from relaycast_wasm.host.registry import HostFunction
 from relaycast_wasm.overlay import OverlayedChanges, StateBacking
@@ -92,7 +94,15 @@ class WasmRuntime:
         """Return the runtime's metadata, from its magic number on."""
         return ScaleReader(self.call("Metadata_metadata", b"", empty_overlay()).output).bytes_()
 
-    def call(self, method: str, data: bytes, overlay: OverlayedChanges, *, limits: Limits = Limits()) -> RuntimeAnswer:
+    def call(
+        self,
+        method: str,
+        data: bytes,
+        overlay: OverlayedChanges,
+        *,
+        limits: Limits = Limits(),
+        environment: HostEnvironment | None = None,
+    ) -> RuntimeAnswer:
         """Call a method with SCALE ``data`` over the storage ``overlay``; raises ``MissingExport`` and ``CallFailed``.
 
         What the call wrote stays in the overlay, after a failure too: transactions are the caller's.
@@ -104,7 +114,13 @@ class WasmRuntime:
         heap_base = exported(instance, store, "__heap_base").value(store)
         linear = StoreMemory(store, memory)
         most = linear.size // PAGE_BYTES + limits.memory_pages
-        host = HostCall(linear, FreeingBumpAllocator(linear, heap_base, max_pages=most), overlay)
+        host = HostCall(
+            linear,
+            FreeingBumpAllocator(linear, heap_base, max_pages=most),
+            overlay,
+            environment or HostEnvironment(),
+            version_of=version_of,
+        )
         before, self._current, self._failure = self._current, host, None
         try:
             span = host.give(data)
@@ -156,9 +172,9 @@ class WasmRuntime:
         log, cause = tuple(host.log), self._failure
         if isinstance(cause, MissingHostFunction):
             return MissingHostFunction(method, cause.reason, log)
-        if isinstance(cause, OutOfBounds | AllocatorFault):
+        if isinstance(cause, OutOfBounds | AllocatorFault | HostRefusal):
             return HostFault(method, str(cause), log)
-        if cause is not None:
+        if cause is not None and not isinstance(cause, RuntimeAborted):
             raise cause
         return RuntimePanicked(method, host.panic or str(error).splitlines()[0], log)
 
@@ -208,6 +224,14 @@ def exported(instance: wasmtime.Instance, store: wasmtime.Store, name: str) -> A
     if found is None:
         raise MissingExport(name)
     return found
+
+
+def version_of(code: bytes) -> bytes | None:
+    """Return what a runtime says of itself in SCALE, ``None`` where it cannot."""
+    try:
+        return WasmRuntime.load(code).call("Core_version", b"", empty_overlay()).output
+    except WasmError:
+        return None
 
 
 def empty_overlay() -> OverlayedChanges:

@@ -1,10 +1,23 @@
 """What a host function has at hand: the memory of the instance that called, the storage, and where log lines go."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from relaycast_wasm.host.allocator import FreeingBumpAllocator
+from relaycast_wasm.host.environment import HostEnvironment
 from relaycast_wasm.host.memory import U32, LinearMemory
 from relaycast_wasm.overlay import OverlayedChanges
+
+NONE = 0xFFFF_FFFF_FFFF_FFFF
+"""What functions give that write into a buffer of the runtime and have nothing to write: -1."""
+
+
+class HostRefusal(Exception):
+    """A host function was called with what it does not take; the call turns it into a ``HostFault``."""
+
+
+class RuntimeAborted(Exception):
+    """The runtime said why it cannot go on, and asked to be stopped."""
 
 
 @dataclass(slots=True)
@@ -17,12 +30,31 @@ class HostCall:
     memory: LinearMemory
     allocator: FreeingBumpAllocator
     overlay: OverlayedChanges
+    environment: HostEnvironment = field(default_factory=HostEnvironment)
     log: list[str] = field(default_factory=list)
     panic: str | None = None
+    recorded_bytes: Callable[[], int] | None = None
+    """Returns how many bytes the proof of this block has so far; ``None`` where nobody records one."""
+
+    version_of: Callable[[bytes], bytes | None] = lambda _code: None
+    """Returns the SCALE of another runtime's ``RuntimeVersion``, ``None`` for code that is none."""
+
+    batch: bool | None = None
+    """Whether all signatures of the open batch held; ``None`` while no batch is open."""
+
+    cursor: bytes | None = None
+    """Where the last removal of many keys stopped."""
 
     def read(self, span: int) -> bytes:
         """Return the bytes of a span; raises ``OutOfBounds``."""
         return self.memory.read(span & U32, span >> 32)
+
+    def text(self, span: int) -> str:
+        """Return the text of a span; raises ``HostRefusal``."""
+        try:
+            return self.read(span).decode()
+        except UnicodeDecodeError as error:
+            raise HostRefusal(f"text is UTF-8, got {error.object[:32]!r}") from None
 
     def give(self, data: bytes) -> int:
         """Put ``data`` into memory of its own and return its span."""
@@ -35,3 +67,12 @@ class HostCall:
         pointer = self.allocator.allocate(len(data))
         self.memory.write(pointer, data)
         return pointer
+
+    def fill(self, span: int, data: bytes, *, partly: bool = False) -> int:
+        """Write ``data`` into a buffer of the runtime where it fits, or what fits of it; return its whole length."""
+        room = span >> 32
+        if partly or len(data) <= room:
+            self.memory.write(span & U32, data[:room])
+        else:
+            self.memory.read(span & U32, room)
+        return len(data)

@@ -6,10 +6,7 @@ span, an i64 that holds the pointer below and the length above (``sp-runtime-int
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-
-if TYPE_CHECKING:
-    from relaycast_wasm.host.host_call import HostCall
+from typing import Any, NamedTuple, TypeVar
 
 Run = Callable[..., int | None]
 """Takes the ``HostCall`` and its arguments; gives a number where the function has a result."""
@@ -23,7 +20,7 @@ class HostFunction(NamedTuple):
     name: str
     parameters: str
     result: str
-    run: "Callable[[HostCall, *tuple[int, ...]], int | None]"
+    run: Run
 
 
 _FUNCTIONS: dict[str, HostFunction] = {}
@@ -32,15 +29,19 @@ HOST_FUNCTIONS: Mapping[str, HostFunction] = MappingProxyType(_FUNCTIONS)
 """All host functions by name, once the modules of this folder are imported (``host.everything``)."""
 
 
+def declare(name: str, parameters: str, result: str, run: Run) -> None:
+    """Declare a host function: the types that it takes, and that of its result if it has one."""
+    assert name not in _FUNCTIONS, f"{name} is declared twice"
+    assert set(parameters) <= {"i", "I"}, name
+    assert result in {"", "i", "I"}, name
+    _FUNCTIONS[name] = HostFunction(name, parameters, result, run)
+
+
 def host_function(parameters: str = "", result: str = "") -> Callable[[F], F]:
     """Declare a host function under the decorated function's name."""
 
-    def declare(run: F) -> F:
-        name = run.__name__
-        assert name not in _FUNCTIONS, f"{name} is declared twice"
-        assert set(parameters) <= {"i", "I"}, name
-        assert result in {"", "i", "I"}, name
-        _FUNCTIONS[name] = HostFunction(name, parameters, result, run)
+    def declared(run: F) -> F:
+        declare(run.__name__, parameters, result, run)
         return run
 
-    return declare
+    return declared
