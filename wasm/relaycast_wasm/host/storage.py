@@ -15,9 +15,12 @@ from relaycast_wasm.host.memory import U32
 from relaycast_wasm.host.registry import declare, host_function
 from relaycast_wasm.overlay import Name, NoTransaction, Removed
 
+NameOf = Callable[[HostCall, tuple[int, ...]], Name]
+"""Returns which trie a function is asked about; a child trie's name is its first argument."""
 
-def _declare(group: str, letters: str, name_of: Callable[[HostCall, tuple[int, ...]], Name]) -> None:  # noqa: PLR0915
-    """Declare the functions of the top trie, or of child tries, whose first argument (``letters``) is their name."""
+
+def _declare_reads(group: str, letters: str, name_of: NameOf) -> None:
+    """Declare what reads one key."""
     skipped = len(letters)
 
     def get(host: HostCall, *given: int) -> int:
@@ -37,6 +40,20 @@ def _declare(group: str, letters: str, name_of: Callable[[HostCall, tuple[int, .
         value = host.overlay.get(host.read(key), name_of(host, given))
         return NONE if value is None else host.fill(out, value[offset:], partly=bool(partly))
 
+    def exists(host: HostCall, *given: int) -> int:
+        (key,) = given[skipped:]
+        return int(host.overlay.exists(host.read(key), name_of(host, given)))
+
+    declare(f"{group}_get_version_1", letters + "I", "I", get)
+    declare(f"{group}_read_version_1", letters + "IIi", "I", read)
+    declare(f"{group}_read_version_2", letters + "IIii", "I", read_out)
+    declare(f"{group}_exists_version_1", letters + "I", "i", exists)
+
+
+def _declare_writes(group: str, letters: str, name_of: NameOf) -> None:
+    """Declare what writes one key."""
+    skipped = len(letters)
+
     def put(host: HostCall, *given: int) -> None:
         key, value = given[skipped:]
         name = name_of(host, given)
@@ -50,9 +67,13 @@ def _declare(group: str, letters: str, name_of: Callable[[HostCall, tuple[int, .
         if not _is_reserved(removed, name):
             host.overlay.put(removed, None, name)
 
-    def exists(host: HostCall, *given: int) -> int:
-        (key,) = given[skipped:]
-        return int(host.overlay.exists(host.read(key), name_of(host, given)))
+    declare(f"{group}_set_version_1", letters + "II", "", put)
+    declare(f"{group}_clear_version_1", letters + "I", "", clear)
+
+
+def _declare_steps(group: str, letters: str, name_of: NameOf) -> None:
+    """Declare what finds the key after another."""
+    skipped = len(letters)
 
     def next_key(host: HostCall, *given: int) -> int:
         (key,) = given[skipped:]
@@ -62,6 +83,14 @@ def _declare(group: str, letters: str, name_of: Callable[[HostCall, tuple[int, .
     def next_key_out(host: HostCall, *given: int) -> int:
         key, out = given[skipped:]
         return host.fill(out, host.overlay.next_key(host.read(key), name_of(host, given)) or b"")
+
+    declare(f"{group}_next_key_version_1", letters + "I", "I", next_key)
+    declare(f"{group}_next_key_version_2", letters + "II", "i", next_key_out)
+
+
+def _declare_removals(group: str, letters: str, name_of: NameOf) -> None:
+    """Declare what removes all keys under a prefix."""
+    skipped = len(letters)
 
     def removed(host: HostCall, given: tuple[int, ...], limit: int | None, cursor: bytes | None) -> Removed:
         (prefix,) = given[skipped:]
@@ -86,14 +115,6 @@ def _declare(group: str, letters: str, name_of: Callable[[HostCall, tuple[int, .
         done = removed(host, tuple(rest), _number(limit), _optional(host, cursor))
         return _tell_removals(host, done, cursor_out, counters)
 
-    declare(f"{group}_get_version_1", letters + "I", "I", get)
-    declare(f"{group}_read_version_1", letters + "IIi", "I", read)
-    declare(f"{group}_read_version_2", letters + "IIii", "I", read_out)
-    declare(f"{group}_set_version_1", letters + "II", "", put)
-    declare(f"{group}_clear_version_1", letters + "I", "", clear)
-    declare(f"{group}_exists_version_1", letters + "I", "i", exists)
-    declare(f"{group}_next_key_version_1", letters + "I", "I", next_key)
-    declare(f"{group}_next_key_version_2", letters + "II", "i", next_key_out)
     declare(f"{group}_clear_prefix_version_1", letters + "I", "", clear_prefix)
     declare(f"{group}_clear_prefix_version_2", letters + "II", "I", clear_prefix_2)
     declare(f"{group}_clear_prefix_version_3", letters + "III", "I", clear_prefix_3)
@@ -108,8 +129,9 @@ def _top(_host: HostCall, _given: tuple[int, ...]) -> Name:
     return None
 
 
-_declare("ext_storage", "", _top)
-_declare("ext_default_child_storage", "I", _child)
+for _declare in (_declare_reads, _declare_writes, _declare_steps, _declare_removals):
+    _declare("ext_storage", "", _top)
+    _declare("ext_default_child_storage", "I", _child)
 
 
 @host_function("II")
