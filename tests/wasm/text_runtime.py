@@ -1,0 +1,397 @@
+"""A small parachain runtime in WebAssembly text: what no published runtime has can be tested with it.
+
+It exports ``KeyToIncludeInRelayProof``, writes state version 1 and child tries, and asks for the proof's size. An
+extrinsic is a number for what it does, and bytes:
+
+==  ===================================================================================
+0   the inherent: its data are kept under ``INHERENT``
+1   write the rest behind the first 32 bytes under the key that those are
+2   remove the key
+3   as 1, in the child trie ``CHILD``
+4   remove all keys with the prefix
+5   panic with a message of its own
+6   keep the size of the proof so far under ``PROOF_SIZE``, 8 bytes
+7   write the key ``b"lost"``, then say that the extrinsic is not valid: it is in no block
+8   read the key
+9   send the rest to the relay chain
+10  read the key in the child trie ``CHILD``
+==  ===================================================================================
+"""
+
+from functools import cache
+from hashlib import blake2b
+
+import wasmtime
+
+from relaycast_trie.hasher import twox_128
+from relaycast_trie.scale import encode_bytes, encode_compact, encode_option, encode_u8, encode_u32, encode_vec
+
+
+def item(pallet: bytes, name: bytes) -> bytes:
+    """Return where a storage value stands."""
+    return twox_128(pallet) + twox_128(name)
+
+
+HEADER = item(b"System", b"Header")
+EXTRINSICS = item(b"System", b"Extrinsics")
+INHERENT = item(b"ParachainSystem", b"Inherent")
+UPWARD = item(b"ParachainSystem", b"UpwardMessages")
+PROOF_SIZE = item(b"Store", b"ProofSize")
+REQUEST = item(b"Store", b"Request")
+"""What the runtime asks its collator to prove: a ``RelayProofRequest`` in SCALE; genesis puts it there."""
+
+CHILD = b"store"
+LOST = b"lost"
+
+APIS = {
+    b"Core": 4,
+    b"Metadata": 2,
+    b"BlockBuilder": 6,
+    b"TaggedTransactionQueue": 3,
+    b"AccountNonceApi": 1,
+    b"CollectCollationInfo": 2,
+    b"KeyToIncludeInRelayProof": 1,
+}
+
+SPEC_NAME = b"text-runtime"
+
+VERSION = (
+    encode_bytes(SPEC_NAME)
+    + encode_bytes(b"relaycast")
+    + b"".join(map(encode_u32, (1, 7, 1)))
+    + encode_vec(blake2b(name, digest_size=8).digest() + encode_u32(number) for name, number in APIS.items())
+    + encode_u32(3)
+    + encode_u8(1)
+)
+
+
+def _type(index: int, definition: bytes, path: tuple[bytes, ...] = ()) -> bytes:
+    return encode_compact(index) + encode_vec(map(encode_bytes, path)) + b"\x00" + definition + b"\x00"
+
+
+def _pallet(index: int, name: bytes, *items: tuple[bytes, int, bytes]) -> bytes:
+    entries = [
+        encode_bytes(item_name) + b"\x00\x00" + encode_compact(kind) + encode_bytes(default) + b"\x00"
+        for item_name, kind, default in items
+    ]
+    storage = encode_option(encode_bytes(name) + encode_vec(entries) if items else None)
+    return encode_bytes(name) + storage + b"\x00\x00\x00\x00" + encode_u8(index)
+
+
+U32, U8, BYTES, U64 = range(4)
+
+METADATA = (
+    b"meta\x0e"
+    + encode_vec([_type(U32, b"\x05\x05"), _type(U8, b"\x05\x03"), _type(BYTES, b"\x02\x04"), _type(U64, b"\x05\x06")])
+    + encode_vec(
+        [
+            _pallet(0, b"System", (b"Header", BYTES, b"\x00"), (b"Extrinsics", BYTES, b"\x00")),
+            _pallet(1, b"ParachainSystem", (b"Inherent", BYTES, b"\x00"), (b"UpwardMessages", BYTES, b"\x00")),
+            _pallet(2, b"Store", (b"ProofSize", U64, bytes(8)), (b"Request", BYTES, b"\x00")),
+        ]
+    )
+    + encode_compact(BYTES)
+    + b"\x04\x00"
+    + encode_compact(BYTES)
+)
+"""Metadata of version 14 with what there is: no calls, no events."""
+
+CONSTANTS = {
+    "VERSION": VERSION,
+    "METADATA": encode_bytes(METADATA),
+    "HEADER": HEADER,
+    "EXTRINSICS": EXTRINSICS,
+    "INHERENT": INHERENT,
+    "UPWARD": UPWARD,
+    "PROOF_SIZE": PROOF_SIZE,
+    "REQUEST": REQUEST,
+    "CHILD": CHILD,
+    "LOST": LOST,
+    "INCLUDED": b"\x00\x00",
+    "INVALID": b"\x01\x00\x00",
+    "NOTHING": b"\x00",
+    "NONCE": bytes(4),
+    "TARGET": b"text",
+    "PANIC": b"the extrinsic asked for it",
+}
+
+FIRST_CONSTANT, HEAP_BASE = 1_024, 16_384
+
+IMPORTS = {
+    "allocator_malloc_version_1": ("i32", "i32"),
+    "logging_log_version_1": ("i32 i64 i64", ""),
+    "storage_get_version_1": ("i64", "i64"),
+    "storage_set_version_1": ("i64 i64", ""),
+    "storage_clear_version_1": ("i64", ""),
+    "storage_append_version_1": ("i64 i64", ""),
+    "storage_clear_prefix_version_2": ("i64 i64", "i64"),
+    "storage_root_version_2": ("i32", "i64"),
+    "default_child_storage_set_version_1": ("i64 i64 i64", ""),
+    "default_child_storage_get_version_1": ("i64 i64", "i64"),
+    "trie_blake2_256_ordered_root_version_2": ("i64 i32", "i32"),
+    "hashing_blake2_256_version_1": ("i64", "i32"),
+    "storage_proof_size_storage_proof_size_version_1": ("", "i64"),
+}
+
+BODY = """
+(func $span (param $at i32) (param $length i32) (result i64)
+  (i64.or (i64.extend_i32_u (local.get $at)) (i64.shl (i64.extend_i32_u (local.get $length)) (i64.const 32))))
+(func $at (param $span i64) (result i32) (i32.wrap_i64 (local.get $span)))
+(func $length (param $span i64) (result i32) (i32.wrap_i64 (i64.shr_u (local.get $span) (i64.const 32))))
+
+;; how many bytes a compact number takes that begins with this byte
+(func $compact_bytes (param $at i32) (result i32)
+  (local $mode i32)
+  (local.set $mode (i32.and (i32.load8_u (local.get $at)) (i32.const 3)))
+  (if (i32.lt_u (local.get $mode) (i32.const 3))
+    (then (return (i32.shl (i32.const 1) (local.get $mode)))))
+  (i32.add (i32.const 5) (i32.shr_u (i32.load8_u (local.get $at)) (i32.const 2))))
+
+;; the compact number at a place, up to 30 bits
+(func $compact (param $at i32) (result i32)
+  (local $mode i32)
+  (local.set $mode (i32.and (i32.load8_u (local.get $at)) (i32.const 3)))
+  (if (i32.eqz (local.get $mode))
+    (then (return (i32.shr_u (i32.load8_u (local.get $at)) (i32.const 2)))))
+  (if (i32.eq (local.get $mode) (i32.const 1))
+    (then (return (i32.shr_u (i32.load16_u (local.get $at)) (i32.const 2)))))
+  (if (i32.eq (local.get $mode) (i32.const 3)) (then (unreachable)))
+  (i32.shr_u (i32.load (local.get $at)) (i32.const 2)))
+
+;; write a length as a compact number, and give where it ends
+(func $write_compact (param $at i32) (param $number i32) (result i32)
+  (if (i32.lt_u (local.get $number) (i32.const 64))
+    (then
+      (i32.store8 (local.get $at) (i32.shl (local.get $number) (i32.const 2)))
+      (return (i32.add (local.get $at) (i32.const 1)))))
+  (if (i32.lt_u (local.get $number) (i32.const 16384))
+    (then
+      (i32.store16 (local.get $at) (i32.or (i32.shl (local.get $number) (i32.const 2)) (i32.const 1)))
+      (return (i32.add (local.get $at) (i32.const 2)))))
+  (i32.store (local.get $at) (i32.or (i32.shl (local.get $number) (i32.const 2)) (i32.const 2)))
+  (i32.add (local.get $at) (i32.const 4)))
+
+;; where the bytes end that begin, with their length in front, at a place
+(func $after_bytes (param $at i32) (result i32)
+  (i32.add (i32.add (local.get $at) (call $compact_bytes (local.get $at))) (call $compact (local.get $at))))
+
+;; what stands under a key, without the mark and the length in front of it; nothing where it is not there
+(func $kept (param $key i64) (result i64)
+  (local $found i64) (local $at i32)
+  (local.set $found (call $storage_get_version_1 (local.get $key)))
+  (local.set $at (call $at (local.get $found)))
+  (if (i32.eqz (i32.load8_u (local.get $at))) (then (return (i64.const 0))))
+  (local.set $at (i32.add (local.get $at) (i32.const 1)))
+  (call $span
+    (i32.add (local.get $at) (call $compact_bytes (local.get $at)))
+    (call $compact (local.get $at))))
+
+;; the same, or one byte 0: an empty list
+(func $kept_list (param $key i64) (result i64)
+  (local $found i64)
+  (local.set $found (call $kept (local.get $key)))
+  (if (i64.eqz (local.get $found)) (then (return {NOTHING})))
+  (local.get $found))
+
+(func (export "Core_version") (param i32 i32) (result i64) {VERSION})
+(func (export "Metadata_metadata") (param i32 i32) (result i64) {METADATA})
+(func (export "AccountNonceApi_account_nonce") (param i32 i32) (result i64) {NONCE})
+
+(func $initialize (export "Core_initialize_block") (param $at i32) (param $length i32) (result i64)
+  (call $storage_set_version_1 {HEADER} (call $span (local.get $at) (local.get $length)))
+  (call $storage_clear_version_1 {EXTRINSICS})
+  (call $storage_clear_version_1 {UPWARD})
+  (i64.const 0))
+
+;; of the inherent data, the list of identifiers and bytes, what is for the parachain system
+(func (export "BlockBuilder_inherent_extrinsics") (param $at i32) (param $length i32) (result i64)
+  (local $left i32) (local $end i32) (local $size i32) (local $out i32) (local $to i32)
+  (local.set $left (call $compact (local.get $at)))
+  (local.set $at (i32.add (local.get $at) (call $compact_bytes (local.get $at))))
+  (block $none
+    (loop $next
+      (br_if $none (i32.eqz (local.get $left)))
+      (local.set $end (call $after_bytes (i32.add (local.get $at) (i32.const 8))))
+      (if (i64.eq (i64.load (local.get $at)) (i64.const 0x3733333169737973))
+        (then
+          (local.set $at (i32.add (local.get $at) (i32.const 8)))
+          (local.set $at (i32.add (local.get $at) (call $compact_bytes (local.get $at))))
+          (local.set $size (i32.sub (local.get $end) (local.get $at)))
+          (local.set $out (call $allocator_malloc_version_1 (i32.add (local.get $size) (i32.const 6))))
+          (i32.store8 (local.get $out) (i32.const 4))
+          (local.set $to
+            (call $write_compact (i32.add (local.get $out) (i32.const 1)) (i32.add (local.get $size) (i32.const 1))))
+          (i32.store8 (local.get $to) (i32.const 0))
+          (local.set $to (i32.add (local.get $to) (i32.const 1)))
+          (memory.copy (local.get $to) (local.get $at) (local.get $size))
+          (return (call $span (local.get $out)
+            (i32.sub (i32.add (local.get $to) (local.get $size)) (local.get $out))))))
+      (local.set $at (local.get $end))
+      (local.set $left (i32.sub (local.get $left) (i32.const 1)))
+      (br $next)))
+  {NOTHING})
+
+(func $apply (export "BlockBuilder_apply_extrinsic") (param $at i32) (param $length i32) (result i64)
+  (local $rest i32) (local $size i32) (local $kind i32) (local $size_so_far i32) (local $all i64)
+  (local.set $all (call $span (local.get $at) (local.get $length)))
+  (local.set $rest (i32.add (local.get $at) (call $compact_bytes (local.get $at))))
+  (local.set $size (i32.sub (i32.add (local.get $at) (local.get $length)) (local.get $rest)))
+  (if (i32.eqz (local.get $size)) (then (return {INVALID})))
+  (local.set $kind (i32.load8_u (local.get $rest)))
+  (local.set $rest (i32.add (local.get $rest) (i32.const 1)))
+  (local.set $size (i32.sub (local.get $size) (i32.const 1)))
+  (if (i32.eq (local.get $kind) (i32.const 7))
+    (then
+      (call $storage_set_version_1 {LOST} {LOST})
+      (return {INVALID})))
+  (call $storage_append_version_1 {EXTRINSICS} (local.get $all))
+  (block $done
+    (block $10 (block $9 (block $8 (block $6 (block $5 (block $4 (block $3 (block $2 (block $1 (block $0
+      (br_table $0 $1 $2 $3 $4 $5 $6 $done $8 $9 $10 $5 (local.get $kind)))
+      (call $storage_set_version_1 {INHERENT} (call $span (local.get $rest) (local.get $size))) (br $done))
+      (call $storage_set_version_1
+        (call $span (local.get $rest) (i32.const 32))
+        (call $span (i32.add (local.get $rest) (i32.const 32)) (i32.sub (local.get $size) (i32.const 32))))
+      (br $done))
+      (call $storage_clear_version_1 (call $span (local.get $rest) (local.get $size))) (br $done))
+      (call $default_child_storage_set_version_1 {CHILD}
+        (call $span (local.get $rest) (i32.const 32))
+        (call $span (i32.add (local.get $rest) (i32.const 32)) (i32.sub (local.get $size) (i32.const 32))))
+      (br $done))
+      (drop (call $storage_clear_prefix_version_2 (call $span (local.get $rest) (local.get $size)) {NOTHING}))
+      (br $done))
+      (call $logging_log_version_1 (i32.const 0) {TARGET} {PANIC})
+      (unreachable))
+      (local.set $size_so_far (call $allocator_malloc_version_1 (i32.const 8)))
+      (i64.store (local.get $size_so_far) (call $storage_proof_size_storage_proof_size_version_1))
+      (call $storage_set_version_1 {PROOF_SIZE} (call $span (local.get $size_so_far) (i32.const 8)))
+      (br $done))
+      (drop (call $storage_get_version_1 (call $span (local.get $rest) (local.get $size)))) (br $done))
+      (local.set $at (call $allocator_malloc_version_1 (i32.add (local.get $size) (i32.const 4))))
+      (local.set $kind (call $write_compact (local.get $at) (local.get $size)))
+      (memory.copy (local.get $kind) (local.get $rest) (local.get $size))
+      (call $storage_append_version_1 {UPWARD}
+        (call $span (local.get $at) (i32.sub (i32.add (local.get $kind) (local.get $size)) (local.get $at))))
+      (br $done))
+      (drop (call $default_child_storage_get_version_1 {CHILD} (call $span (local.get $rest) (local.get $size)))))
+  {INCLUDED})
+
+(func $finalize (export "BlockBuilder_finalize_block") (param i32 i32) (result i64)
+  (local $header i64) (local $roots i32) (local $extrinsics i32)
+  (local.set $header (call $kept {HEADER}))
+  (local.set $extrinsics
+    (call $trie_blake2_256_ordered_root_version_2 (call $kept_list {EXTRINSICS}) (i32.const 0)))
+  (call $storage_clear_version_1 {HEADER})
+  (call $storage_clear_version_1 {EXTRINSICS})
+  (local.set $roots (i32.add (call $at (local.get $header)) (i32.const 32)))
+  (local.set $roots (i32.add (local.get $roots) (call $compact_bytes (local.get $roots))))
+  (memory.copy (local.get $roots) (call $at (call $storage_root_version_2 (i32.const 1))) (i32.const 32))
+  (memory.copy (i32.add (local.get $roots) (i32.const 32)) (local.get $extrinsics) (i32.const 32))
+  (local.get $header))
+
+;; where a header ends
+(func $after_header (param $at i32) (result i32)
+  (local $left i32) (local $kind i32)
+  (local.set $at (i32.add (local.get $at) (i32.const 32)))
+  (local.set $at (i32.add (i32.add (local.get $at) (call $compact_bytes (local.get $at))) (i32.const 64)))
+  (local.set $left (call $compact (local.get $at)))
+  (local.set $at (i32.add (local.get $at) (call $compact_bytes (local.get $at))))
+  (block $end
+    (loop $next
+      (br_if $end (i32.eqz (local.get $left)))
+      (local.set $kind (i32.load8_u (local.get $at)))
+      (local.set $at (i32.add (local.get $at) (i32.const 1)))
+      (if (i32.and (i32.ge_u (local.get $kind) (i32.const 4)) (i32.le_u (local.get $kind) (i32.const 6)))
+        (then (local.set $at (i32.add (local.get $at) (i32.const 4)))))
+      (if (i32.ne (local.get $kind) (i32.const 8))
+        (then (local.set $at (call $after_bytes (local.get $at)))))
+      (local.set $left (i32.sub (local.get $left) (i32.const 1)))
+      (br $next)))
+  (local.get $at))
+
+(func (export "Core_execute_block") (param $at i32) (param $length i32) (result i64)
+  (local $from i32) (local $size i32) (local $left i32) (local $end i32) (local $made i32)
+  (local.set $from (local.get $at))
+  (local.set $at (call $after_header (local.get $at)))
+  (local.set $size (i32.sub (local.get $at) (local.get $from)))
+  (drop (call $initialize (local.get $from) (local.get $size)))
+  (local.set $left (call $compact (local.get $at)))
+  (local.set $at (i32.add (local.get $at) (call $compact_bytes (local.get $at))))
+  (block $end
+    (loop $next
+      (br_if $end (i32.eqz (local.get $left)))
+      (local.set $end (call $after_bytes (local.get $at)))
+      (if (i32.load8_u (call $at (call $apply (local.get $at) (i32.sub (local.get $end) (local.get $at)))))
+        (then (unreachable)))
+      (local.set $at (local.get $end))
+      (local.set $left (i32.sub (local.get $left) (i32.const 1)))
+      (br $next)))
+  (local.set $made (call $at (call $finalize (i32.const 0) (i32.const 0))))
+  (block $same
+    (loop $byte
+      (br_if $same (i32.eqz (local.get $size)))
+      (if (i32.ne (i32.load8_u (local.get $made)) (i32.load8_u (local.get $from))) (then (unreachable)))
+      (local.set $made (i32.add (local.get $made) (i32.const 1)))
+      (local.set $from (i32.add (local.get $from) (i32.const 1)))
+      (local.set $size (i32.sub (local.get $size) (i32.const 1)))
+      (br $byte)))
+  (i64.const 0))
+
+;; valid: no priority, needs nothing, provides its own hash, for 64 blocks; a source stands in front, the hash behind
+(func (export "TaggedTransactionQueue_validate_transaction") (param $at i32) (param $length i32) (result i64)
+  (local $out i32) (local $hash i32)
+  (local.set $hash (call $hashing_blake2_256_version_1
+    (call $span (i32.add (local.get $at) (i32.const 1)) (i32.sub (local.get $length) (i32.const 33)))))
+  (local.set $out (call $allocator_malloc_version_1 (i32.const 53)))
+  (memory.fill (local.get $out) (i32.const 0) (i32.const 53))
+  (i32.store16 (i32.add (local.get $out) (i32.const 10)) (i32.const 0x8004))
+  (memory.copy (i32.add (local.get $out) (i32.const 12)) (local.get $hash) (i32.const 32))
+  (i32.store8 (i32.add (local.get $out) (i32.const 44)) (i32.const 64))
+  (i32.store8 (i32.add (local.get $out) (i32.const 52)) (i32.const 1))
+  (call $span (local.get $out) (i32.const 53)))
+
+(func (export "KeyToIncludeInRelayProof_keys_to_prove") (param i32 i32) (result i64) (call $kept_list {REQUEST}))
+
+;; upward messages, no others, no code, nothing of queues processed, the watermark, and the header as head data
+(func (export "CollectCollationInfo_collect_collation_info") (param $at i32) (param $length i32) (result i64)
+  (local $upward i64) (local $size i32) (local $out i32) (local $to i32) (local $inherent i32)
+  (local.set $upward (call $kept_list {UPWARD}))
+  (local.set $size (call $length (local.get $upward)))
+  (local.set $out (call $allocator_malloc_version_1
+    (i32.add (i32.add (local.get $size) (local.get $length)) (i32.const 14))))
+  (memory.copy (local.get $out) (call $at (local.get $upward)) (local.get $size))
+  (local.set $to (i32.add (local.get $out) (local.get $size)))
+  (memory.fill (local.get $to) (i32.const 0) (i32.const 10))
+  (local.set $inherent (call $at (call $kept {INHERENT})))
+  (if (local.get $inherent)
+    (then
+      (i32.store (i32.add (local.get $to) (i32.const 6)) (i32.load (call $after_bytes (local.get $inherent))))))
+  (local.set $to (call $write_compact (i32.add (local.get $to) (i32.const 10)) (local.get $length)))
+  (memory.copy (local.get $to) (local.get $at) (local.get $length))
+  (call $span (local.get $out) (i32.sub (i32.add (local.get $to) (local.get $length)) (local.get $out))))
+"""
+
+
+def escaped(value: bytes) -> str:
+    """Return bytes as WebAssembly text writes them."""
+    return "".join("\\" + f"{byte:02x}" for byte in value)
+
+
+@cache
+def text_runtime() -> bytes:
+    """Return the runtime, compiled to WebAssembly."""
+    spans, data, place = {}, [], FIRST_CONSTANT
+    for name, value in CONSTANTS.items():
+        spans[name] = f"(i64.const {len(value) << 32 | place})"
+        data.append(f'(data (i32.const {place}) "{escaped(value)}")')
+        place += len(value)
+    assert place <= HEAP_BASE
+    imports = [
+        f'(import "env" "ext_{name}" (func ${name} (param {given}){f" (result {result})" if result else ""}))'
+        for name, (given, result) in IMPORTS.items()
+    ]
+    body = BODY
+    for name, span in spans.items():
+        body = body.replace(f"{{{name}}}", span)
+    memory = ['(import "env" "memory" (memory 1))', f'(global (export "__heap_base") i32 (i32.const {HEAP_BASE}))']
+    return bytes(wasmtime.wat2wasm("\n".join(["(module", *imports, *memory, *data, body, ")"])))
