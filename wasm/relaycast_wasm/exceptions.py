@@ -3,6 +3,7 @@
 WasmError
 ├── NotARuntime           the bytes are no WebAssembly that can be run
 ├── MissingExport         the runtime has no such method
+├── BlockRefused          a block that the runtime does not build or accept
 └── CallFailed            a call that gave no answer, with what the runtime logged
     ├── RuntimePanicked       it trapped: its own panic, or a fault of its code
     ├── MissingHostFunction   it called a host function that is not there
@@ -38,6 +39,18 @@ class MissingExport(WasmError):
 
     def __str__(self) -> str:
         return f"the runtime exports no {self.name}"
+
+
+class BlockRefused(WasmError):
+    """A block that is not built or not accepted, and why; ``log`` are the lines that the runtime logged."""
+
+    def __init__(self, reason: str, log: tuple[str, ...] = ()) -> None:
+        super().__init__(reason, log)
+        self.reason = reason
+        self.log = log
+
+    def __str__(self) -> str:
+        return f"the block is refused: {self.reason}"
 
 
 class CallFailed(WasmError):

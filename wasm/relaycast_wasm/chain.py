@@ -1,0 +1,215 @@
+"""A chain whose blocks a runtime builds, over a ``State``: initialize, inherents, extrinsics, finalize.
+
+Law: a block is kept whole or not at all. Nothing is written before the runtime's header names the very root that its
+changes lead to. When a block writes new ``:code``, the next one is that code's.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from relaycast_collator.header import SEAL, DigestItem, Header
+from relaycast_pallets.frame.state import State
+from relaycast_trie import Recorder, StorageProof
+from relaycast_trie.child_info import CHILD_STORAGE_PREFIX
+from relaycast_trie.scale import encode_u8, encode_vec
+from relaycast_wasm.applied import RefusedExtrinsic
+from relaycast_wasm.block_builder import BlockBuilder
+from relaycast_wasm.exceptions import BlockRefused, CallFailed, NotARuntime
+from relaycast_wasm.inherents import Inherents
+from relaycast_wasm.overlay import Name, OverlayedChanges, StateBacking, Values
+from relaycast_wasm.runtime import Limits, RuntimeAnswer, WasmRuntime
+
+CODE = b":code"
+
+EXTERNAL = 2
+"""Where a transaction comes from that somebody sends (``TransactionSource::External``)."""
+
+Load = Callable[[bytes], WasmRuntime]
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltBlock:
+    """A block that is part of its chain now: header and body, and what it read and wrote."""
+
+    header: Header
+    extrinsics: tuple[bytes, ...]
+    """Each with its length in front, as a ``Vec<Extrinsic>`` holds them."""
+
+    results: tuple[bytes, ...]
+    """What applying each gave, an ``ApplyExtrinsicResult`` in SCALE."""
+
+    own_proof: StorageProof
+    """The nodes of the chain's own state that the block reads and rewrites."""
+
+    reads: Mapping[Name, set[bytes]]
+    seeks: Mapping[Name, set[bytes]]
+    changes: Mapping[Name, Values]
+    refused: tuple[RefusedExtrinsic, ...] = ()
+    log: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<BuiltBlock #{self.header.number} of {len(self.extrinsics)} extrinsics>"
+
+
+class RuntimeChain:
+    """The chain of a ``runtime`` whose ``state`` is that of the block ``head``, the genesis unless given.
+
+    ``load`` makes a runtime of new code when a block upgrades it.
+    """
+
+    def __init__(
+        self,
+        runtime: WasmRuntime,
+        state: State,
+        head: Header | None = None,
+        *,
+        limits: Limits = Limits(),
+        load: Load = WasmRuntime.load,
+    ) -> None:
+        self.runtime = runtime
+        self.state = state
+        self.limits = limits
+        self.head = Header(bytes(32), 0, state.root) if head is None else head
+        if self.head.state_root != state.root:
+            raise ValueError(f"the head has the state root 0x{self.head.state_root.hex()}, got 0x{state.root.hex()}")
+        self._load = load
+        state.migrate(runtime.version.trie_version)
+
+    def build_block(
+        self, inherents: Inherents, extrinsics: Sequence[bytes] = (), *, digest: Sequence[DigestItem] = ()
+    ) -> BuiltBlock:
+        """Build the next block and keep it; raises ``BlockRefused``.
+
+        An extrinsic that the runtime refuses is left out and stands in ``refused``; so do all of them where the block
+        takes inherents alone.
+        """
+        builder = BlockBuilder(self.runtime, self._overlay(), self.head, digest=digest, limits=self.limits)
+        builder.apply_inherents(inherents)
+        for extrinsic in extrinsics:
+            builder.apply(extrinsic)
+        header = builder.finalize()
+        self._check_place(header)
+        body, results = tuple(it.extrinsic for it in builder.body), tuple(it.result for it in builder.body)
+        return self._kept(header, body, results, builder.overlay, tuple(builder.refused), tuple(builder.log))
+
+    def execute_block(self, header: Header, extrinsics: Sequence[bytes]) -> OverlayedChanges:
+        """Let the runtime check a block on the head, and return what it wrote; nothing is kept.
+
+        Seals of the ``header`` are left out. Raises ``BlockRefused``.
+        """
+        self._check_place(header)
+        overlay = self._overlay()
+        block = without_seals(header).encode() + encode_vec(extrinsics)
+        try:
+            self.runtime.call("Core_execute_block", block, overlay, limits=self.limits)
+        except CallFailed as error:
+            raise BlockRefused(str(error), error.log) from error
+        return overlay
+
+    def import_block(self, header: Header, extrinsics: Sequence[bytes]) -> BuiltBlock:
+        """Take over a block that was built elsewhere, once the runtime accepts it; raises ``BlockRefused``."""
+        overlay = self.execute_block(header, extrinsics)
+        return self._kept(header, tuple(extrinsics), (), overlay, (), ())
+
+    def call(self, method: str, data: bytes = b"") -> RuntimeAnswer:
+        """Call a method over the state of the head; what it writes is lost. Raises what ``WasmRuntime.call`` does."""
+        return self.runtime.call(method, data, self._overlay(), limits=self.limits)
+
+    def validate_transaction(self, extrinsic: bytes, *, source: int = EXTERNAL) -> bytes:
+        """Return SCALE ``TransactionValidity`` of an extrinsic on the head."""
+        version = self.runtime.version.apis.get(api_id("TaggedTransactionQueue"), 1)
+        data = extrinsic if version < 2 else encode_u8(source) + extrinsic
+        if version >= 3:
+            data += self.head.hash
+        return self.call("TaggedTransactionQueue_validate_transaction", data).output
+
+    def dry_run(self, extrinsic: bytes) -> bytes:
+        """Return the ``ApplyExtrinsicResult`` that an extrinsic would give in SCALE; nothing is kept."""
+        return self.call("BlockBuilder_apply_extrinsic", extrinsic).output
+
+    def account_nonce(self, account: bytes) -> int:
+        """Return the nonce of an account's next transaction."""
+        return int.from_bytes(self.call("AccountNonceApi_account_nonce", account).output, "little")
+
+    def _overlay(self) -> OverlayedChanges:
+        return OverlayedChanges(StateBacking(self.state))
+
+    def _check_place(self, header: Header) -> None:
+        if header.parent_hash != self.head.hash or header.number != self.head.number + 1:
+            raise BlockRefused(f"block {header.number} does not follow on block {self.head.number}")
+
+    def _kept(
+        self,
+        header: Header,
+        extrinsics: tuple[bytes, ...],
+        results: tuple[bytes, ...],
+        overlay: OverlayedChanges,
+        refused: tuple[RefusedExtrinsic, ...],
+        log: tuple[str, ...],
+    ) -> BuiltBlock:
+        root = overlay.root(self.runtime.version.trie_version)
+        if root != header.state_root:
+            named = header.state_root.hex()
+            raise BlockRefused(f"its header has the state root 0x{named}, its changes lead to 0x{root.hex()}", log)
+        changes = overlay.changes()
+        upgraded = self._upgraded(changes.get(None, {}))
+        proof = seal(self.state, overlay, changes)
+        assert self.state.root == root, "sealing leads to the root that was foretold"
+        self.head = header
+        if upgraded is not None:
+            self.runtime = upgraded
+            self.state.migrate(upgraded.version.trie_version)
+        return BuiltBlock(
+            header, extrinsics, results, proof, overlay.reads, overlay.seeks, changes, refused=refused, log=log
+        )
+
+    def _upgraded(self, written: Values) -> WasmRuntime | None:
+        code = written.get(CODE)
+        if CODE not in written or code == self.runtime.code:
+            return None
+        if code is None:
+            raise BlockRefused("it removes the runtime's code")
+        try:
+            return self._load(code)
+        except NotARuntime as error:
+            raise BlockRefused(f"it upgrades the runtime: {error}") from None
+
+    def __repr__(self) -> str:
+        return f"<RuntimeChain {self.runtime!r} at #{self.head.number}>"
+
+
+def seal(state: State, overlay: OverlayedChanges, changes: Mapping[Name, Values]) -> StorageProof:
+    """Write ``changes`` into the state and seal it; return the nodes that this and the overlay's reads touch."""
+    reads = {*overlay.reads.get(None, ()), *overlay.seeks.get(None, ())}
+    reads.update(key for key, value in changes.get(None, {}).items() if value is None)
+    write(state, changes)
+    touched = Recorder()
+    state.commit(reads=reads, recorder=touched)
+    return StorageProof(touched.nodes.values())
+
+
+def write(state: State, changes: Mapping[Name, Values]) -> None:
+    """Write ``changes`` into the state; the entries of child tries in the top trie follow when it is sealed."""
+    for name, values in changes.items():
+        storage = state.top if name is None else state.child(name)
+        for key, value in values.items():
+            if name is None and key.startswith(CHILD_STORAGE_PREFIX):
+                continue
+            if value is None:
+                storage.kill(key)
+            else:
+                storage.put(key, value)
+
+
+def without_seals(header: Header) -> Header:
+    """Return a header as the runtime built it, before its author sealed it."""
+    logs = tuple(log for log in header.digest if log.variant != SEAL)
+    return Header(header.parent_hash, header.number, header.state_root, header.extrinsics_root, logs)
+
+
+def api_id(name: str) -> bytes:
+    """Return the 8 bytes under which a runtime lists one of its APIs."""
+    return blake2b(name.encode(), digest_size=8).digest()
+
+
