@@ -26,7 +26,7 @@ GOAL = 60.0
 TURNS = 3
 ROUNDS = 60
 CALLS = 10
-"""Of one round."""
+"""Calls in a round."""
 
 ROOT = Path(__file__).parents[1]
 SCRIPTS = ROOT / "tests" / "candid_peers" / "scripts"

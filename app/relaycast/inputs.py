@@ -24,7 +24,7 @@ MAX_FILE_BYTES = 1 << 30
 """Larger files, and what unpacks to more, are refused: a hostile archive must not take the machine's memory."""
 
 MAX_NAME_CHARACTERS = 255
-"""Of a file's name; what is longer is no file."""
+"""Longest name of a file that is looked for."""
 
 EXPECTED_COMPACT = "a compact proof, its nodes in their order"
 

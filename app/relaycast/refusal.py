@@ -7,7 +7,7 @@ is written.
 from difflib import get_close_matches
 
 SHOWN_CHARACTERS = 60
-"""Of a long value the beginning is shown, and how long it is."""
+"""Characters of a long value that are shown, with its length."""
 
 
 class BadInput(Exception):

@@ -58,7 +58,7 @@ class InboundTotals:
 
     taken_bytes: int
     hashed_bytes: int
-    """Of the entries that stand in the block for messages that it has no room for."""
+    """Bytes of the entries that stand in the block for messages that it has no room for."""
 
     waiting_bytes: int
     refused_bytes: int

@@ -28,7 +28,7 @@ MAX_FEES = 2**64 - 1
 """What one publication may cost at most, in planck: the sum of a message's fees then fits a u128."""
 
 FIXED_PUBLISH_BYTES = 1 + 32 + 4
-"""Of a ``Publish``: its index, the key and the time to live; the value comes with its length."""
+"""Bytes of a ``Publish`` without its value: its index, the key and the time to live."""
 
 
 class PublicationDump(DumpRow, frozen=True):

@@ -20,7 +20,7 @@ class IcrcFigures:
     """Subscriptions that are not stopped."""
 
     subscribers: int
-    """Of running subscriptions."""
+    """Subscribers with a running subscription."""
 
     events: int
     """Events that the broadcaster took, ever."""

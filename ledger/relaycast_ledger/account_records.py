@@ -17,7 +17,7 @@ class NodeTotals:
 
     nodes: int = 0
     node_bytes: int = 0
-    """Of the encoded nodes, and of external values as they are; without the lengths that SCALE puts before them."""
+    """Bytes of the encoded nodes and of external values, without the lengths that SCALE puts before them."""
 
     def plus(self, node_bytes: int) -> "NodeTotals":
         """Return the totals with one node more."""
@@ -63,7 +63,7 @@ class PublisherAccount:
     """Keys that were dealt with in this block, changed or not."""
 
     keys_changed: int = 0
-    """Of them, keys with a new value."""
+    """Keys with a new value in this block."""
 
     callbacks: int = 0
     """Values that were handed on."""
@@ -221,13 +221,13 @@ class BlockAccount:
     """Nodes and bytes of the keys that every parachain block proves, subscriptions or none."""
 
     publishers: tuple[PublisherAccount, ...]
-    """Of every publisher that is subscribed to: with ``static`` their ``proof`` is the relay proof, byte for byte."""
+    """One account for each subscribed publisher: with ``static`` their ``proof`` is the relay proof, byte for byte."""
 
     pruned_unsubscribed: NodeTotals = NONE
     """Nodes and bytes that were collected on no path of a subscribed key, and left out."""
 
     keys: tuple[KeyAccount, ...] = ()
-    """Of every subscribed key: of each publisher they add up to its own account."""
+    """One account for each subscribed key; a publisher's keys add up to its own account."""
 
     nodes: tuple[NodeUse, ...] = ()
     """Every node and external value of a publisher, once for each total that it counts in."""

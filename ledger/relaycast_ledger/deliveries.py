@@ -59,9 +59,9 @@ class UnderWayDump(DumpRow, frozen=True):
 
 
 class PublishedDump(DumpRow, frozen=True):
-    """The keys of one publisher, the one published last at the end, and of each its last publications.
+    """The keys of one publisher, the one published last at the end, and the last publications of each.
 
-    Of these ``counts`` says how many a key has; they stand one after another in ``relay_blocks`` and ``ticks``.
+    ``counts`` is the number of publications of each key; they stand one after another in ``relay_blocks`` and ``ticks``.
     """
 
     publisher: U32

@@ -125,13 +125,13 @@ class PublisherCost(Struct, frozen=True, kw_only=True):
     callbacks: int
     proof_bytes: int
     by_cause: dict[str, NodeTotals]
-    """Of the proofs: top trie, new nodes, changed ones, those whose old trie cannot be seen, external values."""
+    """Parts of the proofs: top trie, new nodes, changed ones, those whose old trie cannot be seen, external values."""
 
     sibling_bytes: int
-    """Of the nodes: child references that lead to no subscribed key."""
+    """Bytes of the nodes that are child references to no subscribed key."""
 
     uncacheable: NodeTotals
-    """Of the nodes: those that the cache policy does not keep."""
+    """Nodes of the proofs that the cache policy does not keep."""
 
     cached: NodeTotals
     """Beside the proofs: what was read from the node cache."""
@@ -163,7 +163,7 @@ class SubscriberOutcome(Struct, frozen=True, kw_only=True):
     callbacks: int
     proof_bytes: Spread
     static_bytes: Spread
-    """Of the proof, the keys that every parachain block proves, subscriptions or none."""
+    """Bytes of the proof for the keys that every parachain block proves, subscriptions or none."""
 
     own_bytes: Spread
     """Beside the proof: nodes of the parachain's own state, the price of its node cache."""
@@ -175,10 +175,10 @@ class SubscriberOutcome(Struct, frozen=True, kw_only=True):
     """The same as the relay chain gets it; it decides whether a block fits."""
 
     pov_share: Share
-    """Of ``pov_bytes``: parts of the largest PoV."""
+    """``pov_bytes`` as a share of the largest PoV."""
 
     compressed_share: Share
-    """Of ``compressed_bytes``."""
+    """``compressed_bytes`` as a share of the largest PoV."""
 
     pov_parts: dict[str, Share]
     """Each part of ``pov_bytes`` alone: ``static``, ``top``, ``proof`` (the rest of the relay proof), ``own``,
@@ -232,7 +232,7 @@ class Alternative(Struct, frozen=True, kw_only=True):
     first_block: int
     last_block: int
     pov_bytes: int
-    """Of the run itself."""
+    """Bytes of the run itself."""
 
     its_pov_bytes: int
     """Under the other policy."""
@@ -292,10 +292,10 @@ class Point(Struct, frozen=True):
     pov_bytes: int = 0
     compressed_bytes: int = 0
     own_pov_bytes: int = 0
-    """Of ``pov_bytes``: the own state as a compact proof."""
+    """Part of ``pov_bytes``: the own state as a compact proof."""
 
     message_bytes: int = 0
-    """Of ``pov_bytes``: messages, in full and hashed."""
+    """Part of ``pov_bytes``: messages, in full and hashed."""
 
 
 class Outcome(Struct, frozen=True, kw_only=True):

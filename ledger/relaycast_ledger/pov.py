@@ -21,7 +21,7 @@ ZSTD_PREFIX = bytes([82, 188, 83, 118, 70, 219, 142, 5])
 """What a compressed blob begins with (sp-maybe-compressed-blob)."""
 
 COMPRESSION_LEVEL = 3
-"""Of zstd, as sp-maybe-compressed-blob compresses a PoV."""
+"""Level of zstd at which sp-maybe-compressed-blob compresses a PoV."""
 
 MAX_BLOCK_REF_TIME = 2_000_000_000_000
 """Picoseconds that a parachain block may take: two seconds of execution (cumulus ``MAXIMUM_BLOCK_WEIGHT``)."""
@@ -44,14 +44,14 @@ class PovSize:
     """The PoV as the relay chain gets it; ``None`` where it fits whatever compression makes of it, and nobody asked."""
 
     own_bytes: int
-    """Of ``pov_bytes``: the parachain's own state as a compact proof."""
+    """Part of ``pov_bytes``: the parachain's own state as a compact proof."""
 
     message_bytes: int
-    """Of ``pov_bytes``: messages, in full and hashed."""
+    """Part of ``pov_bytes``: messages, in full and hashed."""
 
     max_pov_bytes: int
     ref_time: int
-    """Of the pass, of callbacks, and of what the subscriptions declare."""
+    """Weight of the pass, of callbacks, and of what the subscriptions declare."""
 
     max_ref_time: int = MAX_BLOCK_REF_TIME
 

@@ -22,7 +22,7 @@ from relaycast_xcm import ParaId
 STATIC = "static"
 
 VALUE_BYTES_KEPT = 64
-"""Of an external value; a picture is for looking at."""
+"""Bytes of an external value that are kept; a picture is for looking at."""
 
 
 @dataclass(frozen=True, slots=True)

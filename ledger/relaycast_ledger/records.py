@@ -64,7 +64,7 @@ class Uncharged:
 class BlockRecord:
     """One block of one subscriber; sizes in bytes, times in ticks of the relay chain.
 
-    Of a block that panicked, whose chain stays at ``number``, the sizes are those of the honest inherent.
+    For a block that panicked, whose chain stays at ``number``, the sizes are those of the honest inherent.
     """
 
     tick: int
@@ -89,16 +89,16 @@ class BlockRecord:
     """The first key that was not dealt with; ``None`` when the pass is complete."""
 
     message_bytes: int = 0
-    """Of the messages that the block took in full before pub-sub was considered, and of its hashes of the others."""
+    """Bytes of messages that the block took in full before pub-sub was considered, and of its hashes of the others."""
 
     hashed_bytes: int = 0
-    """Of the hashes alone: 36 bytes for each downward message that had no room, 40 for each horizontal one."""
+    """Bytes of the hashes alone: 36 for each downward message that had no room, 40 for each horizontal one."""
 
     waiting_bytes: int = 0
-    """Of the messages that are left for the next block."""
+    """Bytes of the messages that are left for the next block."""
 
     refused_bytes: int = 0
-    """Of the messages that were refused to their senders so far: too many waited already."""
+    """Bytes of the messages refused so far because the queue was full."""
 
     uncharged: tuple[Uncharged, ...] = ()
     """Nodes and values of the relay chain that are longer than any read is charged for."""

@@ -62,7 +62,7 @@ class SubscriberTally:
     """Values that were handed on."""
 
     told_again: int = 0
-    """Of them, those that had been told before."""
+    """Callbacks whose value had been handed on before."""
 
     conflated: int = 0
     uncharged: dict[str, UnchargedRead] = field(default_factory=dict)
@@ -146,7 +146,7 @@ class SubscriberTally:
 
     @property
     def static_bytes(self) -> Spread:
-        """Of them, what every block proves whether it subscribes or not."""
+        """Bytes of the relay proof for the keys that every block proves, whether it subscribes or not."""
         return self._spread("static_bytes")
 
     @property

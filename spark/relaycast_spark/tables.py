@@ -83,7 +83,7 @@ PUBLISHERS = list_of(para_id=NUMBER, sent=NUMBER, published=NUMBER, refused=NUMB
 """What the relay block took of each publisher."""
 
 CHILD_ROOTS = list_of(para_id=NUMBER, child_root=BYTES)
-"""Of publishers whose trie changed: its root, or null where nothing is left in it."""
+"""Roots of the tries that changed; null where nothing is left in one."""
 
 VIOLATIONS = list_of(invariant=TEXT, tick=NUMBER, para_id=NUMBER, seen=TEXT)
 

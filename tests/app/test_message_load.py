@@ -174,7 +174,7 @@ def test_a_run_tells_what_its_messages_took(tmp_path: Path) -> None:
 
 
 def test_a_run_tells_what_was_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of three times 24 MiB one message of 102,400 bytes is taken in each block; 32 MiB may wait."""
+    """Three times 24 MiB come, each block takes one message of 102,400 bytes, and 32 MiB may wait."""
     load = MessageLoad(horizontal=24 << 20, message_bytes=102_400)
     flooded = replace(scenario(load, pov=200_000), blocks=3)
     simulated = simulate(flooded, out=tmp_path)

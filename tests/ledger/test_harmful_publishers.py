@@ -45,7 +45,7 @@ class Seen:
     """What a run looked like from the subscriber."""
 
     honest: list[tuple[int, int, int]]
-    """Of the honest publisher, block by block: bytes of relay nodes, bytes of cached nodes, callbacks."""
+    """The honest publisher's bytes of relay nodes, bytes of cached nodes and callbacks, block by block."""
 
     latencies: set[int]
     conflated: int

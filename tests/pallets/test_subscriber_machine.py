@@ -319,7 +319,7 @@ def test_a_change_between_two_tries_is_told_exactly(
     wanted: list[SubscribedKey],
     share: int,
 ) -> None:
-    """Of any two tries, exactly the subscribed entries that differ are told, in one pass as in many."""
+    """Exactly the subscribed entries that differ between two tries are delivered, in one pass as in many."""
     world = World(config=replace(CONFIG, max_trie_depth=64))
     world.subscribe(ALPHA, wanted)
     for key, value in written.items():

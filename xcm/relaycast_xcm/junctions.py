@@ -110,7 +110,7 @@ class Members:
 
 @dataclass(frozen=True, slots=True)
 class Fraction:
-    """Of the members, exactly ``nom`` in ``denom`` speak."""
+    """Exactly ``nom`` in ``denom`` members speak."""
 
     nom: int
     denom: int
@@ -118,7 +118,7 @@ class Fraction:
 
 @dataclass(frozen=True, slots=True)
 class AtLeastProportion:
-    """Of the members, ``nom`` in ``denom`` or more speak."""
+    """At least ``nom`` in ``denom`` members speak."""
 
     nom: int
     denom: int
@@ -126,7 +126,7 @@ class AtLeastProportion:
 
 @dataclass(frozen=True, slots=True)
 class MoreThanProportion:
-    """Of the members, more than ``nom`` in ``denom`` speak."""
+    """More than ``nom`` in ``denom`` members speak."""
 
     nom: int
     denom: int

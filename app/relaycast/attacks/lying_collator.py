@@ -59,7 +59,7 @@ class LieReport(Struct, frozen=True, kw_only=True):
     rows: tuple[LieRow, ...]
     min_weight_bytes: int
     most_bytes_left: int
-    """Of a budget that an omission within the last ``min_weight`` left unused: less than ``min_weight_bytes``."""
+    """Most bytes of a budget that an omission in the last ``min_weight`` left unused; below ``min_weight_bytes``."""
 
     most_held_back: int
     """Callbacks that such an omission put off by one block, at most."""

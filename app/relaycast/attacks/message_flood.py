@@ -75,7 +75,7 @@ class SpamReport(Struct, frozen=True, kw_only=True):
 
     state_bytes_before: int
     state_bytes_after: int
-    """Of all nodes and values of the relay chain's tries."""
+    """Bytes of all nodes and values of the relay chain's tries."""
 
     series: tuple[FloodBlock, ...]
     bystanders: tuple[Bystander, ...]

@@ -75,7 +75,7 @@ class ProofRate:
 
 
 Counted = list[tuple[int, int]]
-"""Of every task: proofs that hold, and their bytes."""
+"""Proofs that hold, and their bytes, for every task."""
 
 
 def count_proofs(

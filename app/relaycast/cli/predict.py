@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MAX_TRIES = 1_000
 MAX_TRIE_KEYS = 10_000_000
-"""Of all tries together that ``--measure`` builds."""
+"""Keys of all tries together that ``--measure`` builds."""
 
 KeyCount = Annotated[int, Parameter(name="--keys", help="keys that the publisher has")]
 Subscribed = Annotated[int, Parameter(name="--subscribed", help="of them, keys that the parachain reads")]

@@ -8,7 +8,7 @@ from relaycast.terminal import console, counted, print_table
 from relaycast.xray.nodes import NodeView, Totals, Xray
 
 SHOWN_DIGITS = 18
-"""Of long hex on a terminal; JSON has all of it."""
+"""Digits of long hex that a terminal shows; JSON has all of them."""
 
 COLUMNS = ("path", "kind", "partial", "children", "value", "bytes", "hash")
 

@@ -19,7 +19,7 @@ class Axis:
     zero: bool = True
     percent: bool = False
     angle: int = 0
-    """Of names, in degrees: long ones need room."""
+    """Angle of names, in degrees: long ones need room."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ WARM_UP = 8
 """Blocks before the figures begin: all values are there by then."""
 
 LEAST_POV_BYTES = 4_096
-"""Of a scenario."""
+"""Smallest ``pov_bytes`` of a scenario."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from relaycast.predict.closed_forms import cache_upkeep_bytes, delta_proof
 from relaycast.scenario.policy_choice import PolicyTable
 
 SHARES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
-"""Of the keys read, new in every block."""
+"""Shares of the keys read that are new in every block."""
 
 READERS = (
     (50, 50, 16, 0),

@@ -29,7 +29,7 @@ class Fairness(Row, frozen=True, kw_only=True):
     blocks: int
     complete_share: float
     delivered_share: float
-    """Of what was published, overtaken values counted as not delivered."""
+    """Share of the published values; overtaken ones count as not delivered."""
 
     fairness: float
     """Jain's index over the publishers' callbacks."""

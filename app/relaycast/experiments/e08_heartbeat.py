@@ -35,7 +35,7 @@ class Beats(Row, frozen=True, kw_only=True):
     own_bytes: float
     callbacks: float
     bytes_per_beat: float
-    """Of both proofs, over those of a silent block, for each key that beats."""
+    """Bytes of both proofs for each key that beats, beyond those of a silent block."""
 
 
 def measure(scale: Scale) -> list[Beats]:

@@ -19,7 +19,7 @@ from relaycast_xcm import ParaId, Weight
 
 ENTRIES = (100, 500, 1_000, 2_000, 5_000, 10_000)
 IDLE = (1.0, 0.1, 0.02)
-"""Of a block's weight that is left for idle work."""
+"""Shares of a block's weight that are left for idle work."""
 
 PUBLISHER = ParaId(1_000)
 VALUE_BYTES = 16

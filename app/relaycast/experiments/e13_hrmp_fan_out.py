@@ -49,7 +49,7 @@ CHANNEL = HrmpChannel(
 MAX_OUTBOUND_CHANNELS = 30
 MAX_MESSAGES_PER_CANDIDATE = 10
 CHANNEL_DEPOSITS = 20
-"""Of Polkadot's host configuration: ``hrmp_max_parachain_outbound_channels``, ``hrmp_max_message_num_per_candidate``,
+"""Polkadot's host configuration: ``hrmp_max_parachain_outbound_channels``, ``hrmp_max_message_num_per_candidate``,
 and the sender's and the recipient's deposits together, in DOT."""
 
 FORMAT_BYTES = 1
@@ -64,13 +64,13 @@ class FanOut(Row, frozen=True, kw_only=True):
     changed: int
     value_bytes: int
     publisher_bytes: float
-    """Of its block: messages, and the proof of its channels."""
+    """Bytes of its block: messages, and the proof of its channels."""
 
     relay_bytes: float
     """Messages in candidates, in every relay block."""
 
     reader_bytes: float
-    """Of each reader's block: messages and the proof of the channel, or relay proof and cache."""
+    """Bytes of each reader's block: messages and the proof of the channel, or relay proof and cache."""
 
     total_bytes: float
     reachable: bool

@@ -66,7 +66,7 @@ class Encoded(Row, frozen=True, kw_only=True):
     trials: int
     proof_bytes: float
     share: float
-    """Of the storage proof in version 1, which is what RFC-0160 sends."""
+    """Share of the bytes of the storage proof in version 1, which is what RFC-0160 sends."""
 
     messages: float
     """What a reader hashes to verify: nodes and values outside of them, or the binary trie's branches and leaves."""

@@ -20,7 +20,7 @@ CHANGED = (1, 10, 50, 200)
 QUICK_READ, QUICK_CHANGED = 60, (10, 60)
 VALUE_BYTES = (16, 384)
 TIGHT_BYTES_PER_KEY = 100
-"""Of the largest block, for each subscribed key, where the budget is short: 85 % of it are shared out."""
+"""Bytes of the largest block for each subscribed key, where the budget is short: 85 % of it are shared out."""
 
 BENCHMARKED = parse_weights(
     """

@@ -24,7 +24,7 @@ class LieAnswer(Row, frozen=True, kw_only=True):
     caught: bool
     times: int
     most_bytes_left: int
-    """Of the budgets that omissions of this family hid behind."""
+    """Most bytes left of a budget that omissions of this family hid behind."""
 
     most_held_back: int
     """Callbacks that such an omission put off by a block."""

@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 from relaycast.experiments.chart import Chart
 
 SEED = 1
-"""Of the published figures."""
+"""Seed of the published figures."""
 
 
 class Row(Struct, frozen=True, kw_only=True):

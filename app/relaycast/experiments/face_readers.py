@@ -49,7 +49,7 @@ SERVICE_NS = {FAST: SECOND // 1_000, SLOW: BLOCK_SECONDS * SECOND // SLOW_EVENTS
 
 VALUE_BYTES = 64
 SLOW_BUDGET_BYTES = 12_000
-"""Of the slow parachain's proof of validity: enough for about as many values."""
+"""Bytes of the slow parachain's proof of validity: enough for about ``SLOW_EVENTS_A_BLOCK`` values."""
 
 KEPT_EVENTS = 2_000
 """Events of any kind that the log keeps."""

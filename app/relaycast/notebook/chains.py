@@ -20,7 +20,7 @@ COLOURS = {
     "pub-sub": "#0090f5",
     "own": "#9843ba",
 }
-"""Of causes, as reports have them on light ground."""
+"""Colours of causes, as reports have them on light ground."""
 
 DELIVERY_COLUMNS = ("publisher", "key", "value", "published at", "delivered at", "blocks", "overtaken")
 

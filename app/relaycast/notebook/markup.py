@@ -19,7 +19,7 @@ _CODE = "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:12px"
 
 Cell = str | int | bytes | None
 Part = tuple[str, int, str]
-"""Of a bar: its name, its size, its colour."""
+"""A part of a bar: its name, its size, its colour."""
 
 
 def card(

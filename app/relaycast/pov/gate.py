@@ -15,7 +15,7 @@ from relaycast.refusal import BadInput, shown
 
 GATED = ("proof_bytes", "own_bytes")
 MAX_CAUSES = 4
-"""Of a size that moved, the largest are said; all of them are in the JSON."""
+"""Causes that are printed for a size that moved, largest first; the JSON has all of them."""
 
 PERCENTILES = ("p50", "p99", "max", "total")
 

@@ -74,7 +74,7 @@ def escaped_property(text: str) -> str:
 def annotation_lines(verdict: Verdict, findings: Findings, file: Path) -> Iterator[str]:
     """Yield an annotation for each subscriber that grew or shrank, and for whatever else the check found.
 
-    Of each level GitHub shows ten, so the tenth line counts the others where there are more.
+    GitHub shows ten of each level, so the tenth line counts the others where there are more.
     """
     found = list(_annotations(verdict, findings))
     name = _in_workspace(file)

@@ -26,7 +26,7 @@ BUDGET_BYTES = 10 * 1024 * 1024 * 85 // 100
 
 
 SCHEMA_VERSION = 1
-"""Of the JSON that a prediction is printed as."""
+"""Version of the JSON that a prediction is printed as."""
 
 
 class ProofParts(Struct, frozen=True, kw_only=True):
@@ -52,10 +52,10 @@ class CacheCost(Struct, frozen=True, kw_only=True):
     nodes: float
     node_bytes: int
     state_bytes: int
-    """Of keys and values in the parachain's state."""
+    """Bytes of keys and values in the parachain's state."""
 
     upkeep_bytes: int
-    """Of the block's own state: old nodes that are read, new ones that are written."""
+    """Bytes of the block's own state: old nodes that are read, new ones that are written."""
 
     with_cache_bytes: int
     """What changed, and the upkeep."""
@@ -73,13 +73,13 @@ class BudgetRoom(Struct, frozen=True, kw_only=True):
 
     budget_bytes: int
     keys: int
-    """Of this publisher's keys, from nothing: the first block."""
+    """This publisher's keys, read from nothing: the first block."""
 
     keys_alone: int
-    """Of a publisher that has only the keys which are read."""
+    """Keys of a publisher that has only the keys which are read."""
 
     updated: int
-    """Of the subscribed keys, new in every block."""
+    """Subscribed keys that are new in every block."""
 
     updates_per_second: float
 

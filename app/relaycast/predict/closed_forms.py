@@ -202,7 +202,7 @@ def keys_for_budget(
 ) -> int:
     """Return how many keys one block can read from nothing, when pub-sub may use ``budget_bytes`` of it.
 
-    Of ``keys``; or, where they are not given, of a publisher that has no others. The static keys are not metered.
+    The publisher has ``keys`` keys, or, where they are not given, only those that are read. Static keys are free.
     """
     room = checked("budget_bytes", budget_bytes, 0, MAX_BUDGET_BYTES) - ground.top_bytes
 

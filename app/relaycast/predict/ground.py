@@ -14,10 +14,10 @@ class Ground:
     name: str
     source: str
     static_bytes: int
-    """Of the relay proof: the keys that every parachain block proves, subscriptions or none."""
+    """Bytes of the relay proof for the keys that every parachain block proves, subscriptions or none."""
 
     top_bytes: int
-    """Of the relay proof: the way to one publisher's child root, beside the nodes of the static keys."""
+    """Bytes of the relay proof for the way to one publisher's child root, beside the nodes of the static keys."""
 
     own_bytes: int = 679
     """Bytes of the parachain's own state that a block reads when no publisher changed and no message came."""

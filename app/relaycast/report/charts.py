@@ -19,7 +19,7 @@ LEFT, RIGHT, TOP, BOTTOM = 80, 16, 12, 36
 MAX_COLUMNS = 400
 
 COLOURS = ("var(--r0)", "var(--r1)", "var(--r2)", "var(--r3)", "var(--r4)", "var(--r5)")
-"""Of readers; the page gives them their values, for light and for dark."""
+"""Colours of readers; the page sets their values, for light and for dark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def stacked_chart(
 ) -> str:
     """Return layers on top of one another over a common x, the first at the bottom, in steps: no value is made up.
 
-    Of the columns that share a place the one with the largest sum is kept, all of it.
+    Where columns share a place, the one with the largest sum is kept whole.
     """
     sums = [sum(y for _, y in column) for column in zip(*(layer.points for layer in layers), strict=True)]
     if not sums:

@@ -12,10 +12,10 @@ from relaycast_xcm import ParaId
 
 MAX_ROWS = 900
 MAX_NODES = 1_200
-"""Of all views of a page together."""
+"""Limits of a page, all its views together."""
 
 MAX_TRIES = 9
-"""Of one block: the relay chain's own, and the publishers with most bytes."""
+"""Tries shown of one block: the relay chain's own, and those of the publishers with most bytes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ MAX_NAMED = 3
 """Readers that a sentence names."""
 
 WORTH_SAYING = 0.05
-"""Of a whole, the share from which a part is mentioned."""
+"""Smallest share of a whole that is mentioned."""
 
 
 def pruned_bytes(cost: PublisherCost) -> int:

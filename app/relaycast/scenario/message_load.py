@@ -42,7 +42,7 @@ class Lognormal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, t
 
     median_bytes: Annotated[int, Meta(ge=1, le=MAX_WAITING_BYTES)]
     sigma: Annotated[float, Meta(gt=0, le=4)] = 1.0
-    """Of the logarithm: with 1, one block in 40 has seven times the median or more."""
+    """Standard deviation of the logarithm: with 1, one block in 40 has seven times the median or more."""
 
 
 class Poisson(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="shape", tag="poisson"):
@@ -86,7 +86,7 @@ class MessageLoad(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Bytes from other parachains."""
 
     message_bytes: Annotated[int, Meta(ge=64, le=MAX_MESSAGE_BYTES)] = 1_024
-    """Of each message, at most what Polkadot lets a channel carry; the last one of a block is what is left."""
+    """Bytes of each message, at most what Polkadot lets a channel carry; the last message of a block has the rest."""
 
     senders: list[Annotated[int, Meta(ge=0, le=0xFFFF_FFFF)]] = []
     """Ids of the parachains that send the horizontal messages, in turns, each through a channel of its own.

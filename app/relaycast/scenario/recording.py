@@ -23,7 +23,7 @@ Publication = tuple[int, bytes, bytes, int]
 """``(para_id, key, value, ttl)``."""
 
 NAMES_SHOWN = 8
-"""Of a publisher's keys, where none is like the one that was mistyped."""
+"""Keys of a publisher that an error lists where none resembles the mistyped one."""
 
 Stamp = tuple[tuple[str, int, int], ...]
 """The files of a trace, with their sizes and when they were last written."""

@@ -27,7 +27,7 @@ Planck = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 MAX_BLOCKS = 1_000_000
 MAX_SEED = 2**63 - 1
 MAX_PUBLISHERS_READ = 100
-"""Of one parachain at a time (``SubscriberConfig.max_publishers``)."""
+"""Publishers that one parachain reads at a time (``SubscriberConfig.max_publishers``)."""
 
 
 class Grief(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -163,7 +163,7 @@ class RelayChainTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """At least about what every block brings along, pub-sub or not."""
 
     pov_percent: Annotated[int, Meta(ge=1, le=100)] = 85
-    """Of the maximum that collators use."""
+    """Share of the maximum that collators use."""
 
     pov_bytes: Annotated[int, Meta(ge=1, le=1 << 30)] | None = None
     """Bytes that collators use, in place of pov_percent."""

@@ -42,7 +42,7 @@ class NodeView:
     kind: str
     node_bytes: int
     hash: str | None
-    """Of a node that stands inside its parent there is none."""
+    """``None`` for a node that stands inside its parent."""
 
     partial: str = ""
     children: dict[str, str] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Totals:
     structure_bytes: int
     value_bytes: int
     unreached_bytes: int
-    """Of nodes that no root leads to."""
+    """Bytes of nodes that no root leads to."""
 
     compact_bytes: int | None
     """As a compact proof; ``None`` without one root, or where nodes are shared: it would repeat each at every place."""

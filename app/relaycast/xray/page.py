@@ -15,7 +15,7 @@ from relaycast_trie.node_codec import decode_known_node
 
 MAX_ROWS = 1_200
 MAX_NODES = 2_000
-"""Of all tries of a page together."""
+"""Limits of a page, all its tries together."""
 
 MAX_UNREACHED = 200
 

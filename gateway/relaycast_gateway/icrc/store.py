@@ -18,7 +18,7 @@ APPLICATION_ID = 0x72634943
 """``rcIC``, in the head of the file: SQLite has a place for it."""
 
 SCHEMA_VERSION = 1
-"""Of the file and of the values of all tables."""
+"""Version of the file and of the values of all tables."""
 
 EXPECTED = f"a store of canisters of schema {SCHEMA_VERSION}"
 OWNER_ONLY = 0o600

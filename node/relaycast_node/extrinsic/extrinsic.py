@@ -44,7 +44,7 @@ class MetadataHashMode(IntEnum):
 class Extra:
     """What a signed extrinsic says beside its call: ``CheckMortality``, ``CheckNonce``, the tip, the mode.
 
-    Of all extensions (``metadata/signed_extensions.py``) only these have bytes here.
+    The other extensions (``metadata/signed_extensions.py``) have no bytes here.
     """
 
     nonce: int

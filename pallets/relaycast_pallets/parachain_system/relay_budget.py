@@ -38,7 +38,7 @@ class PovUsage:
     horizontal_messages: tuple[bytes, ...] = ()
     other_bytes: int = 0
     hashed_bytes: int = 0
-    """Of messages that are hashed already, as a chain is given them."""
+    """Bytes of messages that are hashed already, as a chain is given them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ class PublisherChange:
     """Keys with their new entries, in the order in which they were read."""
 
     bases: dict[SubscribedKey, bytes | None] = field(default_factory=dict)
-    """Of a publisher cut short: the root against which each key was last dealt with."""
+    """For a publisher cut short, the root against which each key was last dealt with."""
 
     keys_walked: int = 0
     gained: set[Placement] = field(default_factory=set)

@@ -20,7 +20,7 @@ from relaycast_gateway.delivery.order import DeliveryOrder
 from relaycast_gateway.delivery.sender import Accepted, Gone, Refused, Retryable, SendOutcome
 
 SUBSCRIPTIONS = {"every": (1, 1), "third": (3, 1), "wide": (1, 4), "wide-half": (2, 2)}
-"""Of each, which part of the events it selects, and its window."""
+"""For each, which part of the events it selects, and its window."""
 
 
 class DeliveryModel(RuleBasedStateMachine):

@@ -54,7 +54,7 @@ class SimulationPlan:
     seed: int
     subscribers: int = 20
     events: int = 60
-    """Of each publisher."""
+    """Events of each publisher."""
 
     publishers: int = 3
     broadcasters: int = 2
@@ -70,7 +70,7 @@ class SimulationPlan:
     slow: float = 0.1
     trusted: float = 0.2
     crashes: float = 0.3
-    """Of subscribers, in the run: each ends one and starts it again from its store."""
+    """Share of the subscribers that crash in the run and start again from their stores."""
 
     outages: int = 2
     """Times that a broadcaster cannot be reached."""

@@ -39,7 +39,7 @@ PATTERNS = ["a.x", "a.y", "b", "a.*", "c.c"]
 LIMIT = 3
 
 Config = dict[str, Icrc16]
-"""Of a publication or a subscription."""
+"""Configuration of a publication or a subscription."""
 
 LISTS = [f"{who}{verdict}:list" for who in (PUBLISHERS, SUBSCRIBERS) for verdict in ("allowed", "disallowed")]
 some_lists = st.dictionaries(

@@ -17,7 +17,7 @@ from long_hauls import soak
 from relaycast_gateway.log import EventLog
 
 KILLS_A_ROUND = 4
-"""Of processes that go on in one file."""
+"""Kills of processes that go on in one file."""
 
 LONGEST_LIFE = 0.7
 """Seconds from the opening of the log to the kill."""

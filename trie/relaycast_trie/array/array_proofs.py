@@ -136,17 +136,17 @@ class PathTrace:
     """
 
     needed: npt.NDArray[np.bool_]
-    """Of each node of the proof, whether a path or a value needs it and the cache does not have it."""
+    """For each node of the proof, whether a path or a value needs it and the cache does not have it."""
     kept: npt.NDArray[np.bool_]
-    """Of each node of the cache, whether a path passes it."""
+    """For each node of the cache, whether a path passes it."""
     proof_bytes: Offsets
     """The bytes of each node of the proof."""
     depths: Offsets
-    """Of each key, how many hashed nodes its path passes, the root included, as far as they are there."""
+    """For each key, how many hashed nodes its path passes, the root included, as far as they are there."""
     complete: npt.NDArray[np.bool_]
-    """Of each key, whether its path ends at a value or an absence, rather than at a node that is missing or broken."""
+    """For each key, whether its path ends at a value or an absence, rather than at a missing or broken node."""
     paths: list[list[int]]
-    """Of each key, the nodes that its path passes."""
+    """For each key, the nodes that its path passes."""
 
 
 def trace_paths(

@@ -62,8 +62,8 @@ class ArrayTrie:
     ) -> "ArrayTrie":
         """Return the trie of many keys: matrices with a key or value a row, or all data with its offsets.
 
-        Of a key that comes twice the last value counts. Arrays whose keys ascend already are held, not copied: leave
-        them alone afterwards.
+        If a key repeats, its last value wins. Arrays whose keys ascend already are held, not copied: do not change
+        them afterwards.
         """
         key_column, count = column_of(keys, "keys")
         value_column, value_count = column_of(values, "values")

@@ -99,7 +99,7 @@ def write_header(out: Bytes, at: int, kind: int, mask: int, count: int) -> int:
 def write_partial(out: Bytes, at: int, data: Bytes, key_at: int, start: int, end: int) -> int:
     """Pack the nibbles ``start`` to ``end`` of the key at ``data[key_at]`` to ``out[at]`` on; return where they end.
 
-    Of an odd number the first has a byte for itself. Up to 64 bytes behind may change.
+    If their number is odd, the first has a byte for itself. Up to 64 bytes behind may change.
     """
     if end & 1:
         i = start

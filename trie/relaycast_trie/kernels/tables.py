@@ -37,7 +37,7 @@ SIZE = 0x3F
 STALE = 0x3F
 """In place of the size: the reference is to be computed."""
 EXTERNAL = 0x40
-"""Of an entry: its value is stored under its hash."""
+"""Mark of an entry whose value is stored under its hash."""
 FRESH = 0x80
 """Made since the last commit, so that nobody else reads it and it may change in place."""
 

@@ -58,7 +58,7 @@ class MemoryDB:
         self.null_hash = hasher.digest(EMPTY_NODE)
         self._nodes: dict[bytes, bytes] = {}
         self._counts: dict[bytes, int] = {}
-        """Of what is used more than once."""
+        """Uses of each node that is used more than once."""
         for node in nodes:
             self.insert(node)
 

@@ -30,7 +30,7 @@ class TakenId(NamedTuple):
     ordinal: int
     source: bytes
     hash: bytes
-    """Of its data."""
+    """Hash of its data."""
 
 
 class Claim(NamedTuple):

@@ -60,7 +60,7 @@ class _Plan:
     filters: list[TreePredicate] = field(default_factory=list)
     groups: list[_Group] = field(default_factory=list)
     bits: list[int] = field(default_factory=list)
-    """Of each subscription."""
+    """Bit of its group, for each subscription."""
 
     members: dict[int, EventMembers] = field(default_factory=lambda: {0: NOBODY})
     """By the groups that are selected, a bit for each."""

@@ -7,7 +7,7 @@ others, so that a few bytes cannot stand for a million values. Source: Candid sp
 from relaycast_gateway.icrc.interface import CandidMethod
 
 MOST_BODY_BYTES = 2_097_152
-"""Of a call and of its answer: what the Internet Computer takes."""
+"""Bytes of a call, and of its answer: the limit of the Internet Computer."""
 
 VALUES_OF_A_BATCH = 40_000
 """Values in a batch of events: each costs 1, a record 1 more for each field. An event has some 20 and its data."""
@@ -19,7 +19,7 @@ VALUES_SKIPPED = 20_000
 """Values in fields that the method does not know."""
 
 MOST_TYPES_BYTES = 16_384
-"""Of the types in front of an argument: those of the largest interface of ours take a tenth of it."""
+"""Bytes of the types in front of an argument; those of our largest interface take a tenth of it."""
 
 VALUES_OF_AN_ANSWER = 1_000_000
 """Values in the answer of a server that was asked: pages are long."""

@@ -30,10 +30,10 @@ CONNECTIONS = 256
 """Open at a time, all canisters together."""
 
 MOST_WAITING_CALLS = 256
-"""From one canister to another."""
+"""Calls that wait, from one canister to another."""
 
 MOST_WAITING_BYTES = 64 << 20
-"""Of arguments, all calls together."""
+"""Bytes of arguments, all calls together."""
 
 MOST_PROBLEM_BYTES = 4_096
 """A refusal is read so far."""

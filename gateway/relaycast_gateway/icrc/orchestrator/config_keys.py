@@ -99,7 +99,7 @@ PUBLICATION_KEYS: Mapping[str, ConfigKey] = {
     ICRC3_ONLY: ConfigKey("Bool", "data is of the types of ICRC-3 alone", _of(Tag.BOOL)),
     FILTER_LANGUAGE: ConfigKey("Text", "the language of filters, CandyPath by default", _of(Tag.TEXT)),
 }
-"""Of publications, by name."""
+"""Keys of publications, by name."""
 
 OF_THE_OWNER = frozenset({UNORDERED, ICRC3_ONLY, FILTER_LANGUAGE, *(it for it in PUBLICATION_KEYS if "allowed:" in it)})
 """Keys that hold for all publishers of a publication: its owner alone sets them."""
@@ -112,7 +112,7 @@ SUBSCRIPTION_KEYS: Mapping[str, ConfigKey] = {
     TRUSTED: ConfigKey("Bool", "true: the answer of the subscriber confirms", _of(Tag.BOOL)),
     PRIORITY: ConfigKey("Nat", "subscriptions with a higher number are notified first, 0 by default", _priority),
 }
-"""Of subscriptions, by name."""
+"""Keys of subscriptions, by name."""
 
 
 def checked_config(

@@ -9,10 +9,10 @@ class OrchestratorSettings:
     """Limits of an orchestrator; beyond each of them a call gets an error that names it."""
 
     most_items: int = 100
-    """Of a batch, of updates and queries alike."""
+    """Items in a batch of updates or queries."""
 
     most_taken: int = 1_000
-    """Of a page; larger ones are cut to this, which is also what a page without ``take`` has."""
+    """Items in a page: a larger ``take`` is cut to this, and a page without ``take`` has as many."""
 
     most_publications: int = 100_000
     most_publications_of_a_publisher: int = 10_000
@@ -20,7 +20,7 @@ class OrchestratorSettings:
     most_subscriptions_of_a_subscriber: int = 1_000
     most_publishers_of_a_publication: int = 10_000
     most_config_bytes: int = 65_536
-    """Of the stored form of a configuration."""
+    """Bytes of the stored form of a configuration."""
 
     most_memo_bytes: int = 32
 

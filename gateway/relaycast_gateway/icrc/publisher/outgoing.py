@@ -26,7 +26,7 @@ class AcceptedEvent(NamedTuple):
 
     event_id: int
     notification_ids: list[int]
-    """Of those who were notified at once."""
+    """Notifications that were sent at once."""
 
 
 class EventOwner(Protocol):

@@ -48,7 +48,7 @@ _LOGGER = logging.getLogger(__name__)
 TABLE = "replays"
 MINUTE_NS = 60 * SECOND
 MOST_DIGITS = 1_000
-"""Of a number in a skip that is written as text."""
+"""Digits of a number in a skip that is written as text."""
 
 MESSAGES_KEPT = 1_000
 """System messages that are remembered, for whoever looks at a run."""

@@ -25,7 +25,7 @@ LONGEST_MEMO = 32
 """Bytes."""
 
 MOST_CONFIG_BYTES = 65_536
-"""Of the stored form of a configuration."""
+"""Bytes of the stored form of a configuration."""
 
 SUBSCRIPTION = "relaycast:replay:subscription"
 """Ours: a Nat, the subscription that the replay is for."""
