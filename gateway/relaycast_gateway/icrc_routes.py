@@ -30,6 +30,7 @@ from relaycast_gateway.icrc.http.remote_calls import CALLER_HEADER, CANDID
 from relaycast_gateway.icrc.interface import CandidMethod, interface_text
 from relaycast_gateway.principal import ANONYMOUS, principal_of, principal_text
 from relaycast_gateway.problem import Problem, RequestRefused, problem_response
+from relaycast_gateway.request_body import read_body
 
 ICRC_PATH = "/icrc"
 BODY_TYPES = (CANDID, "application/octet-stream")
@@ -197,20 +198,4 @@ async def _body(request: web.Request) -> bytes:
     if not given or request.content_type not in BODY_TYPES:
         got = "none" if given is None else ascii(given)[:60]
         raise refusal("media-type", 415, f"Content-Type: got {got}, expected {' or '.join(BODY_TYPES)}")
-    if request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower() != "identity":
-        raise refusal("media-type", 415, "Content-Encoding: got an encoding, expected none")
-    if (request.content_length or 0) > MOST_BODY_BYTES:
-        raise _too_large()
-    data = bytearray()
-    try:
-        async for chunk in request.content.iter_any():
-            data += chunk
-            if len(data) > MOST_BODY_BYTES:
-                raise _too_large()
-    except web.RequestPayloadError:
-        raise refusal("malformed", 400, "the body: got part of one, expected all of it") from None
-    return bytes(data)
-
-
-def _too_large() -> RequestRefused:
-    return refusal("too-large", 413, f"the body: got more than {MOST_BODY_BYTES:,} bytes, expected at most these")
+    return await read_body(request, MOST_BODY_BYTES)

@@ -25,6 +25,7 @@ from relaycast_gateway.cloudevents.subscription import EventSubscription
 from relaycast_gateway.cloudevents.ulid import is_ulid
 from relaycast_gateway.log import UnusableLog
 from relaycast_gateway.problem import Problem, RequestRefused, problem_response
+from relaycast_gateway.request_body import read_body
 
 if TYPE_CHECKING:
     from relaycast_gateway.gateway import Gateway
@@ -217,28 +218,8 @@ async def _body(request: web.Request) -> Any:
     if request.content_type != JSON or charset not in {"utf-8", "utf8", "us-ascii"}:
         given = request.headers.get(hdrs.CONTENT_TYPE)
         got = "none" if given is None else shown(given)
-        raise _refused("media-type", 415, f"Content-Type: got {got}, expected {JSON}")
-    if request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower() != "identity":
-        raise _refused("media-type", 415, "Content-Encoding: got an encoding, expected none")
-    if (request.content_length or 0) > MOST_BODY_BYTES:
-        raise _too_large()
-    data = bytearray()
-    try:
-        async for chunk in request.content.iter_any():
-            data += chunk
-            if len(data) > MOST_BODY_BYTES:
-                raise _too_large()
-    except web.RequestPayloadError:
-        raise _refused("malformed", 400, "the body: got part of one, expected all of it") from None
-    return parse_json(bytes(data))
-
-
-def _too_large() -> RequestRefused:
-    return _refused("too-large", 413, f"the body: got more than {MOST_BODY_BYTES:,} bytes, expected at most these")
-
-
-def _refused(kind: str, status: int, detail: str) -> RequestRefused:
-    return RequestRefused(Problem(kind, status, detail))
+        raise RequestRefused(Problem("media-type", 415, f"Content-Type: got {got}, expected {JSON}"))
+    return parse_json(await read_body(request, MOST_BODY_BYTES))
 
 
 def _parameters(request: web.Request, operation: Operation) -> dict[str, str]:

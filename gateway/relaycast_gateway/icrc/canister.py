@@ -5,6 +5,7 @@ answers is a value as ``candid.decode`` gives it, or a ``Promise`` of one. Nobod
 anonymously. Source: ICRC-72, section "Ingress methods".
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -84,7 +85,7 @@ class Wire(Protocol):
         ...
 
 
-class Canister:
+class Canister(ABC):
     """A principal with the methods of one role.
 
     A role gives ``handlers`` for all methods of its interface; ``receive`` finds the one that is called.
@@ -103,9 +104,9 @@ class Canister:
         """The methods that are served."""
         return methods_of(self.role)
 
+    @abstractmethod
     def handlers(self) -> Mapping[str, Handler]:
         """Return what handles each method of the interface."""
-        raise NotImplementedError
 
     def receive(self, caller: bytes, method: str, argument: object = None) -> object:
         """Handle a call and return its result or a ``Promise`` of it; raises ``CallRefused``."""
