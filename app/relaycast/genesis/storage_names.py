@@ -3,8 +3,9 @@
 from functools import cache
 
 from relaycast_pallets.broadcaster.publisher_trie import publisher_of
+from relaycast_pallets.frame.typed_storage import storage_prefix
+from relaycast_pallets.frame.host_keys import host_key
 from relaycast_trie import CHILD_STORAGE_PREFIX, ChildInfo
-from relaycast_trie.hasher import twox_128
 
 ITEMS = {
     "Babe": ("AuthorVrfRandomness", "NextRandomness", "Randomness", "CurrentSlot", "EpochIndex", "Authorities"),
@@ -22,22 +23,15 @@ ITEMS = {
 }
 """Pallets and their items, as metadata names them; those that relay proofs are about."""
 
-PLAIN = (b":relay_dispatch_queue_remaining_capacity", b":code", b":heappages", b":extrinsic_index")
-
 
 def storage_name(key: bytes) -> str:
     """Return what ``key`` is called, empty when it is not known; what follows an item's name is left out."""
     if key.startswith(CHILD_STORAGE_PREFIX):
         publisher = publisher_of(ChildInfo.from_prefixed_key(key))
         return "child trie" if publisher is None else f"child trie of publisher {publisher}"
-    plain = next((known for known in PLAIN if key.startswith(known)), None)
-    return _items().get(key[:32], "") if plain is None else plain.decode()
+    return host_key(key) or _items().get(key[:32], "")
 
 
 @cache
 def _items() -> dict[bytes, str]:
-    return {
-        twox_128(pallet.encode()) + twox_128(item.encode()): f"{pallet}.{item}"
-        for pallet, items in ITEMS.items()
-        for item in items
-    }
+    return {storage_prefix(pallet, item): f"{pallet}.{item}" for pallet, items in ITEMS.items() for item in items}

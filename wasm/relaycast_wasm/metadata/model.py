@@ -1,6 +1,6 @@
-"""One model for metadata of every version, 11 to 16.
+"""One model for metadata of every version, 9 to 16.
 
-Law: a value says what the bytes say. What a version does not have is empty or ``None``: V11 to V13 name their types as
+Law: a value says what the bytes say. What a version does not have is empty or ``None``: V9 to V13 name their types as
 Rust source does and describe none; runtime APIs come with V15, view functions and deprecations with V16.
 """
 
@@ -57,7 +57,7 @@ class StorageEntry:
     default: bytes
     docs: Docs = ()
     linked: bool = False
-    """A map whose entries point at one another, as V11 and V12 may have them."""
+    """A map whose entries point at one another, as versions before V14 may have them."""
     deprecation: Deprecation | None = None
 
     @property
@@ -103,7 +103,7 @@ class ApiFunction:
 class PalletMetadata:
     """A pallet. ``index`` is its place in errors, ``call_index`` and ``event_index`` those in calls and events.
 
-    From V12 on they are one number; V11 counts pallets with calls, pallets with events, and all pallets. ``None``:
+    From V12 on they are one number; before, one counts pallets with calls, pallets with events, and all pallets. ``None``:
     there are no calls, or no events. ``prefix`` is what storage keys start with, hashed; empty without storage.
     """
 
@@ -134,7 +134,10 @@ class TransactionExtension:
 
 @dataclass(frozen=True, slots=True)
 class ExtrinsicFormat:
-    """How transactions are made: the ``versions`` that the runtime takes, and the extensions in their order."""
+    """How transactions are made: the ``versions`` that the runtime takes, and the extensions in their order.
+
+    Metadata before V11 does not say.
+    """
 
     versions: tuple[int, ...]
     extensions: tuple[TransactionExtension, ...]

@@ -1,4 +1,4 @@
-"""Metadata V11, V12 and V13: types by the names that the source gives them, no registry."""
+"""Metadata V9 to V13: types by the names that the source gives them, no registry."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -23,6 +23,8 @@ HASHERS: tuple[HashedBy, ...] = (
 )  # fmt: skip
 """``StorageHasher``, in the order of its variants, the same from V11 to V16."""
 
+EARLY_HASHERS = {9: tuple(it for it in HASHERS if it not in {"Blake2_128Concat", "Identity"}), 10: HASHERS[:-1]}
+
 MODIFIERS: tuple[Modifier, ...] = ("Optional", "Default", "Required")
 """``StorageEntryModifier``, in the order of its variants; the third exists up to V13."""
 
@@ -31,8 +33,10 @@ ENTRY_KINDS = ("plain", "map", "double map", "map of several keys")
 
 
 def read_named(reader: MetadataReader, version: int) -> Metadata:
-    """Read what stands behind the version number of V11, V12 or V13; raises ``CodecError``."""
+    """Read what stands behind the version number of V9 to V13; raises ``CodecError``."""
     pallets = _with_indices(reader.items(_ModuleReader(reader, version).module), numbered=version > 11)
+    if version < 11:
+        return Metadata(version, pallets, ExtrinsicFormat((), ()))
     extrinsic = ExtrinsicFormat((reader.u8(),), tuple(TransactionExtension(name) for name in reader.texts()))
     return Metadata(version, pallets, extrinsic)
 
@@ -63,6 +67,7 @@ class _ModuleReader:
         self.reader = reader
         self.version = version
         self.kinds = ENTRY_KINDS if version > 12 else ENTRY_KINDS[:3]
+        self.hashers = EARLY_HASHERS.get(version, HASHERS)
 
     def module(self) -> PalletMetadata:
         reader = self.reader
@@ -86,7 +91,8 @@ class _ModuleReader:
         )
 
     def _type(self) -> TypeRef:
-        return TypeRef(self.reader.text())
+        """Read a type's name, which goes over several lines where the source does."""
+        return TypeRef(" ".join(self.reader.text().split()))
 
     def _entry(self) -> StorageEntry:
         reader = self.reader
@@ -111,7 +117,7 @@ class _ModuleReader:
         return hashers, keys, self._type(), False
 
     def _hasher(self) -> HashedBy:
-        return self.reader.choice(HASHERS, "a hasher")
+        return self.reader.choice(self.hashers, "a hasher")
 
     def _call(self) -> PalletItem:
         name = self.reader.text()

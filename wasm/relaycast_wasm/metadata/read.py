@@ -1,6 +1,6 @@
 """Metadata from bytes, whatever its version, and out of what a runtime's functions answer.
 
-Law: bytes that are not metadata of V11 to V16, whole and with nothing behind it, raise ``CodecError`` with the offset
+Law: bytes that are not metadata of V9 to V16, whole and with nothing behind it, raise ``CodecError`` with the offset
 where it shows. Time and memory are bounded by their number, which is bounded too.
 """
 
@@ -11,7 +11,7 @@ from relaycast_wasm.metadata.portable_versions import read_portable
 from relaycast_wasm.metadata.reader import MetadataReader
 
 MAGIC = b"meta"
-VERSIONS = range(11, 17)
+VERSIONS = range(9, 17)
 
 MAX_BYTES = 8 << 20
 """Ten times what the largest runtimes have."""
