@@ -1,0 +1,84 @@
+"""Host functions without a module: memory is a byte array, and a call is a call."""
+
+from typing import Any
+
+from relaycast_pallets.frame.state import State
+from relaycast_wasm import OverlayedChanges, StateBacking
+from relaycast_wasm.host.allocator import FreeingBumpAllocator
+from relaycast_wasm.host.environment import HostEnvironment
+from relaycast_wasm.host.everything import HOST_FUNCTIONS
+from relaycast_wasm.host.host_call import HostCall
+from relaycast_wasm.host.memory import PAGE_BYTES, U32, OutOfBounds
+
+
+class ByteMemory:
+    """Memory that grows up to 64 pages (``LinearMemory``)."""
+
+    def __init__(self, pages: int = 2) -> None:
+        self.data = bytearray(pages * PAGE_BYTES)
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+    def read(self, pointer: int, length: int) -> bytes:
+        self._check(pointer, length)
+        return bytes(self.data[pointer : pointer + length])
+
+    def write(self, pointer: int, data: bytes) -> None:
+        self._check(pointer, len(data))
+        self.data[pointer : pointer + len(data)] = data
+
+    def read_u64(self, pointer: int) -> int:
+        return int.from_bytes(self.read(pointer, 8), "little")
+
+    def write_u64(self, pointer: int, number: int) -> None:
+        self.write(pointer, number.to_bytes(8, "little"))
+
+    def grow(self, pages: int) -> bool:
+        if len(self.data) // PAGE_BYTES + pages > 64:
+            return False
+        self.data.extend(bytes(pages * PAGE_BYTES))
+        return True
+
+    def _check(self, pointer: int, length: int) -> None:
+        if pointer + length > len(self.data):
+            raise OutOfBounds(pointer, length, len(self.data))
+
+
+class BareHost:
+    """One call's host. Bytes that are handed over become spans; ``at`` makes pointers of them."""
+
+    def __init__(self, state: State | None = None, environment: HostEnvironment | None = None) -> None:
+        memory = ByteMemory()
+        overlay = OverlayedChanges(StateBacking(State(engine="plain") if state is None else state))
+        allocator = FreeingBumpAllocator(memory, 8, max_pages=64)
+        self.call = HostCall(memory, allocator, overlay, environment or HostEnvironment())
+
+    def __getattr__(self, name: str) -> Any:
+        function = HOST_FUNCTIONS[f"ext_{name}"]
+
+        def run(*arguments: int | bytes) -> int | None:
+            given = [self.call.give(it) if isinstance(it, bytes) else it for it in arguments]
+            assert len(given) == len(function.parameters)
+            return function.run(self.call, *given)
+
+        return run
+
+    def at(self, data: bytes) -> int:
+        """Return a pointer to ``data``."""
+        return self.call.give_at(data)
+
+    def room(self, length: int) -> int:
+        """Return the span of a buffer for the host to write into."""
+        return self.call.give(bytes(length))
+
+    def bytes_of(self, span: int | None) -> bytes:
+        """Return what a span holds."""
+        assert span is not None
+        return self.call.read(span)
+
+    def bytes_at(self, pointer: int | None, length: int) -> bytes:
+        """Return so many bytes at a pointer."""
+        assert pointer is not None
+        return self.call.memory.read(pointer & U32, length)
