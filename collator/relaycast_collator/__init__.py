@@ -6,6 +6,8 @@ from relaycast_collator.facts import (
     BlockBuilt,
     BlockPanicked,
     Fact,
+    GuestBuilt,
+    GuestRefusedBlock,
     InboundTotals,
     Listener,
     MessagesQueued,
@@ -14,6 +16,7 @@ from relaycast_collator.facts import (
     RelaySealed,
     TickBegan,
 )
+from relaycast_collator.guests import Guest, GuestBlock, GuestDump, GuestRefused, StorageItemShare
 from relaycast_collator.header import DigestItem, Header, ordered_root
 from relaycast_collator.kept_values import KeptValues
 from relaycast_collator.outbox import Outbox, Publication, SentMessage
@@ -32,6 +35,12 @@ __all__ = [
     "DigestItem",
     "Fact",
     "Genesis",
+    "Guest",
+    "GuestBlock",
+    "GuestBuilt",
+    "GuestDump",
+    "GuestRefused",
+    "GuestRefusedBlock",
     "Header",
     "InboundTotals",
     "KeptValues",
@@ -50,6 +59,7 @@ __all__ = [
     "RelayProver",
     "RelaySealed",
     "SentMessage",
+    "StorageItemShare",
     "Tamper",
     "TickBegan",
     "Traffic",

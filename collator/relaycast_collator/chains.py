@@ -4,11 +4,13 @@ In every tick each parachain builds a block on the relay block of the tick befor
 block with the messages that parachains sent in the tick before. So a value published at tick t is in the relay chain
 at t + 1 and reaches subscribers at t + 2, unless queues, budgets or the pace of a parachain hold it up. What the relay
 chain's queue has no room for stays in the parachain's outbox. Messages for a parachain stand in the relay chain's
-queues until a block that took them is included; one that a block has no room for goes with the next.
+queues until a block that took them is included; one that a block has no room for goes with the next. Guests, whose
+blocks somebody else's code builds, do so after the parachains that are modelled.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+from relaycast_collator.chains_dump import ChainsDump, SentDump
 from relaycast_collator.collator import Collator, Pace, Tamper
 from relaycast_collator.facts import (
     BlockBuilt,
@@ -23,13 +25,15 @@ from relaycast_collator.facts import (
     TickBegan,
 )
 from relaycast_collator.garbage import uncollected
-from relaycast_collator.outbox import Publication, PublicationDump, SentMessage
-from relaycast_collator.parachain import Parachain, ParachainDump
-from relaycast_collator.relay_chain import BLOCK_WEIGHT, Call, Genesis, RelayBlock, RelayChain, RelayChainDump
+from relaycast_collator.guest_table import GuestTable
+from relaycast_collator.guests import Guest
+from relaycast_collator.inbound_book import InboundBook
+from relaycast_collator.outbox import Publication, SentMessage
+from relaycast_collator.parachain import Parachain
+from relaycast_collator.relay_chain import BLOCK_WEIGHT, Call, Genesis, RelayBlock, RelayChain
 from relaycast_collator.traffic import MODELLED_SENDER, Traffic, by_sender
 from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
 from relaycast_pallets.frame.system import Origin
-from relaycast_pallets.parachain_system.inbound_messages import MessagesTaken
 from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES, Panic, ParachainInherentData
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber.pallet import SubscriberConfig
@@ -39,36 +43,8 @@ from relaycast_pallets.subscriber.subscription import SubscriptionHandler
 from relaycast_trie import blake2_256
 from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId, Weight
-from relaycast_xcm.checkpoint import U32, VERSION, CheckpointRefused, Count, Dump, DumpRow, Version, refusing
+from relaycast_xcm.checkpoint import VERSION, CheckpointRefused, refusing
 from relaycast_xcm.ump import POLKADOT_LIMITS, UpwardLimits
-
-
-class SentDump(DumpRow, frozen=True):
-    """What the blocks of a parachain sent in the last tick: messages, and the publications in each."""
-
-    para_id: U32
-    blocks: list[list[list[PublicationDump]]]
-
-
-class InboundDump(DumpRow, frozen=True):
-    """What is known of a parachain's messages beside queues: what its blocks took that are not included yet."""
-
-    joined: U32
-    refused_bytes: Count
-    processed_downward_messages: U32
-    hrmp_watermark: U32 | None
-    """None of a parachain that built no block in the last tick."""
-
-
-class ChainsDump(Dump, frozen=True):
-    """Chains between two ticks; ``inbound`` is about messages for the parachains, in the same order."""
-
-    version: Version
-    tick: Count
-    relay_chain: RelayChainDump
-    parachains: list[ParachainDump]
-    inbound: list[InboundDump]
-    sent: list[SentDump]
 
 
 class Chains:
@@ -107,6 +83,8 @@ class Chains:
         )
         self.parachains: dict[ParaId, Parachain] = {}
         self.collators: dict[ParaId, Collator] = {}
+        self._inbound = InboundBook()
+        self.guests = GuestTable(self.relay_chain, self._inbound)
         self.traffic: dict[ParaId, Traffic] = {}
         """What arrives for a parachain in a relay block: blocks that are built on it can take it."""
 
@@ -115,10 +93,7 @@ class Chains:
 
         self.paces: dict[ParaId, Pace] = {}
         self.tick = 0
-        self._joined: dict[ParaId, int] = {}
         self._leaving: set[ParaId] = set()
-        self._taken: dict[ParaId, MessagesTaken] = {}
-        self._refused_bytes: dict[ParaId, int] = {}
         self._calls: list[Call] = []
         self._sent: dict[ParaId, list[list[SentMessage]]] = {}
         self._facts: list[Fact] = []
@@ -130,7 +105,8 @@ class Chains:
 
     @trie_engine.setter
     def trie_engine(self, engine: Engine) -> None:
-        for state in (self.relay_chain.state, *(chain.state for chain in self.parachains.values())):
+        chains: Iterable[Parachain | Guest] = (*self.parachains.values(), *self.guests.values())
+        for state in (self.relay_chain.state, *(chain.state for chain in chains)):
             state.engine = engine
 
     def add_parachain(
@@ -154,14 +130,7 @@ class Chains:
         ``CodecError`` when the relay chain's state holds no such heads where they should be.
         """
         known, pace = ParaId(para_id), pace or Pace()
-        if known in self.parachains:
-            raise ValueError(f"parachain {known} is there already")
-        if known in self._leaving:
-            raise ValueError(f"parachain {known} leaves with the next relay block: add it after that")
-        if pace.relay_parent_offset > self.window - 2:
-            raise ValueError(
-                f"only {self.window} relay blocks can be proven from, no offset of {pace.relay_parent_offset}"
-            )
+        self._check_addition(known, pace)
         limits, broadcaster = self.relay_chain.upward.limits, self.relay_chain.broadcaster.config
         if config is None:
             config = SubscriberConfig(max_value_length=broadcaster.max_value_length)
@@ -179,16 +148,34 @@ class Chains:
         parachain.join(self.relay_chain.join(known), relay_block=newest)
         parachain.tick = self.tick + 1
         self.parachains[known] = parachain
-        self.paces[known], self._joined[known] = pace, newest
+        self.paces[known], self._inbound.joined[known] = pace, newest
         self.collators[known] = Collator(parachain, self.relay_chain, max_pov_size=max_pov_size, tamper=tamper)
         return parachain
 
+    def add_guest(self, guest: Guest, *, pace: Pace | None = None) -> None:
+        """Add a parachain of somebody else's code, as ``add_parachain`` adds one that is modelled.
+
+        Before block 1 a relay chain whose genesis is modelled gets a host configuration that can be read.
+        """
+        known, pace = guest.para_id, pace or Pace()
+        self._check_addition(known, pace)
+        self.relay_chain.join(known)
+        self.relay_chain.configure()
+        guest.state.engine = self.trie_engine
+        self.guests[known] = guest
+        self.paces[known], self._inbound.joined[known] = pace, self.relay_chain.head.number
+
     def offboard(self, para_id: int) -> None:
         """Let a parachain go: it builds no block any more; the next relay block removes all that it published."""
-        leaving = self._known(para_id).para_id
-        for kept in (self.parachains, self.collators, self.paces, self._joined):
-            del kept[leaving]
-        for loaded in (self.traffic, self.senders, self._sent, self._taken, self._refused_bytes):
+        leaving = ParaId(para_id)
+        if leaving in self.guests:
+            self.guests.leave(leaving)
+        else:
+            del self.parachains[self._known(para_id).para_id]
+            del self.collators[leaving]
+        del self.paces[leaving]
+        self._inbound.forget(leaving)
+        for loaded in (self.traffic, self.senders, self._sent):
             loaded.pop(leaving, None)
         self._leaving.add(leaving)
         self.call(lambda: self.relay_chain.offboard(leaving), declared=Weight.ZERO)
@@ -238,10 +225,15 @@ class Chains:
         self._build_relay_block()
         for para_id, parachain in self.parachains.items():
             pace = self.paces[para_id]
-            age = min(pace.relay_parent_offset, parents[-1].number - self._joined[para_id], len(parents) - 1)
             for _ in range(pace.blocks_in(self.tick, para_id)):
-                self._build_parachain_block(para_id, parents[-1 - age], newest=parents[-1])
+                parent = self._inbound.relay_parent(para_id, pace, parents)
+                self._build_parachain_block(para_id, parent, newest=parents[-1])
             parachain.tick = self.tick + 1
+        for para_id in self.guests:
+            pace = self.paces[para_id]
+            for _ in range(pace.blocks_in(self.tick, para_id)):
+                parent = self._inbound.relay_parent(para_id, pace, parents)
+                self._tell(self.guests.build(para_id, parent, tick=self.tick))
         facts, self._facts = self._facts, []
         return facts
 
@@ -260,8 +252,9 @@ class Chains:
             tick=self.tick,
             relay_chain=self.relay_chain.dump(),
             parachains=[chain.dump() for chain in self.parachains.values()],
-            inbound=list(map(self._inbound_dump, self.parachains)),
+            inbound=list(map(self._inbound.dump, self.parachains)),
             sent=sent,
+            guests=self.guests.dump(),
         )
 
     def load(self, dump: ChainsDump) -> None:
@@ -276,24 +269,13 @@ class Chains:
         self.relay_chain.load(dump.relay_chain)
         for parachain, its_dump, inbound in zip(self.parachains.values(), dump.parachains, dump.inbound, strict=True):
             parachain.load(its_dump)
-            self._load_inbound(parachain.para_id, inbound)
+            self._inbound.load(parachain.para_id, inbound)
+        self.guests.load(dump.guests)
         with refusing("messages under way"):
             self._sent = {ParaId(it.para_id): self._messages_of(it) for it in dump.sent}
         self.tick = dump.tick
         self._calls.clear()
         self._facts.clear()
-
-    def _inbound_dump(self, para_id: ParaId) -> InboundDump:
-        taken, refused_bytes = self._taken.get(para_id), self._refused_bytes.get(para_id, 0)
-        processed = 0 if taken is None else taken.processed_downward_messages
-        watermark = None if taken is None else taken.hrmp_watermark
-        return InboundDump(self._joined[para_id], refused_bytes, processed, watermark)
-
-    def _load_inbound(self, para_id: ParaId, dump: InboundDump) -> None:
-        self._joined[para_id], self._refused_bytes[para_id] = dump.joined, dump.refused_bytes
-        self._taken.pop(para_id, None)
-        if dump.hrmp_watermark is not None:
-            self._taken[para_id] = MessagesTaken(dump.processed_downward_messages, dump.hrmp_watermark)
 
     def _messages_of(self, dump: SentDump) -> list[list[SentMessage]]:
         outbox = self._known(dump.para_id).outbox
@@ -308,9 +290,21 @@ class Chains:
             raise ValueError(f"there is no parachain {para_id}")
         return parachain
 
+    def _check_addition(self, para_id: ParaId, pace: Pace) -> None:
+        """Raise ``ValueError`` unless a parachain of this id and pace can be added."""
+        if para_id in self.parachains or para_id in self.guests:
+            raise ValueError(f"parachain {para_id} is there already")
+        if para_id in self._leaving:
+            raise ValueError(f"parachain {para_id} leaves with the next relay block: add it after that")
+        if pace.relay_parent_offset > self.window - 2:
+            raise ValueError(
+                f"only {self.window} relay blocks can be proven from, no offset of {pace.relay_parent_offset}"
+            )
+
     def _build_relay_block(self) -> None:
-        for para_id, parachain in self.parachains.items():
-            self.relay_chain.include(para_id, parachain.head.encode(), self._taken.pop(para_id, None))
+        chains: Iterable[tuple[ParaId, Parachain | Guest]] = (*self.parachains.items(), *self.guests.items())
+        for para_id, chain in chains:
+            self.relay_chain.include(para_id, chain.head.encode(), self._inbound.included(para_id))
             if para_id in self.traffic:
                 self._receive(para_id)
         calls = tuple(self._calls)
@@ -326,6 +320,8 @@ class Chains:
                 self.relay_chain.upward.receive(para_id, [message.data for message in messages])
                 self._tell(MessagesQueued(self.tick, para_id, tuple(messages)))
         self._sent.clear()
+        for fact in self.guests.deliver(tick=self.tick):
+            self._tell(fact)
 
     def _take_messages(self, parachain: Parachain) -> None:
         upward, para_id = self.relay_chain.upward, parachain.para_id
@@ -343,7 +339,7 @@ class Chains:
         shares = by_sender(horizontal, self.senders.get(para_id, (MODELLED_SENDER,)), relay_block=relay_block)
         refused_bytes = self.relay_chain.receive(para_id, downward, shares)
         if refused_bytes:
-            self._refused_bytes[para_id] = self._refused_bytes.get(para_id, 0) + refused_bytes
+            self._inbound.refuse(para_id, refused_bytes)
             self._tell(MessagesRefused(self.tick, para_id, refused_bytes))
 
     def _build_parachain_block(self, para_id: ParaId, parent: RelayBlock, *, newest: RelayBlock) -> None:
@@ -358,9 +354,7 @@ class Chains:
             left = self._inbound_totals(parachain, newest)
             self._tell(BlockPanicked(self.tick, para_id, parent, collation, head, str(panic), left, honest))
         else:
-            taken = block.outcome.messages
-            before = self._taken.get(para_id)
-            self._taken[para_id] = taken if before is None else before.and_then(taken)
+            self._inbound.take(para_id, block.outcome.messages)
             left = self._inbound_totals(parachain, newest, block.inherent)
             self._tell(BlockBuilt(self.tick, para_id, parent, collation, head, block, left, honest, subscribes))
             self._take_messages(parachain)
@@ -376,7 +370,7 @@ class Chains:
             sum(messages.full_bytes for messages in kinds),
             sum(messages.hashed_bytes for messages in kinds),
             sum(len(message.data) for messages in left for message in messages),
-            self._refused_bytes.get(parachain.para_id, 0),
+            self._inbound.refused_bytes.get(parachain.para_id, 0),
         )
 
     def _tell(self, fact: Fact) -> None:
@@ -385,7 +379,9 @@ class Chains:
             listener(fact)
 
     def __repr__(self) -> str:
-        return f"<Chains at tick {self.tick}: {self.relay_chain!r}, {len(self.parachains)} parachains>"
+        return (
+            f"<Chains at tick {self.tick}: {self.relay_chain!r}, {len(self.parachains) + len(self.guests)} parachains>"
+        )
 
 
 def manager_of(publisher: ParaId) -> bytes:

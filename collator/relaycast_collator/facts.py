@@ -4,13 +4,15 @@ Law: a chain does not keep score. Whoever wants figures listens: a listener is a
 called while the chains still stand as the fact leaves them. A fact that is not told did not happen.
 
 In one tick: ``TickBegan``; ``MessagesQueued`` and ``MessagesRefused`` by the relay chain; ``RelaySealed``; then for
-each parachain one ``BlockBuilt`` or ``BlockPanicked`` for each of its blocks.
+each parachain one ``BlockBuilt`` or ``BlockPanicked`` for each of its blocks, and for each guest one ``GuestBuilt`` or
+``GuestRefusedBlock``.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from relaycast_collator.collator import Collation
+from relaycast_collator.guests import GuestBlock
 from relaycast_collator.header import Header
 from relaycast_collator.outbox import SentMessage
 from relaycast_collator.parachain import ParachainBlock
@@ -99,6 +101,33 @@ class BlockPanicked:
 
 
 @dataclass(frozen=True, slots=True)
+class GuestBuilt:
+    """A guest built ``block`` on ``relay_parent``; ``parent`` is the header of its block before."""
+
+    tick: int
+    para_id: ParaId
+    relay_parent: RelayBlock
+    parent: Header
+    block: GuestBlock
+    max_pov_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class GuestRefusedBlock:
+    """A guest built no block on ``relay_parent``, or one whose messages the relay chain refuses.
+
+    ``log`` is what its code said.
+    """
+
+    tick: int
+    para_id: ParaId
+    relay_parent: RelayBlock
+    head: Header
+    reason: str
+    log: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ParachainLeft:
     """A parachain is off-boarded: it builds no more blocks."""
 
@@ -106,6 +135,16 @@ class ParachainLeft:
     para_id: ParaId
 
 
-Fact = TickBegan | MessagesQueued | RelaySealed | MessagesRefused | BlockBuilt | BlockPanicked | ParachainLeft
+Fact = (
+    TickBegan
+    | MessagesQueued
+    | RelaySealed
+    | MessagesRefused
+    | BlockBuilt
+    | BlockPanicked
+    | GuestBuilt
+    | GuestRefusedBlock
+    | ParachainLeft
+)
 
 Listener = Callable[[Fact], None]

@@ -10,10 +10,13 @@ from typing import Protocol
 from relaycast_collator.header import Header
 from relaycast_collator.proof_collection import RelayProver
 from relaycast_collator.relay_chain import RelayBlock
+from relaycast_pallets.frame.state import State
+from relaycast_pallets.frame.state_dump import StateDump
 from relaycast_pallets.parachain_system.inbound_messages import MessagesTaken
 from relaycast_trie import StorageProof
 from relaycast_trie.exceptions import RelaycastError
 from relaycast_xcm import ParaId
+from relaycast_xcm.checkpoint import U32, Dump, Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +51,57 @@ class GuestBlock:
     log: tuple[str, ...] = ()
 
 
-class GuestRefused(RelaycastError):
-    """A guest built no block on its relay parent; it stays as it was."""
+class GuestDump(Dump, frozen=True):
+    """A guest between two blocks; ``head`` is the header in SCALE, ``waiting`` are extrinsics that no block holds."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
+    version: Version
+    para_id: U32
+    head: bytes
+    state: StateDump
+    waiting: list[bytes]
+
+
+class GuestRefused(RelaycastError):
+    """A guest built no block on its relay parent; it stays as it was. ``log`` is what its code said before."""
+
+    def __init__(self, reason: str, log: tuple[str, ...] = ()) -> None:
+        super().__init__(reason, log)
         self.reason = reason
+        self.log = log
 
     def __str__(self) -> str:
         return self.reason
 
 
 class Guest(Protocol):
-    """A parachain of somebody else's code."""
+    """A parachain of somebody else's code; between blocks ``state`` is that of ``head``."""
 
-    para_id: ParaId
+    @property
+    def para_id(self) -> ParaId: ...
 
     @property
     def head(self) -> Header: ...
 
+    @property
+    def state(self) -> State: ...
+
+    @property
+    def max_pov_size(self) -> int:
+        """The most bytes that the proof of validity of a block may have, compressed."""
+        ...
+
+    def submit(self, extrinsic: bytes) -> None:
+        """Let the next block hold ``extrinsic`` after those that wait already."""
+        ...
+
     def build_block(self, relay_parent: RelayBlock, relay_chain: RelayProver) -> GuestBlock:
         """Build the next block on ``relay_parent``; raises ``GuestRefused``, and ``StateDiscarded`` if that is gone."""
+        ...
+
+    def dump(self) -> GuestDump:
+        """Return where it stands between two blocks."""
+        ...
+
+    def load(self, dump: GuestDump) -> None:
+        """Stand where another guest stood that was made like this one; raises ``CheckpointRefused``."""
         ...

@@ -13,6 +13,7 @@ from itertools import pairwise
 from relaycast_collator.block_body import BlockBody
 from relaycast_collator.digests import authority_of, babe_pre_digest
 from relaycast_collator.header import Header, ordered_root
+from relaycast_collator.host_configuration import host_configuration
 from relaycast_collator.xcm_config import relay_executor
 from relaycast_pallets.balances.pallet import Balances
 from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
@@ -55,6 +56,8 @@ class Genesis:
     top: Mapping[bytes, bytes] = field(default_factory=dict)
     children: Mapping[bytes, Mapping[bytes, bytes]] = field(default_factory=dict)
     state_version: StateVersion = StateVersion.V1
+    is_modelled: bool = False
+    """Whether the values in it are drawn from a seed, and mean nothing to those who decode them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +136,7 @@ class RelayChain:
             genesis.top, children, state_version=genesis.state_version, window=window, engine=trie_engine
         )
         self.genesis_root = self.state.root
+        self._needs_configuration = genesis.is_modelled or ACTIVE_CONFIG not in genesis.top
         self.state.migrate(StateVersion.V1)
         self.system = System(self.state, max_block=block_weight)
         self.balances = Balances(self.system)
@@ -159,6 +163,20 @@ class RelayChain:
         assert self.head.number == 0, "the genesis is sealed before the first block"
         self.genesis_root = self.state.commit()
         self.blocks[0] = RelayBlock(Header(bytes(32), 0, self.genesis_root))
+
+    def configure(self) -> None:
+        """Put a host configuration that can be read where the genesis has none: what runtimes take their limits from.
+
+        Before block 1 it is part of the genesis.
+        """
+        if not self._needs_configuration:
+            return
+        drawn = self.state.get(ACTIVE_CONFIG) or bytes(ACTIVE_CONFIG_BYTES)
+        told = host_configuration(self.upward.limits)
+        self.state.put(ACTIVE_CONFIG, told + drawn[len(told) :])
+        self._needs_configuration = False
+        if self.head.number == 0:
+            self.seal_genesis()
 
     def build_block(self, calls: tuple[Call, ...] = ()) -> RelayBlock:
         """Build and seal the next block: included heads, the body, ``calls``, upward messages, then expiry."""
@@ -303,4 +321,4 @@ def modelled_genesis(seed: int, *, entries: int = 512) -> Genesis:
     top[TWO_EPOCHS_AGO_RANDOMNESS] = blake2_256(base + b"2")
     top[CURRENT_SLOT] = encode_u64(0)
     top[ACTIVE_CONFIG] = (blake2_256(base + b"c") * 7)[:ACTIVE_CONFIG_BYTES]
-    return Genesis(top)
+    return Genesis(top, is_modelled=True)

@@ -129,10 +129,11 @@ class Deliveries:
 
     def processed(self, processing: Processing, number: BlockNumber) -> None:
         """Note what relay block ``number`` made of a message, in the order of its queue."""
-        under_way = self._under_way.get(processing.origin)
-        if not under_way or under_way[0].id != processing.id:
+        under_way = self._under_way.get(processing.origin, ())
+        if not any(message.id == processing.id for message in under_way):
             return
-        message = under_way.popleft()
+        while (message := self._under_way[processing.origin].popleft()).id != processing.id:
+            pass  # gone before it ran, so that it is called otherwise
         latest = self._latest.setdefault(processing.origin, {})
         for key, tick in message.publications[: _applied(processing, message.first)]:
             self._versions.setdefault((processing.origin, key), deque(maxlen=VERSIONS_KEPT)).append((number, tick))

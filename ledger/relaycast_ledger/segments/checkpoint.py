@@ -11,7 +11,7 @@ from typing import TypeVar, cast
 import msgspec
 import pyarrow as pa
 
-from relaycast_collator.chains import ChainsDump
+from relaycast_collator.chains_dump import ChainsDump
 from relaycast_collator.garbage import uncollected
 from relaycast_ledger.ledger import LedgerDump
 from relaycast_ledger.segments.simulated import Simulated
@@ -97,5 +97,5 @@ def unpacked(data: bytes) -> bytes:
 def closing_digest(simulation: Simulated) -> bytes:
     """Return a digest of where every chain stands: equal digests, equal histories."""
     chains = simulation.chains
-    heads = b"".join(chains.parachains[para_id].head.hash for para_id in sorted(chains.parachains))
+    heads = b"".join(held[para_id].head.hash for held in (chains.parachains, chains.guests) for para_id in sorted(held))
     return blake2_256(chains.relay_chain.head.hash + heads)

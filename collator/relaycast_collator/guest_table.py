@@ -1,0 +1,112 @@
+"""The guests of a relay chain: their blocks as facts, and the upward messages that these sent.
+
+Law: the relay chain takes a guest's messages within the limits that hold for all. A block that sends more is one that
+it would refuse: its messages are dropped, and a fact says so.
+"""
+
+from collections.abc import Iterator
+from itertools import takewhile
+
+from msgspec import UNSET, UnsetType
+
+from relaycast_collator.chains_dump import GuestsDump, GuestSentDump
+from relaycast_collator.facts import GuestBuilt, GuestRefusedBlock, MessagesQueued
+from relaycast_collator.guests import Guest, GuestBlock, GuestRefused
+from relaycast_collator.inbound_book import InboundBook
+from relaycast_collator.outbox import Publication, SentMessage
+from relaycast_collator.relay_chain import RelayBlock, RelayChain
+from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_trie.exceptions import CodecError
+from relaycast_xcm import ParaId, Publish
+from relaycast_xcm.checkpoint import CheckpointRefused, refusing
+from relaycast_xcm.exceptions import UpwardQueueError
+from relaycast_xcm.instructions import SetTopic
+from relaycast_xcm.message import decode_versioned_xcm
+
+
+class GuestTable(dict[ParaId, Guest]):
+    """Guests by id, and what their blocks sent in the last tick; ``inbound`` is told which messages they took."""
+
+    def __init__(self, relay_chain: RelayChain, inbound: InboundBook) -> None:
+        super().__init__()
+        self._relay_chain, self._inbound = relay_chain, inbound
+        self._sent: dict[ParaId, list[tuple[bytes, ...]]] = {}
+
+    def build(self, para_id: ParaId, relay_parent: RelayBlock, *, tick: int) -> GuestBuilt | GuestRefusedBlock:
+        """Let a guest build its next block on ``relay_parent``; what it sends is delivered in the next tick."""
+        guest = self[para_id]
+        parent = guest.head
+        try:
+            block = guest.build_block(relay_parent, self._relay_chain)
+        except GuestRefused as refusal:
+            return GuestRefusedBlock(tick, para_id, relay_parent, parent, refusal.reason, refusal.log)
+        self._inbound.take(para_id, block.taken)
+        messages = upward_messages(block)
+        if messages:
+            self._sent.setdefault(para_id, []).append(messages)
+        return GuestBuilt(tick, para_id, relay_parent, parent, block, guest.max_pov_size)
+
+    def deliver(self, *, tick: int) -> Iterator[MessagesQueued | GuestRefusedBlock]:
+        """Queue what guests sent in the tick before, with the relay chain."""
+        relay, sent = self._relay_chain, self._sent
+        self._sent = {}
+        for para_id, blocks in sent.items():
+            for messages in blocks:
+                try:
+                    relay.upward.receive(para_id, messages)
+                except UpwardQueueError as error:
+                    reason = f"the relay chain refuses its upward messages: {error}"
+                    yield GuestRefusedBlock(tick, para_id, relay.head, self[para_id].head, reason)
+                else:
+                    carried = tuple(sent_message(data, tick=tick - 1) for data in messages)
+                    yield MessagesQueued(tick, para_id, carried)
+
+    def leave(self, para_id: ParaId) -> None:
+        """Forget a guest that is off-boarded, and what it sent last."""
+        del self[para_id]
+        self._sent.pop(para_id, None)
+
+    def dump(self) -> GuestsDump | UnsetType:
+        """Return where the guests stand as data; nothing where there are none."""
+        if not self:
+            return UNSET
+        sent = [GuestSentDump(int(para_id), [list(it) for it in blocks]) for para_id, blocks in self._sent.items()]
+        return GuestsDump([guest.dump() for guest in self.values()], list(map(self._inbound.dump, self)), sent)
+
+    def load(self, dump: GuestsDump | UnsetType) -> None:
+        """Stand where another table's guests stood, made like these; raises ``CheckpointRefused``."""
+        found = GuestsDump([], [], []) if isinstance(dump, UnsetType) else dump
+        with refusing("the guests"):
+            known, given = list(self), [it.para_id for it in found.guests]
+            if given != known or len(found.inbound) != len(known):
+                raise CheckpointRefused(f"got {given} with messages of {len(found.inbound)}, expected {known}")
+            strangers = [it.para_id for it in found.sent if it.para_id not in self]
+            if strangers:
+                raise CheckpointRefused(f"messages of {strangers}, expected messages of {known}")
+            for guest, its_dump, inbound in zip(self.values(), found.guests, found.inbound, strict=True):
+                guest.load(its_dump)
+                self._inbound.load(guest.para_id, inbound)
+        self._sent = {ParaId(it.para_id): [tuple(messages) for messages in it.blocks] for it in found.sent}
+
+
+def upward_messages(block: GuestBlock) -> tuple[bytes, ...]:
+    """Return what the relay chain executes: signals to it stand behind an empty message (``UMPSignal``)."""
+    return tuple(takewhile(len, block.upward_messages))
+
+
+def sent_message(data: bytes, *, tick: int) -> SentMessage:
+    """Return a message with the publications in it, up to the first instruction that interrupts them.
+
+    Bytes that do not decode carry none: the relay chain says what becomes of them.
+    """
+    try:
+        program = decode_versioned_xcm(data)
+    except CodecError:
+        return SentMessage(data, ())
+    first = next((index for index, it in enumerate(program) if isinstance(it, Publish)), 0)
+    run = takewhile(lambda it: isinstance(it, Publish), program[first:])
+    published = tuple(
+        Publication(SubscribedKey(it.key), it.value, it.ttl, tick) for it in run if isinstance(it, Publish)
+    )
+    topic = program[-1].topic if program and isinstance(program[-1], SetTopic) else None
+    return SentMessage(data, published, first, topic)

@@ -1,0 +1,224 @@
+"""Guests beside modelled parachains: when they build, what the relay chain makes of their heads and messages."""
+
+from typing import TypeVar
+
+import msgspec
+import pytest
+
+from collator.hand_made_guest import NOTES, NUMBER, PANIC, SEND, HandMadeGuest
+from collator.networks import PUBLISHER, SUBSCRIBER, keys, values
+from relaycast_collator import (
+    BlockBuilt,
+    Chains,
+    Fact,
+    GuestBuilt,
+    GuestRefusedBlock,
+    MessagesQueued,
+    Pace,
+    ParachainLeft,
+    RelaySealed,
+    TickBegan,
+)
+from relaycast_collator.chains_dump import ChainsDump
+from relaycast_collator.host_configuration import host_configuration
+from relaycast_pallets.frame.well_known_keys import ACTIVE_CONFIG, para_head
+from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_trie import blake2_256
+from relaycast_trie.scale import encode_bytes
+from relaycast_xcm import ParaId, Publish
+from relaycast_xcm.checkpoint import CheckpointRefused
+from relaycast_xcm.instructions import SetTopic
+from relaycast_xcm.message import encode_versioned_xcm
+from relaycast_xcm.ump import POLKADOT_LIMITS
+
+GUEST = ParaId(1_500)
+"""A system parachain: it publishes without registering."""
+
+F = TypeVar("F", bound=Fact)
+
+
+def chains(guest: HandMadeGuest, **pace: int) -> Chains:
+    made = Chains(seed=7)
+    made.add_parachain(PUBLISHER)
+    made.add_guest(guest, pace=Pace(**pace))
+    return made
+
+
+def of_kind(facts: list[Fact], kind: type[F]) -> list[F]:
+    return [fact for fact in facts if isinstance(fact, kind)]
+
+
+def passed(made: Chains, ticks: int) -> list[Fact]:
+    return [fact for _ in range(ticks) for fact in made.step()]
+
+
+def test_guests_build_after_the_modelled_parachains_and_on_the_same_relay_parents() -> None:
+    facts = passed(chains(HandMadeGuest(GUEST)), 2)
+    assert [type(it) for it in facts] == [TickBegan, RelaySealed, BlockBuilt, GuestBuilt] * 2
+    ours, theirs = of_kind(facts, BlockBuilt), of_kind(facts, GuestBuilt)
+    assert [it.relay_parent for it in ours] == [it.relay_parent for it in theirs]
+    assert [it.block.header.number for it in theirs] == [1, 2]
+    assert theirs[1].parent == theirs[0].block.header
+
+
+def test_a_pace_says_when_a_guest_builds_and_how_often() -> None:
+    facts = passed(chains(HandMadeGuest(GUEST), relay_blocks=2, cores=3, relay_parent_offset=1), 6)
+    built = of_kind(facts, GuestBuilt)
+    assert [it.tick for it in built] == [2, 2, 2, 4, 4, 4, 6, 6, 6]
+    assert [it.relay_parent.number for it in built[::3]] == [0, 2, 4]
+
+
+def test_an_id_is_that_of_one_parachain_modelled_or_not() -> None:
+    made = chains(HandMadeGuest(GUEST))
+    with pytest.raises(ValueError, match="parachain 1500 is there already"):
+        made.add_parachain(GUEST)
+    with pytest.raises(ValueError, match="parachain 1500 is there already"):
+        made.add_guest(HandMadeGuest(GUEST))
+    with pytest.raises(ValueError, match="parachain 2000 is there already"):
+        made.add_guest(HandMadeGuest(PUBLISHER))
+
+
+def test_the_next_relay_block_includes_a_guests_head() -> None:
+    guest = HandMadeGuest(GUEST)
+    made = chains(guest)
+    made.step()
+    head = guest.head
+    made.step()
+    assert made.relay_chain.state.get(para_head(GUEST)) == encode_bytes(head.encode())
+
+
+def test_messages_for_a_guest_leave_the_queues_once_its_block_is_included() -> None:
+    guest = HandMadeGuest(GUEST)
+    made = chains(guest)
+    made.traffic[GUEST] = lambda block: ((b"down %d" % block,) if block <= 3 else (), ())
+    waiting = []
+    for _ in range(6):
+        made.step()
+        waiting.append(len(made.relay_chain.dmp.messages(GUEST, up_to=99)))
+    assert guest.mail == [b"down 1", b"down 2", b"down 3"]
+    assert waiting == [1, 2, 2, 1, 0, 0]
+
+
+def test_what_a_guest_publishes_reaches_a_modelled_subscriber() -> None:
+    guest, published = HandMadeGuest(GUEST), SubscribedKey.from_data(b"price")
+    made = chains(guest)
+    made.add_parachain(SUBSCRIBER)
+    made.subscribe(SUBSCRIBER, GUEST, [bytes(published)])
+    guest.submit(SEND + encode_versioned_xcm([Publish(published, b"5.31", 0), SetTopic(bytes(32))]))
+    facts = passed(made, 3)
+    (queued,) = of_kind(facts, MessagesQueued)
+    (message,) = queued.messages
+    (publication,) = message.publications
+    assert (publication.key, publication.value, publication.tick, message.id) == (published, b"5.31", 1, bytes(32))
+    assert made.parachains[SUBSCRIBER].kept.values[GUEST, published][0] == b"5.31"
+
+
+def test_signals_behind_an_empty_message_are_not_executed() -> None:
+    guest = HandMadeGuest(GUEST)
+    made = chains(guest)
+    for extrinsic in (SEND + b"first", SEND, SEND + b"a signal"):
+        guest.submit(extrinsic)
+    (queued,) = of_kind(passed(made, 2), MessagesQueued)
+    assert [message.data for message in queued.messages] == [b"first"]
+
+
+def test_messages_beyond_the_relay_chains_limits_are_told_and_dropped() -> None:
+    guest = HandMadeGuest(GUEST)
+    made = chains(guest)
+    for number in range(POLKADOT_LIMITS.messages_per_candidate + 1):
+        guest.submit(SEND + b"%d" % number)
+    facts = passed(made, 2)
+    (refused,) = of_kind(facts, GuestRefusedBlock)
+    assert refused.reason.startswith("the relay chain refuses its upward messages: ")
+    assert not of_kind(facts, MessagesQueued)
+
+
+def test_a_guest_that_refuses_stays_where_it_was_and_builds_again() -> None:
+    guest = HandMadeGuest(GUEST)
+    made = chains(guest)
+    made.step()
+    head, state = guest.head, guest.state.snapshot()
+    guest.submit(PANIC + b"out of gas")
+    (refused,) = of_kind(made.step(), GuestRefusedBlock)
+    assert (refused.reason, refused.log, refused.head) == ("out of gas", ("runtime: about to panic",), head)
+    assert (guest.head, guest.state.snapshot()) == (head, state)
+    (built,) = of_kind(made.step(), GuestBuilt)
+    assert built.parent == head
+
+
+def test_a_guest_that_leaves_builds_no_more_and_its_id_is_free_after_the_next_block() -> None:
+    guest = HandMadeGuest(GUEST)
+    made = chains(guest)
+    guest.submit(SEND + b"never delivered")
+    made.step()
+    made.offboard(GUEST)
+    with pytest.raises(ValueError, match="leaves with the next relay block"):
+        made.add_guest(HandMadeGuest(GUEST))
+    facts = passed(made, 2)
+    assert of_kind(facts, ParachainLeft)
+    assert not of_kind(facts, GuestBuilt)
+    assert not of_kind(facts, MessagesQueued)
+    assert made.relay_chain.state.get(para_head(GUEST)) is None
+    made.add_guest(HandMadeGuest(GUEST))
+
+
+def test_chains_with_guests_go_on_from_a_dump_as_if_nothing_had_been() -> None:
+    def prepared() -> tuple[Chains, HandMadeGuest]:
+        guest = HandMadeGuest(GUEST)
+        return chains(guest, cores=2), guest
+
+    made, guest = prepared()
+    made.traffic[GUEST] = lambda block: ((b"down %d" % block,), ())
+    for number in range(3):
+        guest.submit(SEND + b"message %d" % number)
+        made.step()
+    guest.submit(b"waits")
+    data = msgspec.msgpack.encode(made.dump())
+
+    again, loaded = prepared()
+    again.traffic[GUEST] = made.traffic[GUEST]
+    again.load(msgspec.msgpack.decode(data, type=ChainsDump))
+    assert msgspec.msgpack.encode(again.dump()) == data
+    assert loaded.head == guest.head
+    expected = [repr(fact) for fact in of_kind(passed(made, 3), GuestBuilt)]
+    assert [repr(fact) for fact in of_kind(passed(again, 3), GuestBuilt)] == expected
+    assert again.relay_chain.head == made.relay_chain.head
+    assert loaded.state.get(NOTES + blake2_256(b"waits")) == b"waits"
+
+
+def test_a_dump_of_other_guests_is_refused() -> None:
+    dump = chains(HandMadeGuest(GUEST)).dump()
+    other = Chains(seed=7)
+    other.add_parachain(PUBLISHER)
+    with pytest.raises(CheckpointRefused, match=r"the guests, got \[1500\] with messages of 1, expected \[\]"):
+        other.load(dump)
+
+
+def test_chains_without_guests_dump_what_they_did() -> None:
+    made = Chains(seed=7)
+    made.add_parachain(PUBLISHER)
+    assert "guests" not in msgspec.to_builtins(made.dump())
+
+
+def test_the_first_guest_finds_a_host_configuration_in_a_modelled_genesis() -> None:
+    drawn = Chains(seed=7).relay_chain.state.get(ACTIVE_CONFIG)
+    configured = chains(HandMadeGuest(GUEST)).relay_chain
+    told, found = host_configuration(POLKADOT_LIMITS), configured.state.get(ACTIVE_CONFIG)
+    assert drawn is not None
+    assert found == told + drawn[len(told) :]
+    assert configured.head.state_root == configured.state.root == configured.genesis_root
+
+
+def test_the_engine_of_a_guests_tries_changes_nothing_but_time() -> None:
+    heads = []
+    for engine in ("plain", "array"):
+        guest = HandMadeGuest(GUEST)
+        made = chains(guest)
+        made.trie_engine = engine
+        for values_ in (values(3), values(3, version=1)):
+            for name, data in zip(keys(3), values_.values(), strict=True):
+                guest.submit(name + data)
+            made.step()
+        assert guest.state.engine == engine
+        heads.append((guest.head, made.relay_chain.head.hash, guest.state.get(NUMBER)))
+    assert heads[0] == heads[1]
