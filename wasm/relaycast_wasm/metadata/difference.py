@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from relaycast_wasm.metadata.change import About, Change
-from relaycast_wasm.metadata.item_difference import ItemDifferences
+from relaycast_wasm.metadata.item_difference import ItemDifferences, shown_bytes
 from relaycast_wasm.metadata.model import ExtrinsicFormat, Metadata, PalletMetadata, TypeRef
 from relaycast_wasm.metadata.type_comparison import TypeComparison
 from relaycast_wasm.runtime_version import RuntimeVersion
@@ -69,9 +69,8 @@ class _Differences:
         if before.version != after.version:
             yield Change("metadata", "version", "changed", str(before.version), str(after.version))
         if not self.types.comparable:
-            yield Change(
-                "metadata", "types", "changed", *map(_kind_of_types, (before, after)), why="types are not compared"
-            )
+            old, new = _kind_of_types(before), _kind_of_types(after)
+            yield Change("metadata", "types", "changed", old, new, why="types are not compared")
         yield from self.pallets()
         yield from self.extrinsic(before.extrinsic, after.extrinsic)
         if min(before.version, after.version) > 14:
@@ -121,8 +120,8 @@ class _Differences:
                 "extrinsic", "version", "changed", _listed(old.versions), _listed(new.versions), bool(gone), why
             )
         parts = (("address", old.address, new.address), ("signature", old.signature, new.signature))
-        for name, it, other in parts:
-            yield from self._type("extrinsic", name, it, other, "transactions carry it in the old form")
+        for name, part, other_part in parts:
+            yield from self._type("extrinsic", name, part, other_part, "transactions carry it in the old form")
         if not old.versions or not new.versions:  # before V11 metadata does not say
             return
         names, new_names = ([it.name for it in form.extensions] for form in (old, new))
@@ -170,8 +169,7 @@ class _Differences:
             elif name not in old:
                 yield Change("custom", name, "added")
             elif old[name].value != new[name].value:
-                values = (f"0x{it[name].value.hex()}" for it in (old, new))
-                yield Change("custom", name, "changed", *values)
+                yield Change("custom", name, "changed", shown_bytes(old[name].value), shown_bytes(new[name].value))
 
     def _type(self, about: About, name: str, old: TypeRef | None, new: TypeRef | None, why: str) -> Iterator[Change]:
         """Tell of a type that clients encode."""

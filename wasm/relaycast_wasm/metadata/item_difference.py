@@ -39,7 +39,8 @@ class ItemDifferences:
             yield Change("storage", f"{old.name}.{entry.name}", "added", None, _layout(entry))
 
     def _entry(self, name: str, old: StorageEntry, new: StorageEntry) -> Iterator[Change]:
-        reasons, notes = [], []
+        reasons: list[str] = []
+        notes: list[str] = []
         if old.hashers != new.hashers or old.linked != new.linked:
             reasons.append("its keys are hashed in another way")
         elif len(old.keys) != len(new.keys):
@@ -51,7 +52,7 @@ class ItemDifferences:
         if old.modifier != new.modifier:
             reasons.append(f"an absent value was {old.modifier}, is {new.modifier}")
         elif old.modifier == "Default" and old.default != new.default and not reasons:
-            reasons.append(f"its default was {_shown(old.default)}, is {_shown(new.default)}")
+            reasons.append(f"its default was {shown_bytes(old.default)}, is {shown_bytes(new.default)}")
         if reasons or notes:
             why = "; ".join(reasons or notes)
             yield Change("storage", name, "changed", _layout(old), _layout(new), bool(reasons), why)
@@ -124,7 +125,7 @@ class ItemDifferences:
                 why = "; ".join(reasons or notes)
                 yield Change("constant", name, "changed", constant.type.text, other.type.text, bool(reasons), why)
             if constant.value != other.value:
-                yield Change("constant", name, "changed", _shown(constant.value), _shown(other.value))
+                yield Change("constant", name, "changed", shown_bytes(constant.value), shown_bytes(other.value))
             yield from self.deprecation("constant", name, constant.deprecation, other.deprecation)
         for constant in names.values():
             yield Change("constant", f"{pallet}.{constant.name}", "added", None, constant.type.text)
@@ -207,6 +208,7 @@ def _function(function: ApiFunction) -> str:
     return f"{function.name}({_fields_text(function.inputs)}) -> {function.output.text}"
 
 
-def _shown(value: bytes) -> str:
+def shown_bytes(value: bytes) -> str:
+    """Return bytes as hex, cut where they are many."""
     rest = len(value) - SHOWN_BYTES
     return f"0x{value[:SHOWN_BYTES].hex()}" + (f".. ({len(value)} bytes)" if rest > 0 else "")

@@ -103,8 +103,9 @@ class ApiFunction:
 class PalletMetadata:
     """A pallet. ``index`` is its place in errors, ``call_index`` and ``event_index`` those in calls and events.
 
-    From V12 on they are one number; before, one counts pallets with calls, pallets with events, and all pallets. ``None``:
-    there are no calls, or no events. ``prefix`` is what storage keys start with, hashed; empty without storage.
+    From V12 on they are one number; before, one counts pallets with calls, pallets with events, and all pallets.
+    ``None`` means that there are no calls, or no events. ``prefix`` is what storage keys start with, hashed; it is
+    empty without storage.
     """
 
     name: str

@@ -13,7 +13,7 @@ def plain_metadata(metadata: Metadata) -> dict[str, Any]:
     return plain
 
 
-def plain_data(value: object) -> Any:
+def plain_data(value: object) -> Any:  # noqa: PLR0911 - one for each kind
     """Return a part of the model as dicts, lists, texts and numbers."""
     match value:
         case TypeRef():

@@ -213,8 +213,8 @@ class _PortableReader:
         assert whole is not None, "a number stands here"
         parts = {name: self._ref(number) for name, number in self.types[whole].params if number is not None}
         extensions = self.reader.items(self._extension)
-        named = (parts.get(name) for name in ("Address", "Call", "Signature", "Extra"))
-        return ExtrinsicFormat((version,), extensions, *named)
+        address, call, signature, extra = (parts.get(name) for name in ("Address", "Call", "Signature", "Extra"))
+        return ExtrinsicFormat((version,), extensions, address, call, signature, extra)
 
     def extrinsic_15(self) -> ExtrinsicFormat:
         version = self.reader.u8()

@@ -19,7 +19,7 @@ class MetadataReader(ScaleReader):
     __slots__ = ()
 
     def text(self) -> str:
-        """``String``."""
+        """Return a ``String``."""
         start = self.offset
         data = self.bytes_()
         try:
@@ -28,11 +28,11 @@ class MetadataReader(ScaleReader):
             raise CodecError(f"text in UTF-8 expected, got 0x{data[error.start]:02x}", start) from None
 
     def texts(self) -> tuple[str, ...]:
-        """``Vec<String>``."""
+        """Return a ``Vec<String>``."""
         return tuple([self.text() for _ in range(self.length())])
 
     def optional_text(self) -> str | None:
-        """``Option<String>``."""
+        """Return an ``Option<String>``."""
         return self.text() if self.option() else None
 
     def items(self, read: Callable[[], T]) -> tuple[T, ...]:
@@ -40,7 +40,7 @@ class MetadataReader(ScaleReader):
         return tuple([read() for _ in range(self.length())])
 
     def flag(self) -> bool:
-        """``bool``."""
+        """Return a ``bool``."""
         start = self.offset
         byte = self.u8()
         if byte > 1:

@@ -1,13 +1,13 @@
 """Storage keys by the names that their pallets give them, out of a runtime's metadata.
 
-Law: every key has a name. One that starts with a colon is a key of the host's, known or not; a child trie's key says so;
-any other key that no storage item explains is unknown, its first bytes as hex. No key raises.
+Law: every key has a name. A key that no storage item explains is one of the host's, the root of a child trie, or
+unknown: then its first bytes stand for it as hex. No key raises.
 """
 
 from dataclasses import dataclass
 
-from relaycast_pallets.frame.typed_storage import storage_prefix
 from relaycast_pallets.frame.host_keys import host_key
+from relaycast_pallets.frame.typed_storage import storage_prefix
 from relaycast_trie.child_info import CHILD_STORAGE_PREFIX
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.hasher import twox_128

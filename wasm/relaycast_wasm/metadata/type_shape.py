@@ -88,7 +88,7 @@ class TypeShapes:
                 break
         return number
 
-    def _made(self, number: int) -> TypeShape:
+    def _made(self, number: int) -> TypeShape:  # noqa: PLR0911 - one for each kind of type
         described = self._table[number]
         if number in self._opaque:
             return TypeShape("opaque", self._opaque[number])

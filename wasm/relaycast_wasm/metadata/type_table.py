@@ -1,7 +1,7 @@
 """The types that metadata from V14 on describes (scale-info's ``PortableRegistry``).
 
-Law: a type's number is its place, and every number that stands in a type leads to one. Types may contain themselves; who
-walks through them counts the steps.
+Law: a type's number is its place, and every number that stands in a type leads to one. Types may contain
+themselves; who walks through them counts the steps.
 """
 
 from collections.abc import Iterator
