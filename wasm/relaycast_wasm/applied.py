@@ -28,6 +28,9 @@ UNKNOWN = ("what it needs is not known", "nobody validates unsigned transactions
 
 CUSTOM_INVALID, CUSTOM_UNKNOWN = 7, 2
 
+EXHAUSTS_RESOURCES = b"\x01\x00\x06"
+"""A block has no room for the extrinsic; a later one may."""
+
 
 @dataclass(frozen=True, slots=True)
 class RefusedExtrinsic:

@@ -14,7 +14,7 @@ from relaycast_wasm.applied import RefusedExtrinsic, is_included, reason_of
 from relaycast_wasm.exceptions import BlockRefused, CallFailed
 from relaycast_wasm.inherents import Inherents, encode_inherents
 from relaycast_wasm.overlay import Name, OverlayedChanges
-from relaycast_wasm.runtime import Limits, WasmRuntime
+from relaycast_wasm.runtime import DEFAULT_LIMITS, Limits, WasmRuntime
 
 ONLY_INHERENTS = b"\x01"
 """What ``Core_initialize_block`` answers where the block takes no transactions (``ExtrinsicInclusionMode``)."""
@@ -40,7 +40,7 @@ class BlockBuilder:
         parent: Header,
         *,
         digest: Sequence[DigestItem] = (),
-        limits: Limits = Limits(),
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self.overlay = overlay
         self.body: list[BodyItem] = []

@@ -5,7 +5,7 @@ changes lead to. When a block writes new ``:code``, the next one is that code's.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from relaycast_collator.header import SEAL, DigestItem, Header
@@ -18,7 +18,7 @@ from relaycast_wasm.block_builder import BlockBuilder
 from relaycast_wasm.exceptions import BlockRefused, CallFailed, NotARuntime
 from relaycast_wasm.inherents import Inherents
 from relaycast_wasm.overlay import Name, OverlayedChanges, StateBacking, Values
-from relaycast_wasm.runtime import Limits, RuntimeAnswer, WasmRuntime
+from relaycast_wasm.runtime import DEFAULT_LIMITS, Limits, RuntimeAnswer, WasmRuntime
 
 CODE = b":code"
 
@@ -26,6 +26,9 @@ EXTERNAL = 2
 """Where a transaction comes from that somebody sends (``TransactionSource::External``)."""
 
 Load = Callable[[bytes], WasmRuntime]
+
+Seal = Callable[[Header], DigestItem]
+"""Seals a header that is complete but for its seal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,9 @@ class BuiltBlock:
 
     results: tuple[bytes, ...]
     """What applying each gave, an ``ApplyExtrinsicResult`` in SCALE."""
+
+    parent_root: bytes
+    """The state root that the block stands on."""
 
     own_proof: StorageProof
     """The nodes of the chain's own state that the block reads and rewrites."""
@@ -64,7 +70,7 @@ class RuntimeChain:
         state: State,
         head: Header | None = None,
         *,
-        limits: Limits = Limits(),
+        limits: Limits = DEFAULT_LIMITS,
         load: Load = WasmRuntime.load,
     ) -> None:
         self.runtime = runtime
@@ -77,9 +83,14 @@ class RuntimeChain:
         state.migrate(runtime.version.trie_version)
 
     def build_block(
-        self, inherents: Inherents, extrinsics: Sequence[bytes] = (), *, digest: Sequence[DigestItem] = ()
+        self,
+        inherents: Inherents,
+        extrinsics: Sequence[bytes] = (),
+        *,
+        digest: Sequence[DigestItem] = (),
+        seal: Seal | None = None,
     ) -> BuiltBlock:
-        """Build the next block and keep it; raises ``BlockRefused``.
+        """Build the next block and keep it, its header sealed where ``seal`` is given; raises ``BlockRefused``.
 
         An extrinsic that the runtime refuses is left out and stands in ``refused``; so do all of them where the block
         takes inherents alone.
@@ -90,6 +101,8 @@ class RuntimeChain:
             builder.apply(extrinsic)
         header = builder.finalize()
         self._check_place(header)
+        if seal is not None:
+            header = replace(header, digest=(*header.digest, seal(header)))
         body, results = tuple(it.extrinsic for it in builder.body), tuple(it.result for it in builder.body)
         return self._kept(header, body, results, builder.overlay, tuple(builder.refused), tuple(builder.log))
 
@@ -154,14 +167,15 @@ class RuntimeChain:
             raise BlockRefused(f"its header has the state root 0x{named}, its changes lead to 0x{root.hex()}", log)
         changes = overlay.changes()
         upgraded = self._upgraded(changes.get(None, {}))
-        proof = seal(self.state, overlay, changes)
+        parent_root = self.state.root
+        proof = seal_state(self.state, overlay, changes)
         assert self.state.root == root, "sealing leads to the root that was foretold"
         self.head = header
         if upgraded is not None:
             self.runtime = upgraded
             self.state.migrate(upgraded.version.trie_version)
         return BuiltBlock(
-            header, extrinsics, results, proof, overlay.reads, overlay.seeks, changes, refused=refused, log=log
+            header, extrinsics, results, parent_root, proof, overlay.reads, overlay.seeks, changes, refused, log
         )
 
     def _upgraded(self, written: Values) -> WasmRuntime | None:
@@ -179,7 +193,7 @@ class RuntimeChain:
         return f"<RuntimeChain {self.runtime!r} at #{self.head.number}>"
 
 
-def seal(state: State, overlay: OverlayedChanges, changes: Mapping[Name, Values]) -> StorageProof:
+def seal_state(state: State, overlay: OverlayedChanges, changes: Mapping[Name, Values]) -> StorageProof:
     """Write ``changes`` into the state and seal it; return the nodes that this and the overlay's reads touch."""
     reads = {*overlay.reads.get(None, ()), *overlay.seeks.get(None, ())}
     reads.update(key for key, value in changes.get(None, {}).items() if value is None)
@@ -204,12 +218,9 @@ def write(state: State, changes: Mapping[Name, Values]) -> None:
 
 def without_seals(header: Header) -> Header:
     """Return a header as the runtime built it, before its author sealed it."""
-    logs = tuple(log for log in header.digest if log.variant != SEAL)
-    return Header(header.parent_hash, header.number, header.state_root, header.extrinsics_root, logs)
+    return replace(header, digest=tuple(log for log in header.digest if log.variant != SEAL))
 
 
 def api_id(name: str) -> bytes:
     """Return the 8 bytes under which a runtime lists one of its APIs."""
     return blake2b(name.encode(), digest_size=8).digest()
-
-

@@ -19,7 +19,10 @@ NEW_HEADS = b"newheads"
 INCLUSION = b"inclusn0"
 PARACHAINS = b"parachn0"
 PARACHAIN_SYSTEM = b"sysi1337"
-"""``cumulus-primitives-parachain-inherent``, ``INHERENT_IDENTIFIER``; what it holds follows the runtime's version."""
+"""cumulus ``PARACHAIN_INHERENT_IDENTIFIER_V0``: validation data, relay proof and messages."""
+
+PARACHAIN_SYSTEM_V1 = b"sysi1338"
+"""The same for newer runtimes, with the descendants of the relay parent and the collator's peer id behind."""
 
 SLOT_MILLISECONDS = 6_000
 """How long a slot of the relay chain takes."""

@@ -40,6 +40,9 @@ class Limits:
     memory_pages: int = EXTRA_PAGES
 
 
+DEFAULT_LIMITS = Limits()
+
+
 @dataclass(frozen=True, slots=True)
 class RuntimeAnswer:
     """What a call gave: SCALE, and the lines that the runtime logged."""
@@ -100,7 +103,7 @@ class WasmRuntime:
         data: bytes,
         overlay: OverlayedChanges,
         *,
-        limits: Limits = Limits(),
+        limits: Limits = DEFAULT_LIMITS,
         environment: HostEnvironment | None = None,
     ) -> RuntimeAnswer:
         """Call a method with SCALE ``data`` over the storage ``overlay``; raises ``MissingExport`` and ``CallFailed``.
