@@ -1,6 +1,7 @@
-"""One block of a runtime under way: initialized, filled with inherents and extrinsics, finalized (``sc-block-builder``).
+"""One block of a runtime under way: initialized, filled with inherents and extrinsics, finalized.
 
-All of it happens in one overlay. An extrinsic that is not included leaves nothing behind, of what it read nothing either.
+All of it happens in one overlay (``sc-block-builder``). An extrinsic that is not included leaves nothing behind, and
+what it read is no part of the block's proof.
 """
 
 from collections.abc import Callable, Iterator, Sequence

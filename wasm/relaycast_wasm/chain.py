@@ -19,6 +19,7 @@ from relaycast_wasm.exceptions import BlockRefused, CallFailed, NotARuntime
 from relaycast_wasm.inherents import Inherents
 from relaycast_wasm.overlay import Name, OverlayedChanges, StateBacking, Values
 from relaycast_wasm.runtime import DEFAULT_LIMITS, Limits, RuntimeAnswer, WasmRuntime
+from relaycast_xcm.checkpoint import CheckpointRefused
 
 CODE = b":code"
 
@@ -144,6 +145,19 @@ class RuntimeChain:
     def account_nonce(self, account: bytes) -> int:
         """Return the nonce of an account's next transaction."""
         return int.from_bytes(self.call("AccountNonceApi_account_nonce", account).output, "little")
+
+    def stand_at(self, head: Header) -> None:
+        """Go on from another block, whose state the chain's ``state`` is now, with the code that this holds.
+
+        Raises ``CheckpointRefused`` where it is not, and ``NotARuntime``.
+        """
+        if head.state_root != self.state.root:
+            raise CheckpointRefused(f"its head has the state root 0x{head.state_root.hex()}")
+        code = self.state.get(CODE)
+        if code is not None and code != self.runtime.code:
+            self.runtime = self._load(code)
+        self.head = head
+        self.state.migrate(self.runtime.version.trie_version)
 
     def _overlay(self) -> OverlayedChanges:
         return OverlayedChanges(StateBacking(self.state))

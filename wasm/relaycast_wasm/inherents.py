@@ -1,6 +1,6 @@
 """Inherent data: what a block's author knows and its runtime does not, by identifiers of eight bytes.
 
-A runtime takes what it knows the identifier of and leaves the rest, so that data for old and new runtimes goes in together.
+A runtime takes what it knows the identifier of and leaves the rest: data for old and new runtimes goes in together.
 """
 
 from collections.abc import Mapping

@@ -8,7 +8,7 @@ from collections import defaultdict
 from dataclasses import replace
 
 from relaycast_collator.digests import aura_pre_digest, modelled_seal
-from relaycast_collator.guests import GuestBlock, GuestRefused
+from relaycast_collator.guests import GuestBlock, GuestDump, GuestRefused
 from relaycast_collator.header import Header
 from relaycast_collator.proof_collection import RelayProver, collect_relay_storage_proof
 from relaycast_collator.relay_chain import RelayBlock
@@ -31,6 +31,7 @@ from relaycast_wasm.metadata.storage_names import StorageNames
 from relaycast_wasm.pov_shares import shares_of
 from relaycast_wasm.runtime import DEFAULT_LIMITS, Limits, WasmRuntime
 from relaycast_xcm import ParaId
+from relaycast_xcm.checkpoint import VERSION, CheckpointRefused, refusing
 
 KEYS_TO_PROVE = "KeyToIncludeInRelayProof_keys_to_prove"
 SLOT_DURATION = "AuraApi_slot_duration"
@@ -100,7 +101,7 @@ class RuntimeParachain:
             built = self.chain.build_block(inherents, self.waiting, digest=digest, seal=self._seal)
             info = self.collation_info()
         except (WasmError, CodecError, ProofError) as error:
-            raise GuestRefused(str(error)) from error
+            raise GuestRefused(str(error), getattr(error, "log", ())) from error
         self.waiting = [it.extrinsic for it in built.refused if it.result == EXHAUSTS_RESOURCES]
         self.built = built
         return GuestBlock(
@@ -155,6 +156,23 @@ class RuntimeParachain:
             version = self.chain.runtime.version.apis.get(api_id("CollectCollationInfo"), 1)
             return CollationInfo.decode(self.chain.call(COLLECT, collect_arguments(version, self.head)).output)
         return CollationInfo.read(self.state.get)
+
+    def dump(self) -> GuestDump:
+        """Return where it stands between two blocks."""
+        head, state = self.head.encode(), self.state.dump()
+        return GuestDump(VERSION, int(self.para_id), head, state, list(self.waiting))
+
+    def load(self, dump: GuestDump) -> None:
+        """Stand where another parachain stood that was made like this one; raises ``CheckpointRefused``.
+
+        One that refuses is of no use any more.
+        """
+        with refusing(f"parachain {self.para_id}"):
+            if dump.para_id != self.para_id:
+                raise CheckpointRefused(f"got parachain {dump.para_id}")
+            self.state.load(dump.state)
+            self.chain.stand_at(Header.decode(dump.head))
+        self.waiting, self.built = list(dump.waiting), None
 
     def _names_of(self, runtime: WasmRuntime) -> StorageNames:
         """Return the storage items of the runtime that built a block."""

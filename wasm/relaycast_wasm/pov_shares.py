@@ -1,9 +1,8 @@
 """A block's own proof by storage item: whose keys need which of its nodes.
 
 A node belongs to the storage item whose keys lead through it. One that several items of a pallet need is shared by
-them, one that several pallets need, such as the root, by all. A node that stands on no key's way was read because a removal
-moved it: it belongs to the removed key's item.
-The bytes of all shares are the bytes of the proof.
+them, one that several pallets need, such as the root, by all. A node that stands on no key's way was read because a
+removal moved it: it belongs to the removed key's item. The bytes of all shares are the bytes of the proof.
 """
 
 from collections import Counter, defaultdict
