@@ -148,7 +148,7 @@ class Parachain:
         finally:
             reads, storage.reads = storage.reads, None
         touched = Recorder()
-        self.seal(inherent.validation_data, self.state.commit(reads=reads, recorder=touched), extrinsics_root)
+        self.seal(inherent.validation_data, self.state.commit(reads={None: reads}, recorder=touched), extrinsics_root)
         self.kept.settle()
         updates, events = tuple(self.subscriber.delivered.updates), tuple(self.system.events)
         return ParachainBlock(self.head, inherent, outcome, updates, events, StorageProof(touched.nodes.values()))

@@ -24,7 +24,7 @@ from pallets.subscriber_scenes import (
 )
 from pallets.subscriber_world import ALPHA, MOCK, World, keys
 from relaycast_pallets import MAX_NODE_BYTES, Policies, TrackedProof
-from relaycast_pallets.frame.state import Transaction
+from relaycast_pallets.frame.state_transaction import Transaction
 from relaycast_pallets.parachain_system import pallet as parachain_module
 from relaycast_pallets.subscriber.node_cache import PublisherCache, marked_placements
 from relaycast_pallets.subscriber.pallet import Subscriber

@@ -1,62 +1,43 @@
 """The storage that a runtime sees: the state below, and over it what was written, in transactions that can be undone.
 
-Nothing reaches the state until somebody takes ``changes``. What was read of the state below is noted, for it is what a
-block must carry of it (its PoV): every change too, one that writes the value that stands there, or removes a key that
-is not there, included.
+Law: ``OverlayedChanges`` and ``Ext`` of sp-state-machine. Nothing reaches the state until somebody takes ``changes``.
+What was looked at in the state below is noted: a block carries it (its PoV). So does it every change, one that writes
+the value that stands there, or removes a key that is not there, included. What a transaction read stays noted when it
+is rolled back.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from itertools import takewhile
+from types import EllipsisType
 
 from sortedcontainers import SortedSet
 
-from relaycast_pallets.frame.state import State
+from relaycast_pallets.frame.state_tries import Name
+from relaycast_pallets.frame.storage import Values
 from relaycast_trie.child_info import ChildInfo
-from relaycast_trie.exceptions import CodecError
-from relaycast_trie.node_codec import StateVersion
-from relaycast_trie.scale import ScaleReader, encode_compact
+from relaycast_trie.node_codec import EMPTY_ROOT, StateVersion
+from relaycast_wasm.appended import Appended
+from relaycast_wasm.backing import Backing, StateBacking
+from relaycast_wasm.proof_meter import ProofMeter
 
-Name = ChildInfo | None
-"""A child trie, or the top trie."""
+__all__ = [
+    "CHILD_KEYS",
+    "Backing",
+    "Name",
+    "NoTransaction",
+    "OverlayedChanges",
+    "Removed",
+    "StateBacking",
+    "Values",
+]
 
-Values = dict[bytes, bytes | None]
-"""New values by key; ``None`` where the key goes."""
+CHILD_KEYS = b":child_storage:"
+"""Keys of the top trie that no function of it writes to (``CHILD_STORAGE_KEY_PREFIX``)."""
 
-
-class Backing(Protocol):
-    """The state below an overlay: that of the parent block."""
-
-    def get(self, name: Name, key: bytes) -> bytes | None: ...
-
-    def next_key(self, name: Name, key: bytes) -> bytes | None:
-        """Return the first key after ``key``; ``None`` at the end."""
-        ...
-
-    def root(self, changes: Mapping[Name, Values], *, state_version: StateVersion) -> bytes:
-        """Return the root of the top trie with these changes, the roots of changed child tries written into it."""
-        ...
-
-    def child_root(self, info: ChildInfo, changes: Values, *, state_version: StateVersion) -> bytes: ...
-
-
-class StateBacking:
-    """A ``State`` as it stands now, unsealed changes included."""
-
-    def __init__(self, state: State) -> None:
-        self._state = state
-
-    def get(self, name: Name, key: bytes) -> bytes | None:
-        return (self._state.top if name is None else self._state.child(name)).get(key)
-
-    def next_key(self, name: Name, key: bytes) -> bytes | None:
-        return (self._state.top if name is None else self._state.child(name)).next_key(key)
-
-    def root(self, changes: Mapping[Name, Values], *, state_version: StateVersion) -> bytes:
-        return self._state.root_with(changes, state_version=state_version)
-
-    def child_root(self, info: ChildInfo, changes: Values, *, state_version: StateVersion) -> bytes:
-        return self._state.child_root_with(info, changes, state_version=state_version)
+Written = bytes | Appended | None
+"""What stands for a key in the overlay; ``None`` where it was removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +46,7 @@ class Removed:
 
     cursor: bytes | None = None
     backend: int = 0
-    """Keys removed of the state below."""
+    """Keys of the state below that were not removed before."""
 
     unique: int = 0
     """Keys removed in all."""
@@ -79,116 +60,216 @@ class NoTransaction(Exception):
 
 
 class OverlayedChanges:
-    """Changes over a ``backing``, in nested transactions; keys and values are bytes, ``name`` says of which trie."""
+    """Changes over a ``backing``, in nested transactions; keys and values are bytes, ``name`` says of which trie.
 
-    def __init__(self, backing: Backing) -> None:
+    With ``recording``, ``proof_bytes`` says how large the proof of what was read is.
+    """
+
+    def __init__(self, backing: Backing, *, recording: bool = False) -> None:
         self.backing = backing
         self.reads: dict[Name, set[bytes]] = {}
         """Keys whose value was read of the state below."""
 
         self.seeks: dict[Name, set[bytes]] = {}
-        """Keys whose place was looked for in the state below, without their value: the next key after another."""
+        """Keys that were looked for in the state below without their value: is there one, and which is next."""
 
-        self._layers: list[dict[Name, Values]] = [{}]
-        self._order: dict[Name, SortedSet] = {}
-        """Every key that some layer names: a superset is enough to go through them in order."""
+        self.tried: list[dict[Name, Values]] = []
+        """Changes whose root was asked for; without those of the top trie, the root of child tries alone."""
+
+        self._meter = ProofMeter(backing) if recording else None
+        self._tries: dict[Name, _TrieChanges] = {}
+        self._frames: list[dict[tuple[Name, bytes], Written | EllipsisType]] = []
+        """What each open transaction has overwritten: the first old value of each key, ``...`` where none was."""
+
+        self._protected = 0
+        self._root: bytes | None = None
 
     def get(self, key: bytes, name: Name = None) -> bytes | None:
-        for layer in reversed(self._layers):
-            values = layer.get(name)
-            if values is not None and key in values:
-                return values[key]
+        trie = self._tries.get(name)
+        if trie is not None:
+            found = trie.values.get(key, ...)
+            if found is not ...:
+                return found.whole() if isinstance(found, Appended) else found
         self.reads.setdefault(name, set()).add(key)
         return self.backing.get(name, key)
 
     def exists(self, key: bytes, name: Name = None) -> bool:
-        return self.get(key, name) is not None
+        """Return whether ``key`` has a value, which is not read for it."""
+        trie = self._tries.get(name)
+        if trie is not None:
+            found = trie.values.get(key, ...)
+            if found is not ...:
+                return found is not None
+        self.seeks.setdefault(name, set()).add(key)
+        return self.backing.get(name, key) is not None
 
     def put(self, key: bytes, value: bytes | None, name: Name = None) -> None:
         """Write ``value``, or remove ``key`` with ``None``."""
-        self._layers[-1].setdefault(name, {})[key] = value
-        self._order.setdefault(name, SortedSet()).add(key)
+        self._put(self._changed(name), key, value, name)
+
+    def append(self, key: bytes, item: bytes, name: Name = None) -> None:
+        """Append an encoded ``item`` to the SCALE vector at ``key``; what is no vector gives way to a new one."""
+        trie = self._changed(name)
+        found: Written | EllipsisType = trie.values.get(key, ...)
+        if found is ...:
+            self.reads.setdefault(name, set()).add(key)
+            found = self.backing.get(name, key)
+        vector = found if isinstance(found, Appended) else Appended.of(found or b"")
+        self._put(trie, key, vector.with_item(item), name)
 
     def next_key(self, key: bytes, name: Name = None) -> bytes | None:
         """Return the first key after ``key`` that has a value; ``None`` at the end."""
         below = self._below(key, name)
-        for own in self._order.get(name, SortedSet()).irange(minimum=key, inclusive=(False, True)):
-            while below is not None and below < own:
-                if self._written(below, name) is not None or not self._is_written(below, name):
-                    return below
-                below = self._below(below, name)
-            if self._written(own, name) is not None:
-                return bytes(own)
-        while below is not None and self._is_written(below, name) and self._written(below, name) is None:
-            below = self._below(below, name)
+        trie = self._tries.get(name)
+        if trie is None:
+            return below
+        for own, value in trie.after(key):
+            if below is not None and below < own:
+                return below
+            if value is not None:
+                return own
+            if below == own:
+                below = self._below(own, name)
         return below
-
-    def append(self, key: bytes, item: bytes, name: Name = None) -> None:
-        """Append an encoded ``item`` to the SCALE vector at ``key``; what is no vector gives way to a new one."""
-        self.put(key, appended(self.get(key, name) or b"", item), name)
 
     def clear_prefix(
         self, prefix: bytes, name: Name = None, *, limit: int | None = None, cursor: bytes | None = None
     ) -> Removed:
         """Remove every key under ``prefix`` that was written here, and up to ``limit`` keys of the state below.
 
-        What was removed here before is visited again in the state below, and counts.
+        What was removed here before is visited again in the state below, and counts. The ``cursor`` is the first key
+        below that may go.
         """
-        own = [it for it in self._order.get(name, ()) if it.startswith(prefix) and self._written(it, name) is not None]
+        trie = self._changed(name)
+        own = [key for key, value in trie.under(prefix) if value is not None]
         for key in own:
-            self.put(key, None, name)
-        backend = loops = 0
-        removed = set(own)
-        start = prefix if cursor is None else cursor
-        found: bytes | None = start if self._stands_below(start, name) else self._below(start, name)
-        while found is not None and found.startswith(prefix):
-            if limit is not None and loops == limit:
-                return Removed(found, backend, len(removed), loops)
+            self._put(trie, key, None, name)
+        removed = loops = 0
+        for found in self._keys_below(prefix, name, cursor):
+            if loops == limit:
+                return Removed(found, removed, len(own) + removed, loops)
             loops += 1
-            backend += self._written(found, name) is not None or not self._is_written(found, name)
-            removed.add(found)
-            self.put(found, None, name)
-            found = self._below(found, name)
-        return Removed(None, backend, len(removed), loops)
-
-    def _stands_below(self, key: bytes, name: Name) -> bool:
-        self.seeks.setdefault(name, set()).add(key)
-        return self.backing.get(name, key) is not None
+            if trie.values.get(found, ...) is not None:
+                self._put(trie, found, None, name)
+                removed += 1
+        return Removed(None, removed, len(own) + removed, loops)
 
     def start_transaction(self) -> None:
-        self._layers.append({})
+        self._frames.append({})
 
     def roll_back_transaction(self) -> None:
         """Undo what the innermost transaction wrote; raises ``NoTransaction``."""
-        if len(self._layers) == 1:
+        if len(self._frames) <= self._protected:
             raise NoTransaction
-        self._layers.pop()
+        self._root = None
+        for (name, key), old in self._frames.pop().items():
+            values = self._tries[name].values
+            if old is ...:
+                del values[key]
+            else:
+                values[key] = old
+        for name in [name for name, trie in self._tries.items() if name is not None and not trie.values]:
+            del self._tries[name]
 
     def commit_transaction(self) -> None:
         """Make what the innermost transaction wrote part of the one around it; raises ``NoTransaction``."""
-        if len(self._layers) == 1:
+        if len(self._frames) <= self._protected:
             raise NoTransaction
-        for name, values in self._layers.pop().items():
-            self._layers[-1].setdefault(name, {}).update(values)
+        frame = self._frames.pop()
+        if not self._frames:
+            return
+        outer = self._frames[-1]
+        if len(outer) < len(frame):
+            frame.update(outer)
+            self._frames[-1] = frame
+            return
+        for place, old in frame.items():
+            outer.setdefault(place, old)
+
+    @contextmanager
+    def in_runtime(self) -> Iterator[None]:
+        """Keep the transactions that are open from being ended, and roll back in the end those opened meanwhile."""
+        before, self._protected = self._protected, len(self._frames)
+        try:
+            yield
+        finally:
+            while len(self._frames) > self._protected:
+                self.roll_back_transaction()
+            self._protected = before
 
     @property
     def depth(self) -> int:
         """The number of open transactions."""
-        return len(self._layers) - 1
+        return len(self._frames)
 
     def changes(self) -> dict[Name, Values]:
-        """Return all that was written, in every layer, by trie."""
-        merged: dict[Name, Values] = {}
-        for layer in self._layers:
-            for name, values in layer.items():
-                merged.setdefault(name, {}).update(values)
-        return merged
+        """Return all that was written, by trie, in open transactions too; the entries of child tries are not in it."""
+        changes = {name: trie.materialised() for name, trie in self._tries.items()}
+        top = changes.setdefault(None, {})
+        for key in [key for key in top if key.startswith(CHILD_KEYS)]:
+            del top[key]
+        return changes
 
     def root(self, state_version: StateVersion) -> bytes:
-        return self.backing.root(self.changes(), state_version=state_version)
+        """Return the state root with all that was written; until the next write it stays as it was first asked for."""
+        if self._root is None:
+            changes = self.changes()
+            self.tried.append(changes)
+            self._root = self.backing.root(changes, state_version=state_version)
+        return self._root
 
     def child_root(self, info: ChildInfo, state_version: StateVersion) -> bytes:
-        return self.backing.child_root(info, self.changes().get(info, {}), state_version=state_version)
+        """Return the root of a child trie, and write it into the top trie where something was written to the child.
+
+        Right after ``root`` it is what stands in the top trie (sp-state-machine ``child_storage_root``).
+        """
+        entry = info.prefixed_storage_key()
+        trie = self._tries.get(info)
+        if self._root is not None or trie is None:
+            return self.get(entry) or EMPTY_ROOT
+        values = trie.materialised()
+        self.tried.append({info: values})
+        root = self.backing.child_root(info, values, state_version=state_version)
+        self.put(entry, None if root == EMPTY_ROOT else root)
+        return root
+
+    def proof_bytes(self) -> int | None:
+        """Return the bytes of the proof of all that was read so far, as encoded; ``None`` where nobody records."""
+        return None if self._meter is None else self._meter.measure(self.reads, self.seeks)
+
+    def _changed(self, name: Name) -> "_TrieChanges":
+        self._root = None
+        trie = self._tries.get(name)
+        if trie is None:
+            trie = self._tries[name] = _TrieChanges()
+        return trie
+
+    def _put(self, trie: "_TrieChanges", key: bytes, value: Written, name: Name) -> None:
+        values = trie.values
+        if self._frames:
+            frame, place = self._frames[-1], (name, key)
+            if place not in frame:
+                frame[place] = values.get(key, ...)
+        if key not in values:
+            trie.came.append(key)
+        values[key] = value
+
+    def _keys_below(self, prefix: bytes, name: Name, cursor: bytes | None) -> Iterator[bytes]:
+        """Yield the keys of the state below that start with ``prefix``, from the ``cursor`` on."""
+        seeks = self.seeks.setdefault(name, set())
+        start = prefix
+        if cursor is not None and cursor > prefix:
+            if not cursor.startswith(prefix):
+                seeks.add(b"")
+                return
+            start = cursor
+            seeks.add(start)
+        seeks.add(prefix)
+        found = start if self.backing.get(name, start) is not None else self.backing.next_key(name, start)
+        while found is not None and found.startswith(prefix):
+            seeks.add(found)
+            yield found
+            found = self.backing.next_key(name, found)
 
     def _below(self, key: bytes, name: Name) -> bytes | None:
         found = self.backing.next_key(name, key)
@@ -198,24 +279,34 @@ class OverlayedChanges:
             seeks.add(found)
         return found
 
-    def _is_written(self, key: bytes, name: Name) -> bool:
-        return any(key in layer.get(name, ()) for layer in self._layers)
 
-    def _written(self, key: bytes, name: Name) -> bytes | None:
-        for layer in reversed(self._layers):
-            values = layer.get(name)
-            if values is not None and key in values:
-                return values[key]
-        return None
+class _TrieChanges:
+    """What was written to one trie. ``came`` are keys that are not in the order yet, which is built when asked for."""
 
+    __slots__ = ("_order", "came", "values")
 
-def appended(vector: bytes, item: bytes) -> bytes:
-    """Return a SCALE vector with one more ``item``; what does not begin with a length counts as empty."""
-    reader = ScaleReader(vector)
-    try:
-        count = reader.compact() if vector else 0
-        if count >= 2**32 - 1:
-            raise CodecError("a vector's length is a u32", 0)
-    except CodecError:
-        return encode_compact(1) + item
-    return encode_compact(count + 1) + vector[reader.offset :] + item
+    def __init__(self) -> None:
+        self.values: dict[bytes, Written] = {}
+        self.came: list[bytes] = []
+        self._order: SortedSet = SortedSet()
+
+    def after(self, key: bytes) -> Iterator[tuple[bytes, Written]]:
+        """Iterate over keys after ``key`` and what is written there."""
+        return self._from(key, inclusive=False)
+
+    def under(self, prefix: bytes) -> list[tuple[bytes, Written]]:
+        """Return the keys that start with ``prefix`` and what is written there."""
+        return list(takewhile(lambda item: item[0].startswith(prefix), self._from(prefix, inclusive=True)))
+
+    def materialised(self) -> Values:
+        """Return a copy of it all."""
+        return {key: it.whole() if isinstance(it, Appended) else it for key, it in self.values.items()}
+
+    def _from(self, key: bytes, *, inclusive: bool) -> Iterator[tuple[bytes, Written]]:
+        if self.came:
+            self._order.update(self.came)
+            self.came.clear()
+        values = self.values
+        for own in self._order.irange(minimum=key, inclusive=(inclusive, True)):
+            if own in values:
+                yield own, values[own]

@@ -108,7 +108,8 @@ class WasmRuntime:
     ) -> RuntimeAnswer:
         """Call a method with SCALE ``data`` over the storage ``overlay``; raises ``MissingExport`` and ``CallFailed``.
 
-        What the call wrote stays in the overlay, after a failure too: transactions are the caller's.
+        What the call wrote stays in the overlay, after a failure too: transactions are the caller's. Those that the
+        runtime leaves open are rolled back.
         """
         if method not in self.methods:
             raise MissingExport(method)
@@ -128,7 +129,8 @@ class WasmRuntime:
         try:
             span = host.give(data)
             function = exported(instance, store, method)
-            answer = function(store, _signed32(span & U32), len(data)) & U64
+            with overlay.in_runtime():
+                answer = function(store, _signed32(span & U32), len(data)) & U64
             return RuntimeAnswer(host.read(answer), tuple(host.log))
         except (wasmtime.WasmtimeError, wasmtime.Trap) as error:
             raise self._failed(method, host, error) from None

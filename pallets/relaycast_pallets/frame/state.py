@@ -5,13 +5,13 @@ root of every child trie into the top trie (an empty child trie has no entry the
 The last ``window`` sealed states can still be proven from; older ones are pruned without a rest.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from types import TracebackType
-from typing import Protocol
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from relaycast_pallets.frame.state_dump import StateDump, changes_in, contents_of, dump_state, history_of
 from relaycast_pallets.frame.state_history import History, put_back, without_child_roots
-from relaycast_pallets.frame.state_tries import NO_READS, Name, Reads, TrieContents, Tries, long_keys
+from relaycast_pallets.frame.state_transaction import RollsBack, Transaction
+from relaycast_pallets.frame.state_tries import NO_KEYS, Asked, Keys, Name, TrieContents, Tries, long_keys
 from relaycast_pallets.frame.storage import Journal, Storage, Values
 from relaycast_trie.child_info import CHILD_STORAGE_PREFIX, ChildInfo
 from relaycast_trie.engine import Engine
@@ -27,6 +27,9 @@ Snapshot = tuple[dict[bytes, bytes], dict[bytes, dict[bytes, bytes]]]
 """Everything a state holds: the top trie, and the child tries that are not empty by their name."""
 
 
+NO_CHANGES: Mapping[Name, Values] = MappingProxyType({})
+
+
 class StateDiscarded(RelaycastError):
     """The state with this ``root`` was never sealed here, or has left the window ("state already discarded")."""
 
@@ -36,14 +39,6 @@ class StateDiscarded(RelaycastError):
 
     def __str__(self) -> str:
         return f"the state 0x{self.root.hex()} is not among those kept"
-
-
-class RollsBack(Protocol):
-    """Something beside the storage that a failed transaction takes back, such as an event log."""
-
-    def mark(self) -> int: ...
-
-    def roll_back(self, mark: int, /) -> None: ...
 
 
 class State:
@@ -162,48 +157,111 @@ class State:
         """How values are written from now on, see ``migrate``."""
         return self._tries.state_version
 
-    def commit(self, *, reads: Reads = NO_READS, recorder: NodeRecorder | None = None) -> bytes:
-        """Seal what changed since the last seal and return the new state root; not inside a transaction.
+    def commit(
+        self,
+        *,
+        changes: Mapping[Name, Values] = NO_CHANGES,
+        reads: Keys = NO_KEYS,
+        seeks: Keys = NO_KEYS,
+        tried: Collection[Mapping[Name, Values]] = (),
+        recorder: NodeRecorder | None = None,
+    ) -> bytes:
+        """Write ``changes``, seal what changed since the last seal and return the new state root.
 
-        The ``recorder`` learns of every node of the state before that sealing touches, and of those that reading the
-        top trie's keys ``reads`` does: what a block carries of its own state (see ``witness``).
+        The ``recorder`` learns which nodes of the state before a block carries (see ``witness``): those that its
+        changes touch, removals of keys that are not there among them, and what ``record`` says of the rest. Not inside
+        a transaction.
         """
         if self._journal.frame is not None:
             raise ValueError("a state cannot be sealed inside a transaction")
+        asked: Asked | None = None
+        if recorder is not None:
+            removed = {name: [key for key, value in held.items() if value is None] for name, held in changes.items()}
+            lost = [them for them in tried if them != changes]
+            self.record(recorder, reads={**reads, None: ()}, seeks={**seeks, None: ()}, tried=lost)
+            self.record(recorder, seeks={name: keys for name, keys in removed.items() if name is not None})
+            ways = [info.prefixed_storage_key() for info in {*reads, *seeks, *changes} if info is not None]
+            looked = {*seeks.get(None, ()), *removed.get(None, ()), *ways}
+            asked = Asked(recorder, reads.get(None, ()), looked)
+        self._write(changes)
         changed = {info: storage for info, storage in self._children.items() if storage.unsealed}
-        changes: dict[Name, tuple[Values, Values]] = {info: it.take_changes() for info, it in changed.items()}
+        sealed: dict[Name, tuple[Values, Values]] = {info: it.take_changes() for info, it in changed.items()}
         if changed:
-            self._tries.seal({info: written for info, (written, _) in changes.items()}, recorder=recorder)
+            below = None if recorder is None else Asked(recorder)
+            self._tries.seal({info: written for info, (written, _) in sealed.items()}, below)
         for info, storage in changed.items():
             self._write_child_root(info, storage)
         if self.top.unsealed or recorder is not None:
             written, replaced = self.top.take_changes()
-            self._tries.seal({None: written}, reads=reads, recorder=recorder)
-            changes[None] = written, without_child_roots(replaced, changed)
-        self._history.note(self.root, self.state_version, changes)
+            self._tries.seal({None: written}, asked)
+            sealed[None] = written, without_child_roots(replaced, changed)
+        self._history.note(self.root, self.state_version, sealed)
         self._tries.close(self._contents)
         return self.root
 
-    def root_with(self, changes: Mapping[Name, Values], *, state_version: StateVersion | None = None) -> bytes:
+    def record(
+        self,
+        recorder: NodeRecorder,
+        *,
+        reads: Keys = NO_KEYS,
+        seeks: Keys = NO_KEYS,
+        tried: Collection[Mapping[Name, Values]] = (),
+    ) -> None:
+        """Let the ``recorder`` learn which nodes of the state sealed last it takes to look at keys, by trie.
+
+        ``reads`` are read, external values among it, ``seeks`` looked for without their values; a child trie takes the
+        way through the top trie. ``tried`` are changes over it whose state root is worked out, or, where the top trie
+        is not among them, the roots of their child tries.
+        """
+        ways = {name.prefixed_storage_key() for name in {*reads, *seeks}.union(*tried) if name is not None}
+        looked = {**seeks, None: {*seeks.get(None, ()), *ways}}
+        for name in {**reads, **looked}:
+            if (name is None or self._tries.root(name) != EMPTY_ROOT) and (reads.get(name) or looked.get(name)):
+                wanted, sought = reads.get(name, ()), looked.get(name, ())
+                update_trie(self.db, self._tries.root(name), {}, reads=wanted, seeks=sought, recorder=recorder)
+        for changes in tried:
+            if None in changes:
+                self.root_with(changes, recorder=recorder)
+                continue
+            for info, values in changes.items():
+                assert info is not None
+                self.child_root_with(info, values, recorder=recorder)
+
+    def root_with(
+        self,
+        changes: Mapping[Name, Values],
+        *,
+        state_version: StateVersion | None = None,
+        recorder: NodeRecorder | None = None,
+    ) -> bytes:
         """Return what the state root would be with ``changes`` by trie, over what is not sealed yet; nothing is kept.
 
-        Changes are written in ``state_version``, by default the state's own. Entries of child tries follow.
+        Changes are written in ``state_version``, by default the state's own. Entries of child tries follow. The
+        ``recorder`` learns which nodes that takes.
         """
         version = self.state_version if state_version is None else state_version
         entries: Values = {}
         names = {name for name, storage in self._children.items() if storage.unsealed} | changes.keys()
         for info in names:
             if info is not None:
-                root = self.child_root_with(info, changes.get(info, {}), state_version=version)
+                root = self.child_root_with(info, changes.get(info, {}), state_version=version, recorder=recorder)
                 entries[info.prefixed_storage_key()] = None if root == EMPTY_ROOT else root
         written = {**self.top.changes, **changes.get(None, {}), **entries}
-        return update_trie(self.db, self.root, written, state_version=version).root
+        return update_trie(self.db, self.root, written, state_version=version, recorder=recorder).root
 
-    def child_root_with(self, info: ChildInfo, changes: Values, *, state_version: StateVersion | None = None) -> bytes:
+    def child_root_with(
+        self,
+        info: ChildInfo,
+        changes: Values,
+        *,
+        state_version: StateVersion | None = None,
+        recorder: NodeRecorder | None = None,
+    ) -> bytes:
         """Return what the root of a child trie would be with ``changes``, see ``root_with``."""
-        version = self.state_version if state_version is None else state_version
+        version, root = self.state_version if state_version is None else state_version, self._tries.root(info)
         written = {**self.child(info).changes, **changes}
-        return update_trie(self.db, self._tries.root(info), written, state_version=version).root
+        learning = None if root == EMPTY_ROOT else recorder
+        return update_trie(self.db, root, written, state_version=version, recorder=learning).root
 
     def migrate(self, state_version: StateVersion) -> None:
         """Write values in another state version from now on; those there stay as they are until written again."""
@@ -340,33 +398,3 @@ class State:
 
     def __repr__(self) -> str:
         return f"<State 0x{self.root.hex()}, {len(self.top)} keys, {len(self.children())} child tries>"
-
-
-class Transaction:
-    """One ``with`` block over a state, see ``State.transaction``."""
-
-    __slots__ = ("_companions", "_journal", "_marks", "_outer")
-
-    def __init__(self, journal: Journal, companions: list[RollsBack]) -> None:
-        self._journal = journal
-        self._companions = companions
-
-    def __enter__(self) -> None:
-        self._outer = self._journal.frame
-        self._marks = [(companion, companion.mark()) for companion in self._companions]
-        self._journal.frame = {}
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        frame = self._journal.frame
-        assert frame is not None
-        self._journal.frame = self._outer
-        if kind is not None:
-            for (storage, key), (old, was_unsealed) in frame.items():
-                storage.restore(key, old, was_unsealed=was_unsealed)
-            for companion, mark in self._marks:
-                companion.roll_back(mark)
-        elif self._outer is not None:
-            for change, before in frame.items():
-                self._outer.setdefault(change, before)

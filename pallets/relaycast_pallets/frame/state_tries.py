@@ -7,13 +7,15 @@ proofs and the database are the same. ``Tries`` goes from one to the other when 
 
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from relaycast_pallets.frame.engine_choice import EngineChoice
 from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.engine import Engine
 from relaycast_trie.hasher import HASH_LENGTH
-from relaycast_trie.node_codec import StateVersion
+from relaycast_trie.node_codec import EMPTY_ROOT, StateVersion
 from relaycast_trie.plain.build import build_trie
 from relaycast_trie.plain.memory_db import MemoryDB
 from relaycast_trie.plain.trie_db import NodeRecorder
@@ -27,8 +29,20 @@ Name = ChildInfo | None
 Changes = Mapping[bytes, bytes | None]
 """New values by key; ``None`` removes."""
 
-Reads = Collection[bytes]
-NO_READS: Reads = ()
+Keys = Mapping[Name, Collection[bytes]]
+NO_KEYS: Keys = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a block asks of a trie before it changes it; the ``recorder`` learns which nodes that and the change take.
+
+    Of the keys ``seeks`` no value is asked for: whether there is one, or which key comes next.
+    """
+
+    recorder: NodeRecorder
+    reads: Collection[bytes] = ()
+    seeks: Collection[bytes] = ()
 
 
 class TrieContents(NamedTuple):
@@ -67,10 +81,8 @@ class _Tries(Protocol):
         """Be able to prove from what was before these tries were filled: ``past`` went from there to what they held."""
         ...
 
-    def seal(
-        self, changes: Mapping[Name, Changes], *, reads: Reads = NO_READS, recorder: NodeRecorder | None = None
-    ) -> None:
-        """Write changes; the ``recorder`` learns what that and reading the top trie's ``reads`` before it takes."""
+    def seal(self, changes: Mapping[Name, Changes], asked: Asked | None = None) -> None:
+        """Write changes; what is ``asked`` is asked of each of these tries."""
         ...
 
     def close(self) -> None:
@@ -118,19 +130,19 @@ class PlainTries(_Tries):
             self.db.emplace_all(hashes, _nodes(past.db, hashes))
             self.dropped.appendleft(dropped)
 
-    def seal(
-        self, changes: Mapping[Name, Changes], *, reads: Reads = NO_READS, recorder: NodeRecorder | None = None
-    ) -> None:
+    def seal(self, changes: Mapping[Name, Changes], asked: Asked | None = None) -> None:
         for name, changed in changes.items():
             if name in self._roots:
-                asked = reads if name is None else NO_READS
-                self._roots[name] = self._change(self._roots[name], changed, asked, recorder)
+                self._roots[name] = self._change(name, changed, asked)
                 continue
             held = {key: value for key, value in changed.items() if value is not None}
             self._roots[name] = build_trie(held, self.db.emplace, state_version=self.state_version)
 
-    def _change(self, root: bytes, changed: Changes, reads: Reads, recorder: NodeRecorder | None) -> bytes:
-        update = update_trie(self.db, root, changed, reads=reads, state_version=self.state_version, recorder=recorder)
+    def _change(self, name: Name, changed: Changes, asked: Asked | None) -> bytes:
+        root, reads, seeks, recorder = self._roots[name], *_of_trie(name, self._roots[name], asked)
+        update = update_trie(
+            self.db, root, changed, reads=reads, seeks=seeks, state_version=self.state_version, recorder=recorder
+        )
         self.db.emplace_all(update.hashes, update.nodes)
         self._open += update.dropped
         return update.root
@@ -184,15 +196,14 @@ class ArrayTries(_Tries):
         number = self._numbers.get(name)
         return self.db.null_hash if number is None else self._forest.root(number)
 
-    def seal(
-        self, changes: Mapping[Name, Changes], *, reads: Reads = NO_READS, recorder: NodeRecorder | None = None
-    ) -> None:
-        if recorder is not None:
+    def seal(self, changes: Mapping[Name, Changes], asked: Asked | None = None) -> None:
+        if asked is not None:
             self.show()
             for name, changed in changes.items():
-                asked = reads if name is None else NO_READS
-                in_order = {key: changed[key] for key in sorted(changed)}
-                record_witness(self.db, self.root(name), asked, in_order, recorder)
+                reads, seeks, recorder = _of_trie(name, self.root(name), asked)
+                if recorder is not None:
+                    in_order = {key: changed[key] for key in sorted(changed)}
+                    record_witness(self.db, self.root(name), reads, in_order, recorder, seeks=seeks)
         numbered = {self._number(name): changed for name, changed in changes.items()}
         self.db.emplace_all(*self._forest.seal(numbered, told=self.shown))
 
@@ -310,15 +321,10 @@ class Tries:
         assert isinstance(past._used, PlainTries)
         self._used.recall(past._used)
 
-    def seal(
-        self, changes: Mapping[Name, Changes], *, reads: Reads = NO_READS, recorder: NodeRecorder | None = None
-    ) -> None:
-        """Write changes of the open block; no trie twice.
-
-        The ``recorder`` learns which nodes that and reading the top trie's keys ``reads`` before it takes.
-        """
+    def seal(self, changes: Mapping[Name, Changes], asked: Asked | None = None) -> None:
+        """Write changes of the open block, no trie twice; what is ``asked`` is asked of each of these tries."""
         self._choice.note(len(changes), sum(map(len, changes.values())), in_arrays=isinstance(self._used, ArrayTries))
-        self._used.seal(changes, reads=reads, recorder=recorder)
+        self._used.seal(changes, asked)
 
     def close(self, contents: Callable[[], Contents]) -> None:
         """End the block, and change engines if that has come to pay; ``contents`` are what the tries hold now."""
@@ -341,6 +347,15 @@ class Tries:
     def _in_arrays(self, contents: Contents) -> ArrayTries:
         assert isinstance(self._used, PlainTries)
         return ArrayTries(self._used, self._window, contents, shown=self._shown)
+
+
+def _of_trie(
+    name: Name, root: bytes, asked: Asked | None
+) -> tuple[Collection[bytes], Collection[bytes], NodeRecorder | None]:
+    """Return reads, seeks and recorder for one trie: a child trie that is empty has no node to be learnt of."""
+    if asked is None or (name is not None and root == EMPTY_ROOT):
+        return (), (), None
+    return asked.reads, asked.seeks, asked.recorder
 
 
 def long_keys(values: Mapping[bytes, bytes]) -> set[bytes]:

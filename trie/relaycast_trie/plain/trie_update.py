@@ -54,19 +54,24 @@ def update_trie(
     changes: Mapping[bytes, bytes | None],
     *,
     reads: Collection[bytes] = (),
+    seeks: Collection[bytes] = (),
     state_version: StateVersion = StateVersion.V1,
     recorder: NodeRecorder | None = None,
 ) -> TrieUpdate:
     """Return what writing ``changes`` (``None`` removes) makes of the trie with this ``root``; ``db`` stays as it is.
 
     The ``recorder`` learns of every node that this reads, and of what reading the keys ``reads`` before it takes,
-    external values among it. Raises ``RootMismatch``, ``MissingNode`` and ``InvalidNode``.
+    external values among it, and looking for the keys ``seeks`` without their values. Raises ``RootMismatch``,
+    ``MissingNode`` and ``InvalidNode``.
     """
-    keys, version = sorted(changes.keys() | reads), StateVersion(state_version)
+    keys, version = sorted({*changes, *reads, *seeks}), StateVersion(state_version)
     if not keys:
         return TrieUpdate(root)
     if max(map(len, keys)) > LONGEST_KEY:
-        return _one_by_one(db, root, {key: changes[key] for key in keys if key in changes}, reads, version, recorder)
+        in_order = {key: changes[key] for key in keys if key in changes}
+        if recorder is not None:
+            record_witness(db, root, reads, in_order, recorder, seeks=seeks, state_version=version)
+        return _one_by_one(db, root, in_order, version)
     return _Walk(db, keys, changes, reads, version, recorder).update(root)
 
 
@@ -344,13 +349,9 @@ def _one_by_one(
     db: MemoryDB,
     root: bytes,
     changes: Mapping[bytes, bytes | None],
-    reads: Collection[bytes],
     state_version: StateVersion,
-    recorder: NodeRecorder | None,
 ) -> TrieUpdate:
     """Do what a walk does without calls in calls, which keys of any length may need; ``changes`` in their order."""
-    if recorder is not None:
-        record_witness(db, root, reads, changes, recorder, state_version=state_version)
     trie = TrieDBMut(Overlay(db), root, state_version=state_version)
     for key, value in changes.items():
         if value is None:

@@ -40,12 +40,16 @@ def record_witness(
     changes: Mapping[bytes, bytes | None],
     recorder: NodeRecorder,
     *,
+    seeks: Iterable[bytes] = (),
     state_version: StateVersion = StateVersion.V1,
 ) -> None:
-    """Let the ``recorder`` learn of the nodes that ``witness`` returns; nothing is hashed but what removals move."""
+    """Let the ``recorder`` learn of the nodes that ``witness`` returns; nothing is hashed but what removals move.
+
+    Keys of ``seeks`` are looked for without their values.
+    """
     TrieDB(db, root, recorder=recorder).get_many(reads)
     paths = _Paths(db, root, recorder=recorder)
-    held = paths.get_many(changes)
+    held = paths.get_many({**changes, **dict.fromkeys(seeks)})
     if all(held[key] is None for key, value in changes.items() if value is None):
         return
     changed = TrieDBMut(Overlay(db, recorder), root, state_version=state_version)

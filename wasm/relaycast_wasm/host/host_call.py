@@ -33,9 +33,6 @@ class HostCall:
     environment: HostEnvironment = field(default_factory=HostEnvironment)
     log: list[str] = field(default_factory=list)
     panic: str | None = None
-    recorded_bytes: Callable[[], int] | None = None
-    """Returns how many bytes the proof of this block has so far; ``None`` where nobody records one."""
-
     version_of: Callable[[bytes], bytes | None] = lambda _code: None
     """Returns the SCALE of another runtime's ``RuntimeVersion``, ``None`` for code that is none."""
 

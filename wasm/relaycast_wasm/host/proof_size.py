@@ -6,4 +6,6 @@ from relaycast_wasm.host.registry import host_function
 
 @host_function("", "I")
 def ext_storage_proof_size_storage_proof_size_version_1(host: HostCall) -> int:
-    return NONE if host.recorded_bytes is None else host.recorded_bytes()
+    """Return the bytes of the nodes and values that were read so far; all ones where no proof is recorded."""
+    recorded = host.overlay.proof_bytes()
+    return NONE if recorded is None else recorded

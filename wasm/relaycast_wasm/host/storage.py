@@ -6,14 +6,14 @@ in memory of its own; where a later one writes into a buffer of the runtime, it 
 
 from collections.abc import Callable
 
-from relaycast_trie.child_info import CHILD_STORAGE_PREFIX, ChildInfo
+from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.node_codec import StateVersion
 from relaycast_trie.scale import ScaleReader, encode_bytes, encode_option, encode_u32
 from relaycast_wasm.host.host_call import NONE, HostCall, HostRefusal
 from relaycast_wasm.host.memory import U32
 from relaycast_wasm.host.registry import declare, host_function
-from relaycast_wasm.overlay import Name, NoTransaction, Removed
+from relaycast_wasm.overlay import CHILD_KEYS, Name, NoTransaction, Removed
 
 NameOf = Callable[[HostCall, tuple[int, ...]], Name]
 """Returns which trie a function is asked about; a child trie's name is its first argument."""
@@ -95,7 +95,7 @@ def _declare_removals(group: str, letters: str, name_of: NameOf) -> None:
     def removed(host: HostCall, given: tuple[int, ...], limit: int | None, cursor: bytes | None) -> Removed:
         (prefix,) = given[skipped:]
         name, start = name_of(host, given), host.read(prefix)
-        if name is None and (start.startswith(CHILD_STORAGE_PREFIX) or CHILD_STORAGE_PREFIX.startswith(start)):
+        if name is None and (start.startswith(CHILD_KEYS) or CHILD_KEYS.startswith(start)):
             return Removed()
         return host.overlay.clear_prefix(start, name, limit=limit, cursor=cursor)
 
@@ -148,7 +148,7 @@ def ext_storage_root_version_1(host: HostCall) -> int:
 
 @host_function("i", "I")
 def ext_storage_root_version_2(host: HostCall, version: int) -> int:
-    return host.give(host.overlay.root(_state_version(version)))
+    return host.give(host.overlay.root(state_version_of(version)))
 
 
 @host_function("I")
@@ -193,7 +193,7 @@ def ext_default_child_storage_root_version_1(host: HostCall, storage_key: int) -
 @host_function("Ii", "I")
 def ext_default_child_storage_root_version_2(host: HostCall, storage_key: int, version: int) -> int:
     info = ChildInfo.new_default(host.read(storage_key))
-    return host.give(host.overlay.child_root(info, _state_version(version)))
+    return host.give(host.overlay.child_root(info, state_version_of(version)))
 
 
 @host_function("II")
@@ -236,20 +236,20 @@ def _kill(host: HostCall, storage_key: int, limit: int | None, cursor: bytes | N
 
 def _is_reserved(key: bytes, name: Name) -> bool:
     """Return whether ``key`` is the place of a child trie's root, which no function of the top trie writes to."""
-    return name is None and key.startswith(CHILD_STORAGE_PREFIX)
+    return name is None and key.startswith(CHILD_KEYS)
 
 
-def _state_version(number: int) -> StateVersion:
-    if number not in {0, 1}:
-        raise HostRefusal(f"a state version is 0 or 1, got {number}")
-    return StateVersion(number)
+def state_version_of(number: int) -> StateVersion:
+    """Return the state version that the lowest byte of an argument names: it is a u8."""
+    if number & 0xFF > 1:
+        raise HostRefusal(f"a state version is 0 or 1, got {number & 0xFF}")
+    return StateVersion(number & 0xFF)
 
 
 def _limit(data: bytes) -> int | None:
     reader = ScaleReader(data)
     try:
         limit = reader.u32() if reader.option() else None
-        reader.done()
     except CodecError as error:
         raise HostRefusal(f"a limit does not decode: {error}") from None
     return limit
@@ -259,7 +259,6 @@ def _bytes(data: bytes) -> bytes | None:
     reader = ScaleReader(data)
     try:
         cursor = reader.bytes_() if reader.option() else None
-        reader.done()
     except CodecError as error:
         raise HostRefusal(f"a cursor does not decode: {error}") from None
     return cursor

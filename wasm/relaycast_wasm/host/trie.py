@@ -4,27 +4,27 @@ from collections.abc import Callable
 
 from relaycast_trie.exceptions import CodecError, ProofError
 from relaycast_trie.hasher import BLAKE2B_256, KECCAK_256, Hasher
-from relaycast_trie.node_codec import StateVersion
 from relaycast_trie.plain.build import build_root
 from relaycast_trie.proofs.statement_proof import verify_proof
 from relaycast_trie.scale import ScaleReader, encode_compact
 from relaycast_wasm.host.host_call import HostCall, HostRefusal
 from relaycast_wasm.host.registry import declare
+from relaycast_wasm.host.storage import state_version_of
 
 
 def _declare(name: str, hasher: Hasher) -> None:
     def root(host: HostCall, data: int, version: int) -> bytes:
-        return build_root(_pairs(host.read(data)), state_version=_state_version(version), hasher=hasher)
+        return build_root(_pairs(host.read(data)), state_version=state_version_of(version), hasher=hasher)
 
     def ordered_root(host: HostCall, data: int, version: int) -> bytes:
         items = {encode_compact(index): item for index, item in enumerate(_items(host.read(data), "values"))}
-        return build_root(items, state_version=_state_version(version), hasher=hasher)
+        return build_root(items, state_version=state_version_of(version), hasher=hasher)
 
     def verifies(host: HostCall, root: int, proof: int, key: int, value: int, version: int) -> int:
         expected, nodes = host.memory.read(root, 32), _items(host.read(proof), "a proof's nodes")
         pair = [(host.read(key), host.read(value))]
         try:
-            verify_proof(expected, nodes, pair, state_version=_state_version(version), hasher=hasher)
+            verify_proof(expected, nodes, pair, state_version=state_version_of(version), hasher=hasher)
         except ProofError:
             return 0
         return 1
@@ -58,17 +58,10 @@ _declare("blake2_256", BLAKE2B_256)
 _declare("keccak_256", KECCAK_256)
 
 
-def _state_version(number: int) -> StateVersion:
-    if number not in {0, 1}:
-        raise HostRefusal(f"a state version is 0 or 1, got {number}")
-    return StateVersion(number)
-
-
 def _items(data: bytes, what: str) -> list[bytes]:
     reader = ScaleReader(data)
     try:
         items = [reader.bytes_() for _ in range(reader.length())]
-        reader.done()
     except CodecError as error:
         raise HostRefusal(f"{what} do not decode: {error}") from None
     return items
@@ -78,7 +71,6 @@ def _pairs(data: bytes) -> dict[bytes, bytes]:
     reader = ScaleReader(data)
     try:
         pairs = {reader.bytes_(): reader.bytes_() for _ in range(reader.length(2))}
-        reader.done()
     except CodecError as error:
         raise HostRefusal(f"keys and values do not decode: {error}") from None
     return pairs
