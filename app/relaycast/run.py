@@ -4,8 +4,8 @@ from typing import Any
 
 from relaycast.block_frame import block_frame
 from relaycast.terminal import counted
-from relaycast_ledger.outcome import FullBlock
 from relaycast_ledger.records import Invariants
+from relaycast_ledger.spreads import FullBlock
 from relaycast_ledger.tally import DeliveryTotals, Tally
 
 

@@ -36,6 +36,8 @@ class GuestBlock:
 
     header: Header
     extrinsics: tuple[bytes, ...]
+    """Each with its length in front, as a block holds them."""
+
     results: tuple[bytes, ...]
     """What applying each extrinsic gave, an ``ApplyExtrinsicResult`` in SCALE."""
 
@@ -84,6 +86,14 @@ class Guest(Protocol):
 
     @property
     def state(self) -> State: ...
+
+    @property
+    def spec_name(self) -> str:
+        """What its code calls itself."""
+        ...
+
+    @property
+    def spec_version(self) -> int: ...
 
     @property
     def max_pov_size(self) -> int:

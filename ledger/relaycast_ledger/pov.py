@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from relaycast_collator.guests import GuestBlock
 from relaycast_collator.parachain import ParachainBlock
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
 from relaycast_trie.proofs.compact_proof import CompactProof
@@ -97,6 +98,20 @@ def pov_size(block: ParachainBlock, *, own_root: bytes, ref_time: int, compresse
     )
 
 
+def guest_pov_size(block: GuestBlock, *, own_root: bytes, max_pov_bytes: int) -> PovSize:
+    """Return the size of a guest's PoV; messages are among its extrinsics, and its computation time is not known."""
+    own = own_state(block, own_root)
+    data = b"".join([block.header.encode(), encode_vec(block.extrinsics), own])
+    return PovSize(
+        pov_bytes=len(data),
+        compressed_bytes=len(compressed(data)),
+        own_bytes=len(own),
+        message_bytes=0,
+        max_pov_bytes=max_pov_bytes,
+        ref_time=0,
+    )
+
+
 def block_data(block: ParachainBlock, *, own_root: bytes) -> bytes:
     """Return the block as SCALE ``ParachainBlockData``: header, extrinsics, own state."""
     return _joined(block, _messages(block.inherent), own_state(block, own_root))
@@ -107,7 +122,7 @@ def compressed(data: bytes) -> bytes:
     return encode_bytes(ZSTD_PREFIX + _zstd().compress(data, asbytes=True))
 
 
-def own_state(block: ParachainBlock, own_root: bytes) -> bytes:
+def own_state(block: ParachainBlock | GuestBlock, own_root: bytes) -> bytes:
     """Return the nodes of the own state that the block carries as a SCALE ``CompactProof``."""
     if not len(block.own_proof):
         return encode_vec([])

@@ -7,22 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from relaycast_ledger.account_records import IN_THE_PROOF, PRUNED, BlockAccount, PublisherAccount
 from relaycast_ledger.key_tally import KeyTally
-from relaycast_ledger.outcome import (
-    FullBlock,
-    Latency,
-    Point,
-    PublisherCost,
-    Spread,
-    UnchargedRead,
-    counted_latency,
-    rank,
-    spread,
-)
+from relaycast_ledger.outcome import Point, PublisherCost, UnchargedRead
 from relaycast_ledger.points import Points
 from relaycast_ledger.pov import PovSize
 from relaycast_ledger.pov_causes import pov_by_cause
 from relaycast_ledger.proof_picture import ProofPicture
 from relaycast_ledger.records import BlockRecord
+from relaycast_ledger.spreads import FullBlock, Latency, Spread, counted_latency, rank, spread
 
 if TYPE_CHECKING:
     from relaycast_ledger.run_tables import RunTables

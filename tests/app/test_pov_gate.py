@@ -23,7 +23,7 @@ from relaycast.pov.snapshot import (
     write_kept,
 )
 from relaycast.refusal import BadInput
-from relaycast_ledger.outcome import Spread
+from relaycast_ledger.spreads import Spread
 
 
 @pytest.fixture

@@ -25,13 +25,10 @@ from relaycast_ledger.outcome import (
     PublisherCost,
     PublisherOutcome,
     RelayOutcome,
-    Share,
-    Spread,
     SubscriberOutcome,
-    latency,
-    spread,
 )
 from relaycast_ledger.proof_picture import ProofPicture
+from relaycast_ledger.spreads import Share, Spread, latency, spread
 from relaycast_ledger.tally import SubscriberTally
 from relaycast_xcm import ParaId
 

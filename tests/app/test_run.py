@@ -15,7 +15,7 @@ from command_line import Command, Refused, Written
 from file_contents import contents
 from long_hauls import soak
 from relaycast.simulation.run_folder import staged
-from relaycast_ledger.outcome import rank, spread
+from relaycast_ledger.spreads import rank, spread
 from shared_vectors import shared
 
 SCENARIO = """

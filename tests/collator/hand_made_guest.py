@@ -11,6 +11,7 @@ from relaycast_pallets.parachain_system.inbound_messages import MessagesTaken
 from relaycast_pallets.parachain_system.relay_proof_request import RelayProofRequest
 from relaycast_trie import Recorder, StorageProof, blake2_256
 from relaycast_trie.hasher import twox_128
+from relaycast_trie.scale import encode_bytes
 from relaycast_xcm import ParaId
 from relaycast_xcm.checkpoint import VERSION, CheckpointRefused
 
@@ -35,6 +36,8 @@ ITEMS = {NUMBER: ("System", "Number"), SLOT: ("Clock", "Slot"), SEEN: ("Mail", "
 
 class HandMadeGuest:
     """Notes its number, the relay chain's slot, the messages that came, and every extrinsic by its hash."""
+
+    spec_name, spec_version = "hand-made", 1
 
     def __init__(self, para_id: int, *, max_pov_size: int = 5 * 1024 * 1024, notes: int = 300) -> None:
         self.para_id = ParaId(para_id)
@@ -76,11 +79,12 @@ class HandMadeGuest:
         touched = Recorder()
         root = self.state.commit(reads={SEEN}, recorder=touched)
         own_proof = StorageProof(touched.nodes.values())
-        self.head = Header(self.head.hash, number, root, ordered_root(list(extrinsics)))
+        body = tuple(map(encode_bytes, extrinsics))
+        self.head = Header(self.head.hash, number, root, ordered_root(list(body)))
         sent = tuple(it.removeprefix(SEND) for it in extrinsics if it.startswith(SEND))
         return GuestBlock(
             self.head,
-            extrinsics,
+            body,
             (SUCCESS,) * len(extrinsics),
             proof,
             own_proof,

@@ -10,7 +10,7 @@ from relaycast.report.full_block import fullest
 from relaycast.scenario.policy_choice import KINDS, PolicyTable
 from relaycast.scenario.scenario import Scenario
 from relaycast.terminal import counted
-from relaycast_ledger.outcome import Spread
+from relaycast_ledger.spreads import Spread
 
 COLUMNS = ("figure", "first", "second", "difference", "")
 

@@ -16,7 +16,8 @@ from msgspec import Struct, field
 from relaycast.inputs import parse_toml, read_bytes
 from relaycast.out_file import write_text
 from relaycast.refusal import BadInput, one_line, shown
-from relaycast_ledger.outcome import Outcome, PublisherCost, Spread
+from relaycast_ledger.outcome import Outcome, PublisherCost
+from relaycast_ledger.spreads import Spread
 
 SNAPSHOT_VERSION = 1
 """Version of the file's layout. It changes only with the layout, so that a new release can still read old files."""

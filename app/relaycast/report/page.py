@@ -17,8 +17,9 @@ from relaycast.scenario.scenario import Scenario
 from relaycast.terminal import counted
 from relaycast_ledger.account_records import IN_THE_PROOF
 from relaycast_ledger.key_tally import KeyCost
-from relaycast_ledger.outcome import Outcome, Point, PublisherCost, SubscriberOutcome, rank
+from relaycast_ledger.outcome import Outcome, Point, PublisherCost, SubscriberOutcome
 from relaycast_ledger.points import Line
+from relaycast_ledger.spreads import rank
 
 STACKED = ("static", *IN_THE_PROOF)
 """What bytes of a proof are for, from the bottom of a chart to its top."""

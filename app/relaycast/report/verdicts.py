@@ -11,7 +11,8 @@ from relaycast.report.full_block import causes, fullest, share_taken
 from relaycast.report.templates import percent
 from relaycast.terminal import counted
 from relaycast_ledger.account_records import IN_THE_PROOF
-from relaycast_ledger.outcome import FullBlock, Outcome, Point, SubscriberOutcome, rank
+from relaycast_ledger.outcome import Outcome, Point, SubscriberOutcome
+from relaycast_ledger.spreads import FullBlock, rank
 
 WORTH_CHANGING = 0.005
 """An alternative is named if it saves at least this part of the bytes that blocks carry."""

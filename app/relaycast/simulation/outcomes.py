@@ -9,7 +9,8 @@ import msgspec
 from relaycast.scenario.scenario import ParachainTable
 from relaycast.simulation.sendings import Sendings
 from relaycast_collator.relay_chain import RelayChain
-from relaycast_ledger.outcome import PublisherCost, PublisherOutcome, RecordedOutcome, SubscriberOutcome, share
+from relaycast_ledger.outcome import PublisherCost, PublisherOutcome, RecordedOutcome, SubscriberOutcome
+from relaycast_ledger.spreads import share
 from relaycast_ledger.tally import SubscriberTally
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.subscriber.pallet import Subscriber
