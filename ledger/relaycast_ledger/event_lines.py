@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from relaycast_collator.facts import BlockBuilt, BlockPanicked, Fact, RelaySealed
+from relaycast_collator.facts import BlockBuilt, BlockPanicked, Fact, GuestRefusedBlock, RelaySealed
 from relaycast_ledger.outcome import SCHEMA_VERSION
 from relaycast_pallets.balances.events import Burned, BurnedHeld, Deposit, Held, Minted, Released, Transfer
 from relaycast_pallets.frame.system import Event
@@ -51,6 +51,9 @@ class EventLines:
             case BlockPanicked():
                 data = {"reason": fact.reason}
                 self._write(_line(fact.tick, int(fact.para_id), "Collator", "BlockPanicked", data))
+            case GuestRefusedBlock():
+                said = {"reason": fact.reason, "log": list(fact.log)}
+                self._write(_line(fact.tick, int(fact.para_id), "Collator", "GuestRefusedBlock", said))
             case _:
                 pass
 

@@ -7,7 +7,7 @@ from relaycast_collator.facts import GuestBuilt, GuestRefusedBlock
 from relaycast_collator.guests import StorageItemShare
 from relaycast_ledger.block_checks import Check
 from relaycast_ledger.pov import PovSize, guest_pov_size
-from relaycast_trie import blake2_256
+from relaycast_trie import RootMismatch, blake2_256
 from relaycast_xcm import ParaId
 
 APPLIED, DISPATCH_FAILED = b"\x00\x00", b"\x00\x01"
@@ -41,6 +41,8 @@ class GuestRecord:
     """``own_proof_bytes`` by storage item."""
 
     pov: PovSize | None = None
+    """``None`` where the own proof is not one of the state of the block before."""
+
     refusal: str | None = None
     log: tuple[str, ...] = ()
 
@@ -73,9 +75,16 @@ def guest_record(fact: GuestBuilt | GuestRefusedBlock, *, spec_name: str, spec_v
         own_proof_bytes=block.own_proof.proof_bytes,
         upward_messages=len(block.upward_messages),
         shares=block.shares,
-        pov=guest_pov_size(block, own_root=fact.parent.state_root, max_pov_bytes=fact.max_pov_size),
+        pov=_pov(fact),
         log=block.log,
     )
+
+
+def _pov(fact: GuestBuilt) -> PovSize | None:
+    try:
+        return guest_pov_size(fact.block, own_root=fact.parent.state_root, max_pov_bytes=fact.max_pov_size)
+    except RootMismatch:
+        return None
 
 
 def guest_checks(fact: GuestBuilt) -> Iterator[Check]:

@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from enum import Enum
 
 from relaycast_collator.chains import Chains
-from relaycast_collator.facts import BlockBuilt, BlockPanicked, Fact
+from relaycast_collator.facts import BlockBuilt, BlockPanicked, Fact, GuestBuilt, GuestRefusedBlock
 from relaycast_ledger.account_records import BlockAccount
 from relaycast_ledger.accounting import account_for
 from relaycast_ledger.block_checks import Check, account_checks, agreement_checks, delivery_checks, pass_checks
 from relaycast_ledger.deliveries import Deliveries, DeliveriesDump, Place
+from relaycast_ledger.guest_records import GuestRecord, guest_checks, guest_record
 from relaycast_ledger.pov import PovSize, pov_size
 from relaycast_ledger.proof_picture import ProofPicture, picture_tries
 from relaycast_ledger.records import BlockRecord, Invariants, ReadTotals, Uncharged
@@ -70,6 +71,7 @@ class Ledger:
         self.invariants = Invariants()
         self.deliveries = Deliveries()
         self._records: list[BlockRecord] = []
+        self._guest_records: list[GuestRecord] = []
         self.listen()
 
     def listen(self) -> None:
@@ -90,12 +92,18 @@ class Ledger:
     def step(self) -> list[BlockRecord]:
         """Let one tick pass and return the records of its subscriber blocks, and of those that panicked."""
         self._records.clear()
+        self._guest_records.clear()
         self.chains.step()
         return self.take_records()
 
     def take_records(self) -> list[BlockRecord]:
         """Return the records since they were last taken, in the order of their blocks."""
         records, self._records = self._records, []
+        return records
+
+    def take_guest_records(self) -> list[GuestRecord]:
+        """Return the records of guests' blocks since they were last taken, in the order of their blocks."""
+        records, self._guest_records = self._guest_records, []
         return records
 
     def hear(self, fact: Fact) -> None:
@@ -106,6 +114,8 @@ class Ledger:
             case BlockPanicked():
                 self._check(fact, [Check("an honest block is valid", not fact.honest, fact.reason)])
                 self._records.append(self._record_panicked(fact))
+            case GuestBuilt() | GuestRefusedBlock():
+                self._note_guest(fact)
             case _:
                 self.deliveries.hear(fact)
 
@@ -140,6 +150,14 @@ class Ledger:
             self._check(fact, agreement_checks(fact.collation, block))
         self._check(fact, pass_checks(subscriber, block))
         self._check(fact, delivery_checks(subscriber, repeated, self._lost(fact)))
+
+    def _note_guest(self, fact: GuestBuilt | GuestRefusedBlock) -> None:
+        guest = self.chains.guests[fact.para_id]
+        record = guest_record(fact, spec_name=guest.spec_name, spec_version=guest.spec_version)
+        self._guest_records.append(record)
+        if isinstance(fact, GuestBuilt):
+            for invariant, holds, seen in guest_checks(fact):
+                self.invariants.check(invariant, holds, fact.tick, fact.para_id, seen=seen)
 
     def _record_built(self, fact: BlockBuilt) -> BlockRecord:
         block, result = fact.block, fact.block.outcome.result

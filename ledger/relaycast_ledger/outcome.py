@@ -10,6 +10,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 from relaycast_ledger.account_records import NodeTotals
 from relaycast_ledger.key_tally import KeyCost
 from relaycast_ledger.proof_picture import ProofPicture
+from relaycast_ledger.runtime_outcome import RuntimeOutcome, RuntimePoint
 from relaycast_ledger.spreads import FullBlock, Latency, Share, Spread
 
 SCHEMA_VERSION = 2
@@ -240,11 +241,14 @@ class Outcome(Struct, frozen=True, kw_only=True):
     publishers: list[PublisherOutcome]
     subscribers: list[SubscriberOutcome]
     oversize_blocks: int
-    """Blocks of all subscribers that the relay chain would refuse."""
+    """Blocks of all subscribers and real runtimes that the relay chain would refuse."""
 
     invariants: InvariantsOutcome
     recorded: RecordedOutcome | None = None
     alternative: Alternative | None = None
+    runtimes: Sequence[RuntimeOutcome] = ()
+    """Parachains with real runtimes; absent from ``run.json`` where there are none."""
+
     schema: int = SCHEMA_VERSION
     series: Mapping[int, Sequence[Point]] = field(default_factory=dict)
     latencies: dict[int, dict[int, int]] = field(default_factory=dict)
@@ -256,3 +260,5 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
     key_names: dict[tuple[int, bytes], str] = field(default_factory=dict)
     """By publisher and key."""
+
+    runtime_series: Mapping[int, Sequence[RuntimePoint]] = field(default_factory=dict)

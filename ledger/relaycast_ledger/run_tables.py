@@ -5,6 +5,7 @@ The schema's version and the run's id stand in the metadata. Keys are bytes, par
 """
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 
 from relaycast_ledger.account_records import COUNTS, TOTALS, KeyAccount, PublisherAccount
 from relaycast_ledger.arrow_columns import column
+from relaycast_ledger.guest_records import GuestRecord
 from relaycast_ledger.outcome import SCHEMA_VERSION
 from relaycast_ledger.records import BlockRecord, Delivery
 
@@ -127,6 +129,45 @@ DELIVERIES = pa.schema(
 )
 """One row for each callback; one that was ``told_again`` brought an entry that the subscriber had been told before."""
 
+RUNTIMES = pa.schema(
+    [
+        ("block", NUMBER),
+        ("para_id", NUMBER),
+        ("number", NUMBER),
+        ("relay_parent", NUMBER),
+        ("spec_version", NUMBER),
+        ("extrinsics", NUMBER),
+        ("failed_extrinsics", NUMBER),
+        ("upward_messages", NUMBER),
+        ("relay_proof_bytes", NUMBER),
+        ("own_proof_bytes", NUMBER),
+        ("own_pov_bytes", NUMBER),
+        ("pov_bytes", NUMBER),
+        ("compressed_bytes", NUMBER),
+        ("max_pov_bytes", NUMBER),
+        ("oversize", FLAG),
+        ("refusal", TEXT),
+        ("log", TEXT),
+    ]
+)
+"""One row for each block of a real runtime, built or refused.
+
+``own_pov_bytes`` is its own proof in compact form; ``log`` are the lines that its code logged.
+"""
+
+ITEMS = pa.schema(
+    [
+        ("block", NUMBER),
+        ("para_id", NUMBER),
+        ("pallet", TEXT),
+        ("item", TEXT),
+        ("reads", NUMBER),
+        ("writes", NUMBER),
+        ("proof_bytes", NUMBER),
+    ]
+)
+"""What each storage item took of a real runtime's block; together they are ``own_proof_bytes`` of ``RUNTIMES``."""
+
 Row = dict[str, Any]
 
 KeyNames = Mapping[tuple[int, bytes], str]
@@ -134,16 +175,27 @@ KeyNames = Mapping[tuple[int, bytes], str]
 
 
 class RunTables:
-    """Writes the tables of one run into ``folder``, to be closed at the end; that of keys where it is asked for."""
+    """Writes the tables of one run into ``folder``, to be closed at the end.
+
+    Those of keys and of ``runtimes`` are written where they are asked for.
+    """
 
     def __init__(
-        self, folder: Path, run_id: str, *, by_key: bool = False, key_names: KeyNames = MappingProxyType({})
+        self,
+        folder: Path,
+        run_id: str,
+        *,
+        by_key: bool = False,
+        key_names: KeyNames = MappingProxyType({}),
+        runtimes: bool = False,
     ) -> None:
         self._key_names = key_names
         self._blocks = _Table(folder / "blocks.parquet", BLOCKS, run_id)
         self._proofs = _Table(folder / "proofs.parquet", PROOFS, run_id)
         self._keys = _Table(folder / "keys.parquet", KEYS, run_id) if by_key else None
         self._deliveries = _Table(folder / "deliveries.parquet", DELIVERIES, run_id)
+        self._runtimes = _Table(folder / "runtimes.parquet", RUNTIMES, run_id) if runtimes else None
+        self._items = _Table(folder / "items.parquet", ITEMS, run_id) if runtimes else None
 
     def add(self, record: BlockRecord) -> None:
         """Add the rows of one block."""
@@ -157,9 +209,17 @@ class RunTables:
         for delivery in record.deliveries:
             self._deliveries.add({"para_id": int(record.para_id), **delivery_row(delivery)})
 
+    def add_guest(self, record: GuestRecord) -> None:
+        """Add the rows of one block of a guest."""
+        if self._runtimes is not None and self._items is not None:
+            place = {"block": record.tick, "para_id": int(record.para_id)}
+            self._runtimes.add({**place, **guest_row(record)})
+            for share in record.shares:
+                self._items.add({**place, **asdict(share)})
+
     def close(self) -> None:
         """Write what is left."""
-        for table in (self._blocks, self._proofs, self._keys, self._deliveries):
+        for table in (self._blocks, self._proofs, self._keys, self._deliveries, self._runtimes, self._items):
             if table is not None:
                 table.close()
 
@@ -233,6 +293,25 @@ def block_row(record: BlockRecord) -> Row:
         row["static_nodes"] = account.static.nodes
         row["pruned_unsubscribed_nodes"] = account.pruned_unsubscribed.nodes
         row["pruned_unsubscribed_bytes"] = account.pruned_unsubscribed.node_bytes
+    return row
+
+
+def guest_row(record: GuestRecord) -> Row:
+    """Return a guest's block as the rest of a row of ``RUNTIMES``; sizes are null of one that was refused."""
+    names = ["number", "relay_parent", "spec_version", "refusal"]
+    if record.refusal is None:
+        names += ["extrinsics", "failed_extrinsics", "upward_messages", "relay_proof_bytes", "own_proof_bytes"]
+    row: Row = {name: getattr(record, name) for name in names}
+    row["log"] = "\n".join(record.log) or None
+    pov = record.pov
+    if pov is not None:
+        row |= {
+            "own_pov_bytes": pov.own_bytes,
+            "pov_bytes": pov.pov_bytes,
+            "compressed_bytes": pov.compressed_bytes,
+            "max_pov_bytes": pov.max_pov_bytes,
+            "oversize": pov.is_oversize,
+        }
     return row
 
 

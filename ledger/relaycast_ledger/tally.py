@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from relaycast_ledger.account_records import IN_THE_PROOF, PRUNED, BlockAccount, PublisherAccount
+from relaycast_ledger.guest_records import GuestRecord
+from relaycast_ledger.guest_tally import GuestTally
 from relaycast_ledger.key_tally import KeyTally
 from relaycast_ledger.outcome import Point, PublisherCost, UnchargedRead
 from relaycast_ledger.points import Points
@@ -224,6 +226,7 @@ class Tally:
 
     def __init__(self, *, tables: "RunTables | None" = None, warm_up: int | None = 0) -> None:
         self.subscribers: dict[int, SubscriberTally] = {}
+        self.guests: dict[int, GuestTally] = {}
         self.tables = tables
         self.warm_up = warm_up
 
@@ -232,6 +235,19 @@ class Tally:
         self.of(int(record.para_id)).add(record)
         if self.tables is not None:
             self.tables.add(record)
+
+    def add_guest(self, record: GuestRecord) -> None:
+        """Count one block of a guest in."""
+        self.guest(int(record.para_id)).add(record)
+        if self.tables is not None:
+            self.tables.add_guest(record)
+
+    def guest(self, para_id: int) -> GuestTally:
+        """Return the blocks of a guest, none where it has built none."""
+        known = self.guests.get(para_id)
+        if known is None:
+            known = self.guests[para_id] = GuestTally(self.warm_up or 0)
+        return known
 
     def delivery(self) -> DeliveryTotals:
         """Return how values reached all subscribers together."""
@@ -250,7 +266,8 @@ class Tally:
     @property
     def oversize_blocks(self) -> int:
         """Blocks that the relay chain would refuse."""
-        return sum(it.oversize_blocks for it in self.subscribers.values())
+        subscribers = sum(it.oversize_blocks for it in self.subscribers.values())
+        return subscribers + sum(it.oversize_blocks for it in self.guests.values())
 
 
 def _by_cause(account: BlockAccount) -> tuple[int, ...]:

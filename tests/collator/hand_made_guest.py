@@ -11,7 +11,6 @@ from relaycast_pallets.parachain_system.inbound_messages import MessagesTaken
 from relaycast_pallets.parachain_system.relay_proof_request import RelayProofRequest
 from relaycast_trie import Recorder, StorageProof, blake2_256
 from relaycast_trie.hasher import twox_128
-from relaycast_trie.scale import encode_bytes
 from relaycast_xcm import ParaId
 from relaycast_xcm.checkpoint import VERSION, CheckpointRefused
 
@@ -79,12 +78,11 @@ class HandMadeGuest:
         touched = Recorder()
         root = self.state.commit(reads={SEEN}, recorder=touched)
         own_proof = StorageProof(touched.nodes.values())
-        body = tuple(map(encode_bytes, extrinsics))
-        self.head = Header(self.head.hash, number, root, ordered_root(list(body)))
+        self.head = Header(self.head.hash, number, root, ordered_root(list(extrinsics)))
         sent = tuple(it.removeprefix(SEND) for it in extrinsics if it.startswith(SEND))
         return GuestBlock(
             self.head,
-            body,
+            extrinsics,
             (SUCCESS,) * len(extrinsics),
             proof,
             own_proof,

@@ -1,0 +1,151 @@
+"""What a ledger keeps of guests: sizes of their blocks, shares that add up, checks, and rows of tables."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from msgspec.structs import asdict
+
+from collator.hand_made_guest import PANIC, HandMadeGuest
+from ledger.watched import Watched
+from relaycast_collator import Fact, GuestBuilt, RelayBlock, RelayProver, StorageItemShare
+from relaycast_collator.guests import GuestBlock
+from relaycast_ledger.guest_records import GuestRecord
+from relaycast_ledger.guest_tally import GuestTally
+from relaycast_ledger.pov import compressed
+from relaycast_ledger.run_tables import RunTables
+from relaycast_trie import StorageProof
+from relaycast_trie.proofs.compact_proof import CompactProof
+from relaycast_trie.scale import encode_vec
+
+GUEST = 2_500
+
+
+class Forging(HandMadeGuest):
+    """Builds blocks of which one field is another."""
+
+    def __init__(self, **fields: object) -> None:
+        super().__init__(GUEST)
+        self.fields = fields
+
+    def build_block(self, relay_parent: RelayBlock, relay_chain: RelayProver) -> GuestBlock:
+        block = super().build_block(relay_parent, relay_chain)
+        given = {name: getattr(block, name) for name in GuestBlock.__dataclass_fields__}
+        return GuestBlock(**{**given, **self.fields})
+
+
+def recorded(guest: HandMadeGuest, *extrinsics: bytes) -> tuple[Watched, list[GuestRecord]]:
+    """Return a network whose guest has built a block for each extrinsic, and the records."""
+    net = Watched(seed=7)
+    net.add_guest(guest)
+    records = []
+    for extrinsic in extrinsics:
+        guest.submit(extrinsic)
+        assert net.recorded_step() == []
+        records += net.ledger.take_guest_records()
+    return net, records
+
+
+def test_a_record_has_the_sizes_of_the_block_as_a_collator_sends_it() -> None:
+    facts: list[Fact] = []
+    net = Watched(seed=7)
+    net.add_guest(guest := HandMadeGuest(GUEST))
+    net.listeners.append(facts.append)
+    guest.submit(bytes(500))
+    net.step()
+    (record,) = net.ledger.take_guest_records()
+    (fact,) = (it for it in facts if isinstance(it, GuestBuilt))
+    block = fact.block
+    own = CompactProof.encode(block.own_proof, fact.parent.state_root).to_bytes()
+    data = block.header.encode() + encode_vec(block.extrinsics) + own
+    assert record.pov is not None
+    assert (record.pov.pov_bytes, record.pov.own_bytes) == (len(data), len(own))
+    assert record.pov.compressed_bytes == len(compressed(data))
+    assert record.relay_proof_bytes == sum(map(len, block.relay_proof.nodes))
+    assert record.own_proof_bytes == sum(map(len, block.own_proof.nodes)) > len(own) > 500 / 2
+    assert net.invariants.ok
+    assert net.invariants.checked
+
+
+def test_storage_items_add_up_to_the_own_proofs_of_all_blocks() -> None:
+    _, records = recorded(HandMadeGuest(GUEST), b"first", b"second", b"third")
+    tally = GuestTally()
+    for record in records:
+        tally.add(record)
+    outcome = tally.outcome(GUEST, "hand")
+    assert sum(it.proof_bytes for it in outcome.by_item) == outcome.own_proof_bytes.total
+    assert {it.name: (it.blocks, it.writes) for it in outcome.by_item} == {
+        "System.Number": (3, 3),
+        "Clock.Slot": (3, 3),
+        "Mail.Seen": (3, 3),
+        "Notes.Notes": (3, 3),
+    }
+    assert (outcome.blocks, outcome.extrinsics, outcome.spec_name) == (3, 3, "hand-made")
+    assert len(tally.points) == 3
+    fullest = outcome.fullest_block
+    assert fullest is not None
+    assert sum(fullest.by_cause.values()) == fullest.pov_bytes
+
+
+def test_percentiles_leave_out_the_warm_up_and_sums_do_not() -> None:
+    _, records = recorded(HandMadeGuest(GUEST), bytes(20_000), b"small", b"small too")
+    tally = GuestTally(warm_up=1)
+    for record in records:
+        tally.add(record)
+    sizes = tally.outcome(GUEST, "").pov_bytes
+    assert sizes.max < 20_000 < sizes.total
+    assert [point.block for point in tally.points] == [2, 3]
+
+
+def test_a_refused_block_is_a_record_with_its_reason_and_the_last_line_of_the_log() -> None:
+    net, records = recorded(HandMadeGuest(GUEST), b"fine", PANIC + b"attempt to divide by zero")
+    tally = GuestTally()
+    for record in records:
+        tally.add(record)
+    said = "block on relay block 1: attempt to divide by zero; it logged: runtime: about to panic"
+    assert tally.refusals == [said]
+    assert (tally.outcome(GUEST, "").blocks, tally.outcome(GUEST, "").refused_blocks) == (1, 1)
+    assert net.invariants.ok
+
+
+@pytest.mark.parametrize(
+    ("fields", "invariant"),
+    [
+        ({"relay_proof": StorageProof([b"\x00"])}, "a guest's relay proof has its relay parent's state root"),
+        ({"own_proof": StorageProof([b"\x00"])}, "a guest's own proof has the state root of the block before"),
+        ({"shares": (StorageItemShare("Notes", "Notes", 1, 1, 1),)}, "every byte of a guest's own proof has a"),
+        ({"results": (b"\x00\x00",) * 9}, "every extrinsic has a result"),
+    ],
+)
+def test_what_does_not_hold_of_a_block_is_a_violation(fields: dict[str, object], invariant: str) -> None:
+    net, _ = recorded(Forging(**fields), b"extrinsic")
+    assert any(str(violation).startswith(invariant) for violation in net.invariants.violations)
+
+
+def test_tables_have_a_row_for_each_block_and_one_for_each_item_of_it(tmp_path: Path) -> None:
+    _, records = recorded(HandMadeGuest(GUEST), b"fine", PANIC + b"no")
+    with RunTables(tmp_path, "run", runtimes=True) as tables:
+        for record in records:
+            tables.add_guest(record)
+    blocks, items = pq.read_table(tmp_path / "runtimes.parquet"), pq.read_table(tmp_path / "items.parquet")
+    first, second = blocks.to_pylist()
+    assert (first["number"], first["refusal"], first["log"]) == (1, None, None)
+    assert (second["number"], second["refusal"], second["log"]) == (1, "no", "runtime: about to panic")
+    assert second["pov_bytes"] is None
+    assert sum(items["proof_bytes"].to_pylist()) == first["own_proof_bytes"]
+    assert set(items["pallet"].to_pylist()) == {"System", "Clock", "Mail", "Notes"}
+
+
+def test_runs_without_guests_have_no_tables_of_them(tmp_path: Path) -> None:
+    with RunTables(tmp_path, "run"):
+        pass
+    assert sorted(file.name for file in tmp_path.iterdir()) == [
+        "blocks.parquet",
+        "deliveries.parquet",
+        "proofs.parquet",
+    ]
+
+
+def test_an_outcome_of_no_blocks_is_all_zero() -> None:
+    outcome = asdict(GuestTally().outcome(GUEST, ""))
+    assert not any(value for name, value in outcome.items() if isinstance(value, int) and name != "para_id")
