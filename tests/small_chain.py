@@ -8,6 +8,8 @@ from typing import Any
 from relaycast_collator import Chains
 from relaycast_collator.header import DigestItem, Header, ordered_root
 from relaycast_node.block_time import BlockTime
+from relaycast_node.chain.code import CodeVersion
+from relaycast_node.chain.modelled_calls import call_modelled, version_of
 from relaycast_node.extrinsic.decoded_call import DecodedCall
 from relaycast_node.extrinsic.extrinsic import extrinsic_hash, take_extrinsic
 from relaycast_node.extrinsic.pool_errors import AlreadyImported
@@ -222,10 +224,19 @@ class SmallChain:
         self.pool.watchers.tell(found, READY)
         return found
 
-    def metadata(self, version: int) -> bytes:
+    def metadata_in(self, version: int) -> bytes:
         return b"meta" + bytes([version])
 
-    def dry_run(self, data: bytes) -> bytes:
+    def metadata(self, _block_hash: bytes) -> bytes:
+        return self.metadata_in(14)
+
+    def version(self, _block_hash: bytes) -> CodeVersion:
+        return version_of(self.runtime.names)
+
+    def call(self, method: str, data: bytes, block_hash: bytes) -> bytes:
+        return call_modelled(self, method, data, block_hash)
+
+    def dry_run(self, data: bytes, _block_hash: bytes) -> bytes:
         take_extrinsic(data)
         return b"\x00\x00"
 

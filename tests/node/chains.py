@@ -3,6 +3,7 @@
 from typing import Any
 
 from relaycast_collator import Chains
+from relaycast_node.chain.modelled_code import ModelledCode
 from relaycast_node.chain.served_block import ServedBlock
 from relaycast_node.chain.served_chain import ServedChain
 from relaycast_node.extrinsic.accounts import KeyPair, dev_account
@@ -22,12 +23,17 @@ def live_chains(**options: Any) -> Live:
     return Live(chains, chains.step, **options)
 
 
+def modelled(chain: ServedChain) -> ModelledCode:
+    assert isinstance(chain.code, ModelledCode)
+    return chain.code
+
+
 def signed(chain: ServedChain, pair: KeyPair, call: bytes, **extra: Any) -> bytes:
     """Return a call signed for the next block."""
     era: Era = extra.pop("era", IMMORTAL)
     nonce = extra.pop("nonce", None)
     birth = chain.hash_of(era.birth(chain.best.number + 1))
-    names = chain.runtime.names
+    names = modelled(chain).runtime.names
     assert birth is not None
     implicit = Implicit(names.spec_version, names.transaction_version, chain.genesis_hash, birth)
     number = chain.pool.next_nonce(pair.account) if nonce is None else nonce
@@ -36,7 +42,7 @@ def signed(chain: ServedChain, pair: KeyPair, call: bytes, **extra: Any) -> byte
 
 def submit(chain: ServedChain, pair: KeyPair, pallet: str, name: str, /, **args: Any) -> bytes:
     """Sign a call, give it to the pool, and return the extrinsic."""
-    data = signed(chain, pair, chain.runtime.encode_call(pallet, name, **args))
+    data = signed(chain, pair, modelled(chain).runtime.encode_call(pallet, name, **args))
     chain.submit(data)
     return data
 
@@ -53,8 +59,8 @@ def address(pair: KeyPair) -> tuple[str, bytes]:
 def events_of(chain: ServedChain, block: ServedBlock | None = None) -> list[tuple[str, str, Any]]:
     """Return what a block's state says happened: pallet, event and fields, as a client decodes them."""
     state = chain.state_at((block or chain.best).hash)
-    prefix = chain.executive.blocks.events.storage_key()
-    records = chain.runtime.decode("Vec<EventRecord<RuntimeEvent, H256>>", state.get(prefix) or b"\x00")
+    prefix = modelled(chain).executive.blocks.events.storage_key()
+    records = modelled(chain).runtime.decode("Vec<EventRecord<RuntimeEvent, H256>>", state.get(prefix) or b"\x00")
     return [(pallet, *event) for pallet, event in (it["event"] for it in records)]
 
 
@@ -62,7 +68,7 @@ def last_events(chain: ServedChain, extrinsic: bytes) -> list[tuple[str, str, An
     """Return the events of an extrinsic that stands in the newest block."""
     index = chain.best.extrinsics.index(extrinsic)
     state = chain.state_at(chain.best.hash)
-    raw = state.get(chain.executive.blocks.events.storage_key()) or b"\x00"
-    records = chain.runtime.decode("Vec<EventRecord<RuntimeEvent, H256>>", raw)
+    raw = state.get(modelled(chain).executive.blocks.events.storage_key()) or b"\x00"
+    records = modelled(chain).runtime.decode("Vec<EventRecord<RuntimeEvent, H256>>", raw)
     of_it = (it["event"] for it in records if it["phase"] == ("ApplyExtrinsic", index))
     return [(pallet, *event) for pallet, event in of_it]

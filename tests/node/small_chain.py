@@ -8,7 +8,7 @@ from relaycast_node.extrinsic.decoded_call import DecodedCall
 from relaycast_node.extrinsic.era import IMMORTAL, Era
 from relaycast_node.extrinsic.extrinsic import Extra, MetadataHashMode, Signed, decode_extrinsic, sign
 from relaycast_node.extrinsic.signature import Scheme
-from relaycast_node.extrinsic.validity import implicit_of
+from relaycast_node.extrinsic.validity import JudgedHere, implicit_of
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.hasher import blake2_256
 from relaycast_trie.scale import ScaleReader, encode_bytes, encode_u64
@@ -31,8 +31,8 @@ def set_timestamp(now: int) -> bytes:
 
 
 @dataclass(frozen=True)
-class SmallChain:
-    """Implements ``ValidationView``: two calls, a fee of 10 and the tip, an era's block kept for 250 blocks."""
+class SmallChain(JudgedHere):
+    """Implements ``ValidationView`` and ``PoolView``: two calls, a fee of 10 and the tip, an era's block kept for 250 blocks."""
 
     block_number: int = 10
     nonces: dict[bytes, int] = field(default_factory=dict)

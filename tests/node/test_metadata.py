@@ -6,7 +6,7 @@ import pytest
 from scalecodec.base import RuntimeConfigurationObject, ScaleBytes
 from scalecodec.type_registry import load_type_registry_preset
 
-from node.chains import ALICE, PUBLISHER, READER, live_chains, submit, sudo
+from node.chains import ALICE, PUBLISHER, READER, live_chains, modelled, submit, sudo
 from relaycast_collator import Chains
 from relaycast_node.chain.served_chain import ServedChain
 from relaycast_node.live import Live
@@ -44,7 +44,7 @@ def decoded(chain: ServedChain) -> list[dict[str, Any]]:
     """Return the pallets of version 14 as py-scale-codec reads them."""
     configuration = RuntimeConfigurationObject()
     configuration.update_type_registry(load_type_registry_preset("core"))
-    metadata = configuration.create_scale_object("MetadataVersioned", data=ScaleBytes(chain.metadata(14)))
+    metadata = configuration.create_scale_object("MetadataVersioned", data=ScaleBytes(modelled(chain).metadata_in(14)))
     metadata.decode()
     return [pallet.value for pallet in metadata.pallets]
 
@@ -63,13 +63,16 @@ def test_another_library_reads_what_pallets_declare(live: Live) -> None:
 @pytest.mark.parametrize("at", [0, 1, 2])
 def test_every_value_in_the_state_has_its_declared_type(live: Live, at: int) -> None:
     chain = live.served()[at]
-    state, types, seen = chain.state_at(chain.best.hash), chain.runtime.types, set()
-    for pallet in chain.runtime.pallets:
+    state, types, seen = chain.state_at(chain.best.hash), modelled(chain).runtime.types, set()
+    for pallet in modelled(chain).runtime.pallets:
         for item in (storage.item for storage in pallet.storage):
             number = types.spelled(item.codec.name)
             for key, value in state.pairs(item.prefix):
                 assert len(key) > 32 or isinstance(item, StorageValue)
-                assert chain.runtime.codec.encode(number, chain.runtime.codec.decode(number, value)) == value
+                assert (
+                    modelled(chain).runtime.codec.encode(number, modelled(chain).runtime.codec.decode(number, value))
+                    == value
+                )
                 seen.add(item.name)
     wanted = {("System", "Account"), ("System", "Events"), ("Timestamp", "Now"), ("Sudo", "Key")}
     own: list[set[tuple[str, str]]] = [
@@ -83,13 +86,16 @@ def test_every_value_in_the_state_has_its_declared_type(live: Live, at: int) -> 
 @pytest.mark.parametrize("at", [0, 1, 2])
 def test_keys_of_maps_can_be_read_back_with_their_declared_types(live: Live, at: int) -> None:
     chain = live.served()[at]
-    state, types = chain.state_at(chain.best.hash), chain.runtime.types
-    for item in (storage.item for pallet in chain.runtime.pallets for storage in pallet.storage):
+    state, types = chain.state_at(chain.best.hash), modelled(chain).runtime.types
+    for item in (storage.item for pallet in modelled(chain).runtime.pallets for storage in pallet.storage):
         if isinstance(item, StorageMap) and item.hasher.keeps_key:
             for key in state.keys(item.prefix):
                 encoded = item.hasher.key_in(key[32:])
                 number = types.spelled(item.key_codec.name)
-                assert chain.runtime.codec.encode(number, chain.runtime.codec.decode(number, encoded)) == encoded
+                assert (
+                    modelled(chain).runtime.codec.encode(number, modelled(chain).runtime.codec.decode(number, encoded))
+                    == encoded
+                )
         elif isinstance(item, StorageDoubleMap):
             for key in state.keys(item.prefix):
                 item.keys_in(key)
@@ -111,7 +117,7 @@ def test_a_storage_item_that_is_added_to_a_pallet_is_in_the_metadata() -> None:
 
 
 def test_a_call_an_event_and_an_error_are_found_by_what_they_are(live: Live) -> None:
-    (broadcaster,) = (it for it in live.relay.runtime.pallets if it.name == "Broadcaster")
+    (broadcaster,) = (it for it in modelled(live.relay).runtime.pallets if it.name == "Broadcaster")
     assert [it.name for it in broadcaster.calls][:2] == ["register_publisher", "force_register_publisher"]
     assert {"DataPublished", "KeysForcedDeleted"} <= {it.__name__ for it in broadcaster.events}
     assert {"NotRegistered", "TooManyKeys"} <= {it.__name__ for it in broadcaster.errors}
@@ -136,18 +142,18 @@ def test_an_argument_whose_width_nobody_says_is_refused() -> None:
 
 def test_no_other_version_is_encoded(live: Live) -> None:
     with pytest.raises(ValueError, match="14 or 15, got 16"):
-        live.relay.metadata(16)
+        modelled(live.relay).metadata_in(16)
 
 
 def test_constants_are_what_the_pallets_were_made_with(live: Live) -> None:
-    relay = {it.name: it for it in live.relay.runtime.pallets}
+    relay = {it.name: it for it in modelled(live.relay).runtime.pallets}
     held = {it.name: it.value for it in relay["Broadcaster"].constants}
     assert held["MaxStoredKeys"] == live.chains.relay_chain.broadcaster.config.max_stored_keys
     assert {it.name: it.value for it in relay["Balances"].constants} == {"ExistentialDeposit": 10**8}
 
 
 def test_the_same_chains_have_the_same_metadata() -> None:
-    first, again = (Live(Chains(), lambda: None).relay.metadata(15) for _ in range(2))
+    first, again = (modelled(Live(Chains(), lambda: None).relay).metadata_in(15) for _ in range(2))
     assert first == again
 
 

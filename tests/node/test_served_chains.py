@@ -13,6 +13,7 @@ from node.chains import (
     events_of,
     last_events,
     live_chains,
+    modelled,
     signed,
     submit,
     sudo,
@@ -55,9 +56,9 @@ def test_a_transfer_is_paid_made_and_told_in_upstreams_order(live: Live) -> None
         "Balances.Withdraw", "Balances.Transfer", "TransactionPayment.TransactionFeePaid", "System.ExtrinsicSuccess"
     ]  # fmt: skip
     fee = told[2][2]["actual_fee"]
-    alice = relay.executive.system.account_info(ALICE.account)
+    alice = modelled(relay).executive.system.account_info(ALICE.account)
     assert (alice.nonce, alice.data.free) == (1, ENDOWMENT - 5 * 10**10 - fee)
-    assert relay.executive.system.account_info(BOB.account).data.free == ENDOWMENT + 5 * 10**10
+    assert modelled(relay).executive.system.account_info(BOB.account).data.free == ENDOWMENT + 5 * 10**10
 
 
 def test_a_refused_call_pays_counts_and_leaves_its_pallets_own_error(live: Live) -> None:
@@ -67,10 +68,10 @@ def test_a_refused_call_pays_counts_and_leaves_its_pallets_own_error(live: Live)
     told = last_events(relay, data)
     assert names(told)[-1] == "System.ExtrinsicFailed"
     kind, error = told[-1][2]["dispatch_error"]
-    broadcaster = next(it for it in relay.runtime.pallets if it.name == "Broadcaster")
+    broadcaster = next(it for it in modelled(relay).runtime.pallets if it.name == "Broadcaster")
     assert (kind, error["index"]) == ("Module", 200)
     assert broadcaster.errors[error["error"][0]].__name__ == "NotRegistered"
-    assert relay.executive.system.account_nonce(BOB.account) == 1
+    assert modelled(relay).executive.system.account_nonce(BOB.account) == 1
 
 
 def test_a_call_that_makes_no_sense_is_refused_and_the_chain_goes_on(live: Live) -> None:
@@ -94,7 +95,7 @@ def test_the_whole_of_pubsub_is_driven_by_transactions(live: Live) -> None:
     live.new_block()
     assert "Broadcaster.PublisherRegistered" in names(last_events(relay, registered))
     assert ("Sudo", "Sudid", {"sudo_result": ("Ok", ())}) in last_events(reader, subscribed)
-    assert reader.executive.system.account_nonce(ALICE.account) == 1
+    assert modelled(reader).executive.system.account_nonce(ALICE.account) == 1
 
     submit(publisher, BOB, "Publisher", "publish", items=[(KEY, b"hello", 0)])
     told = {0: list[str](), PUBLISHER: list[str](), READER: list[str]()}
@@ -114,7 +115,7 @@ def test_a_block_of_a_parachain_carries_a_relay_proof_that_holds(live: Live) -> 
     (given, timed) = (decode_extrinsic(data) for data in reader.best.extrinsics)
     assert isinstance(given, Bare)
     assert isinstance(timed, Bare)
-    call = reader.runtime.decode_call(given.call)
+    call = modelled(reader).runtime.decode_call(given.call)
     data = call.args["data"]
     root = data["validation_data"]["relay_parent_storage_root"]
     relay_parent = live.relay.block(live.relay.hash_of(data["validation_data"]["relay_parent_number"]) or b"")
@@ -142,7 +143,7 @@ def test_headers_commit_to_bodies_and_states(live: Live) -> None:
 def test_past_states_and_their_proofs_agree_with_their_headers(live: Live) -> None:
     relay = live.relay
     live.new_block(3)
-    key = relay.executive.blocks.events.storage_key()
+    key = modelled(relay).executive.blocks.events.storage_key()
     for number in range(relay.best.number + 1):
         block_hash = relay.hash_of(number) or b""
         block = relay.block(block_hash)
@@ -156,7 +157,7 @@ def test_states_that_are_too_old_to_be_proven_from_can_still_be_read() -> None:
     live.chains.relay_chain.state.keep(2)
     live.new_block(4)
     old = live.relay.hash_of(1) or b""
-    assert live.relay.state_at(old).get(live.relay.executive.blocks.digest.storage_key())
+    assert live.relay.state_at(old).get(modelled(live.relay).executive.blocks.digest.storage_key())
     with pytest.raises(StateDiscarded):
         live.relay.prove(old, [b"key"])
 
@@ -183,13 +184,13 @@ def test_finality_lags_and_every_block_is_told_once_as_final() -> None:
 def test_time_follows_from_the_number_of_the_block(live: Live) -> None:
     live.new_block(2)
     for chain in live.served():
-        now = chain.executive.timestamp.now
+        now = modelled(chain).executive.timestamp.now
         assert now == GENESIS_MILLISECONDS + chain.best.number * SLOT_MILLISECONDS
 
 
 def test_nonces_are_taken_in_their_order_and_later_ones_wait(live: Live) -> None:
     relay = live.relay
-    remark = relay.runtime.encode_call("System", "remark", remark=b"x")
+    remark = modelled(relay).runtime.encode_call("System", "remark", remark=b"x")
     later = signed(relay, ALICE, remark, nonce=1)
     relay.submit(later)
     live.new_block()
@@ -205,7 +206,7 @@ def test_nonces_are_taken_in_their_order_and_later_ones_wait(live: Live) -> None
 
 def test_a_mortal_transaction_dies_with_its_era(live: Live) -> None:
     relay = live.relay
-    remark = relay.runtime.encode_call("System", "remark", remark=b"x")
+    remark = modelled(relay).runtime.encode_call("System", "remark", remark=b"x")
     data = signed(relay, ALICE, remark, era=Mortal.starting_at(relay.best.number, period=4))
     live.new_block(8)
     with pytest.raises(PoolError) as refusal:
@@ -242,17 +243,17 @@ def test_a_parachains_block_that_panics_leaves_its_transactions_in_the_pool(live
 def test_a_transaction_that_meets_a_state_of_other_types_is_left_out_and_the_chain_goes_on(live: Live) -> None:
     relay = live.relay
     data = submit(relay, ALICE, "Balances", "transfer_allow_death", dest=address(BOB), value=1)
-    live.set_storage(None, {relay.executive.system.account.storage_key(BOB.account): b"\x01"})
+    live.set_storage(None, {modelled(relay).executive.system.account.storage_key(BOB.account): b"\x01"})
     number = relay.best.number
     live.new_block()
     assert (relay.best.number, data in relay.best.extrinsics) == (number + 1, False)
-    assert relay.executive.system.account_nonce(ALICE.account) == 0
+    assert modelled(relay).executive.system.account_nonce(ALICE.account) == 0
 
 
 def test_a_transaction_that_can_no_longer_be_paid_leaves_the_pool_as_invalid(live: Live) -> None:
     relay, told = live.relay, list[str]()
     submit(relay, ALICE, "Balances", "transfer_all", dest=address(BOB), keep_alive=True)
-    data = signed(relay, ALICE, relay.runtime.encode_call("System", "remark", remark=b"x"))
+    data = signed(relay, ALICE, modelled(relay).runtime.encode_call("System", "remark", remark=b"x"))
     relay.pool.submit_and_watch(data, lambda status: told.append(str(status.kind)))
     live.new_block()
     assert data not in relay.best.extrinsics

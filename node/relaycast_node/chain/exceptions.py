@@ -4,7 +4,10 @@
 
     RelaycastError
     └── ChainRefusal
-        └── UnknownBlock      no block with this hash
+        ├── UnknownBlock          no block with this hash
+        └── CallRefused           the chain's code gave no answer
+            ├── MissingMethod     it has no such method
+            └── BadCallInput      the method cannot read its input
 """
 
 from relaycast_trie.exceptions import RelaycastError
@@ -23,3 +26,37 @@ class UnknownBlock(ChainRefusal):
 
     def __str__(self) -> str:
         return f"there is no block 0x{self.hash.hex()}"
+
+
+class CallRefused(ChainRefusal):
+    """A call of the chain's code that gave no answer, for ``reason``."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class MissingMethod(CallRefused):
+    """The code has no method of this ``name``."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"Exported method {self.name} is not found"
+
+
+class BadCallInput(CallRefused):
+    """A ``method`` that cannot read its input, for ``reason``."""
+
+    def __init__(self, method: str, reason: str) -> None:
+        RelaycastError.__init__(self, method, reason)
+        self.method = method
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"Bad input data provided to {self.method.partition('_')[2]}: {self.reason}"

@@ -12,7 +12,7 @@ from relaycast_node.chain.block_storage import BlockStorage, phases
 from relaycast_node.chain.dispatcher import Dispatcher
 from relaycast_node.extrinsic.decoded_call import DecodedCall
 from relaycast_node.extrinsic.extrinsic import Bare, Signed, decode_extrinsic
-from relaycast_node.extrinsic.validity import how_many_fit, pre_dispatch
+from relaycast_node.extrinsic.validity import JudgedHere, how_many_fit, pre_dispatch
 from relaycast_node.extrinsic.validity_errors import Invalid, InvalidTransaction, TransactionValidityError
 from relaycast_node.metadata.runtime import EVENT, Runtime
 from relaycast_pallets.frame.dispatch import (
@@ -169,7 +169,7 @@ class Executive:
         self._marks.append(len(self.system.events))
 
 
-class View:
+class View(JudgedHere):
     """A chain as its state shows it to transactions (``ValidationView``).
 
     Between blocks that is the state after the last one; while a block is built, what it has done so far.

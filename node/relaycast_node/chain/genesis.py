@@ -17,6 +17,7 @@ from relaycast_node.chain.inherent_calls import (
     heads_given,
     relay_data_given,
 )
+from relaycast_node.chain.modelled_code import ModelledCode
 from relaycast_node.chain.served_chain import PROVABLE_BLOCKS, ServedChain
 from relaycast_node.extrinsic.accounts import dev_accounts
 from relaycast_node.metadata.declarations import DeclaredConstant, DeclaredPallet, declare
@@ -134,7 +135,8 @@ def serve_relay_chain(relay: RelayChain, name: str, *, token: Token | None = Non
     relay.state.keep(PROVABLE_BLOCKS)
     relay.seal_genesis()
     relay.body = executive
-    return ServedChain(name, relay.head.header, relay.state, executive, properties=token.properties())
+    code, properties = ModelledCode(executive), token.properties()
+    return ServedChain(name, relay.head.header, relay.state, code, executive, properties=properties)
 
 
 def serve_parachain(chain: Parachain, name: str, *, token: Token | None = None) -> ServedChain:
@@ -162,7 +164,8 @@ def serve_parachain(chain: Parachain, name: str, *, token: Token | None = None) 
     chain.state.keep(PROVABLE_BLOCKS)
     chain.seal_genesis()
     chain.body = executive
-    return ServedChain(name, chain.head, chain.state, executive, para_id=chain.para_id, properties=token.properties())
+    code, properties = ModelledCode(executive), token.properties()
+    return ServedChain(name, chain.head, chain.state, code, executive, para_id=chain.para_id, properties=properties)
 
 
 def _executive(runtime: Runtime, common: _Common, inherents: Inherents) -> Executive:

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from relaycast_node.chain.block_storage import BLOCK_HASH_COUNT
+from relaycast_node.chain.code import ReadableState
 from relaycast_node.chain.executive import Executive, View
-from relaycast_node.chain.versions import PastState
 from relaycast_pallets.frame.account import AccountInfo
 
 
@@ -12,7 +12,7 @@ class PastView(View):
     """Accounts as ``state`` has them; ``hash_of`` gives the hashes of the chain's blocks."""
 
     def __init__(
-        self, executive: Executive, state: PastState, number: int, hash_of: Callable[[int], bytes | None]
+        self, executive: Executive, state: ReadableState, number: int, hash_of: Callable[[int], bytes | None]
     ) -> None:
         super().__init__(executive)
         self._state = state

@@ -7,17 +7,13 @@ bisection among the changes of blocks, and what can be proven is what the chain 
 from collections.abc import Iterable, Mapping
 
 from relaycast_collator.header import Header
+from relaycast_node.chain.code import BlockContents, BlockState, ChainCode, CodeVersion
 from relaycast_node.chain.exceptions import UnknownBlock
-from relaycast_node.chain.executive import Executive, View
-from relaycast_node.chain.past_view import PastView
 from relaycast_node.chain.served_block import Changes, ServedBlock
 from relaycast_node.chain.signal import Signal
-from relaycast_node.chain.trial import Fees, dry_run
 from relaycast_node.chain.versions import PastState, TrieVersions
 from relaycast_node.extrinsic.extrinsic import extrinsic_hash
 from relaycast_node.extrinsic.pool import TransactionPool
-from relaycast_node.metadata.runtime import Runtime
-from relaycast_node.metadata.runtime_metadata import encode_metadata
 from relaycast_pallets.frame.state import State
 from relaycast_trie.child_info import ChildInfo
 from relaycast_xcm.primitives import ParaId
@@ -27,14 +23,18 @@ PROVABLE_BLOCKS = 256
 
 
 class ServedChain:
-    """A chain from its ``genesis`` header on; ``name`` is what clients call it."""
+    """A chain from its ``genesis`` header on, run by ``code``; ``name`` is what clients call it.
+
+    Its blocks are filled with ``contents``, which take the pool's ready extrinsics from now on.
+    """
 
     def __init__(
         self,
         name: str,
         genesis: Header,
         state: State,
-        executive: Executive,
+        code: ChainCode,
+        contents: BlockContents,
         *,
         para_id: ParaId | None = None,
         properties: Mapping[str, int | str] | None = None,
@@ -44,7 +44,7 @@ class ServedChain:
         self.para_id = para_id
         self.properties = dict(properties or {})
         self.finality_lag = finality_lag
-        self.executive = executive
+        self.code = code
         self.genesis_hash = genesis.hash
         self.new_heads: Signal[ServedBlock] = Signal()
         self.finalized_heads: Signal[ServedBlock] = Signal()
@@ -56,15 +56,10 @@ class ServedChain:
         self._blocks = {first.hash: first}
         self._canonical = [first.hash]
         self._finalized = 0
-        executive.genesis_hash = self.genesis_hash
-        executive.head = (0, self.genesis_hash)
-        self.pool = TransactionPool(executive.view())
-        executive.ready = lambda: [it.data for it in self.pool.ready()]
-        self._metadata: dict[int, bytes] = {}
-
-    @property
-    def runtime(self) -> Runtime:
-        return self.executive.runtime
+        self._contents = contents
+        code.follow(self)
+        self.pool = TransactionPool(code.view(self.newest()))
+        contents.ready = self.pool.pending
 
     @property
     def best(self) -> ServedBlock:
@@ -87,6 +82,15 @@ class ServedChain:
         """Return the state after a block; raises ``UnknownBlock``."""
         return PastState(self._top, self._children, self._known(block_hash).number)
 
+    def newest(self) -> BlockState:
+        """Return the newest block with its state."""
+        return self.state_of(self._canonical[-1])
+
+    def state_of(self, block_hash: bytes) -> BlockState:
+        """Return a block with its state; raises ``UnknownBlock``."""
+        header = self._known(block_hash).header
+        return BlockState(header, block_hash, PastState(self._top, self._children, header.number))
+
     def prove(self, block_hash: bytes, keys: Iterable[bytes]) -> list[bytes]:
         """Return the nodes that prove keys of the top trie after a block.
 
@@ -100,48 +104,42 @@ class ServedChain:
         root = self._known(block_hash).header.state_root
         return list(self._state.prove_child_read(root, ChildInfo(storage_key), keys))
 
-    def metadata(self, version: int) -> bytes:
-        """Return the runtime's metadata in a version; ``ValueError`` for one that there is not."""
-        known = self._metadata.get(version)
-        if known is None:
-            known = self._metadata[version] = encode_metadata(self.runtime, version)
-        return known
-
     def submit(self, data: bytes) -> bytes:
         """Give an extrinsic to the pool and return its hash; raises ``PoolError``."""
         found = self.pool.submit(data)
         self.submitted.emit(found)
         return found
 
-    def view_at(self, block_hash: bytes) -> View:
-        """Return the chain as transactions are judged by after a block; raises ``UnknownBlock``."""
-        block = self._known(block_hash)
-        if block is self.best:
-            return self.executive.view()
-        return PastView(self.executive, self.state_at(block_hash), block.number, self.hash_of)
+    def call(self, method: str, data: bytes, block_hash: bytes) -> bytes:
+        """Return what a method of the chain's code answers at a block; raises ``ChainRefusal``."""
+        return self.code.call(method, data, self.state_of(block_hash))
 
-    def dry_run(self, data: bytes) -> bytes:
-        """Return the ``ApplyExtrinsicResult`` of an extrinsic in the next block; raises ``CodecError``."""
-        return dry_run(self.executive, data)
+    def version(self, block_hash: bytes) -> CodeVersion:
+        """Return what the chain's code says of itself after a block; raises ``ChainRefusal``."""
+        return self.code.version(self.state_of(block_hash))
 
-    @property
-    def fees(self) -> Fees:
-        return Fees(self.executive)
+    def metadata(self, block_hash: bytes) -> bytes:
+        """Return the metadata of the chain's code after a block; raises ``ChainRefusal``."""
+        return self.code.metadata(self.state_of(block_hash))
+
+    def dry_run(self, data: bytes, block_hash: bytes) -> bytes:
+        """Return the ``ApplyExtrinsicResult`` of an extrinsic after a block; raises ``ChainRefusal``."""
+        return self.code.dry_run(data, self.state_of(block_hash))
 
     def note(self, header: Header) -> ServedBlock:
         """Take note of the block that the chain has just sealed, and tell those who listen."""
         assert header.parent_hash == self._canonical[-1], "blocks are noted one after the other"
         block_hash = header.hash
         changes, child_changes = self._sealed_changes()
-        block = ServedBlock(header, block_hash, tuple(self.executive.extrinsics), changes, child_changes)
+        block = ServedBlock(header, block_hash, tuple(self._contents.extrinsics), changes, child_changes)
         self._top.note(header.number, changes)
         for storage_key, changed in child_changes.items():
             self._children.setdefault(storage_key, TrieVersions()).note(header.number, changed)
         self._blocks[block_hash] = block
         self._canonical.append(block_hash)
-        self.executive.head = (header.number, block_hash)
-        self.pool.prune(block.extrinsics, self.executive.view())
-        self.pool.remove(map(extrinsic_hash, self.executive.invalid))
+        self.code.follow(self)
+        self.pool.prune(block.extrinsics, self.code.view(self.newest()))
+        self.pool.remove(map(extrinsic_hash, self._contents.invalid))
         self.new_heads.emit(block)
         self._finalize(header.number - self.finality_lag)
         return block

@@ -24,6 +24,10 @@ LONGEST_SIGNED_PAYLOAD = 256
 """A longer payload is hashed before it is signed (sp-runtime ``SignedPayload``)."""
 
 
+LARGEST_BARE = 0x3F
+"""The first byte of a bare extrinsic has nothing in its high two bits."""
+
+
 class Preamble(IntEnum):
     """The first byte of an extrinsic: a version in the low six bits, what follows in the high two."""
 
@@ -156,6 +160,11 @@ def take_extrinsic(data: bytes) -> bytes:
     if length != reader.remaining:
         raise CodecError(f"the extrinsic announces {length} bytes, {reader.remaining} follow", 0)
     return reader.take(length)
+
+
+def is_bare(data: bytes) -> bool:
+    """Return whether an extrinsic with its length in front is a call that nobody signed, whatever its version."""
+    return take_extrinsic(data)[:1] <= bytes([LARGEST_BARE])
 
 
 def decode_extrinsic(data: bytes) -> Extrinsic:

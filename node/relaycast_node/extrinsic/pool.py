@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from relaycast_node.extrinsic.extrinsic import Signed, decode_extrinsic, extrinsic_hash, take_extrinsic
+from relaycast_node.extrinsic.extrinsic import extrinsic_hash, is_bare, take_extrinsic
 from relaycast_node.extrinsic.pool_errors import (
     AlreadyImported,
     BadExtrinsicFormat,
@@ -32,9 +32,8 @@ from relaycast_node.extrinsic.pool_errors import (
     UnknownValidity,
     VerificationFailed,
 )
-from relaycast_node.extrinsic.signature import AddressKind, MultiAddress
 from relaycast_node.extrinsic.tag_graph import Imported, PooledTransaction, QueueLimit, TagGraph
-from relaycast_node.extrinsic.validity import ValidationView, nonce_tag, validate
+from relaycast_node.extrinsic.validity import PoolView, nonce_tag
 from relaycast_node.extrinsic.validity_errors import InvalidTransaction, UnknownTransaction
 from relaycast_node.extrinsic.watchers import (
     DROPPED,
@@ -81,7 +80,7 @@ class TransactionPool:
 
     def __init__(
         self,
-        view: ValidationView,
+        view: PoolView,
         *,
         ready_limit: QueueLimit = READY_LIMIT,
         future_limit: QueueLimit = FUTURE_LIMIT,
@@ -169,7 +168,7 @@ class TransactionPool:
         self._ban(wanted)
         return [self._tell(gone.hash, INVALID) for gone in self._graph.remove(wanted)]
 
-    def prune(self, included: Sequence[bytes], view: ValidationView) -> None:
+    def prune(self, included: Sequence[bytes], view: PoolView) -> None:
         """Take note of a block: ``included`` are its extrinsics, ``view`` is the chain with that block at its head."""
         self.view = view
         hashes = [extrinsic_hash(data) for data in included]
@@ -193,15 +192,15 @@ class TransactionPool:
         """Tell those who follow the extrinsics of this block that it is final."""
         self._watchers.finalized(block_hash)
 
-    def retract(self, block_hash: bytes, extrinsics: Sequence[bytes], view: ValidationView) -> None:
+    def retract(self, block_hash: bytes, extrinsics: Sequence[bytes], view: PoolView) -> None:
         """Take a block back: its extrinsics, where they are valid in ``view``, wait for another block."""
         self._watchers.retracted(block_hash)
-        returning = [data for data in extrinsics if isinstance(decode_extrinsic(data), Signed)]
+        returning = [data for data in extrinsics if not is_bare(data)]
         for data in returning:
             self._banned_until.pop(extrinsic_hash(data), None)
         self.revalidate(view, returning=returning)
 
-    def revalidate(self, view: ValidationView, *, returning: Iterable[bytes] = ()) -> None:
+    def revalidate(self, view: PoolView, *, returning: Iterable[bytes] = ()) -> None:
         """Judge all transactions anew, after a change of state that no block explains, and take ``returning`` in first.
 
         Those that are no longer valid leave as such; the others keep their order.
@@ -244,7 +243,7 @@ class TransactionPool:
     def _validated(self, transaction_hash: bytes, data: bytes) -> PooledTransaction:
         """Ask the runtime; its refusals are ``VerificationFailed``, ``InvalidInPool`` and ``UnknownValidity``."""
         try:
-            valid = validate(decode_extrinsic(data), self.view)
+            valid = self.view.judge(data)
         except CodecError as error:
             raise VerificationFailed(str(error)) from error
         except InvalidTransaction as refusal:
@@ -287,15 +286,9 @@ class TransactionPool:
         return {self._tell(one, DROPPED) for one in dropped}
 
     def _provided_by(self, transaction_hash: bytes, data: bytes) -> tuple[bytes, ...]:
-        """Return the tags that an included extrinsic provides: as the pool knows, or by its signer and nonce."""
+        """Return the tags that an included extrinsic provides: as the pool knows, or as the chain says."""
         known = self._graph.get(transaction_hash)
-        if known is not None:
-            return known.provides
-        match decode_extrinsic(data):
-            case Signed(MultiAddress(AddressKind.ID, account), _, extra):
-                return (nonce_tag(account, extra.nonce),)
-            case _:
-                return ()
+        return self.view.provided_by(data) if known is None else known.provides
 
     def _remove_stale(self) -> None:
         """Remove what the next block may no longer include, and lift the bans that are over."""

@@ -11,14 +11,44 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from relaycast_node.extrinsic.decoded_call import DecodedCall
-from relaycast_node.extrinsic.extrinsic import Extra, Extrinsic, Implicit, MetadataHashMode, Signed, signing_payload
-from relaycast_node.extrinsic.signature import ACCOUNT_BYTES, verify
+from relaycast_node.extrinsic.extrinsic import (
+    Extra,
+    Extrinsic,
+    Implicit,
+    MetadataHashMode,
+    Signed,
+    decode_extrinsic,
+    signing_payload,
+)
+from relaycast_node.extrinsic.signature import ACCOUNT_BYTES, AddressKind, MultiAddress, verify
 from relaycast_node.extrinsic.validity_errors import Invalid, InvalidTransaction, Unknown, UnknownTransaction
 from relaycast_trie.scale import encode_bytes, encode_u8, encode_u32, encode_u64, encode_vec
 from relaycast_xcm.primitives import U64_MAX, BlockNumber, Weight
 
 NOBODY = bytes(ACCOUNT_BYTES)
 """The account that nobody can sign for (``CheckNonZeroSender``)."""
+
+
+class PoolView(Protocol):
+    """A chain as the pool sees it: after block ``block_number``."""
+
+    @property
+    def block_number(self) -> BlockNumber: ...
+
+    def block_hash(self, number: BlockNumber) -> bytes | None:
+        """Return the hash of a block; that of its newest one is known."""
+
+    def nonce(self, account: bytes) -> int:
+        """Return the nonce that the account's next extrinsic has."""
+
+    def judge(self, data: bytes) -> "ValidTransaction":
+        """Say how the encoded extrinsic ``data`` may enter the next block, or a later one.
+
+        Raises ``InvalidTransaction``, ``UnknownTransaction``, and ``CodecError`` where it does not decode.
+        """
+
+    def provided_by(self, data: bytes) -> tuple[bytes, ...]:
+        """Return the tags that an extrinsic of the newest block provides; none where nobody signed it."""
 
 
 class ValidationView(Protocol):
@@ -75,6 +105,20 @@ class ValidTransaction:
     def encode_result(self) -> bytes:
         """SCALE ``TransactionValidity``, a ``Result`` that holds this."""
         return b"\x00" + self.encode()
+
+
+class JudgedHere:
+    """What a ``ValidationView`` needs to be a ``PoolView``: its extrinsics are judged by this module."""
+
+    def judge(self: ValidationView, data: bytes) -> ValidTransaction:
+        return validate(decode_extrinsic(data), self)
+
+    def provided_by(self, data: bytes) -> tuple[bytes, ...]:
+        match decode_extrinsic(data):
+            case Signed(MultiAddress(AddressKind.ID, account), _, extra):
+                return (nonce_tag(account, extra.nonce),)
+            case _:
+                return ()
 
 
 def nonce_tag(account: bytes, nonce: int) -> bytes:

@@ -1,41 +1,59 @@
-"""``payment_*``: what an extrinsic weighs and costs."""
+"""``payment_*``: what an extrinsic weighs and costs, as the chain's code says (``TransactionPaymentApi``)."""
 
-from relaycast_node.extrinsic.decoded_call import DecodedCall
+from hashlib import blake2b
+
+from relaycast_node.chain.exceptions import BadCallInput, CallRefused
+from relaycast_node.extrinsic.extrinsic import take_extrinsic
 from relaycast_node.rpc.method_table import MethodGroup
 from relaycast_node.rpc.parameters import BlockHash, HexBytes
-from relaycast_node.rpc.rpc_error import UNDECODABLE, RpcError
-from relaycast_node.rpc.runtime_api import call_in, info_of
+from relaycast_node.rpc.rpc_error import RUNTIME_FAILED, UNDECODABLE, RpcError
 from relaycast_node.rpc.served import Served
 from relaycast_trie import CodecError
+from relaycast_trie.scale import ScaleReader, encode_u32
 
 GROUP = MethodGroup()
+
+PAYMENT_API = blake2b(b"TransactionPaymentApi", digest_size=8).digest()
+
+DISPATCH_CLASSES = ("normal", "operational", "mandatory")
+"""In the order of their SCALE variants."""
+
+U128_BYTES = 16
 
 
 @GROUP.method("payment_queryInfo")
 def query_info(served: Served, encoded_xt: HexBytes, at: BlockHash | None = None) -> dict[str, object]:
-    served.block(at)
-    call, signed = _call_in(served, encoded_xt, "Unable to query dispatch info.")
-    info = info_of(served, call, len(encoded_xt), pays=signed)
-    return {
-        "weight": {"ref_time": info.weight.ref_time, "proof_size": info.weight.proof_size},
-        "class": info.dispatch_class,
-        "partialFee": str(info.partial_fee),
-    }
+    reader = _asked(served, "query_info", encoded_xt, at, "Unable to query dispatch info.")
+    version = served.chain.version(served.block(at).hash).api(PAYMENT_API) or 0
+    if version < 2:  # a weight was one number
+        weight: object = reader.u64()
+    else:
+        weight = {"ref_time": reader.compact(), "proof_size": reader.compact()}
+    return {"weight": weight, "class": DISPATCH_CLASSES[reader.u8()], "partialFee": str(_u128(reader))}
 
 
 @GROUP.method("payment_queryFeeDetails")
 def query_fee_details(served: Served, encoded_xt: HexBytes, at: BlockHash | None = None) -> dict[str, object]:
-    served.block(at)
-    call, signed = _call_in(served, encoded_xt, "Unable to query fee details.")
-    if not signed:
+    reader = _asked(served, "query_fee_details", encoded_xt, at, "Unable to query fee details.")
+    if not reader.u8():
         return {"inclusionFee": None}
-    fee = served.chain.fees.details(call, len(encoded_xt))
-    parts = {"baseFee": fee.base_fee, "lenFee": fee.len_fee, "adjustedWeightFee": fee.adjusted_weight_fee}
-    return {"inclusionFee": {name: hex(part) for name, part in parts.items()}}
+    return {"inclusionFee": {name: hex(_u128(reader)) for name in ("baseFee", "lenFee", "adjustedWeightFee")}}
 
 
-def _call_in(served: Served, extrinsic: bytes, message: str) -> tuple[DecodedCall, bool]:
+def _asked(served: Served, method: str, extrinsic: bytes, at: bytes | None, message: str) -> ScaleReader:
+    """Return what the chain's code says of an extrinsic; raises ``RpcError`` with ``message``."""
+    block_hash = served.block(at).hash
     try:
-        return call_in(served, extrinsic)
+        take_extrinsic(extrinsic)
+        data = extrinsic + encode_u32(len(extrinsic))
+        return ScaleReader(served.chain.call(f"TransactionPaymentApi_{method}", data, block_hash))
     except CodecError as error:
         raise RpcError(UNDECODABLE, message, str(error)) from None
+    except BadCallInput as refusal:
+        raise RpcError(UNDECODABLE, message, refusal.reason) from None
+    except CallRefused as refusal:
+        raise RpcError(RUNTIME_FAILED, message, str(refusal)) from None
+
+
+def _u128(reader: ScaleReader) -> int:
+    return int.from_bytes(reader.take(U128_BYTES), "little")

@@ -7,6 +7,8 @@ Codes from -32700 to -32600 are JSON-RPC's own, those from -32010 to -32000 json
 from collections.abc import Collection
 from difflib import get_close_matches
 
+from relaycast_node.chain.exceptions import ChainRefusal, MissingMethod, UnknownBlock
+
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
 TOO_MANY_SUBSCRIPTIONS, TOO_BIG_REQUEST, TOO_BIG_RESPONSE, TOO_BUSY = -32006, -32007, -32008, -32009
 TOO_BIG_BATCH, TOO_BIG_BATCH_RESPONSE = -32010, -32011
@@ -67,6 +69,15 @@ def method_not_found(name: str, known: Collection[str]) -> RpcError:
 def client_error(reason: str) -> RpcError:
     """Return what a node says when its client refuses."""
     return RpcError(CLIENT_ERROR, f"Client error: {reason}")
+
+
+def execution_failed(refusal: ChainRefusal) -> RpcError:
+    """Return what a node says when its chain's code gives no answer."""
+    if isinstance(refusal, UnknownBlock):
+        return unknown_block(refusal.hash)
+    if isinstance(refusal, MissingMethod):
+        return client_error(f"Execution failed: Other: Exported method {shown(refusal.name)[1:-1]} is not found")
+    return client_error(f"Execution failed: {refusal}")
 
 
 def unknown_block(block_hash: bytes) -> RpcError:

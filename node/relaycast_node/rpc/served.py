@@ -5,11 +5,13 @@ from typing import Any
 
 import msgspec
 
+from relaycast_node.chain.exceptions import ChainRefusal
 from relaycast_node.rpc.faces import BlockFace, ChainFace, Disconnect, LiveFace, SignalFace, StateFace
 from relaycast_node.rpc.header_json import header_json, hexed
 from relaycast_node.rpc.proof_book import ProofBook
-from relaycast_node.rpc.rpc_error import state_discarded, unknown_block
+from relaycast_node.rpc.rpc_error import execution_failed, state_discarded, unknown_block
 from relaycast_node.rpc.session import Subscription
+from relaycast_node.rpc.version_json import version_json
 from relaycast_pallets.frame.state import StateDiscarded
 
 NODE_NAME = "relaycast"
@@ -53,21 +55,37 @@ class Served:
         self.live = live
         self.proofs = proofs
         self.method_names = method_names
-        self.version = version
-        self._metadata_texts: dict[int, str] = {}
+        self.node_version = version
+        self._metadata = b"", ""
         self.new_heads = HeadFeed(chain.new_heads, _header_of)
         self.finalized_heads = HeadFeed(chain.finalized_heads, _header_of)
 
-    def metadata(self, version: int) -> bytes:
-        """Return the metadata in one of its versions."""
-        return self.chain.metadata(version)
+    def metadata_text(self, block_hash: bytes | None) -> str:
+        """Return the metadata at a block in hexadecimal; written once, for clients ask for it first."""
+        at = self.block(block_hash).hash
+        try:
+            data = self.chain.metadata(at)
+        except ChainRefusal as refusal:
+            raise execution_failed(refusal) from None
+        if data is not self._metadata[0]:
+            self._metadata = data, hexed(data)
+        return self._metadata[1]
 
-    def metadata_text(self, version: int) -> str:
-        """Return the same in hexadecimal; written once, for clients ask for it first."""
-        known = self._metadata_texts.get(version)
-        if known is None:
-            known = self._metadata_texts[version] = hexed(self.metadata(version))
-        return known
+    def version(self, block_hash: bytes | None) -> dict[str, object]:
+        """Return what the chain's code says of itself at a block, in JSON; raises ``RpcError``."""
+        at = self.block(block_hash).hash
+        try:
+            return version_json(self.chain.version(at))
+        except ChainRefusal as refusal:
+            raise execution_failed(refusal) from None
+
+    def call(self, method: str, data: bytes, block_hash: bytes | None) -> bytes:
+        """Return what a method of the chain's code answers at a block; raises ``RpcError``."""
+        at = self.block(block_hash).hash
+        try:
+            return self.chain.call(method, data, at)
+        except ChainRefusal as refusal:
+            raise execution_failed(refusal) from None
 
     def block(self, block_hash: bytes | None) -> BlockFace:
         """Return a block, the best one for ``None``; raises ``RpcError`` for one that is not there."""

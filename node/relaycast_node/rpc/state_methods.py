@@ -5,6 +5,7 @@ from itertools import islice
 
 import msgspec
 
+from relaycast_node.chain.code import CODE
 from relaycast_node.rpc.faces import BlockFace
 from relaycast_node.rpc.header_json import hexed, hexed_or_null
 from relaycast_node.rpc.method_table import MethodGroup
@@ -17,7 +18,6 @@ from relaycast_node.rpc.rpc_error import (
     over_limit,
     state_discarded,
 )
-from relaycast_node.rpc.runtime_api import call_runtime, runtime_version_json
 from relaycast_node.rpc.served import Served
 from relaycast_node.rpc.session import Subscription
 from relaycast_pallets.frame.state import StateDiscarded
@@ -30,9 +30,6 @@ MOST_PAGED_KEYS = 1_000
 
 MOST_LISTED_BYTES = 7 * 1024 * 1024
 """Bytes of keys and values that one answer without pages may list. In hexadecimal they are twice as long."""
-
-METADATA_VERSION = 14
-"""The version that ``state_getMetadata`` returns, as a node does. Clients get newer ones with ``state_call``."""
 
 Pair = tuple[str, str | None]
 
@@ -90,19 +87,18 @@ def get_pairs(served: Served, prefix: HexBytes, at: BlockHash | None = None) -> 
 
 @GROUP.method("state_getMetadata")
 def get_metadata(served: Served, at: BlockHash | None = None) -> str:
-    served.block(at)
-    return served.metadata_text(METADATA_VERSION)
+    """Return the metadata in the version that a node gives. Clients get others with ``state_call``."""
+    return served.metadata_text(at)
 
 
 @GROUP.method("state_getRuntimeVersion", "chain_getRuntimeVersion")
 def get_runtime_version(served: Served, at: BlockHash | None = None) -> dict[str, object]:
-    served.block(at)
-    return runtime_version_json(served)
+    return served.version(at)
 
 
 @GROUP.method("state_call", "state_callAt")
 def call(served: Served, method: str, data: HexBytes, at: BlockHash | None = None) -> str:
-    return hexed(call_runtime(served, method, data, served.block(at)))
+    return hexed(served.call(method, data, at))
 
 
 @GROUP.method("state_getReadProof")
@@ -166,8 +162,17 @@ def subscribe_storage(served: Served, subscription: Subscription, keys: list[Hex
     unsubscribe=("state_unsubscribeRuntimeVersion", "chain_unsubscribeRuntimeVersion"),
 )
 def subscribe_runtime_version(served: Served, subscription: Subscription) -> None:
-    """Send the version once: a chain's runtime is the same in all its blocks."""
-    subscription.send(msgspec.json.encode(runtime_version_json(served)))
+    """Send the version of the chain's code, and each other one that a block brings."""
+    sent = served.version(None)
+    subscription.send(msgspec.json.encode(sent))
+
+    def hear(block: BlockFace) -> None:
+        nonlocal sent
+        if CODE in block.changes and (found := served.version(block.hash)) != sent:
+            sent = found
+            subscription.send(msgspec.json.encode(sent))
+
+    subscription.on_close(served.chain.new_heads.connect(hear))
 
 
 def read_proof(block: BlockFace, nodes: Iterable[bytes]) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from hashlib import sha256
 
+from relaycast_node.chain.exceptions import BadCallInput, CallRefused
 from relaycast_node.rpc.account_text import base58
 from relaycast_node.rpc.header_json import hexed
 from relaycast_node.rpc.method_table import MethodGroup
@@ -23,7 +24,7 @@ def name(_served: Served) -> str:
 
 @GROUP.method("system_version")
 def version(served: Served) -> str:
-    return served.version
+    return served.node_version
 
 
 @GROUP.method("system_chain")
@@ -79,10 +80,11 @@ def account_next_index(served: Served, account: Account) -> int:
 
 @GROUP.method("system_dryRun", "system_dryRunAt")
 def dry_run(served: Served, extrinsic: HexBytes, at: BlockHash | None = None) -> str:
-    """Say what an extrinsic would come to in the block after the best one: earlier states cannot run calls."""
-    if served.block(at).hash != served.chain.best.hash:
-        raise RpcError(RUNTIME_FAILED, "Unable to dry run extrinsic.", "calls run on the best block's state alone")
+    """Say what an extrinsic would come to in the block after the best one."""
     try:
-        return hexed(served.chain.dry_run(extrinsic))
-    except CodecError as error:
-        raise RpcError(UNDECODABLE, "Unable to dry run extrinsic", str(error)) from None
+        return hexed(served.chain.dry_run(extrinsic, served.block(at).hash))
+    except (BadCallInput, CodecError) as error:
+        reason = error.reason if isinstance(error, BadCallInput) else str(error)
+        raise RpcError(UNDECODABLE, "Unable to dry run extrinsic", reason) from None
+    except CallRefused as refusal:
+        raise RpcError(RUNTIME_FAILED, "Unable to dry run extrinsic.", str(refusal)) from None
