@@ -13,12 +13,13 @@ from relaycast_node.chain.genesis import Token, serve_parachain, serve_relay_cha
 from relaycast_node.chain.served_block import ServedBlock
 from relaycast_node.chain.served_chain import ServedChain
 from relaycast_node.chain.signal import Signal
-from relaycast_trie.child_info import ChildInfo
-from relaycast_xcm.primitives import ParaId
 
 
 class Live:
-    """Served ``chains``, at block 0, and the ``step`` that lets one tick pass; ``name`` is part of their names."""
+    """Served ``chains``, at block 0, and the ``step`` that lets one tick pass; ``name`` is part of their names.
+
+    Chains that run code of their own come served: ``guests`` by id, and the relay chain as ``relay``.
+    """
 
     def __init__(
         self,
@@ -28,14 +29,16 @@ class Live:
         name: str = "relaycast",
         block_time: BlockTime = "manual",
         token: Token | None = None,
+        relay: ServedChain | None = None,
+        guests: Mapping[int, ServedChain] | None = None,
     ) -> None:
         self.chains = chains
         self.name = name
-        self.relay = serve_relay_chain(chains.relay_chain, f"{name} relay", token=token)
+        self.relay = relay or serve_relay_chain(chains.relay_chain, f"{name} relay", token=token)
         self.parachains: dict[int, ServedChain] = {
             int(para_id): serve_parachain(chain, f"{name} parachain {para_id}", token=token)
             for para_id, chain in chains.parachains.items()
-        }
+        } | dict(guests or {})
         self.facts: Signal[Fact] = Signal()
         """Every fact, when the chains behind the RPC have taken note of it."""
 
@@ -78,13 +81,7 @@ class Live:
 
         ``child`` is the bare name of a child trie. ``ValueError`` for a key of the top trie that names a child trie.
         """
-        state = self.chains.relay_chain.state if para_id is None else self.chains.parachains[ParaId(para_id)].state
-        storage = state if child is None else state.child(ChildInfo.new_default(child))
-        for key, value in values.items():
-            if value is None:
-                storage.kill(key)
-            else:
-                storage.put(key, value)
+        (self.relay if para_id is None else self.parachains[int(para_id)]).set_storage(values, child=child)
 
     async def run(self) -> None:
         """Let ticks pass as the block time says, until this is cancelled."""

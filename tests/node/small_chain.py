@@ -32,7 +32,7 @@ def set_timestamp(now: int) -> bytes:
 
 @dataclass(frozen=True)
 class SmallChain(JudgedHere):
-    """Implements ``ValidationView`` and ``PoolView``: two calls, a fee of 10 and the tip, an era's block kept for 250 blocks."""
+    """A ``ValidationView`` and ``PoolView``: two calls, a fee of 10 and the tip, an era's block kept for 250 blocks."""
 
     block_number: int = 10
     nonces: dict[bytes, int] = field(default_factory=dict)

@@ -126,6 +126,18 @@ class ServedChain:
         """Return the ``ApplyExtrinsicResult`` of an extrinsic after a block; raises ``ChainRefusal``."""
         return self.code.dry_run(data, self.state_of(block_hash))
 
+    def set_storage(self, values: Mapping[bytes, bytes | None], *, child: bytes | None = None) -> None:
+        """Write values into storage: the next block seals them; ``None`` removes a key.
+
+        ``child`` is the bare name of a child trie. ``ValueError`` for a key of the top trie that names a child trie.
+        """
+        storage = self._state if child is None else self._state.child(ChildInfo.new_default(child))
+        for key, value in values.items():
+            if value is None:
+                storage.kill(key)
+            else:
+                storage.put(key, value)
+
     def note(self, header: Header) -> ServedBlock:
         """Take note of the block that the chain has just sealed, and tell those who listen."""
         assert header.parent_hash == self._canonical[-1], "blocks are noted one after the other"

@@ -21,8 +21,14 @@ from relaycast_node.extrinsic.extrinsic import (
     signing_payload,
 )
 from relaycast_node.extrinsic.signature import ACCOUNT_BYTES, AddressKind, MultiAddress, verify
-from relaycast_node.extrinsic.validity_errors import Invalid, InvalidTransaction, Unknown, UnknownTransaction
-from relaycast_trie.scale import encode_bytes, encode_u8, encode_u32, encode_u64, encode_vec
+from relaycast_node.extrinsic.validity_errors import (
+    Invalid,
+    InvalidTransaction,
+    Unknown,
+    UnknownTransaction,
+    decode_refusal,
+)
+from relaycast_trie.scale import ScaleReader, encode_bytes, encode_u8, encode_u32, encode_u64, encode_vec
 from relaycast_xcm.primitives import U64_MAX, BlockNumber, Weight
 
 NOBODY = bytes(ACCOUNT_BYTES)
@@ -105,6 +111,25 @@ class ValidTransaction:
     def encode_result(self) -> bytes:
         """SCALE ``TransactionValidity``, a ``Result`` that holds this."""
         return b"\x00" + self.encode()
+
+
+def decode_validity(data: bytes) -> ValidTransaction:
+    """Return the valid transaction in SCALE ``TransactionValidity``.
+
+    Raises the ``InvalidTransaction`` or ``UnknownTransaction`` in its place, and ``CodecError``.
+    """
+    reader = ScaleReader(data)
+    if reader.u8():
+        raise decode_refusal(reader)
+    found = ValidTransaction(
+        priority=reader.u64(),
+        requires=tuple(reader.bytes_() for _ in range(reader.length())),
+        provides=tuple(reader.bytes_() for _ in range(reader.length())),
+        longevity=reader.u64(),
+        propagate=reader.u8() != 0,
+    )
+    reader.done()
+    return found
 
 
 class JudgedHere:

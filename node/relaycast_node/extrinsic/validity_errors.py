@@ -11,8 +11,8 @@
 from abc import abstractmethod
 from enum import IntEnum
 
-from relaycast_trie.exceptions import RelaycastError
-from relaycast_trie.scale import encode_u8
+from relaycast_trie.exceptions import CodecError, RelaycastError
+from relaycast_trie.scale import ScaleReader, encode_u8
 
 
 class Invalid(IntEnum):
@@ -115,6 +115,22 @@ class UnknownTransaction(TransactionValidityError):
     def rust_name(self) -> str:
         """The variant as Rust prints it, such as ``CannotLookup``."""
         return _rust_name(self.reason, Unknown.CUSTOM, self.custom)
+
+
+def decode_refusal(reader: ScaleReader) -> InvalidTransaction | UnknownTransaction:
+    """Read SCALE ``TransactionValidityError``; raises ``CodecError``."""
+    start = reader.offset
+    kind, variant = reader.u8(), reader.u8()
+    try:
+        if kind == 0:
+            invalid = Invalid(variant)
+            return InvalidTransaction(invalid, reader.u8() if invalid is Invalid.CUSTOM else 0)
+        if kind == 1:
+            unknown = Unknown(variant)
+            return UnknownTransaction(unknown, reader.u8() if unknown is Unknown.CUSTOM else 0)
+    except ValueError:
+        pass
+    raise CodecError(f"no reason why a transaction is not valid is {kind}, {variant}", start)
 
 
 def _variant(reason: IntEnum, custom: IntEnum, number: int) -> bytes:
