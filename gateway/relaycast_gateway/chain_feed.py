@@ -10,6 +10,8 @@ chains does not wait for the disk.
 | ``subscriber.updated`` | parachains | ``publisher``, ``key``, ``value``, ``ttlState``, ``remainingBlocks``, ``publishedAt``, ``blockNumber``, ``blockHash``, ``relayParent`` |
 | ``block.imported`` | all | ``number``, ``hash``, ``parentHash``, ``stateRoot``, ``extrinsicsRoot``, ``events``, ``relayParent`` and ``callbacks`` of a parachain's |
 | others, see ``pallet_event`` | all | the fields of the event |
+
+A guest tells ``block.imported`` alone: instead of ``callbacks`` it has ``rawEvents``, the bytes of its ``System.Events``.
 """  # noqa: E501 - rows of a table
 
 import logging
@@ -20,7 +22,7 @@ from functools import partial
 from typing import Protocol
 from urllib.parse import quote
 
-from relaycast_collator import BlockBuilt, Chains, Fact, RelaySealed
+from relaycast_collator import BlockBuilt, Chains, Fact, GuestBuilt, RelaySealed
 from relaycast_collator.header import Header
 from relaycast_gateway.chain_topics import chain_topic
 from relaycast_gateway.icrc16 import NOTHING, Icrc16, array, blob, boolean, map_of, nat, option, text
@@ -32,7 +34,7 @@ from relaycast_pallets.broadcaster.events import DataPublished
 from relaycast_pallets.broadcaster.published_entry import INFINITE, PublishedEntry
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.frame.events import Event
-from relaycast_pallets.frame.system import System
+from relaycast_pallets.frame.system import System, storage_prefix
 from relaycast_pallets.subscriber.subscription import Infinite, TtlState, ValidFor, compute_ttl_state
 from relaycast_pallets.timestamp.pallet import GENESIS_MILLISECONDS, SLOT_MILLISECONDS, Timestamp
 from relaycast_xcm import ParaId
@@ -42,6 +44,9 @@ UPDATED, IMPORTED = "subscriber.updated", "block.imported"
 
 OF_PARACHAINS = frozenset({UPDATED, "publisher.disabled", "publisher.enabled"})
 """What the relay chain never tells."""
+
+EVENTS, EVENT_COUNT = storage_prefix("System", "Events"), storage_prefix("System", "EventCount")
+"""Where a runtime leaves the events of its last block, and their number."""
 
 NS_A_MILLISECOND = 1_000_000
 
@@ -130,11 +135,14 @@ class ChainFeed:
         self._names: Mapping[tuple[int, bytes], str] | None = None
         self._relay_source = chain_principal(Header(bytes(32), 0, chains.relay_chain.genesis_root).hash)
         self._sources = {ParaId(it): chain_principal(found) for it, found in (genesis_hashes or {}).items()}
-        for para_id, chain in chains.parachains.items():
-            if chain.head.number == 0:
-                self._sources[para_id] = chain_principal(chain.head.hash)
+        self._guest_systems = {para_id: System(guest.state) for para_id, guest in chains.guests.items()}
+        heads = {para_id: chain.head for para_id, chain in chains.parachains.items()}
+        heads |= {para_id: guest.head for para_id, guest in chains.guests.items()}
+        for para_id, head in heads.items():
+            if head.number == 0:
+                self._sources[para_id] = chain_principal(head.hash)
             elif para_id not in self._sources:
-                raise ValueError(f"genesis_hashes: got none of parachain {para_id}, which is at #{chain.head.number}")
+                raise ValueError(f"genesis_hashes: got none of parachain {para_id}, which is at #{head.number}")
         chains.listeners.append(self.hear)
 
     def publications(self) -> Iterator[tuple[str, bytes]]:
@@ -158,6 +166,8 @@ class ChainFeed:
             drafts = list(self._of_relay_block(fact))
         elif isinstance(fact, BlockBuilt):
             drafts = list(self._of_parachain_block(fact))
+        elif isinstance(fact, GuestBuilt):
+            drafts = [self._of_guest_block(fact)]
         else:
             return
         self._log.append_soon(drafts).add_done_callback(partial(self._report, len(drafts)))
@@ -189,12 +199,7 @@ class ChainFeed:
         yield self._imported(block, len(fact.block.events), {})
 
     def _of_parachain_block(self, fact: BlockBuilt) -> Iterator[EventDraft]:
-        chain, header = self._chains.parachains[fact.para_id], fact.block.header
-        if header.number == 1:
-            self._sources[fact.para_id] = chain_principal(fact.parent.hash)
-        path = f"/{self._network}/para/{fact.para_id}"
-        occurred_ns = self._block_time(chain.system, header.number)
-        block = _Block(header, header.hash, self._sources[fact.para_id], path, fact.para_id, occurred_ns)
+        block = self._parachain_block(fact, self._chains.parachains[fact.para_id].system)
         for event in fact.block.events:
             yield self._pallet_event(block, event)
         relay_parent = map_of({"number": nat(fact.relay_parent.number), "hash": blob(fact.relay_parent.hash)})
@@ -202,6 +207,25 @@ class ChainFeed:
             yield self._updated(block, publisher, key, entry, fact.relay_parent.number, relay_parent)
         more = {"relayParent": relay_parent, "callbacks": nat(len(fact.block.updates))}
         yield self._imported(block, len(fact.block.events), more)
+
+    def _of_guest_block(self, fact: GuestBuilt) -> EventDraft:
+        system = self._guest_systems.get(fact.para_id)
+        if system is None:
+            system = self._guest_systems[fact.para_id] = System(self._chains.guests[fact.para_id].state)
+        block = self._parachain_block(fact, system)
+        relay_parent = map_of({"number": nat(fact.relay_parent.number), "hash": blob(fact.relay_parent.hash)})
+        events = int.from_bytes(system.state.get(EVENT_COUNT) or b"", "little")
+        return self._imported(
+            block, events, {"relayParent": relay_parent, "rawEvents": blob(system.state.get(EVENTS) or b"\x00")}
+        )
+
+    def _parachain_block(self, fact: BlockBuilt | GuestBuilt, system: System) -> _Block:
+        header = fact.block.header
+        if header.number == 1:
+            self._sources[fact.para_id] = chain_principal(fact.parent.hash)
+        path = f"/{self._network}/para/{fact.para_id}"
+        occurred_ns = self._block_time(system, header.number)
+        return _Block(header, header.hash, self._sources[fact.para_id], path, fact.para_id, occurred_ns)
 
     def _published(self, block: _Block, fact: RelaySealed, event: DataPublished, *, is_newest: bool) -> EventDraft:
         """Return the event of a value that was published.

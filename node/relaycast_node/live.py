@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from relaycast_collator import BlockBuilt, Chains, Fact, RelaySealed
+from relaycast_collator import BlockBuilt, Chains, Fact, GuestBuilt, RelaySealed
 from relaycast_node.block_time import BlockTime
 from relaycast_node.chain.genesis import Token, serve_parachain, serve_relay_chain
 from relaycast_node.chain.served_block import ServedBlock
@@ -109,7 +109,7 @@ class Live:
     def _hear(self, fact: Fact) -> None:
         if isinstance(fact, RelaySealed):
             self._noted.append(self.relay.note(fact.block.header))
-        elif isinstance(fact, BlockBuilt) and int(fact.para_id) in self.parachains:
+        elif isinstance(fact, BlockBuilt | GuestBuilt) and int(fact.para_id) in self.parachains:
             self._noted.append(self.parachains[int(fact.para_id)].note(fact.block.header))
         self.facts.emit(fact)
 

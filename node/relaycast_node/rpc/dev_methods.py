@@ -3,7 +3,7 @@
 Block times are text: ``6s``, ``500ms``, ``manual``, or ``instant``, which is a block as soon as an extrinsic waits.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from relaycast_ledger.proof_picture import PicturedNode, PicturedTrie
@@ -61,7 +61,7 @@ def publish(served: Served, publisher: U32, key: str, value: HexBytes, ttl: U32 
     chains = served.live.chains
     parachain = chains.parachains.get(ParaId(publisher))
     if parachain is None:
-        raise invalid_params("publisher", publisher, _one_of(served))
+        raise invalid_params("publisher", publisher, _one_of(map(int, chains.parachains)))
     published = _key_of(key)
     try:
         parachain.publish(published, value, ttl=ttl)
@@ -127,7 +127,7 @@ def proof(served: Served, at: BlockHash | None = None, para_id: U32 | None = Non
     if para_id is not None or chain.para_id is None:
         found = None if para_id is None else served.live.parachains.get(para_id)
         if found is None:
-            raise invalid_params("paraId", para_id, _one_of(served))
+            raise invalid_params("paraId", para_id, _one_of(served.live.parachains))
         chain = found
     assert chain.para_id is not None
     block = chain.best if at is None else chain.block(at)
@@ -239,5 +239,5 @@ def _key_of(text: str) -> bytes:
     return blake2_256(text.encode())
 
 
-def _one_of(served: Served) -> str:
-    return f"the id of a parachain here: {', '.join(str(it) for it in sorted(served.live.parachains))}"
+def _one_of(para_ids: Iterable[int]) -> str:
+    return f"the id of a parachain here: {', '.join(map(str, sorted(para_ids)))}"

@@ -1,12 +1,13 @@
 """The relay proofs of the last parachain blocks: as collected, as pruned, and what each node is there for.
 
-A listener of the chains. What a node is for is worked out when somebody asks.
+A listener of the chains. What a node is for is worked out when somebody asks. A guest's collator prunes nothing, and
+what its nodes are for is not known here: its proof comes without tries.
 """
 
 from collections import Counter, deque
 from dataclasses import dataclass
 
-from relaycast_collator import BlockBuilt, Chains, Fact
+from relaycast_collator import BlockBuilt, Chains, Fact, GuestBuilt
 from relaycast_ledger.accounting import account_for
 from relaycast_ledger.proof_picture import PicturedTrie, picture_tries
 from relaycast_pallets.parachain_system.messaging_state import channel_keys
@@ -36,21 +37,22 @@ class ProofBook:
 
     def __init__(self, chains: Chains) -> None:
         self._chains = chains
-        self._built: dict[ParaId, deque[BlockBuilt]] = {}
+        self._built: dict[ParaId, deque[BlockBuilt | GuestBuilt]] = {}
         chains.listeners.append(self.hear)
 
     def hear(self, fact: Fact) -> None:
         """Keep a block that was built; a block at the height of an earlier one takes its place."""
-        if isinstance(fact, BlockBuilt):
+        if isinstance(fact, BlockBuilt | GuestBuilt):
             kept = self._built.setdefault(fact.para_id, deque(maxlen=BLOCKS_KEPT))
             while kept and kept[-1].block.header.number >= fact.block.header.number:
                 kept.pop()
             kept.append(fact)
 
     def last(self, para_id: ParaId) -> BlockBuilt | None:
-        """Return what was told of a parachain's newest block."""
+        """Return what was told of a modelled parachain's newest block."""
         kept = self._built.get(para_id)
-        return kept[-1] if kept else None
+        newest = kept[-1] if kept else None
+        return newest if isinstance(newest, BlockBuilt) else None
 
     def numbers(self, para_id: ParaId) -> range:
         """Return the numbers of the blocks that are kept."""
@@ -62,16 +64,22 @@ class ProofBook:
         fact = next((it for it in self._built.get(para_id, ()) if it.block.header.number == number), None)
         if fact is None:
             return None
-        inherent, parent = fact.block.inherent, fact.relay_parent
+        if isinstance(fact, GuestBuilt):
+            nodes = tuple(fact.block.relay_proof)
+            full, pruned, tries = nodes, nodes, tuple[PicturedTrie, ...]()
+        else:
+            full, pruned = tuple(fact.collation.collected.nodes), fact.block.inherent.relay_chain_state
+            tries = self._tries(fact)
+        parent = fact.relay_parent
         return ProofOfBlock(
             para_id=para_id,
             number=number,
             relay_parent_number=parent.number,
             relay_parent_hash=parent.hash,
             relay_parent_root=parent.state_root,
-            full=tuple(fact.collation.collected.nodes),
-            pruned=inherent.relay_chain_state,
-            tries=self._tries(fact),
+            full=full,
+            pruned=tuple(pruned),
+            tries=tries,
         )
 
     def _tries(self, fact: BlockBuilt) -> tuple[PicturedTrie, ...]:
