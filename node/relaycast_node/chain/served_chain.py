@@ -37,12 +37,12 @@ class ServedChain:
         contents: BlockContents,
         *,
         para_id: ParaId | None = None,
-        properties: Mapping[str, int | str] | None = None,
+        properties: Mapping[str, object] | None = None,
         finality_lag: int = 2,
     ) -> None:
         self.name = name
         self.para_id = para_id
-        self.properties = dict(properties or {})
+        self.properties: dict[str, object] = dict(properties or {})
         self.finality_lag = finality_lag
         self.code = code
         self.genesis_hash = genesis.hash
