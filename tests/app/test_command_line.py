@@ -19,6 +19,7 @@ SUBVERBS = {
     "scale": ["encode", "decode", "list"],
     "attack": ["spam", "depth", "churn", "squat", "omit", "extra"],
     "import": ["chain-spec", "state"],
+    "runtime": ["show", "call", "diff"],
     "subscribe": ["add", "list", "show", "remove", "deadletters"],
     "icrc": ["call", "listen", "did"],
 }

@@ -69,6 +69,10 @@ VERBS = {
         "relaycast.cli.bench:app",
         "Run the headline experiments E1 to E18, or time the engines here.",
     ),
+    "runtime": (
+        "relaycast.cli.runtime:app",
+        "Look into a real runtime: what it is, what it answers, what an upgrade changes.",
+    ),
     "import": ("relaycast.cli.import_:app", "Read real chain data and check it by its state root."),
     "doctor": ("relaycast.cli.doctor:doctor", "What is installed, what is slow, and how to fix it."),
     "completion": ("relaycast.cli.completion:completion", "Print what bash, zsh or fish need to complete verbs."),

@@ -29,8 +29,12 @@ Row = tuple[Place, Any, Any, Any]
 
 def read_state(file: str) -> ChainSpec:
     """Return the state in ``file``, gzipped or not; exports are read as states of version 1, raw specs of version 0."""
-    place, data = place_of(file), read_bytes(file)
     name = "state" if file == STDIN else Path(file).name.split(".")[0]
+    return state_of(read_bytes(file), place_of(file), name)
+
+
+def state_of(data: bytes, place: str, name: str = "state") -> ChainSpec:
+    """Return the state that ``data`` is; ``place`` is where it comes from."""
     if data.startswith(PARQUET_MAGIC):
         return _collected(name, place, _parquet_rows(data, place))
     content = parse_json(data, place)

@@ -52,7 +52,7 @@ def answers(packages: Path, runtimes: dict[str, bytes], tmp_path_factory: pytest
     for name, code in runtimes.items():
         files.append(tmp_path_factory.mktemp(name) / f"{name}.metadata")
         files[-1].write_bytes(WasmRuntime.load(code).metadata())
-    command = ["node", SCRIPT, PEERS / "clients", *files]
+    command: list[str | Path] = ["node", SCRIPT, PEERS / "clients", *files]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     found: list[Any] = json.loads(run.stdout)
