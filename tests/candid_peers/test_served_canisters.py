@@ -5,7 +5,7 @@ from urllib.request import urlopen
 import pytest
 
 import relaycast as rc
-from app.test_icrc_served import REFUSED, argument_for
+from app.served_canisters import REFUSED, argument_for
 from candid_peers.did_client import CallFailed, did_client
 from relaycast.serve.icrc_caller import principal_of_name
 from relaycast_gateway.candid import parse_values

@@ -5,26 +5,25 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from collator.networks import PUBLISHER, SUBSCRIBER, key, keys, network, publish, values
+from gateway.heard_chains import Heard
 from relaycast.cli.command import execute
 from relaycast.cli.exit_code import ExitCode
 from relaycast.serve.network import living
-from relaycast_collator import BlockBuilt, Chains, Fact, Pace, RelaySealed
+from relaycast_collator import BlockBuilt, Pace, RelaySealed
 from relaycast_gateway.chain_feed import ChainFeed
 from relaycast_gateway.cloudevents.event import attributes_of
 from relaycast_gateway.icrc16 import to_json
 from relaycast_gateway.log import EventLog
 from relaycast_gateway.pallet_event import event_name, plain
 from relaycast_gateway.principal import chain_principal
-from relaycast_gateway.record import EventRecord
 from relaycast_pallets.balances.events import HoldReason
 from relaycast_pallets.broadcaster.events import DataPublished, KeyExpired
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
@@ -50,62 +49,6 @@ publish = { keys = 6, value_bytes = 40, every = 4, ttl = 2 }
 id = 3000
 subscribe = [{ publisher = 2000 }]
 """
-
-SHORT_NAMES = {
-    "DataPublished": "data.published",
-    "KeyExpired": "key.expired",
-    "KeysDeleted": "keys.deleted",
-    "KeysForcedDeleted": "keys.force_deleted",
-    "PublisherRegistered": "publisher.registered",
-    "PublisherDeregistered": "publisher.deregistered",
-    "PublisherDisabled": "publisher.disabled",
-    "PublisherEnabled": "publisher.enabled",
-}
-
-
-@dataclass
-class Heard:
-    """Chains with a feed, and the facts that they told."""
-
-    chains: Chains
-    log: EventLog = field(default_factory=EventLog.open)
-    options: Mapping[str, Any] = field(default_factory=dict)
-    facts: list[Fact] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.feed = ChainFeed(self.log, chains=self.chains, network_name="my net", **self.options)
-        self.chains.listeners.append(self.facts.append)
-
-    def records(self, name: str | None = None) -> list[EventRecord]:
-        self.log.purge()  # when this is done, all that was appended before is durable
-        return self.log.read(limit=1_000_000, namespaces=None if name is None else [f"io.relaycast.{name}"])
-
-    def data(self, name: str) -> list[dict[str, Any]]:
-        return [to_json(record.data) for record in self.records(name)]
-
-    def told(self) -> list[tuple[str, str, str]]:
-        """Return name, source and block hash of each event that the chains' own vectors make."""
-        expected = []
-        for fact in self.facts:
-            if isinstance(fact, RelaySealed):
-                source, callbacks = "/my%20net/relay", 0
-            elif isinstance(fact, BlockBuilt):
-                source, callbacks = f"/my%20net/para/{fact.para_id}", len(fact.block.updates)
-            else:
-                continue
-            block_hash = f"0x{fact.block.header.hash.hex()}"
-            names = [*map(named, fact.block.events), *["subscriber.updated"] * callbacks, "block.imported"]
-            expected += [(f"io.relaycast.{name}", source, block_hash) for name in names]
-        return expected
-
-
-def named(event: Event) -> str:
-    """Return an event's name in the log, by its pallet's and its own."""
-    name = type(event).__name__
-    if name in SHORT_NAMES:
-        return SHORT_NAMES[name]
-    snake = ["".join(f"_{it.lower()}" if it.isupper() else it for it in word)[1:] for word in (event.pallet, name)]
-    return f"pallet.{snake[0]}.{snake[1]}"
 
 
 def scenarios() -> list[Any]:

@@ -6,6 +6,7 @@ from typing import Any, cast
 from relaycast_gateway.candid import Principal, Variant
 from relaycast_gateway.icrc.canister import Answer, Canister, Handler, Promise, Wire
 from relaycast_gateway.icrc.interface import CanisterRole
+from relaycast_gateway.icrc.names import REPLAY, REPLAY_END_ID, REPLAY_ID
 from relaycast_gateway.icrc.orchestrator.orchestrator import Orchestrator
 from relaycast_gateway.icrc.store import IcrcStore
 from relaycast_gateway.icrc.subnet import Subnet
@@ -14,12 +15,13 @@ from relaycast_gateway.icrc.subscriber.intake import EventGap, IntakeLimits
 from relaycast_gateway.icrc.subscriber.notified_event import NotifiedEvent
 from relaycast_gateway.icrc.subscriber.replay_progress import ReplayProgress
 from relaycast_gateway.icrc.variants import pairs_of, variant_of
-from relaycast_gateway.icrc16 import Icrc16, nat
+from relaycast_gateway.icrc16 import Icrc16, boolean, nat
 from relaycast_gateway.record import Headers
 
 ORCHESTRATOR, PUBLISHER, SUBSCRIBER = b"\x0a\x01", b"\x0b\x01", b"\x0c\x01"
 FIRST, SECOND_ONE, STRANGER = b"\x0d\x01", b"\x0d\x02", b"\x0e\x01"
 TICKS = "com.example.ticks"
+PATIENCE = IntakeLimits().patience_seconds
 
 
 class Notifier(Canister):
@@ -148,6 +150,27 @@ class Desk:
         """Return one of the subscriber's statistics, as it answers."""
         pairs = self.subnet.ask(STRANGER, SUBSCRIBER, "icrc72_get_subscriber_stats")
         return {pair[0]: pair[1].value for pair in cast("list[dict[int, Any]]", pairs)}[name]
+
+
+def chain(desk: Desk, *ids: int, before: int | None = None, headers: Headers = ()) -> list[dict[str, Any]]:
+    """Return notifications of events of which each names the one before it."""
+    return [
+        desk.first.notification(each, prev, headers=headers)
+        for prev, each in zip([before, *ids[:-1]], ids, strict=True)
+    ]
+
+
+def send(desk: Desk, notifications: Sequence[dict[str, Any]]) -> None:
+    """Send notifications one by one, and let a second pass."""
+    for each in notifications:
+        desk.first.send(each)
+    desk.subnet.run(1)
+
+
+def replay_headers(replay_id: int, end_id: int | None = None) -> Headers:
+    """Return the headers that a replay puts behind those of an event."""
+    end = () if end_id is None else ((REPLAY_END_ID, nat(end_id)),)
+    return ((REPLAY, boolean(True)), (REPLAY_ID, nat(replay_id)), *end)
 
 
 def settled(subnet: Subnet, promise: Promise[Answer], *, seconds: float = 5.0) -> object:

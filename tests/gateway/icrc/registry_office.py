@@ -4,6 +4,7 @@ from typing import Any
 
 from relaycast_gateway.candid import Present, Principal, Variant
 from relaycast_gateway.icrc.orchestrator import Orchestrator
+from relaycast_gateway.icrc.registry import IcrcSubscription
 from relaycast_gateway.icrc.store import IcrcStore
 from relaycast_gateway.icrc.subnet import Subnet
 from relaycast_gateway.icrc.variants import pairs_of
@@ -119,3 +120,22 @@ def only(*names: str) -> Present:
 def raw(principal: object) -> bytes:
     assert isinstance(principal, Principal)
     return principal.raw
+
+
+FIVE = {0: 5, 1: None}
+"""A skip as a field: one event of five."""
+
+
+def office_of(*namespaces: str, **options: Any) -> RegistryOffice:
+    """Return an office in which Ann publishes."""
+    office = RegistryOffice(**options)
+    office.publish(ANN, *namespaces)
+    return office
+
+
+def running(office: RegistryOffice, namespace: str, broadcaster: bytes = FIRST) -> list[IcrcSubscription]:
+    return list(office.orchestrator.registry.subscriptions_to(namespace, broadcaster))
+
+
+def registered(office: RegistryOffice, subscription_id: int = 1) -> IcrcSubscription:
+    return office.orchestrator.registry.subscriptions[subscription_id]

@@ -8,10 +8,11 @@ subscription whose ordinal its skip selects, counted event by event, and whose d
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from gateway.icrc.simulated_subscriber import FILTERS, SimulatedSubscriber, is_meant
+from gateway.icrc.simulation_plan import SimulationPlan
 from relaycast_gateway.clock import SECOND, VirtualClock
 from relaycast_gateway.icrc.broadcaster import Broadcaster, BroadcasterContext, BroadcastPolicy
 from relaycast_gateway.icrc.canister import Answer
@@ -26,7 +27,6 @@ from relaycast_gateway.icrc.store import IcrcStore
 from relaycast_gateway.icrc.subnet import Subnet
 from relaycast_gateway.icrc.subscriber import EventSubscriber
 from relaycast_gateway.icrc.subscriber.notified_event import NotifiedEvent
-from relaycast_gateway.icrc.subscriber.replay_progress import ReplayProgress
 from relaycast_gateway.icrc16 import Icrc16, array, blob, map_of, nat
 from relaycast_gateway.icrc16 import text as icrc16_text
 from relaycast_gateway.log import EventLog
@@ -34,92 +34,10 @@ from relaycast_gateway.matching.namespaces import NamespacePattern
 from relaycast_gateway.record import EventRecord
 
 ORCHESTRATOR, ARCHIVIST = b"orchestrator", b"archivist"
+
 NAMESPACES = ("sim.market.prices", "sim.market.volumes")
+
 PATTERNS = ("sim.*", "*.prices", "sim.market.*")
-
-Row = Mapping[str, Any]
-FILTERS: Mapping[str, Callable[[Row], bool]] = {
-    "price > 50": lambda row: "price" in row and row["price"] > 50,
-    "price <= 20 | kind == b": lambda row: ("price" in row and row["price"] <= 20) or row.get("kind") == "b",
-    "kind != a & price != 7": lambda row: row.get("kind") != "a" and row.get("price") != 7,
-    "price < 0": lambda _row: False,
-}
-"""Filters and what they mean; close-outs have neither price nor kind."""
-
-
-@dataclass(frozen=True)
-class SimulationPlan:
-    """How large a run is, and what goes wrong in it."""
-
-    seed: int
-    subscribers: int = 20
-    events: int = 60
-    """Events of each publisher."""
-
-    publishers: int = 3
-    broadcasters: int = 2
-    seconds: float = 30.0
-    """Over which events are published."""
-
-    late: float = 0.2
-    """The share of subscribers that come while events are published."""
-
-    selective: float = 0.7
-    """The share that has a filter, a skip or both; the others get all events of their namespaces."""
-
-    slow: float = 0.1
-    trusted: float = 0.2
-    crashes: float = 0.3
-    """Share of the subscribers that crash in the run and start again from their stores."""
-
-    outages: int = 2
-    """Times that a broadcaster cannot be reached."""
-
-    notifications_a_call: int = 8
-    epochs: int = 2
-    """Close-outs of each publisher in the first namespace."""
-
-    replays: float = 0.3
-    """The share of subscribers that ask for a replay of a part of the log while events are published."""
-
-    restarts: int = 1
-    """Times that the process of the orchestrator and all broadcasters is killed."""
-
-
-@dataclass
-class SimulatedSubscriber:
-    """A subscriber and all that its handlers saw, over all its lives."""
-
-    principal: bytes
-    namespace: str
-    filter: str | None
-    skip: Skip | None
-    is_trusted: bool
-    store: IcrcStore
-    seen: list[NotifiedEvent] = field(default_factory=list)
-    seen_ns: list[int] = field(default_factory=list)
-    subscription: int | None = None
-    canister: EventSubscriber | None = None
-    gaps: int = 0
-    asked: tuple[str, int, int | None] | None = None
-    """The replay that it asked for and was granted: namespace, start and end."""
-
-    replay: int | None = None
-    last_seq: int = 0
-    """The newest event when the replay was registered."""
-
-    ended: list[ReplayProgress] = field(default_factory=list)
-    has_crashed: bool = False
-
-    @property
-    def live(self) -> list[NotifiedEvent]:
-        """What came by itself."""
-        return [event for event in self.seen if event.replay_id is None]
-
-    @property
-    def replayed(self) -> list[NotifiedEvent]:
-        """What a replay brought that was not known."""
-        return [event for event in self.seen if event.replay_id is not None]
 
 
 class _SubnetClock(VirtualClock):
@@ -220,7 +138,7 @@ class Simulation:
                 record.seq > since
                 and pattern.matches(record.namespace)
                 and (skip is None or ordinal % skip.mod == skip.offset % skip.mod)
-                and (subscriber.filter is None or _meant(subscriber.filter, record.data))
+                and (subscriber.filter is None or is_meant(subscriber.filter, record.data))
             )
             if is_live or self.is_replayed(subscriber, record):
                 found[record.namespace, record.event_id] += 1
@@ -395,10 +313,6 @@ class Simulation:
             act(*arguments)
 
         self.subnet.call_later(seconds, acts)
-
-
-def _meant(filter_text: str, data: Icrc16) -> bool:
-    return FILTERS[filter_text]({key: value.content for key, value in data.content})
 
 
 def in_order(seen: Sequence[NotifiedEvent], chains: Mapping[tuple[str, bytes, bytes], list[int]]) -> Iterator[str]:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from gateway.heard_chains import Heard
 from gateway.icrc.stage import Stage, header
-from gateway.test_chain_feed import Heard
 from relaycast.serve.network import living
 from relaycast_gateway.chain_feed import block_time
 from relaycast_gateway.icrc.broadcaster.relaying import home_of

@@ -1,18 +1,14 @@
-"""Publications: who may register, join and update them, and what a batch answers."""
+"""Publications: how they are registered, joined and updated, and what a batch answers."""
 
 import logging
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from gateway.icrc.registry_office import (
     ANN,
     BOB,
     CLEO,
-    FIRST,
-    ORCHESTRATOR,
     PUBLISHERS,
     SUBSCRIBERS,
     RegistryOffice,
@@ -22,16 +18,13 @@ from gateway.icrc.registry_office import (
     pairs,
     principals,
     stats,
-    unauthorized_publisher,
 )
-from icrc16_values import values
 from relaycast_gateway.candid import Principal, Variant
 from relaycast_gateway.icrc.canister import CallRefused
-from relaycast_gateway.icrc.names import FILTER_LANGUAGE, UNORDERED
+from relaycast_gateway.icrc.names import FILTER_LANGUAGE
 from relaycast_gateway.icrc.orchestrator import OrchestratorSettings
-from relaycast_gateway.icrc16 import NOTHING, Icrc16, Tag, array, blob, boolean, map_of, nat, text
+from relaycast_gateway.icrc16 import NOTHING, array, boolean, nat, text
 from relaycast_gateway.principal import ANONYMOUS
-from searches import examples
 
 
 @pytest.mark.matrix("ICRC72-50")
@@ -58,209 +51,6 @@ def test_a_single_word_is_warned_of_and_refused_by_strict_orchestrators(caplog: 
 
     strict = RegistryOffice(settings=OrchestratorSettings(strict_namespaces=True))
     assert strict.publish(ANN, "transfer", "com.foo.transfer") == [err("ImproperConfig", warning), ok(1)]
-
-
-@pytest.mark.matrix("ICRC72-15")
-def test_a_publisher_proves_that_a_namespace_is_its_own() -> None:
-    granted = {ANN: ("com.foo", "org.bar.baz")}
-    office = RegistryOffice(settings=OrchestratorSettings(prove_ownership=True, granted_prefixes=granted))
-    inside = "com.foo", "com.foo.transfer", "org.bar.baz.x"
-    outside = "com.food", "com", "org.bar", "org.bar.bazar"
-    assert office.publish(ANN, *inside) == [ok(1), ok(2), ok(3)]
-    assert office.publish(ANN, *outside) == [unauthorized_publisher(it) for it in outside]
-    assert office.publish(BOB, "com.foo.other") == [unauthorized_publisher("com.foo.other")]
-
-
-@pytest.mark.matrix("ICRC72-15")
-def test_who_joins_a_publication_proves_it_too() -> None:
-    office = RegistryOffice(
-        settings=OrchestratorSettings(prove_ownership=True, granted_prefixes={ANN: ("com.foo",), BOB: ("com.foo.x",)})
-    )
-    both = pairs({PUBLISHERS + "allowed:list": principals(ANN, BOB, CLEO)})
-    assert office.publish(ANN, "com.foo.x", config=both) == [ok(1)]
-    assert office.publish(BOB, "com.foo.x") == [ok(1)]
-    assert office.publish(CLEO, "com.foo.x") == [unauthorized_publisher("com.foo.x")]
-
-
-@pytest.mark.matrix("ICRC72-17")
-def test_the_systems_namespaces_are_for_the_system() -> None:
-    office = RegistryOffice()
-    reserved = "icrc72:broadcaster:sys:x", "icrc3:blocks", "icrc72:x.y"
-    assert office.publish(ANN, *reserved) == [unauthorized_publisher(it) for it in reserved]
-    assert office.publish(ANN, "icrc72", "icrcx:y") == [ok(1), ok(2)]
-    assert office.publish(FIRST, "icrc72:broadcaster:news") == [ok(3)]
-    assert office.publish(ORCHESTRATOR, "icrc72:news") == [ok(4)]
-    assert not office.orchestrator.adopt("icrc72:subscriber:sys:x", ANN)
-
-
-@pytest.mark.matrix("ICRC72-40")
-def test_only_publishers_on_the_list_of_allowed_ones_join_and_publish() -> None:
-    office = RegistryOffice()
-    assert office.publish(ANN, "com.foo", config=pairs({PUBLISHERS + "allowed:list": principals(ANN, BOB)})) == [ok(1)]
-    assert office.publish(BOB, "com.foo") == [ok(1)]
-    assert office.publish(CLEO, "com.foo") == [err("Unauthorized")]
-    authorized = office.orchestrator.is_authorized_publisher
-    assert [authorized("com.foo", it) for it in (ANN, BOB, CLEO)] == [True, True, False]
-
-
-@pytest.mark.matrix("ICRC72-40", "ICRC72-51")
-def test_without_a_list_the_first_registrant_alone_publishes() -> None:
-    office = RegistryOffice()
-    assert office.publish(ANN, "com.foo") == [ok(1)]
-    assert office.publish(BOB, "com.foo") == [err("Unauthorized")]
-    assert office.orchestrator.is_authorized_publisher("com.foo", ANN)
-
-    assert office.change(
-        ANN, "publication", publicationId=1, config=pairs({PUBLISHERS + "allowed:list": principals(ANN, BOB)})
-    ) == ok(True)
-    assert not office.orchestrator.is_authorized_publisher("com.foo", BOB)  # allowed, but it has not registered
-    assert office.publish(BOB, "com.foo") == [ok(1)]
-    assert office.orchestrator.is_authorized_publisher("com.foo", BOB)
-
-
-def test_an_empty_list_of_allowed_publishers_lets_nobody_publish() -> None:
-    office = RegistryOffice()
-    assert office.publish(ANN, "com.foo", config=pairs({PUBLISHERS + "allowed:list": array()})) == [ok(1)]
-    assert not office.orchestrator.is_authorized_publisher("com.foo", ANN)
-
-
-@pytest.mark.matrix("ICRC72-41")
-def test_a_disallowed_publisher_is_refused_though_it_is_allowed_too() -> None:
-    office = RegistryOffice()
-    lists = {PUBLISHERS + "allowed:list": principals(ANN, BOB), PUBLISHERS + "disallowed:list": principals(BOB)}
-    assert office.publish(ANN, "com.foo", config=pairs(lists)) == [ok(1)]
-    assert office.publish(BOB, "com.foo") == [err("Unauthorized")]
-    office.change(ANN, "publication", publicationId=1, config=pairs({PUBLISHERS + "disallowed:list": principals(ANN)}))
-    assert office.publish(BOB, "com.foo") == [ok(1)]
-    authorized = office.orchestrator.is_authorized_publisher
-    assert [authorized("com.foo", it) for it in (ANN, BOB)] == [False, True]
-
-
-@pytest.mark.matrix("ICRC72-42")
-def test_lists_of_other_canisters_are_asked_at_each_use() -> None:
-    office = RegistryOffice()
-    lists, authorized = office.orchestrator.lists, office.orchestrator.is_authorized_publisher
-    rules = {
-        PUBLISHERS + "allowed:icrc75": array(blob(CLEO), text("writers")),
-        PUBLISHERS + "disallowed:icrc75": array(array(blob(CLEO), text("banned")), array(blob(ANN), text("banned"))),
-    }
-    assert office.publish(ANN, "com.foo", config=pairs(rules)) == [ok(1)]
-    assert office.publish(BOB, "com.foo") == [err("Unauthorized")]
-    lists.add(CLEO, "writers", BOB)
-    assert office.publish(BOB, "com.foo") == [ok(1)]
-    before = office.orchestrator.registry.version
-    seen = []
-    for change in (lists.add, lists.remove):
-        change(ANN, "banned", BOB)
-        seen.append(authorized("com.foo", BOB))
-    lists.remove(CLEO, "writers", BOB)
-    assert [*seen, authorized("com.foo", BOB)] == [False, True, False]
-    lists.add(ANN, "writers", BOB)  # a list of that name of another canister
-    lists.add(CLEO, "writer", BOB)
-    assert not authorized("com.foo", BOB)
-    assert office.orchestrator.registry.version == before
-
-
-@pytest.mark.matrix("ICRC72-45")
-def test_unknown_keys_are_kept_and_returned_or_refused_by_strict_orchestrators() -> None:
-    odd = config(com__foo__color=map_of({"a": nat(1 << 90)}), icrc72__publication__mode=NOTHING)
-    office = RegistryOffice()
-    assert office.publish(ANN, "com.foo", config=odd) == [ok(1)]
-    assert office.query("publications")[0]["config"] == odd
-    assert office.subscribe(BOB, "com.foo", config=odd) == [ok(1)]
-    assert office.subscription(1)["config"] == odd
-
-    strict = RegistryOffice(settings=OrchestratorSettings(strict_config=True))
-    strict.publish(ANN, "com.foo")
-    before = strict.state()
-    for (answer,) in (strict.publish(BOB, "com.bar", config=odd), strict.subscribe(BOB, "com.foo", config=odd)):
-        assert answer.value.tag == "ImproperConfig"  # type: ignore[attr-defined]
-        assert answer.value.value.startswith("com:foo:color: expected one of icrc72:")  # type: ignore[attr-defined]
-    assert strict.state() == before
-
-
-@pytest.mark.matrix("ICRC72-45", "ICRC72-100")
-@settings(max_examples=examples(40))
-@given(st.dictionaries(st.text(min_size=1, max_size=8), values, max_size=4))
-def test_a_configuration_of_any_values_comes_back_after_a_restart(entries: dict[str, Icrc16]) -> None:
-    office = RegistryOffice()
-    office.publish(ANN, "com.foo", config=pairs(entries))
-    office.subscribe(BOB, "com.foo", config=pairs(entries))
-    again = RegistryOffice(office.store)
-    assert again.query("publications")[0]["config"] == pairs(entries)
-    assert again.subscription(1)["config"] == pairs(entries)
-
-
-@pytest.mark.matrix("ICRC72-49")
-@pytest.mark.parametrize("who", [PUBLISHERS, SUBSCRIBERS])
-@pytest.mark.parametrize("verdict", ["allowed", "disallowed"])
-@pytest.mark.parametrize(
-    ("kind", "value", "reason"),
-    [
-        ("list", array(blob(ANN), blob(bytes(30))), "expected a principal as Blob of at most 29 bytes, got 30"),
-        ("list", array(text("ann")), "expected a principal as Blob, got Text"),
-        ("list", array(blob(ANN), Icrc16(Tag.PRINCIPAL, ANN)), "expected a principal as Blob, got Principal"),
-        ("list", blob(ANN), "expected an Array of Blob, got Blob"),
-        ("icrc75", array(blob(bytes(30)), text("x")), "expected a principal as Blob of at most 29 bytes, got 30"),
-        (
-            "icrc75",
-            array(text("x"), blob(ANN)),
-            "expected Array[Blob, Text], a canister and the namespace of its list, got Array of 2",
-        ),
-        ("icrc75", array(), "expected Array[Blob, Text], a canister and the namespace of its list, got Array of 0"),
-        (
-            "icrc75",
-            array(array(blob(ANN), text("x")), text("y")),
-            "expected Array[Blob, Text], a canister and the namespace of its list, got Text",
-        ),
-        ("icrc75", text("x"), "expected Array[Blob, Text], got Text"),
-    ],
-)
-def test_a_malformed_list_is_refused_with_its_key(
-    who: str, verdict: str, kind: str, value: Icrc16, reason: str
-) -> None:
-    office = RegistryOffice()
-    office.publish(ANN, "com.foo")
-    before, key = office.state(), f"{who}{verdict}:{kind}"
-    expected = err("ImproperConfig", f"{key}: {reason}")
-    assert office.publish(ANN, "com.bar", config=pairs({key: value})) == [expected]
-    assert office.change(ANN, "publication", publicationId=1, config=pairs({key: value})) == expected
-    assert office.state() == before
-
-
-@pytest.mark.parametrize(
-    ("entries", "reason"),
-    [
-        ({UNORDERED: nat(1)}, f"{UNORDERED}: expected Bool, got Nat"),
-        ({"icrc77:pricing": nat(1)}, "icrc77:pricing: expected Class, got Nat"),
-        ({FILTER_LANGUAGE: text("sql")}, f"{FILTER_LANGUAGE}: got 'sql', expected one of candypath"),
-        ({"": nat(1)}, "config: expected keys of 1 to 256 characters, got 0"),
-        ({"big": blob(bytes(65_536))}, "config: expected at most 65536 bytes, got 65553"),
-    ],
-)
-def test_a_configuration_that_cannot_be_kept_is_refused(entries: dict[str, Icrc16], reason: str) -> None:
-    office = RegistryOffice()
-    before = office.state()
-    assert office.publish(ANN, "com.foo", config=pairs(entries)) == [err("ImproperConfig", reason)]
-    assert office.state() == before
-
-
-def test_a_key_that_comes_twice_is_refused() -> None:
-    twice = 2 * pairs({"color": text("red")})
-    assert RegistryOffice().publish(ANN, "com.foo", config=twice) == [
-        err("ImproperConfig", "color: expected once in a config, got it twice")
-    ]
-
-
-def test_a_configuration_that_nests_too_deep_is_refused() -> None:
-    deep = nat(1)
-    for _ in range(70):
-        deep = array(deep)
-    office = RegistryOffice()
-    served = office.orchestrator.interface["icrc72_register_publication"]
-    item = {"namespace": "com.foo", "config": [{0: "x", 1: pairs({"x": deep})[0][1]}], "memo": None}
-    answer = office.subnet.ask(ANN, ORCHESTRATOR, served.name, [item])
-    assert answer == [err("ImproperConfig", "expected values at most 64 deep")]
 
 
 @pytest.mark.matrix("ICRC72-51")
@@ -460,18 +250,6 @@ def test_an_empty_batch_gets_an_empty_answer() -> None:
     assert [office.ask(ANN, it, []) for it in methods] == [[]] * 4
     assert [office.ask(ANN, it, []) for it in ("get_subscription", "is_authorized_publisher")] == [[]] * 2
     assert office.state() == before
-
-
-@pytest.mark.matrix("ICRC72-92")
-def test_who_may_publish_is_told_by_position() -> None:
-    office = RegistryOffice()
-    office.publish(ANN, "com.foo", config=pairs({PUBLISHERS + "allowed:list": principals(ANN, BOB)}))
-    office.publish(BOB, "com.bar")
-    asked = [("com.foo", ANN), ("com.foo", BOB), ("com.none", ANN), ("com.bar", BOB), ("com.bar", ANN)]
-    answer = office.ask(
-        CLEO, "is_authorized_publisher", [{"namespace": it, "principal": Principal(who)} for it, who in asked]
-    )
-    assert answer == [True, False, False, True, False]
 
 
 @pytest.mark.matrix("ICRC72-94")

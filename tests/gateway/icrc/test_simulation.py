@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.icrc.simulation import NAMESPACES, SimulatedSubscriber, Simulation, SimulationPlan, in_order
+from gateway.icrc.simulated_subscriber import SimulatedSubscriber
+from gateway.icrc.simulation import NAMESPACES, Simulation, in_order
+from gateway.icrc.simulation_plan import SimulationPlan
 from relaycast_gateway.icrc.names import EPOCH_CLOSED
 from relaycast_gateway.icrc.subscriber.notified_event import NotifiedEvent
 from searches import examples
