@@ -1,6 +1,7 @@
 """What the front door's tests share: a command that runs in this process, and files to hand it."""
 
 import json
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from command_line import Command, Ended, Refused, Written
 from file_contents import contents
+from relaycast import attacks
 from relaycast.cli.command import execute
 
 
@@ -23,6 +25,13 @@ def relaycast(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: p
         return Ended(code, printed.out, printed.err)
 
     return run
+
+
+@pytest.fixture
+def attacked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let an attack that a test asks for in words and as JSON run once."""
+    for name in ("churn", "depth", "extra", "omit", "spam", "squat"):
+        monkeypatch.setattr(f"relaycast.attacks.{name}", cache(getattr(attacks, name)))
 
 
 @pytest.fixture

@@ -83,7 +83,7 @@ def test_a_policy_that_admits_system_parachains_is_found_out(monkeypatch: pytest
 def test_nothing_but_the_removal_harms(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant: ``deregister_publisher`` leaves the entries where they are."""
     monkeypatch.setattr(Broadcaster, "_clear", lambda _pallet, _para_id: 0)
-    row = row_of(squat(blocks=12), 2_000, "public")
+    row = row_of(squat(blocks=8), 2_000, "public")
     assert row.missing_values == 0
     assert all(it.alone == it.attacked for it in row.bystanders)
 
@@ -104,7 +104,7 @@ def test_a_squat_that_cannot_be_is_the_callers_slip(call: Callable[[], object]) 
         call()
 
 
-def test_a_squat_that_harms_others_makes_the_exit_code_one(relaycast: Command) -> None:
+def test_a_squat_that_harms_others_makes_the_exit_code_one(attacked_once: None, relaycast: Command) -> None:
     ended = relaycast("attack", "squat", "--blocks", "8")
     assert (ended.code, ended.err) == (1, "")
     assert "others were harmed" in ended.out
