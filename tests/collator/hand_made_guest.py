@@ -76,7 +76,7 @@ class HandMadeGuest:
         self.mail += [message.data for message in came]
         written = [NUMBER, SLOT, SEEN, *(NOTES + blake2_256(extrinsic) for extrinsic in extrinsics)]
         touched = Recorder()
-        root = self.state.commit(reads={SEEN}, recorder=touched)
+        root = self.state.commit(reads={None: {SEEN}}, recorder=touched)
         own_proof = StorageProof(touched.nodes.values())
         self.head = Header(self.head.hash, number, root, ordered_root(list(extrinsics)))
         sent = tuple(it.removeprefix(SEND) for it in extrinsics if it.startswith(SEND))

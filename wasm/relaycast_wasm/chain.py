@@ -11,7 +11,6 @@ from hashlib import blake2b
 from relaycast_collator.header import SEAL, DigestItem, Header
 from relaycast_pallets.frame.state import State
 from relaycast_trie import Recorder, StorageProof
-from relaycast_trie.child_info import CHILD_STORAGE_PREFIX
 from relaycast_trie.scale import encode_u8, encode_vec
 from relaycast_wasm.applied import RefusedExtrinsic
 from relaycast_wasm.block_builder import BlockBuilder
@@ -208,26 +207,10 @@ class RuntimeChain:
 
 
 def seal_state(state: State, overlay: OverlayedChanges, changes: Mapping[Name, Values]) -> StorageProof:
-    """Write ``changes`` into the state and seal it; return the nodes that this and the overlay's reads touch."""
-    reads = {*overlay.reads.get(None, ()), *overlay.seeks.get(None, ())}
-    reads.update(key for key, value in changes.get(None, {}).items() if value is None)
-    write(state, changes)
+    """Write ``changes`` into the state and seal it; return the nodes that a validator needs for the same block."""
     touched = Recorder()
-    state.commit(reads=reads, recorder=touched)
+    state.commit(changes=changes, reads=overlay.reads, seeks=overlay.seeks, tried=overlay.tried, recorder=touched)
     return StorageProof(touched.nodes.values())
-
-
-def write(state: State, changes: Mapping[Name, Values]) -> None:
-    """Write ``changes`` into the state; the entries of child tries in the top trie follow when it is sealed."""
-    for name, values in changes.items():
-        storage = state.top if name is None else state.child(name)
-        for key, value in values.items():
-            if name is None and key.startswith(CHILD_STORAGE_PREFIX):
-                continue
-            if value is None:
-                storage.kill(key)
-            else:
-                storage.put(key, value)
 
 
 def without_seals(header: Header) -> Header:

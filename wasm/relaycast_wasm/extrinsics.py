@@ -32,7 +32,7 @@ TRANSFERS = ("transfer_allow_death", "transfer")
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class ExtensionData:
     """What an extension adds to a transaction, and what it adds to the signed payload alone."""
 
     sent: bytes = b""
@@ -91,26 +91,26 @@ class TransactionWriter:
         """Return an extrinsic that nobody signed, with its length in front."""
         return encode_bytes(UNSIGNED + call)
 
-    def _carried(self, extension: TransactionExtension, *, nonce: int, tip: int) -> Carried:
+    def _carried(self, extension: TransactionExtension, *, nonce: int, tip: int) -> ExtensionData:
         version, genesis = self._version, self._genesis_hash
-        known: Mapping[str, Carried] = {
-            "CheckVersion": Carried(signed=encode_u32(version.spec_version)),
-            "CheckSpecVersion": Carried(signed=encode_u32(version.spec_version)),
-            "CheckTxVersion": Carried(signed=encode_u32(version.transaction_version)),
-            "CheckGenesis": Carried(signed=genesis),
-            "CheckEra": Carried(IMMORTAL, genesis),
-            "CheckMortality": Carried(IMMORTAL, genesis),
-            "CheckNonce": Carried(encode_compact(nonce)),
-            "ChargeTransactionPayment": Carried(encode_compact(tip)),
-            "ChargeAssetTxPayment": Carried(encode_compact(tip) + b"\x00"),
-            "CheckMetadataHash": Carried(b"\x00", b"\x00"),
-            "VerifyMultiSignature": Carried(b"\x01"),
-            "VerifySignature": Carried(b"\x01"),
+        known: Mapping[str, ExtensionData] = {
+            "CheckVersion": ExtensionData(signed=encode_u32(version.spec_version)),
+            "CheckSpecVersion": ExtensionData(signed=encode_u32(version.spec_version)),
+            "CheckTxVersion": ExtensionData(signed=encode_u32(version.transaction_version)),
+            "CheckGenesis": ExtensionData(signed=genesis),
+            "CheckEra": ExtensionData(IMMORTAL, genesis),
+            "CheckMortality": ExtensionData(IMMORTAL, genesis),
+            "CheckNonce": ExtensionData(encode_compact(nonce)),
+            "ChargeTransactionPayment": ExtensionData(encode_compact(tip)),
+            "ChargeAssetTxPayment": ExtensionData(encode_compact(tip) + b"\x00"),
+            "CheckMetadataHash": ExtensionData(b"\x00", b"\x00"),
+            "VerifyMultiSignature": ExtensionData(b"\x01"),
+            "VerifySignature": ExtensionData(b"\x01"),
         }
         found = known.get(extension.name)
         if found is None and not self._is_empty(extension):
             raise ValueError(f"the runtime's signed extension {extension.name} is not known here")
-        return found or Carried()
+        return found or ExtensionData()
 
     def _is_empty(self, extension: TransactionExtension) -> bool:
         types = self._metadata.types

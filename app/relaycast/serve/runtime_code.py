@@ -11,7 +11,7 @@ from typing import Any
 from relaycast.serve.past_backing import PastBacking
 from relaycast_collator.header import Header
 from relaycast_node.chain.code import CODE, BlockState, ChainStates, CodeVersion
-from relaycast_node.chain.exceptions import CallRefused, MissingMethod, UnknownBlock
+from relaycast_node.chain.exceptions import CodeRefused, MissingMethod, UnknownBlock
 from relaycast_node.extrinsic.extrinsic import is_bare
 from relaycast_node.extrinsic.validity import ValidTransaction, decode_validity
 from relaycast_node.extrinsic.validity_errors import TransactionValidityError
@@ -81,7 +81,7 @@ class RuntimeCode:
         return RuntimeView(self, self._chain, at)
 
     def validity(self, data: bytes, at: BlockState, *, source: int = EXTERNAL) -> bytes:
-        """Return SCALE ``TransactionValidity`` of an extrinsic in the next block; raises ``CallRefused``."""
+        """Return SCALE ``TransactionValidity`` of an extrinsic in the next block; raises ``CodeRefused``."""
         version, overlay = self.runtime(at).version.apis.get(TRANSACTION_QUEUE, 0), self.overlay(at)
         if version < 3:  # runtimes began the block themselves from version 3 on
             self._initialize(at, overlay)
@@ -91,14 +91,14 @@ class RuntimeCode:
         return self._run("TaggedTransactionQueue_validate_transaction", asked, at, overlay)
 
     def runtime(self, at: BlockState) -> WasmRuntime:
-        """Return the runtime at a block; raises ``CallRefused`` where its code is none."""
+        """Return the runtime at a block; raises ``CodeRefused`` where its code is none."""
         code = self._code(at)
         known = self._runtimes.get(code)
         if known is None:
             try:
                 known = self._runtimes[code] = self._load(code)
             except WasmError as error:
-                raise CallRefused(str(error)) from None
+                raise CodeRefused(str(error)) from None
             _forget_oldest(self._runtimes)
         return known
 
@@ -117,14 +117,14 @@ class RuntimeCode:
         except MissingExport:
             raise MissingMethod(method) from None
         except RuntimePanicked as error:
-            raise CallRefused(f"Execution aborted due to panic: {error.reason}") from None
+            raise CodeRefused(f"Execution aborted due to panic: {error.reason}") from None
         except (WasmError, StateDiscarded) as error:
-            raise CallRefused(f"Other: {error}") from None
+            raise CodeRefused(f"Other: {error}") from None
 
     def _code(self, at: BlockState) -> bytes:
         code = at.state.get(CODE)
         if code is None:
-            raise CallRefused("Other: Runtime code not found in the state")
+            raise CodeRefused("Other: Runtime code not found in the state")
         return code
 
 
@@ -156,7 +156,7 @@ class RuntimeView:
         try:
             parent = self._chain.state_of(self._at.header.parent_hash)
             return decode_validity(self._code.validity(data, parent, source=IN_BLOCK)).provides
-        except (UnknownBlock, CallRefused, TransactionValidityError, CodecError):
+        except (UnknownBlock, CodeRefused, TransactionValidityError, CodecError):
             return ()
 
 

@@ -1,4 +1,4 @@
-"""What fills the blocks of a chain with a real runtime while it is served: the pool's ready extrinsics (``BlockContents``).
+"""What fills the blocks of a served chain with a real runtime: the ready extrinsics of its pool (``BlockContents``).
 
 Law: the runtime decides. An extrinsic that it refuses for good leaves the pool; one that it refuses because its nonce
 is too high, or because the block is full, stays for a later block.

@@ -67,19 +67,19 @@ class ChainCode(Protocol):
         """Take note of the chain's newest block: the genesis first, then each block before anything is asked at it."""
 
     def version(self, at: BlockState) -> CodeVersion:
-        """Return what the code says of itself; raises ``CallRefused``."""
+        """Return what the code says of itself; raises ``CodeRefused``."""
 
     def metadata(self, at: BlockState) -> bytes:
-        """Return its metadata in the version that nodes give, from the magic number on; raises ``CallRefused``."""
+        """Return its metadata in the version that nodes give, from the magic number on; raises ``CodeRefused``."""
 
     def call(self, method: str, data: bytes, at: BlockState) -> bytes:
         """Return what a method answers to SCALE ``data``.
 
-        Raises ``CallRefused``, and ``UnknownBlock`` for a block that ``data`` names.
+        Raises ``CodeRefused``, and ``UnknownBlock`` for a block that ``data`` names.
         """
 
     def dry_run(self, data: bytes, at: BlockState) -> bytes:
-        """Return the ``ApplyExtrinsicResult`` of an extrinsic in the next block; raises ``CallRefused``."""
+        """Return the ``ApplyExtrinsicResult`` of an extrinsic in the next block; raises ``CodeRefused``."""
 
     def view(self, at: BlockState) -> PoolView:
         """Return the chain as the pool sees it."""

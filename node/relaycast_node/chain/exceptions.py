@@ -5,7 +5,7 @@
     RelaycastError
     └── ChainRefusal
         ├── UnknownBlock          no block with this hash
-        └── CallRefused           the chain's code gave no answer
+        └── CodeRefused           the chain's code gave no answer
             ├── MissingMethod     it has no such method
             └── BadCallInput      the method cannot read its input
 """
@@ -28,7 +28,7 @@ class UnknownBlock(ChainRefusal):
         return f"there is no block 0x{self.hash.hex()}"
 
 
-class CallRefused(ChainRefusal):
+class CodeRefused(ChainRefusal):
     """A call of the chain's code that gave no answer, for ``reason``."""
 
     def __init__(self, reason: str) -> None:
@@ -39,7 +39,7 @@ class CallRefused(ChainRefusal):
         return self.reason
 
 
-class MissingMethod(CallRefused):
+class MissingMethod(CodeRefused):
     """The code has no method of this ``name``."""
 
     def __init__(self, name: str) -> None:
@@ -50,7 +50,7 @@ class MissingMethod(CallRefused):
         return f"Exported method {self.name} is not found"
 
 
-class BadCallInput(CallRefused):
+class BadCallInput(CodeRefused):
     """A ``method`` that cannot read its input, for ``reason``."""
 
     def __init__(self, method: str, reason: str) -> None:

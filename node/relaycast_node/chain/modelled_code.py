@@ -1,7 +1,7 @@
 """The code of a modelled chain: the pallets of its executive, its metadata, and the runtime APIs that clients call."""
 
 from relaycast_node.chain.code import BlockState, ChainStates, CodeVersion
-from relaycast_node.chain.exceptions import BadCallInput, CallRefused
+from relaycast_node.chain.exceptions import BadCallInput, CodeRefused
 from relaycast_node.chain.executive import Executive, View
 from relaycast_node.chain.modelled_calls import METADATA_VERSIONS, call_modelled, version_of
 from relaycast_node.chain.past_view import PastView
@@ -52,7 +52,7 @@ class ModelledCode:
     def dry_run(self, data: bytes, at: BlockState) -> bytes:
         """Return what an extrinsic would come to in the block after the newest: earlier states cannot run calls."""
         if at.hash != self._states.newest().hash:
-            raise CallRefused("calls run on the best block's state alone")
+            raise CodeRefused("calls run on the best block's state alone")
         try:
             return dry_run(self.executive, data)
         except CodecError as error:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from relaycast_node.chain.exceptions import CallRefused
+from relaycast_node.chain.exceptions import CodeRefused
 from relaycast_node.extrinsic.extrinsic import extrinsic_hash, is_bare, take_extrinsic
 from relaycast_node.extrinsic.pool_errors import (
     AlreadyImported,
@@ -245,7 +245,7 @@ class TransactionPool:
         """Ask the runtime; its refusals are ``VerificationFailed``, ``InvalidInPool`` and ``UnknownValidity``."""
         try:
             valid = self.view.judge(data)
-        except (CodecError, CallRefused) as error:
+        except (CodecError, CodeRefused) as error:
             raise VerificationFailed(str(error)) from error
         except InvalidTransaction as refusal:
             raise InvalidInPool(refusal) from refusal

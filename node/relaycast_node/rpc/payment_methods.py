@@ -2,7 +2,7 @@
 
 from hashlib import blake2b
 
-from relaycast_node.chain.exceptions import BadCallInput, CallRefused
+from relaycast_node.chain.exceptions import BadCallInput, CodeRefused
 from relaycast_node.extrinsic.extrinsic import take_extrinsic
 from relaycast_node.rpc.method_table import MethodGroup
 from relaycast_node.rpc.parameters import BlockHash, HexBytes
@@ -51,7 +51,7 @@ def _asked(served: Served, method: str, extrinsic: bytes, at: bytes | None, mess
         raise RpcError(UNDECODABLE, message, str(error)) from None
     except BadCallInput as refusal:
         raise RpcError(UNDECODABLE, message, refusal.reason) from None
-    except CallRefused as refusal:
+    except CodeRefused as refusal:
         raise RpcError(RUNTIME_FAILED, message, str(refusal)) from None
 
 

@@ -2,7 +2,7 @@
 
 from hashlib import sha256
 
-from relaycast_node.chain.exceptions import BadCallInput, CallRefused
+from relaycast_node.chain.exceptions import BadCallInput, CodeRefused
 from relaycast_node.rpc.account_text import base58
 from relaycast_node.rpc.header_json import hexed
 from relaycast_node.rpc.method_table import MethodGroup
@@ -86,5 +86,5 @@ def dry_run(served: Served, extrinsic: HexBytes, at: BlockHash | None = None) ->
     except (BadCallInput, CodecError) as error:
         reason = error.reason if isinstance(error, BadCallInput) else str(error)
         raise RpcError(UNDECODABLE, "Unable to dry run extrinsic", reason) from None
-    except CallRefused as refusal:
+    except CodeRefused as refusal:
         raise RpcError(RUNTIME_FAILED, "Unable to dry run extrinsic.", str(refusal)) from None

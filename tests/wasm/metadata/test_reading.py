@@ -10,6 +10,7 @@ from scalecodec.type_registry import load_type_registry_preset
 
 from long_hauls import soak
 from node.chains import live_chains
+from node.chains import modelled as modelled_code
 from relaycast_node.metadata.runtime import Runtime
 from relaycast_node.metadata.runtime_metadata import encode_metadata
 from relaycast_trie.exceptions import CodecError
@@ -113,7 +114,7 @@ def test_v16_has_views_versions_and_deprecations() -> None:
 
 @pytest.fixture(scope="module")
 def modelled() -> Runtime:
-    return live_chains().relay.runtime
+    return modelled_code(live_chains().relay).runtime
 
 
 @pytest.mark.parametrize("version", [14, 15])
