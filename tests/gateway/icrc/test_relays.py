@@ -7,6 +7,7 @@ import pytest
 
 from gateway.icrc.stage import NAMESPACE, PUBLISHER, Stage, header
 from relaycast_gateway.candid import Principal, Variant
+from relaycast_gateway.icrc.broadcaster import BroadcastPolicy
 from relaycast_gateway.icrc.broadcaster.relaying import relay_of
 from relaycast_gateway.icrc.names import (
     BROADCASTER_PRIORITY,
@@ -18,6 +19,7 @@ from relaycast_gateway.icrc.names import (
 )
 from relaycast_gateway.icrc.variants import headers_of, pairs_of, variant_of
 from relaycast_gateway.icrc16 import from_json, nat, text
+from relaycast_gateway.log import Retention
 
 
 def relayed_stage(**options: Any) -> Stage:
@@ -189,3 +191,19 @@ def test_only_the_broadcaster_that_took_an_event_relays_it() -> None:
         for caller, expected in ((third, "Unauthorized"), (first, [])):
             results: Any = stage.subnet.ask(caller, second, "icrc72_publish_relay", [relay])
             assert [it.value.tag if it.tag == "Err" else it.value for it in results] == [expected]
+
+
+def test_any_number_of_relays_that_retention_has_dropped_are_passed_over() -> None:
+    policy = BroadcastPolicy(notifications_a_call=1)
+    with relayed_stage(policy=policy, retention=Retention(count=10)) as stage:
+        stage.subscribe(b"near")
+        stage.subscribe(b"far")
+        stage.subnet.stop(stage.principals[1])
+        for _ in range(200):
+            stage.publish(*(stage.event() for _ in range(10)), settles=False)
+        stage.log.purge()
+        assert stage.broadcasters[0].relays.waiting == 2_000
+        stage.subnet.restart(stage.principals[1])
+        stage.run(100)
+        assert [it["eventId"] for it in stage.subscribers[b"far"].messages] == list(range(1_991, 2_001))
+        assert stage.broadcasters[0].relays.waiting == 0

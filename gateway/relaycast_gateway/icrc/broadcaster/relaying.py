@@ -8,6 +8,7 @@ Source: ICRC-72, "EventRelay", "icrc72_publish_relay".
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -83,18 +84,16 @@ class RelayLane:
 
     def pump(self) -> None:
         """Send what waits, unless a call is under way or the broadcaster could not be reached just now."""
-        if not self.waiting or self._is_calling or self._is_closed or self._pause is not None:
-            return
-        seqs = [self.waiting[at] for at in range(min(len(self.waiting), self._policy.notifications_a_call))]
-        now_ns = self._canister.wire.now_ns()
-        relays = [relay_of(record, now_ns) for record in self._log.records(seqs)]
-        if not relays:
-            self._done(len(seqs))
-            return
-        self._is_calling = True
-        self._canister.call(
-            self.target, "icrc72_publish_relay", relays, lambda answer: self._answered(len(seqs), answer)
-        )
+        while self.waiting and not (self._is_calling or self._is_closed or self._pause is not None):
+            seqs = [self.waiting[at] for at in range(min(len(self.waiting), self._policy.notifications_a_call))]
+            now_ns = self._canister.wire.now_ns()
+            relays = [relay_of(record, now_ns) for record in self._log.records(seqs)]
+            if relays:
+                self._is_calling = True
+                answered = partial(self._answered, len(seqs))
+                self._canister.call(self.target, "icrc72_publish_relay", relays, answered)
+            else:
+                self._done(len(seqs))
 
     def close(self) -> None:
         self._is_closed = True
@@ -117,13 +116,13 @@ class RelayLane:
         self.errors += len(errors)
         self.relayed += len(results) - len(errors)
         self._done(count)
+        self.pump()
 
     def _done(self, count: int) -> None:
         seq = 0
         for _ in range(count):
             seq = self.waiting.popleft()
         self._on_answer(seq)
-        self.pump()
 
     def _try_again(self) -> None:
         self._pause = None
