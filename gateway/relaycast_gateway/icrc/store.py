@@ -6,6 +6,7 @@ what it answered, and what several canisters note together stands together. The 
 subscribers: nobody but its owner may read it.
 """
 
+import logging
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -13,6 +14,8 @@ from contextlib import contextmanager
 from os import PathLike, fspath
 
 from relaycast_gateway.log.unusable import UnusableLog
+
+_LOGGER = logging.getLogger(__name__)
 
 APPLICATION_ID = 0x72634943
 """``rcIC``, in the head of the file: SQLite has a place for it."""
@@ -130,6 +133,15 @@ class IcrcStore:
             self._connection.executemany("DELETE FROM entries WHERE name = ? AND key = ?", gone)
             self._connection.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?, ?)", kept)
         self._noted.clear()
+
+    def try_flush(self) -> bool:
+        """Flush, and return whether the disk took it; where it refuses, that is logged and the next ``flush`` tries."""
+        try:
+            self.flush()
+        except sqlite3.Error as error:
+            _LOGGER.error("canisters' store: cannot be written: %s", error)
+            return False
+        return True
 
     def dump(self) -> list[tuple[str, bytes, bytes]]:
         """Return all that is durable: tables, keys and values in order."""

@@ -1,6 +1,8 @@
 """Replays while they run: slow readers, cancels, live events beside them, restarts, rights that go."""
 
+import sqlite3
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from relaycast_gateway.candid import Variant
 from relaycast_gateway.clock import Alarm
 from relaycast_gateway.icrc import system_messages as messages
 from relaycast_gateway.icrc.broadcaster import BroadcastPolicy
+from relaycast_gateway.icrc.store import IcrcStore
 from relaycast_gateway.icrc.system_messages import SystemItem
 from relaycast_gateway.icrc.variants import pairs_of
 from relaycast_gateway.icrc16 import array, blob, boolean, nat, text
@@ -121,6 +124,28 @@ def test_a_replay_goes_on_after_a_restart_and_loses_nothing(tmp_path: Path) -> N
         assert stage.state(replay_id).tag == "completed"
         numbers = [(it["id"], it["eventId"]) for it in replayed(reader)]
         assert len({number for number, _ in set(numbers)}) == len(set(numbers))  # no id stands for two events
+
+
+def test_a_replay_goes_on_where_the_disk_refuses_every_other_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, attempts = IcrcStore.flush, count()
+
+    def flush(store: IcrcStore) -> None:
+        if next(attempts) % 2:
+            raise sqlite3.OperationalError("disk is full")
+        whole(store)
+
+    with ReplayingStage(latency=lambda _from, _to: 10_000_000) as stage:
+        stage.register()
+        stage.subscribe(READER)
+        stage.publish_many(200)
+        replay_id = stage.request(runs=0)
+        with monkeypatch.context() as patch:
+            patch.setattr(IcrcStore, "flush", flush)
+            stage.run(120)
+        assert next(attempts) > 10
+        assert event_ids(replayed(stage.subscriber(READER))) == list(range(1, 201))
+        assert stage.state(replay_id) == Variant("completed", 200)
+        assert stage.archivist.jobs == {}
 
 
 @pytest.mark.matrix("ICRC77-21")

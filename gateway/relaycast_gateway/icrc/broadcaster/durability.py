@@ -4,16 +4,12 @@ Law: what waits happens after the flush that holds what it speaks of, in the ord
 refuses, all of it waits for the next attempt.
 """
 
-import logging
-import sqlite3
 from collections.abc import Callable
 
 from relaycast_gateway.icrc.canister import Wire
 from relaycast_gateway.icrc.store import IcrcStore
 
 RETRY_SECONDS = 1.0
-
-_LOGGER = logging.getLogger(__name__)
 
 
 class Durability:
@@ -41,11 +37,8 @@ class Durability:
         """Flush now, and call back all that waits; later where the disk refuses."""
         if self._is_closed:
             return
-        try:
-            self._store.flush()
-        except sqlite3.Error as error:
+        if not self._store.try_flush():
             self.failures += 1
-            _LOGGER.error("the store of canisters cannot be written: %s", error)
             self._schedule(RETRY_SECONDS)
             return
         waiting, self._waiting = self._waiting, []

@@ -5,7 +5,6 @@ nothing.
 Source: ICRC-72, "Admin Canister".
 """
 
-import logging
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
@@ -25,8 +24,6 @@ from relaycast_gateway.icrc.registry import Registry
 from relaycast_gateway.icrc.store import IcrcStore
 
 Item = Mapping[str, Any]
-
-_LOGGER = logging.getLogger(__name__)
 
 DEFAULT_SETTINGS = OrchestratorSettings()
 
@@ -145,7 +142,4 @@ class Orchestrator(Canister):
 
     def _flush_adopted(self) -> None:
         self._will_flush = False
-        try:
-            self.store.flush()
-        except sqlite3.Error as error:  # the next flush tries it again
-            _LOGGER.error("canisters' store: cannot be written: %s", error)
+        self.store.try_flush()

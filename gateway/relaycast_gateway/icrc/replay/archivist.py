@@ -19,7 +19,7 @@ from relaycast_gateway.icrc.registry import Registry
 from relaycast_gateway.icrc.replay.archive import ArchivedEvent, CorruptEvent, EventArchive
 from relaycast_gateway.icrc.replay.assignment import rate_of
 from relaycast_gateway.icrc.replay.replays import EventReplay
-from relaycast_gateway.icrc.store import IcrcStore
+from relaycast_gateway.icrc.store import IcrcStore, stored_rows
 from relaycast_gateway.icrc.system_messages import PUBLISHER_ADD, PUBLISHER_REMOVE, SystemItem, items_of
 from relaycast_gateway.icrc.value_hash import eventdata_hash
 from relaycast_gateway.icrc.variants import icrc16_of, pairs_of, variant_of
@@ -82,9 +82,11 @@ class Archivist(Canister):
         self._registry, self._store, self._log = registry, store, log
         self._orchestrator, self._archive = orchestrator, archive
         self._is_closed = False
-        self._places = {
-            int.from_bytes(key): msgspec.msgpack.decode(value, type=_Place) for key, value in store.items(TABLE)
-        }
+        with stored_rows(store, "places of replays"):
+            self._places = {
+                int.from_bytes(key, "big"): msgspec.msgpack.decode(value, type=_Place)
+                for key, value in store.items(TABLE)
+            }
 
     def handlers(self) -> Mapping[str, Handler]:
         return {"icrc72_handle_notification": self._hear}
@@ -194,7 +196,7 @@ class Archivist(Canister):
     def _advance(self, job: ReplayJob, cursor: int, sent: int) -> None:
         job.place = _Place(cursor, job.place.sent + sent)
         self._store.put(TABLE, job.replay.id.to_bytes(8, "big"), msgspec.msgpack.encode(job.place))
-        self._store.flush()
+        self._store.try_flush()
 
     def _pause(self, job: ReplayJob, sent: int) -> None:
         """Go on as fast as the publisher's declared rate allows."""
@@ -215,7 +217,7 @@ class Archivist(Canister):
         self.jobs.pop(replay_id, None)
         self._places.pop(replay_id, None)
         self._store.delete(TABLE, replay_id.to_bytes(8, "big"))
-        self._store.flush()
+        self._store.try_flush()
         self._report(replay_id, state)
 
     def _report(self, replay_id: int, state: Variant, tries: int = 0) -> None:

@@ -4,7 +4,6 @@ Law: broadcasters know of a replay before its publisher does. Only the subscribe
 A replay that ended stays as it is. Source: ICRC-77, "Methods" and "Replay Life Cycle".
 """
 
-import logging
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -42,8 +41,6 @@ from relaycast_gateway.icrc.system_messages import (
 from relaycast_gateway.icrc.variants import pairs_of
 from relaycast_gateway.icrc16 import Icrc16, Tag, nat, text
 from relaycast_gateway.log import EventLog
-
-_LOGGER = logging.getLogger(__name__)
 
 TABLE = "replays"
 MINUTE_NS = 60 * SECOND
@@ -287,10 +284,7 @@ class ReplayBook:
         replay = self._registry.replays[replay_id]
         if replay.is_active and not self._is_closed:
             self._end(replace(replay, stage=ReplayStage.ERRORED, error=reason))
-            try:
-                self._store.flush()
-            except sqlite3.Error as error:  # the next flush tries it again
-                _LOGGER.error("canisters' store: cannot be written: %s", error)
+            self._store.try_flush()
 
     def _tell(
         self,
