@@ -195,12 +195,9 @@ class Broadcaster(Canister):
 
     def _publish(self, caller: bytes, argument: object) -> object:
         items = _checked_items(argument, REQUIRED)
-        most = self.context.policy.most_events
-        if len(items) > most:
-            self.errors += 1
-            return [Variant("Err", Variant("GenericBatchError", f"got {len(items)} events, expected at most {most}"))]
-        if not items:
-            return []
+        refusal = self._beyond_limit(items)
+        if refusal or not items:
+            return refusal
         self.catch_up()
         call = PublishCall(len(items), self._durability.then)
         taken: list[tuple[int, TakenEvent]] = []
@@ -241,10 +238,10 @@ class Broadcaster(Canister):
                 for place, it in taken:
                     call.refuse(place, failed(DISK_REFUSES, str(error)))
                     it.claim.done.settle(str(error))
-                return
-            for (place, it), record in zip(taken, future.result(), strict=True):
-                call.take(place, self._ids_of.pop(record.seq, ()))
-                it.claim.done.settle(None)
+            else:
+                for (place, it), record in zip(taken, future.result(), strict=True):
+                    call.take(place, self._ids_of.pop(record.seq, ()))
+                    it.claim.done.settle(None)
             if not self._calls:
                 self._ids_of.clear()
 
@@ -252,11 +249,9 @@ class Broadcaster(Canister):
 
     def _publish_relay(self, caller: bytes, argument: object) -> object:
         items = _checked_items(argument, (*REQUIRED, "source"))
-        most = self.context.policy.most_events
-        if len(items) > most:
-            return [Variant("Err", Variant("GenericBatchError", f"got {len(items)} events, expected at most {most}"))]
-        if not items:
-            return []
+        refusal = self._beyond_limit(items)
+        if refusal or not items:
+            return refusal
         call = PublishCall(len(items), self._durability.then)
         now_ns = self.wire.now_ns()
         self._durability.then(self._send)
@@ -277,6 +272,14 @@ class Broadcaster(Canister):
                 ids = self._notify(record, ordinal, (sent_ns, max(now_ns, sent_ns)))
             call.take(place, ids)
         return call.answer
+
+    def _beyond_limit(self, items: Sequence[Item]) -> list[Variant]:
+        """Return the answer to a call with more events than allowed, nothing for others."""
+        most = self.context.policy.most_events
+        if len(items) <= most:
+            return []
+        self.errors += 1
+        return [Variant("Err", Variant("GenericBatchError", f"got {len(items)} events, expected at most {most}"))]
 
     def _confirm_messages(self, caller: bytes, argument: object) -> object:
         ids = cast("Sequence[int]", argument)

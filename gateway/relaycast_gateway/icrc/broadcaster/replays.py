@@ -148,7 +148,8 @@ class Replays:
         def has_room(ids: Sequence[int]) -> None:
             waiting.discard(number)
             taken.add(number)
-            self._context.store.put(self._taken_table, number_key(replay.id), _ENCODER.encode(taken.dump()))
+            if self._taken.get(replay.id) is taken:  # the replay was not dropped meanwhile
+                self._context.store.put(self._taken_table, number_key(replay.id), _ENCODER.encode(taken.dump()))
             call.take(place, ids)
 
         def is_over(error: Variant) -> None:
