@@ -161,11 +161,10 @@ class GatewayCanisters:
         registry, statistics = self.orchestrator.registry, self.orchestrator.statistics
         newest = list(registry.publications.values())[-NAMESPACES_SHOWN:]
         found = []
-        for it in reversed(newest):
-            counts = _numbers(statistics.of_publication(it.namespace, publishers=len(it.publishers)))
-            asked = sum(len(registry.subscriptions_to(it.namespace, each)) for each in registry.broadcasters)
+        for name, running in registry.running_in(it.namespace for it in reversed(newest)).items():
+            counts = _numbers(statistics.of_publication(name, publishers=len(registry.publications[name].publishers)))
             found.append(
-                IcrcNamespace(it.namespace, counts["events"], asked, counts["notifications"], counts["confirmations"])
+                IcrcNamespace(name, counts["events"], running, counts["notifications"], counts["confirmations"])
             )
         return found
 

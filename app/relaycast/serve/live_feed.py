@@ -206,7 +206,7 @@ class LiveFeed:
 
     def _look(self) -> None:
         """Tell admins' browsers what the WAMP router and the canisters do, each second in which it has changed."""
-        if self._gateway is None or not self._queues:
+        if self._gateway is None or not any(caller.is_admin for caller in self._queues.values()):
             self._look_timer, self._told = None, {}
             return
         if self._look_timer is None or self._look_timer.when() <= asyncio.get_running_loop().time():

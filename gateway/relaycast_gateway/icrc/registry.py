@@ -4,7 +4,8 @@ Law: the orchestrator writes, broadcasters read; each change makes ``version`` g
 from the registry knows when to derive it again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from relaycast_gateway.icrc.candypath.compiled import TreePredicate
@@ -102,6 +103,13 @@ class Registry:
         """Return the oldest subscription of a subscriber that asks for a namespace: replays count as its."""
         found = (it for it in self.subscriptions.values() if it.subscriber == subscriber)
         return next((it for it in found if it.pattern.matches(namespace)), None)
+
+    def running_in(self, namespaces: Iterable[str]) -> dict[str, int]:
+        """Return how many running subscriptions ask for each namespace."""
+        running = [it for it in self.subscriptions.values() if not it.is_stopped]
+        by_name = Counter(it.namespace for it in running)
+        patterns = [it.pattern for it in running if it.pattern.has_wildcard]
+        return {each: by_name[each] + sum(it.matches(each) for it in patterns) for each in namespaces}
 
     def subscriptions_to(self, namespace: str, broadcaster: bytes) -> Sequence[IcrcSubscription]:
         """Return the running subscriptions of a broadcaster that ask for a namespace: by priority, then by age."""

@@ -105,3 +105,15 @@ def test_several_patterns_of_one_subscriber_select_by_themselves() -> None:
             if re.fullmatch(pattern.replace(".", r"\.").replace("*", ".+" if pattern != "a.*.b" else "[^.]+"), name)
         ]
         assert found == expected, name
+
+
+def test_running_subscriptions_of_a_namespace_are_counted_with_patterns_and_without_stopped_ones() -> None:
+    office = RegistryOffice()
+    office.publish(ANN, "a.a", "a.b", "b.b")
+    office.subscribe(CLEO, "a.a", "a.*", "*.b")
+    office.subscribe(BOB, "a.a")
+    office.subscribe(BOB, "a.b", stopped=True)
+    registry = office.orchestrator.registry
+    names = ["b.b", "a.a", "a.b", "c.c"]
+    assert list(registry.running_in(names).items()) == [("b.b", 1), ("a.a", 3), ("a.b", 2), ("c.c", 0)]
+    assert [len(registry.subscriptions_to(it, FIRST)) for it in names] == [1, 3, 2, 0]
