@@ -11,7 +11,7 @@ MAX_HEAD_DATA_SIZE = 20_480
 HRMP_MAX_MESSAGE_NUM_PER_CANDIDATE = 10
 VALIDATION_UPGRADE_COOLDOWN, VALIDATION_UPGRADE_DELAY = 14_400, 600
 MAX_CANDIDATE_DEPTH, ALLOWED_ANCESTRY_LEN = 3, 2
-"""Of asynchronous backing."""
+"""Limits of asynchronous backing."""
 
 
 def host_configuration(upward: UpwardLimits) -> bytes:

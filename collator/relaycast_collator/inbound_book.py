@@ -10,7 +10,7 @@ from relaycast_xcm import ParaId
 
 
 class InboundBook:
-    """Of each parachain: the relay block in which it ``joined``, what its new blocks took, and ``refused_bytes``."""
+    """For each parachain, the relay block in which it ``joined``, what its new blocks took, and ``refused_bytes``."""
 
     def __init__(self) -> None:
         self.joined: dict[ParaId, int] = {}

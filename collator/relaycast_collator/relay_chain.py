@@ -270,7 +270,7 @@ class RelayChain:
     def load(self, dump: RelayChainDump) -> None:
         """Stand where another chain stood that was made like this one; raises ``CheckpointRefused``.
 
-        It knows the headers of earlier blocks, not what happened in them. A chain that refuses is of no use any more.
+        It knows the headers of earlier blocks, not what happened in them. A chain that refuses cannot be used any more.
         """
         with refusing("the relay chain"):
             self.state.load(dump.state)

@@ -61,7 +61,7 @@ class UnderWayDump(DumpRow, frozen=True):
 class PublishedDump(DumpRow, frozen=True):
     """The keys of one publisher, the one published last at the end, and the last publications of each.
 
-    ``counts`` is the number of publications of each key, which stand in a row in ``relay_blocks`` and ``ticks``.
+    ``counts`` has the number of publications of each key; ``relay_blocks`` and ``ticks`` have them one after another.
     """
 
     publisher: U32

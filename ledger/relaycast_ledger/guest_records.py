@@ -29,7 +29,7 @@ class GuestRecord:
     spec_version: int
     extrinsics: int = 0
     failed_extrinsics: int = 0
-    """Of them, those whose call failed."""
+    """Extrinsics whose call failed."""
 
     extrinsic_bytes: int = 0
     relay_proof_bytes: int = 0

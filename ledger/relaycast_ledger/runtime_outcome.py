@@ -39,7 +39,7 @@ class RuntimeOutcome(Struct, frozen=True, kw_only=True):
 
     extrinsics: int
     failed_extrinsics: int
-    """Of them, those whose call failed."""
+    """Extrinsics whose call failed."""
 
     upward_messages: int
     published: int

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 COUNTED = ("storage", "calls", "events", "errors", "constants")
 SHOWN_BYTES = 16
-"""Of a constant's value the first bytes are printed."""
+"""First bytes of a constant's value, which are printed."""
 
 
 def print_runtime(summary: dict[str, Any], metadata: "Metadata") -> None:

@@ -15,7 +15,7 @@ from relaycast_wasm.metadata.model import (
 from relaycast_wasm.metadata.type_comparison import Relation, TypeComparison
 
 SHOWN_BYTES = 32
-"""Of a default or a constant the first bytes are shown."""
+"""First bytes of a default or a constant, which are shown."""
 
 DECODING = "old clients cannot decode the new variants"
 

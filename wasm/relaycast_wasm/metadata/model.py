@@ -146,9 +146,9 @@ class ExtrinsicFormat:
     call: TypeRef | None = None
     signature: TypeRef | None = None
     extra: TypeRef | None = None
-    """Of V14 the type of the whole extrinsic names these four; V16 has no ``extra``."""
+    """In V14 the type of the whole extrinsic names these four; V16 has no ``extra``."""
     extensions_by_version: tuple[tuple[int, tuple[int, ...]], ...] = ()
-    """Of V16: which extensions, by their place, a transaction of each extension version carries."""
+    """In V16, the extensions, by their place, that a transaction of each extension version carries."""
 
 
 @dataclass(frozen=True, slots=True)

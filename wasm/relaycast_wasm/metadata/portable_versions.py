@@ -30,7 +30,7 @@ ENTRY_KINDS = ("plain", "map")
 """``StorageEntryType``, in the order of its variants."""
 
 Deprecations = Mapping[int, Deprecation]
-"""Of an enum, by the index of the variant."""
+"""Deprecations of an enum's variants, by index."""
 
 
 def read_portable(reader: MetadataReader, version: int) -> Metadata:

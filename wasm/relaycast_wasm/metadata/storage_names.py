@@ -16,7 +16,7 @@ from relaycast_wasm.metadata.model import HashedBy, Metadata, PalletMetadata, St
 from relaycast_wasm.metadata.type_skip import TypeSkip
 
 PREFIX_BYTES, ITEM_BYTES = 16, 32
-"""Of a storage key the pallet's hash, and that with the item's behind it."""
+"""Bytes of a storage key: the pallet's hash, and that with the item's behind it."""
 
 HOST, CHILD, UNKNOWN = "(host)", "(child tries)", "(unknown)"
 """What stands for the pallet where there is none."""
