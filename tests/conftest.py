@@ -16,7 +16,7 @@ import long_hauls
 import searches
 from relaycast import pytest_plugin
 
-settings.register_profile(searches.QUICK, deadline=None, max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(searches.QUICK, deadline=None, max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("dev", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile(
     "ci", deadline=None, max_examples=100, derandomize=True, suppress_health_check=[HealthCheck.too_slow]

@@ -5,9 +5,9 @@ from hypothesis import settings
 QUICK = "quick"
 """The profile of a plain ``./check``. Each search begins elsewhere: many short ones find what a long one does."""
 
-SHARE_OF_QUICK = 0.4
+SHARE_OF_QUICK = 0.25
 
 
 def examples(usual: int) -> int:
-    """Return ``usual``, or two fifths of it in the quick profile."""
+    """Return ``usual``, or a quarter of it in the quick profile."""
     return max(1, round(usual * SHARE_OF_QUICK)) if settings.get_current_profile_name() == QUICK else usual

@@ -6,12 +6,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from command_line import Command, Ended, Refused, Written
 from file_contents import contents
 from relaycast import attacks
+from relaycast.budget import search
 from relaycast.cli.command import execute
+from relaycast.scenario.scenario import Scenario
+from relaycast_trie import Engine
 
 
 @pytest.fixture
@@ -32,6 +36,24 @@ def attacked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let an attack that a test asks for in words and as JSON run once."""
     for name in ("churn", "depth", "extra", "omit", "spam", "squat"):
         monkeypatch.setattr(f"relaycast.attacks.{name}", cache(getattr(attacks, name)))
+
+
+_CURVES: dict[tuple[bytes, str], search.BudgetCurve] = {}
+"""By scenario and engine: what a search for budgets came to."""
+
+
+@pytest.fixture
+def searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands that look for the budgets of one scenario share one search: it is some thirty runs."""
+    genuine = search.find_budget
+
+    def find_budget(scenario: Scenario, *, trie_engine: Engine, **given: Any) -> search.BudgetCurve:
+        asked = msgspec.json.encode(scenario), trie_engine
+        if asked not in _CURVES:
+            _CURVES[asked] = genuine(scenario, trie_engine=trie_engine, **given)
+        return _CURVES[asked]
+
+    monkeypatch.setattr(search, "find_budget", find_budget)
 
 
 @pytest.fixture

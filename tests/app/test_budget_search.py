@@ -77,7 +77,7 @@ def test_values_that_expire_unseen_are_overtaken() -> None:
     assert fewest.overtaken > 0
 
 
-def test_the_curve_is_a_table_a_chart_and_json(relaycast: Command, file: Written) -> None:
+def test_the_curve_is_a_table_a_chart_and_json(searched_once: None, relaycast: Command, file: Written) -> None:
     ended = relaycast("budget", file(FEEDS.replace("keys = 12", "keys = 6"), "feeds.toml"))
     assert ended.code == 0
     assert "bytes in a block nothing is lost" in ended.out

@@ -14,8 +14,8 @@ from relaycast_ledger.outcome import Outcome, SubscriberOutcome
 
 outcome = cache(gallery_page.outcome)
 
-LONG = {"block-times", "heavy-messages", "hundred-subscribers"}
-"""Presets that take seconds at full length; the digests of their first blocks are looked at with every check."""
+LONG = {"block-times", "griefed-publisher", "heartbeats", "heavy-messages", "hundred-subscribers"}
+"""Presets that take a second and more at full length; digests of their first blocks are looked at with every check."""
 
 
 def readers(run: Outcome) -> dict[str, SubscriberOutcome]:

@@ -36,7 +36,7 @@ def command_of(verb: str, place: str) -> list[str]:
     return VERBS[verb].format(place).split()
 
 
-@pytest.mark.usefixtures("timed_once")
+@pytest.mark.usefixtures("timed_once", "searched_once")
 @pytest.mark.parametrize("verb", VERBS)
 def test_missing_folders_are_made(verb: str, relaycast: Command, tmp_path: Path) -> None:
     ended = relaycast(*command_of(verb, "not/there/yet"))
@@ -45,6 +45,7 @@ def test_missing_folders_are_made(verb: str, relaycast: Command, tmp_path: Path)
     assert not any(path.name.endswith(".part") for path in tmp_path.rglob("*"))
 
 
+@pytest.mark.usefixtures("searched_once")
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_full_disk_is_told_in_one_line_and_nothing_is_left(verb: str, relaycast: Command, tmp_path: Path) -> None:
     command = command_of(verb, "disk/room/deep")

@@ -25,13 +25,19 @@ from relaycast.pov.snapshot import (
 from relaycast.refusal import BadInput
 from relaycast_ledger.spreads import Spread
 
+_KEPT: list[bytes] = []
+"""What was kept first, for all tests that begin with it."""
+
 
 @pytest.fixture
 def kept(relaycast: Command, file: Written) -> str:
     """Keep the sizes of two scenarios."""
     file(weather(), "weather.toml")
+    if _KEPT:
+        return file(_KEPT[0], "pov.snapshot.toml")
     ended = relaycast("pov", "snapshot", "weather.toml", "config-sync")
     assert (ended.code, ended.out) == (0, "pov.snapshot.toml: kept weather (new), config-sync (new)\n")
+    _KEPT.append(Path("pov.snapshot.toml").read_bytes())
     return "pov.snapshot.toml"
 
 

@@ -31,7 +31,7 @@ FEW_OF_MANY = Scenario(
 """Some keys of a large publisher, which is news elsewhere most of the time, and all of a smaller one."""
 
 
-BRIEFLY = replace(FEW_OF_MANY, blocks=12)
+BRIEFLY = replace(FEW_OF_MANY, blocks=8)
 
 
 def replaced(chain: ParachainTable, **changes: Any) -> ParachainTable:
@@ -77,7 +77,7 @@ def test_formulas_hold_for_a_brief_run(tmp_path: Path) -> None:
         replace(BRIEFLY, policies=PolicyTable(callback="all-keys")),
         replace(BRIEFLY, blocks=2),
         replace(BRIEFLY, parachains=[replaced(chain, ttl=5) for chain in BRIEFLY.parachains]),
-        replace(BRIEFLY, parachains=[replaced(chain, deregisters_at=10) for chain in BRIEFLY.parachains]),
+        replace(BRIEFLY, parachains=[replaced(chain, deregisters_at=7) for chain in BRIEFLY.parachains]),
     ],
     ids=["the cache refuses full branches", "which keys changed is not told", "nothing was read", "expiry", "going"],
 )

@@ -241,7 +241,7 @@ def test_tokens_are_kept_from_others(refused: Refused, tmp_path: Path, mode: int
     assert "a-token" not in answer
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_the_verb_lives_until_it_is_stopped(how: signal.Signals) -> None:
     command = [sys.executable, "-m", "relaycast", "serve", "oracle", "--port", "0", "--block-time", "100ms"]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}

@@ -219,7 +219,7 @@ ENVIRONMENT = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": os.pathsep.j
 
 @contextmanager
 def ready(*arguments: str) -> Iterator[list[str]]:
-    """Run the verb; yield the lines of its ready screen, then stop it with Ctrl-C."""
+    """Run the verb; yield the lines of its ready screen, then stop it as supervisors do."""
     command = [sys.executable, "-m", "relaycast", "serve", "oracle", "--port", "0", "--block-time", "50ms", *arguments]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
@@ -231,7 +231,7 @@ def ready(*arguments: str) -> Iterator[list[str]]:
         try:
             yield lines
         finally:
-            process.send_signal(signal.SIGINT)
+            process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (0, "stopped\n", "")
 
@@ -287,7 +287,8 @@ def test_one_face_alone_speaks_tls_on_both_ports(relaycast: Command, tmp_path: P
     if shutil.which("openssl") is None:
         missing("no openssl here")
     certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    made = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"
+    made = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
+    made += " -addext subjectAltName=IP:127.0.0.1"
     command = ["openssl", *made.split(), "-keyout", str(key), "-out", str(certificate)]
     subprocess.run(command, check=True, capture_output=True)
     options = f"--face wamp --rawsocket-port 0 --tls-cert {certificate} --tls-key {key}"

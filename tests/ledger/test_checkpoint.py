@@ -113,8 +113,9 @@ def test_a_simulation_goes_on_from_its_checkpoint_as_if_nothing_had_been(
 def of_all_kinds(folder: Path) -> dict[str, Scenario]:
     """Return small scenarios that hold together what any scenario may."""
     found = {"griefed": replace(load_preset("griefed-publisher"), blocks=12), "recorded": recorded(folder / "feed.csv")}
+    found["default policies"] = replace(SCARCE, blocks=7)
     for kind, choices in KINDS.items():
-        for name in choices:
+        for name in set(choices) - {getattr(SCARCE.policies, kind)}:
             table = replace(PolicyTable(), **{kind: name})
             found[f"{kind} {name}"] = replace(SCARCE, blocks=7, policies=table)
     (folder / "load.csv").write_text("block,bytes\n1,100\n3,4000\n")

@@ -16,7 +16,7 @@ from relaycast_ledger.exceptions import WorkFolderInUse
 from relaycast_ledger.file_lock import alone_in
 
 folder, held = Path(sys.argv[1]), 0
-while held < 300:
+while held < 60:
     try:
         with alone_in(folder, works_on=folder):
             os.close(os.open(folder / "mine", os.O_CREAT | os.O_EXCL))

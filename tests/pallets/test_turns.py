@@ -168,7 +168,7 @@ def starving(world: World, target: Cursor, *, rest: int) -> Iterator[Block]:
     Meanwhile the other publishers rewrite everything in every block, so that no pass is ever complete.
     """
     floods = 0
-    for number in range(200):
+    for number in range(80):
         for publisher in world.handler.wanted:
             if publisher != target[0]:
                 write(world, publisher, number)

@@ -44,7 +44,7 @@ def on_spark(scenario: Scenario, out: Path, watched: Watched | None = None, **op
     return simulate_with_spark(scenario, out=out, options=SparkOptions(**options), progress=watched).folder
 
 
-RING_ROOTS = replace(load_preset("ring-roots"), blocks=24)
+RING_ROOTS = replace(load_preset("ring-roots"), blocks=12)
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,8 @@ def sealed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_worker_takes_the_engine_that_it_is_told(
     sealed: list[str], made_with: Engine, chosen: Engine, used: str
 ) -> None:
-    segments, prepare = segments_of(MANY_KEYS, length=4, trie_engine=made_with), preparation_of(MANY_KEYS)
+    scenario = replace(MANY_KEYS, blocks=6)
+    segments, prepare = segments_of(scenario, length=4, trie_engine=made_with), preparation_of(scenario)
     expected = replayed_apart(prepare, segments)
     sealed.clear()
     assert replayed_apart(prepare, segments, trie_engine=chosen) == expected

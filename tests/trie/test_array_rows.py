@@ -276,8 +276,3 @@ def run(**environment: str) -> str:
 
 def test_rows_are_put_uncompiled() -> None:
     assert "done" in run(NUMBA_DISABLE_JIT="1")
-
-
-@pytest.mark.slow
-def test_rows_are_put_with_every_index_checked(tmp_path: Path) -> None:
-    assert "done" in run(NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path))

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from llvmlite import binding
 
+from searches import QUICK
+
 ROOT = Path(__file__).parents[2]
 SUITES = ("test_blake2b_lanes.py", "test_lanes.py", "test_array_trie.py", "test_array_rows.py", "test_roots.py")
 
@@ -27,6 +29,7 @@ pytestmark = [
 def run(cpu: dict[str, str], folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     rooms = os.pathsep.join(str(ROOT / room) for room in ("trie", "tests"))
     environment = {"PYTHONPATH": rooms, "NUMBA_CACHE_DIR": str(folder), "HOME": str(folder), **cpu}
+    environment |= {"HYPOTHESIS_PROFILE": QUICK}  # other code, not other content
     return subprocess.run(
         [sys.executable, *arguments], capture_output=True, text=True, check=False, env=environment, cwd=ROOT
     )

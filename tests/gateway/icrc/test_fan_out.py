@@ -25,23 +25,23 @@ def principals(*raw: bytes) -> Icrc16:
 def test_a_filter_selects_what_brute_force_selects() -> None:
     random = Random(34)
     filters: dict[str, Any] = {}
-    while len(filters) < 12:
+    while len(filters) < 8:
         said = random_filter(random)
         filters[written(said)] = said
-    trees = [random_tree(random, 3) for _ in range(1_000)]
+    trees = [random_tree(random, 3) for _ in range(400)]
     with Stage() as stage:
         stage.register()
         for number, name in enumerate(filters):
             stage.subscribe(b"subscriber %d" % number, filter=name)
-        for at in range(0, len(trees), 500):
-            stage.publish(*(stage.event(data=tree) for tree in trees[at : at + 500]))
+        for at in range(0, len(trees), 200):
+            stage.publish(*(stage.event(data=tree) for tree in trees[at : at + 200]))
         stage.run(1)
         chosen = 0
         for number, said in enumerate(filters.values()):
             expected = [at for at, tree in enumerate(trees, 1) if selects(said, tree)]
             assert stage.subscribers[b"subscriber %d" % number].event_ids == expected
             chosen += len(expected)
-        assert 0 < chosen < 12_000
+        assert 0 < chosen < 3_200
 
 
 @pytest.mark.matrix("ICRC72-33")

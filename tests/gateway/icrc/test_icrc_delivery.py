@@ -18,14 +18,16 @@ ORCHESTRATOR_STATS = "icrc72:subscription:stats:"
 
 
 @pytest.mark.matrix("ICRC72-07")
-def test_ten_thousand_events_form_one_chain_through_a_restart_and_a_slow_subscriber(tmp_path: Any) -> None:
+@pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_thousands_of_events_form_one_chain_through_a_restart_and_a_slow_subscriber(count: int, tmp_path: Any) -> None:
     with Stage(folder=tmp_path, latency=lambda _from, to: 20_000_000 if to == b"slow" else 0) as stage:
         stage.register()
         for name in (b"quick", b"slow"):
             stage.subscribe(name)
         newest = None
         for part in range(20):
-            events = [stage.event(3 * (500 * part + at) + 7) for at in range(500)]
+            size = count // 20
+            events = [stage.event(3 * (size * part + at) + 7) for at in range(size)]
             for event in events:
                 event["prev_id"], newest = newest, event["id"]
             stage.publish(*events)
@@ -39,7 +41,7 @@ def test_ten_thousand_events_form_one_chain_through_a_restart_and_a_slow_subscri
             at, length = newest, 0
             while at is not None:
                 at, length = seen[at], length + 1
-            assert length == len(seen) == 10_000
+            assert length == len(seen) == count
             firsts = list(dict.fromkeys(stage.subscribers[name].event_ids))
             assert firsts == sorted(firsts)
 
