@@ -297,6 +297,12 @@ class Network:
         self._feeds.update(zip(wanted, wanted, strict=True))
         return Reader(self.chains.collators[chain.para_id], self._feeds)
 
+    def add_guest(self, guest: collator.Guest, *, pace: collator.Pace | None = None) -> None:
+        """Add a parachain of somebody else's code; one that is no system parachain registers as a publisher."""
+        self.chains.add_guest(guest, pace=pace)
+        if not guest.para_id.is_system:
+            self.chains.register_publisher(guest.para_id)
+
     def run(self, *, blocks: int) -> Run:
         """Let ``blocks`` relay blocks pass and return what they came to; a later run goes on where this one ends."""
         if _whole_number(blocks, "the number of blocks") < 1:
@@ -328,6 +334,13 @@ class Network:
 
     def __repr__(self) -> str:
         return f"<relaycast.Network at block {self.chains.tick}, {counted(len(self.chains.parachains), 'parachain')}>"
+
+
+def feed_of(publisher: int, name: str) -> Feed:
+    """Return the feed of a publisher under ``name``, which is hashed unless it is 0x and the hex digits of 32 bytes."""
+    if name.startswith("0x"):
+        return Feed(publisher, bytes.fromhex(name[2:]))
+    return Feed(publisher, bytes(SubscribedKey.from_data(name.encode())), name)
 
 
 def _feeds(keys: Iterable[Feed]) -> list[Feed]:

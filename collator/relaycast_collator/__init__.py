@@ -16,7 +16,7 @@ from relaycast_collator.facts import (
     RelaySealed,
     TickBegan,
 )
-from relaycast_collator.guests import Guest, GuestBlock, GuestDump, GuestRefused, StorageItemShare
+from relaycast_collator.guests import ExtrinsicLeftOut, Guest, GuestBlock, GuestDump, GuestRefused, StorageItemShare
 from relaycast_collator.header import DigestItem, Header, ordered_root
 from relaycast_collator.kept_values import KeptValues
 from relaycast_collator.outbox import Outbox, Publication, SentMessage
@@ -33,6 +33,7 @@ __all__ = [
     "Collation",
     "Collator",
     "DigestItem",
+    "ExtrinsicLeftOut",
     "Fact",
     "Genesis",
     "Guest",

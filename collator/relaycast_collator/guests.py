@@ -31,6 +31,15 @@ class StorageItemShare:
 
 
 @dataclass(frozen=True, slots=True)
+class ExtrinsicLeftOut:
+    """An extrinsic that no block holds, and why; ``panicked`` where the code trapped at it."""
+
+    extrinsic: bytes
+    reason: str
+    panicked: bool
+
+
+@dataclass(frozen=True, slots=True)
 class GuestBlock:
     """A block that a guest built: header and body, and what they brought along."""
 
@@ -51,6 +60,8 @@ class GuestBlock:
     upward_messages: tuple[bytes, ...]
     taken: MessagesTaken
     log: tuple[str, ...] = ()
+    left_out: tuple[ExtrinsicLeftOut, ...] = ()
+    """Extrinsics that were submitted, and that the code does not take."""
 
 
 class GuestDump(Dump, frozen=True):
@@ -101,7 +112,7 @@ class Guest(Protocol):
         ...
 
     def submit(self, extrinsic: bytes) -> None:
-        """Let the next block hold ``extrinsic`` after those that wait already."""
+        """Let the next block hold ``extrinsic``, its length in front, after those that wait already."""
         ...
 
     def build_block(self, relay_parent: RelayBlock, relay_chain: RelayProver) -> GuestBlock:

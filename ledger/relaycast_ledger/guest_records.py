@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from relaycast_collator.facts import GuestBuilt, GuestRefusedBlock
-from relaycast_collator.guests import StorageItemShare
+from relaycast_collator.guests import ExtrinsicLeftOut, StorageItemShare
 from relaycast_ledger.block_checks import Check
 from relaycast_ledger.pov import PovSize, guest_pov_size
 from relaycast_trie import RootMismatch, blake2_256
 from relaycast_xcm import ParaId
 
-APPLIED, DISPATCH_FAILED = b"\x00\x00", b"\x00\x01"
-"""What a result begins with where the extrinsic stands in the block: ``ApplyExtrinsicResult`` in SCALE."""
+DISPATCH_FAILED = b"\x00\x01"
+"""What a result begins with where the call of an extrinsic failed: ``ApplyExtrinsicResult`` in SCALE."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +30,12 @@ class GuestRecord:
     extrinsics: int = 0
     failed_extrinsics: int = 0
     """Extrinsics whose call failed."""
+
+    left_out: int = 0
+    """Extrinsics that were submitted and that the code does not take."""
+
+    panics: tuple[str, ...] = ()
+    """What the code said where it trapped at an extrinsic."""
 
     extrinsic_bytes: int = 0
     relay_proof_bytes: int = 0
@@ -70,6 +76,8 @@ def guest_record(fact: GuestBuilt | GuestRefusedBlock, *, spec_name: str, spec_v
         spec_version=spec_version,
         extrinsics=len(block.extrinsics),
         failed_extrinsics=sum(result.startswith(DISPATCH_FAILED) for result in block.results),
+        left_out=len(block.left_out),
+        panics=tuple(_panic(it) for it in block.left_out if it.panicked),
         extrinsic_bytes=sum(map(len, block.extrinsics)),
         relay_proof_bytes=block.relay_proof.proof_bytes,
         own_proof_bytes=block.own_proof.proof_bytes,
@@ -78,6 +86,10 @@ def guest_record(fact: GuestBuilt | GuestRefusedBlock, *, spec_name: str, spec_v
         pov=_pov(fact),
         log=block.log,
     )
+
+
+def _panic(left_out: ExtrinsicLeftOut) -> str:
+    return f"extrinsic 0x{blake2_256(left_out.extrinsic).hex()}: {left_out.reason}"
 
 
 def _pov(fact: GuestBuilt) -> PovSize | None:

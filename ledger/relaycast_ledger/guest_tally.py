@@ -19,23 +19,31 @@ class GuestTally:
     spec_version: int = 0
     extrinsics: int = 0
     failed_extrinsics: int = 0
+    left_out: int = 0
     upward_messages: int = 0
     published: int = 0
     refused_messages: int = 0
     oversize_blocks: int = 0
     fullest_block: FullBlock | None = None
     max_pov_bytes: int = 1
+    refused_blocks: int = 0
     refusals: list[str] = field(default_factory=list)
+    """Blocks that were refused, and extrinsics at which the code trapped, each with its reason."""
+
     _items: dict[tuple[str, str], "array[int]"] = field(default_factory=dict)
     _columns: dict[str, "array[int]"] = field(default_factory=lambda: {name: array("q") for name in COLUMNS})
 
     def add(self, record: GuestRecord) -> None:
         """Count one block in."""
         self.spec_name, self.spec_version = record.spec_name, record.spec_version
+        said = "".join(f"; it logged: {line}" for line in record.log[-1:])
+        where = f"block on relay block {record.relay_parent}"
+        self.refusals += [f"{where}: {panic}{said}" for panic in record.panics]
         if record.refusal is not None:
-            said = "".join(f"; it logged: {line}" for line in record.log[-1:])
-            self.refusals.append(f"block on relay block {record.relay_parent}: {record.refusal}{said}")
+            self.refused_blocks += 1
+            self.refusals.append(f"{where}: {record.refusal}{said}")
             return
+        self.left_out += record.left_out
         self.extrinsics += record.extrinsics
         self.failed_extrinsics += record.failed_extrinsics
         self.upward_messages += record.upward_messages
@@ -77,9 +85,10 @@ class GuestTally:
             spec_name=self.spec_name,
             spec_version=self.spec_version,
             blocks=len(self._columns["block"]),
-            refused_blocks=len(self.refusals),
+            refused_blocks=self.refused_blocks,
             extrinsics=self.extrinsics,
             failed_extrinsics=self.failed_extrinsics,
+            left_out=self.left_out,
             upward_messages=self.upward_messages,
             published=self.published,
             refused_messages=self.refused_messages,

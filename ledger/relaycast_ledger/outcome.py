@@ -249,6 +249,9 @@ class Outcome(Struct, frozen=True, kw_only=True):
     runtimes: Sequence[RuntimeOutcome] = ()
     """Parachains with real runtimes; absent from ``run.json`` where there are none."""
 
+    refusals: Sequence[str] = ()
+    """Blocks that real runtimes refused, and extrinsics at which they trapped; absent where there are no runtimes."""
+
     schema: int = SCHEMA_VERSION
     series: Mapping[int, Sequence[Point]] = field(default_factory=dict)
     latencies: dict[int, dict[int, int]] = field(default_factory=dict)

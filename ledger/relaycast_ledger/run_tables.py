@@ -138,6 +138,7 @@ RUNTIMES = pa.schema(
         ("spec_version", NUMBER),
         ("extrinsics", NUMBER),
         ("failed_extrinsics", NUMBER),
+        ("left_out", NUMBER),
         ("upward_messages", NUMBER),
         ("relay_proof_bytes", NUMBER),
         ("own_proof_bytes", NUMBER),
@@ -300,7 +301,8 @@ def guest_row(record: GuestRecord) -> Row:
     """Return a guest's block as the rest of a row of ``RUNTIMES``; sizes are null of one that was refused."""
     names = ["number", "relay_parent", "spec_version", "refusal"]
     if record.refusal is None:
-        names += ["extrinsics", "failed_extrinsics", "upward_messages", "relay_proof_bytes", "own_proof_bytes"]
+        names += ["extrinsics", "failed_extrinsics", "left_out", "upward_messages"]
+        names += ["relay_proof_bytes", "own_proof_bytes"]
     row: Row = {name: getattr(record, name) for name in names}
     row["log"] = "\n".join(record.log) or None
     pov = record.pov

@@ -41,6 +41,9 @@ class RuntimeOutcome(Struct, frozen=True, kw_only=True):
     failed_extrinsics: int
     """Extrinsics whose call failed."""
 
+    left_out: int
+    """Extrinsics beside them that were submitted, and that its code does not take."""
+
     upward_messages: int
     published: int
     """Values that the relay chain published for it."""

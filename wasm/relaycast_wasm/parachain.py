@@ -8,7 +8,7 @@ from collections import defaultdict
 from dataclasses import replace
 
 from relaycast_collator.digests import aura_pre_digest, modelled_seal
-from relaycast_collator.guests import GuestBlock, GuestDump, GuestRefused
+from relaycast_collator.guests import ExtrinsicLeftOut, GuestBlock, GuestDump, GuestRefused
 from relaycast_collator.header import Header
 from relaycast_collator.proof_collection import RelayProver, collect_relay_storage_proof
 from relaycast_collator.relay_chain import RelayBlock
@@ -80,6 +80,14 @@ class RuntimeParachain:
         return self.chain.state
 
     @property
+    def spec_name(self) -> str:
+        return self.chain.runtime.version.spec_name
+
+    @property
+    def spec_version(self) -> int:
+        return self.chain.runtime.version.spec_version
+
+    @property
     def slot_milliseconds(self) -> int:
         """How long one of its slots takes: that of the relay chain where it does not say."""
         if SLOT_DURATION not in self.chain.runtime.methods:
@@ -103,6 +111,7 @@ class RuntimeParachain:
         except (WasmError, CodecError, ProofError) as error:
             raise GuestRefused(str(error), getattr(error, "log", ())) from error
         self.waiting = [it.extrinsic for it in built.refused if it.result == EXHAUSTS_RESOURCES]
+        left_out = [it for it in built.refused if it.result != EXHAUSTS_RESOURCES]
         self.built = built
         return GuestBlock(
             built.header,
@@ -114,6 +123,7 @@ class RuntimeParachain:
             info.upward_messages,
             info.taken,
             built.log,
+            tuple(ExtrinsicLeftOut(it.extrinsic, it.reason, not it.result) for it in left_out),
         )
 
     def collect(self, relay_parent: RelayBlock, relay_chain: RelayProver) -> StorageProof:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from relaycast.refusal import BadInput, nearest, shown
+from relaycast.scenario.guest_checks import check_guest, check_guest_keys
 from relaycast.scenario.message_load import DOWNWARD, HORIZONTAL, Bursts, MessageLoad, Uniform
 from relaycast.scenario.policy_choice import budget_of, check_policies
 from relaycast.scenario.scenario import (
@@ -37,9 +38,12 @@ def check_references(scenario: Scenario, place: str) -> None:
     _check_ids(scenario, place)
     whole = scenario.with_copies()
     publishers, recorded = whole.publishers(), whole.recording()
+    guests = {chain.id for chain in whole.guests()}
     for index, chain in enumerate(scenario.parachains):
         here = f"{place} at parachains[{index}]"
-        if chain.publish is None and not chain.subscribe and (recorded is None or chain.id not in recorded.keys):
+        if chain.is_guest or isinstance(chain.extrinsics, str):
+            check_guest(chain, here)
+        elif chain.publish is None and not chain.subscribe and (recorded is None or chain.id not in recorded.keys):
             raise BadInput(here, f"parachain {chain.id} with nothing to do", "publish, subscribe, or both")
         if chain.publish is not None:
             _check_publish(chain, chain.publish, scenario.relaychain, f"{here}.publish")
@@ -47,9 +51,14 @@ def check_references(scenario: Scenario, place: str) -> None:
             _check_load(chain.messages, scenario, f"{here}.messages")
             _check_senders(chain, chain.messages.senders, f"{here}.messages.senders")
         for subscription, inside in _subscriptions(chain, here):
-            _check_subscription(subscription, publishers, recorded, inside)
-    if not scenario.subscribers():
-        raise BadInput(place, "a scenario in which nobody subscribes", "at least one parachain with subscribe")
+            if subscription.publisher in guests:
+                check_guest_keys(subscription, inside)
+            else:
+                _check_subscription(subscription, publishers, recorded, inside)
+    if isinstance(scenario.relaychain.wasm, str) and scenario.relaychain.genesis is None:
+        raise BadInput(f"{place} at relaychain.wasm", "a runtime without a state", "a genesis beside it")
+    if not scenario.subscribers() and not guests:
+        raise BadInput(place, "a scenario in which nobody subscribes", "at least one parachain with subscribe or wasm")
 
 
 def _check_ids(scenario: Scenario, place: str) -> None:

@@ -40,7 +40,11 @@ EDITORS_SCHEMA = "$schema"
 
 FILES = (
     ("relaychain", "genesis"),
+    ("relaychain", "wasm"),
     ("publications",),
+    ("parachains", "wasm"),
+    ("parachains", "genesis"),
+    ("parachains", "extrinsics"),
     ("parachains", "messages", "downward", "file"),
     ("parachains", "messages", "horizontal", "file"),
 )

@@ -112,7 +112,7 @@ class SubscriptionTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class ParachainTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A parachain: it publishes, subscribes, or does both."""
+    """A parachain: it publishes, subscribes, or does both; or it has a real runtime, and does what that says."""
 
     id: U32
     name: str = ""
@@ -140,6 +140,23 @@ class ParachainTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     messages: MessageLoad | None = None
     """What arrives beside pub-sub; it goes first in every block."""
 
+    wasm: str | UnsetType = UNSET
+    """Its real runtime, compiled to WebAssembly, compressed or not; by default the ``:code`` of its genesis.
+
+    Its path is relative to the scenario file.
+    """
+
+    genesis: str | UnsetType = UNSET
+    """What a real runtime starts from: a raw chain spec, or keys and values, the path relative to the scenario file."""
+
+    extrinsics: str | UnsetType = UNSET
+    """Extrinsics by relay block, for a real runtime: a JSON file, the path relative to the scenario file."""
+
+    @property
+    def is_guest(self) -> bool:
+        """Whether a real runtime builds its blocks."""
+        return isinstance(self.wasm, str) or isinstance(self.genesis, str)
+
 
 class RelayChainTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The relay chain: where it starts from, and its limits."""
@@ -148,6 +165,12 @@ class RelayChainTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """A raw chain spec, or keys and values in JSON or Parquet; its path is relative to the scenario file.
 
     Without it the relay chain starts from a modelled state.
+    """
+
+    wasm: str | UnsetType = UNSET
+    """Its own runtime, which builds its blocks beside the modelled pallets; it needs a genesis.
+
+    Its path is relative to the scenario file.
     """
 
     state_version: Literal[0, 1] | None = None
@@ -233,6 +256,10 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         by_rule = frozenset(self.publishers())
         others = frozenset(chain.id for chain in self.parachains) - by_rule
         return recording(self.publications, TraceTerms(others, by_rule, self.relaychain.max_value_bytes))
+
+    def guests(self) -> list[ParachainTable]:
+        """Return the parachains with real runtimes."""
+        return [chain for chain in self.parachains if chain.is_guest]
 
     def subscribers(self) -> list[ParachainTable]:
         """Return the parachains that read."""

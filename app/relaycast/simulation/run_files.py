@@ -64,10 +64,12 @@ def write_files(folder: Path, outcome: Outcome, scenario: Scenario) -> None:
 def to_json(outcome: Outcome) -> dict[str, object]:
     """Return what ``run.json`` and ``--json`` say of a run."""
     figures = asdict(outcome)
-    for for_the_report in ("series", "latencies", "pictures", "keys", "key_names"):
+    for for_the_report in ("series", "latencies", "pictures", "keys", "key_names", "runtime_series"):
         del figures[for_the_report]
     for optional in ("recorded", "alternative"):
         if figures[optional] is None:
             del figures[optional]
+    if not outcome.runtimes:
+        del figures["runtimes"], figures["refusals"]
     told = {it.about: it.text for it in verdicts(outcome)}
     return {"schema": figures.pop("schema"), **msgspec.to_builtins(figures), "verdicts": told}

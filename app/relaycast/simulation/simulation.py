@@ -12,22 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec.structs import replace
 
-from relaycast.network import Feed, Network
+from relaycast.network import Network
 from relaycast.predict.run import with_formulas
 from relaycast.refusal import BadInput
-from relaycast.scenario.message_load import without_folders
+from relaycast.scenario.echo import echoed
 from relaycast.scenario.policy_choice import budget_of, policies_of
-from relaycast.scenario.scenario import ParachainTable, Payment, Scenario, SubscriptionTable
+from relaycast.scenario.scenario import ParachainTable, Payment, Scenario
 from relaycast.scenario.workload import (
     Publication,
     key_names,
-    names_of,
     publications,
-    recorded_keys_of,
-    slides,
-    wanted,
     wants_change,
 )
 from relaycast.scenario.workload_dump import WorkloadDump
@@ -39,6 +34,7 @@ from relaycast.simulation.outcomes import (
 )
 from relaycast.simulation.sendings import Sendings
 from relaycast.simulation.sources import Sources
+from relaycast.simulation.wanted_feeds import WantedFeeds
 from relaycast.version import __version__
 from relaycast_collator import Chains, Fact, Pace, RelaySealed
 from relaycast_ledger import Accounts, BlockRecord
@@ -64,6 +60,7 @@ from relaycast_xcm.ump import Processed
 
 if TYPE_CHECKING:
     from relaycast.scenario.recording import Playback
+    from relaycast.simulation.guests import GuestWorkload
     from relaycast_ledger.run_tables import RunTables
 
 PICTURED_SUBSCRIBERS = 8
@@ -103,6 +100,9 @@ class Simulation:
     playback: "Playback | None" = None
     """Recorded publications, where the scenario has some."""
 
+    guests: dict[int, "GuestWorkload"] = field(default_factory=dict)
+    """What is submitted to parachains with real runtimes."""
+
     recorded_keys: dict[int, list[bytes]] = field(default_factory=dict)
     """Their keys, by publisher, as far as somebody reads them."""
 
@@ -136,7 +136,10 @@ class Simulation:
         simulation = cls(scenario, network, sources=sources)
         readers = scenario.subscribers()
         for chain in [*readers, *(chain for chain in scenario.parachains if not chain.subscribe)]:
-            simulation._add_parachain(chain)
+            if chain.is_guest:
+                simulation._add_guest(chain)
+            else:
+                simulation._add_parachain(chain)
         recorded = sources.recording
         if recorded is not None:
             from relaycast.scenario.recording import Playback  # noqa: PLC0415 - pyarrow is slow to load
@@ -164,7 +167,13 @@ class Simulation:
         """Return the tables of this run, to be written into ``folder``."""
         from relaycast_ledger.run_tables import RunTables  # noqa: PLC0415 - pyarrow is slow to load
 
-        return RunTables(folder, self.run_id, by_key=by_key, key_names=key_names(self.scenario) if by_key else {})
+        names = key_names(self.scenario) if by_key else {}
+        return RunTables(folder, self.run_id, by_key=by_key, key_names=names, runtimes=bool(self.guests))
+
+    @property
+    def feeds(self) -> WantedFeeds:
+        """Which feeds readers want."""
+        return WantedFeeds(self.scenario, self.network, self.recorded_keys, self.guests)
 
     @property
     def chains(self) -> Chains:
@@ -178,6 +187,8 @@ class Simulation:
         if self.playback is not None:
             parts.append(self.playback.recording.digest)
         parts.extend(digest for load in self.sources.loads.values() for digest in load.digests)
+        parts.extend(source.digest for source in self.sources.guests.values())
+        parts.extend([] if self.sources.relay_code is None else [self.sources.relay_code])
         return blake2b(b"\x00".join(parts), digest_size=8).hexdigest()
 
     def keep_accounts(self, *, per_key: bool | None = None) -> bool:
@@ -185,7 +196,7 @@ class Simulation:
 
         A few blocks of those that read most come with a picture.
         """
-        subscribed = {chain.id: self._keys(chain) for chain in self.scenario.subscribers()}
+        subscribed = {chain.id: self.feeds.count(chain) for chain in self.scenario.subscribers()}
         if per_key is None:
             per_key = sum(subscribed.values()) * self.scenario.blocks <= MOST_KEY_ROWS
         ledger = self.network.ledger
@@ -196,12 +207,7 @@ class Simulation:
 
     def echo(self) -> Scenario:
         """Return the scenario without where its files lie on this machine."""
-        relay, trace = self.scenario.relaychain, self.scenario.publications
-        name = None if relay.genesis is None else Path(relay.genesis).name
-        played = None if trace is None else Path(trace).name
-        chains = [replace(it, messages=without_folders(it.messages)) for it in self.scenario.parachains]
-        relay = replace(relay, genesis=name)
-        return replace(self.scenario, relaychain=relay, publications=played, parachains=chains)
+        return echoed(self.scenario)
 
     def blocks(self, *, last: int | None = None) -> Iterator[Passed]:
         """Let relay blocks pass up to number ``last``, the scenario's last by default, and yield each.
@@ -215,6 +221,8 @@ class Simulation:
             records = self.network.ledger.step()
             for record in records:
                 self.tally.add(record)
+            for guest_record in self.network.ledger.take_guest_records():
+                self.tally.add_guest(guest_record)
             yield Passed(block, records)
 
     def run(self, progress: Progress | None = None) -> Outcome:
@@ -228,10 +236,12 @@ class Simulation:
         """Let parachains want and send what they do in relay block number ``block``, which is still to pass."""
         for chain in self.scenario.subscribers():
             if wants_change(chain, block):
-                self._change_subscriptions(chain, block)
+                self.feeds.change(chain, block)
         for para_id, publish in self.scenario.publishers().items():
             if publish.deregisters_at == block:
                 self.network.chains.deregister_publisher(para_id)
+        for guest in self.guests.values():
+            guest.begin(block)
         for para_id, key, value, ttl in self.due(block):
             self._send(para_id, key, value, ttl)
             self.published[para_id].sent += 1
@@ -274,6 +284,8 @@ class Simulation:
         scenario, chains = self.scenario, self.network.chains
         relay, tallies = scenario.relaychain, {chain.id: self.tally.of(chain.id) for chain in scenario.subscribers()}
         panics = [f"{para_id}: {panic}" for para_id, it in self.tally.subscribers.items() for panic in it.panics]
+        refusals = [f"{para_id}: {reason}" for para_id, it in self.tally.guests.items() for reason in it.refusals]
+        runtimes = {chain.id: self.tally.guest(chain.id) for chain in scenario.guests()}
         publishers = [self._publisher(chain) for chain in scenario.parachains if chain.id in self.published]
         violations = [*map(str, self.network.ledger.invariants.violations), *panics]
         return Outcome(
@@ -303,6 +315,9 @@ class Simulation:
             pictures={para_id: it.chosen_pictures for para_id, it in tallies.items()},
             keys={para_id: it.keys.costs for para_id, it in tallies.items()},
             key_names=self.network.key_names(),
+            runtimes=[runtimes[chain.id].outcome(chain.id, chain.name) for chain in scenario.guests()],
+            refusals=refusals,
+            runtime_series={para_id: it.points for para_id, it in runtimes.items()},
         )
 
     def _add_parachain(self, chain: ParachainTable) -> None:
@@ -320,37 +335,25 @@ class Simulation:
         except (CodecError, ChannelMissing) as error:
             place = f"{relay.genesis} at the message queues of parachain {chain.id}"
             raise BadInput(place, str(error), "heads and channels as a relay chain writes them") from None
+        self._load(chain)
+
+    def _add_guest(self, chain: ParachainTable) -> None:
+        """Add a parachain with a real runtime; one that has to registers as a publisher with the first relay block."""
+        from relaycast.simulation.guests import GuestWorkload, guest_of  # noqa: PLC0415 - needs the extra wasm
+
+        source, relay = self.sources.guests[chain.id], self.scenario.relaychain
+        guest = guest_of(chain.id, source, max_pov_size=relay.max_pov_bytes)
+        self.guests[chain.id] = GuestWorkload(guest, source)
+        pace = Pace(chain.relay_blocks_per_block, chain.cores, chain.relay_parent_offset)
+        self.network.add_guest(guest, pace=pace)
+        self._load(chain)
+
+    def _load(self, chain: ParachainTable) -> None:
+        """Let messages arrive for a parachain beside pub-sub, where its table says so."""
         if chain.messages is not None:
-            chains.traffic[ParaId(chain.id)] = self.sources.loads[chain.id]
+            self.chains.traffic[ParaId(chain.id)] = self.sources.loads[chain.id]
             if chain.messages.senders:
-                chains.senders[ParaId(chain.id)] = tuple(map(ParaId, chain.messages.senders))
-
-    def _change_subscriptions(self, chain: ParachainTable, block: int) -> None:
-        before, after = self._wanted(chain, block - 1), self._wanted(chain, block)
-        for publisher, feeds in before.items():
-            kept = set(after.get(publisher, ()))
-            gone = [feed.key for feed in feeds if feed not in kept]
-            if gone:
-                self.network.chains.unsubscribe(chain.id, publisher, gone)
-        self.network.subscriber(chain.id, keys=[feed for feeds in after.values() for feed in feeds])
-
-    def _wanted(self, chain: ParachainTable, block: int) -> dict[int, list[Feed]]:
-        return {it.publisher: self._feeds(it, slid) for it, slid in wanted(chain, block)}
-
-    def _keys(self, chain: ParachainTable) -> int:
-        """Return how many different keys a parachain subscribes to in the whole run."""
-        published = {para_id: publish.keys for para_id, publish in self.scenario.publishers().items()}
-        published |= {para_id: len(keys) for para_id, keys in self.recorded_keys.items()}
-        turns = ((it, slides(it, self.scenario.blocks, published[it.publisher])) for it in chain.subscribe)
-        return len({feed for it, turn in turns for slid in turn for feed in self._feeds(it, slid)})
-
-    def _feeds(self, subscription: SubscriptionTable, slid: int) -> list[Feed]:
-        publisher = self.network.publisher(subscription.publisher)
-        publish = self.scenario.publishers().get(subscription.publisher)
-        if publish is not None:
-            return [publisher.feed(name) for name in names_of(subscription, publish, slid)]
-        recorded = self.recorded_keys[subscription.publisher]
-        return [publisher.feed(key) for key in recorded_keys_of(subscription, recorded, slid)]
+                self.chains.senders[ParaId(chain.id)] = tuple(map(ParaId, chain.messages.senders))
 
     def hear(self, fact: Fact) -> None:
         """Count what a relay block took of every publisher."""
@@ -359,10 +362,18 @@ class Simulation:
         block = fact.block
         published = Counter(int(event.publisher) for event in block.events if isinstance(event, DataPublished))
         for para_id, count in published.items():
-            self.published[para_id].published += count
+            if para_id in self.guests:
+                self.tally.guest(para_id).published += count
+            else:
+                self.published[para_id].published += count
         for message in block.messages:
-            if not isinstance(message, Processed) or not message.success:
-                self.published[int(message.origin)].refused += 1
+            if isinstance(message, Processed) and message.success:
+                continue
+            origin = int(message.origin)
+            if origin in self.guests:
+                self.tally.guest(origin).refused_messages += 1
+            else:
+                self.published[origin].refused += 1
 
     def _publisher(self, chain: ParachainTable) -> PublisherOutcome:
         return publisher_outcome(
@@ -389,7 +400,7 @@ class Simulation:
         return subscriber_outcome(
             chain,
             it,
-            keys=self._keys(chain),
+            keys=self.feeds.count(chain),
             publishers=with_formulas(it.publishers, publishers, self.scenario),
             max_pov_bytes=most,
             message_free_bytes=message_free_bytes(system.budget, most),

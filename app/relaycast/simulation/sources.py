@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING
 
 from relaycast.genesis.chain_spec import ChainSpec
 from relaycast.genesis.state_export import read_state
+from relaycast.inputs import read_bytes
 from relaycast.scenario.message_load import Arrivals
 from relaycast.scenario.scenario import Scenario
+from relaycast.simulation.guest_sources import GuestSource
 
 if TYPE_CHECKING:
     from relaycast.scenario.recording import Recording
@@ -14,11 +16,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The genesis and the recorded publications, where the scenario has some, and message loads by parachain."""
+    """The genesis and the recorded publications, where the scenario has some; by parachain message loads and guests."""
 
     spec: ChainSpec | None = None
     recording: "Recording | None" = None
     loads: dict[int, Arrivals] = field(default_factory=dict)
+    guests: dict[int, GuestSource] = field(default_factory=dict)
+    """Parachains with real runtimes."""
+
+    relay_code: bytes | None = None
+    """The relay chain's own runtime."""
 
     @classmethod
     def of(cls, scenario: Scenario) -> "Sources":
@@ -29,7 +36,10 @@ class Sources:
             for chain in scenario.parachains
             if chain.messages is not None
         }
-        return cls(None if genesis is None else read_state(genesis), scenario.recording(), loads)
+        spec, wasm = None if genesis is None else read_state(genesis), scenario.relaychain.wasm
+        guests = {chain.id: GuestSource.of(chain) for chain in scenario.guests()}
+        relay_code = read_bytes(wasm) if isinstance(wasm, str) else None
+        return cls(spec, scenario.recording(), loads, guests, relay_code)
 
     def without_files(self, read: set[int]) -> "Sources":
         """Return what it takes to go on from a checkpoint where no file lies.

@@ -1,0 +1,46 @@
+"""What a parachain with a real runtime may say in a scenario: its runtime does the rest.
+
+Law: what would be passed over in silence is refused.
+"""
+
+from relaycast.inputs import parse_hex
+from relaycast.refusal import BadInput, shown
+from relaycast.scenario.scenario import ParachainTable, Scenario, SubscriptionTable
+
+MODELLED_ONLY = ("publish", "subscribe", "max_trie_depth")
+"""What only a modelled parachain does by its table."""
+
+
+UNTOUCHED = ParachainTable(id=0)
+
+
+def check_guest(chain: ParachainTable, place: str) -> None:
+    """Raise ``BadInput`` for a parachain with a real runtime that says what cannot be meant."""
+    if not isinstance(chain.genesis, str):
+        named = "wasm" if chain.is_guest else "extrinsics"
+        raise BadInput(f"{place}.{named}", f"{named} without a genesis", "genesis = ..., a raw chain spec or a state")
+    for name in MODELLED_ONLY:
+        value = getattr(chain, name)
+        if value != getattr(UNTOUCHED, name):
+            got = f"{shown(value)} beside a real runtime" if isinstance(value, int) else f"{name} beside a real runtime"
+            raise BadInput(f"{place}.{name}", got, "none: what it does is up to its runtime and its extrinsics")
+
+
+def check_guest_keys(subscription: SubscriptionTable, place: str) -> None:
+    """Raise ``BadInput`` unless a subscription to a real runtime names its keys."""
+    if not isinstance(subscription.keys, list):
+        got = (
+            f"{shown(subscription.keys)} of parachain {subscription.publisher}, whose runtime decides what it publishes"
+        )
+        raise BadInput(f"{place}.keys", got, 'the names of keys, such as ["price/dot"], or their 32 bytes in hex')
+    for index, name in enumerate(subscription.keys):
+        if name.startswith("0x"):
+            parse_hex(name, f"{place}.keys[{index}]", size=32)
+
+
+def refuse_runtimes(scenario: Scenario, place: str, instead: str) -> None:
+    """Raise ``BadInput`` where a scenario has a real runtime, which the work at ``place`` does not take."""
+    for chain in scenario.guests():
+        raise BadInput(place, f"parachain {chain.id} with a real runtime", instead)
+    if isinstance(scenario.relaychain.wasm, str):
+        raise BadInput(place, "a relay chain with a real runtime", instead)

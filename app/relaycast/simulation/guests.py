@@ -1,0 +1,93 @@
+"""Parachains with real runtimes in a simulation: made from their sources, and given their extrinsics block by block."""
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from relaycast.refusal import BadInput
+from relaycast.simulation.guest_sources import CODE, GuestSource, Transfer, loaded
+from relaycast_pallets.frame.state import State
+from relaycast_trie import ChildInfo
+from relaycast_trie.engine import Engine
+from relaycast_trie.exceptions import CodecError
+from relaycast_xcm import ParaId
+
+if TYPE_CHECKING:
+    from relaycast_wasm.extrinsics import TransactionWriter
+    from relaycast_wasm.parachain import RuntimeParachain
+    from relaycast_wasm.runtime import WasmRuntime
+
+WINDOW = 2
+"""States of a guest that can be proven from: that of its head, and the one before."""
+
+
+def guest_of(
+    para_id: int, source: GuestSource, *, max_pov_size: int, trie_engine: Engine = "auto"
+) -> "RuntimeParachain":
+    """Return the parachain that a source describes, at its genesis; raises ``BadInput``."""
+    runtime = loaded(source.code, source.place)
+    from relaycast_wasm.parachain import RuntimeParachain  # noqa: PLC0415 - needs the extra wasm
+
+    state = state_of(source, runtime, trie_engine=trie_engine)
+    try:
+        return RuntimeParachain(ParaId(para_id), runtime, state, max_pov_size=max_pov_size)
+    except ValueError as error:
+        raise BadInput(source.place, str(error), f"the genesis of parachain {para_id}") from None
+
+
+def state_of(source: GuestSource, runtime: "WasmRuntime", *, trie_engine: Engine, window: int = WINDOW) -> State:
+    """Return the state of the genesis, with the runtime's code in it, in the version that the runtime writes."""
+    children = {ChildInfo.new_default(name): pairs for name, pairs in source.state.children.items()}
+    top = {**source.state.top, CODE: source.code}
+    return State(top, children, state_version=runtime.version.trie_version, window=window, engine=trie_engine)
+
+
+class GuestWorkload:
+    """What is submitted to one guest in which relay block; transfers are signed when their block comes."""
+
+    def __init__(self, guest: "RuntimeParachain", source: GuestSource) -> None:
+        self._guest, self._source = guest, source
+        self._genesis_hash = guest.head.hash
+        self._signed: dict[str, list[bytes]] = defaultdict(list)
+        """Transfers by sender that may still wait for a block."""
+
+        self._made: tuple[WasmRuntime, TransactionWriter] | None = None
+        transfers = [it for wanted in source.extrinsics.values() for it in wanted if isinstance(it, Transfer)]
+        if transfers:
+            from relaycast_wasm.exceptions import WasmError  # noqa: PLC0415 - needs the extra wasm
+
+            try:
+                self._transfer(transfers[0])
+            except (ValueError, WasmError, CodecError) as error:
+                expected = "extrinsics in hex for a runtime like this"
+                raise BadInput(source.extrinsics_place, f"transfers, but {error}", expected) from None
+
+    def begin(self, block: int) -> None:
+        """Submit what relay block number ``block`` brings."""
+        for wanted in self._source.extrinsics.get(block, ()):
+            if isinstance(wanted, Transfer):
+                extrinsic = self._transfer(wanted)
+                self._signed[wanted.sender].append(extrinsic)
+                self._guest.submit(extrinsic)
+            else:
+                self._guest.submit(wanted)
+
+    def _transfer(self, wanted: Transfer) -> bytes:
+        """Return the signed transaction, its nonce behind those of the same sender that wait."""
+        from relaycast_wasm.signing import Signer  # noqa: PLC0415 - needs the extra wasm
+
+        writer, signer = self._writer(), Signer.dev(wanted.sender)
+        to = Signer.dev(wanted.to).public if isinstance(wanted.to, str) else wanted.to
+        left = [it for it in self._signed[wanted.sender] if it in self._guest.waiting]
+        self._signed[wanted.sender] = left
+        nonce = self._guest.chain.account_nonce(signer.public) + len(left)
+        return writer.sign(writer.transfer(to, wanted.amount), signer, nonce=nonce)
+
+    def _writer(self) -> "TransactionWriter":
+        """Return what writes transactions for the runtime that the guest has now."""
+        from relaycast_wasm.extrinsics import TransactionWriter  # noqa: PLC0415 - needs the extra wasm
+        from relaycast_wasm.metadata.of_runtime import metadata_of  # noqa: PLC0415
+
+        runtime = self._guest.chain.runtime
+        if self._made is None or self._made[0] is not runtime:
+            self._made = runtime, TransactionWriter(metadata_of(runtime), runtime.version, self._genesis_hash)
+        return self._made[1]

@@ -1,0 +1,49 @@
+"""Which feeds the readers of a scenario want, block by block."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from relaycast.network import Feed, Network, feed_of
+from relaycast.scenario.scenario import ParachainTable, Scenario, SubscriptionTable
+from relaycast.scenario.workload import names_of, recorded_keys_of, slides, wanted
+
+
+@dataclass(frozen=True, slots=True)
+class WantedFeeds:
+    """``recorded_keys`` are those of recorded publishers in their order; ``guests`` have real runtimes."""
+
+    scenario: Scenario
+    network: Network
+    recorded_keys: dict[int, list[bytes]]
+    guests: Collection[int]
+
+    def change(self, chain: ParachainTable, block: int) -> None:
+        """Let a reader want in relay block ``block`` what it does not want before, and the other way round."""
+        before, after = self._wanted(chain, block - 1), self._wanted(chain, block)
+        for publisher, feeds in before.items():
+            kept = set(after.get(publisher, ()))
+            gone = [feed.key for feed in feeds if feed not in kept]
+            if gone:
+                self.network.chains.unsubscribe(chain.id, publisher, gone)
+        self.network.subscriber(chain.id, keys=[feed for feeds in after.values() for feed in feeds])
+
+    def count(self, chain: ParachainTable) -> int:
+        """Return how many different keys a reader subscribes to in the whole run."""
+        published = {para_id: publish.keys for para_id, publish in self.scenario.publishers().items()}
+        published |= {para_id: len(keys) for para_id, keys in self.recorded_keys.items()}
+        turns = ((it, slides(it, self.scenario.blocks, published.get(it.publisher, 0))) for it in chain.subscribe)
+        return len({feed for it, turn in turns for slid in turn for feed in self._feeds(it, slid)})
+
+    def _wanted(self, chain: ParachainTable, block: int) -> dict[int, list[Feed]]:
+        return {it.publisher: self._feeds(it, slid) for it, slid in wanted(chain, block)}
+
+    def _feeds(self, subscription: SubscriptionTable, slid: int) -> list[Feed]:
+        if subscription.publisher in self.guests:
+            assert isinstance(subscription.keys, list), "keys of a real runtime are named one by one"
+            return [feed_of(subscription.publisher, name) for name in subscription.keys]
+        publisher = self.network.publisher(subscription.publisher)
+        publish = self.scenario.publishers().get(subscription.publisher)
+        if publish is not None:
+            return [publisher.feed(name) for name in names_of(subscription, publish, slid)]
+        recorded = self.recorded_keys[subscription.publisher]
+        return [publisher.feed(key) for key in recorded_keys_of(subscription, recorded, slid)]
