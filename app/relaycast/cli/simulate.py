@@ -88,7 +88,7 @@ def run(
     """Simulate a scenario file: a summary here, run.json, Parquet tables, events.jsonl and report.html in out/.
 
     A block whose compressed proof of validity (PoV) exceeds max_pov_bytes, or that takes more than two seconds to
-    compute, does not fit: the exit code is 1, unless --allow-oversize.
+    compute, does not fit: the exit code is 1, unless --allow-oversize. So it is where a real runtime traps.
 
     Example: relaycast run scenario.toml --blocks 200 --seed 1
 
@@ -97,11 +97,14 @@ def run(
     Example: relaycast run scenario.toml --blocks 100000 --engine spark --master local[8]
     """
     from relaycast.scenario.files import load_named  # noqa: PLC0415
+    from relaycast.scenario.guest_checks import refuse_runtimes  # noqa: PLC0415
 
     wanted = overridden(adjusted(load_named(scenario, "run"), blocks, seed, genesis), flags)
     if engine == "local":
         refuse_spark_flags(spark)
         return _told(_simulate(wanted, out, json, per_key, trie_engine), json, verbose, flags)
+
+    refuse_runtimes(wanted, "--engine spark", "--engine local, which builds the blocks of real runtimes")
 
     def work() -> ExitCode:
         finished = run_on_spark(wanted, out, spark or SparkFlags(), per_key=per_key, trie_engine=trie_engine)
@@ -147,7 +150,7 @@ def _told(finished: "Finished", json: bool, verbose: bool, flags: RunFlags) -> E
     if not finished.outcome.invariants.ok:
         return ExitCode.INVARIANT_VIOLATED
     refused = finished.outcome.oversize_blocks and not flags.allow_oversize
-    return ExitCode.CHECK_FAILED if refused else ExitCode.FINE
+    return ExitCode.CHECK_FAILED if refused or finished.outcome.refusals else ExitCode.FINE
 
 
 @contextmanager

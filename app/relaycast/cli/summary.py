@@ -3,12 +3,14 @@
 from typing import TYPE_CHECKING
 
 from relaycast.predict.run import passes
+from relaycast.report.runtimes import items_of, title_of
 from relaycast.report.story import pruned_bytes, story
 from relaycast.report.templates import percent
 from relaycast.report.verdicts import Severity, title, verdicts
 from relaycast.simulation.run_files import Finished
 from relaycast.terminal import console, counted, print_table
 from relaycast_ledger.outcome import Outcome, PublisherCost, SubscriberOutcome
+from relaycast_ledger.runtime_outcome import RuntimeOutcome
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,6 +61,25 @@ FORMULA_NOTE = (
     "and where a budget cut passes short"
 )
 
+RUNTIME_COLUMNS = (
+    "parachain",
+    "runtime",
+    "blocks",
+    "extrin-\nsics",
+    "relay\np50",
+    "own\np50",
+    "\np99",
+    "\nmax",
+    "com-\npact",
+    "of PoV\np99",
+    "zstd\np99",
+)
+"""Bytes of one block: the relay proof, nodes of its own state, and the median of these as a compact proof."""
+
+ITEM_COLUMNS = ("parachain", "storage item", "keys\nread", "keys\nwritten", "own proof\nbytes", "part")
+"""Of all blocks together; the parts of one parachain add up to 100 %."""
+
+MAX_ITEMS = 8
 MAX_VIOLATIONS = 10
 MAX_READERS = 40
 """Readers that a terminal is shown."""
@@ -74,6 +95,45 @@ def print_summary(finished: Finished, *, verbose: bool = False) -> None:
     head = f"{run.name}  {counted(run.blocks, 'relay block')}, seed {run.seed}, genesis {run.relaychain.genesis}"
     out.print(head, style="bold", markup=False)
     out.print()
+    if run.runtimes:
+        _print_runtimes(out, run, verbose=verbose)
+    if run.subscribers or not run.runtimes:
+        _print_readers(out, run, verbose=verbose)
+    _print_remarks(out, run)
+    if run.description:
+        out.print(run.description, markup=False)
+        out.print()
+    out.print(story(run), markup=False)
+    out.print()
+    _print_endings(out, run)
+    out.print(f"report: {finished.folder / 'report.html'}", markup=False, soft_wrap=True)
+
+
+def _print_runtimes(out: "Console", run: Outcome, *, verbose: bool) -> None:
+    """Print what blocks of real runtimes carry, and the storage items that take most of it."""
+    print_table(out, RUNTIME_COLUMNS, map(_runtime_row, run.runtimes[:MAX_READERS]), right=RUNTIME_COLUMNS[2:])
+    if len(run.runtimes) > MAX_READERS:
+        out.print(f"... and {len(run.runtimes) - MAX_READERS} more, all in run.json")
+    out.print()
+    most = MAX_COSTS if verbose else MAX_ITEMS
+    rows = [
+        (title_of(it), row.name, f"{row.reads:,}", f"{row.writes:,}", f"{row.proof_bytes:,}", percent(row.part))
+        for it in run.runtimes[:MAX_READERS]
+        for row in items_of(it, most=most)
+    ]
+    print_table(out, ITEM_COLUMNS, rows, right=ITEM_COLUMNS[2:])
+    out.print()
+
+
+def _runtime_row(it: RuntimeOutcome) -> tuple[str, ...]:
+    own = it.own_proof_bytes
+    sizes = (it.blocks, it.extrinsics, it.relay_proof_bytes.p50, own.p50, own.p99, own.max, it.own_compact_bytes.p50)
+    shares = (percent(it.pov_share.p99), percent(it.compressed_share.p99))
+    return title_of(it), f"{it.spec_name} {it.spec_version}", *(f"{size:,}" for size in sizes), *shares
+
+
+def _print_readers(out: "Console", run: Outcome, *, verbose: bool) -> None:
+    """Print what readers' blocks carry."""
     print_table(out, COLUMNS, map(_row, run.subscribers[:MAX_READERS]), right=COLUMNS[1:])
     if len(run.subscribers) > MAX_READERS:
         out.print(f"... and {len(run.subscribers) - MAX_READERS} more, all in run.json")
@@ -96,14 +156,6 @@ def print_summary(finished: Finished, *, verbose: bool = False) -> None:
             "shares of the largest PoV: the p99 of each part alone, so that parts may add up to more than the whole"
         )
         out.print()
-    _print_remarks(out, run)
-    if run.description:
-        out.print(run.description, markup=False)
-        out.print()
-    out.print(story(run), markup=False)
-    out.print()
-    _print_endings(out, run)
-    out.print(f"report: {finished.folder / 'report.html'}", markup=False, soft_wrap=True)
 
 
 def _print_remarks(out: "Console", run: Outcome) -> None:
@@ -123,12 +175,16 @@ def _print_endings(out: "Console", run: Outcome) -> None:
         out.print("every invariant held", style="green")
     for violation in run.invariants.violations[:MAX_VIOLATIONS]:
         out.print(f"violated: {violation}", style="red", markup=False)
+    for line in run.refusals[:MAX_VIOLATIONS]:
+        out.print(f"the runtime failed: {line}", style="red", markup=False)
+    if len(run.refusals) > MAX_VIOLATIONS:
+        out.print(f"... and {len(run.refusals) - MAX_VIOLATIONS} more, all in run.json")
     left_out = len(run.invariants.violations) - MAX_VIOLATIONS
     if left_out > 0:
         out.print(f"... and {left_out} more, all in run.json")
     out.print()
     for verdict in verdicts(run):
-        style = "" if verdict.about == "cost" else STYLES[verdict.ending]
+        style = "" if verdict.about in ("cost", "runtimes") else STYLES[verdict.ending]
         out.print(verdict.text, style=style, markup=False)
     out.print()
 

@@ -17,6 +17,8 @@ MEANINGS = {
     "own": "own state",
     "messages": "messages",
     "rest": "header and lengths",
+    "relay": "relay proof",
+    "extrinsics": "extrinsics",
 }
 """Causes as a sentence has them."""
 

@@ -9,6 +9,8 @@ import msgspec
 from relaycast.report.charts import COLOURS, Series, across, band_chart, banded, bar_chart, stacked_chart
 from relaycast.report.full_block import MEANINGS
 from relaycast.report.pictures import block_views
+from relaycast.report.runtimes import cost_sentence, proof_lines, runtime_sentences, runtime_views
+from relaycast.report.runtimes import legend as runtime_legend
 from relaycast.report.story import pruned_bytes, story, why
 from relaycast.report.templates import own_markup, percent, render
 from relaycast.report.trie_view import CAUSES
@@ -76,9 +78,13 @@ def render_report(run: Outcome, scenario: Scenario) -> str:
         bar_keys=BAR_KEYS,
         parts=tuple(run.subscribers[0].pov_parts) if run.subscribers else (),
         meanings=MEANINGS,
-        cards=_cards(run),
+        cards=_cards(run) if run.subscribers else [],
         bars=cost_bars(run),
         legend=reader_legend(run),
+        runtime_sentences=[*runtime_sentences(run), *map(cost_sentence, run.runtimes)],
+        runtime_views=runtime_views(run),
+        runtime_chart=own_markup(proof_lines(run)) if run.runtimes else "",
+        runtime_legend=runtime_legend(run),
         proof_chart=own_markup(proof_chart(run)),
         budget_chart=own_markup(_lines(charged, unit="bytes charged", label=CHARGED)),
         budget_legend=_legend(list(charged), run),

@@ -1,6 +1,7 @@
 """What a run came to, in words: one paragraph that says what happened, and one that says why it cost that."""
 
 from relaycast.account import dot
+from relaycast.report.runtimes import runtime_sentences
 from relaycast.report.verdicts import largest, title
 from relaycast.terminal import counted
 from relaycast_ledger.account_records import IN_THE_PROOF
@@ -41,8 +42,11 @@ def story(run: Outcome) -> str:
     published = sum(it.published for it in run.publishers)
     refused = sum(it.refused_messages for it in run.publishers)
     callbacks = sum(it.callbacks for it in run.subscribers)
+    published += sum(it.published for it in run.runtimes)
+    refused += sum(it.refused_messages for it in run.runtimes)
+    publishing = len(run.publishers) + sum(it.published > 0 for it in run.runtimes)
     text = (
-        f"Over {counted(run.blocks, 'relay block')} ({minutes:,.1f} minutes) {_parachains(len(run.publishers))} "
+        f"Over {counted(run.blocks, 'relay block')} ({minutes:,.1f} minutes) {_parachains(publishing)} "
         f"published {counted(published, 'value')}, and {_parachains(len(run.subscribers))} subscribed: "
         f"{counted(callbacks, 'callback')}."
     )
@@ -51,11 +55,14 @@ def story(run: Outcome) -> str:
         text += f" {told_again:,} of them told what the reader had been told before; they count in no latency."
     text += _warm_up_sentence(run) + _uncharged_sentence(run)
     text = f"{text} The relay chain refused {counted(refused, 'message')}." if refused else text
+    text = " ".join([text, *runtime_sentences(run)])
     return text + _fees_sentence(run)
 
 
 def why(run: Outcome) -> str:
     """Return what the largest reader's bytes were for; empty where no account is kept or nothing was read."""
+    if not run.subscribers:
+        return ""
     worst = largest(run)
     sums = {
         cause: sum(cost.by_cause[cause].node_bytes for cost in worst.publishers if cause in cost.by_cause)

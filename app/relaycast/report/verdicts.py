@@ -8,10 +8,12 @@ from enum import Enum
 from typing import NamedTuple
 
 from relaycast.report.full_block import causes, fullest, share_taken
+from relaycast.report.runtimes import cost_sentence
 from relaycast.report.templates import percent
 from relaycast.terminal import counted
 from relaycast_ledger.account_records import IN_THE_PROOF
 from relaycast_ledger.outcome import Outcome, Point, SubscriberOutcome
+from relaycast_ledger.runtime_outcome import RuntimeOutcome
 from relaycast_ledger.spreads import FullBlock, rank
 
 WORTH_CHANGING = 0.005
@@ -30,7 +32,7 @@ class Severity(Enum):
 
 
 class RunVerdict(NamedTuple):
-    """One sentence or two about a run; ``about`` is ``cost``, ``fits`` or ``alternative``."""
+    """One sentence or two about a run; ``about`` is ``cost``, ``fits``, ``alternative`` or ``runtimes``."""
 
     about: str
     text: str
@@ -38,11 +40,15 @@ class RunVerdict(NamedTuple):
 
 
 def verdicts(run: Outcome) -> list[RunVerdict]:
-    """Return the three verdicts of a run."""
-    return [_cost(run), _fits(run), _alternative(run)]
+    """Return the three verdicts of a run, and one of what blocks of real runtimes carry."""
+    found = [_cost(run), _fits(run), _alternative(run)] if run.subscribers else [_fits(run)]
+    if run.runtimes:
+        heaviest = max(run.runtimes, key=lambda it: it.pov_bytes.p99)
+        found.append(RunVerdict("runtimes", cost_sentence(heaviest)))
+    return found
 
 
-def title(subscriber: SubscriberOutcome) -> str:
+def title(subscriber: SubscriberOutcome | RuntimeOutcome) -> str:
     """Return how a subscriber is called in charts."""
     return f"{subscriber.para_id} {subscriber.name}".strip()
 
@@ -93,21 +99,22 @@ def _cost(run: Outcome) -> RunVerdict:
 
 
 def _fits(run: Outcome) -> RunVerdict:
-    fullest_of = [(it, it.fullest_block) for it in run.subscribers if it.fullest_block is not None]
+    chains: Sequence[SubscriberOutcome | RuntimeOutcome] = (*run.subscribers, *run.runtimes)
+    fullest_of = [(it, it.fullest_block) for it in chains if it.fullest_block is not None]
     if not fullest_of:
         return RunVerdict("fits", "Fits: no block was built.", Severity.WARNING)
     it, block = max(fullest_of, key=lambda pair: pair[1].load)
     if run.oversize_blocks:
-        built = sum(it.blocks for it in run.subscribers)
+        built = sum(it.blocks for it in chains)
         blocks = f"{run.oversize_blocks:,} of {counted(built, 'block')}"
         return RunVerdict(
             "fits",
             f"Does not fit: the relay chain would refuse {blocks}. Of {title(it)}, {fullest(block)}.",
             Severity.BAD,
         )
-    text = (
-        f"Fits: the fullest block, of {title(it)} in relay block {block.block}, takes {_taken(block)}. {_budget(run)}"
-    )
+    text = f"Fits: the fullest block, of {title(it)} in relay block {block.block}, takes {_taken(block)}."
+    if run.subscribers:
+        text = f"{text} {_budget(run)}"
     warnings = []
     large = sum(it.large_blocks for it in run.subscribers)
     if large:
