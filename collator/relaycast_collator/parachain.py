@@ -144,7 +144,7 @@ class Parachain:
                 outcome = self.parachain_system.set_validation_data(inherent, seed=parent.hash)
                 if self.body is not None:
                     self.body.apply(inherent)
-                    extrinsics_root = self.body.close()
+                    extrinsics_root = self.body.close().extrinsics_root
         finally:
             reads, storage.reads = storage.reads, None
         touched = Recorder()

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from relaycast_collator.block_body import BlockBody
+from relaycast_collator.block_body import BlockBody, ClosedBody
 from relaycast_collator.digests import authority_of, babe_pre_digest
-from relaycast_collator.header import Header, ordered_root
+from relaycast_collator.header import DigestItem, Header, ordered_root
 from relaycast_collator.host_configuration import host_configuration
 from relaycast_collator.xcm_config import relay_executor
 from relaycast_pallets.balances.pallet import Balances
@@ -181,17 +181,20 @@ class RelayChain:
     def build_block(self, calls: tuple[Call, ...] = ()) -> RelayBlock:
         """Build and seal the next block: included heads, the body, ``calls``, upward messages, then expiry."""
         parent, slot = self.head, self.head.number + 1
+        logs: tuple[DigestItem, ...]
         logs = (babe_pre_digest(authority_index=authority_of(self._seed, slot), slot=slot),)
-        self.system.initialize(parent.number + 1, parent_hash=parent.hash)
-        if self.body is not None:
-            self.body.open(parent.number + 1, parent.hash, logs)
+        with self.state.transaction():
+            self.system.initialize(parent.number + 1, parent_hash=parent.hash)
+            if self.body is not None:
+                self.body.open(parent.number + 1, parent.hash, logs)
         self._write_consensus(parent.number + 1)
         if self.body is not None:
             self.body.apply()
         dispatched = tuple(self.dispatch(call) for call in calls)
         messages = self.upward.service_with(self.system.meter, tell=self._deposit_outcome)
         self.system.meter.consume(self.broadcaster.on_idle(self.system.meter.remaining()))
-        extrinsics = ordered_root([message.id for message in messages]) if self.body is None else self.body.close()
+        closed = ClosedBody(ordered_root([it.id for it in messages])) if self.body is None else self.body.close()
+        extrinsics, logs = closed.extrinsics_root, logs if closed.logs is None else closed.logs
         header = Header(parent.hash, parent.number + 1, self.state.commit(), extrinsics, logs)
         block = RelayBlock(header, tuple(self.system.events), messages, dispatched)
         self.blocks.append(block)
@@ -300,8 +303,9 @@ class RelayChain:
         self.system.deposit_event(event_of(processing))
 
     def _write_consensus(self, number: int) -> None:
-        self.state.put(CURRENT_SLOT, encode_u64(number))
-        self.state.put(CURRENT_BLOCK_RANDOMNESS, b"\x01" + blake2_256(self._seed + encode_u64(number)))
+        if self.body is None or not self.body.writes_consensus:
+            self.state.put(CURRENT_SLOT, encode_u64(number))
+            self.state.put(CURRENT_BLOCK_RANDOMNESS, b"\x01" + blake2_256(self._seed + encode_u64(number)))
         self.included, self.heads = self.heads, {}
         for para_id, head in self.included.items():
             self.state.put(para_head(para_id), encode_bytes(head))

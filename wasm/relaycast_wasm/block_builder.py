@@ -7,6 +7,7 @@ what it read is no part of the block's proof.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 from relaycast_collator.header import DigestItem, Header
 from relaycast_trie.exceptions import CodecError
@@ -15,12 +16,18 @@ from relaycast_wasm.applied import RefusedExtrinsic, is_included, reason_of
 from relaycast_wasm.exceptions import BlockRefused, CallFailed
 from relaycast_wasm.inherents import Inherents, encode_inherents
 from relaycast_wasm.overlay import Name, OverlayedChanges
-from relaycast_wasm.runtime import DEFAULT_LIMITS, Limits, WasmRuntime
+from relaycast_wasm.runtime import RuntimeAnswer
 
 ONLY_INHERENTS = b"\x01"
 """What ``Core_initialize_block`` answers where the block takes no transactions (``ExtrinsicInclusionMode``)."""
 
 NO_ROOT = bytes(32)
+
+
+class Call(Protocol):
+    """Calls the runtime that builds."""
+
+    def __call__(self, method: str, data: bytes, /, *, overlay: OverlayedChanges) -> RuntimeAnswer: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +43,17 @@ class BlockBuilder:
 
     def __init__(
         self,
-        runtime: WasmRuntime,
+        call: Call,
         overlay: OverlayedChanges,
         parent: Header,
         *,
         digest: Sequence[DigestItem] = (),
-        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self.overlay = overlay
         self.body: list[BodyItem] = []
         self.refused: list[RefusedExtrinsic] = []
         self.log: list[str] = []
-        self._runtime, self._limits = runtime, limits
+        self._runtime = call
         header = Header(parent.hash, parent.number + 1, NO_ROOT, NO_ROOT, tuple(digest))
         self.only_inherents = self._call("Core_initialize_block", header.encode()) == ONLY_INHERENTS
 
@@ -70,9 +76,7 @@ class BlockBuilder:
         """Apply an extrinsic, which starts with its length; return its refusal when it is not included."""
         with self._transaction() as keep:
             try:
-                answer = self._runtime.call(
-                    "BlockBuilder_apply_extrinsic", extrinsic, self.overlay, limits=self._limits
-                )
+                answer = self._runtime("BlockBuilder_apply_extrinsic", extrinsic, overlay=self.overlay)
             except CallFailed as error:
                 self.log += error.log
                 refusal = RefusedExtrinsic(extrinsic, b"", error.reason)
@@ -118,7 +122,7 @@ class BlockBuilder:
 
     def _call(self, method: str, data: bytes) -> bytes:
         try:
-            answer = self._runtime.call(method, data, self.overlay, limits=self._limits)
+            answer = self._runtime(method, data, overlay=self.overlay)
         except CallFailed as error:
             raise BlockRefused(str(error), (*self.log, *error.log)) from error
         self.log += answer.log

@@ -6,24 +6,20 @@ changes lead to. When a block writes new ``:code``, the next one is that code's.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 
 from relaycast_collator.header import SEAL, DigestItem, Header
 from relaycast_pallets.frame.state import State
 from relaycast_trie import Recorder, StorageProof
-from relaycast_trie.scale import encode_u8, encode_vec
+from relaycast_trie.scale import encode_vec
 from relaycast_wasm.applied import RefusedExtrinsic
-from relaycast_wasm.block_builder import BlockBuilder
 from relaycast_wasm.exceptions import BlockRefused, CallFailed, NotARuntime
-from relaycast_wasm.inherents import Inherents
-from relaycast_wasm.overlay import Name, OverlayedChanges, StateBacking, Values
-from relaycast_wasm.runtime import DEFAULT_LIMITS, Limits, RuntimeAnswer, WasmRuntime
+from relaycast_wasm.inherents import TIMESTAMP, Inherents
+from relaycast_wasm.overlay import Name, OverlayedChanges, Values
+from relaycast_wasm.runtime import DEFAULT_LIMITS, Limits, WasmRuntime
+from relaycast_wasm.runtime_calls import RuntimeCalls
 from relaycast_xcm.checkpoint import CheckpointRefused
 
 CODE = b":code"
-
-EXTERNAL = 2
-"""Where a transaction comes from that somebody sends (``TransactionSource::External``)."""
 
 Load = Callable[[bytes], WasmRuntime]
 
@@ -58,7 +54,7 @@ class BuiltBlock:
         return f"<BuiltBlock #{self.header.number} of {len(self.extrinsics)} extrinsics>"
 
 
-class RuntimeChain:
+class RuntimeChain(RuntimeCalls):
     """The chain of a ``runtime`` whose ``state`` is that of the block ``head``, the genesis unless given.
 
     ``load`` makes a runtime of new code when a block upgrades it.
@@ -73,9 +69,7 @@ class RuntimeChain:
         limits: Limits = DEFAULT_LIMITS,
         load: Load = WasmRuntime.load,
     ) -> None:
-        self.runtime = runtime
-        self.state = state
-        self.limits = limits
+        super().__init__(runtime, state, limits=limits)
         self.head = Header(bytes(32), 0, state.root) if head is None else head
         if self.head.state_root != state.root:
             raise ValueError(f"the head has the state root 0x{self.head.state_root.hex()}, got 0x{state.root.hex()}")
@@ -95,7 +89,8 @@ class RuntimeChain:
         An extrinsic that the runtime refuses is left out and stands in ``refused``; so do all of them where the block
         takes inherents alone.
         """
-        builder = BlockBuilder(self.runtime, self._overlay(), self.head, digest=digest, limits=self.limits)
+        self.environment.timestamp_ms = int.from_bytes(inherents.get(TIMESTAMP, b""), "little")
+        builder = self.begin(self.head, digest)
         builder.apply_inherents(inherents)
         for extrinsic in extrinsics:
             builder.apply(extrinsic)
@@ -112,10 +107,10 @@ class RuntimeChain:
         Seals of the ``header`` are left out. Raises ``BlockRefused``.
         """
         self._check_place(header)
-        overlay = self._overlay()
+        overlay = self.overlay()
         block = without_seals(header).encode() + encode_vec(extrinsics)
         try:
-            self.runtime.call("Core_execute_block", block, overlay, limits=self.limits)
+            self.call("Core_execute_block", block, overlay=overlay)
         except CallFailed as error:
             raise BlockRefused(str(error), error.log) from error
         return overlay
@@ -124,26 +119,6 @@ class RuntimeChain:
         """Take over a block that was built elsewhere, once the runtime accepts it; raises ``BlockRefused``."""
         overlay = self.execute_block(header, extrinsics)
         return self._kept(header, tuple(extrinsics), (), overlay, (), ())
-
-    def call(self, method: str, data: bytes = b"") -> RuntimeAnswer:
-        """Call a method over the state of the head; what it writes is lost. Raises what ``WasmRuntime.call`` does."""
-        return self.runtime.call(method, data, self._overlay(), limits=self.limits)
-
-    def validate_transaction(self, extrinsic: bytes, *, source: int = EXTERNAL) -> bytes:
-        """Return SCALE ``TransactionValidity`` of an extrinsic on the head."""
-        version = self.runtime.version.apis.get(api_id("TaggedTransactionQueue"), 1)
-        data = extrinsic if version < 2 else encode_u8(source) + extrinsic
-        if version >= 3:
-            data += self.head.hash
-        return self.call("TaggedTransactionQueue_validate_transaction", data).output
-
-    def dry_run(self, extrinsic: bytes) -> bytes:
-        """Return the ``ApplyExtrinsicResult`` that an extrinsic would give in SCALE; nothing is kept."""
-        return self.call("BlockBuilder_apply_extrinsic", extrinsic).output
-
-    def account_nonce(self, account: bytes) -> int:
-        """Return the nonce of an account's next transaction."""
-        return int.from_bytes(self.call("AccountNonceApi_account_nonce", account).output, "little")
 
     def stand_at(self, head: Header) -> None:
         """Go on from another block, whose state the chain's ``state`` is now, with the code that this holds.
@@ -157,9 +132,6 @@ class RuntimeChain:
             self.runtime = self._load(code)
         self.head = head
         self.state.migrate(self.runtime.version.trie_version)
-
-    def _overlay(self) -> OverlayedChanges:
-        return OverlayedChanges(StateBacking(self.state))
 
     def _check_place(self, header: Header) -> None:
         if header.parent_hash != self.head.hash or header.number != self.head.number + 1:
@@ -216,8 +188,3 @@ def seal_state(state: State, overlay: OverlayedChanges, changes: Mapping[Name, V
 def without_seals(header: Header) -> Header:
     """Return a header as the runtime built it, before its author sealed it."""
     return replace(header, digest=tuple(log for log in header.digest if log.variant != SEAL))
-
-
-def api_id(name: str) -> bytes:
-    """Return the 8 bytes under which a runtime lists one of its APIs."""
-    return blake2b(name.encode(), digest_size=8).digest()

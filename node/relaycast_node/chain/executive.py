@@ -7,6 +7,7 @@ and its last event, ``ExtrinsicFailed`` (frame-executive ``apply_extrinsic``).
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from relaycast_collator.block_body import ClosedBody
 from relaycast_collator.header import DigestItem, ordered_root
 from relaycast_node.chain.block_storage import BlockStorage, phases
 from relaycast_node.chain.dispatcher import Dispatcher
@@ -56,6 +57,8 @@ Inherents = Callable[[ParachainInherentData | None], Iterable[Given]]
 class Executive:
     """The body of the blocks of one chain (``BlockBody``); ``ready`` gives the extrinsics that wait, best first."""
 
+    writes_consensus = False
+
     def __init__(
         self,
         runtime: Runtime,
@@ -102,8 +105,8 @@ class Executive:
         for data in self.ready():
             self._apply_signed(data)
 
-    def close(self) -> bytes:
-        """End the block and return the root of its extrinsics."""
+    def close(self) -> ClosedBody:
+        """End the block, see ``BlockBody``."""
         self.timestamp.on_finalize()
         events = list(self.system.events)
         number = self.runtime.types.spelled(f"EventRecord<{EVENT}, H256>")
@@ -112,7 +115,7 @@ class Executive:
             for phase, event in zip(phases(self._marks, len(events)), events, strict=True)
         ]
         self.blocks.close(records, extrinsics=len(self.extrinsics))
-        return ordered_root(self.extrinsics)
+        return ClosedBody(ordered_root(self.extrinsics))
 
     def view(self) -> "View":
         """Return the chain as transactions are judged by: after the last block, or in the middle of one."""
