@@ -18,7 +18,7 @@ from relaycast_trie.hasher import twox_128
 from relaycast_trie.scale import ScaleReader
 from relaycast_wasm.applied import EXHAUSTS_RESOURCES, RefusedExtrinsic
 from relaycast_wasm.block_builder import BlockBuilder, BodyItem
-from relaycast_wasm.chain import CODE, Load, write
+from relaycast_wasm.chain import CODE, Load
 from relaycast_wasm.inherents import TIMESTAMP, relay_inherents
 from relaycast_wasm.runtime import DEFAULT_LIMITS, Limits, WasmRuntime
 from relaycast_wasm.runtime_calls import RuntimeCalls
@@ -89,7 +89,7 @@ class RuntimeRelayBody(RuntimeCalls):
 
     def _write(self, builder: BlockBuilder) -> None:
         """Write what the block changed so far, for the modelled pallets to see."""
-        write(self.state, builder.overlay.changes())
+        self.state.write(builder.overlay.changes())
         builder.overlay = self.overlay()
 
     def _slot(self, number: int) -> int:

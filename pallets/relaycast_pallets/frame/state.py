@@ -183,7 +183,7 @@ class State:
             ways = [info.prefixed_storage_key() for info in {*reads, *seeks, *changes} if info is not None]
             looked = {*seeks.get(None, ()), *removed.get(None, ()), *ways}
             asked = Asked(recorder, reads.get(None, ()), looked)
-        self._write(changes)
+        self.write(changes)
         changed = {info: storage for info, storage in self._children.items() if storage.unsealed}
         sealed: dict[Name, tuple[Values, Values]] = {info: it.take_changes() for info, it in changed.items()}
         if changed:
@@ -320,7 +320,7 @@ class State:
             raise CheckpointRefused(f"a state has the root 0x{self.root.hex()}, expected 0x{history.roots[-1].hex()}")
         self._history = history
         with refusing("what is not sealed"):
-            self._write(changes_in(dump.unsealed)[0])
+            self.write(changes_in(dump.unsealed)[0])
 
     def _hold(self, contents: Mapping[Name, TrieContents], state_version: StateVersion, engine: Engine) -> None:
         """Hold this, as sealed, and nothing else; the entries of child tries in the top trie follow."""
@@ -338,7 +338,8 @@ class State:
         for info in {*self._children, *children}:
             self.child(info).replace_all(children[info].values if info in children else {})
 
-    def _write(self, changes: Mapping[Name, Values]) -> None:
+    def write(self, changes: Mapping[Name, Values]) -> None:
+        """Write ``changes`` by trie; ``None`` removes, and entries of child tries are refused."""
         for name, written in changes.items():
             storage = self if name is None else self.child(name)
             for key, value in written.items():
@@ -360,7 +361,7 @@ class State:
             roots = [past.root]
             for step in steps:
                 past.migrate(step.state_version)
-                past._write(step.written)
+                past.write(step.written)
                 roots.append(past.commit())
         if roots != history.roots[first : history.unbuilt + 1]:
             raise CheckpointRefused("a state before it has another root than its blocks lead to")
