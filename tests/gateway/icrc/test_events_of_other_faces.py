@@ -11,6 +11,7 @@ from relaycast.serve.network import living
 from relaycast_gateway.chain_feed import block_time
 from relaycast_gateway.icrc.broadcaster.relaying import home_of
 from relaycast_gateway.icrc.names import BROADCASTER_RECEIVED, BROADCASTER_SENT, EVENT_TIMESTAMP
+from relaycast_gateway.icrc.orchestrator import OrchestratorSettings
 from relaycast_gateway.icrc16 import nat, text
 from relaycast_gateway.record import REALM_HEADER, EventDraft, Visibility
 
@@ -120,3 +121,18 @@ def test_an_event_of_a_broadcaster_that_is_gone_belongs_to_the_first_one() -> No
         assert home_of(record, [first, second]) == second
         assert home_of(record, [first]) == first
         assert home_of(record, []) is None
+
+
+def test_publishers_that_a_namespace_has_no_room_for_are_counted_together() -> None:
+    with Stage(orchestrator={"settings": OrchestratorSettings(most_publishers_of_a_publication=2)}) as stage:
+        stage.subscribe(b"alice", "com.example.*")
+        sources = [b"client %d" % number for number in range(50)]
+        stage.log.append(*(EventDraft("com.example.one", nat(1), it, occurred_ns=5) for it in sources))
+        stage.broadcaster.catch_up()
+        stage.run(1)
+        assert len(stage.subscribers[b"alice"].messages) == 50
+        counted = {table: len(stage.store.items(f"statistics:{table}")) for table in ("publisher", "pair")}
+        assert counted == {"publisher": 2, "pair": 2}
+        statistics = stage.orchestrator.statistics
+        found = dict(statistics.of_publication("com.example.one", publishers=2))
+        assert found["icrc72:publication:stats:events"] == nat(50)

@@ -159,7 +159,8 @@ class Broadcaster(Canister):
             return
         self.events += 1
         self._rate.count(self.wire.now_ns())
-        context.statistics.published(record.source, namespace, self.principal)
+        is_listed = record.source in context.registry.publications[namespace].publishers
+        context.statistics.published(record.source if is_listed else None, namespace, self.principal)
         self._notify(record, ordinal, None)
         self.relays.offer(record, ordinal, self._cursor)
 

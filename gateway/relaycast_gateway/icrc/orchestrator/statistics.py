@@ -77,11 +77,15 @@ class Statistics:
         self._broadcasters = CounterBook(store, "statistics:broadcaster", 3)
         """Events, notifications, confirmations."""
 
-    def published(self, publisher: bytes, namespace: str, broadcaster: bytes, events: int = 1) -> None:
-        """Count events that a broadcaster took: once each, whatever becomes of them."""
+    def published(self, publisher: bytes | None, namespace: str, broadcaster: bytes, events: int = 1) -> None:
+        """Count events that a broadcaster took: once each, whatever becomes of them.
+
+        ``None`` stands for all publishers that a namespace has no room for: they have no counters of their own.
+        """
         self._publications.add(namespace.encode(), 0, events)
-        self._publishers.add(publisher, 0, events)
-        self._pairs.add(_pair(publisher, namespace), 0, events)
+        if publisher is not None:
+            self._publishers.add(publisher, 0, events)
+            self._pairs.add(_pair(publisher, namespace), 0, events)
         self._broadcasters.add(broadcaster, 0, events)
 
     def completed(self, namespace: str, events: int = 1) -> None:
