@@ -24,7 +24,7 @@ SKIP = "icrc72:subscription:skip"
 FILTER = "icrc72:subscription:filter"
 STOPPED = "icrc72:subscription:stopped"
 SUBSCRIBER_URL = "relaycast:subscriber:url"
-"""Ours: where a subscriber outside of the process is served, such as ``http://localhost:8080``."""
+"""Ours: where a subscriber or publisher outside of the process is served, such as ``http://localhost:8080``."""
 
 TRUSTED = "relaycast:subscription:trusted"
 """Ours: true calls ``icrc72_handle_notification_trusted``, whose answer confirms."""

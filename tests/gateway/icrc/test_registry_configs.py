@@ -15,9 +15,10 @@ from gateway.icrc.registry_office import (
     err,
     ok,
     pairs,
+    principals,
 )
 from icrc16_values import values
-from relaycast_gateway.icrc.names import FILTER_LANGUAGE, UNORDERED
+from relaycast_gateway.icrc.names import FILTER_LANGUAGE, SUBSCRIBER_URL, UNORDERED
 from relaycast_gateway.icrc.orchestrator import OrchestratorSettings
 from relaycast_gateway.icrc16 import NOTHING, Icrc16, Tag, array, blob, map_of, nat, text
 from searches import examples
@@ -123,3 +124,20 @@ def test_a_configuration_that_nests_too_deep_is_refused() -> None:
     item = {"namespace": "com.foo", "config": [{0: "x", 1: pairs({"x": deep})[0][1]}], "memo": None}
     answer = office.subnet.ask(ANN, ORCHESTRATOR, served.name, [item])
     assert answer == [err("ImproperConfig", "expected values at most 64 deep")]
+
+
+def test_a_publisher_says_where_it_is_called_by_an_address_that_may_be_called() -> None:
+    def check(url: str) -> None:
+        if "10.0.0.1" in url:
+            raise ValueError("10.0.0.1 may not be called")
+
+    office = RegistryOffice(settings=OrchestratorSettings(strict_config=True, check_url=check))
+    allowed = {PUBLISHERS + "allowed:list": principals(ANN, BOB)}
+    assert office.publish(ANN, "com.foo", config=pairs(allowed)) == [ok(1)]
+    for url, reason in (
+        ("ftp://a.example", "expected a URL of http or https, got 'ftp://a.example'"),
+        ("http://10.0.0.1", "10.0.0.1 may not be called"),
+    ):
+        refused = err("ImproperConfig", f"{SUBSCRIBER_URL}: {reason}")
+        assert office.publish(BOB, "com.foo", config=pairs({SUBSCRIBER_URL: text(url)})) == [refused]
+    assert office.publish(BOB, "com.foo", config=pairs({SUBSCRIBER_URL: text("http://a.example")})) == [ok(1)]

@@ -98,6 +98,7 @@ PUBLICATION_KEYS: Mapping[str, ConfigKey] = {
     UNORDERED: ConfigKey("Bool", "the order of events does not matter", _of(Tag.BOOL)),
     ICRC3_ONLY: ConfigKey("Bool", "data is of the types of ICRC-3 alone", _of(Tag.BOOL)),
     FILTER_LANGUAGE: ConfigKey("Text", "the language of filters, CandyPath by default", _of(Tag.TEXT)),
+    SUBSCRIBER_URL: ConfigKey("Text", "where a publisher outside of the process is told of replays", subscriber_url),
 }
 """Keys of publications, by name."""
 
