@@ -250,6 +250,7 @@ async def answering(handle: Callable[[web.Request], Awaitable[web.Response]]) ->
         (500, b"Traceback", "HTTP 500"),
         (422, json.dumps({"detail": "a\n" * 1_000}).encode(), "a a a"),
         (404, b"{}" * 10_000, "HTTP 404"),
+        (500, b"[" * 4_000, "HTTP 500"),  # deeper than the parser goes
     ],
 )
 def test_an_answer_that_is_none_is_a_refusal_on_one_line(status: int, body: bytes, reason: str) -> None:

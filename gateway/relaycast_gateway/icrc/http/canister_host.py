@@ -141,7 +141,7 @@ class CanisterHost:
             ):
                 found = await response.json() if response.status == 200 else None
                 status = response.status
-        except (ClientError, OSError, ValueError) as error:
+        except (ClientError, OSError, ValueError, RecursionError) as error:
             raise NoCanisterServer(self._server, failure_text(error)) from None
         if found is None:
             raise NoCanisterServer(self._server, f"the answer {status}", status)

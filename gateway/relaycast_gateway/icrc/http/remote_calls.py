@@ -6,6 +6,7 @@ bounded; what is beyond, too late or not let through by the guard is answered wi
 
 import asyncio
 import json
+import logging
 import os
 import ssl
 from collections import deque
@@ -22,6 +23,8 @@ from relaycast_gateway.icrc.canister import Answer
 from relaycast_gateway.icrc.http.call_limits import ANSWER_SECONDS, MOST_BODY_BYTES, VALUES_OF_AN_ANSWER
 from relaycast_gateway.icrc.interface import CandidMethod
 from relaycast_gateway.principal import principal_text
+
+_LOGGER = logging.getLogger(__name__)
 
 CANDID = "application/candid"
 CALLER_HEADER = "Icrc-Caller"
@@ -138,6 +141,9 @@ class RemoteCalls:
             return _refused(call, f"no answer within {self._seconds:g} s")
         except (ClientError, OSError, ValueError) as error:
             return _refused(call, failure_text(error))
+        except Exception as error:  # a lane that ends here would keep its calls, and their room, for ever
+            _LOGGER.exception("a call of %s failed", call.method.name)
+            return _refused(call, failure_text(error))
         finally:
             alarm.cancel()
 
@@ -177,7 +183,7 @@ async def _reason_in(response: ClientResponse) -> str:
     body = await _bounded(response, MOST_PROBLEM_BYTES)
     try:
         said = str(json.loads(body or b"")["detail"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return f"HTTP {response.status}"
     return " ".join(said.split())[:LONGEST_REASON]
 
