@@ -90,3 +90,19 @@ def test_a_damaged_archive_ends_the_replay_and_nothing_of_it_is_delivered(tmp_pa
         replay_id = stage.request()
         assert stage.state(replay_id) == Variant("errored", f"the event 3 of {NAMESPACE} does not fit its hash")
         assert replayed(stage.subscriber(READER)) == []
+
+
+@pytest.mark.matrix("ICRC77-49")
+@pytest.mark.parametrize("content", [b"no archive", b"PAR1" + bytes(100) + b"PAR1", None])
+def test_a_file_that_is_no_archive_ends_the_replay_with_its_name(tmp_path: Path, content: bytes | None) -> None:
+    archive = tmp_path / "events.parquet"
+    if content is None:
+        pq.write_table(pa.table({"seq": [1]}), archive)
+    else:
+        archive.write_bytes(content)
+    with ReplayingStage(retention=Retention(count=5), archive=ParquetArchive(archive)) as stage:
+        stage.register()
+        stage.subscribe(READER)
+        stage.publish_many(10)
+        state = stage.state(stage.request())
+        assert (state.tag, "events.parquet is no archive of events" in str(state.value)) == ("errored", True)

@@ -53,10 +53,14 @@ class ParquetArchive:
 
     def read(self, namespace: str, after: int, before: int, limit: int) -> Sequence[ArchivedEvent]:
         import pyarrow.dataset as pds  # noqa: PLC0415 - a server starts without it
+        from pyarrow import ArrowException  # noqa: PLC0415
 
         seq = pds.field("seq")
         wanted = (pds.field("namespace") == namespace) & (seq > after) & (seq < before)
-        table = pds.dataset(self.place, format="parquet").scanner(filter=wanted).head(limit)
+        try:
+            table = pds.dataset(self.place, format="parquet").scanner(filter=wanted).head(limit)
+        except (ArrowException, OSError) as error:
+            raise OSError(f"{self.place.name} is no archive of events: {type(error).__name__}") from None
         found = (ArchivedEvent(_record(row), row["ordinal"]) for row in table.to_pylist())
         return sorted(found, key=lambda event: event.record.seq)
 
@@ -79,7 +83,7 @@ def _record(row: Mapping[str, Any]) -> EventRecord:
             EVERYBODY if row["visibility"] is None else _visibility(json.loads(row["visibility"])),
             None if row["topic"] == row["namespace"] else row["topic"],
         )
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise CorruptEvent(row["namespace"], event_id) from None
     if record_hash(record) != row["hash"]:
         raise CorruptEvent(row["namespace"], event_id)
