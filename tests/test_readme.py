@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from docs.code_blocks import blocks_of
 from relaycast.cli.command import execute
 from relaycast.scenario.files import load_preset, load_scenario
-from relaycast.simulation.run_files import simulate
+from relaycast.simulation.simulation import Simulation
 from rooms import ROOMS, ROOT
 from shared_vectors import shared
 
@@ -49,18 +49,18 @@ GENESIS_TABLE = re.findall(r"^\| (oracle|ring-roots|config-sync) \|[^|]*\| (.*) 
 
 @pytest.mark.parametrize("blocks", [20, pytest.param(None, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("preset", "figures"), GENESIS_TABLE)
-def test_the_table_says_what_the_demos_measure(preset: str, figures: str, blocks: int | None, tmp_path: Path) -> None:
+def test_the_table_says_what_the_demos_measure(preset: str, figures: str, blocks: int | None) -> None:
     """A third of a demo has the medians of the whole."""
     shown = [int(figure.replace(",", "")) for figure in figures.split(" | ")]
     kusama = str(shared("data/kusama-genesis.json.gz"))
-    measured = [figure for genesis in (None, kusama) for figure in medians(preset, blocks, genesis, tmp_path)]
+    measured = [figure for genesis in (None, kusama) for figure in medians(preset, blocks, genesis)]
     assert measured == shown
 
 
-def medians(preset: str, blocks: int | None, genesis: str | None, out: Path) -> list[int]:
+def medians(preset: str, blocks: int | None, genesis: str | None) -> list[int]:
     scenario = load_preset(preset)
     scenario = replace(
         scenario, blocks=blocks or scenario.blocks, relaychain=replace(scenario.relaychain, genesis=genesis)
     )
-    first = simulate(scenario, out=out).outcome.subscribers[0]
+    first = Simulation.prepare(scenario).run().subscribers[0]
     return [first.proof_bytes.p50, first.static_bytes.p50]

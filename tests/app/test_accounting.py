@@ -27,7 +27,7 @@ TABLES = ("blocks", "proofs", "keys", "deliveries")
 
 MARKET = Scenario(
     name="market",
-    blocks=16,
+    blocks=9,
     relaychain=RelayChainTable(max_pov_bytes=8_000, pov_percent=85),
     parachains=[
         ParachainTable(id=2000, publish=PublishTable(keys=12, value_bytes=[16, 900], ttl=3)),

@@ -14,7 +14,7 @@ from relaycast.simulation.run_files import simulate
 
 MARKET = Scenario(
     name="market",
-    blocks=16,
+    blocks=9,
     relaychain=RelayChainTable(max_pov_bytes=8_000, pov_percent=85),
     parachains=[
         ParachainTable(id=2000, publish=PublishTable(keys=12, value_bytes=[16, 900], ttl=3)),
@@ -24,7 +24,7 @@ MARKET = Scenario(
     ],
 )
 SUMS = ("nodes", "node_bytes", "value_nodes", "value_bytes", "cached_nodes", "cached_bytes")
-ROWS = 16 * (12 + 5 + 2)
+ROWS = 9 * (12 + 5 + 2)
 
 Rows = list[dict[str, Any]]
 

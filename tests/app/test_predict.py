@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from random import Random
 from statistics import fmean
 from typing import Any
@@ -19,7 +18,7 @@ from relaycast.predict.measured import measured_proofs
 from relaycast.predict.trie import leaves_left_alone, leaves_split
 from relaycast.scenario.files import load_preset
 from relaycast.scenario.scenario import RelayChainTable
-from relaycast.simulation.run_files import simulate
+from relaycast.simulation.simulation import Simulation
 from relaycast_ledger import BlockRecord
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_pallets.parachain_system.relay_budget import Remaining
@@ -174,11 +173,11 @@ def test_the_rate_that_fits_a_budget_lasts_and_a_higher_one_does_not() -> None:
 
 
 @pytest.mark.parametrize("ground", [MODELLED, KUSAMA])
-def test_what_a_block_carries_anyway_is_what_the_presets_measure(ground: Ground, tmp_path: Path) -> None:
+def test_what_a_block_carries_anyway_is_what_the_presets_measure(ground: Ground) -> None:
     scenario = replace(load_preset("config-sync"), blocks=20)
     if ground is KUSAMA:
         scenario = replace(scenario, relaychain=RelayChainTable(genesis=str(shared("data/kusama-genesis.json.gz"))))
-    reader = simulate(scenario, out=tmp_path).outcome.subscribers[0]
+    reader = Simulation.prepare(scenario).run().subscribers[0]
     assert (reader.static_bytes.p50, reader.proof_bytes.p50, reader.own_bytes.p50) == (
         ground.static_bytes,
         ground.proof_bytes,

@@ -12,7 +12,7 @@ from relaycast.predict.run import passes, stays
 from relaycast.scenario.files import load_preset
 from relaycast.scenario.policy_choice import PolicyTable
 from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable
-from relaycast.simulation.run_files import simulate
+from relaycast.simulation.simulation import Simulation
 from relaycast_ledger.outcome import PublisherCost
 
 FEW_OF_MANY = Scenario(
@@ -39,8 +39,10 @@ def replaced(chain: ParachainTable, **changes: Any) -> ParachainTable:
     return chain if chain.publish is None else replace(chain, publish=replace(chain.publish, **changes))
 
 
-def costs(scenario: Scenario, out: Path) -> list[PublisherCost]:
-    return [cost for reader in simulate(scenario, out=out).outcome.subscribers for cost in reader.publishers]
+def costs(scenario: Scenario) -> list[PublisherCost]:
+    simulation = Simulation.prepare(scenario)
+    simulation.keep_accounts()
+    return [cost for reader in simulation.run().subscribers for cost in reader.publishers]
 
 
 def structure_and_values(cost: PublisherCost) -> int:
@@ -49,25 +51,23 @@ def structure_and_values(cost: PublisherCost) -> int:
 
 @pytest.mark.parametrize("blocks", [20, pytest.param(None, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["oracle", "ring-roots", "config-sync"])
-def test_formulas_of_the_presets_are_close_to_what_they_measure(name: str, blocks: int | None, tmp_path: Path) -> None:
+def test_formulas_of_the_presets_are_close_to_what_they_measure(name: str, blocks: int | None) -> None:
     preset = load_preset(name)
-    for cost in costs(replace(preset, blocks=blocks or preset.blocks), tmp_path):
+    for cost in costs(replace(preset, blocks=blocks or preset.blocks)):
         assert cost.formula_bytes == pytest.approx(structure_and_values(cost), rel=0.05)
 
 
 @pytest.mark.parametrize("blocks", [20, pytest.param(FEW_OF_MANY.blocks, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("policies", [PolicyTable(), PolicyTable(cache="none", order="numeric")])
-def test_formulas_know_what_is_new_elsewhere_and_what_a_policy_proves_again(
-    policies: PolicyTable, blocks: int, tmp_path: Path
-) -> None:
-    found = costs(replace(FEW_OF_MANY, blocks=blocks, policies=policies), tmp_path)
+def test_formulas_know_what_is_new_elsewhere_and_what_a_policy_proves_again(policies: PolicyTable, blocks: int) -> None:
+    found = costs(replace(FEW_OF_MANY, blocks=blocks, policies=policies))
     assert [passes(cost) for cost in found] == [blocks // 2 - 1, blocks - 2]
     for cost in found:
         assert cost.formula_bytes == pytest.approx(structure_and_values(cost), rel=0.05)
 
 
-def test_formulas_hold_for_a_brief_run(tmp_path: Path) -> None:
-    assert None not in [cost.formula_bytes for cost in costs(BRIEFLY, tmp_path)]
+def test_formulas_hold_for_a_brief_run() -> None:
+    assert None not in [cost.formula_bytes for cost in costs(BRIEFLY)]
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_formulas_hold_for_a_brief_run(tmp_path: Path) -> None:
     ],
     ids=["the cache refuses full branches", "which keys changed is not told", "nothing was read", "expiry", "going"],
 )
-def test_where_no_formula_holds_none_is_given(scenario: Scenario, tmp_path: Path) -> None:
-    assert [cost.formula_bytes for cost in costs(scenario, tmp_path)] == [None, None]
+def test_where_no_formula_holds_none_is_given(scenario: Scenario) -> None:
+    assert [cost.formula_bytes for cost in costs(scenario)] == [None, None]
 
 
 def test_both_sides_are_printed_when_asked_and_always_written(

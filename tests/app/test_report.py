@@ -223,7 +223,7 @@ def test_four_thousand_keys_are_shown_as_far_as_there_is_room() -> None:
         ParachainTable(id=2_000, publish=PublishTable(keys=4_000, value_bytes=40)),
         ParachainTable(id=3_000, subscribe=[SubscriptionTable(publisher=2_000)]),
     ]
-    scenario = Scenario(parachains=chains, blocks=6, relaychain=RelayChainTable(max_publishers=10))
+    scenario = Scenario(parachains=chains, blocks=4, relaychain=RelayChainTable(max_publishers=10))
     page = render_report(ran(scenario), scenario)
     assert len(page.encode()) < 5_000_000
     assert page.count("<tr data-key") <= MAX_ROWS + 32 + MAX_KEYS

@@ -18,8 +18,8 @@ def nothing_fails_inside(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     assert [record.getMessage() for record in caplog.records if record.levelname in {"ERROR", "CRITICAL"}] == []
 
 
-def test_two_thousand_wild_messages_are_answered() -> None:
-    asyncio.run(fuzz(2_000, seed=1))
+def test_eight_hundred_wild_messages_are_answered() -> None:
+    asyncio.run(fuzz(800, seed=1))
 
 
 @pytest.mark.slow

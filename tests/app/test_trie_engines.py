@@ -143,7 +143,7 @@ def test_a_small_run_does_not_load_the_compiler() -> None:
         "from msgspec.structs import replace\n"
         "from relaycast.simulation.run_files import simulate\n"
         "from relaycast.scenario.files import load_preset\n"
-        "simulate(replace(load_preset('oracle'), blocks=12), out=pathlib.Path(tempfile.mkdtemp()))\n"
+        "simulate(replace(load_preset('oracle'), blocks=9), out=pathlib.Path(tempfile.mkdtemp()))\n"
         "sys.exit('numba' in sys.modules)\n"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

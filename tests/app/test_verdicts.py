@@ -21,7 +21,7 @@ from relaycast.simulation.simulation import Simulation
 from relaycast_ledger.outcome import Outcome
 
 CROWDED = """
-blocks = 12
+blocks = 9
 [relaychain]
 max_pov_bytes = 16_000
 [[parachains]]
@@ -68,7 +68,7 @@ def test_blocks_that_do_not_fit_fail_a_run_by_cause(relaycast: Command, file: Wr
     ended = relaycast("run", file(CROWDED, "crowded.toml"))
     assert ended.code == 1
     (verdict,) = [line for line in ended.out.splitlines() if line.startswith("Does not fit: ")]
-    assert "the relay chain would refuse 10 of 12 blocks. Of 3000 reader, relay block" in verdict
+    assert "the relay chain would refuse 7 of 9 blocks. Of 3000 reader, relay block" in verdict
     assert "of 16,000 bytes compressed" in verdict
     assert "own state" in verdict
     assert "every invariant held" in ended.out
@@ -79,7 +79,7 @@ def test_studies_of_blocks_that_do_not_fit_are_allowed(relaycast: Command, file:
     ended = relaycast("run", name, "--allow-oversize", "--json")
     assert ended.code == 0
     told = ended.json
-    assert told["oversize_blocks"] == told["subscribers"][0]["oversize_blocks"] == 10
+    assert told["oversize_blocks"] == told["subscribers"][0]["oversize_blocks"] == 7
     fullest = told["subscribers"][0]["fullest_block"]
     assert fullest["compressed_bytes"] > fullest["max_pov_bytes"] == 16_000
     assert sum(fullest["by_cause"].values()) == fullest["pov_bytes"]
@@ -99,7 +99,7 @@ def test_tables_and_report_say_which_blocks_do_not_fit(relaycast: Command, file:
 
 def test_a_comparison_says_in_red_which_side_does_not_fit(relaycast: Command, file: Written) -> None:
     ended = relaycast("compare", file(CROWDED, "crowded.toml"), file(FITTING, "fitting.toml"))
-    assert "first: 10 of 12 blocks of 3000 do not fit: relay block" in ended.out
+    assert "first: 7 of 9 blocks of 3000 do not fit: relay block" in ended.out
     assert "second: " not in ended.out.partition("do not fit:")[2].replace("second: every invariant held", "")
     assert "blocks that do not fit" in ended.out
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import pytest
 
@@ -53,7 +54,9 @@ class Seen:
     all_complete: bool
 
 
+@cache
 def observed(harm: Harm) -> Seen:
+    """Run the network, once for each harm."""
     net = Watched(seed=7, accounts=Accounts.BY_PUBLISHER)
     for para_id in (PUBLISHER, OTHER_PUBLISHER):
         net.add_parachain(para_id)

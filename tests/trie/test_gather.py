@@ -83,7 +83,7 @@ def test_a_list_that_another_thread_changes_is_read_as_it_is_at_one_moment() -> 
     changer = threading.Thread(target=change)
     changer.start()
     try:
-        for _ in range(60):
+        for _ in range(25):
             time.sleep(0)
             assert gather.gathered(strings)[0].tobytes() in expected
     finally:

@@ -13,9 +13,9 @@ MOST_BYTES_A_REQUEST = 64
 
 
 @pytest.mark.matrix("CE-100")
-def test_thousands_of_requests_are_answered_in_order() -> None:
+def test_a_thousand_requests_are_answered_in_order() -> None:
     async def work(api: Api) -> None:
-        assert await fuzz(api, 3_000, seed=1) > 300
+        assert await fuzz(api, 1_000, seed=1) > 100
         await nothing_is_half_stored(api)
 
     visit(work)
