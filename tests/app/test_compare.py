@@ -23,7 +23,7 @@ from relaycast_pallets.parachain_system.relay_budget import CumulusSixths, Floor
 from relaycast_pallets.subscriber.policies import AfterFirstKey, NoCache, Policies, StructureNodes
 
 FEEDS = """
-blocks = 24
+blocks = 12
 seed = 4
 [[parachains]]
 id = 2000
@@ -35,7 +35,10 @@ subscribe = [{ publisher = 2000 }]
 """
 """Two of forty keys change in every second block: the cache has something to save."""
 
-STARVED = FEEDS.replace("changed = 2, every = 2", "every = 10") + "\n[relaychain]\nmax_pov_bytes = 6_000\n"
+STARVED = (
+    FEEDS.replace("blocks = 12", "blocks = 24").replace("changed = 2, every = 2", "every = 10")
+    + "\n[relaychain]\nmax_pov_bytes = 6_000\n"
+)
 """All keys change every ten blocks, and a block has no room for all of them."""
 
 TABLE = '\n[policies]\nroot_commit = "after-first-key"\n'
@@ -68,7 +71,7 @@ def test_without_a_cache_proofs_are_larger_and_the_own_state_is_cheaper(relaycas
     assert none["callbacks"] - none["redeliveries"] == kept["callbacks"] > 40
     assert none["redeliveries"] > 0  # without the old paths nothing can be told from what changed
     nodes = none["proof_bytes"]["total"] + none["own_bytes"]["total"]
-    assert nodes < none["pov_bytes"]["total"] < nodes + 24 * 700, "beside nodes: the header, lengths, validation data"
+    assert nodes < none["pov_bytes"]["total"] < nodes + 12 * 700, "beside nodes: the header, lengths, validation data"
     assert none["lost_updates"] == kept["lost_updates"] == kept["redeliveries"] == 0
     assert ended.json["second"]["broken"] == []
 

@@ -61,6 +61,9 @@ COMMANDS = [
     ("attack", "extra", "--blocks", "2", "--samples", "1", "--json"),
 ]
 
+LONG_ATTACKS = ("churn", "squat")
+"""Take a second and more; the other attacks show with every check that the verb tells its engine on."""
+
 HARMS = ("attack", "squat")
 """Ends with 1 in any case: the drafts' rule harms others."""
 
@@ -84,7 +87,10 @@ def chosen(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     [
         pytest.param(command, engines, marks=marks, id=" ".join([*command, *engines]))
         for command in COMMANDS
-        for engines, marks in ((("plain", "array"), []), (ENGINES, [pytest.mark.slow]))
+        for engines, marks in (
+            (("plain", "array"), [pytest.mark.slow] if command[1] in LONG_ATTACKS else []),
+            (ENGINES, [pytest.mark.slow]),
+        )
     ],
 )
 def test_every_verb_that_runs_chains_takes_the_engine_and_tells_the_same(
