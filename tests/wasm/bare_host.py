@@ -21,6 +21,14 @@ class ByteMemory:
     def size(self) -> int:
         return len(self.data)
 
+    @property
+    def seen(self) -> int:
+        return len(self.data)
+
+    @property
+    def words(self) -> memoryview:
+        return memoryview(self.data).cast("Q")
+
     def read(self, pointer: int, length: int) -> bytes:
         self._check(pointer, length)
         return bytes(self.data[pointer : pointer + length])

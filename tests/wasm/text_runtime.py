@@ -134,6 +134,24 @@ IMPORTS = {
 }
 
 BODY = """
+;; nodes take no instruction that copies or fills
+(func $copy (param $to i32) (param $from i32) (param $length i32)
+  (loop $next
+    (if (local.get $length)
+      (then
+        (i32.store8 (local.get $to) (i32.load8_u (local.get $from)))
+        (local.set $to (i32.add (local.get $to) (i32.const 1)))
+        (local.set $from (i32.add (local.get $from) (i32.const 1)))
+        (local.set $length (i32.sub (local.get $length) (i32.const 1)))
+        (br $next)))))
+(func $clear (param $to i32) (param $length i32)
+  (loop $next
+    (if (local.get $length)
+      (then
+        (i32.store8 (local.get $to) (i32.const 0))
+        (local.set $to (i32.add (local.get $to) (i32.const 1)))
+        (local.set $length (i32.sub (local.get $length) (i32.const 1)))
+        (br $next)))))
 (func $span (param $at i32) (param $length i32) (result i64)
   (i64.or (i64.extend_i32_u (local.get $at)) (i64.shl (i64.extend_i32_u (local.get $length)) (i64.const 32))))
 (func $at (param $span i64) (result i32) (i32.wrap_i64 (local.get $span)))
@@ -223,7 +241,7 @@ BODY = """
             (call $write_compact (i32.add (local.get $out) (i32.const 1)) (i32.add (local.get $size) (i32.const 1))))
           (i32.store8 (local.get $to) (i32.const 0))
           (local.set $to (i32.add (local.get $to) (i32.const 1)))
-          (memory.copy (local.get $to) (local.get $at) (local.get $size))
+          (call $copy (local.get $to) (local.get $at) (local.get $size))
           (return (call $span (local.get $out)
             (i32.sub (i32.add (local.get $to) (local.get $size)) (local.get $out))))))
       (local.set $at (local.get $end))
@@ -269,7 +287,7 @@ BODY = """
       (drop (call $storage_get_version_1 (call $span (local.get $rest) (local.get $size)))) (br $done))
       (local.set $at (call $allocator_malloc_version_1 (i32.add (local.get $size) (i32.const 4))))
       (local.set $kind (call $write_compact (local.get $at) (local.get $size)))
-      (memory.copy (local.get $kind) (local.get $rest) (local.get $size))
+      (call $copy (local.get $kind) (local.get $rest) (local.get $size))
       (call $storage_append_version_1 {UPWARD}
         (call $span (local.get $at) (i32.sub (i32.add (local.get $kind) (local.get $size)) (local.get $at))))
       (br $done))
@@ -285,8 +303,8 @@ BODY = """
   (call $storage_clear_version_1 {EXTRINSICS})
   (local.set $roots (i32.add (call $at (local.get $header)) (i32.const 32)))
   (local.set $roots (i32.add (local.get $roots) (call $compact_bytes (local.get $roots))))
-  (memory.copy (local.get $roots) (call $at (call $storage_root_version_2 (i32.const 1))) (i32.const 32))
-  (memory.copy (i32.add (local.get $roots) (i32.const 32)) (local.get $extrinsics) (i32.const 32))
+  (call $copy (local.get $roots) (call $at (call $storage_root_version_2 (i32.const 1))) (i32.const 32))
+  (call $copy (i32.add (local.get $roots) (i32.const 32)) (local.get $extrinsics) (i32.const 32))
   (local.get $header))
 
 ;; where a header ends
@@ -343,9 +361,9 @@ BODY = """
   (local.set $hash (call $hashing_blake2_256_version_1
     (call $span (i32.add (local.get $at) (i32.const 1)) (i32.sub (local.get $length) (i32.const 33)))))
   (local.set $out (call $allocator_malloc_version_1 (i32.const 53)))
-  (memory.fill (local.get $out) (i32.const 0) (i32.const 53))
+  (call $clear (local.get $out) (i32.const 53))
   (i32.store16 (i32.add (local.get $out) (i32.const 10)) (i32.const 0x8004))
-  (memory.copy (i32.add (local.get $out) (i32.const 12)) (local.get $hash) (i32.const 32))
+  (call $copy (i32.add (local.get $out) (i32.const 12)) (local.get $hash) (i32.const 32))
   (i32.store8 (i32.add (local.get $out) (i32.const 44)) (i32.const 64))
   (i32.store8 (i32.add (local.get $out) (i32.const 52)) (i32.const 1))
   (call $span (local.get $out) (i32.const 53)))
@@ -359,15 +377,15 @@ BODY = """
   (local.set $size (call $length (local.get $upward)))
   (local.set $out (call $allocator_malloc_version_1
     (i32.add (i32.add (local.get $size) (local.get $length)) (i32.const 14))))
-  (memory.copy (local.get $out) (call $at (local.get $upward)) (local.get $size))
+  (call $copy (local.get $out) (call $at (local.get $upward)) (local.get $size))
   (local.set $to (i32.add (local.get $out) (local.get $size)))
-  (memory.fill (local.get $to) (i32.const 0) (i32.const 10))
+  (call $clear (local.get $to) (i32.const 10))
   (local.set $inherent (call $at (call $kept {INHERENT})))
   (if (local.get $inherent)
     (then
       (i32.store (i32.add (local.get $to) (i32.const 6)) (i32.load (call $after_bytes (local.get $inherent))))))
   (local.set $to (call $write_compact (i32.add (local.get $to) (i32.const 10)) (local.get $length)))
-  (memory.copy (local.get $to) (local.get $at) (local.get $length))
+  (call $copy (local.get $to) (local.get $at) (local.get $length))
   (call $span (local.get $out) (i32.sub (i32.add (local.get $to) (local.get $length)) (local.get $out))))
 """
 

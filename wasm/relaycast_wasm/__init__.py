@@ -14,8 +14,9 @@ from relaycast_wasm.exceptions import (
     RuntimePanicked,
     WasmError,
 )
+from relaycast_wasm.limits import Limits, RuntimeAnswer
 from relaycast_wasm.overlay import OverlayedChanges, StateBacking
-from relaycast_wasm.runtime import Limits, RuntimeAnswer, WasmRuntime
+from relaycast_wasm.runtime import WasmRuntime
 from relaycast_wasm.runtime_version import RuntimeVersion
 
 __all__ = [

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.node_codec import StateVersion
-from relaycast_trie.scale import ScaleReader
+from relaycast_trie.scale import ScaleReader, encode_bytes, encode_compact, encode_u32
+from relaycast_wasm.exceptions import NotARuntime
+from relaycast_wasm.sections import custom_sections
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,21 +23,50 @@ class RuntimeVersion:
     state_version: int = 0
 
     @classmethod
-    def decode(cls, data: bytes) -> "RuntimeVersion":
-        """Return the version that ``data`` encodes, old or new (sp-version ``decode_with_version_hint``)."""
+    def decode(cls, data: bytes, *, apis: dict[bytes, int] | None = None) -> "RuntimeVersion":
+        """Return the version that ``data`` encodes, old or new (sp-version ``decode_with_version_hint``).
+
+        ``apis`` are those that stand beside it, where ``data`` is the section of a runtime's code.
+        """
         reader = ScaleReader(data)
         spec_name, impl_name = _text(reader), _text(reader)
         authoring, spec, impl = reader.u32(), reader.u32(), reader.u32()
-        apis = {reader.take(8): reader.u32() for _ in range(reader.length(12))}
-        core = apis.get(CORE, 0)
+        listed = {reader.take(8): reader.u32() for _ in range(reader.length(12))}
+        if apis is not None:
+            listed = apis
+        core = listed.get(CORE, 0)
         transaction = reader.u32() if reader.remaining and core >= 3 else 1
         state = reader.u8() if reader.remaining and core >= 4 else 0
-        return cls(spec_name, impl_name, authoring, spec, impl, apis, transaction, state)
+        return cls(spec_name, impl_name, authoring, spec, impl, listed, transaction, state)
+
+    def encode(self) -> bytes:
+        """Return the version as ``Core_version`` of a runtime of today answers it."""
+        texts = encode_bytes(self.spec_name.encode()) + encode_bytes(self.impl_name.encode())
+        numbers = b"".join(map(encode_u32, (self.authoring_version, self.spec_version, self.impl_version)))
+        apis = encode_compact(len(self.apis)) + b"".join(key + encode_u32(it) for key, it in self.apis.items())
+        return texts + numbers + apis + encode_u32(self.transaction_version) + bytes([self.state_version])
 
     @property
     def trie_version(self) -> StateVersion:
         """How this runtime's state is written."""
         return StateVersion(min(self.state_version, 1))
+
+
+API_BYTES = 12
+VERSION_SECTION, APIS_SECTION = "runtime_version", "runtime_apis"
+
+
+def embedded_version(wasm: bytes) -> RuntimeVersion | None:
+    """Return the version that stands in a runtime's code; ``None`` where none does (``read_embedded_version``)."""
+    found, apis = custom_sections(wasm, VERSION_SECTION), b"".join(custom_sections(wasm, APIS_SECTION))
+    if not found:
+        return None
+    rows = [apis[at : at + API_BYTES] for at in range(0, len(apis), API_BYTES)]
+    try:
+        listed = {row[:8]: ScaleReader(row[8:]).u32() for row in rows}
+        return RuntimeVersion.decode(found[0], apis=listed)
+    except CodecError as error:
+        raise NotARuntime(f"its section {VERSION_SECTION} does not decode: {error}") from None
 
 
 CORE = bytes.fromhex("df6acb689907609b")

@@ -4,12 +4,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from relaycast_wasm.host.allocator import FreeingBumpAllocator
+from relaycast_wasm.host.call_log import CallLog
 from relaycast_wasm.host.environment import HostEnvironment
 from relaycast_wasm.host.memory import U32, LinearMemory
 from relaycast_wasm.overlay import OverlayedChanges
 
 NONE = 0xFFFF_FFFF_FFFF_FFFF
 """What functions give that write into a buffer of the runtime and have nothing to write: -1."""
+
+
+MOST_READ_BYTES = 1 << 30
+"""How many bytes host functions may take from the runtime in one call; nothing that they keep is larger."""
+
+COST_OF_A_READ = 128
+"""Counted for each read beside its bytes: what is kept of it takes that much at least."""
 
 
 class HostRefusal(Exception):
@@ -31,7 +39,7 @@ class HostCall:
     allocator: FreeingBumpAllocator
     overlay: OverlayedChanges
     environment: HostEnvironment = field(default_factory=HostEnvironment)
-    log: list[str] = field(default_factory=list)
+    log: CallLog = field(default_factory=CallLog)
     panic: str | None = None
     version_of: Callable[[bytes], bytes | None] = lambda _code: None
     """Returns the SCALE of another runtime's ``RuntimeVersion``, ``None`` for code that is none."""
@@ -42,8 +50,14 @@ class HostCall:
     cursor: bytes | None = None
     """Where the last removal of many keys stopped."""
 
+    left_bytes: int = MOST_READ_BYTES
+    """How many bytes may still be read."""
+
     def read(self, span: int) -> bytes:
-        """Return the bytes of a span; raises ``OutOfBounds``."""
+        """Return the bytes of a span; raises ``OutOfBounds``, and ``HostRefusal`` where the call took too many."""
+        self.left_bytes -= (span >> 32) + COST_OF_A_READ
+        if self.left_bytes < 0:
+            raise HostRefusal(f"one call may hand {MOST_READ_BYTES:,} bytes to host functions")
         return self.memory.read(span & U32, span >> 32)
 
     def text(self, span: int) -> str:

@@ -18,7 +18,17 @@ class OutOfBounds(Exception):
 
 
 class LinearMemory(Protocol):
-    """Memory of ``size`` bytes, in pages of 64 KiB; ``read`` and ``write`` raise ``OutOfBounds``."""
+    """Memory of ``size`` bytes, in pages of 64 KiB; ``read`` and ``write`` raise ``OutOfBounds``.
+
+    It grows by itself while the runtime runs: ``seen`` is how large it was when last looked at, and ``words`` a view of
+    that much in words of 8 bytes.
+    """
+
+    @property
+    def seen(self) -> int: ...
+
+    @property
+    def words(self) -> memoryview: ...
 
     @property
     def size(self) -> int: ...
