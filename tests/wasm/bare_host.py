@@ -8,50 +8,8 @@ from relaycast_wasm.host.allocator import FreeingBumpAllocator
 from relaycast_wasm.host.environment import HostEnvironment
 from relaycast_wasm.host.everything import HOST_FUNCTIONS
 from relaycast_wasm.host.host_call import HostCall
-from relaycast_wasm.host.memory import PAGE_BYTES, U32, OutOfBounds
-
-
-class ByteMemory:
-    """Memory that grows up to 64 pages (``LinearMemory``)."""
-
-    def __init__(self, pages: int = 2) -> None:
-        self.data = bytearray(pages * PAGE_BYTES)
-
-    @property
-    def size(self) -> int:
-        return len(self.data)
-
-    @property
-    def seen(self) -> int:
-        return len(self.data)
-
-    @property
-    def words(self) -> memoryview:
-        return memoryview(self.data).cast("Q")
-
-    def read(self, pointer: int, length: int) -> bytes:
-        self._check(pointer, length)
-        return bytes(self.data[pointer : pointer + length])
-
-    def write(self, pointer: int, data: bytes) -> None:
-        self._check(pointer, len(data))
-        self.data[pointer : pointer + len(data)] = data
-
-    def read_u64(self, pointer: int) -> int:
-        return int.from_bytes(self.read(pointer, 8), "little")
-
-    def write_u64(self, pointer: int, number: int) -> None:
-        self.write(pointer, number.to_bytes(8, "little"))
-
-    def grow(self, pages: int) -> bool:
-        if len(self.data) // PAGE_BYTES + pages > 64:
-            return False
-        self.data.extend(bytes(pages * PAGE_BYTES))
-        return True
-
-    def _check(self, pointer: int, length: int) -> None:
-        if pointer + length > len(self.data):
-            raise OutOfBounds(pointer, length, len(self.data))
+from relaycast_wasm.host.memory import U32
+from wasm.byte_memory import ByteMemory
 
 
 class BareHost:

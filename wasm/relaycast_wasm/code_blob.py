@@ -10,6 +10,7 @@ COMPRESSED = bytes.fromhex("52bc537646db8e05")
 MAX_CODE_BYTES = 50 * 1024 * 1024
 """The most that a runtime may come to (``CODE_BLOB_BOMB_LIMIT``)."""
 
+COMPONENT = b"\x00asm\x0d\x00\x01\x00"
 MAGIC = b"\x00asm\x01\x00\x00\x00"
 
 
@@ -24,6 +25,8 @@ def wasm_of(code: bytes) -> bytes:
         if len(found) > MAX_CODE_BYTES:
             raise NotARuntime(f"it comes to more than {MAX_CODE_BYTES:,} bytes")
         code = found
+    if code.startswith(COMPONENT):
+        raise NotARuntime("it is a component, a runtime is a module")
     if not code.startswith(MAGIC):
         raise NotARuntime(f"it begins with 0x{code[:8].hex()}, WebAssembly with 0x{MAGIC.hex()}")
     return code

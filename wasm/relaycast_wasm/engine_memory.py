@@ -47,13 +47,13 @@ class InstanceMemory:
     def read(self, pointer: int, length: int) -> bytes:
         end = pointer + length
         if end > self.seen or pointer < 0 or length < 0:
-            self._check(pointer, length)
+            self.check(pointer, length)
         return self._bytes[pointer:end].tobytes()
 
     def write(self, pointer: int, data: bytes) -> None:
         end = pointer + len(data)
         if end > self.seen or pointer < 0:
-            self._check(pointer, len(data))
+            self.check(pointer, len(data))
         self._bytes[pointer:end] = data
 
     def read_u64(self, pointer: int) -> int:
@@ -78,7 +78,8 @@ class InstanceMemory:
         self.seen = 0
         self.words = self._bytes = NOTHING
 
-    def _check(self, pointer: int, length: int) -> None:
+    def check(self, pointer: int, length: int) -> None:
+        """Raise ``OutOfBounds`` for what is not within the memory as it is now."""
         self.look()
         if pointer < 0 or length < 0 or pointer + length > self.seen:
             raise OutOfBounds(pointer, length, self.seen)

@@ -80,6 +80,7 @@ class Instances:
         memory = InstanceMemory()
         allocator = FreeingBumpAllocator(memory, 0, max_pages=0)
         host = HostCall(memory, allocator, overlay, environment, recorded_bytes=recorded_bytes, version_of=version_of)
+        host.read_bytes = limits.read_bytes
         call = RunningCall(host, seconds=limits.seconds)
         with self._lock, self._engine.ticking(), call.deferring_signals():
             before, self._calls.current = self._calls.current, call

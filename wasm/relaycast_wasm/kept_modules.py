@@ -40,16 +40,14 @@ class KeptModules:
         file = self._folder / f"{name}{SUFFIX}"
         try:
             handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        except OSError:
-            return None
-        with os.fdopen(handle, "rb") as stream:
-            if not _is_ours(os.fstat(handle)) or not stat.S_ISREG(os.fstat(handle).st_mode):
-                return None
-            try:
+            with os.fdopen(handle, "rb") as stream:
+                status = os.fstat(handle)
+                if not _is_ours(status) or not stat.S_ISREG(status.st_mode):
+                    return None
                 digest, content = stream.read(DIGEST_BYTES), stream.read()
                 os.utime(handle)
-            except OSError:
-                return None
+        except OSError:
+            return None
         return content if digest == _digest(name, content) else None
 
     def keep(self, name: str, content: bytes) -> None:

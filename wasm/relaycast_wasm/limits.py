@@ -15,6 +15,8 @@ class Limits:
     """Pages that its heap has where the state does not say."""
 
     output_bytes: int = 64 << 20
+    read_bytes: int = 1 << 30
+    """How many bytes it may hand to host functions in all, so that they keep no more than that."""
 
 
 NODE_LIMITS = Limits()

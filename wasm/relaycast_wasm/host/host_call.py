@@ -13,9 +13,6 @@ NONE = 0xFFFF_FFFF_FFFF_FFFF
 """What functions give that write into a buffer of the runtime and have nothing to write: -1."""
 
 
-MOST_READ_BYTES = 1 << 30
-"""How many bytes host functions may take from the runtime in one call; nothing that they keep is larger."""
-
 COST_OF_A_READ = 128
 """Counted for each read beside its bytes: what is kept of it takes that much at least."""
 
@@ -50,14 +47,17 @@ class HostCall:
     cursor: bytes | None = None
     """Where the last removal of many keys stopped."""
 
-    left_bytes: int = MOST_READ_BYTES
-    """How many bytes may still be read."""
+    read_bytes: int = 1 << 30
+    """How many bytes functions may take from the runtime in all; nothing that they keep is larger."""
+
+    taken_bytes: int = 0
 
     def read(self, span: int) -> bytes:
         """Return the bytes of a span; raises ``OutOfBounds``, and ``HostRefusal`` where the call took too many."""
-        self.left_bytes -= (span >> 32) + COST_OF_A_READ
-        if self.left_bytes < 0:
-            raise HostRefusal(f"one call may hand {MOST_READ_BYTES:,} bytes to host functions")
+        self.taken_bytes += (span >> 32) + COST_OF_A_READ
+        if self.taken_bytes > self.read_bytes:
+            self.memory.check(span & U32, span >> 32)
+            raise HostRefusal(f"one call may hand {self.read_bytes:,} bytes to host functions")
         return self.memory.read(span & U32, span >> 32)
 
     def text(self, span: int) -> str:

@@ -15,6 +15,9 @@ from relaycast_wasm.host.memory import U32
 from relaycast_wasm.host.registry import declare, host_function
 from relaycast_wasm.overlay import CHILD_KEYS, Name, NoTransaction, Removed
 
+MOST_TRANSACTIONS = 1_024
+"""Runtimes themselves go no deeper than 255 (``TRANSACTIONAL_LIMIT``)."""
+
 NameOf = Callable[[HostCall, tuple[int, ...]], Name]
 """Returns which trie a function is asked about; a child trie's name is its first argument."""
 
@@ -166,6 +169,8 @@ def ext_storage_changes_root_version_1(host: HostCall, parent_hash: int) -> int:
 
 @host_function()
 def ext_storage_start_transaction_version_1(host: HostCall) -> None:
+    if host.overlay.depth >= MOST_TRANSACTIONS:
+        raise HostRefusal(f"at most {MOST_TRANSACTIONS:,} transactions may be open")
     host.overlay.start_transaction()
 
 
