@@ -1,6 +1,6 @@
 """The state below an overlay: that of the parent block."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from relaycast_pallets.frame.state import State
@@ -16,8 +16,16 @@ class Backing(Protocol):
 
     def get(self, name: Name, key: bytes) -> bytes | None: ...
 
+    def exists(self, name: Name, key: bytes) -> bool:
+        """Return whether ``key`` has a value, which is not read for it."""
+        ...
+
     def next_key(self, name: Name, key: bytes) -> bytes | None:
         """Return the first key after ``key``; ``None`` at the end."""
+        ...
+
+    def keys(self, name: Name, prefix: bytes, start: bytes) -> Iterator[bytes]:
+        """Iterate over the keys under ``prefix``, from ``start`` on, which is one of them or ``prefix`` itself."""
         ...
 
     def root(self, changes: Mapping[Name, Values], *, state_version: StateVersion) -> bytes:
@@ -40,8 +48,17 @@ class StateBacking:
     def get(self, name: Name, key: bytes) -> bytes | None:
         return (self._state.top if name is None else self._state.child(name)).get(key)
 
+    def exists(self, name: Name, key: bytes) -> bool:
+        return (self._state.top if name is None else self._state.child(name)).exists(key)
+
     def next_key(self, name: Name, key: bytes) -> bytes | None:
         return (self._state.top if name is None else self._state.child(name)).next_key(key)
+
+    def keys(self, name: Name, prefix: bytes, start: bytes) -> Iterator[bytes]:
+        storage = self._state.top if name is None else self._state.child(name)
+        if start != prefix and storage.exists(start):
+            yield start
+        yield from (key for key, _ in storage.iter_prefix(prefix, start_after=start if start != prefix else None))
 
     def root(self, changes: Mapping[Name, Values], *, state_version: StateVersion) -> bytes:
         return self._state.root_with(changes, state_version=state_version)

@@ -101,7 +101,7 @@ class OverlayedChanges:
             if found is not ...:
                 return found is not None
         self.seeks.setdefault(name, set()).add(key)
-        return self.backing.get(name, key) is not None
+        return self.backing.exists(name, key)
 
     def put(self, key: bytes, value: bytes | None, name: Name = None) -> None:
         """Write ``value``, or remove ``key`` with ``None``."""
@@ -259,17 +259,16 @@ class OverlayedChanges:
         seeks = self.seeks.setdefault(name, set())
         start = prefix
         if cursor is not None and cursor > prefix:
-            if not cursor.startswith(prefix):
+            if not cursor.startswith(prefix):  # clients find that out with the root in hand
                 seeks.add(b"")
+                self.backing.exists(name, b"")
                 return
             start = cursor
             seeks.add(start)
         seeks.add(prefix)
-        found = start if self.backing.get(name, start) is not None else self.backing.next_key(name, start)
-        while found is not None and found.startswith(prefix):
+        for found in self.backing.keys(name, prefix, start):
             seeks.add(found)
             yield found
-            found = self.backing.next_key(name, found)
 
     def _below(self, key: bytes, name: Name) -> bytes | None:
         found = self.backing.next_key(name, key)

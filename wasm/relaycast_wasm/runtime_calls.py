@@ -40,7 +40,7 @@ class RuntimeCalls:
 
     def overlay(self) -> OverlayedChanges:
         """Return storage for a call: the state, and nothing written over it."""
-        return OverlayedChanges(StateBacking(self.state))
+        return OverlayedChanges(StateBacking(self.state), recording=True)
 
     def validate_transaction(self, extrinsic: bytes, *, source: int = EXTERNAL) -> bytes:
         """Return SCALE ``TransactionValidity`` of an extrinsic on the head."""
