@@ -11,6 +11,7 @@ from relaycast_trie.exceptions import RelaycastError
 from relaycast_trie.plain.recorder import Recorder
 from relaycast_trie.scale import encode_bytes
 from relaycast_wasm import OverlayedChanges, StateBacking
+from relaycast_wasm.overlay import Name
 from strategies import state_versions
 from wasm.naive_overlay import Contents
 from wasm.overlay_steps import Step, contents, steps_and_roots, take_all
@@ -127,7 +128,8 @@ def test_what_is_read_no_more_is_measured_no_more() -> None:
     overlay = OverlayedChanges(StateBacking(state_of(TOP, StateVersion.V1)), recording=True)
     assert overlay.proof_bytes() == 0
     overlay.get(b"\x10")
-    before, reads = overlay.proof_bytes(), {None: set(overlay.reads[None])}
+    reads: dict[Name, set[bytes]] = {None: set(overlay.reads[None])}
+    before = overlay.proof_bytes()
     overlay.get(b"\x30")
     assert (overlay.proof_bytes() or 0) > (before or 0)
     overlay.reads = reads
