@@ -16,7 +16,7 @@ class NaiveAllocator:
         self.end = heap_base
         while self.end % 8:
             self.end += 1
-        self.heads = {order: NIL for order in range(23)}
+        self.heads = dict.fromkeys(range(23), NIL)
         self.used = 0
         self.broken = False
 
@@ -26,7 +26,7 @@ class NaiveAllocator:
     def free(self, pointer: int) -> None:
         self._guarded(self._free, pointer)
 
-    def _guarded(self, action, argument):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+    def _guarded(self, action, argument):  # type: ignore[no-untyped-def]
         if self.broken:
             raise NaiveFault
         try:

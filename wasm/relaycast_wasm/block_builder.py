@@ -15,8 +15,8 @@ from relaycast_trie.scale import ScaleReader, encode_bytes
 from relaycast_wasm.applied import RefusedExtrinsic, is_included, reason_of
 from relaycast_wasm.exceptions import BlockRefused, CallFailed
 from relaycast_wasm.inherents import Inherents, encode_inherents
+from relaycast_wasm.limits import RuntimeAnswer
 from relaycast_wasm.overlay import Name, OverlayedChanges
-from relaycast_wasm.runtime import RuntimeAnswer
 
 ONLY_INHERENTS = b"\x01"
 """What ``Core_initialize_block`` answers where the block takes no transactions (``ExtrinsicInclusionMode``)."""

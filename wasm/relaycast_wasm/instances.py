@@ -70,7 +70,6 @@ class Instances:
         limits: Limits,
         heap_pages: int,
         environment: HostEnvironment,
-        recorded_bytes: Callable[[], int] | None,
         version_of: Callable[[bytes], bytes | None],
     ) -> RuntimeAnswer:
         """Call ``method`` in a new instance; raises ``CallFailed``."""
@@ -79,10 +78,10 @@ class Instances:
         store.set_limits(most * PAGE_BYTES, MOST_TABLE_ELEMENTS, 1, 1, 1)
         memory = InstanceMemory()
         allocator = FreeingBumpAllocator(memory, 0, max_pages=0)
-        host = HostCall(memory, allocator, overlay, environment, recorded_bytes=recorded_bytes, version_of=version_of)
+        host = HostCall(memory, allocator, overlay, environment, version_of=version_of)
         host.read_bytes = limits.read_bytes
         call = RunningCall(host, seconds=limits.seconds)
-        with self._lock, self._engine.ticking(), call.deferring_signals():
+        with self._lock, self._engine.ticking(), call.deferring_signals(), overlay.in_runtime():
             before, self._calls.current = self._calls.current, call
             try:
                 self._callbacks.watch(store, ticks=int(limits.seconds / TICK_SECONDS) + 1)

@@ -1,6 +1,5 @@
 """A runtime: its code, ready to be called. Every call is an instance of its own, with memory of its own."""
 
-from collections.abc import Callable
 from functools import cached_property, partial
 
 from relaycast_pallets.frame.state import State
@@ -93,12 +92,11 @@ class WasmRuntime:
         *,
         limits: Limits = NODE_LIMITS,
         environment: HostEnvironment | None = None,
-        recorded_bytes: Callable[[], int] | None = None,
     ) -> RuntimeAnswer:
         """Call a method with SCALE ``data`` over the storage ``overlay``; raises ``MissingExport`` and ``CallFailed``.
 
-        ``recorded_bytes`` returns how large the proof of this block is so far. What the call wrote stays in the
-        overlay, after a failure too: transactions are the caller's.
+        What the call wrote stays in the overlay, after a failure too: transactions are the caller's. Those that it
+        opened and left open are rolled back.
         """
         if method not in self.methods:
             raise MissingExport(method)
@@ -109,7 +107,6 @@ class WasmRuntime:
             limits=limits,
             heap_pages=_heap_pages(overlay, limits),
             environment=environment or HostEnvironment(),
-            recorded_bytes=recorded_bytes,
             version_of=partial(_version_of, kept=self._kept, depth=self._depth + 1),
         )
 

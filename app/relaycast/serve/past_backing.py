@@ -3,7 +3,7 @@
 Law: nothing that a call writes reaches the chain. What stands unsealed in the chain's state is not seen.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from relaycast_node.chain.code import BlockState, ReadableState
 from relaycast_pallets.frame.state import State
@@ -28,8 +28,19 @@ class PastBacking:
     def get(self, name: Name, key: bytes) -> bytes | None:
         return self._trie(name).get(key)
 
+    def exists(self, name: Name, key: bytes) -> bool:
+        return self._trie(name).get(key) is not None
+
     def next_key(self, name: Name, key: bytes) -> bytes | None:
         return next(self._trie(name).keys(after=key), None)
+
+    def keys(self, name: Name, prefix: bytes, start: bytes) -> Iterator[bytes]:
+        if start == prefix:
+            yield from self._trie(name).keys(prefix)
+            return
+        if self.exists(name, start):
+            yield start
+        yield from self._trie(name).keys(prefix, after=start)
 
     def root(self, changes: Mapping[Name, Values], *, state_version: StateVersion) -> bytes:
         written = dict(changes.get(None, {}))
