@@ -102,7 +102,7 @@ class BlockBuilder:
     def _transaction(self) -> Iterator[Callable[[], None]]:
         """Undo in the end what happens in between, unless the function that this gives is called."""
         overlay, kept = self.overlay, False
-        before = _copied(overlay.reads), _copied(overlay.seeks), list(overlay.tried)
+        before, tried = (_copied(overlay.reads), _copied(overlay.seeks)), len(overlay.tried)
         depth = overlay.depth
         overlay.start_transaction()
 
@@ -118,7 +118,8 @@ class BlockBuilder:
             else:
                 while overlay.depth > depth:
                     overlay.roll_back_transaction()
-                overlay.reads, overlay.seeks, overlay.tried = before
+                overlay.reads, overlay.seeks = before
+                del overlay.tried[tried:]
 
     def _call(self, method: str, data: bytes) -> bytes:
         try:

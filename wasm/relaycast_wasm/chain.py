@@ -160,9 +160,8 @@ class RuntimeChain(RuntimeCalls):
         if upgraded is not None:
             self.runtime = upgraded
             self.state.migrate(upgraded.version.trie_version)
-        return BuiltBlock(
-            header, extrinsics, results, parent_root, proof, overlay.reads, overlay.seeks, changes, refused, log
-        )
+        seen = overlay.reads, overlay.seeks, changes
+        return BuiltBlock(header, extrinsics, results, parent_root, proof, *seen, refused, log)
 
     def _upgraded(self, written: Values) -> WasmRuntime | None:
         code = written.get(CODE)
