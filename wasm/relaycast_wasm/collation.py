@@ -31,8 +31,8 @@ class CollationInfo:
     def decode(cls, data: bytes) -> "CollationInfo":
         """Return what the API answered, of whatever version it is; raises ``CodecError``."""
         reader = ScaleReader(data)
-        upward = _messages(reader)
-        horizontal = _outbound(reader)
+        upward = read_messages(reader)
+        horizontal = read_outbound(reader)
         code = reader.bytes_() if reader.option() else None
         taken = MessagesTaken(reader.u32(), reader.u32())
         return cls(upward, horizontal, code, taken)
@@ -45,8 +45,8 @@ class CollationInfo:
         processed = read(_item("ProcessedDownwardMessages")) or bytes(4)
         watermark = read(_item("HrmpWatermark")) or bytes(4)
         return cls(
-            _messages(ScaleReader(read(_item("UpwardMessages")) or nothing)),
-            _outbound(ScaleReader(read(_item("HrmpOutboundMessages")) or nothing)),
+            read_messages(ScaleReader(read(_item("UpwardMessages")) or nothing)),
+            read_outbound(ScaleReader(read(_item("HrmpOutboundMessages")) or nothing)),
             None if code is None else ScaleReader(code).bytes_(),
             MessagesTaken(ScaleReader(processed).u32(), ScaleReader(watermark).u32()),
         )
@@ -57,11 +57,13 @@ def collect_arguments(version: int, header: Header) -> bytes:
     return header.encode() if version >= 2 else b""
 
 
-def _messages(reader: ScaleReader) -> tuple[bytes, ...]:
+def read_messages(reader: ScaleReader) -> tuple[bytes, ...]:
+    """Read upward messages."""
     return tuple(reader.bytes_() for _ in range(reader.length()))
 
 
-def _outbound(reader: ScaleReader) -> tuple[tuple[ParaId, bytes], ...]:
+def read_outbound(reader: ScaleReader) -> tuple[tuple[ParaId, bytes], ...]:
+    """Read horizontal messages, each behind its recipient."""
     return tuple((ParaId(reader.u32()), reader.bytes_()) for _ in range(reader.length(5)))
 
 
