@@ -12,8 +12,10 @@ from relaycast.version import __version__
 
 if TYPE_CHECKING:
     from relaycast import choices, predict
-    from relaycast.network import Feed, Network, Publisher, Reader
+    from relaycast.feed import Feed
+    from relaycast.network import Network, Publisher, Reader
     from relaycast.pytest_fixtures import PovSnapshot
+    from relaycast.real_runtime import RealRuntime
     from relaycast.run import Run
     from relaycast.serve.in_process import ServedNetwork, serve
 
@@ -21,11 +23,12 @@ notebook.register()
 
 _MODULES = ("choices", "predict", "serve")
 _FACES = {
-    "Feed": "network",
+    "Feed": "feed",
     "Network": "network",
     "PovSnapshot": "pytest_fixtures",
     "Publisher": "network",
     "Reader": "network",
+    "RealRuntime": "real_runtime",
     "Run": "run",
     "ServedNetwork": "serve.in_process",
 }
@@ -50,6 +53,7 @@ __all__ = [
     "PovSnapshot",
     "Publisher",
     "Reader",
+    "RealRuntime",
     "Run",
     "ServedNetwork",
     "__version__",

@@ -17,16 +17,16 @@ Law: a call with wrong arguments raises ``TypeError`` or ``ValueError`` at once 
 b'5.31'
 """
 
-import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from os import PathLike, fspath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import relaycast_collator as collator
 from relaycast.account import FEES, Account, planck
 from relaycast.choices import broadcaster_of, budget_of, policies_of
+from relaycast.feed import Feed, described, para_id_of, whole_number
 from relaycast.genesis.chain_spec import ChainSpec
 from relaycast.genesis.state_export import read_state
 from relaycast.run import Run
@@ -46,32 +46,11 @@ from relaycast_trie import StateVersion
 from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId
 
+if TYPE_CHECKING:
+    from relaycast.real_runtime import RealRuntime
+
 Tampering = Callable[[tuple[bytes, ...]], Iterable[bytes]]
 """What a collator that lies makes of the nodes of an honest proof."""
-
-
-@dataclass(frozen=True, slots=True)
-class Feed:
-    """A key of a publisher; ``name`` is what was hashed into ``key``, where there was a name.
-
-    Feeds with the same publisher and key are equal, named or not.
-
-    >>> Feed(2000, bytes(32))
-    <Feed 0x0000000000000000000000000000000000000000000000000000000000000000 of 2000>
-    """
-
-    publisher: int
-    key: bytes
-    name: str = field(default="", compare=False)
-
-    def __post_init__(self) -> None:
-        _para_id(self.publisher)
-        if not isinstance(self.key, bytes):
-            raise TypeError(f"the key of a feed is 32 bytes, got {_described(self.key)}; publisher.feed() hashes names")
-        SubscribedKey(self.key)
-
-    def __repr__(self) -> str:
-        return f"<Feed {self.name or '0x' + self.key.hex()} of {self.publisher}>"
 
 
 class Publisher:
@@ -91,7 +70,7 @@ class Publisher:
         if isinstance(key, str):
             return Feed(self.para_id, bytes(SubscribedKey.from_data(key.encode())), key)
         if not isinstance(key, bytes):
-            raise TypeError(f"a key is a name or 32 bytes, got {_described(key)}")
+            raise TypeError(f"a key is a name or 32 bytes, got {described(key)}")
         return Feed(self.para_id, bytes(SubscribedKey(key)))
 
     def publish(self, key: str | bytes, value: bytes, *, ttl: int = INFINITE) -> Feed:
@@ -107,7 +86,7 @@ class Publisher:
     def publish_many(self, values: Mapping[str, bytes] | Mapping[bytes, bytes], *, ttl: int = INFINITE) -> list[Feed]:
         """Send all ``values``, or none when one is refused, and return their feeds, in the same order."""
         if not isinstance(values, Mapping):
-            raise TypeError(f"values are a mapping of keys to bytes, got {_described(values)}")
+            raise TypeError(f"values are a mapping of keys to bytes, got {described(values)}")
         return self._publish(dict[str | bytes, bytes](values.items()), ttl)
 
     @property
@@ -123,11 +102,11 @@ class Publisher:
         return self._publish({key: value}, ttl, fees=planck(fees, "fees"))[0]
 
     def _publish(self, values: dict[str | bytes, bytes], ttl: int, *, fees: int = 0) -> list[Feed]:
-        _whole_number(ttl, "a ttl")
+        whole_number(ttl, "a ttl")
         feeds = [self.feed(key) for key in values]
         for value in values.values():
             if not isinstance(value, bytes):
-                raise TypeError(f"a value is bytes, got {_described(value)}")
+                raise TypeError(f"a value is bytes, got {described(value)}")
         outbox, tick = self._chain.outbox, self._network.chains.tick + 1
         mark = outbox.mark()
         try:
@@ -161,7 +140,7 @@ class Reader:
     def get(self, feed: Feed) -> bytes | None:
         """Return the last value that reached the parachain, ``None`` when none did."""
         if not isinstance(feed, Feed):
-            raise TypeError(f"a reader is asked for a feed, got {_described(feed)}; publisher.feed(name) makes one")
+            raise TypeError(f"a reader is asked for a feed, got {described(feed)}; publisher.feed(name) makes one")
         kept = self._chain.kept.values.get((ParaId(feed.publisher), SubscribedKey(feed.key)))
         return None if kept is None else kept[0]
 
@@ -182,7 +161,7 @@ class Reader:
         (0, b'5.31')
         """
         if change is not None and not callable(change):
-            raise TypeError(f"a lie is a function of the proof's nodes, got {_described(change)}")
+            raise TypeError(f"a lie is a function of the proof's nodes, got {described(change)}")
         self._collator.tamper = None if change is None else partial(_handed_over, change)
 
     def __getitem__(self, feed: Feed) -> bytes:
@@ -235,29 +214,30 @@ class Network:
         trie_engine: Engine = "auto",
         state_version: int | None = None,
     ) -> None:
-        if not 0 <= _whole_number(seed, "a seed") <= MAX_SEED:
+        if not 0 <= whole_number(seed, "a seed") <= MAX_SEED:
             raise ValueError(f"a seed is a number from 0 to 2^63 - 1, got {seed}")
         spec = read_state(fspath(genesis)) if isinstance(genesis, str | PathLike) else genesis
         if not isinstance(spec, ChainSpec | None):
-            raise TypeError(f"a genesis is a ChainSpec or the file of one, got {_described(spec)}")
+            raise TypeError(f"a genesis is a ChainSpec or the file of one, got {described(spec)}")
         if spec is None:
             start = collator.modelled_genesis(seed)
         else:
             start = collator.Genesis(spec.top, spec.children, spec.state_version)
         if state_version is not None:
-            if _whole_number(state_version, "a state version") not in tuple(StateVersion):
+            if whole_number(state_version, "a state version") not in tuple(StateVersion):
                 raise ValueError(f"a state version is 0 or 1, got {state_version}")
             start = replace(start, state_version=StateVersion(state_version))
         self.genesis_entries = len(start.top)
         limits = broadcaster_of(broadcaster) if isinstance(broadcaster, str) else broadcaster
         if not isinstance(limits, BroadcasterConfig):
-            raise TypeError(f"a broadcaster is a BroadcasterConfig or the name of one, got {_described(limits)}")
+            raise TypeError(f"a broadcaster is a BroadcasterConfig or the name of one, got {described(limits)}")
         self.seed = seed
         self._defaults = _chain_options(policies, budget, None)
         self.chains = collator.Chains(seed=seed, genesis=start, broadcaster=limits, trie_engine=trie_engine)
         self.ledger = Ledger(self.chains, accounts=Accounts.BY_PUBLISHER if accounting else Accounts.NONE)
         self._registered: set[int] = set()
         self._feeds: dict[Feed, Feed] = {}
+        self._runtimes: dict[int, RealRuntime] = {}
 
     def publisher(self, para_id: int) -> Publisher:
         """Return the parachain as a publisher; one that is no system parachain registers with the next relay block."""
@@ -283,7 +263,7 @@ class Network:
         """
         wanted = _feeds(keys)
         options = _chain_options(policies, budget, max_pov_bytes)
-        known = self.chains.parachains.get(_para_id(para_id))
+        known = self.chains.parachains.get(para_id_of(para_id))
         if options and known is not None:
             raise ValueError(f"parachain {para_id} is there already; policies, budget, max_pov_bytes are for new ones")
         already = {} if known is None else known.kept.wanted
@@ -303,14 +283,44 @@ class Network:
         if not guest.para_id.is_system:
             self.chains.register_publisher(guest.para_id)
 
+    def parachain(
+        self,
+        para_id: int,
+        *,
+        genesis: str | PathLike[str] | ChainSpec,
+        wasm: str | PathLike[str] | bytes | None = None,
+        extrinsics: str | PathLike[str] | None = None,
+        max_pov_bytes: int | None = None,
+        pace: collator.Pace | None = None,
+    ) -> "RealRuntime":
+        """Add a parachain whose real runtime builds its blocks, from ``genesis``; needs the extra ``wasm``.
+
+        ``wasm`` is the runtime or its file, by default the ``:code`` of the genesis; ``extrinsics`` a file as scenarios
+        have it. One that is no system parachain registers as a publisher with the next relay block.
+        """
+        from relaycast.real_runtime import real_runtime  # noqa: PLC0415 - needs the extra wasm
+
+        known = para_id_of(para_id)
+        if known in self.chains.parachains or known in self.chains.guests:
+            raise ValueError(f"parachain {known} is there already")
+        made = real_runtime(known, genesis, wasm=wasm, extrinsics=extrinsics, max_pov_bytes=max_pov_bytes)
+        self.add_guest(made.chain, pace=pace)
+        self.chains.listeners.append(made.hear)
+        self._runtimes[int(known)] = made
+        return made
+
     def run(self, *, blocks: int) -> Run:
         """Let ``blocks`` relay blocks pass and return what they came to; a later run goes on where this one ends."""
-        if _whole_number(blocks, "the number of blocks") < 1:
+        if whole_number(blocks, "the number of blocks") < 1:
             raise ValueError(f"a run has at least one block, got {blocks}")
         tally = Tally()
         for _ in range(blocks):
+            for runtime in self._runtimes.values():
+                runtime.begin(self.chains.tick + 1)
             for record in self.ledger.step():
                 tally.add(record)
+            for guest_record in self.ledger.take_guest_records():
+                tally.add_guest(guest_record)
         return Run(tally, self.ledger.invariants, blocks=blocks, seed=self.seed)
 
     def dump(self) -> NetworkDump:
@@ -329,28 +339,22 @@ class Network:
         return {(feed.publisher, feed.key): feed.name for feed in self._feeds if feed.name}
 
     def _chain(self, para_id: int, **options: Any) -> collator.Parachain:
-        known = self.chains.parachains.get(_para_id(para_id))
+        known = self.chains.parachains.get(para_id_of(para_id))
         return known if known is not None else self.chains.add_parachain(para_id, **{**self._defaults, **options})
 
     def __repr__(self) -> str:
-        return f"<relaycast.Network at block {self.chains.tick}, {counted(len(self.chains.parachains), 'parachain')}>"
-
-
-def feed_of(publisher: int, name: str) -> Feed:
-    """Return the feed of a publisher under ``name``, which is hashed unless it is 0x and the hex digits of 32 bytes."""
-    if name.startswith("0x"):
-        return Feed(publisher, bytes.fromhex(name[2:]))
-    return Feed(publisher, bytes(SubscribedKey.from_data(name.encode())), name)
+        count = len(self.chains.parachains) + len(self.chains.guests)
+        return f"<relaycast.Network at block {self.chains.tick}, {counted(count, 'parachain')}>"
 
 
 def _feeds(keys: Iterable[Feed]) -> list[Feed]:
     """Return the feeds, each once."""
     if isinstance(keys, str | bytes | Feed | None):
-        raise TypeError(f"keys are a list of feeds, got {_described(keys)}; publisher.feed(name) makes a feed")
+        raise TypeError(f"keys are a list of feeds, got {described(keys)}; publisher.feed(name) makes a feed")
     feeds = list(keys)
     for feed in feeds:
         if not isinstance(feed, Feed):
-            raise TypeError(f"keys are feeds, got {_described(feed)}; publisher.feed(name) makes one")
+            raise TypeError(f"keys are feeds, got {described(feed)}; publisher.feed(name) makes one")
     return list(dict.fromkeys(feeds))
 
 
@@ -363,10 +367,10 @@ def _chain_options(
     if isinstance(budget, str):
         budget = budget_of(budget)
     if not isinstance(policies, Policies | None):
-        raise TypeError(f"policies are Policies(..), got {_described(policies)}")
+        raise TypeError(f"policies are Policies(..), got {described(policies)}")
     if budget is not None and not callable(getattr(budget, "share_out", None)):
-        raise TypeError(f"a budget shares out a block, as Remaining() does, got {_described(budget)}")
-    if max_pov_bytes is not None and _whole_number(max_pov_bytes, "max_pov_bytes") < 1:
+        raise TypeError(f"a budget shares out a block, as Remaining() does, got {described(budget)}")
+    if max_pov_bytes is not None and whole_number(max_pov_bytes, "max_pov_bytes") < 1:
         raise ValueError(f"max_pov_bytes is at least 1, got {max_pov_bytes}")
     given = {"policies": policies, "budget": budget, "max_pov_size": max_pov_bytes}
     return {name: value for name, value in given.items() if value is not None}
@@ -376,20 +380,5 @@ def _handed_over(change: Tampering, inherent: ParachainInherentData) -> Parachai
     nodes = tuple(change(inherent.relay_chain_state))
     for node in nodes:
         if not isinstance(node, bytes):
-            raise TypeError(f"the nodes of a proof are bytes, got {_described(node)}")
+            raise TypeError(f"the nodes of a proof are bytes, got {described(node)}")
     return replace(inherent, relay_chain_state=nodes)
-
-
-def _para_id(number: int) -> ParaId:
-    return ParaId(_whole_number(number, "a parachain id"))
-
-
-def _whole_number(value: int, what: str) -> int:
-    if type(value) is bool or not isinstance(value, int):
-        raise TypeError(f"{what} is a whole number, got {_described(value)}")
-    return value
-
-
-def _described(value: object) -> str:
-    """Return ``value`` as a refusal names it: short, with its type."""
-    return f"{reprlib.repr(value)} of type {type(value).__name__}"

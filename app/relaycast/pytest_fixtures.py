@@ -12,7 +12,7 @@ import pytest
 
 from relaycast.network import Network
 from relaycast.pov.gate import described, judge, tolerance_of
-from relaycast.pov.snapshot import ScenarioSizes, Snapshot, read_snapshot, sizes_of
+from relaycast.pov.snapshot import ScenarioSizes, Snapshot, read_snapshot, sizes_of, sizes_of_runtime
 from relaycast.pytest_notes import name_of_item, notes_of
 from relaycast.refusal import BadInput, nearest
 from relaycast.report.full_block import fullest
@@ -119,10 +119,13 @@ class PovSnapshot:
         self._notes.compared.setdefault(str(self.file), []).append(entry)
         if run.oversize_blocks and run.fullest_block is not None and not allow_oversize:
             built = sum(len(it.points) for it in run.subscribers.values())
+            built += sum(it.blocks for it in run.runtimes.values())
             blocks = f"{run.oversize_blocks:,} of {built:,} blocks do not fit into a PoV"
             raise AssertionError(f"{blocks}: {fullest(run.fullest_block)}")
         subscribers = {int(para_id): sizes_of(it) for para_id, it in run.subscribers.items()}
-        self._compare(entry, ScenarioSizes(blocks=run.blocks, seed=run.seed, subscribers=subscribers), allowed)
+        runtimes = {para_id: sizes_of_runtime(it) for para_id, it in run.runtimes.items()}
+        sizes = ScenarioSizes(blocks=run.blocks, seed=run.seed, subscribers=subscribers, runtimes=runtimes)
+        self._compare(entry, sizes, allowed)
 
     def _compare(self, entry: str, sizes: ScenarioSizes, allowed: float) -> None:
         __tracebackhide__ = True

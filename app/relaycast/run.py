@@ -5,34 +5,45 @@ from typing import Any
 from relaycast.block_frame import block_frame
 from relaycast.terminal import counted
 from relaycast_ledger.records import Invariants
+from relaycast_ledger.runtime_outcome import RuntimeOutcome
 from relaycast_ledger.spreads import FullBlock
-from relaycast_ledger.tally import DeliveryTotals, Tally
+from relaycast_ledger.tally import DeliveryTotals, SubscriberTally, Tally
 
 
 class Run:
-    """What some blocks came to: ``delivery`` over all subscribers, ``subscribers`` by parachain, ``invariants``."""
+    """What some blocks came to: ``delivery`` over all subscribers, ``subscribers`` by parachain, ``invariants``.
+
+    ``runtimes`` is what the blocks of real runtimes carry, by parachain.
+    """
 
     def __init__(self, tally: Tally, invariants: Invariants, *, blocks: int, seed: int = 0) -> None:
         self.blocks = blocks
         self.seed = seed
         self.subscribers = tally.subscribers
         self.delivery: DeliveryTotals = tally.delivery()
+        self.runtimes: dict[int, RuntimeOutcome] = {
+            para_id: it.outcome(para_id, "") for para_id, it in tally.guests.items()
+        }
+        self._refusals = [f"{para_id}: {line}" for para_id, it in tally.guests.items() for line in it.refusals]
         self.invariants = invariants
 
     @property
     def panics(self) -> list[str]:
-        """The blocks that were refused, each with its reason."""
-        return [f"{para_id}: {panic}" for para_id, it in self.subscribers.items() for panic in it.panics]
+        """The blocks that were refused, and extrinsics at which a real runtime trapped, each with its reason."""
+        panics = [f"{para_id}: {panic}" for para_id, it in self.subscribers.items() for panic in it.panics]
+        return [*panics, *self._refusals]
 
     @property
     def oversize_blocks(self) -> int:
         """Blocks that the relay chain would refuse: their compressed PoV, or their computation time, is too large."""
-        return sum(it.oversize_blocks for it in self.subscribers.values())
+        chains: list[SubscriberTally | RuntimeOutcome] = [*self.subscribers.values(), *self.runtimes.values()]
+        return sum(it.oversize_blocks for it in chains)
 
     @property
     def fullest_block(self) -> FullBlock | None:
         """The block that takes most of its limit, and what its bytes are for; ``None`` where none was built."""
-        found = [it.fullest_block for it in self.subscribers.values() if it.fullest_block is not None]
+        chains: list[SubscriberTally | RuntimeOutcome] = [*self.subscribers.values(), *self.runtimes.values()]
+        found = [it.fullest_block for it in chains if it.fullest_block is not None]
         return max(found, key=lambda it: it.load, default=None)
 
     def to_pandas(self) -> Any:

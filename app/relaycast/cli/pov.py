@@ -57,7 +57,7 @@ def snapshot(
 
     With --check nothing is written: exit code 1 names every size that grew beyond the tolerance, from how much to how
     much, and what its bytes are for. What is kept of other scenarios stays as it is. Blocks that do not fit into a PoV
-    make the exit code 1 in any case, unless --allow-oversize.
+    make the exit code 1 in any case, unless --allow-oversize; so does a real runtime that traps.
 
     Example: relaycast pov snapshot oracle weather.toml
 
@@ -79,19 +79,19 @@ def snapshot(
         check_writable(out.parent)
     kept = read_snapshot(out) if there else Snapshot()
     wanted = _wanted(scenario, kept, out)
-    measured, broken, oversize = _measure_all(wanted, trie_engine, shown=shows_progress() and not json)
+    measured, broken, oversize, trapped = _measure_all(wanted, trie_engine, shown=shows_progress() and not json)
     verdict = judge(kept, measured, tolerance=allowed)
     if not check:
         write_kept(out, kept.with_scenarios(measured))
     if json:
-        _print_json(verdict, out, check, broken, oversize)
+        _print_json(verdict, out, check, [*broken, *trapped], oversize)
     else:
-        _print(verdict, kept, measured, out, check, [*(f"violated: {line}" for line in broken), *oversize])
+        _print(verdict, kept, measured, out, check, [*(f"violated: {line}" for line in broken), *trapped, *oversize])
     if github:
-        _tell_github(verdict, measured, out, Findings(broken, oversize, allow_oversize), json=json)
+        _tell_github(verdict, measured, out, Findings([*broken, *trapped], oversize, allow_oversize), json=json)
     if broken:
         return ExitCode.INVARIANT_VIOLATED
-    failed = (check and not verdict.ok) or (oversize and not allow_oversize)
+    failed = trapped or (check and not verdict.ok) or (oversize and not allow_oversize)
     return ExitCode.CHECK_FAILED if failed else ExitCode.FINE
 
 
@@ -128,22 +128,26 @@ def _found(source: str, file: Path, presets: list[str]) -> Path:
 
 def _measure_all(
     wanted: "dict[str, tuple[Scenario, str]]", trie_engine: "Engine", *, shown: bool
-) -> "tuple[dict[str, ScenarioSizes], list[str], list[str]]":
-    """Return the sizes of every scenario, the invariants violated, and a line for each with blocks that do not fit."""
+) -> "tuple[dict[str, ScenarioSizes], list[str], list[str], list[str]]":
+    """Return the sizes of every scenario, the invariants violated, and a line for each with blocks that do not fit.
+
+    The last list says where real runtimes failed.
+    """
     from relaycast.cli.simulate import progress_bar  # noqa: PLC0415
     from relaycast.pov.snapshot import sizes_of_run  # noqa: PLC0415
     from relaycast.report.verdicts import verdicts  # noqa: PLC0415
 
-    measured, broken, oversize = {}, [], []
+    measured, broken, oversize, trapped = {}, [], [], []
     for name, (scenario, source) in wanted.items():
         with progress_bar(scenario, shown=shown) as progress:
             run = _measure(scenario, trie_engine, progress)
         measured[name] = sizes_of_run(run, source=source)
         broken += [f"{name}: {violation}" for violation in run.invariants.violations]
+        trapped += [f"{name}: the runtime failed: {line}" for line in run.refusals]
         oversize += [f"{name}: {verdict.text}" for verdict in verdicts(run) if verdict.about == "fits"][
             : run.oversize_blocks
         ]
-    return measured, broken, oversize
+    return measured, broken, oversize, trapped
 
 
 def _measure(scenario: "Scenario", trie_engine: "Engine", progress: "Progress | None") -> "Outcome":

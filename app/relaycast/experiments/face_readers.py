@@ -11,7 +11,8 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from relaycast.network import Feed, Network
+from relaycast.feed import Feed
+from relaycast.network import Network
 from relaycast_gateway import crockford
 from relaycast_gateway.clock import SECOND, VirtualClock, settle
 from relaycast_gateway.cloudevents.caller import EVERYBODY_HERE

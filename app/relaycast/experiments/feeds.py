@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from relaycast.experiments.simulations import check
-from relaycast.network import Feed, Network, Publisher, Reader
+from relaycast.feed import Feed
+from relaycast.network import Network, Publisher, Reader
 from relaycast.scenario.policy_choice import PolicyTable, budget_of, policies_of
 from relaycast.scenario.workload import value_of
 from relaycast_ledger import BlockRecord

@@ -10,10 +10,21 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from relaycast.pov.snapshot import CAUSES, PublisherSizes, ScenarioSizes, Snapshot, SubscriberSizes
+from relaycast.pov.snapshot import (
+    CAUSES,
+    RUNTIME_SPREADS,
+    PublisherSizes,
+    RuntimeSizes,
+    ScenarioSizes,
+    Snapshot,
+    SubscriberSizes,
+)
 from relaycast.refusal import BadInput, shown
 
 GATED = ("proof_bytes", "own_bytes")
+RUNTIME_FIGURES = (*RUNTIME_SPREADS, "refused_blocks")
+"""Figures of parachains with real runtimes; no name begins like one of a subscriber's figures."""
+
 MAX_CAUSES = 4
 """Causes that are printed for a size that moved, largest first; the JSON has all of them."""
 
@@ -37,7 +48,7 @@ class Cause(Struct, frozen=True):
 
 
 class Figure(Struct, frozen=True, kw_only=True):
-    """A size, or a number of blocks, that moved beyond the tolerance."""
+    """A size, or a number of blocks, that moved beyond the tolerance; ``subscriber`` is the parachain."""
 
     scenario: str
     subscriber: int
@@ -69,7 +80,8 @@ class Because(Struct, frozen=True, kw_only=True):
 
     def explains(self, figures: Iterable[Figure]) -> bool:
         """Return whether one of the figures is a size that these causes make up."""
-        return any(it.figure.startswith(self.sizes) for it in figures)
+        names = ("own_proof_bytes", "own_compact_bytes") if self.sizes == "own_proof_bytes" else (self.sizes,)
+        return any(it.figure.startswith(names) for it in figures)
 
 
 class Moved(NamedTuple):
@@ -80,6 +92,11 @@ class Moved(NamedTuple):
     subscriber: int
     figures: list[Figure]
     causes: list[str]
+
+    @property
+    def who(self) -> str:
+        """What the parachain is."""
+        return "runtime" if self.figures[0].figure.startswith(RUNTIME_FIGURES) else "subscriber"
 
     @property
     def lines(self) -> list[str]:
@@ -148,7 +165,7 @@ def moved(verdict: Verdict) -> Iterator[Moved]:
 def described(verdict: Verdict) -> Iterator[str]:
     """Say line by line what grew, and below it what shrank; nothing where nothing did."""
     for it in moved(verdict):
-        yield f"{it.title}: {it.scenario}, subscriber {it.subscriber}"
+        yield f"{it.title}: {it.scenario}, {it.who} {it.subscriber}"
         yield from (f"  {line}" for line in it.lines)
     yield from verdict.notes
 
@@ -161,14 +178,52 @@ def _judge_scenario(name: str, before: ScenarioSizes, after: ScenarioSizes, verd
             verdict.wrong.append(f"{name}: subscriber {para_id} is {where}")
             continue
         figures = list(_figures(name, para_id, old, new))
-        grown = [it for it in figures if it.measured > it.kept * (1 + verdict.tolerance)]
-        shrunk = [it for it in figures if it.measured < it.kept * (1 - verdict.tolerance)]
-        verdict.grown.extend(grown)
-        verdict.shrunk.extend(shrunk)
-        verdict.because.extend(_reasons(name, para_id, old, new, [*grown, *shrunk]))
+        verdict.because.extend(_reasons(name, para_id, old, new, _note_moved(figures, verdict)))
         if old.callbacks != new.callbacks:
             verdict.notes.append(f"{name}: subscriber {para_id} got {old.callbacks:,} -> {new.callbacks:,} callbacks")
         verdict.compared += len(figures)
+    for para_id in sorted(before.runtimes.keys() | after.runtimes.keys()):
+        _judge_runtime(name, para_id, before.runtimes.get(para_id), after.runtimes.get(para_id), verdict)
+
+
+def _judge_runtime(
+    name: str, para_id: int, old: RuntimeSizes | None, new: RuntimeSizes | None, verdict: Verdict
+) -> None:
+    if old is None or new is None:
+        where = "not in the kept snapshot" if old is None else "in the kept snapshot, but not measured"
+        verdict.wrong.append(f"{name}: runtime {para_id} is {where}")
+        return
+    pairs = {
+        f"{sizes} {which}": (getattr(getattr(old, sizes), which), getattr(getattr(new, sizes), which))
+        for sizes in RUNTIME_SPREADS
+        for which in PERCENTILES
+    }
+    pairs["refused_blocks"] = old.refused_blocks, new.refused_blocks
+    figures = [
+        Figure(scenario=name, subscriber=para_id, figure=figure, kept=kept, measured=measured)
+        for figure, (kept, measured) in pairs.items()
+    ]
+    moved_far = _note_moved(figures, verdict)
+    if any(it.figure.startswith("own_") for it in moved_far):
+        causes = [
+            Cause(item, more)
+            for item in sorted(old.items.keys() | new.items.keys())
+            if (more := new.items.get(item, 0) - old.items.get(item, 0))
+        ]
+        ordered = sorted(causes, key=lambda cause: (-abs(cause.more_bytes), cause.what))
+        verdict.because.append(Because(scenario=name, subscriber=para_id, sizes="own_proof_bytes", causes=ordered))
+    if old.blocks != new.blocks:
+        verdict.notes.append(f"{name}: runtime {para_id} built {old.blocks:,} -> {new.blocks:,} blocks")
+    verdict.compared += len(figures)
+
+
+def _note_moved(figures: list[Figure], verdict: Verdict) -> list[Figure]:
+    """Note which figures grew and which shrank beyond the tolerance, and return both."""
+    grown = [it for it in figures if it.measured > it.kept * (1 + verdict.tolerance)]
+    shrunk = [it for it in figures if it.measured < it.kept * (1 - verdict.tolerance)]
+    verdict.grown.extend(grown)
+    verdict.shrunk.extend(shrunk)
+    return [*grown, *shrunk]
 
 
 def _figures(name: str, para_id: int, old: SubscriberSizes, new: SubscriberSizes) -> Iterator[Figure]:

@@ -124,7 +124,7 @@ def _annotations(verdict: Verdict, findings: Findings) -> Iterator[GitHubNote]:
         yield GitHubNote(Level.ERROR, "cannot be compared", line)
     for it in moved(verdict):
         level = Level.ERROR if it.title == "grew" else Level.WARNING
-        title = f"{it.scenario}, subscriber {it.subscriber}: {counted(len(it.figures), 'size')} {it.title}"
+        title = f"{it.scenario}, {it.who} {it.subscriber}: {counted(len(it.figures), 'size')} {it.title}"
         yield GitHubNote(level, title, "\n".join(it.lines))
     for line in verdict.notes:
         yield GitHubNote(Level.WARNING, "callbacks differ", line)
@@ -151,7 +151,7 @@ def _table(groups: Iterable[Moved]) -> str:
 def _causes(groups: Iterable[Moved]) -> Iterator[str]:
     for it in groups:
         if it.causes:
-            where = f"{_cell(it.scenario)}, subscriber {it.subscriber}"
+            where = f"{_cell(it.scenario)}, {it.who} {it.subscriber}"
             yield "\n".join([f"Causes, {where}:", "", "```text", *it.causes, "```"])
 
 

@@ -17,6 +17,7 @@ from relaycast.inputs import parse_toml, read_bytes
 from relaycast.out_file import write_text
 from relaycast.refusal import BadInput, one_line, shown
 from relaycast_ledger.outcome import Outcome, PublisherCost
+from relaycast_ledger.runtime_outcome import RuntimeOutcome
 from relaycast_ledger.spreads import Spread
 
 SNAPSHOT_VERSION = 1
@@ -24,6 +25,7 @@ SNAPSHOT_VERSION = 1
 
 CAUSES = ("top", "new", "changed", "unseen", "value")
 SPREADS = ("proof_bytes", "static_bytes", "own_bytes")
+RUNTIME_SPREADS = ("relay_proof_bytes", "own_proof_bytes", "own_compact_bytes")
 
 _AT = re.compile(r" - at `\$\.?(?P<path>.*)`$")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -53,6 +55,18 @@ class SubscriberSizes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     publishers: dict[int, PublisherSizes] = field(default_factory=dict)
 
 
+class RuntimeSizes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Bytes of the blocks of one parachain with a real runtime."""
+
+    relay_proof_bytes: Spread
+    own_proof_bytes: Spread
+    own_compact_bytes: Spread
+    blocks: int
+    refused_blocks: int
+    items: dict[str, int] = field(default_factory=dict)
+    """``own_proof_bytes`` of all blocks by storage item."""
+
+
 class ScenarioSizes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One run; ``source`` is the preset or the file that it was made from, relative to the snapshot."""
 
@@ -60,6 +74,7 @@ class ScenarioSizes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     seed: int
     source: str = ""
     subscribers: dict[int, SubscriberSizes] = field(default_factory=dict)
+    runtimes: dict[int, RuntimeSizes] = field(default_factory=dict)
 
 
 class Snapshot(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -101,7 +116,20 @@ class SubscriberFigures(Protocol):
 def sizes_of_run(run: Outcome, *, source: str = "") -> ScenarioSizes:
     """Return the figures of a whole run; not its id, which moves with every version."""
     subscribers = {it.para_id: sizes_of(it) for it in run.subscribers}
-    return ScenarioSizes(source=source, blocks=run.blocks, seed=run.seed, subscribers=subscribers)
+    runtimes = {it.para_id: sizes_of_runtime(it) for it in run.runtimes}
+    return ScenarioSizes(source=source, blocks=run.blocks, seed=run.seed, subscribers=subscribers, runtimes=runtimes)
+
+
+def sizes_of_runtime(it: RuntimeOutcome) -> RuntimeSizes:
+    """Return the figures of one parachain with a real runtime."""
+    return RuntimeSizes(
+        relay_proof_bytes=it.relay_proof_bytes,
+        own_proof_bytes=it.own_proof_bytes,
+        own_compact_bytes=it.own_compact_bytes,
+        blocks=it.blocks,
+        refused_blocks=it.refused_blocks,
+        items={item.name: item.proof_bytes for item in it.by_item},
+    )
 
 
 def sizes_of(it: SubscriberFigures) -> SubscriberSizes:
@@ -120,7 +148,7 @@ def render_snapshot(run: Outcome) -> str:
     """Return the snapshot that a run leaves of itself, as TOML; all sizes in bytes."""
     sizes = sizes_of_run(run)
     head = [f"schema = {SNAPSHOT_VERSION}", f'run_id = "{run.run_id}"', f"name = {_text(run.name)}"]
-    return _joined([*head, *_terms(sizes), *_subscribers(sizes, "")])
+    return _joined([*head, *_terms(sizes), *_subscribers(sizes, ""), *_runtimes(sizes, "")])
 
 
 def render_kept(snapshot: Snapshot) -> str:
@@ -130,7 +158,7 @@ def render_kept(snapshot: Snapshot) -> str:
         table = f"scenarios.{name if _BARE_KEY.fullmatch(name) else _text(name)}"
         lines += ["", f"[{table}]"]
         lines += [f"source = {_text(sizes.source)}"] if sizes.source else []
-        lines += [*_terms(sizes), *_subscribers(sizes, f"{table}.")]
+        lines += [*_terms(sizes), *_subscribers(sizes, f"{table}."), *_runtimes(sizes, f"{table}.")]
     return _joined(lines)
 
 
@@ -174,14 +202,27 @@ def _subscribers(sizes: ScenarioSizes, above: str) -> Iterator[str]:
     for para_id, it in sizes.subscribers.items():
         table = f"{above}subscribers.{para_id}"
         yield from ("", f"[{table}]")
-        for name in SPREADS:
-            spread: Spread = getattr(it, name)
-            yield f"{name} = {{ p50 = {spread.p50}, p99 = {spread.p99}, max = {spread.max}, total = {spread.total} }}"
+        yield from (_spread(name, getattr(it, name)) for name in SPREADS)
         yield f"callbacks = {it.callbacks}"
         yield f"incomplete_blocks = {it.incomplete_blocks}"
         for publisher, causes in it.publishers.items():
             yield from ("", f"[{table}.publishers.{publisher}]")
             yield from (f"{name} = {getattr(causes, name)}" for name in PublisherSizes.__struct_fields__)
+
+
+def _runtimes(sizes: ScenarioSizes, above: str) -> Iterator[str]:
+    for para_id, it in sizes.runtimes.items():
+        table = f"{above}runtimes.{para_id}"
+        yield from ("", f"[{table}]")
+        yield from (_spread(name, getattr(it, name)) for name in RUNTIME_SPREADS)
+        yield f"blocks = {it.blocks}"
+        yield f"refused_blocks = {it.refused_blocks}"
+        yield from ("", f"[{table}.items]")
+        yield from (f"{_text(name)} = {size}" for name, size in sorted(it.items.items()))
+
+
+def _spread(name: str, it: Spread) -> str:
+    return f"{name} = {{ p50 = {it.p50}, p99 = {it.p99}, max = {it.max}, total = {it.total} }}"
 
 
 def _joined(lines: list[str]) -> str:

@@ -3,7 +3,8 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from relaycast.network import Feed, Network, feed_of
+from relaycast.feed import Feed, feed_of
+from relaycast.network import Network
 from relaycast.scenario.scenario import ParachainTable, Scenario, SubscriptionTable
 from relaycast.scenario.workload import names_of, recorded_keys_of, slides, wanted
 
