@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from os import PathLike, fspath
-from typing import TYPE_CHECKING
 
 from relaycast.feed import Feed, described, feed_of, whole_number
 from relaycast.genesis.chain_spec import ChainSpec
 from relaycast.genesis.state_export import read_state
 from relaycast.inputs import place_of, read_bytes
 from relaycast.simulation.guest_sources import GuestSource, code_of, read_extrinsics
-from relaycast.simulation.guests import GuestWorkload, guest_of
+from relaycast.simulation.guests import GuestWorkload, workload_of
 from relaycast_collator import Fact, GuestBuilt, Header
 from relaycast_collator.guests import GuestBlock
 from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES
@@ -18,15 +17,12 @@ from relaycast_trie.exceptions import CodecError
 from relaycast_trie.scale import ScaleReader
 from relaycast_xcm import ParaId
 
-if TYPE_CHECKING:
-    from relaycast_wasm.parachain import RuntimeParachain
-
 
 class RealRuntime:
     """A parachain with a real runtime; ``chain`` is its machinery, ``blocks`` are those it has built."""
 
-    def __init__(self, chain: "RuntimeParachain", workload: GuestWorkload) -> None:
-        self.chain = chain
+    def __init__(self, workload: GuestWorkload) -> None:
+        self.chain = workload.guest
         self._workload = workload
         self._blocks: list[GuestBlock] = []
 
@@ -108,8 +104,7 @@ def real_runtime(
     most = MAX_POV_BYTES if max_pov_bytes is None else whole_number(max_pov_bytes, "max_pov_bytes")
     if most < 1:
         raise ValueError(f"max_pov_bytes is at least 1, got {most}")
-    guest = guest_of(para_id, source, max_pov_size=most)
-    return RealRuntime(guest, GuestWorkload(guest, source))
+    return RealRuntime(workload_of(para_id, source, max_pov_size=most))
 
 
 def _bytes(data: bytes | str, what: str) -> bytes:

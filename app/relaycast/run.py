@@ -24,7 +24,7 @@ class Run:
         self.runtimes: dict[int, RuntimeOutcome] = {
             para_id: it.outcome(para_id, "") for para_id, it in tally.guests.items()
         }
-        self._refusals = [f"{para_id}: {line}" for para_id, it in tally.guests.items() for line in it.refusals]
+        self._refusals = tally.refusals
         self.invariants = invariants
 
     @property

@@ -264,6 +264,11 @@ class Tally:
         return known
 
     @property
+    def refusals(self) -> list[str]:
+        """Blocks that guests refused, and extrinsics at which their code trapped, each with its reason."""
+        return [f"{para_id}: {reason}" for para_id, it in self.guests.items() for reason in it.refusals]
+
+    @property
     def oversize_blocks(self) -> int:
         """Blocks that the relay chain would refuse."""
         subscribers = sum(it.oversize_blocks for it in self.subscribers.values())

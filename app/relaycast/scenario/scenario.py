@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from relaycast.account import FEES
 from relaycast.scenario.message_load import MessageLoad
 from relaycast.scenario.policy_choice import PolicyTable
+from relaycast_collator.collator import Pace
 
 if TYPE_CHECKING:
     from relaycast.scenario.recording import Recording
@@ -151,6 +152,11 @@ class ParachainTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     extrinsics: str | UnsetType = UNSET
     """Extrinsics by relay block, for a real runtime: a JSON file, the path relative to the scenario file."""
+
+    @property
+    def pace(self) -> Pace:
+        """When it builds."""
+        return Pace(self.relay_blocks_per_block, self.cores, self.relay_parent_offset)
 
     @property
     def is_guest(self) -> bool:

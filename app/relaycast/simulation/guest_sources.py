@@ -30,7 +30,7 @@ EXPECTED = '{"block": 3, "extrinsic": "0x.."} or {"block": 3, "from": "Alice", "
 
 
 @dataclass(frozen=True, slots=True)
-class Transfer:
+class PlannedTransfer:
     """Money that moves from a development account to another, or to any account by its 32 bytes."""
 
     sender: str
@@ -45,7 +45,7 @@ class GuestSource:
     code: bytes
     state: ChainSpec
     place: str
-    extrinsics: dict[int, list[bytes | Transfer]] = field(default_factory=dict)
+    extrinsics: dict[int, list[bytes | PlannedTransfer]] = field(default_factory=dict)
     extrinsics_place: str = ""
 
     @property
@@ -103,12 +103,12 @@ def loaded(code: bytes, place: str) -> "WasmRuntime":
     return runtime
 
 
-def read_extrinsics(file: str) -> dict[int, list[bytes | Transfer]]:
+def read_extrinsics(file: str) -> dict[int, list[bytes | PlannedTransfer]]:
     """Return the extrinsics of a file by relay block; raises ``BadInput``."""
     content, place = read_json(file), place_of(file)
     if not isinstance(content, list):
         raise BadInput(place, shown(content), f"a list of {EXPECTED}")
-    found: dict[int, list[bytes | Transfer]] = {}
+    found: dict[int, list[bytes | PlannedTransfer]] = {}
     for index, entry in enumerate(content):
         here = f"{place} at [{index}]"
         if not isinstance(entry, dict):
@@ -135,14 +135,14 @@ def _extrinsic(text: Any, place: str) -> bytes:
     return data
 
 
-def _transfer(entry: dict[str, Any], place: str) -> Transfer:
+def _transfer(entry: dict[str, Any], place: str) -> PlannedTransfer:
     sender, to = entry["from"], entry["to"]
     if not isinstance(sender, str) or not sender or sender.startswith("0x"):
         raise BadInput(f"{place}.from", shown(sender), "the name of a development account, such as Alice")
     if not isinstance(to, str) or not to:
         raise BadInput(f"{place}.to", shown(to), "the name of a development account, or the 32 bytes of one in hex")
     account = parse_hex(to, f"{place}.to", size=32) if to.startswith("0x") else to
-    return Transfer(sender, account, _whole(entry["amount"], f"{place}.amount", most=MOST_AMOUNT))
+    return PlannedTransfer(sender, account, _whole(entry["amount"], f"{place}.amount", most=MOST_AMOUNT))
 
 
 def _whole(value: Any, place: str, *, most: int) -> int:

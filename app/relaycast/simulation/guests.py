@@ -4,7 +4,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from relaycast.refusal import BadInput
-from relaycast.simulation.guest_sources import CODE, GuestSource, Transfer, loaded
+from relaycast.simulation.guest_sources import CODE, GuestSource, PlannedTransfer, loaded
 from relaycast_pallets.frame.state import State
 from relaycast_trie import ChildInfo
 from relaycast_trie.engine import Engine
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 WINDOW = 2
 """States of a guest that can be proven from: that of its head, and the one before."""
+
+
+def workload_of(para_id: int, source: GuestSource, *, max_pov_size: int) -> "GuestWorkload":
+    """Return the parachain that a source describes, with what is submitted to it; raises ``BadInput``."""
+    return GuestWorkload(guest_of(para_id, source, max_pov_size=max_pov_size), source)
 
 
 def guest_of(
@@ -45,13 +50,13 @@ class GuestWorkload:
     """What is submitted to one guest in which relay block; transfers are signed when their block comes."""
 
     def __init__(self, guest: "RuntimeParachain", source: GuestSource) -> None:
-        self._guest, self._source = guest, source
+        self.guest, self._source = guest, source
         self._genesis_hash = guest.head.hash
         self._signed: dict[str, list[bytes]] = defaultdict(list)
         """Transfers by sender that may still wait for a block."""
 
         self._made: tuple[WasmRuntime, TransactionWriter] | None = None
-        transfers = [it for wanted in source.extrinsics.values() for it in wanted if isinstance(it, Transfer)]
+        transfers = [it for wanted in source.extrinsics.values() for it in wanted if isinstance(it, PlannedTransfer)]
         if transfers:
             from relaycast_wasm.exceptions import WasmError  # noqa: PLC0415 - needs the extra wasm
 
@@ -64,22 +69,22 @@ class GuestWorkload:
     def begin(self, block: int) -> None:
         """Submit what relay block number ``block`` brings."""
         for wanted in self._source.extrinsics.get(block, ()):
-            if isinstance(wanted, Transfer):
+            if isinstance(wanted, PlannedTransfer):
                 extrinsic = self._transfer(wanted)
                 self._signed[wanted.sender].append(extrinsic)
-                self._guest.submit(extrinsic)
+                self.guest.submit(extrinsic)
             else:
-                self._guest.submit(wanted)
+                self.guest.submit(wanted)
 
-    def _transfer(self, wanted: Transfer) -> bytes:
+    def _transfer(self, wanted: PlannedTransfer) -> bytes:
         """Return the signed transaction, its nonce behind those of the same sender that wait."""
         from relaycast_wasm.signing import Signer  # noqa: PLC0415 - needs the extra wasm
 
         writer, signer = self._writer(), Signer.dev(wanted.sender)
         to = Signer.dev(wanted.to).public if isinstance(wanted.to, str) else wanted.to
-        left = [it for it in self._signed[wanted.sender] if it in self._guest.waiting]
+        left = [it for it in self._signed[wanted.sender] if it in self.guest.waiting]
         self._signed[wanted.sender] = left
-        nonce = self._guest.chain.account_nonce(signer.public) + len(left)
+        nonce = self.guest.chain.account_nonce(signer.public) + len(left)
         return writer.sign(writer.transfer(to, wanted.amount), signer, nonce=nonce)
 
     def _writer(self) -> "TransactionWriter":
@@ -87,7 +92,7 @@ class GuestWorkload:
         from relaycast_wasm.extrinsics import TransactionWriter  # noqa: PLC0415 - needs the extra wasm
         from relaycast_wasm.metadata.of_runtime import metadata_of  # noqa: PLC0415
 
-        runtime = self._guest.chain.runtime
+        runtime = self.guest.chain.runtime
         if self._made is None or self._made[0] is not runtime:
             self._made = runtime, TransactionWriter(metadata_of(runtime), runtime.version, self._genesis_hash)
         return self._made[1]

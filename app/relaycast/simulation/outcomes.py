@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from relaycast.scenario.scenario import ParachainTable
+from relaycast.genesis.chain_spec import ChainSpec
+from relaycast.scenario.scenario import ParachainTable, RelayChainTable
 from relaycast.simulation.sendings import Sendings
 from relaycast_collator.relay_chain import RelayChain
-from relaycast_ledger.outcome import PublisherCost, PublisherOutcome, RecordedOutcome, SubscriberOutcome
+from relaycast_ledger.outcome import PublisherCost, PublisherOutcome, RecordedOutcome, RelayOutcome, SubscriberOutcome
 from relaycast_ledger.spreads import share
 from relaycast_ledger.tally import SubscriberTally
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
@@ -19,6 +20,9 @@ from relaycast_xcm import ParaId
 
 if TYPE_CHECKING:
     from relaycast.scenario.recording import Recording
+
+
+MODELLED_GENESIS = "modelled"
 
 
 def publisher_outcome(
@@ -34,6 +38,18 @@ def publisher_outcome(
         refused_messages=sendings.refused,
         value_bytes=sendings.value_bytes,
         spent_planck=spent_planck,
+    )
+
+
+def relay_outcome(chain: RelayChain, table: RelayChainTable, spec: ChainSpec | None, *, entries: int) -> RelayOutcome:
+    """Return where the relay chain started, of so many ``entries``, and where it stands."""
+    return RelayOutcome(
+        genesis=MODELLED_GENESIS if spec is None else spec.name,
+        genesis_entries=entries,
+        genesis_root=f"0x{chain.genesis_root.hex()}",
+        state_root=f"0x{chain.head.state_root.hex()}",
+        allowed_pov_bytes=table.allowed_pov_bytes,
+        max_pov_bytes=table.max_pov_bytes,
     )
 
 

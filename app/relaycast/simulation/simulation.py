@@ -30,19 +30,19 @@ from relaycast.simulation.outcomes import (
     bytes_for_any_key,
     publisher_outcome,
     recorded_outcome,
+    relay_outcome,
     subscriber_outcome,
 )
 from relaycast.simulation.sendings import Sendings
 from relaycast.simulation.sources import Sources
 from relaycast.simulation.wanted_feeds import WantedFeeds
 from relaycast.version import __version__
-from relaycast_collator import Chains, Fact, Pace, RelaySealed
+from relaycast_collator import Chains, Fact, RelaySealed
 from relaycast_ledger import Accounts, BlockRecord
 from relaycast_ledger.outcome import (
     InvariantsOutcome,
     Outcome,
     PublisherOutcome,
-    RelayOutcome,
     SubscriberOutcome,
 )
 from relaycast_ledger.tally import Tally
@@ -68,7 +68,6 @@ PICTURED_BLOCKS = 6
 """Blocks of a subscriber that the report may choose from: the first ones with callbacks."""
 
 ENGINE = "local"
-MODELLED_GENESIS = "modelled"
 
 MOST_KEY_ROWS = 200_000
 """Rows of ``keys.parquet``, one for each subscribed key in each block, up to which a run writes it unasked.
@@ -284,8 +283,6 @@ class Simulation:
         scenario, chains = self.scenario, self.network.chains
         relay, tallies = scenario.relaychain, {chain.id: self.tally.of(chain.id) for chain in scenario.subscribers()}
         panics = [f"{para_id}: {panic}" for para_id, it in self.tally.subscribers.items() for panic in it.panics]
-        refusals = [f"{para_id}: {reason}" for para_id, it in self.tally.guests.items() for reason in it.refusals]
-        runtimes = {chain.id: self.tally.guest(chain.id) for chain in scenario.guests()}
         publishers = [self._publisher(chain) for chain in scenario.parachains if chain.id in self.published]
         violations = [*map(str, self.network.ledger.invariants.violations), *panics]
         return Outcome(
@@ -297,13 +294,8 @@ class Simulation:
             seed=scenario.seed,
             blocks=scenario.blocks,
             block_seconds=relay.block_seconds,
-            relaychain=RelayOutcome(
-                genesis=MODELLED_GENESIS if self.sources.spec is None else self.sources.spec.name,
-                genesis_entries=self.network.genesis_entries,
-                genesis_root=f"0x{chains.relay_chain.genesis_root.hex()}",
-                state_root=f"0x{chains.relay_chain.head.state_root.hex()}",
-                allowed_pov_bytes=relay.allowed_pov_bytes,
-                max_pov_bytes=relay.max_pov_bytes,
+            relaychain=relay_outcome(
+                chains.relay_chain, relay, self.sources.spec, entries=self.network.genesis_entries
             ),
             publishers=publishers,
             subscribers=[self._subscriber(chain, publishers) for chain in scenario.subscribers()],
@@ -315,9 +307,9 @@ class Simulation:
             pictures={para_id: it.chosen_pictures for para_id, it in tallies.items()},
             keys={para_id: it.keys.costs for para_id, it in tallies.items()},
             key_names=self.network.key_names(),
-            runtimes=[runtimes[chain.id].outcome(chain.id, chain.name) for chain in scenario.guests()],
-            refusals=refusals,
-            runtime_series={para_id: it.points for para_id, it in runtimes.items()},
+            runtimes=[self.tally.guest(chain.id).outcome(chain.id, chain.name) for chain in scenario.guests()],
+            refusals=self.tally.refusals,
+            runtime_series={chain.id: self.tally.guest(chain.id).points for chain in scenario.guests()},
         )
 
     def _add_parachain(self, chain: ParachainTable) -> None:
@@ -330,7 +322,7 @@ class Simulation:
                 policies=policies_of(table),
                 budget=budget_of(table, pov_percent=relay.pov_percent, pov_bytes=relay.pov_bytes),
                 max_pov_size=relay.max_pov_bytes,
-                pace=Pace(chain.relay_blocks_per_block, chain.cores, chain.relay_parent_offset),
+                pace=chain.pace,
             )
         except (CodecError, ChannelMissing) as error:
             place = f"{relay.genesis} at the message queues of parachain {chain.id}"
@@ -339,13 +331,11 @@ class Simulation:
 
     def _add_guest(self, chain: ParachainTable) -> None:
         """Add a parachain with a real runtime; one that has to registers as a publisher with the first relay block."""
-        from relaycast.simulation.guests import GuestWorkload, guest_of  # noqa: PLC0415 - needs the extra wasm
+        from relaycast.simulation.guests import workload_of  # noqa: PLC0415 - needs the extra wasm
 
-        source, relay = self.sources.guests[chain.id], self.scenario.relaychain
-        guest = guest_of(chain.id, source, max_pov_size=relay.max_pov_bytes)
-        self.guests[chain.id] = GuestWorkload(guest, source)
-        pace = Pace(chain.relay_blocks_per_block, chain.cores, chain.relay_parent_offset)
-        self.network.add_guest(guest, pace=pace)
+        most, source = self.scenario.relaychain.max_pov_bytes, self.sources.guests[chain.id]
+        self.guests[chain.id] = workload_of(chain.id, source, max_pov_size=most)
+        self.network.add_guest(self.guests[chain.id].guest, pace=chain.pace)
         self._load(chain)
 
     def _load(self, chain: ParachainTable) -> None:
