@@ -191,6 +191,9 @@ class RelayOutcome(Struct, frozen=True, kw_only=True):
     max_pov_bytes: int
     """The largest PoV that the relay chain takes, compressed."""
 
+    runtime: str | UnsetType = UNSET
+    """Name and version of the runtime that builds its blocks; absent where all of it is modelled."""
+
 
 class RecordedOutcome(Struct, frozen=True, kw_only=True):
     """Recorded publications that a run replayed, as far as it went; ``digest`` is of all their rows."""

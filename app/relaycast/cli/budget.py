@@ -49,9 +49,11 @@ def budget(
     """
     from relaycast.budget.search import find_budget  # noqa: PLC0415
     from relaycast.scenario.files import load_named  # noqa: PLC0415
+    from relaycast.scenario.guest_checks import refuse_runtimes  # noqa: PLC0415
 
     flags = RunFlags(settings=settings, policy=policy)
     wanted = overridden(adjusted(load_named(scenario, "budget"), blocks, seed, genesis), flags)
+    refuse_runtimes(wanted, "budget", "modelled parachains, whose budgets are searched")
     check_writable(out)
     with _progress(shown=shows_progress() and not json) as tried:
         curve = find_budget(wanted, tried=tried, trie_engine=trie_engine)

@@ -57,11 +57,14 @@ def compare(
     """
     from relaycast.compare.comparison import compare_runs  # noqa: PLC0415
     from relaycast.scenario.files import load_named  # noqa: PLC0415
+    from relaycast.scenario.guest_checks import refuse_runtimes  # noqa: PLC0415
 
     ours = adjusted(load_named(first, "compare"), blocks, seed, None)
     if second is None and not policy:
         raise BadInput("compare", "one scenario", "a second one, or --policy KIND=NAME")
     theirs = ours if second is None else adjusted(load_named(second, "compare"), blocks, seed, None)
+    for one in (ours, theirs):
+        refuse_runtimes(one, "compare", "modelled parachains; relaycast pov snapshot compares real runtimes")
     theirs = _overridden(theirs, policy or [])
     check_writable(out)
     both = msgspec.structs.replace(ours, blocks=ours.blocks + theirs.blocks)

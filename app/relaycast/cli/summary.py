@@ -93,6 +93,7 @@ def print_summary(finished: Finished, *, verbose: bool = False) -> None:
     run = finished.outcome
     out = console()
     head = f"{run.name}  {counted(run.blocks, 'relay block')}, seed {run.seed}, genesis {run.relaychain.genesis}"
+    head += f", relay chain run by {run.relaychain.runtime}" if run.relaychain.runtime else ""
     out.print(head, style="bold", markup=False)
     out.print()
     if run.runtimes:

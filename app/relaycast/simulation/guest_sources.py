@@ -4,6 +4,7 @@ Law: all of it is read, and the runtime compiled, before anything runs. What doe
 """
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +89,7 @@ def check_complete(state: ChainSpec, genesis: str) -> None:
         raise BadInput(place_of(genesis), got, "all entries of a child trie")
 
 
+@lru_cache(maxsize=4)
 def loaded(code: bytes, place: str) -> "WasmRuntime":
     """Return the runtime that ``code`` is, which answers what its version is; raises ``BadInput``."""
     try:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from relaycast.refusal import BadInput
 from relaycast.simulation.guest_sources import CODE, GuestSource, PlannedTransfer, loaded
+from relaycast_collator import RelayChain
 from relaycast_pallets.frame.state import State
 from relaycast_trie import ChildInfo
 from relaycast_trie.engine import Engine
@@ -44,6 +45,14 @@ def state_of(source: GuestSource, runtime: "WasmRuntime", *, trie_engine: Engine
     children = {ChildInfo.new_default(name): pairs for name, pairs in source.state.children.items()}
     top = {**source.state.top, CODE: source.code}
     return State(top, children, state_version=runtime.version.trie_version, window=window, engine=trie_engine)
+
+
+def run_relay_chain(relay: RelayChain, code: bytes, place: str) -> None:
+    """Let a runtime build the relay chain's blocks, with the modelled pallets beside it; raises ``BadInput``."""
+    runtime = loaded(code, place)
+    from relaycast_wasm.relay_body import RuntimeRelayBody  # noqa: PLC0415 - needs the extra wasm
+
+    relay.body = RuntimeRelayBody(runtime, relay)
 
 
 class GuestWorkload:

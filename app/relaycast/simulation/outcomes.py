@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from relaycast.genesis.chain_spec import ChainSpec
 from relaycast.scenario.scenario import ParachainTable, RelayChainTable
+from relaycast.simulation.guest_sources import loaded
 from relaycast.simulation.sendings import Sendings
+from relaycast.simulation.sources import Sources
 from relaycast_collator.relay_chain import RelayChain
 from relaycast_ledger.outcome import PublisherCost, PublisherOutcome, RecordedOutcome, RelayOutcome, SubscriberOutcome
 from relaycast_ledger.spreads import share
@@ -41,15 +42,17 @@ def publisher_outcome(
     )
 
 
-def relay_outcome(chain: RelayChain, table: RelayChainTable, spec: ChainSpec | None, *, entries: int) -> RelayOutcome:
+def relay_outcome(chain: RelayChain, table: RelayChainTable, sources: Sources, *, entries: int) -> RelayOutcome:
     """Return where the relay chain started, of so many ``entries``, and where it stands."""
+    runtime = None if sources.relay_code is None else loaded(sources.relay_code, str(table.wasm)).version
     return RelayOutcome(
-        genesis=MODELLED_GENESIS if spec is None else spec.name,
+        genesis=MODELLED_GENESIS if sources.spec is None else sources.spec.name,
         genesis_entries=entries,
         genesis_root=f"0x{chain.genesis_root.hex()}",
         state_root=f"0x{chain.head.state_root.hex()}",
         allowed_pov_bytes=table.allowed_pov_bytes,
         max_pov_bytes=table.max_pov_bytes,
+        runtime=msgspec.UNSET if runtime is None else f"{runtime.spec_name} {runtime.spec_version}",
     )
 
 

@@ -54,6 +54,7 @@ from relaycast_pallets.parachain_system.relay_budget import message_free_bytes
 from relaycast_pallets.subscriber.pallet import SubscriberConfig
 from relaycast_trie import CodecError
 from relaycast_trie.engine import Engine
+from relaycast_trie.exceptions import RelaycastError
 from relaycast_xcm import ParaId
 from relaycast_xcm.checkpoint import VERSION, CheckpointRefused
 from relaycast_xcm.ump import Processed
@@ -153,6 +154,10 @@ class Simulation:
                 if isinstance(payment, Payment):
                     publisher.account.fund(payment.balance)
                 simulation.published[chain.id] = Sendings()
+        if sources.relay_code is not None:
+            from relaycast.simulation.guests import run_relay_chain  # noqa: PLC0415 - needs the extra wasm
+
+            run_relay_chain(network.chains.relay_chain, sources.relay_code, str(relay.wasm))
         simulation.tally = simulation.new_tally()
         network.chains.listeners.append(simulation.hear)
         return simulation
@@ -187,7 +192,6 @@ class Simulation:
             parts.append(self.playback.recording.digest)
         parts.extend(digest for load in self.sources.loads.values() for digest in load.digests)
         parts.extend(source.digest for source in self.sources.guests.values())
-        parts.extend([] if self.sources.relay_code is None else [self.sources.relay_code])
         return blake2b(b"\x00".join(parts), digest_size=8).hexdigest()
 
     def keep_accounts(self, *, per_key: bool | None = None) -> bool:
@@ -217,12 +221,21 @@ class Simulation:
         chains = self.network.chains
         for block in range(chains.tick + 1, (self.scenario.blocks if last is None else last) + 1):
             self.begin(block)
-            records = self.network.ledger.step()
+            records = self._step(block)
             for record in records:
                 self.tally.add(record)
             for guest_record in self.network.ledger.take_guest_records():
                 self.tally.add_guest(guest_record)
             yield Passed(block, records)
+
+    def _step(self, block: int) -> list[BlockRecord]:
+        try:
+            return self.network.ledger.step()
+        except RelaycastError as error:
+            if self.sources.relay_code is None:
+                raise
+            got = f"a runtime that refuses relay block {block} ({error})"
+            raise BadInput(str(self.scenario.relaychain.wasm), got, "one that builds on this genesis") from error
 
     def run(self, progress: Progress | None = None) -> Outcome:
         """Let the scenario's blocks pass and return what they came to."""
@@ -294,9 +307,7 @@ class Simulation:
             seed=scenario.seed,
             blocks=scenario.blocks,
             block_seconds=relay.block_seconds,
-            relaychain=relay_outcome(
-                chains.relay_chain, relay, self.sources.spec, entries=self.network.genesis_entries
-            ),
+            relaychain=relay_outcome(chains.relay_chain, relay, self.sources, entries=self.network.genesis_entries),
             publishers=publishers,
             subscribers=[self._subscriber(chain, publishers) for chain in scenario.subscribers()],
             oversize_blocks=self.tally.oversize_blocks,

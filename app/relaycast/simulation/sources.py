@@ -1,6 +1,6 @@
 """What the files that a scenario names hold: all of it read and checked before anything runs."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from relaycast.genesis.chain_spec import ChainSpec
@@ -8,7 +8,7 @@ from relaycast.genesis.state_export import read_state
 from relaycast.inputs import read_bytes
 from relaycast.scenario.message_load import Arrivals
 from relaycast.scenario.scenario import Scenario
-from relaycast.simulation.guest_sources import GuestSource
+from relaycast.simulation.guest_sources import CODE, GuestSource
 
 if TYPE_CHECKING:
     from relaycast.scenario.recording import Recording
@@ -25,7 +25,7 @@ class Sources:
     """Parachains with real runtimes."""
 
     relay_code: bytes | None = None
-    """The relay chain's own runtime."""
+    """The relay chain's own runtime, which its state has as ``:code``."""
 
     @classmethod
     def of(cls, scenario: Scenario) -> "Sources":
@@ -39,6 +39,8 @@ class Sources:
         spec, wasm = None if genesis is None else read_state(genesis), scenario.relaychain.wasm
         guests = {chain.id: GuestSource.of(chain) for chain in scenario.guests()}
         relay_code = read_bytes(wasm) if isinstance(wasm, str) else None
+        if spec is not None and relay_code is not None:
+            spec = replace(spec, top={**spec.top, CODE: relay_code})
         return cls(spec, scenario.recording(), loads, guests, relay_code)
 
     def without_files(self, read: set[int]) -> "Sources":

@@ -17,6 +17,7 @@ from relaycast.refusal import BadInput, nearest, one_line, shown
 from relaycast.report.full_block import fullest
 from relaycast.scenario.checks import check_references
 from relaycast.scenario.files import load_preset, load_scenario, presets
+from relaycast.scenario.guest_checks import refuse_runtimes
 from relaycast.scenario.policy_choice import described, with_overrides
 from relaycast.scenario.scenario import MAX_BLOCKS, Scenario
 from relaycast.scenario.settings import with_settings
@@ -155,6 +156,8 @@ def _flat(name: str, figures: Struct) -> dict[str, int | None]:
 
 def _cells(sweep: Sweep, place: str, folder: Path) -> list[Cell]:
     scenarios = [_scenario(name, folder, place) for name in sweep.scenarios]
+    for scenario in scenarios:
+        refuse_runtimes(scenario, f"{place} at scenarios", "modelled parachains, whose readers have rows")
     seeds: list[int | None] = [*sweep.seeds] if sweep.seeds else [None]
     grid = list(product(scenarios, seeds, sweep.policies or [[]], product(*sweep.vary.values())))
     if len(grid) > MAX_CELLS:
