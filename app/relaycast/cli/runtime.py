@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from relaycast_wasm import OverlayedChanges, WasmRuntime
     from relaycast_wasm.metadata.model import Metadata
 
-INSTALL = "the extra wasm: pip install 'relaycast[wasm]', or '.[wasm]' in the clone"
+INSTALL = "the extra wasm: pip install '.[wasm]' in the clone of relaycast"
 
 RuntimeFile = Annotated[
     str,

@@ -9,8 +9,7 @@ from scalecodec.base import RuntimeConfigurationObject, ScaleBytes
 from scalecodec.type_registry import load_type_registry_preset
 
 from long_hauls import soak
-from node.chains import live_chains
-from node.chains import modelled as modelled_code
+from node.chains import live_chains, modelled
 from relaycast_node.metadata.runtime import Runtime
 from relaycast_node.metadata.runtime_metadata import encode_metadata
 from relaycast_trie.exceptions import CodecError
@@ -113,15 +112,15 @@ def test_v16_has_views_versions_and_deprecations() -> None:
 
 
 @pytest.fixture(scope="module")
-def modelled() -> Runtime:
-    return modelled_code(live_chains().relay).runtime
+def runtime() -> Runtime:
+    return modelled(live_chains().relay).runtime
 
 
 @pytest.mark.parametrize("version", [14, 15])
-def test_what_the_modelled_chains_write_is_read_back(modelled: Runtime, version: int) -> None:
-    metadata = read_metadata(encode_metadata(modelled, version))
-    assert [(it.name, it.index) for it in metadata.pallets] == [(it.name, it.index) for it in modelled.pallets]
-    for pallet, declared in zip(metadata.pallets, modelled.pallets, strict=True):
+def test_what_the_modelled_chains_write_is_read_back(runtime: Runtime, version: int) -> None:
+    metadata = read_metadata(encode_metadata(runtime, version))
+    assert [(it.name, it.index) for it in metadata.pallets] == [(it.name, it.index) for it in runtime.pallets]
+    for pallet, declared in zip(metadata.pallets, runtime.pallets, strict=True):
         assert [it.name for it in pallet.storage] == [it.item.name[1] for it in declared.storage]
         assert [it.name for it in pallet.calls] == [it.name for it in declared.calls]
         assert [[it.name for it in call.fields] for call in pallet.calls] == [
@@ -129,14 +128,14 @@ def test_what_the_modelled_chains_write_is_read_back(modelled: Runtime, version:
         ]
         assert [it.name for it in pallet.constants] == [it.name for it in declared.constants]
         for item, storage in zip(pallet.storage, declared.storage, strict=True):
-            assert item.value.number == modelled.types.spelled(storage.item.codec.name)
+            assert item.value.number == runtime.types.spelled(storage.item.codec.name)
             assert item.docs == storage.docs
     assert metadata.types is not None
-    assert len(metadata.types) == len(modelled.registry)
+    assert len(metadata.types) == len(runtime.registry)
 
 
-def test_another_library_reads_the_same(modelled: Runtime) -> None:
-    data = encode_metadata(modelled, 14)
+def test_another_library_reads_the_same(runtime: Runtime) -> None:
+    data = encode_metadata(runtime, 14)
     configuration = RuntimeConfigurationObject()
     configuration.update_type_registry(load_type_registry_preset("core"))
     theirs = configuration.create_scale_object("MetadataVersioned", data=ScaleBytes(data))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from relaycast_wasm.metadata.model import Metadata, PalletItem, TypeRef
 from relaycast_wasm.metadata.type_shape import ShapeCase, TypeShapes
-from relaycast_wasm.metadata.type_table import TypeTable
+from relaycast_wasm.metadata.type_table import TypeCase, TypeTable
 from relaycast_wasm.metadata.type_text import TypeTexts
 
 MAX_STEPS = 200_000
@@ -103,27 +103,26 @@ def outer_enums(metadata: Metadata, types: TypeTable) -> Mapping[int, str]:
         outer = metadata.outer_enums
         refs = (("calls", outer.call), ("events", outer.event), ("errors", outer.error))
         found = {ref.number: f"the runtime's {name}" for name, ref in refs if ref.number is not None}
+    elif metadata.extrinsic.call is not None and metadata.extrinsic.call.number is not None:
+        found = {metadata.extrinsic.call.number: "the runtime's calls"}
     declared = {
         "calls": {it.name: it.calls for it in metadata.pallets if it.calls},
         "events": {it.name: it.events for it in metadata.pallets if it.events},
     }
     for number, described in enumerate(types):
-        names = {it.name for it in described.cases}
         for what, pallets in declared.items():
-            if (
-                len(names) > 1
-                and names <= pallets.keys()
-                and all(
-                    len(case.fields) == 1 and _holds(types, case.fields[0].type, pallets[case.name])
-                    for case in described.cases
-                )
-            ):
+            if described.cases and all(_is_declared(types, case, pallets) for case in described.cases):
                 found.setdefault(number, f"the runtime's {what}")
     return found
 
 
-def _holds(types: TypeTable, number: int, items: tuple[PalletItem, ...]) -> bool:
-    return [(it.name, it.index) for it in types[number].cases] == [(it.name, it.index) for it in items]
+def _is_declared(types: TypeTable, case: TypeCase, pallets: Mapping[str, tuple[PalletItem, ...]]) -> bool:
+    """Return whether a variant holds what the pallet of its name declares."""
+    items = pallets.get(case.name)
+    if items is None or len(case.fields) != 1:
+        return False
+    declared = [(it.name, it.index) for it in types[case.fields[0].type].cases]
+    return declared == [(it.name, it.index) for it in items]
 
 
 class _Walk:

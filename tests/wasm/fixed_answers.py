@@ -1,0 +1,59 @@
+"""Runtimes in WebAssembly text whose methods answer what a test wants, log, trap, or call what is not there."""
+
+from collections.abc import Iterable, Mapping
+
+import wasmtime
+
+from relaycast_trie.scale import encode_bytes, encode_u8, encode_u32, encode_vec
+from relaycast_wasm.metadata.api_names import api_id
+
+FIRST_ANSWER = 1_024
+KEY = b"greeting"
+
+
+def version(spec: int = 1, transaction: int = 1, apis: Iterable[str] = ("Core", "Metadata")) -> bytes:
+    """Return a ``RuntimeVersion`` of the runtime ``bank``."""
+    listed = encode_vec(api_id(name) + encode_u32(4) for name in apis)
+    numbers = b"".join(map(encode_u32, (1, spec, 1)))
+    return (
+        encode_bytes(b"bank") + encode_bytes(b"relaycast") + numbers + listed + encode_u32(transaction) + encode_u8(1)
+    )
+
+
+def runtime_code(answers: Mapping[str, bytes]) -> bytes:
+    """Return WebAssembly that gives these answers.
+
+    ``greeting`` answers what stands under ``KEY`` (an ``Option<Vec<u8>>``), ``panic`` logs an error and traps,
+    ``absent`` calls a host function that no host has.
+    """
+    at, data, methods = FIRST_ANSWER, [], []
+    for name, answer in {"the key": KEY, "the target": b"runtime", "the line": b"no money", **answers}.items():
+        span = at | len(answer) << 32
+        escaped = "".join(f"\\{byte:02x}" for byte in answer)
+        data.append(f'(data (i32.const {at}) "{escaped}")')
+        if name.startswith("the "):
+            data[-1] += f" (global ${name.replace(' ', '_')} i64 (i64.const {span}))"
+        else:
+            methods.append(f'(func (export "{name}") (param i32 i32) (result i64) (i64.const {span}))')
+        at += len(answer)
+    pages = at // 65_536 + 1
+    return bytes(
+        wasmtime.wat2wasm(f"""(module
+(import "env" "memory" (memory {pages}))
+(import "env" "ext_storage_get_version_1" (func $get (param i64) (result i64)))
+(import "env" "ext_logging_log_version_1" (func $log (param i32 i64 i64)))
+(import "env" "ext_from_another_planet_version_1" (func $absent))
+(global (export "__heap_base") i32 (i32.const {pages * 65_536}))
+{" ".join(data)}
+{" ".join(methods)}
+(func (export "greeting") (param i32 i32) (result i64) (call $get (global.get $the_key)))
+(func (export "panic") (param i32 i32) (result i64)
+  (call $log (i32.const 0) (global.get $the_target) (global.get $the_line)) unreachable)
+(func (export "absent") (param i32 i32) (result i64) (call $absent) (i64.const 0)))""")
+    )
+
+
+def bank(metadata: bytes, *, spec: int = 1, transaction: int = 1, **answers: bytes) -> bytes:
+    """Return the runtime ``bank`` with this metadata."""
+    given = {"Core_version": version(spec, transaction), "Metadata_metadata": encode_bytes(metadata)}
+    return runtime_code({**given, **answers})
