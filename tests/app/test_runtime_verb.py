@@ -67,7 +67,7 @@ def test_a_runtime_of_metadata_by_version_gives_the_newest(relaycast: Command, f
         "Metadata_metadata_versions": listing,
         "Metadata_metadata_at_version": b"\x01" + encode_bytes(portable_metadata(16)),
     }
-    code = bank(portable_metadata(14), **methods)
+    code = bank(portable_metadata(14), answers=methods)
     assert relaycast("runtime", "show", file(code, "bank.wasm"), "--json").json["metadata_version"] == 16
 
 
@@ -80,14 +80,14 @@ def test_a_runtime_of_metadata_by_version_gives_the_newest(relaycast: Command, f
         (b"0xabc", "input: got '0xabc' with an odd number of digits, expected 0x and"),
         (b"0xabcd", "input: got 0xabcd at its start, expected a runtime"),
         (OLD[:-20], "input: got "),
-        (COMPRESSED + b"no zstd", "input: got its compressed part is damaged"),
+        (COMPRESSED + b"no zstd", "input: got this is no runtime: its compressed part is damaged"),
         (b'{"0x01": "0x02"}', "input: got a state without :code, expected a runtime"),
         (b'{"0x3a636f6465": "0x02"}', "input at :code: got 0x02 at its start, expected a runtime"),
         (bank(b"meta\x07"), "input, its metadata: got metadata of version 9 to 16 expected, got 7 at byte 4"),
         (bank(portable_metadata(14)[:-1]), "input, its metadata: got "),
-        (runtime_code({"Core_version": b"\x01"}), "input, its version: got 2 bytes expected, 1 left at byte 0, expec"),
+        (runtime_code({"Core_version": b"\x01"}), "input: got 2 bytes expected, 1 left at byte 0, expec"),
         (runtime_code({"Core_version": version()}), "input: got no export Metadata_metadata, expected a runtime"),
-        (runtime_code({}), "input: got no export Core_version, expected a runtime"),
+        (runtime_code({}), "input: got the runtime exports no Core_version, expected a runtime"),
     ],
 )  # fmt: skip
 def test_what_is_no_runtime_is_refused(refused: Refused, file: Written, content: bytes, line: str) -> None:

@@ -53,7 +53,7 @@ def runtime_code(answers: Mapping[str, bytes]) -> bytes:
     )
 
 
-def bank(metadata: bytes, *, spec: int = 1, transaction: int = 1, **answers: bytes) -> bytes:
-    """Return the runtime ``bank`` with this metadata."""
+def bank(metadata: bytes, *, spec: int = 1, transaction: int = 1, answers: Mapping[str, bytes] | None = None) -> bytes:
+    """Return the runtime ``bank`` with this metadata, and these ``answers`` of other methods."""
     given = {"Core_version": version(spec, transaction), "Metadata_metadata": encode_bytes(metadata)}
-    return runtime_code({**given, **answers})
+    return runtime_code({**given, **(answers or {})})

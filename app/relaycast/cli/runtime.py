@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from relaycast_wasm import OverlayedChanges, WasmRuntime
     from relaycast_wasm.metadata.model import Metadata
 
-INSTALL = "the extra wasm: pip install '.[wasm]' in the clone of relaycast"
-
 RuntimeFile = Annotated[
     str,
     Parameter(
@@ -81,7 +79,7 @@ def call(
 
     Example: relaycast runtime call westend-genesis.json.gz Core_version --json
     """
-    from relaycast_wasm.exceptions import CallFailed, MissingExport  # noqa: PLC0415
+    from relaycast_wasm.exceptions import CallFailed  # noqa: PLC0415
 
     runtime = _loaded(file)
     if method not in runtime.methods:
@@ -90,8 +88,6 @@ def call(
     overlay = _overlay(state)
     try:
         answer = runtime.call(method, data, overlay)
-    except MissingExport as error:
-        raise BadInput(place_of(file), f"no export {error.name}", "a runtime, which has it") from None
     except CallFailed as error:
         if json:
             failure = {"kind": type(error).__name__, "message": error.reason}
@@ -136,18 +132,10 @@ def diff(before: Before, after: After, /, *, json: Json = False) -> ExitCode:
 
 
 def _loaded(file: str) -> "WasmRuntime":
-    from relaycast.genesis.runtime_code import EXPECTED, read_runtime_code  # noqa: PLC0415
+    from relaycast.genesis.runtime_code import read_runtime_code  # noqa: PLC0415
+    from relaycast.simulation.guest_sources import loaded  # noqa: PLC0415
 
-    try:
-        from relaycast_wasm import NotARuntime, WasmRuntime  # noqa: PLC0415 - the engine is an extra
-    except ModuleNotFoundError as error:
-        if error.name != "wasmtime":
-            raise
-        raise BadInput("wasmtime", "no such package", INSTALL) from None
-    try:
-        return WasmRuntime.load(read_runtime_code(file))
-    except NotARuntime as error:
-        raise BadInput(place_of(file), error.reason, EXPECTED) from None
+    return loaded(read_runtime_code(file), place_of(file))
 
 
 def _metadata_of(runtime: "WasmRuntime", file: str) -> "Metadata":
@@ -155,12 +143,6 @@ def _metadata_of(runtime: "WasmRuntime", file: str) -> "Metadata":
     from relaycast_wasm.exceptions import MissingExport  # noqa: PLC0415
     from relaycast_wasm.metadata.of_runtime import metadata_of  # noqa: PLC0415
 
-    try:
-        _ = runtime.version
-    except CodecError as error:
-        raise BadInput(f"{place_of(file)}, its version", str(error), "what Core_version answers") from None
-    except MissingExport as error:
-        raise BadInput(place_of(file), f"no export {error.name}", "a runtime, which has it") from None
     try:
         return metadata_of(runtime)
     except CodecError as error:
