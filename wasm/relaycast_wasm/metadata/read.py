@@ -13,8 +13,8 @@ from relaycast_wasm.metadata.reader import MetadataReader
 MAGIC = b"meta"
 VERSIONS = range(9, 17)
 
-MAX_BYTES = 8 << 20
-"""Ten times what the largest runtimes have."""
+MAX_BYTES = 4 << 20
+"""Five times what the largest runtimes have."""
 
 
 def read_metadata(data: bytes) -> Metadata:

@@ -149,7 +149,10 @@ class _Walk:
 
     def _ask(self, before: int, after: int, place: str) -> None:
         pair = self.before.shapes.inner(before), self.after.shapes.inner(after)
-        if pair in self.seen or self.before.shapes.digest(pair[0]) == self.after.shapes.digest(pair[1]):
+        if pair in self.seen:
+            return
+        digest = self.before.shapes.digest(pair[0])
+        if digest is not None and digest == self.after.shapes.digest(pair[1]):
             return
         self.seen.add(pair)
         self.waiting.append((*pair, place))

@@ -1,7 +1,7 @@
 """What a type's bytes mean: its shape, without the names of types and without wrappers that add no byte.
 
-Law: two types of one digest mean the same bytes. Digests of types that contain themselves look ``ROUNDS`` steps deep
-into the circle. Of another runtime's types equal digests say the same; unequal ones must be compared.
+Law: two types of one digest mean the same bytes, of one runtime or of two. Types of different digests, or without one,
+must be compared. Digests of types that contain themselves look ``ROUNDS`` steps deep into the circle.
 """
 
 from collections.abc import Mapping
@@ -14,6 +14,9 @@ from relaycast_wasm.metadata.type_table import DescribedType, TypeTable
 
 ROUNDS = 64
 """How far a digest follows types that contain themselves; twice as deep as real types go."""
+
+MAX_CIRCULAR = 2_048
+"""Types in circles, or around them, that get digests; real runtimes have a few dozen."""
 
 DIGEST_BYTES = 16
 
@@ -66,9 +69,9 @@ class TypeShapes:
             known = self._shapes[inner] = self._made(inner)
         return known
 
-    def digest(self, number: int) -> bytes:
-        """Return what two types share that mean the same bytes."""
-        return self._digests[self._inner[number]]
+    def digest(self, number: int) -> bytes | None:
+        """Return what two types share that mean the same bytes; ``None`` where too many lead into circles."""
+        return self._digests.get(self._inner[number])
 
     def _only(self, number: int) -> int | None:
         """Return the single type that this one wraps."""
@@ -114,6 +117,8 @@ class TypeShapes:
         labels = {number: shape.described() for number, shape in shapes.items()}
         found = _straight_digests(labels, children)
         circular = [number for number in shapes if number not in found]
+        if len(circular) > MAX_CIRCULAR:
+            return found
         rounds = dict.fromkeys(circular, b"")
         for _ in range(ROUNDS if circular else 0):
             known = {**found, **rounds}
