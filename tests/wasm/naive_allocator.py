@@ -1,5 +1,8 @@
 """The freeing-bump allocator once more, from its description and nothing else: the twin of the fast one."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 HEADER = 8
 NIL = 2**32 - 1
 
@@ -21,16 +24,20 @@ class NaiveAllocator:
         self.broken = False
 
     def allocate(self, size: int) -> int:
-        return self._guarded(self._allocate, size)
+        with self._breaking():
+            return self._allocate(size)
 
     def free(self, pointer: int) -> None:
-        self._guarded(self._free, pointer)
+        with self._breaking():
+            self._free(pointer)
 
-    def _guarded(self, action, argument):  # type: ignore[no-untyped-def]
+    @contextmanager
+    def _breaking(self) -> Iterator[None]:
+        """Let a fault be the last that happens."""
         if self.broken:
             raise NaiveFault
         try:
-            return action(argument)
+            yield
         except NaiveFault:
             self.broken = True
             raise

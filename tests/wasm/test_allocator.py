@@ -1,5 +1,7 @@
 """The allocator does what the freeing-bump allocator of nodes does (``sc-allocator``), fault by fault."""
 
+from dataclasses import dataclass
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -218,39 +220,44 @@ def test_after_a_fault_nothing_is_given_or_taken() -> None:
             act()
 
 
+@dataclass(frozen=True)
+class Step:
+    """Allocate ``number`` bytes; free what was given out as that number, or what stands there; or write it over one."""
+
+    act: str
+    number: int
+    word: int = 0
+
+
 STEPS = st.one_of(
-    st.tuples(st.just("allocate"), st.one_of(st.integers(0, 300), st.integers(0, 70_000), st.just(2**25 + 1))),
-    st.tuples(st.just("free"), st.integers(0, 30)),
-    st.tuples(st.just("free at"), st.integers(0, 200_000)),
-    st.tuples(st.just("write over"), st.tuples(st.integers(0, 30), st.integers(0, 2**34))),
+    st.builds(Step, st.just("allocate"), st.one_of(st.integers(0, 300), st.integers(0, 70_000), st.just(2**25 + 1))),
+    st.builds(Step, st.just("free"), st.integers(0, 30)),
+    st.builds(Step, st.just("free at"), st.integers(0, 200_000)),
+    st.builds(Step, st.just("write over"), st.integers(0, 30), st.integers(0, 2**34)),
 )
 
 
 @given(base=st.integers(0, 100), most=st.integers(1, 8), steps=st.lists(STEPS, max_size=60))
-def test_it_agrees_with_its_twin(base: int, most: int, steps: list[tuple[str, object]]) -> None:
+def test_it_agrees_with_its_twin(base: int, most: int, steps: list[Step]) -> None:
     memory, allocator = heap(base, most=most)
     twin_memory = bytearray(PAGE_BYTES)
     twin = NaiveAllocator(twin_memory, base, most)
-    given_out: list[int] = []
-    for kind, what in steps:
-        if kind == "write over":
-            place, word = what  # type: ignore[misc]
-            if given_out:
-                pointer = given_out[place % len(given_out)]
-                memory.write_u64(pointer - 8, word)
-                twin_memory[pointer - 8 : pointer] = word.to_bytes(8, "little")
+    given_out = [0]
+    for step in steps:
+        one_of_them = given_out[step.number % len(given_out)]
+        if step.act == "write over":
+            if one_of_them:
+                memory.write_u64(one_of_them - 8, step.word)
+                twin_memory[one_of_them - 8 : one_of_them] = step.word.to_bytes(8, "little")
             continue
-        if kind == "free" and not given_out:
-            continue
-        argument = given_out[what % len(given_out)] if kind == "free" else what  # type: ignore[operator]
-        name = "allocate" if kind == "allocate" else "free"
-        outcomes: list[object] = []
+        argument = one_of_them if step.act == "free" else step.number
+        outcomes: list[int | str | None] = []
         for one in (allocator, twin):
             try:
-                outcomes.append(getattr(one, name)(argument))
+                outcomes.append((one.allocate if step.act == "allocate" else one.free)(argument))
             except (AllocatorFault, NaiveFault):
                 outcomes.append("fault")
-        assert outcomes[0] == outcomes[1], (kind, argument)
+        assert outcomes[0] == outcomes[1], step
         if isinstance(outcomes[0], int):
             given_out.append(outcomes[0])
     assert memory.data == twin_memory

@@ -134,24 +134,14 @@ IMPORTS = {
 }
 
 BODY = """
-;; nodes take no instruction that copies or fills
+;; nodes take no instruction that copies; below the constants all bytes are 0
 (func $copy (param $to i32) (param $from i32) (param $length i32)
-  (loop $next
-    (if (local.get $length)
-      (then
-        (i32.store8 (local.get $to) (i32.load8_u (local.get $from)))
-        (local.set $to (i32.add (local.get $to) (i32.const 1)))
-        (local.set $from (i32.add (local.get $from) (i32.const 1)))
-        (local.set $length (i32.sub (local.get $length) (i32.const 1)))
-        (br $next)))))
-(func $clear (param $to i32) (param $length i32)
-  (loop $next
-    (if (local.get $length)
-      (then
-        (i32.store8 (local.get $to) (i32.const 0))
-        (local.set $to (i32.add (local.get $to) (i32.const 1)))
-        (local.set $length (i32.sub (local.get $length) (i32.const 1)))
-        (br $next)))))
+  (loop $next (if (local.get $length) (then
+    (i32.store8 (local.get $to) (i32.load8_u (local.get $from)))
+    (local.set $to (i32.add (local.get $to) (i32.const 1)))
+    (local.set $from (i32.add (local.get $from) (i32.const 1)))
+    (local.set $length (i32.sub (local.get $length) (i32.const 1)))
+    (br $next)))))
 (func $span (param $at i32) (param $length i32) (result i64)
   (i64.or (i64.extend_i32_u (local.get $at)) (i64.shl (i64.extend_i32_u (local.get $length)) (i64.const 32))))
 (func $at (param $span i64) (result i32) (i32.wrap_i64 (local.get $span)))
@@ -361,7 +351,7 @@ BODY = """
   (local.set $hash (call $hashing_blake2_256_version_1
     (call $span (i32.add (local.get $at) (i32.const 1)) (i32.sub (local.get $length) (i32.const 33)))))
   (local.set $out (call $allocator_malloc_version_1 (i32.const 53)))
-  (call $clear (local.get $out) (i32.const 53))
+  (call $copy (local.get $out) (i32.const 0) (i32.const 53))
   (i32.store16 (i32.add (local.get $out) (i32.const 10)) (i32.const 0x8004))
   (call $copy (i32.add (local.get $out) (i32.const 12)) (local.get $hash) (i32.const 32))
   (i32.store8 (i32.add (local.get $out) (i32.const 44)) (i32.const 64))
@@ -379,7 +369,7 @@ BODY = """
     (i32.add (i32.add (local.get $size) (local.get $length)) (i32.const 14))))
   (call $copy (local.get $out) (call $at (local.get $upward)) (local.get $size))
   (local.set $to (i32.add (local.get $out) (local.get $size)))
-  (call $clear (local.get $to) (i32.const 10))
+  (call $copy (local.get $to) (i32.const 0) (i32.const 10))
   (local.set $inherent (call $at (call $kept {INHERENT})))
   (if (local.get $inherent)
     (then

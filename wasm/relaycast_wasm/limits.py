@@ -19,7 +19,7 @@ class Limits:
     """How many bytes it may hand to host functions in all, so that they keep no more than that."""
 
 
-NODE_LIMITS = Limits()
+DEFAULT_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,11 @@ from relaycast_wasm.exceptions import MissingExport, NotARuntime, WasmError
 from relaycast_wasm.host.environment import HostEnvironment
 from relaycast_wasm.instances import Instances
 from relaycast_wasm.kept_modules import Place
-from relaycast_wasm.limits import NODE_LIMITS, Limits, RuntimeAnswer
+from relaycast_wasm.limits import DEFAULT_LIMITS, Limits, RuntimeAnswer
 from relaycast_wasm.overlay import OverlayedChanges, StateBacking
 from relaycast_wasm.runtime_version import RuntimeVersion, embedded_version
+
+__all__ = ["DEFAULT_LIMITS", "Limits", "RuntimeAnswer", "WasmRuntime", "empty_overlay"]
 
 HEAP_PAGES = b":heappages"
 """Where a state says how many pages a heap has: a u64."""
@@ -90,13 +92,13 @@ class WasmRuntime:
         data: bytes,
         overlay: OverlayedChanges,
         *,
-        limits: Limits = NODE_LIMITS,
+        limits: Limits = DEFAULT_LIMITS,
         environment: HostEnvironment | None = None,
     ) -> RuntimeAnswer:
         """Call a method with SCALE ``data`` over the storage ``overlay``; raises ``MissingExport`` and ``CallFailed``.
 
-        What the call wrote stays in the overlay, after a failure too: transactions are the caller's. Those that it
-        opened and left open are rolled back.
+        What the call wrote stays in the overlay, after a failure too: transactions are the caller's. Those that the
+        runtime leaves open are rolled back.
         """
         if method not in self.methods:
             raise MissingExport(method)
