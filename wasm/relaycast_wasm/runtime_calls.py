@@ -40,7 +40,7 @@ class RuntimeCalls:
         return BlockBuilder(self.call, self.overlay(), parent, digest=digest)
 
     def overlay(self) -> OverlayedChanges:
-        """Return storage for a call: the state, and nothing written over it; it knows how large its proof is."""
+        """Return storage for a call: the state, and nothing written over it; the size of its proof can be asked for."""
         return OverlayedChanges(StateBacking(self.state), recording=True)
 
     def validate_transaction(self, extrinsic: bytes, *, source: int = EXTERNAL) -> bytes:
