@@ -77,7 +77,7 @@ RUNTIME_COLUMNS = (
 """Bytes of one block: the relay proof, nodes of its own state, and the median of these as a compact proof."""
 
 ITEM_COLUMNS = ("parachain", "storage item", "keys\nread", "keys\nwritten", "own proof\nbytes", "part")
-"""Of all blocks together; the parts of one parachain add up to 100 %."""
+"""Figures of all blocks together; the parts of one parachain add up to 100 %."""
 
 MAX_ITEMS = 8
 MAX_VIOLATIONS = 10

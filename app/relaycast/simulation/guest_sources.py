@@ -51,7 +51,7 @@ class GuestSource:
 
     @property
     def digest(self) -> bytes:
-        """Of the code, of every entry of the state, and of all extrinsics."""
+        """Digest of the code, every entry of the state and all extrinsics."""
         found = blake2b(self.code, digest_size=32)
         for child, pairs in sorted({b"": self.state.top, **self.state.children}.items()):
             for key, value in sorted(pairs.items()):
