@@ -173,6 +173,31 @@ def test_another_server_is_told_from_a_manager(refused: Refused) -> None:
         )
 
 
+@pytest.mark.parametrize("status", [200, 422])
+@pytest.mark.parametrize("words", [("subscribe", "list"), ("icrc", "call", "icrc72_get_publications", "(record {})")])
+def test_json_that_nests_too_deep_is_an_answer_of_another_kind(
+    refused: Refused, words: tuple[str, ...], status: int
+) -> None:
+    class Deep(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(b"[" * 100_000)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Deep) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            line = refused(*words, "--url", f"http://127.0.0.1:{server.server_port}")
+        finally:
+            server.shutdown()
+            thread.join()
+    assert "got an answer of another kind, expected a server of relaycast" in line
+
+
 def test_a_token_comes_from_a_file(refused: Refused, tmp_path: Path) -> None:
     line = refused("subscribe", "list", "--token-file", "missing")
     assert line == "--token-file missing: got no such file or directory, expected a file with a token"

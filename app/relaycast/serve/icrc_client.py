@@ -1,13 +1,12 @@
 """A client of a server's canisters over HTTP, for the command line: its problems become one line."""
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from relaycast.refusal import BadInput, nearest, one_line, shown
 from relaycast.serve.icrc_caller import principal_of_name
-from relaycast.serve.server_connection import ServerConnection
+from relaycast.serve.server_connection import ServerAnswer, ServerConnection
 from relaycast_gateway.candid import CandidError, format_values, parse_values
 from relaycast_gateway.icrc.http.remote_calls import CALLER_HEADER, CANDID
 from relaycast_gateway.icrc.interface import CandidMethod, CanisterRole, every_method, methods_of
@@ -67,7 +66,7 @@ class IcrcClient:
         headers = self._headers | {"Content-Type": CANDID}
         answer = self._server.answer("POST", f"{self.url}/icrc/{place}/{method.name}", body, headers)
         if answer.status != 200:
-            raise self._refusal(method.name, answer.status, answer.body)
+            raise self._refusal(method.name, answer)
         try:
             return format_values(method.decode_results(answer.body), method.results)
         except CandidError as error:
@@ -96,18 +95,19 @@ class IcrcClient:
     def _listing(self) -> Mapping[str, Any]:
         answer = self._server.answer("GET", f"{self.url}/icrc", None, self._headers)
         if answer.status != 200:
-            raise self._refusal("icrc", answer.status, answer.body)
+            raise self._refusal("icrc", answer)
         try:
-            found = json.loads(answer.body)
+            found = answer.parsed()
         except ValueError:
             found = None
         if not isinstance(found, dict):
             raise self._stranger()
         return found
 
-    def _refusal(self, what: str, status: int, body: bytes) -> BadInput:
+    def _refusal(self, what: str, answer: ServerAnswer) -> BadInput:
+        status = answer.status
         try:
-            problem = json.loads(body)
+            problem = answer.parsed()
             kind, detail = str(problem["type"]), str(problem["detail"])
         except (ValueError, KeyError, TypeError):
             return self._stranger()

@@ -1,8 +1,9 @@
 """Requests of the command line to a running server: what goes wrong on the way becomes one line."""
 
+import json
 from http.client import HTTPException
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
@@ -20,6 +21,13 @@ class ServerAnswer(NamedTuple):
     status: int
     body: bytes
     link: str | None = None
+
+    def parsed(self) -> Any:
+        """Return the JSON of the body; ``ValueError`` where it is none, or nests deeper than the parser goes."""
+        try:
+            return json.loads(self.body)
+        except RecursionError:
+            raise ValueError("JSON that nests too deep") from None
 
 
 class ServerConnection:

@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 from relaycast.refusal import BadInput
-from relaycast.serve.server_connection import ServerConnection
+from relaycast.serve.server_connection import ServerAnswer, ServerConnection
 
 
 class SubscriptionClient:
@@ -33,15 +33,16 @@ class SubscriptionClient:
         headers = {"Accept": "application/json"} | ({} if data is None else {"Content-Type": "application/json"})
         answer = self._server.answer(method, url, data, headers)
         if answer.status >= 300:
-            raise self._refusal(answer.status, answer.body)
+            raise self._refusal(answer)
         try:
-            return json.loads(answer.body), _next_of(answer.link)
+            return answer.parsed(), _next_of(answer.link)
         except ValueError:
             raise self._stranger() from None
 
-    def _refusal(self, status: int, text: bytes) -> BadInput:
+    def _refusal(self, answer: ServerAnswer) -> BadInput:
+        status = answer.status
         try:
-            problem = json.loads(text)
+            problem = answer.parsed()
             detail = str(problem["detail"])
         except (ValueError, KeyError, TypeError):
             if status in {401, 403}:
