@@ -14,7 +14,7 @@ from relaycast_trie.scale import encode_vec
 from relaycast_wasm.applied import RefusedExtrinsic
 from relaycast_wasm.exceptions import BlockRefused, CallFailed, NotARuntime
 from relaycast_wasm.inherents import TIMESTAMP, Inherents
-from relaycast_wasm.limits import NODE_LIMITS, Limits
+from relaycast_wasm.limits import DEFAULT_LIMITS, Limits
 from relaycast_wasm.overlay import Name, OverlayedChanges, Values
 from relaycast_wasm.runtime import WasmRuntime
 from relaycast_wasm.runtime_calls import RuntimeCalls
@@ -67,7 +67,7 @@ class RuntimeChain(RuntimeCalls):
         state: State,
         head: Header | None = None,
         *,
-        limits: Limits = NODE_LIMITS,
+        limits: Limits = DEFAULT_LIMITS,
         load: Load = WasmRuntime.load,
     ) -> None:
         super().__init__(runtime, state, limits=limits)

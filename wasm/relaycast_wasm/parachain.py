@@ -26,7 +26,7 @@ from relaycast_wasm.chain import BuiltBlock, Load, RuntimeChain, Seal
 from relaycast_wasm.collation import COLLECT, CollationInfo, collect_arguments
 from relaycast_wasm.exceptions import WasmError
 from relaycast_wasm.inherents import AURA_SLOT, PARACHAIN_SYSTEM, PARACHAIN_SYSTEM_V1, TIMESTAMP, clock_inherents
-from relaycast_wasm.limits import NODE_LIMITS, Limits
+from relaycast_wasm.limits import DEFAULT_LIMITS, Limits
 from relaycast_wasm.metadata.of_runtime import metadata_of
 from relaycast_wasm.metadata.storage_names import StorageNames
 from relaycast_wasm.pov_shares import shares_of
@@ -55,7 +55,7 @@ class RuntimeParachain:
         state: State,
         head: Header | None = None,
         *,
-        limits: Limits = NODE_LIMITS,
+        limits: Limits = DEFAULT_LIMITS,
         max_pov_size: int = MAX_POV_BYTES,
         seal: Seal | None = None,
         load: Load = WasmRuntime.load,

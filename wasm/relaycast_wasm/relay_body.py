@@ -20,7 +20,7 @@ from relaycast_wasm.applied import EXHAUSTS_RESOURCES, RefusedExtrinsic
 from relaycast_wasm.block_builder import BlockBuilder, BodyItem
 from relaycast_wasm.chain import CODE, Load
 from relaycast_wasm.inherents import TIMESTAMP, relay_inherents
-from relaycast_wasm.limits import NODE_LIMITS, Limits
+from relaycast_wasm.limits import DEFAULT_LIMITS, Limits
 from relaycast_wasm.runtime import WasmRuntime
 from relaycast_wasm.runtime_calls import RuntimeCalls
 
@@ -38,7 +38,7 @@ class RuntimeRelayBody(RuntimeCalls):
         runtime: WasmRuntime,
         relay: RelayChain,
         *,
-        limits: Limits = NODE_LIMITS,
+        limits: Limits = DEFAULT_LIMITS,
         load: Load = WasmRuntime.load,
     ) -> None:
         super().__init__(runtime, relay.state, limits=limits)

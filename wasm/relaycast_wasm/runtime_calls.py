@@ -8,7 +8,7 @@ from relaycast_pallets.frame.state import State
 from relaycast_trie.scale import encode_u8
 from relaycast_wasm.block_builder import BlockBuilder
 from relaycast_wasm.host.environment import HostEnvironment
-from relaycast_wasm.limits import NODE_LIMITS, Limits, RuntimeAnswer
+from relaycast_wasm.limits import DEFAULT_LIMITS, Limits, RuntimeAnswer
 from relaycast_wasm.overlay import OverlayedChanges, StateBacking
 from relaycast_wasm.runtime import WasmRuntime
 
@@ -21,7 +21,7 @@ class RuntimeCalls:
 
     head: Header
 
-    def __init__(self, runtime: WasmRuntime, state: State, *, limits: Limits = NODE_LIMITS) -> None:
+    def __init__(self, runtime: WasmRuntime, state: State, *, limits: Limits = DEFAULT_LIMITS) -> None:
         self.runtime = runtime
         self.state = state
         self.limits = limits
