@@ -24,7 +24,7 @@ ONLY_INHERENTS = b"\x01"
 NO_ROOT = bytes(32)
 
 
-class Call(Protocol):
+class RuntimeCaller(Protocol):
     """Calls the runtime that builds."""
 
     def __call__(self, method: str, data: bytes, /, *, overlay: OverlayedChanges) -> RuntimeAnswer: ...
@@ -43,7 +43,7 @@ class BlockBuilder:
 
     def __init__(
         self,
-        call: Call,
+        call: RuntimeCaller,
         overlay: OverlayedChanges,
         parent: Header,
         *,
