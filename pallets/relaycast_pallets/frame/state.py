@@ -241,8 +241,7 @@ class State:
         """
         version = self.state_version if state_version is None else state_version
         entries: Values = {}
-        names = {name for name, storage in self._children.items() if storage.unsealed} | changes.keys()
-        for info in names:
+        for info in {name for name, storage in self._children.items() if storage.unsealed} | changes.keys():
             if info is not None:
                 root = self.child_root_with(info, changes.get(info, {}), state_version=version, recorder=recorder)
                 entries[info.prefixed_storage_key()] = None if root == EMPTY_ROOT else root
@@ -339,7 +338,7 @@ class State:
             self.child(info).replace_all(children[info].values if info in children else {})
 
     def write(self, changes: Mapping[Name, Values]) -> None:
-        """Write ``changes`` by trie; ``None`` removes, and entries of child tries are refused."""
+        """Write ``changes`` by trie; ``None`` removes."""
         for name, written in changes.items():
             storage = self if name is None else self.child(name)
             for key, value in written.items():
