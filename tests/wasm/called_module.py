@@ -17,8 +17,12 @@ DATA, OUT, HEAP = 0x1000, 0x8_0000, 0x18_0000
 NUMBERS = {"read_version_2", "proof_size_version_1", "last_cursor_version_1"}
 """Ends of the names of functions whose i64 is no span."""
 
-POINTERS = ("blake2_256_root", "blake2_256_ordered_root", "keccak_256_root", "keccak_256_ordered_root")
-"""Functions that give a pointer to 32 bytes, up to version 2."""
+ROOTS = ("blake2_256_root", "blake2_256_ordered_root", "keccak_256_root", "keccak_256_ordered_root")
+POINTED = {f"trie_{name}_version_{number}": 32 for name in ROOTS for number in (1, 2)} | {
+    f"hashing_{name}_version_1": length
+    for name, length in {"blake2_128": 16, "blake2_256": 32, "keccak_256": 32, "sha2_256": 32, "twox_64": 8}.items()
+}
+"""Functions that give a pointer, and to how many bytes."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ def _kind(name: str) -> str:
     function = HOST_FUNCTIONS[f"ext_{name}"]
     if not function.result:
         return ""
-    if name.endswith(tuple(f"{it}_version_{number}" for it in POINTERS for number in (1, 2))):
+    if name in POINTED:
         return "pointer"
     return "span" if function.result == "I" and not name.endswith(tuple(NUMBERS)) else "number"
 
@@ -130,7 +134,7 @@ def _told(name: str, call: str) -> str:
     if kind == "span":
         return f"(call $emit {call})"
     if kind == "pointer":
-        return f"(call $emit (i64.or (i64.const {32 << 32}) (i64.extend_i32_u {call})))"
+        return f"(call $emit (i64.or (i64.const {POINTED[name] << 32}) (i64.extend_i32_u {call})))"
     if kind == "number":
         return f"(call $tell {call if letter == 'I' else f'(i64.extend_i32_u {call})'})"
     return call
