@@ -54,7 +54,6 @@ from relaycast_pallets.parachain_system.relay_budget import message_free_bytes
 from relaycast_pallets.subscriber.pallet import SubscriberConfig
 from relaycast_trie import CodecError
 from relaycast_trie.engine import Engine
-from relaycast_trie.exceptions import RelaycastError
 from relaycast_xcm import ParaId
 from relaycast_xcm.checkpoint import VERSION, CheckpointRefused
 from relaycast_xcm.ump import Processed
@@ -221,21 +220,13 @@ class Simulation:
         chains = self.network.chains
         for block in range(chains.tick + 1, (self.scenario.blocks if last is None else last) + 1):
             self.begin(block)
-            records = self._step(block)
+            with self.sources.telling_refusals(self.scenario, block):
+                records = self.network.ledger.step()
             for record in records:
                 self.tally.add(record)
             for guest_record in self.network.ledger.take_guest_records():
                 self.tally.add_guest(guest_record)
             yield Passed(block, records)
-
-    def _step(self, block: int) -> list[BlockRecord]:
-        try:
-            return self.network.ledger.step()
-        except RelaycastError as error:
-            if self.sources.relay_code is None:
-                raise
-            got = f"a runtime that refuses relay block {block} ({error})"
-            raise BadInput(str(self.scenario.relaychain.wasm), got, "one that builds on this genesis") from error
 
     def run(self, progress: Progress | None = None) -> Outcome:
         """Let the scenario's blocks pass and return what they came to."""

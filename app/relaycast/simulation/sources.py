@@ -1,14 +1,18 @@
 """What the files that a scenario names hold: all of it read and checked before anything runs."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from relaycast.genesis.chain_spec import ChainSpec
 from relaycast.genesis.state_export import read_state
 from relaycast.inputs import read_bytes
+from relaycast.refusal import BadInput
 from relaycast.scenario.message_load import Arrivals
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.guest_sources import CODE, GuestSource
+from relaycast_trie.exceptions import RelaycastError
 
 if TYPE_CHECKING:
     from relaycast.scenario.recording import Recording
@@ -42,6 +46,17 @@ class Sources:
         if spec is not None and relay_code is not None:
             spec = replace(spec, top={**spec.top, CODE: relay_code})
         return cls(spec, scenario.recording(), loads, guests, relay_code)
+
+    @contextmanager
+    def telling_refusals(self, scenario: Scenario, block: int) -> Iterator[None]:
+        """Raise ``BadInput`` where the relay chain's own runtime refuses the block of this number: it cannot go on."""
+        try:
+            yield
+        except RelaycastError as error:
+            if self.relay_code is None:
+                raise
+            got = f"a runtime that refuses relay block {block} ({error})"
+            raise BadInput(str(scenario.relaychain.wasm), got, "one that builds on this genesis") from error
 
     def without_files(self, read: set[int]) -> "Sources":
         """Return what it takes to go on from a checkpoint where no file lies.
