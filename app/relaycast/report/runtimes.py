@@ -45,7 +45,7 @@ class PalletRow(NamedTuple):
     width: float
 
 
-class ShownRuntime(NamedTuple):
+class RuntimeSection(NamedTuple):
     """One runtime as the page shows it; ``parts`` are style, meaning, bytes and percent of the median block's bar."""
 
     title: str
@@ -61,7 +61,7 @@ def title_of(it: RuntimeOutcome) -> str:
     return f"{it.para_id} {it.name or it.spec_name}".strip()
 
 
-def runtime_views(run: Outcome) -> list[ShownRuntime]:
+def runtime_views(run: Outcome) -> list[RuntimeSection]:
     """Return what the page shows of each runtime."""
     return [_view(it, run.runtime_series.get(it.para_id, ())) for it in run.runtimes]
 
@@ -136,8 +136,8 @@ def _line(points: Sequence[RuntimePoint]) -> Sequence[tuple[int, int]]:
     return [(point.block, point.own_proof_bytes) for point in points]
 
 
-def _view(it: RuntimeOutcome, points: Sequence[RuntimePoint]) -> ShownRuntime:
-    return ShownRuntime(
+def _view(it: RuntimeOutcome, points: Sequence[RuntimePoint]) -> RuntimeSection:
+    return RuntimeSection(
         title_of(it),
         it,
         tuple(_parts(points)),
