@@ -10,7 +10,6 @@ from relaycast_collator.header import Header
 from relaycast_node.chain.code import BlockState
 from relaycast_node.chain.served_chain import PROVABLE_BLOCKS, ServedChain
 from relaycast_trie.exceptions import CodecError
-from relaycast_wasm import WasmRuntime
 from relaycast_wasm.chain import RuntimeChain
 from relaycast_wasm.metadata.read import read_metadata
 from relaycast_wasm.parachain import RuntimeParachain
@@ -44,11 +43,8 @@ class RuntimeChains:
     def _served(
         self, builds: Builds, chain: RuntimeChain, para_id: ParaId | None, genesis: Header, label: ChainLabel
     ) -> ServedChain:
-        def load(code: bytes) -> WasmRuntime:
-            return chain.runtime if chain.runtime.code == code else WasmRuntime.load(code)
-
         chain.state.keep(PROVABLE_BLOCKS)
-        code, contents = RuntimeCode(chain.state, load=load), RuntimeContents(builds)
+        code, contents = RuntimeCode(chain), RuntimeContents(builds)
         self._contents.append(contents)
         served = ServedChain(label.name, genesis, chain.state, code, contents, para_id=para_id)
         served.properties.update(label.properties or properties_of(code, served.newest()))

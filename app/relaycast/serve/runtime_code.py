@@ -4,7 +4,6 @@ Law: a call runs on the state that a block left and leaves no trace. Which runti
 that block, so that a chain that was upgraded still answers for its old blocks with its old runtime.
 """
 
-from collections.abc import Callable
 from hashlib import blake2b
 from typing import Any
 
@@ -15,12 +14,11 @@ from relaycast_node.chain.exceptions import CodeRefused, MissingMethod, UnknownB
 from relaycast_node.extrinsic.extrinsic import is_bare
 from relaycast_node.extrinsic.validity import ValidTransaction, decode_validity
 from relaycast_node.extrinsic.validity_errors import TransactionValidityError
-from relaycast_pallets.frame.state import State, StateDiscarded
+from relaycast_pallets.frame.state import StateDiscarded
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.scale import ScaleReader, encode_u8
 from relaycast_wasm import MissingExport, OverlayedChanges, RuntimePanicked, WasmError, WasmRuntime
-
-Load = Callable[[bytes], WasmRuntime]
+from relaycast_wasm.chain import RuntimeChain
 
 TRANSACTION_QUEUE = blake2b(b"TaggedTransactionQueue", digest_size=8).digest()
 
@@ -28,18 +26,17 @@ IN_BLOCK, EXTERNAL = 0, 2
 """Where a transaction comes from (``TransactionSource``)."""
 
 RUNTIMES_KEPT = 4
-"""Runtimes of one chain that stay loaded."""
+"""Runtimes of one chain that stay loaded beside that of its newest block."""
 
 NOT_KNOWN_YET = bytes(32)
 """What a header has for roots before its block is built."""
 
 
 class RuntimeCode:
-    """The runtimes of one chain, whose sealed tries ``state`` holds; ``load`` makes a runtime of code."""
+    """The runtimes of one ``chain``."""
 
-    def __init__(self, state: State, *, load: Load = WasmRuntime.load) -> None:
-        self._state = state
-        self._load = load
+    def __init__(self, chain: RuntimeChain) -> None:
+        self._builder = chain
         self._runtimes: dict[bytes, WasmRuntime] = {}
         self._metadata: dict[bytes, bytes] = {}
         self._chain: ChainStates | None = None
@@ -80,6 +77,15 @@ class RuntimeCode:
         assert self._chain is not None, "a chain begins at its genesis"
         return RuntimeView(self, self._chain, at)
 
+    def take_over(self, code: bytes | None) -> None:
+        if code is None:
+            raise ValueError("a chain has code: 0x3a636f6465 cannot be removed")
+        try:
+            self._builder.runtime = self._loaded(code)
+        except WasmError as error:
+            raise ValueError(f"0x3a636f6465: {error}") from None
+        self._builder.state.migrate(self._builder.runtime.version.trie_version)
+
     def validity(self, data: bytes, at: BlockState, *, source: int = EXTERNAL) -> bytes:
         """Return SCALE ``TransactionValidity`` of an extrinsic in the next block; raises ``CodeRefused``."""
         version, overlay = self.runtime(at).version.apis.get(TRANSACTION_QUEUE, 0), self.overlay(at)
@@ -92,19 +98,14 @@ class RuntimeCode:
 
     def runtime(self, at: BlockState) -> WasmRuntime:
         """Return the runtime at a block; raises ``CodeRefused`` where its code is none."""
-        code = self._code(at)
-        known = self._runtimes.get(code)
-        if known is None:
-            try:
-                known = self._runtimes[code] = self._load(code)
-            except WasmError as error:
-                raise CodeRefused(str(error)) from None
-            _forget_oldest(self._runtimes)
-        return known
+        try:
+            return self._loaded(self._code(at))
+        except WasmError as error:
+            raise CodeRefused(str(error)) from None
 
     def overlay(self, at: BlockState) -> OverlayedChanges:
         """Return storage for a call on the state that a block left."""
-        return OverlayedChanges(PastBacking(at, self._state))
+        return OverlayedChanges(PastBacking(at, self._builder.state))
 
     def _initialize(self, at: BlockState, overlay: OverlayedChanges) -> None:
         header = Header(at.hash, at.header.number + 1, NOT_KNOWN_YET, NOT_KNOWN_YET)
@@ -120,6 +121,16 @@ class RuntimeCode:
             raise CodeRefused(f"Execution aborted due to panic: {error.reason}") from None
         except (WasmError, StateDiscarded) as error:
             raise CodeRefused(f"Other: {error}") from None
+
+    def _loaded(self, code: bytes) -> WasmRuntime:
+        """Return the runtime of ``code``, loaded once; raises ``WasmError``."""
+        if code == self._builder.runtime.code:
+            return self._builder.runtime
+        known = self._runtimes.get(code)
+        if known is None:
+            known = self._runtimes[code] = WasmRuntime.load(code)
+            _forget_oldest(self._runtimes)
+        return known
 
     def _code(self, at: BlockState) -> bytes:
         code = at.state.get(CODE)

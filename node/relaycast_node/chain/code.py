@@ -84,6 +84,9 @@ class ChainCode(Protocol):
     def view(self, at: BlockState) -> PoolView:
         """Return the chain as the pool sees it."""
 
+    def take_over(self, code: bytes | None) -> None:
+        """Let the next block be that of other ``code``, which somebody writes into storage; ``ValueError`` for none."""
+
 
 class BlockContents(Protocol):
     """What fills the blocks of a chain: ``ready`` gives the extrinsics that wait, best first."""

@@ -63,6 +63,9 @@ class ModelledCode:
             return self.executive.view()
         return PastView(self.executive, at.state, at.header.number, self._states.hash_of)
 
+    def take_over(self, code: bytes | None) -> None:
+        """Leave the pallets as they are: what stands under ``:code`` runs nothing."""
+
     def view_at(self, block_hash: bytes) -> View:
         """Return the chain as transactions are judged by after a block; raises ``UnknownBlock``."""
         return self.view(self._states.state_of(block_hash))

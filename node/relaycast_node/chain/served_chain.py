@@ -7,7 +7,7 @@ bisection among the changes of blocks, and what can be proven is what the chain 
 from collections.abc import Iterable, Mapping
 
 from relaycast_collator.header import Header
-from relaycast_node.chain.code import BlockContents, BlockState, ChainCode, CodeVersion
+from relaycast_node.chain.code import CODE, BlockContents, BlockState, ChainCode, CodeVersion
 from relaycast_node.chain.exceptions import UnknownBlock
 from relaycast_node.chain.served_block import Changes, ServedBlock
 from relaycast_node.chain.signal import Signal
@@ -129,8 +129,11 @@ class ServedChain:
     def set_storage(self, values: Mapping[bytes, bytes | None], *, child: bytes | None = None) -> None:
         """Write values into storage: the next block seals them; ``None`` removes a key.
 
-        ``child`` is the bare name of a child trie. ``ValueError`` for a key of the top trie that names a child trie.
+        ``child`` is the bare name of a child trie. ``ValueError`` for a key of the top trie that names a child trie,
+        and for code that is none.
         """
+        if child is None and CODE in values:
+            self.code.take_over(values[CODE])
         storage = self._state if child is None else self._state.child(ChildInfo.new_default(child))
         for key, value in values.items():
             if value is None:

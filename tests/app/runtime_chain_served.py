@@ -1,0 +1,55 @@
+"""A chain of a real runtime behind the methods of a node, and a client that asks them, without a server."""
+
+import asyncio
+import json
+from typing import Any
+
+from relaycast.serve.runtime_chains import ChainLabel, RuntimeChains
+from relaycast_collator import Chains
+from relaycast_node.chain.served_chain import ServedChain
+from relaycast_node.live import Live
+from relaycast_node.rpc.json_rpc import JsonRpc
+from relaycast_node.rpc.node_face import NodeFace
+from relaycast_node.rpc.session import RpcSession
+from relaycast_pallets.frame.state import State
+from relaycast_wasm import WasmRuntime
+from relaycast_wasm.parachain import RuntimeParachain
+from relaycast_xcm import ParaId
+
+
+class ServedRuntime:
+    """Parachain 3000 of a runtime beside a modelled relay chain; blocks come on demand."""
+
+    def __init__(self, runtime: WasmRuntime, genesis: dict[bytes, bytes], label: ChainLabel) -> None:
+        chains = Chains()
+        self.guest = RuntimeParachain(ParaId(3000), runtime, State(genesis, state_version=runtime.version.trie_version))
+        chains.add_guest(self.guest)
+        runtimes = RuntimeChains(chains)
+        self.chain: ServedChain = runtimes.serve_parachain(self.guest, label)
+        self.live = Live(chains, chains.step, guests=runtimes.guests)
+        face = NodeFace(self.live, version="1.2.3").parachain(3000)
+        assert face is not None
+        self.face: JsonRpc = face
+        self.session = RpcSession()
+
+    def ask(self, method: str, *params: Any) -> Any:
+        """Call a method and return its result; an error comes back as ``(code, message, data)``."""
+        request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        answer = asyncio.run(self.face.answer(request, self.session))
+        self.session.start()
+        assert answer is not None
+        found = json.loads(answer)
+        if "error" in found:
+            error = found["error"]
+            return error["code"], error["message"], error.get("data")
+        return found["result"]
+
+    def told(self) -> list[tuple[str, Any]]:
+        """Return the notifications since the last call: method and result."""
+        found = []
+        while len(self.session.outbox):
+            message = asyncio.run(self.session.outbox.get())
+            assert message is not None
+            told = json.loads(message)
+            found.append((told["method"], told["params"]["result"]))
+        return found
