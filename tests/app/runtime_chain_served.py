@@ -26,7 +26,7 @@ class ServedRuntime:
         chains.add_guest(self.guest)
         runtimes = RuntimeChains(chains)
         self.chain: ServedChain = runtimes.serve_parachain(self.guest, label)
-        self.live = Live(chains, chains.step, guests=runtimes.guests)
+        self.live = Live(chains, chains.step, guests={3000: self.chain})
         face = NodeFace(self.live, version="1.2.3").parachain(3000)
         assert face is not None
         self.face: JsonRpc = face

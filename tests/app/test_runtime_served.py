@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.runtime_chain_served import ServedRuntime
 from relaycast_collator import GuestBuilt
 from relaycast_node.extrinsic.extrinsic import extrinsic_hash
 from relaycast_node.rpc.header_json import hexed
@@ -9,13 +10,12 @@ from relaycast_pallets.parachain_system.relay_proof_request import RelayProofReq
 from relaycast_trie import StorageProof, blake2_256
 from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.scale import ScaleReader, encode_bytes
-from app.runtime_chain_served import ServedRuntime
 
 pytest.importorskip("wasmtime", reason="the extra wasm is not installed")
 
-from relaycast.serve.runtime_chains import ChainLabel  # noqa: E402
-from relaycast_wasm import WasmRuntime  # noqa: E402
-from wasm.text_runtime import CHILD, HEADER, METADATA, REQUEST, text_runtime  # noqa: E402
+from relaycast.serve.runtime_chains import ChainLabel
+from relaycast_wasm import WasmRuntime
+from wasm.text_runtime import CHILD, HEADER, METADATA, REQUEST, text_runtime
 
 KEY, VALUE = b"k" * 32, b"a value of which nobody knows the length"
 LABEL = ChainLabel("Text", {"ss58Format": 7, "tokenSymbol": "TXT"})

@@ -4,8 +4,8 @@ Law: only a raw spec will do. Keys and values are taken as they stand; a child t
 key, as the state machine has it.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from relaycast.inputs import parse_hex, place_of, read_json
@@ -24,6 +24,9 @@ class ChainSpec:
     children: dict[bytes, dict[bytes, bytes]]
     state_version: StateVersion = StateVersion.V0
     """Relay chains began with version 0, and have 1 today."""
+
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    """What wallets show: the token's symbol and decimals, the prefix of addresses."""
 
     def state_root(self, *, state_version: StateVersion = StateVersion.V0) -> bytes:
         """Return the state root."""
@@ -60,10 +63,12 @@ def spec_of(content: Any, place: str) -> ChainSpec:
     children = raw.get("childrenDefault", {})
     if not isinstance(children, dict):
         raise BadInput(f"{place} at genesis.raw.childrenDefault", shown(children), "an object of child tries")
+    properties = content.get("properties")
     return ChainSpec(
         name=str(content.get("name", "")),
         top=_entries(raw.get("top"), f"{place} at genesis.raw.top"),
         children=dict(_children(children, f"{place} at genesis.raw.childrenDefault")),
+        properties=properties if isinstance(properties, dict) else {},
     )
 
 

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 
+from relaycast.genesis.chain_spec import ChainSpec
 from relaycast.refusal import BadInput, shown
 from relaycast.scenario.files import load_named
 from relaycast.serve.live_feed import KeyNames
 from relaycast.simulation.simulation import Simulation
 from relaycast_node.block_time import EXPECTED, BlockTime, block_time_of
+from relaycast_node.chain.served_chain import ServedChain
 from relaycast_node.live import Live
 
 
@@ -42,4 +44,27 @@ def living(name: str, block_time: str = "") -> LivingNetwork:
         simulation.begin(chains.tick + 1)
         chains.step()
 
-    return LivingNetwork(Live(chains, step, name=scenario.name, block_time=pace), scenario.name, network.key_names)
+    relay, guests = _of_real_runtimes(simulation)
+    live = Live(chains, step, name=scenario.name, block_time=pace, relay=relay, guests=guests)
+    return LivingNetwork(live, scenario.name, network.key_names)
+
+
+def _of_real_runtimes(simulation: Simulation) -> tuple[ServedChain | None, dict[int, ServedChain]]:
+    """Serve the chains that real runtimes run: the relay chain, where it is one, and parachains by id."""
+    chains, sources = simulation.chains, simulation.sources
+    if not chains.guests and sources.relay_code is None:
+        return None, {}
+    from relaycast.serve.runtime_chains import ChainLabel, RuntimeChains  # noqa: PLC0415 - needs the extra wasm
+
+    def label(spec: ChainSpec, otherwise: str) -> ChainLabel:
+        return ChainLabel(spec.name or otherwise, spec.properties)
+
+    runtimes, name, relay = RuntimeChains(chains), simulation.scenario.name, None
+    if sources.spec is not None:
+        relay = runtimes.serve_relay_chain(label(sources.spec, f"{name} relay"))
+    return relay, {
+        int(para_id): runtimes.serve_parachain(
+            guest, label(sources.guests[int(para_id)].state, f"{name} parachain {para_id}")
+        )
+        for para_id, guest in chains.guests.items()
+    }

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 
 from relaycast_node.chain.code import BlockState, ReadableState
 from relaycast_pallets.frame.state import State
-from relaycast_pallets.frame.state_tries import Keys
+from relaycast_pallets.frame.state_tries import Keys, Name
+from relaycast_pallets.frame.storage import Values
 from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.node_codec import EMPTY_ROOT, StateVersion
 from relaycast_trie.plain.trie_db import NodeRecorder
 from relaycast_trie.plain.trie_update import update_trie
-from relaycast_wasm.overlay import Name, Values
 
 
 class PastBacking:
@@ -51,17 +51,22 @@ class PastBacking:
         return self._updated(self._at.header.state_root, written, state_version)
 
     def child_root(self, info: ChildInfo, changes: Values, *, state_version: StateVersion) -> bytes:
-        root = self._at.state.get(info.prefixed_storage_key()) or EMPTY_ROOT
-        return self._updated(root, changes, state_version)
+        return self._updated(self._root(info), changes, state_version)
 
     def record(self, recorder: NodeRecorder, reads: Keys, seeks: Keys) -> None:
         nodes = self._state.nodes_under(self._at.header.state_root)
-        for name in {**reads, **seeks}:
-            found = None if name is None else self._at.state.get(name.prefixed_storage_key())
-            root = self._at.header.state_root if name is None else found
-            if root is not None:
-                asked, looked = reads.get(name, ()), seeks.get(name, ())
-                update_trie(nodes, root, {}, reads=asked, seeks=looked, recorder=recorder)
+        ways = {name.prefixed_storage_key() for name in {*reads, *seeks} if name is not None}
+        looked = {**seeks, None: {*seeks.get(None, ()), *ways}}
+        for name in {**reads, **looked}:
+            root = self._root(name)
+            if root != EMPTY_ROOT:
+                wanted, sought = reads.get(name, ()), looked.get(name, ())
+                update_trie(nodes, root, {}, reads=wanted, seeks=sought, recorder=recorder)
+
+    def _root(self, name: Name) -> bytes:
+        if name is None:
+            return self._at.header.state_root
+        return self._at.state.get(name.prefixed_storage_key()) or EMPTY_ROOT
 
     def _updated(self, root: bytes, written: Values, state_version: StateVersion) -> bytes:
         nodes = self._state.nodes_under(self._at.header.state_root)

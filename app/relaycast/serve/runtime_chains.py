@@ -1,18 +1,19 @@
 """Chains of real runtimes, served: what a client that connects to one of them talks to is that very runtime."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from relaycast.serve.runtime_code import RuntimeCode
-from relaycast.serve.runtime_contents import Builds, RuntimeContents
-from relaycast_collator import Chains, Fact, TickBegan
+from relaycast.serve.runtime_contents import RuntimeContents
+from relaycast_collator import Chains, Fact, Guest, TickBegan
 from relaycast_collator.header import Header
 from relaycast_node.chain.code import BlockState
 from relaycast_node.chain.served_chain import PROVABLE_BLOCKS, ServedChain
 from relaycast_trie.exceptions import CodecError
-from relaycast_wasm.chain import RuntimeChain
+from relaycast_wasm.applied import RefusedExtrinsic
 from relaycast_wasm.metadata.read import read_metadata
 from relaycast_wasm.parachain import RuntimeParachain
+from relaycast_wasm.relay_body import RuntimeRelayBody
 from relaycast_xcm import ParaId
 
 Properties = Mapping[str, object]
@@ -31,22 +32,35 @@ class RuntimeChains:
     """The chains of real runtimes among ``chains``, at block 0; their pools are asked when a tick begins."""
 
     def __init__(self, chains: Chains) -> None:
-        self.guests: dict[int, ServedChain] = {}
+        self._chains = chains
         self._contents: list[RuntimeContents] = []
         chains.listeners.append(self._hear)
 
-    def serve_parachain(self, guest: RuntimeParachain, label: ChainLabel) -> ServedChain:
-        """Serve a guest."""
-        self.guests[int(guest.para_id)] = served = self._served(guest, guest.chain, guest.para_id, guest.head, label)
-        return served
+    def serve_relay_chain(self, label: ChainLabel) -> ServedChain | None:
+        """Serve the relay chain where its blocks are a runtime's."""
+        relay, body = self._chains.relay_chain, self._chains.relay_chain.body
+        if not isinstance(body, RuntimeRelayBody):
+            return None
+        contents = RuntimeContents(body, lambda: ([it.extrinsic for it in body.body], body.refused))
+        return self._served(RuntimeCode(body), contents, None, relay.head.header, label)
+
+    def serve_parachain(self, guest: Guest, label: ChainLabel) -> ServedChain:
+        """Serve a guest that a runtime builds."""
+        assert isinstance(guest, RuntimeParachain), "guests here are those of real runtimes"
+
+        def last_block() -> tuple[Sequence[bytes], Sequence[RefusedExtrinsic]]:
+            return ((), ()) if guest.built is None else (guest.built.extrinsics, guest.built.refused)
+
+        contents = RuntimeContents(guest, last_block)
+        return self._served(RuntimeCode(guest.chain), contents, guest.para_id, guest.head, label)
 
     def _served(
-        self, builds: Builds, chain: RuntimeChain, para_id: ParaId | None, genesis: Header, label: ChainLabel
+        self, code: RuntimeCode, contents: RuntimeContents, para_id: ParaId | None, genesis: Header, label: ChainLabel
     ) -> ServedChain:
-        chain.state.keep(PROVABLE_BLOCKS)
-        code, contents = RuntimeCode(chain), RuntimeContents(builds)
+        state = code.chain.state
+        state.keep(PROVABLE_BLOCKS)
         self._contents.append(contents)
-        served = ServedChain(label.name, genesis, chain.state, code, contents, para_id=para_id)
+        served = ServedChain(label.name, genesis, state, code, contents, para_id=para_id)
         served.properties.update(label.properties or properties_of(code, served.newest()))
         return served
 

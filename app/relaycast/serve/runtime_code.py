@@ -18,7 +18,7 @@ from relaycast_pallets.frame.state import StateDiscarded
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.scale import ScaleReader, encode_u8
 from relaycast_wasm import MissingExport, OverlayedChanges, RuntimePanicked, WasmError, WasmRuntime
-from relaycast_wasm.chain import RuntimeChain
+from relaycast_wasm.runtime_calls import RuntimeCalls
 
 TRANSACTION_QUEUE = blake2b(b"TaggedTransactionQueue", digest_size=8).digest()
 
@@ -35,14 +35,14 @@ NOT_KNOWN_YET = bytes(32)
 class RuntimeCode:
     """The runtimes of one ``chain``."""
 
-    def __init__(self, chain: RuntimeChain) -> None:
-        self._builder = chain
+    def __init__(self, chain: RuntimeCalls) -> None:
+        self.chain = chain
         self._runtimes: dict[bytes, WasmRuntime] = {}
         self._metadata: dict[bytes, bytes] = {}
-        self._chain: ChainStates | None = None
+        self._states: ChainStates | None = None
 
     def follow(self, chain: ChainStates) -> None:
-        self._chain = chain
+        self._states = chain
 
     def version(self, at: BlockState) -> CodeVersion:
         found = self.runtime(at).version
@@ -74,17 +74,17 @@ class RuntimeCode:
         return self._run("BlockBuilder_apply_extrinsic", data, at, overlay)
 
     def view(self, at: BlockState) -> "RuntimeView":
-        assert self._chain is not None, "a chain begins at its genesis"
-        return RuntimeView(self, self._chain, at)
+        assert self._states is not None, "a chain begins at its genesis"
+        return RuntimeView(self, self._states, at)
 
     def take_over(self, code: bytes | None) -> None:
         if code is None:
             raise ValueError("a chain has code: 0x3a636f6465 cannot be removed")
         try:
-            self._builder.runtime = self._loaded(code)
+            self.chain.runtime = self._loaded(code)
         except WasmError as error:
             raise ValueError(f"0x3a636f6465: {error}") from None
-        self._builder.state.migrate(self._builder.runtime.version.trie_version)
+        self.chain.state.migrate(self.chain.runtime.version.trie_version)
 
     def validity(self, data: bytes, at: BlockState, *, source: int = EXTERNAL) -> bytes:
         """Return SCALE ``TransactionValidity`` of an extrinsic in the next block; raises ``CodeRefused``."""
@@ -105,7 +105,7 @@ class RuntimeCode:
 
     def overlay(self, at: BlockState) -> OverlayedChanges:
         """Return storage for a call on the state that a block left."""
-        return OverlayedChanges(PastBacking(at, self._builder.state))
+        return OverlayedChanges(PastBacking(at, self.chain.state))
 
     def _initialize(self, at: BlockState, overlay: OverlayedChanges) -> None:
         header = Header(at.hash, at.header.number + 1, NOT_KNOWN_YET, NOT_KNOWN_YET)
@@ -114,7 +114,7 @@ class RuntimeCode:
     def _run(self, method: str, data: bytes, at: BlockState, overlay: OverlayedChanges) -> bytes:
         runtime = self.runtime(at)
         try:
-            return runtime.call(method, data, overlay).output
+            return runtime.call(method, data, overlay, limits=self.chain.limits).output
         except MissingExport:
             raise MissingMethod(method) from None
         except RuntimePanicked as error:
@@ -124,8 +124,8 @@ class RuntimeCode:
 
     def _loaded(self, code: bytes) -> WasmRuntime:
         """Return the runtime of ``code``, loaded once; raises ``WasmError``."""
-        if code == self._builder.runtime.code:
-            return self._builder.runtime
+        if code == self.chain.runtime.code:
+            return self.chain.runtime
         known = self._runtimes.get(code)
         if known is None:
             known = self._runtimes[code] = WasmRuntime.load(code)

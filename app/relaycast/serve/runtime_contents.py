@@ -1,4 +1,4 @@
-"""What fills the blocks of a served chain with a real runtime: the ready extrinsics of its pool (``BlockContents``).
+"""What fills the blocks of a served chain with a real runtime: the pool's ready extrinsics (``BlockContents``).
 
 Law: the runtime decides. An extrinsic that it refuses for good leaves the pool; one that it refuses because its nonce
 is too high, or because the block is full, stays for a later block.
@@ -11,27 +11,29 @@ from relaycast_node.chain.executive import LEFT_IN_THE_POOL
 from relaycast_node.extrinsic.validity_errors import InvalidTransaction, decode_refusal
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.scale import ScaleReader
-from relaycast_wasm.chain import BuiltBlock
+from relaycast_wasm.applied import RefusedExtrinsic
 
 NOT_INCLUDED = 1
 """The first byte of an ``ApplyExtrinsicResult`` of an extrinsic that the block does not hold."""
 
 
-class Builds(Protocol):
-    """A chain that builds blocks of what is ``waiting``; ``built`` is the last one."""
+class Waits(Protocol):
+    """A chain whose next block takes what is ``waiting``."""
 
     waiting: list[bytes]
 
-    @property
-    def built(self) -> BuiltBlock | None: ...
+
+LastBlock = Callable[[], tuple[Sequence[bytes], Sequence[RefusedExtrinsic]]]
+"""Gives the extrinsics of the block that was built last, and those that it refused."""
 
 
 class RuntimeContents:
     """The pool's part in the blocks of ``chain``."""
 
-    def __init__(self, chain: Builds) -> None:
+    def __init__(self, chain: Waits, last_block: LastBlock) -> None:
         self.ready: Callable[[], Iterable[bytes]] = tuple
         self._chain = chain
+        self._last_block = last_block
 
     def offer(self) -> None:
         """Let the next block take what is ready, behind what waits already."""
@@ -41,12 +43,11 @@ class RuntimeContents:
 
     @property
     def extrinsics(self) -> Sequence[bytes]:
-        return () if self._chain.built is None else self._chain.built.extrinsics
+        return self._last_block()[0]
 
     @property
     def invalid(self) -> Sequence[bytes]:
-        refused = () if self._chain.built is None else self._chain.built.refused
-        return [it.extrinsic for it in refused if not _can_wait(it.result)]
+        return [it.extrinsic for it in self._last_block()[1] if not _can_wait(it.result)]
 
 
 def _can_wait(result: bytes) -> bool:
