@@ -20,6 +20,7 @@ from relaycast_node.extrinsic.extrinsic import (
     Signed,
     decode_extrinsic,
     extrinsic_hash,
+    is_bare,
     sign,
     signing_payload,
 )
@@ -197,3 +198,10 @@ def test_bytes_that_are_no_extrinsic_are_refused(data: bytes, reason: str) -> No
 def test_a_value_that_no_bytes_express_is_a_slip(slip: Any) -> None:
     with pytest.raises(ValueError, match=r"a nonce is a u32|a tip is a u128|version 4 or 5"):
         slip()
+
+
+@pytest.mark.parametrize(
+    ("first", "bare"), [(0x04, True), (0x05, True), (0x84, False), (0x45, False), (0xC4, False), (0x00, True)]
+)
+def test_an_extrinsic_is_bare_by_its_first_byte_alone(first: int, bare: bool) -> None:
+    assert is_bare(encode_bytes(bytes([first]) + b"any runtime's")) is bare

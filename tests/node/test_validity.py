@@ -14,6 +14,7 @@ from relaycast_node.extrinsic.extrinsic import Bare, Extra, MetadataHashMode, Si
 from relaycast_node.extrinsic.signature import AddressKind, MultiAddress, Scheme
 from relaycast_node.extrinsic.validity import (
     ValidTransaction,
+    decode_validity,
     how_many_fit,
     implicit_of,
     nonce_tag,
@@ -261,3 +262,46 @@ def test_the_implicit_of_an_immortal_extrinsic_is_the_genesis_twice() -> None:
     rest = implicit_of(Extra(0), CHAIN)
     assert rest.genesis_hash == rest.birth_hash == CHAIN.genesis_hash
     assert sign(ALICE, remark(b""), Extra(3), rest).encode() == signed(CHAIN, ALICE, 3)
+
+
+refusals = st.one_of(
+    st.builds(
+        lambda reason, custom: InvalidTransaction(reason, custom if reason is Invalid.CUSTOM else 0),
+        st.sampled_from(Invalid),
+        st.integers(0, 255),
+    ),
+    st.builds(
+        lambda reason, custom: UnknownTransaction(reason, custom if reason is Unknown.CUSTOM else 0),
+        st.sampled_from(Unknown),
+        st.integers(0, 255),
+    ),
+)
+
+
+@given(refusals)
+def test_a_refusal_is_read_as_it_is_written(refusal: TransactionValidityError) -> None:
+    with pytest.raises(type(refusal)) as read:
+        decode_validity(refusal.encode_result())
+    assert read.value.args == refusal.args
+
+
+@given(st.integers(0, U64_MAX), st.lists(st.binary()), st.lists(st.binary()), st.integers(0, U64_MAX), st.booleans())
+def test_a_valid_transaction_is_read_as_it_is_written(
+    priority: int, requires: list[bytes], provides: list[bytes], longevity: int, propagate: bool
+) -> None:
+    valid = ValidTransaction(
+        priority=priority,
+        requires=tuple(requires),
+        provides=tuple(provides),
+        longevity=longevity,
+        propagate=propagate,
+    )
+    assert decode_validity(valid.encode_result()) == valid
+    with pytest.raises(CodecError):
+        decode_validity(valid.encode_result()[:-1])
+
+
+@pytest.mark.parametrize("data", [b"", b"\x01\x02\x00", b"\x01\x00\x63", b"\x01\x01\x03", b"\x01\x00\x07"])
+def test_a_verdict_that_is_none_is_refused(data: bytes) -> None:
+    with pytest.raises(CodecError):
+        decode_validity(data)
