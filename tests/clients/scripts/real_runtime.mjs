@@ -70,7 +70,7 @@ await item("failed", async () => {
   const { result } = await send(api.tx.balances.transferKeepAlive(bob.address, 10n ** 30n), alice);
   const failed = result.events.find(({ event }) => event.method === "ExtrinsicFailed");
   const [error] = failed.event.data;
-  return { events: names(result.events), error: error.isModule ? api.registry.findMetaError(error.asModule).name : error.type };
+  return { events: names(result.events), reason: error.isModule ? api.registry.findMetaError(error.asModule).name : error.type };
 });
 
 await item("stale", async () => {
