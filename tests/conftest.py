@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, Phase, settings
 import long_hauls
 import searches
 from relaycast import pytest_plugin
+from shared_vectors import Case, Selection
 
 settings.register_profile(searches.QUICK, deadline=None, max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("dev", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
@@ -138,3 +139,13 @@ def _place_of(file: Path) -> str:
     """Return what the tests of a file share with those that their worker runs, too: the file, or Spark's session."""
     text = file.read_text()
     return ONE_SPARK if 'spark: "SparkSession"' in text or 'usefixtures("spark")' in text else str(file)
+
+
+@pytest.fixture
+def cases(request: pytest.FixtureRequest) -> list[Case]:
+    """Return the cases of a vector file, see ``shared_vectors.over``."""
+    selection = request.param
+    assert isinstance(selection, Selection)
+    found = selection.cases()
+    assert found, f"no cases in {selection}"
+    return found

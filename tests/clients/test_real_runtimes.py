@@ -11,7 +11,7 @@ from clients.served import Line, Served, serving
 
 pytest.importorskip("wasmtime", reason="the extra wasm is not installed")
 
-from wasm.real_chains import FUNDS, runtime_of, top_of  # noqa: E402
+from wasm.real_chains import FUNDS, runtime_of, top_of
 
 pytestmark = pytest.mark.clients
 
@@ -77,7 +77,7 @@ def chain(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def served(project: Path, chain: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:  # noqa: ARG001
+def served(project: Path, chain: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     scenario = scenario_of(chain, tmp_path_factory.mktemp(chain))
     with serving(str(scenario), "--block-time", "500ms") as network:
         yield network

@@ -1,20 +1,10 @@
-"""What the pallet tests share: a relay chain, and the cases of a vector file."""
+"""What the pallet tests share: a relay chain."""
 
 import pytest
 
 from pallets.relay import Relay
-from shared_vectors import Case, Selection
 
 
 @pytest.fixture
 def relay() -> Relay:
     return Relay()
-
-
-@pytest.fixture
-def cases(request: pytest.FixtureRequest) -> list[Case]:
-    selection = request.param
-    assert isinstance(selection, Selection)
-    found = selection.cases()
-    assert found, f"no cases in {selection}"
-    return found

@@ -13,7 +13,7 @@ from relaycast_trie import CompactProof, StorageProof
 from relaycast_trie.scale import ScaleReader, encode_bytes, encode_u8, encode_u32, encode_vec
 from relaycast_wasm.chain import BuiltBlock
 from relaycast_wasm.collation import CollationInfo, read_messages, read_outbound
-from relaycast_wasm.limits import NODE_LIMITS, Limits
+from relaycast_wasm.limits import DEFAULT_LIMITS, Limits
 from relaycast_wasm.runtime import WasmRuntime, empty_overlay
 from relaycast_wasm.runtime_calls import api_id
 
@@ -59,7 +59,7 @@ def validate_block(
     relay_parent_number: int,
     relay_parent_root: bytes,
     proof: StorageProof | None = None,
-    limits: Limits = NODE_LIMITS,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> ValidationResult:
     """Let the parachain's ``runtime`` validate a block on ``parent`` by its own proof, or by another ``proof``.
 
