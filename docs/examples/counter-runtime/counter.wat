@@ -45,7 +45,7 @@
             (local.set $to
               (call $write_compact (i32.add (local.get $out) (i32.const 1)) (i32.add (local.get $size) (i32.const 1))))
             (i32.store8 (local.get $to) (i32.const 0))
-            (memory.copy (i32.add (local.get $to) (i32.const 1)) (local.get $data) (local.get $size))
+            (call $copy (i32.add (local.get $to) (i32.const 1)) (local.get $data) (local.get $size))
             (return (call $span (local.get $out)
               (i32.sub (i32.add (i32.add (local.get $to) (i32.const 1)) (local.get $size)) (local.get $out))))))
         (local.set $at (i32.add (local.get $data) (local.get $size)))
@@ -78,8 +78,8 @@
     (call $clear (i64.const 0x20000004ea))
     (local.set $roots (i32.add (i32.wrap_i64 (local.get $header)) (i32.const 32)))
     (local.set $roots (i32.add (local.get $roots) (call $compact_bytes (local.get $roots))))
-    (memory.copy (local.get $roots) (i32.wrap_i64 (call $root (i32.const 1))) (i32.const 32))
-    (memory.copy
+    (call $copy (local.get $roots) (i32.wrap_i64 (call $root (i32.const 1))) (i32.const 32))
+    (call $copy
       (i32.add (local.get $roots) (i32.const 32))
       (call $ordered_root (local.get $extrinsics) (i32.const 0))
       (i32.const 32))
@@ -90,6 +90,16 @@
     (local.set $found (call $kept (i64.const 0x200000050a)))
     (if (i64.eqz (local.get $found)) (then (return (i32.const 0))))
     (i32.load (i32.wrap_i64 (local.get $found))))
+
+  (func $copy (param $to i32) (param $from i32) (param $length i32)
+    (loop $next
+      (if (local.get $length)
+        (then
+          (i32.store8 (local.get $to) (i32.load8_u (local.get $from)))
+          (local.set $to (i32.add (local.get $to) (i32.const 1)))
+          (local.set $from (i32.add (local.get $from) (i32.const 1)))
+          (local.set $length (i32.sub (local.get $length) (i32.const 1)))
+          (br $next)))))
 
   (func $span (param $at i32) (param $length i32) (result i64)
     (i64.or (i64.extend_i32_u (local.get $at)) (i64.shl (i64.extend_i32_u (local.get $length)) (i64.const 32))))
