@@ -19,6 +19,8 @@ import pytest
 from peers import missing
 from relaycast_pallets.frame.state import State
 from relaycast_trie.child_info import ChildInfo
+from relaycast_trie.node_codec import StateVersion
+from relaycast_trie.reference import trie_root
 from relaycast_trie.scale import encode_bytes, encode_compact, encode_option, encode_u32, encode_vec
 from relaycast_wasm import OverlayedChanges, StateBacking, WasmRuntime
 from wasm.called_module import Call, Outcome, Room, module_of, read_output
@@ -171,11 +173,13 @@ class Writer:
         name, first, info = self.trie()
         whole = info is not None and self.chance.random() < 0.3
         prefix = b"" if whole else self.chance.choice([b"a", b"ab", b"b", b"\xff", b"none"])
-        written = self.overlay.changes().get(info, {})
-        alone = [key for key, value in written.items() if value is not None and key not in self.held[info]]
-        if any(key.startswith(prefix) for key in alone) or prefix in self.held[info] or prefix in written:
-            return
         number = self.chance.choice([None, None, 0, 1, 2])
+        written = self.overlay.changes().get(info, {})
+        live = [key for key, value in written.items() if value is not None and key.startswith(prefix)]
+        if number is not None and live:
+            return  # there a limit saves what was written in the block
+        if any(key not in self.held[info] for key in live) or prefix in self.held[info] or prefix in written:
+            return
         limit = encode_option(None if number is None else encode_u32(number))
         version = self.chance.randint(1, 3 if whole else 2)
         kind = "storage_kill" if whole else "clear_prefix"
@@ -206,14 +210,8 @@ class Writer:
         self.calls.append(("logging_log_version_1", self.chance.randint(0, 2), b"target", self.chance.choice(KEYS[:7])))
 
     def root(self) -> None:
-        pairs = {self.key(): self.chance.choice(VALUES) for _ in range(self.chance.randint(0, 5))}
-        version = self.chance.randint(0, 1)
-        if self.chance.random() < 0.5:
-            data = encode_vec(encode_bytes(key) + encode_bytes(value) for key, value in pairs.items())
-            self.calls.append(("trie_blake2_256_root_version_2", data, version))
-        else:
-            data = encode_vec(encode_bytes(value) for value in pairs.values())
-            self.calls.append(("trie_blake2_256_ordered_root_version_2", data, version))
+        data = encode_vec(encode_bytes(self.chance.choice(VALUES)) for _ in range(self.chance.randint(0, 5)))
+        self.calls.append(("trie_blake2_256_ordered_root_version_2", data, self.chance.randint(0, 1)))
 
 
 def sequences(count: int, seed: int) -> list[tuple[list[Call], Contents]]:
@@ -231,5 +229,52 @@ def test_random_sequences_give_and_leave_the_same(folder: Path) -> None:
         assert here.log == there.log
 
 
-def both(folder: Path, calls: list[Call], held: Contents) -> tuple[Run, Run]:
-    return run_here(calls, held), run_there(folder, [(calls, held)])[0]
+def both(folder: Path, *calls: Call, held: dict[bytes, bytes]) -> tuple[Run, Run]:
+    contents: Contents = {None: held, CHILD: {}}
+    return run_here(calls, contents), run_there(folder, [(calls, contents)])[0]
+
+
+def test_there_a_root_is_that_of_the_changes_alone(folder: Path) -> None:
+    held = {b"key": b"value"}
+    here, there = both(folder, ("storage_set_version_1", b"new", b"1"), ("storage_root_version_2", 1), held=held)
+    assert here.outcomes[1].result == trie_root({**held, b"new": b"1"}, state_version=StateVersion.V1)
+    assert there.outcomes[1].result == trie_root({b"new": b"1"}, state_version=StateVersion.V1)
+
+
+def test_there_a_read_past_the_end_has_a_length_that_wraps(folder: Path) -> None:
+    here, there = both(folder, ("storage_read_version_1", b"key", Room(2), 7), held={b"key": b"value"})
+    assert here.outcomes == [Outcome(b"\x01" + encode_u32(0), (bytes(2),))]  # nothing is left from there on
+    assert there.outcomes == [Outcome(b"\x01" + encode_u32(2**32 - 2), (bytes(2),))]
+
+
+def test_there_a_prefix_that_is_cleared_leaves_keys_that_were_written_in_the_block(folder: Path) -> None:
+    here, there = both(
+        folder, ("storage_set_version_1", b"p2", b""), ("storage_clear_prefix_version_1", b"p"), held={b"p1": b""}
+    )
+    assert here.diff == {b"p1": None, b"p2": None}
+    assert there.diff == {b"p1": None, b"p2": b""}
+    none: Call = ("storage_clear_prefix_version_2", b"p", encode_option(encode_u32(0)))
+    here, there = both(folder, ("storage_set_version_1", b"p1", b"new"), none, held={b"p1": b""})
+    assert here.outcomes == there.outcomes
+    assert (here.diff, there.diff) == ({b"p1": None}, {b"p1": b"new"})  # a limit is for the state below
+
+
+def test_there_a_prefix_that_is_cleared_leaves_the_key_that_equals_it(folder: Path) -> None:
+    here, there = both(folder, ("storage_clear_prefix_version_1", b"p"), held={b"p": b"", b"p1": b""})
+    assert here.diff == {b"p": None, b"p1": None}
+    assert there.diff == {b"p1": None}
+
+
+def test_there_a_vector_of_16383_items_loses_a_byte_when_it_grows(folder: Path) -> None:
+    held = {b"vector": encode_compact(16_383) + b"x" * 16_383}
+    here, there = both(folder, ("storage_append_version_1", b"vector", b"y"), held=held)
+    right = encode_compact(16_384) + b"x" * 16_383 + b"y"
+    assert here.diff == {b"vector": right}
+    assert len(there.diff[b"vector"] or b"") == len(right) - 1
+
+
+def test_there_a_root_of_keys_and_values_that_are_handed_over_is_wrong_from_two_ways_on(folder: Path) -> None:
+    pairs = {b"a": b"value", b"b": b"1"}
+    data = encode_vec(encode_bytes(key) + encode_bytes(value) for key, value in pairs.items())
+    here, there = both(folder, ("trie_blake2_256_root_version_2", data, 1), held={})
+    assert here.outcomes[0].result == trie_root(pairs, state_version=StateVersion.V1) != there.outcomes[0].result
