@@ -24,6 +24,7 @@ from relaycast_wasm.signing import Signer
 from relaycast_xcm import ParaId
 from rooms import ROOT
 from shared_vectors import unhex
+from wasm.text_runtime import text_runtime
 
 CODE = b":code"
 FUNDS = 10**18
@@ -68,7 +69,7 @@ def top_of(chain: str) -> dict[bytes, bytes]:
 
 @cache
 def runtime_of(chain: str) -> WasmRuntime:
-    return WasmRuntime.load(top_of(chain)[CODE])
+    return WasmRuntime.load(text_runtime() if chain == "text" else top_of(chain)[CODE])
 
 
 def state_of(chain: str, *, window: int = 4) -> State:
