@@ -1,7 +1,6 @@
 """Keys that sign transactions for real runtimes, among them those of development chains: ``//Alice`` and the others.
 
-An ed25519 signature follows from key and payload. One with sr25519 holds random bytes: the block that carries it has
-another hash each time it is built.
+A signature follows from key and payload, so that the block which carries it has the same hash each time it is built.
 """
 
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from nacl.signing import SigningKey
 
 from relaycast_trie.hasher import blake2_256
 from relaycast_trie.scale import encode_bytes
+from relaycast_wasm import schnorrkel
 
 Scheme = Literal["ed25519", "sr25519"]
 VARIANTS = {"ed25519": b"\x00", "sr25519": b"\x01"}
@@ -55,7 +55,7 @@ class Signer:
         """Return the 64 bytes of a signature."""
         if self.scheme == "ed25519":
             return bytes(SigningKey(self.secret).sign(payload).signature)
-        return bytes(sr25519.sign((self.public, self.secret), payload))
+        return schnorrkel.sign(self.public, self.secret, payload)
 
     def multi_signature(self, payload: bytes) -> bytes:
         """Return a signature as transactions carry it: behind the variant of its scheme."""
