@@ -6,6 +6,7 @@ from typing import Any
 
 from relaycast.serve.runtime_chains import ChainLabel, RuntimeChains
 from relaycast_collator import Chains
+from relaycast_collator.relay_chain import Genesis
 from relaycast_node.chain.served_chain import ServedChain
 from relaycast_node.live import Live
 from relaycast_node.rpc.json_rpc import JsonRpc
@@ -14,29 +15,22 @@ from relaycast_node.rpc.session import RpcSession
 from relaycast_pallets.frame.state import State
 from relaycast_wasm import WasmRuntime
 from relaycast_wasm.parachain import RuntimeParachain
+from relaycast_wasm.relay_body import RuntimeRelayBody
 from relaycast_xcm import ParaId
 
 
-class ServedRuntime:
-    """Parachain 3000 of a runtime beside a modelled relay chain; blocks come on demand."""
+class Asking:
+    """A client of one served chain."""
 
-    def __init__(self, runtime: WasmRuntime, genesis: dict[bytes, bytes], label: ChainLabel) -> None:
-        chains = Chains()
-        self.guest = RuntimeParachain(ParaId(3000), runtime, State(genesis, state_version=runtime.version.trie_version))
-        chains.add_guest(self.guest)
-        runtimes = RuntimeChains(chains)
-        self.chain: ServedChain = runtimes.serve_parachain(self.guest, label)
-        self.live = Live(chains, chains.step, guests={3000: self.chain})
-        face = NodeFace(self.live, version="1.2.3").parachain(3000)
-        assert face is not None
-        self.face: JsonRpc = face
-        self.session = RpcSession()
+    def __init__(self, face: JsonRpc) -> None:
+        self._face = face
+        self._session = RpcSession()
 
     def ask(self, method: str, *params: Any) -> Any:
         """Call a method and return its result; an error comes back as ``(code, message, data)``."""
         request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-        answer = asyncio.run(self.face.answer(request, self.session))
-        self.session.start()
+        answer = asyncio.run(self._face.answer(request, self._session))
+        self._session.start()
         assert answer is not None
         found = json.loads(answer)
         if "error" in found:
@@ -47,9 +41,38 @@ class ServedRuntime:
     def told(self) -> list[tuple[str, Any]]:
         """Return the notifications since the last call: method and result."""
         found = []
-        while len(self.session.outbox):
-            message = asyncio.run(self.session.outbox.get())
+        while len(self._session.outbox):
+            message = asyncio.run(self._session.outbox.get())
             assert message is not None
             told = json.loads(message)
             found.append((told["method"], told["params"]["result"]))
         return found
+
+
+class ServedRuntime(Asking):
+    """Parachain 3000 of a runtime beside a modelled relay chain; blocks come on demand."""
+
+    def __init__(self, runtime: WasmRuntime, genesis: dict[bytes, bytes], label: ChainLabel) -> None:
+        chains = Chains()
+        self.guest = RuntimeParachain(ParaId(3000), runtime, State(genesis, state_version=runtime.version.trie_version))
+        chains.add_guest(self.guest)
+        self.chain: ServedChain = RuntimeChains(chains).serve_parachain(self.guest, label)
+        self.live = Live(chains, chains.step, guests={3000: self.chain})
+        face = NodeFace(self.live, version="1.2.3").parachain(3000)
+        assert face is not None
+        super().__init__(face)
+
+
+class ServedRelayChain(Asking):
+    """A relay chain of a runtime with a modelled parachain beside it; blocks come on demand."""
+
+    def __init__(self, runtime: WasmRuntime, genesis: dict[bytes, bytes], label: ChainLabel) -> None:
+        self.chains = Chains(genesis=Genesis(genesis, state_version=runtime.version.trie_version))
+        self.chains.add_parachain(2000)
+        relay = self.chains.relay_chain
+        relay.body = RuntimeRelayBody(runtime, relay)
+        served = RuntimeChains(self.chains).serve_relay_chain(label)
+        assert served is not None
+        self.chain: ServedChain = served
+        self.live = Live(self.chains, self.chains.step, relay=served)
+        super().__init__(NodeFace(self.live, version="1.2.3").relay)

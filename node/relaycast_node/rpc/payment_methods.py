@@ -19,14 +19,15 @@ DISPATCH_CLASSES = ("normal", "operational", "mandatory")
 """In the order of their SCALE variants."""
 
 U128_BYTES = 16
+CLASS_AND_FEE_BYTES = 1 + U128_BYTES
 
 
 @GROUP.method("payment_queryInfo")
 def query_info(served: Served, encoded_xt: HexBytes, at: BlockHash | None = None) -> dict[str, object]:
     reader = _asked(served, "query_info", encoded_xt, at, "Unable to query dispatch info.")
     version = served.chain.version(served.block(at).hash).api(PAYMENT_API) or 0
-    if version < 2:  # a weight was one number
-        weight: object = reader.u64()
+    if version < 2:  # a weight was one number, of four bytes and later of eight
+        weight: object = int.from_bytes(reader.take(reader.remaining - CLASS_AND_FEE_BYTES), "little")
     else:
         weight = {"ref_time": reader.compact(), "proof_size": reader.compact()}
     return {"weight": weight, "class": DISPATCH_CLASSES[reader.u8()], "partialFee": str(_u128(reader))}
