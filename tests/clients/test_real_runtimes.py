@@ -23,6 +23,9 @@ wasm = "runtime.wasm"
 [[parachains]]
 id = 2000
 publish = { every = 1, keys = 2 }
+[[parachains]]
+id = 3000
+subscribe = [{ publisher = 2000 }]
 """
 
 ASSET_HUB_SCENARIO = """
@@ -105,9 +108,10 @@ def test_polkadot_js_connects_to_the_very_runtime(said: Said, served: Served, ch
     assert seen["metadata_version"] == runtime_of(chain).metadata()[4]
 
 
-def test_it_reads_typed_storage(said: Said) -> None:
+def test_it_reads_typed_storage(said: Said, chain: str) -> None:
+    """Westend of 2020 removes its number when a block ends."""
     seen = said("storage")
-    assert seen["number"] == seen["header_number"]
+    assert seen["number"] == (0 if chain == "westend" else seen["header_number"])
     assert int(seen["alice"]["data"]["free"], 16) == FUNDS
     assert seen["accounts"] > 0
     assert seen["proof"] > 0
