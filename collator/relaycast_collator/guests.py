@@ -63,6 +63,10 @@ class GuestBlock:
     left_out: tuple[ExtrinsicLeftOut, ...] = ()
     """Extrinsics that were submitted, and that the code does not take."""
 
+    def __repr__(self) -> str:
+        proofs = f"relay proof {self.relay_proof.proof_bytes:,} bytes, own proof {self.own_proof.proof_bytes:,} bytes"
+        return f"<GuestBlock #{self.header.number}, {len(self.extrinsics)} extrinsics, {proofs}>"
+
 
 class GuestDump(Dump, frozen=True):
     """A guest between two blocks; ``head`` is the header in SCALE, ``waiting`` are extrinsics that no block holds."""

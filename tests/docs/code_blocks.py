@@ -12,6 +12,7 @@ On a page all blocks run in their order, in one empty folder:
 A comment on the line above a block changes that: ``<!-- slow -->`` leaves it to the slow suite, ``<!-- help only:
 REASON -->`` asks no more than that the commands exist, ``<!-- printed by: COMMAND -->`` compares a text with the
 beginning of what a command prints, ``<!-- not run: REASON -->`` leaves it alone. Other languages need such a comment.
+A page that says ``<!-- in a copy of: FOLDER -->`` finds the files of that folder of the sources.
 """
 
 import re
@@ -168,6 +169,12 @@ class Reader:
         pattern = pattern_of(shown.rstrip("\n"))
         fits = re.match(pattern, printed) if begins else re.fullmatch(pattern, printed.rstrip("\n"))
         assert fits, f"{place} shows\n{shown}\nbut what is printed is\n{printed}"
+
+
+def example_of(page: Path) -> Path | None:
+    """Return the folder of the sources that a page works in a copy of, if it names one."""
+    named = re.search(r"<!-- in a copy of: (\S+) -->", page.read_text())
+    return None if named is None else ROOT / named[1]
 
 
 def commands_of(text: str) -> Iterator[tuple[str, str]]:

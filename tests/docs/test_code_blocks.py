@@ -1,11 +1,22 @@
 """What the README and the pages show is what happens."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
-from docs.code_blocks import PAGES, ROOT, Block, Reader, blocks_of, commands_of, pattern_of, what_is_wrong_with
+from docs.code_blocks import (
+    PAGES,
+    ROOT,
+    Block,
+    Reader,
+    blocks_of,
+    commands_of,
+    example_of,
+    pattern_of,
+    what_is_wrong_with,
+)
 
 WITH_BLOCKS = [page for page in PAGES if blocks_of(page)]
 SLOW = [page for page in WITH_BLOCKS if any(block.note == "slow" for block in blocks_of(page))]
@@ -29,6 +40,9 @@ def test_every_block_can_be_checked_or_says_why_not(page: Path) -> None:
 
 @pytest.mark.parametrize("page", WITH_BLOCKS, ids=named)
 def test_what_a_page_shows_is_what_happens(page: Path, reader: Reader) -> None:
+    example = example_of(page)
+    if example is not None:
+        shutil.copytree(example, reader.folder, dirs_exist_ok=True)
     reader.read(blocks_of(page), slow=False)
 
 

@@ -15,7 +15,7 @@ from relaycast_wasm.block_builder import BlockBuilder
 from relaycast_wasm.exceptions import BlockRefused
 from relaycast_wasm.inherents import PARACHAIN_SYSTEM, clock_inherents
 from relaycast_wasm.parachain import RuntimeParachain
-from shared_vectors import Case, over, unhex, unhex_all
+from shared_vectors import Case, Selection, unhex, unhex_all
 from wasm.real_chains import asset_hub, item
 
 SLOT, SLOT_MILLISECONDS = 140_000_000, 12_000
@@ -45,7 +45,14 @@ def tampered(proof: StorageProof, needed: StorageProof, chance: random.Random) -
     return [StorageProof(rest - {dropped}), StorageProof(rest - {bent} | {other}), StorageProof()]
 
 
-@over("smoldot/relay_proofs_real_runtime.json")
+VECTORS = "smoldot/relay_proofs_real_runtime.json"
+SELECTIONS = [
+    pytest.param(Selection(VECTORS, own=True), id="own"),
+    pytest.param(Selection(VECTORS, own=False), id="shared", marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize("cases", SELECTIONS, indirect=True)
 def test_the_runtime_accepts_each_relay_proof_and_reads_what_it_read_elsewhere(
     para: RuntimeParachain, cases: list[Case]
 ) -> None:
