@@ -299,12 +299,13 @@ class Network:
         have it. One that is no system parachain registers as a publisher with the next relay block.
         """
         from relaycast.real_runtime import real_runtime  # noqa: PLC0415 - needs the extra wasm
+        from relaycast.simulation.guests import pace_of  # noqa: PLC0415
 
         known = para_id_of(para_id)
         if known in self.chains.parachains or known in self.chains.guests:
             raise ValueError(f"parachain {known} is there already")
         made = real_runtime(known, genesis, wasm=wasm, extrinsics=extrinsics, max_pov_bytes=max_pov_bytes)
-        self.add_guest(made.chain, pace=pace)
+        self.add_guest(made.chain, pace=pace_of(made.chain, pace or collator.Pace()))
         self.chains.listeners.append(made.hear)
         self._runtimes[int(known)] = made
         return made

@@ -45,6 +45,9 @@ from relaycast_xcm.ump import POLKADOT_LIMITS, Processing, UpwardDump, UpwardLim
 BLOCK_WEIGHT = Weight(2_000_000_000_000, 5 * 1024 * 1024)
 """A relay chain block: two seconds of execution (picoseconds) and, nominally, 5 MiB of proof."""
 
+FIRST_SLOT = 265_000_000
+"""The slot of a modelled genesis before which no real chain began: runtimes take a slot of 0 for none."""
+
 ACTIVE_CONFIG_BYTES = 202
 """The size of a recent ``HostConfiguration``."""
 
@@ -136,6 +139,7 @@ class RelayChain:
             genesis.top, children, state_version=genesis.state_version, window=window, engine=trie_engine
         )
         self.genesis_root = self.state.root
+        self._is_configured, self._first_slot = False, 0
         self._needs_configuration = genesis.is_modelled or ACTIVE_CONFIG not in genesis.top
         self.state.migrate(StateVersion.V1)
         self.system = System(self.state, max_block=block_weight)
@@ -165,22 +169,26 @@ class RelayChain:
         self.blocks[0] = RelayBlock(Header(bytes(32), 0, self.genesis_root))
 
     def configure(self) -> None:
-        """Put a host configuration that can be read where the genesis has none: what runtimes take their limits from.
+        """Put what runtimes of parachains read: a host configuration where the genesis has none, and slots of today.
 
-        Before block 1 it is part of the genesis.
+        Slots go on from that of the genesis. Before block 1 all of it is part of the genesis.
         """
-        if not self._needs_configuration:
+        if self._is_configured:
             return
-        drawn = self.state.get(ACTIVE_CONFIG) or bytes(ACTIVE_CONFIG_BYTES)
-        told = host_configuration(self.upward.limits)
-        self.state.put(ACTIVE_CONFIG, told + drawn[len(told) :])
-        self._needs_configuration = False
+        self._is_configured = True
+        if self._needs_configuration:
+            drawn = self.state.get(ACTIVE_CONFIG) or bytes(ACTIVE_CONFIG_BYTES)
+            told = host_configuration(self.upward.limits)
+            self.state.put(ACTIVE_CONFIG, told + drawn[len(told) :])
         if self.head.number == 0:
+            held = int.from_bytes(self.state.get(CURRENT_SLOT) or b"", "little")
+            self._first_slot = held or FIRST_SLOT
+            self.state.put(CURRENT_SLOT, encode_u64(self._first_slot))
             self.seal_genesis()
 
     def build_block(self, calls: tuple[Call, ...] = ()) -> RelayBlock:
         """Build and seal the next block: included heads, the body, ``calls``, upward messages, then expiry."""
-        parent, slot = self.head, self.head.number + 1
+        parent, slot = self.head, self._first_slot + self.head.number + 1
         logs: tuple[DigestItem, ...]
         logs = (babe_pre_digest(authority_index=authority_of(self._seed, slot), slot=slot),)
         with self.state.transaction():
@@ -304,7 +312,7 @@ class RelayChain:
 
     def _write_consensus(self, number: int) -> None:
         if self.body is None or not self.body.writes_consensus:
-            self.state.put(CURRENT_SLOT, encode_u64(number))
+            self.state.put(CURRENT_SLOT, encode_u64(self._first_slot + number))
             self.state.put(CURRENT_BLOCK_RANDOMNESS, b"\x01" + blake2_256(self._seed + encode_u64(number)))
         self.included, self.heads = self.heads, {}
         for para_id, head in self.included.items():

@@ -22,6 +22,7 @@ from relaycast.simulation.simulation import Simulation
 from relaycast_pallets.frame.state import State
 from relaycast_trie.engine import Engine
 from shared_vectors import shared
+from wasm.real_chains import top_of
 from wasm.text_runtime import LOST, text_runtime
 
 
@@ -291,3 +292,21 @@ def test_a_relay_chain_runs_by_its_own_runtime_with_parachains_beside_it(relayca
     assert ended.json["relaychain"]["runtime"] == "westend 1"
     assert ended.json["subscribers"][0]["callbacks"] == 4
     assert ended.json["invariants"]["ok"]
+
+
+@pytest.mark.slow
+def test_asset_hub_takes_signed_transfers_and_gives_the_same_bytes_each_time(tmp_path: Path) -> None:
+    top = {f"0x{name.hex()}": f"0x{value.hex()}" for name, value in top_of("asset-hub").items()}
+    (tmp_path / "hub.json").write_text(json.dumps({"top": top}))
+    transfers = [{"block": block, "from": "Alice", "to": "Bob", "amount": 10**9} for block in range(2, 8)]
+    (tmp_path / "transfers.json").write_text(json.dumps(transfers))
+    (tmp_path / "hub.toml").write_text(
+        'blocks = 10\n[[parachains]]\nid = 1000\ngenesis = "hub.json"\nextrinsics = "transfers.json"\n'
+    )
+    runs = [simulate(load_scenario(str(tmp_path / "hub.toml")), out=tmp_path / name) for name in ("one", "two")]
+    (runtime,) = runs[0].outcome.runtimes
+    assert (runtime.spec_name, runtime.blocks, runtime.refused_blocks) == ("statemine", 5, 0)
+    assert (runtime.extrinsics, runtime.failed_extrinsics, runtime.left_out) == (5 * 2 + 6, 0, 0)
+    assert {"System.Account", "System.Events"} <= {it.name for it in runtime.by_item}
+    for file in runs[0].folder.iterdir():
+        assert (runs[1].folder / file.name).read_bytes() == file.read_bytes(), file.name

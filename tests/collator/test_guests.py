@@ -21,10 +21,11 @@ from relaycast_collator import (
 )
 from relaycast_collator.chains_dump import ChainsDump
 from relaycast_collator.host_configuration import host_configuration
-from relaycast_pallets.frame.well_known_keys import ACTIVE_CONFIG, para_head
+from relaycast_collator.relay_chain import FIRST_SLOT
+from relaycast_pallets.frame.well_known_keys import ACTIVE_CONFIG, CURRENT_SLOT, para_head
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie import blake2_256
-from relaycast_trie.scale import encode_bytes
+from relaycast_trie.scale import encode_bytes, encode_u64
 from relaycast_xcm import ParaId, Publish
 from relaycast_xcm.checkpoint import CheckpointRefused
 from relaycast_xcm.instructions import SetTopic
@@ -207,6 +208,17 @@ def test_the_first_guest_finds_a_host_configuration_in_a_modelled_genesis() -> N
     assert drawn is not None
     assert found == told + drawn[len(told) :]
     assert configured.head.state_root == configured.state.root == configured.genesis_root
+    assert configured.state.get(CURRENT_SLOT) == encode_u64(FIRST_SLOT)
+
+
+def test_slots_go_on_from_that_of_the_genesis() -> None:
+    made = chains(HandMadeGuest(GUEST))
+    for _ in range(2):
+        made.step()
+    assert made.relay_chain.state.get(CURRENT_SLOT) == encode_u64(FIRST_SLOT + 2)
+    without = Chains(seed=7)
+    without.step()
+    assert without.relay_chain.state.get(CURRENT_SLOT) == encode_u64(1)
 
 
 def test_the_engine_of_a_guests_tries_changes_nothing_but_time() -> None:

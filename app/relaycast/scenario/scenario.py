@@ -127,7 +127,10 @@ class ParachainTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """How many parachains like this one there are, with ``id`` and those that follow it."""
 
     relay_blocks_per_block: Annotated[int, Meta(ge=1, le=1_000)] = 1
-    """Relay blocks from one of its blocks to the next: 1 with asynchronous backing, 2 without."""
+    """Relay blocks from one of its blocks to the next: 1 with asynchronous backing, 2 without.
+
+    A real runtime with longer slots builds once a slot.
+    """
 
     cores: Annotated[int, Meta(ge=1, le=16)] = 1
     """Blocks that it builds at a time on one relay parent: elastic scaling."""

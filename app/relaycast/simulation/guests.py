@@ -1,11 +1,12 @@
 """Parachains with real runtimes in a simulation: made from their sources, and given their extrinsics block by block."""
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from relaycast.refusal import BadInput
 from relaycast.simulation.guest_sources import CODE, GuestSource, PlannedTransfer, loaded
-from relaycast_collator import RelayChain
+from relaycast_collator import Pace, RelayChain
 from relaycast_pallets.frame.state import State
 from relaycast_trie import ChildInfo
 from relaycast_trie.engine import Engine
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from relaycast_wasm.parachain import RuntimeParachain
     from relaycast_wasm.runtime import WasmRuntime
 
+RELAY_SLOT_MILLISECONDS = 6_000
 WINDOW = 2
 """States of a guest that can be proven from: that of its head, and the one before."""
 
@@ -53,6 +55,14 @@ def run_relay_chain(relay: RelayChain, code: bytes, place: str) -> None:
     from relaycast_wasm.relay_body import RuntimeRelayBody  # noqa: PLC0415 - needs the extra wasm
 
     relay.body = RuntimeRelayBody(runtime, relay)
+
+
+def pace_of(guest: "RuntimeParachain", pace: Pace) -> Pace:
+    """Return how often a guest builds: by its ``pace``, and no more often than once in a slot that is longer.
+
+    A runtime whose slots are as short as the relay chain's may build several blocks in each.
+    """
+    return replace(pace, relay_blocks=max(pace.relay_blocks, guest.slot_milliseconds // RELAY_SLOT_MILLISECONDS))
 
 
 class GuestWorkload:

@@ -333,11 +333,11 @@ class Simulation:
 
     def _add_guest(self, chain: ParachainTable) -> None:
         """Add a parachain with a real runtime; one that has to registers as a publisher with the first relay block."""
-        from relaycast.simulation.guests import workload_of  # noqa: PLC0415 - needs the extra wasm
+        from relaycast.simulation.guests import pace_of, workload_of  # noqa: PLC0415 - needs the extra wasm
 
         most, source = self.scenario.relaychain.max_pov_bytes, self.sources.guests[chain.id]
-        self.guests[chain.id] = workload_of(chain.id, source, max_pov_size=most)
-        self.network.add_guest(self.guests[chain.id].guest, pace=chain.pace)
+        made = self.guests[chain.id] = workload_of(chain.id, source, max_pov_size=most)
+        self.network.add_guest(made.guest, pace=pace_of(made.guest, chain.pace))
         self._load(chain)
 
     def _load(self, chain: ParachainTable) -> None:
