@@ -3,6 +3,7 @@
 Law: all of it is read, and the runtime compiled, before anything runs. What does not fit raises ``BadInput``.
 """
 
+import atexit
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
@@ -97,6 +98,7 @@ def loaded(code: bytes, place: str) -> "WasmRuntime":
         from relaycast_wasm.runtime import WasmRuntime  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise BadInput(place, f"a real runtime, and no {error.name}", f'the extra "wasm": {INSTALL}') from None
+    atexit.register(loaded.cache_clear)  # while the engine can still be closed in order
     try:
         runtime = WasmRuntime.load(code)
         _ = runtime.version
