@@ -10,6 +10,7 @@ from relaycast.simulation.simulation import Simulation
 from relaycast_node.block_time import EXPECTED, BlockTime, block_time_of
 from relaycast_node.chain.served_chain import ServedChain
 from relaycast_node.live import Live
+from relaycast_trie.exceptions import RelaycastError
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,10 @@ def living(name: str, block_time: str = "") -> LivingNetwork:
 
     def step() -> None:
         simulation.begin(chains.tick + 1)
-        chains.step()
+        try:
+            chains.step()
+        except RelaycastError as error:  # a relay chain of a real runtime whose next block that refuses
+            raise BadInput(f"relay block {chains.tick}", str(error), "a runtime that builds it") from error
 
     relay, guests = _of_real_runtimes(simulation)
     live = Live(chains, step, name=scenario.name, block_time=pace, relay=relay, guests=guests)

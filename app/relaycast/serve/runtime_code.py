@@ -4,6 +4,7 @@ Law: a call runs on the state that a block left and leaves no trace. Which runti
 that block, so that a chain that was upgraded still answers for its old blocks with its old runtime.
 """
 
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
@@ -28,6 +29,9 @@ IN_BLOCK, EXTERNAL = 0, 2
 RUNTIMES_KEPT = 4
 """Runtimes of one chain that stay loaded beside that of its newest block."""
 
+SECONDS_OF_A_CALL = 10.0
+"""How long a client's call may run: every other client waits meanwhile."""
+
 NOT_KNOWN_YET = bytes(32)
 """What a header has for roots before its block is built."""
 
@@ -37,6 +41,7 @@ class RuntimeCode:
 
     def __init__(self, chain: RuntimeCalls) -> None:
         self.chain = chain
+        self._limits = replace(chain.limits, seconds=SECONDS_OF_A_CALL)
         self._runtimes: dict[bytes, WasmRuntime] = {}
         self._metadata: dict[bytes, bytes] = {}
         self._states: ChainStates | None = None
@@ -114,7 +119,7 @@ class RuntimeCode:
     def _run(self, method: str, data: bytes, at: BlockState, overlay: OverlayedChanges) -> bytes:
         runtime = self.runtime(at)
         try:
-            return runtime.call(method, data, overlay, limits=self.chain.limits).output
+            return runtime.call(method, data, overlay, limits=self._limits).output
         except MissingExport:
             raise MissingMethod(method) from None
         except RuntimePanicked as error:
