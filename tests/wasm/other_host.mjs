@@ -2,7 +2,7 @@
 //
 // node other_host.mjs FOLDER, where FOLDER has the package in its node_modules; a question a line, an answer a line.
 // {"wasm": hex, "storage": [[key, value], ...]} sets up; {"call": [method, hex]} answers {"result", "diff", "milliseconds"}
-// or {"error"}; {"keep": true} writes the diff of the last call into the storage, and answers {}.
+// or {"error"}; {"calls": [...]} does so for calls in a row, with the last one's result; {"keep": true} writes the diff of the last call into the storage, and answers {}.
 
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -57,11 +57,11 @@ const callbacks = {
   offchainSubmitTransaction: async () => false,
 };
 
-async function call([method, data]) {
+async function call(calls) {
   const task = {
     id: 1,
     wasm,
-    calls: [[method, [data]]],
+    calls: calls.map(([method, data]) => [method, [data]]),
     storageProofSize: 0,
     mockSignatureHost: 0,
     allowUnresolvedImports: true,
@@ -88,7 +88,7 @@ async function answer(question) {
     return {};
   }
   try {
-    return await call(question.call);
+    return await call(question.calls ?? [question.call]);
   } catch (error) {
     return { error: String(error) };
   }

@@ -3,7 +3,7 @@
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +42,11 @@ class OtherHost:
         self._ask({"wasm": _hex(code), "storage": pairs})
 
     def call(self, method: str, data: bytes) -> Answer:
-        answer = self._ask({"call": [method, _hex(data)]})
+        return self.call_all([(method, data)])
+
+    def call_all(self, calls: Sequence[tuple[str, bytes]]) -> Answer:
+        """Call one method after the other, each over what those before it wrote; the result is the last one's."""
+        answer = self._ask({"calls": [(method, _hex(data)) for method, data in calls]})
         if "error" in answer:
             raise Failed(answer["error"])
         diff = {_bytes(key): None if value is None else _bytes(value) for key, value in answer["diff"]}
