@@ -7,7 +7,8 @@
 Needs the genesis states that tests have, and for the other host what ``.ci/peers`` installs; without it its figures are
 left out. Both hosts build each block in turn. Of the other host one task is timed that initializes the block, applies
 the very extrinsics and finalizes it; of this one all of it, with the making of inherents, the root and the proof. What
-happens once in a process is the best of five; of the rest the median stands.
+happens once in a process is the best of five; of the rest the median stands. Where the machine has other work, compare
+CPU time.
 """
 
 import argparse
@@ -32,7 +33,7 @@ from relaycast_collator.header import DigestItem, Header  # noqa: E402
 from relaycast_wasm import WasmRuntime  # noqa: E402
 from relaycast_wasm.chain import BuiltBlock  # noqa: E402
 from relaycast_wasm.runtime import empty_overlay  # noqa: E402
-from wasm.other_host import OtherHost, other_host  # noqa: E402
+from wasm.other_host import Answer, OtherHost, other_host  # noqa: E402
 from wasm.real_chains import ALICE, BOB, CODE, digest_of, next_block, relay, top_of, writer  # noqa: E402
 
 FIRST_CALL = """
@@ -87,34 +88,40 @@ def building(chain_name: str, blocks: int, transfers: int, other: OtherHost | No
     figures = Figures()
     moves = chain.runtime.version.spec_name == "westend"  # on Kusama of 2019 nobody may transfer yet
     for what, count in (("inherents alone", 0), (f"{transfers} {'transfers' if moves else 'remarks'}", transfers)):
-        ours, theirs = [], []
+        ours, theirs, ours_cpu, theirs_cpu = [], [], [], []
         for _ in range(blocks):
             first = chain.account_nonce(ALICE.public)
             call = tx.transfer(BOB.public, 10**10) if moves else tx.remark(b"good")
             extrinsics = [tx.sign(call, ALICE, nonce=first + number) for number in range(count)]
             parent, digest = chain.head, digest_of(chain)
-            began = time.perf_counter()
+            began, used = time.perf_counter(), time.process_time()
             block = next_block(chain, extrinsics)
             ours.append(1e3 * (time.perf_counter() - began))
+            ours_cpu.append(1e3 * (time.process_time() - used))
             assert len(block.results) >= count, block.refused[:1]
             if other is not None:
-                theirs.append(there(other, parent, digest, block))
+                answer = there(other, parent, digest, block)
+                theirs.append(answer.milliseconds)
+                theirs_cpu.append(answer.cpu_milliseconds)
         figures[f"block of {what}, ms"] = median(ours)
+        figures[f"block of {what}, ms of CPU"] = median(ours_cpu)
         if theirs:
             figures[f"block of {what}, other host, ms"] = median(theirs)
+            figures[f"block of {what}, other host, ms of CPU"] = median(theirs_cpu)
             figures[f"block of {what}, times faster"] = median(theirs) / median(ours)
+            figures[f"block of {what}, times less CPU"] = median(theirs_cpu) / median(ours_cpu)
     return figures
 
 
-def there(other: OtherHost, parent: Header, digest: DigestItem, block: BuiltBlock) -> float:
-    """Let the other host build the block too, in one task; return its milliseconds."""
+def there(other: OtherHost, parent: Header, digest: DigestItem, block: BuiltBlock) -> Answer:
+    """Let the other host build the block too, in one task; return its answer."""
     header = Header(parent.hash, parent.number + 1, bytes(32), bytes(32), (digest,))
     calls = [("Core_initialize_block", header.encode())]
     calls += [("BlockBuilder_apply_extrinsic", it) for it in block.extrinsics]
     answer = other.call_all([*calls, ("BlockBuilder_finalize_block", b"")])
     other.keep()
     assert Header.decode(answer.result).extrinsics_root == block.header.extrinsics_root
-    return answer.milliseconds
+    return answer
 
 
 def _ms(act: Callable[[], object], times: int) -> list[float]:

@@ -67,13 +67,14 @@ async function call(calls) {
     allowUnresolvedImports: true,
     runtimeLogLevel: 0,
   };
-  const start = performance.now();
+  const [start, used] = [performance.now(), process.cpuUsage()];
   const answer = await host.run_task(task, callbacks);
   const milliseconds = performance.now() - start;
+  const { user, system } = process.cpuUsage(used);
   const done = answer.Call ?? answer.call;
   if (done === undefined) return { error: JSON.stringify(answer), milliseconds };
   diff = done.storageDiff;
-  return { result: done.result, diff, milliseconds };
+  return { result: done.result, diff, milliseconds, cpu_milliseconds: (user + system) / 1e3 };
 }
 
 async function answer(question) {

@@ -29,6 +29,7 @@ class Answer:
     result: bytes
     diff: Diff
     milliseconds: float
+    cpu_milliseconds: float
 
 
 class OtherHost:
@@ -50,7 +51,7 @@ class OtherHost:
         if "error" in answer:
             raise Failed(answer["error"])
         diff = {_bytes(key): None if value is None else _bytes(value) for key, value in answer["diff"]}
-        return Answer(_bytes(answer["result"]), diff, answer["milliseconds"])
+        return Answer(_bytes(answer["result"]), diff, answer["milliseconds"], answer["cpu_milliseconds"])
 
     def keep(self) -> None:
         """Write what the last call changed into the storage."""
