@@ -46,7 +46,7 @@ def test_with_a_tight_budget_others_get_less(tight: ChurnReport) -> None:
     assert tight.harmed
 
 
-@pytest.mark.parametrize("budget_bytes", [3_000, 10_000])
+@pytest.mark.parametrize("budget_bytes", [3_000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_churn_loses_no_value(budget_bytes: int) -> None:
     report = churn(blocks=10, budget_bytes=budget_bytes)
     assert (report.lost_alone, report.lost_attacked) == (0, 0)
