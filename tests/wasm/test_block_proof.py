@@ -90,6 +90,8 @@ BOTH: Contents = {None: {b"\x10": bytes(43)}, A: {b"\x10": LONG, b"\x30": LONGER
         (BOTH, ("next_key", (b"\x10", A)), 5),
         (BOTH, ("clear_prefix", (b"", A), None, None), 6),  # the child's three, and of the top trie all: it merges
         (BOTH, ("put", (b"\x20", A), b""), 3),  # the child's root is rewritten
+        (BOTH, ("put", (b"\x50", A), None), 3),  # nothing goes: the way to where it would be
+        (BOTH, ("put", (b"\x11", A), None), 4),
         (BOTH, ("child_root", A), 2),  # nothing was written: the entry is read
     ],
 )

@@ -89,6 +89,7 @@ def test_what_is_rolled_back_is_gone_and_what_is_committed_can_still_be_rolled_b
     overlay.put(b"below", None)
     overlay.start_transaction()
     overlay.put(b"inner", b"3")
+    overlay.put(b"more", b"3")  # the inner transaction writes more keys than the one around it
     overlay.put(b"kept", b"3")
     overlay.commit_transaction()
     assert (overlay.get(b"kept"), overlay.get(b"inner"), overlay.get(b"below")) == (b"3", b"3", None)

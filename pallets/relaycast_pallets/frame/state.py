@@ -180,8 +180,7 @@ class State:
             lost = [them for them in tried if them != changes]
             self.record(recorder, reads={**reads, None: ()}, seeks={**seeks, None: ()}, tried=lost)
             self.record(recorder, seeks={name: keys for name, keys in removed.items() if name is not None})
-            ways = [info.prefixed_storage_key() for info in {*reads, *seeks, *changes} if info is not None]
-            looked = {*seeks.get(None, ()), *removed.get(None, ()), *ways}
+            looked = {*seeks.get(None, ()), *removed.get(None, ())}
             asked = Asked(recorder, reads.get(None, ()), looked)
         self.write(changes)
         changed = {info: storage for info, storage in self._children.items() if storage.unsealed}
