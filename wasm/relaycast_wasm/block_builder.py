@@ -59,7 +59,7 @@ class BlockBuilder:
 
     def apply_inherents(self, inherents: Inherents) -> None:
         """Apply the inherents that the runtime makes of this data; it must include each."""
-        with self._transaction():
+        with self.transaction():
             answer = self._call("BlockBuilder_inherent_extrinsics", encode_inherents(inherents))
         reader = ScaleReader(answer)
         try:
@@ -74,7 +74,7 @@ class BlockBuilder:
 
     def apply(self, extrinsic: bytes) -> RefusedExtrinsic | None:
         """Apply an extrinsic, which starts with its length; return its refusal when it is not included."""
-        with self._transaction() as keep:
+        with self.transaction() as keep:
             try:
                 answer = self._runtime("BlockBuilder_apply_extrinsic", extrinsic, overlay=self.overlay)
             except CallFailed as error:
@@ -99,7 +99,7 @@ class BlockBuilder:
             raise BlockRefused(f"its header cannot be read: {error}") from None
 
     @contextmanager
-    def _transaction(self) -> Iterator[Callable[[], None]]:
+    def transaction(self) -> Iterator[Callable[[], None]]:
         """Undo in the end what happens in between, unless the function that this gives is called."""
         overlay, kept = self.overlay, False
         before, tried = (_copied(overlay.reads), _copied(overlay.seeks)), len(overlay.tried)

@@ -11,7 +11,7 @@ from relaycast_collator.header import SEAL, DigestItem, Header
 from relaycast_pallets.frame.state import State
 from relaycast_trie import Recorder, StorageProof
 from relaycast_trie.scale import encode_vec
-from relaycast_wasm.applied import RefusedExtrinsic
+from relaycast_wasm.applied import EXHAUSTS_RESOURCES, RefusedExtrinsic
 from relaycast_wasm.exceptions import BlockRefused, CallFailed, NotARuntime
 from relaycast_wasm.inherents import TIMESTAMP, Inherents
 from relaycast_wasm.limits import DEFAULT_LIMITS, Limits
@@ -23,6 +23,8 @@ from relaycast_xcm.checkpoint import CheckpointRefused
 CODE = b":code"
 
 Load = Callable[[bytes], WasmRuntime]
+
+Ask = Callable[[Header, OverlayedChanges], None]
 
 Seal = Callable[[Header], DigestItem]
 """Seals a header that is complete but for its seal."""
@@ -84,19 +86,27 @@ class RuntimeChain(RuntimeCalls):
         *,
         digest: Sequence[DigestItem] = (),
         seal: Seal | None = None,
+        ask: Ask | None = None,
     ) -> BuiltBlock:
         """Build the next block and keep it, its header sealed where ``seal`` is given; raises ``BlockRefused``.
 
         An extrinsic that the runtime refuses is left out and stands in ``refused``; so do all of them where the block
-        takes inherents alone.
+        takes inherents alone. ``ask`` sees what the block leaves before it is kept; when it raises, the block is not.
         """
         self.environment.timestamp_ms = int.from_bytes(inherents.get(TIMESTAMP, b""), "little")
         builder = self.begin(self.head, digest)
         builder.apply_inherents(inherents)
-        for extrinsic in extrinsics:
-            builder.apply(extrinsic)
+        if builder.only_inherents:
+            alone = "the block takes inherents alone"
+            builder.refused += (RefusedExtrinsic(it, EXHAUSTS_RESOURCES, alone) for it in extrinsics)
+        else:
+            for extrinsic in extrinsics:
+                builder.apply(extrinsic)
         header = builder.finalize()
         self._check_place(header)
+        if ask is not None:
+            with builder.transaction():
+                ask(header, builder.overlay)
         if seal is not None:
             header = replace(header, digest=(*header.digest, seal(header)))
         body, results = tuple(it.extrinsic for it in builder.body), tuple(it.result for it in builder.body)

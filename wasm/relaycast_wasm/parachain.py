@@ -29,6 +29,7 @@ from relaycast_wasm.inherents import AURA_SLOT, PARACHAIN_SYSTEM, PARACHAIN_SYST
 from relaycast_wasm.limits import DEFAULT_LIMITS, Limits
 from relaycast_wasm.metadata.of_runtime import metadata_of
 from relaycast_wasm.metadata.storage_names import StorageNames
+from relaycast_wasm.overlay import OverlayedChanges
 from relaycast_wasm.pov_shares import shares_of
 from relaycast_wasm.runtime import WasmRuntime
 from relaycast_wasm.runtime_calls import api_id
@@ -108,13 +109,19 @@ class RuntimeParachain:
             inherents = self.inherents(relay_parent, relay_chain, relay_proof)
             slot = int.from_bytes(inherents[AURA_SLOT], "little")
             digest = [aura_pre_digest(slot=slot)]
-            built = self.chain.build_block(inherents, self.waiting, digest=digest, seal=self._seal)
-            info = self.collation_info()
+            told: list[CollationInfo] = []
+            built = self.chain.build_block(
+                inherents,
+                self.waiting,
+                digest=digest,
+                seal=self._seal,
+                ask=lambda *left: told.append(self._told(*left)),
+            )
         except (WasmError, CodecError, ProofError) as error:
             raise GuestRefused(str(error), getattr(error, "log", ())) from error
         self.waiting = [it.extrinsic for it in built.refused if it.result == EXHAUSTS_RESOURCES]
         left_out = [it for it in built.refused if it.result != EXHAUSTS_RESOURCES]
-        self.built = built
+        self.built, info = built, told[0]
         return GuestBlock(
             built.header,
             built.extrinsics,
@@ -124,7 +131,7 @@ class RuntimeParachain:
             shares_of(built, self._names_of(runtime)),
             info.upward_messages,
             info.taken,
-            built.log,
+            (*built.log, *_undelivered(info)),
             tuple(ExtrinsicLeftOut(it.extrinsic, it.reason, not it.result) for it in left_out),
         )
 
@@ -162,12 +169,13 @@ class RuntimeParachain:
             PARACHAIN_SYSTEM_V1: given + encode_vec(()) + encode_option(None),
         }
 
-    def collation_info(self) -> CollationInfo:
-        """Return what the last block tells the relay chain."""
+    def _told(self, header: Header, overlay: OverlayedChanges) -> CollationInfo:
+        """Return what a block that leaves this storage tells the relay chain."""
         if COLLECT in self.chain.runtime.methods:
             version = self.chain.runtime.version.apis.get(api_id("CollectCollationInfo"), 1)
-            return CollationInfo.decode(self.chain.call(COLLECT, collect_arguments(version, self.head)).output)
-        return CollationInfo.read(self.state.get)
+            answer = self.chain.call(COLLECT, collect_arguments(version, header), overlay=overlay)
+            return CollationInfo.decode(answer.output)
+        return CollationInfo.read(overlay.get)
 
     def dump(self) -> GuestDump:
         """Return where it stands between two blocks."""
@@ -194,3 +202,12 @@ class RuntimeParachain:
 
     def __repr__(self) -> str:
         return f"<RuntimeParachain {self.para_id} of {self.chain.runtime!r} at #{self.head.number}>"
+
+
+def _undelivered(info: CollationInfo) -> tuple[str, ...]:
+    """Say which messages go nowhere: parachains of real runtimes send to the relay chain alone."""
+    recipients = sorted({recipient for recipient, _ in info.horizontal_messages})
+    if not recipients:
+        return ()
+    listed = ", ".join(map(str, recipients))
+    return (f"{len(info.horizontal_messages)} messages to parachains ({listed}) are not delivered",)
