@@ -27,10 +27,11 @@ class InboundDump(DumpRow, frozen=True):
 
 
 class GuestSentDump(DumpRow, frozen=True):
-    """What the blocks of a guest sent in the last tick: the messages of each."""
+    """What the blocks of a guest sent in the last tick: for each the messages upward, and those to other parachains."""
 
     para_id: U32
     blocks: list[list[bytes]]
+    horizontal: list[list[tuple[U32, bytes]]]
 
 
 class GuestsDump(Dump, frozen=True):

@@ -1,20 +1,22 @@
-"""The guests of a relay chain: their blocks as facts, and the upward messages that these sent.
+"""The guests of a relay chain: their blocks as facts, and the messages that these sent.
 
-Law: the relay chain takes a guest's messages within the limits that hold for all. A block that sends more is one that
-it would refuse: its messages are dropped, and a fact says so.
+Law: the relay chain takes a guest's messages within the limits that hold for all, and those to other parachains where
+a channel is open. A block that sends others is one that it would refuse: they are dropped, and a fact says so.
 """
 
 from collections.abc import Iterator
 from itertools import takewhile
+from typing import NamedTuple
 
 from msgspec import UNSET, UnsetType
 
 from relaycast_collator.chains_dump import GuestsDump, GuestSentDump
-from relaycast_collator.facts import GuestBuilt, GuestRefusedBlock, MessagesQueued
+from relaycast_collator.facts import GuestBuilt, GuestRefusedBlock, MessagesQueued, MessagesRefused
 from relaycast_collator.guests import Guest, GuestBlock, GuestRefused
 from relaycast_collator.inbound_book import InboundBook
 from relaycast_collator.outbox import Publication, SentMessage
 from relaycast_collator.relay_chain import RelayBlock, RelayChain
+from relaycast_pallets.messaging.hrmp_channel import HrmpChannelId
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie.exceptions import CodecError
 from relaycast_xcm import ParaId, Publish
@@ -24,13 +26,20 @@ from relaycast_xcm.instructions import SetTopic
 from relaycast_xcm.message import decode_versioned_xcm
 
 
+class _Sent(NamedTuple):
+    """What one block sent."""
+
+    upward: tuple[bytes, ...]
+    horizontal: tuple[tuple[ParaId, bytes], ...]
+
+
 class GuestTable(dict[ParaId, Guest]):
     """Guests by id, and what their blocks sent in the last tick; ``inbound`` is told which messages they took."""
 
     def __init__(self, relay_chain: RelayChain, inbound: InboundBook) -> None:
         super().__init__()
         self._relay_chain, self._inbound = relay_chain, inbound
-        self._sent: dict[ParaId, list[tuple[bytes, ...]]] = {}
+        self._sent: dict[ParaId, list[_Sent]] = {}
 
     def build(self, para_id: ParaId, relay_parent: RelayBlock, *, tick: int) -> GuestBuilt | GuestRefusedBlock:
         """Let a guest build its next block on ``relay_parent``; what it sends is delivered in the next tick."""
@@ -41,25 +50,41 @@ class GuestTable(dict[ParaId, Guest]):
         except GuestRefused as refusal:
             return GuestRefusedBlock(tick, para_id, relay_parent, parent, refusal.reason, refusal.log)
         self._inbound.take(para_id, block.taken)
-        messages = upward_messages(block)
-        if messages:
-            self._sent.setdefault(para_id, []).append(messages)
+        sent = _Sent(upward_messages(block), block.horizontal_messages)
+        if any(sent):
+            self._sent.setdefault(para_id, []).append(sent)
         return GuestBuilt(tick, para_id, relay_parent, parent, block, guest.max_pov_size)
 
-    def deliver(self, *, tick: int) -> Iterator[MessagesQueued | GuestRefusedBlock]:
+    def deliver(self, *, tick: int) -> Iterator[MessagesQueued | MessagesRefused | GuestRefusedBlock]:
         """Queue what guests sent in the tick before, with the relay chain."""
         relay, sent = self._relay_chain, self._sent
         self._sent = {}
         for para_id, blocks in sent.items():
-            for messages in blocks:
+            for upward, horizontal in blocks:
                 try:
-                    relay.upward.receive(para_id, messages)
+                    relay.upward.receive(para_id, upward)
                 except UpwardQueueError as error:
                     reason = f"the relay chain refuses its upward messages: {error}"
                     yield GuestRefusedBlock(tick, para_id, relay.head, self[para_id].head, reason)
                 else:
-                    carried = tuple(sent_message(data, tick=tick - 1) for data in messages)
-                    yield MessagesQueued(tick, para_id, carried)
+                    if upward:
+                        yield MessagesQueued(tick, para_id, tuple(sent_message(data, tick=tick - 1) for data in upward))
+                for recipient, data in horizontal:
+                    yield from self._pass_on(para_id, recipient, data, tick=tick)
+
+    def _pass_on(
+        self, sender: ParaId, recipient: ParaId, data: bytes, *, tick: int
+    ) -> Iterator[MessagesRefused | GuestRefusedBlock]:
+        """Put a message into the channel to its recipient; yield what refuses it."""
+        relay = self._relay_chain
+        if HrmpChannelId(sender, recipient) not in relay.hrmp.channels:
+            reason = f"the relay chain refuses its message to {recipient}: there is no channel from {sender}"
+            yield GuestRefusedBlock(tick, sender, relay.head, self[sender].head, reason)
+            return
+        refused_bytes = relay.receive(recipient, (), {sender: (data,)})
+        if refused_bytes:
+            self._inbound.refuse(recipient, refused_bytes)
+            yield MessagesRefused(tick, recipient, refused_bytes)
 
     def leave(self, para_id: ParaId) -> None:
         """Forget a guest that is off-boarded, and what it sent last."""
@@ -70,7 +95,14 @@ class GuestTable(dict[ParaId, Guest]):
         """Return where the guests stand as data; nothing where there are none."""
         if not self:
             return UNSET
-        sent = [GuestSentDump(int(para_id), [list(it) for it in blocks]) for para_id, blocks in self._sent.items()]
+        sent = [
+            GuestSentDump(
+                int(para_id),
+                [list(it.upward) for it in blocks],
+                [[(int(recipient), data) for recipient, data in it.horizontal] for it in blocks],
+            )
+            for para_id, blocks in self._sent.items()
+        ]
         return GuestsDump([guest.dump() for guest in self.values()], list(map(self._inbound.dump, self)), sent)
 
     def load(self, dump: GuestsDump | UnsetType) -> None:
@@ -86,7 +118,14 @@ class GuestTable(dict[ParaId, Guest]):
             for guest, its_dump, inbound in zip(self.values(), found.guests, found.inbound, strict=True):
                 guest.load(its_dump)
                 self._inbound.load(guest.para_id, inbound)
-        self._sent = {ParaId(it.para_id): [tuple(messages) for messages in it.blocks] for it in found.sent}
+            self._sent = {ParaId(it.para_id): _sent_of(it) for it in found.sent}
+
+
+def _sent_of(dump: GuestSentDump) -> list[_Sent]:
+    return [
+        _Sent(tuple(upward), tuple((ParaId(recipient), data) for recipient, data in horizontal))
+        for upward, horizontal in zip(dump.blocks, dump.horizontal, strict=True)
+    ]
 
 
 def upward_messages(block: GuestBlock) -> tuple[bytes, ...]:

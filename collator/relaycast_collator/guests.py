@@ -63,6 +63,9 @@ class GuestBlock:
     left_out: tuple[ExtrinsicLeftOut, ...] = ()
     """Extrinsics that were submitted, and that the code does not take."""
 
+    horizontal_messages: tuple[tuple[ParaId, bytes], ...] = ()
+    """Messages to other parachains, each with who is to get it."""
+
     def __repr__(self) -> str:
         proofs = f"relay proof {self.relay_proof.proof_bytes:,} bytes, own proof {self.own_proof.proof_bytes:,} bytes"
         return f"<GuestBlock #{self.header.number}, {len(self.extrinsics)} extrinsics, {proofs}>"

@@ -14,8 +14,9 @@ from relaycast_trie.hasher import twox_128
 from relaycast_xcm import ParaId
 from relaycast_xcm.checkpoint import VERSION, CheckpointRefused
 
-PANIC, SEND = b"panic:", b"send:"
-"""What begins an extrinsic that traps, and one whose rest is sent upward; others are noted."""
+PANIC, SEND, PASS = b"panic:", b"send:", b"pass:"
+"""What begins an extrinsic that traps, one whose rest is sent upward, and one whose rest is the id of a parachain in
+four bytes, and a message for it. Others are noted."""
 
 SUCCESS = b"\x00\x00"
 
@@ -80,6 +81,7 @@ class HandMadeGuest:
         own_proof = StorageProof(touched.nodes.values())
         self.head = Header(self.head.hash, number, root, ordered_root(list(extrinsics)))
         sent = tuple(it.removeprefix(SEND) for it in extrinsics if it.startswith(SEND))
+        passed_on = [it.removeprefix(PASS) for it in extrinsics if it.startswith(PASS)]
         return GuestBlock(
             self.head,
             extrinsics,
@@ -89,6 +91,7 @@ class HandMadeGuest:
             _shares(written, own_proof),
             sent,
             taken,
+            horizontal_messages=tuple((ParaId(int.from_bytes(it[:4], "little")), it[4:]) for it in passed_on),
         )
 
     def _apply(self, extrinsic: bytes) -> None:

@@ -1,11 +1,12 @@
 """Guests beside modelled parachains: when they build, what the relay chain makes of their heads and messages."""
 
+from dataclasses import replace
 from typing import TypeVar
 
 import msgspec
 import pytest
 
-from collator.hand_made_guest import NOTES, NUMBER, PANIC, SEND, HandMadeGuest
+from collator.hand_made_guest import NOTES, NUMBER, PANIC, PASS, SEND, HandMadeGuest
 from collator.networks import PUBLISHER, SUBSCRIBER, keys, values
 from relaycast_collator import (
     BlockBuilt,
@@ -14,6 +15,7 @@ from relaycast_collator import (
     GuestBuilt,
     GuestRefusedBlock,
     MessagesQueued,
+    MessagesRefused,
     Pace,
     ParachainLeft,
     RelaySealed,
@@ -23,6 +25,7 @@ from relaycast_collator.chains_dump import ChainsDump
 from relaycast_collator.host_configuration import host_configuration
 from relaycast_collator.relay_chain import FIRST_SLOT
 from relaycast_pallets.frame.well_known_keys import ACTIVE_CONFIG, CURRENT_SLOT, para_head
+from relaycast_pallets.messaging.hrmp import MODELLED_CHANNEL
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie import blake2_256
 from relaycast_trie.scale import encode_bytes, encode_u64
@@ -34,6 +37,8 @@ from relaycast_xcm.ump import POLKADOT_LIMITS
 
 GUEST = ParaId(1_500)
 """A system parachain: it publishes without registering."""
+
+OTHER_GUEST = ParaId(1_501)
 
 F = TypeVar("F", bound=Fact)
 
@@ -112,6 +117,44 @@ def test_what_a_guest_publishes_reaches_a_modelled_subscriber() -> None:
     (publication,) = message.publications
     assert (publication.key, publication.value, publication.tick, message.id) == (published, b"5.31", 1, bytes(32))
     assert made.parachains[SUBSCRIBER].kept.values[GUEST, published][0] == b"5.31"
+
+
+def test_what_a_guest_sends_to_another_parachain_arrives_where_a_channel_is_open() -> None:
+    sender, recipient = HandMadeGuest(GUEST), HandMadeGuest(OTHER_GUEST)
+    made = chains(sender)
+    made.add_guest(recipient)
+    made.relay_chain.hrmp.open_channel(GUEST, OTHER_GUEST)
+    for number in range(2):
+        sender.submit(PASS + OTHER_GUEST.encode() + b"message %d" % number)
+    made.step()
+    again = chains(HandMadeGuest(GUEST))
+    again.add_guest(HandMadeGuest(OTHER_GUEST))
+    again.load(msgspec.msgpack.decode(msgspec.msgpack.encode(made.dump()), type=ChainsDump))
+    for network in (made, again):
+        facts = passed(network, 3)
+        assert not of_kind(facts, GuestRefusedBlock)
+        assert network.relay_chain.hrmp.messages(OTHER_GUEST, up_to=99) == []
+    assert recipient.mail == [b"message 0", b"message 1"]
+    assert again.relay_chain.head == made.relay_chain.head
+
+
+def test_a_message_without_a_channel_is_told_and_dropped() -> None:
+    guest = HandMadeGuest(GUEST)
+    made = chains(guest)
+    guest.submit(PASS + OTHER_GUEST.encode() + b"message")
+    (refused,) = of_kind(passed(made, 3), GuestRefusedBlock)
+    assert refused.reason == f"the relay chain refuses its message to {OTHER_GUEST}: there is no channel from {GUEST}"
+
+
+def test_a_message_that_finds_no_room_in_its_channel_is_counted() -> None:
+    guest = HandMadeGuest(GUEST)
+    made = chains(guest)
+    made.add_guest(HandMadeGuest(OTHER_GUEST))
+    channel = replace(MODELLED_CHANNEL, max_message_size=8)
+    made.relay_chain.hrmp.open_channel(GUEST, OTHER_GUEST, channel)
+    guest.submit(PASS + OTHER_GUEST.encode() + b"123456789")
+    (refused,) = of_kind(passed(made, 3), MessagesRefused)
+    assert (refused.para_id, refused.refused_bytes) == (OTHER_GUEST, 9)
 
 
 def test_signals_behind_an_empty_message_are_not_executed() -> None:

@@ -131,8 +131,9 @@ class RuntimeParachain:
             shares_of(built, self._names_of(runtime)),
             info.upward_messages,
             info.taken,
-            (*built.log, *_undelivered(info)),
+            built.log,
             tuple(ExtrinsicLeftOut(it.extrinsic, it.reason, not it.result) for it in left_out),
+            info.horizontal_messages,
         )
 
     def collect(self, relay_parent: RelayBlock, relay_chain: RelayProver) -> StorageProof:
@@ -202,12 +203,3 @@ class RuntimeParachain:
 
     def __repr__(self) -> str:
         return f"<RuntimeParachain {self.para_id} of {self.chain.runtime!r} at #{self.head.number}>"
-
-
-def _undelivered(info: CollationInfo) -> tuple[str, ...]:
-    """Say which messages go nowhere: parachains of real runtimes send to the relay chain alone."""
-    recipients = sorted({recipient for recipient, _ in info.horizontal_messages})
-    if not recipients:
-        return ()
-    listed = ", ".join(map(str, recipients))
-    return (f"{len(info.horizontal_messages)} messages to parachains ({listed}) are not delivered",)
