@@ -465,10 +465,11 @@ def _(everything, short):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    That is all there is: tries that prove, a message that publishes, blocks that believe nothing but a root, a budget
-    with a cursor, and a log that carries all of it to the rest of the world. [One log, four
+    That is publish-subscribe as a whole: tries that prove, a message that publishes, blocks that believe nothing but a
+    root, a budget with a cursor, and a log that carries all of it to the rest of the world. [One log, four
     faces](../concepts/one-log-four-faces.md) says what each protocol makes of a record; the guides show how to measure
-    your own design, and how to connect your own systems.
+    your own design, and how to connect your own systems. Chapter 8 opens the one box that is still closed: what runs
+    inside of a parachain.
     """)
     return
 

@@ -59,6 +59,16 @@ def bytes_with_meaning(parts: Iterable[tuple[bytes, str]]) -> Table:
     return Table(("at", "bytes", "meaning"), rows)
 
 
+def cut(data: bytes, sizes: Iterable[tuple[int, str]]) -> Table:
+    """Return a line for each part of ``data``, which is as long as the parts together: how long it is, its meaning."""
+    parts, offset = [], 0
+    for size, meaning in sizes:
+        parts.append((data[offset : offset + size], meaning))
+        offset += size
+    assert offset == len(data), f"the parts have {offset} bytes, got {len(data)}"
+    return bytes_with_meaning(parts)
+
+
 def nibbles(key: bytes) -> str:
     """Return the path of a key as digits, one for each half byte."""
     return " ".join(key.hex())
