@@ -106,6 +106,7 @@ def test_kills_signals_inputs_and_machines_have_their_hauls() -> None:
         "test_all_invariants_hold_over_many_long_lives",
         "test_every_property_holds_for_inputs_drawn_anew",
         "test_an_interrupt_anywhere_in_the_compiler_is_told_in_one_line",
+        "test_much_more_damaged_metadata_is_refused_or_read",
         "test_nothing_is_lost_or_overtaken_where_a_process_is_killed_a_hundred_times",
         "test_what_was_acknowledged_survives_any_kill",
         "test_what_was_published_survives_any_kill",

@@ -1,5 +1,6 @@
 """The programs of the guide to events do what the guide says."""
 
+import importlib.util
 import json
 import re
 import runpy
@@ -96,10 +97,13 @@ def test_every_subscription_on_the_page_is_accepted(capsys: pytest.CaptureFixtur
     options = [shlex.split(option) for line in table for option in re.findall(r"`(--[^`]+)`", line)]
     assert len(options) > 7
     commands += [["subscribe", "add", "--sink", "http://127.0.0.1/", *option] for option in options]
+    has_proton = importlib.util.find_spec("proton") is not None
+    left_out = [] if has_proton else [it for it in commands if any(part.startswith("amqp") for part in it)]
     with rc.serve("oracle", allow_sink=["127.0.0.1", "localhost"]) as chains:
         for command in commands:
-            assert execute([*command, "--url", chains.http_url]) == 0, command
-    assert len(capsys.readouterr().out.splitlines()) == len(commands)
+            expected = 2 if command in left_out else 0  # without its library, an AMQP sink is refused in one line
+            assert execute([*command, "--url", chains.http_url]) == expected, command
+    assert len(capsys.readouterr().out.splitlines()) == len(commands) - len(left_out)
 
 
 @pytest.mark.matrix("X-07")

@@ -76,9 +76,9 @@ def sealed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     for kind in (state_tries.PlainTries, state_tries.ArrayTries):
         genuine = kind.seal
 
-        def seal(self: Any, changes: Any, genuine: Any = genuine, **named: Any) -> None:
+        def seal(self: Any, *given: Any, genuine: Any = genuine) -> None:
             seals.append(type(self).__name__)
-            genuine(self, changes, **named)
+            genuine(self, *given)
 
         monkeypatch.setattr(kind, "seal", seal)
     return seals

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -190,6 +191,15 @@ def test_the_version_in_the_code_goes_before_the_runtimes_answer() -> None:
     assert run(asks, code) == b"\x01" + bytes([4 * len(said)]) + said
 
 
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """Let SIGINT raise ``KeyboardInterrupt``, whatever ran in this process before."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_ends_a_call_and_nothing_else(way: Callbacks) -> None:
     """While WebAssembly spins, and while it spins in host functions."""
     spins = "(if (local.get $length) (then (loop $l (drop (call $ext_offchain_timestamp_version_1)) (br $l))))"
@@ -204,6 +214,7 @@ def test_an_interrupt_ends_a_call_and_nothing_else(way: Callbacks) -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_ends_a_loop_that_calls_nobody() -> None:
     runtime = loaded(module(f"(loop $l (br $l)) {NOTHING}"))
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
