@@ -21,8 +21,8 @@ from relaycast_gateway.gateway import Gateway
 from relaycast_gateway.icrc16 import to_json
 from relaycast_gateway.log import Retention
 from relaycast_gateway.rfc3339 import format_time
-from relaycast_gateway.wamp.client import WampClient
-from relaycast_gateway.wamp.client_values import ReceivedEvent
+from relaycast_gateway.wamp.client.client import WampClient
+from relaycast_gateway.wamp.client.values import ReceivedEvent
 from relaycast_gateway.wamp.errors import WampError
 from relaycast_gateway.wamp.payload import value_of
 

@@ -17,7 +17,7 @@ import relaycast as rc
 from command_line import Command, Refused
 from relaycast.serve import history_reader
 from relaycast.serve.in_process import ServedNetwork
-from relaycast_gateway.wamp.client import WampClient
+from relaycast_gateway.wamp.client.client import WampClient
 
 TOPIC = "com.example.price"
 EVENTS = 25

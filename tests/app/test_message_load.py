@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from command_line import Command, Refused, Written
-from relaycast.cli.summary import print_summary
+from relaycast.cli.tables.summary import print_summary
 from relaycast.scenario.message_load import Arrivals, Bursts, Load, Lognormal, MessageLoad, Poisson, Trace, Uniform
 from relaycast.scenario.policy_choice import PolicyTable
 from relaycast.scenario.scenario import ParachainTable, PublishTable, RelayChainTable, Scenario, SubscriptionTable

@@ -26,8 +26,8 @@ from relaycast.serve.in_process import ServedNetwork, serving
 from relaycast.serve.network import living
 from relaycast.serve.usage import ServedAt, wamp_lines
 from relaycast_gateway.gateway import Gateway
-from relaycast_gateway.wamp.client import WampClient
-from relaycast_gateway.wamp.client_values import JoinRefused
+from relaycast_gateway.wamp.client.client import WampClient
+from relaycast_gateway.wamp.client.values import JoinRefused
 from relaycast_gateway.wamp.errors import WampError
 from relaycast_gateway.wamp.router_config import RealmConfig
 

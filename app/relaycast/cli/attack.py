@@ -95,7 +95,7 @@ def spam(
     Example: relaycast attack spam --parachains 16 --blocks 20
     """
     from relaycast.attacks import spam as attack  # noqa: PLC0415
-    from relaycast.cli.attack_table import print_json, print_spam  # noqa: PLC0415
+    from relaycast.cli.tables.attack import print_json, print_spam  # noqa: PLC0415
 
     report = attack(blocks=blocks, parachains=parachains, value_bytes=values, seed=seed, trie_engine=trie_engine)
     if json:
@@ -122,7 +122,7 @@ def depth(
     Example: relaycast attack depth --limit 8
     """
     from relaycast.attacks import depth as attack  # noqa: PLC0415
-    from relaycast.cli.attack_table import print_depth, print_json  # noqa: PLC0415
+    from relaycast.cli.tables.attack import print_depth, print_json  # noqa: PLC0415
 
     report = attack(limit=limit, blocks=blocks, seed=seed, trie_engine=trie_engine)
     if json:
@@ -150,7 +150,7 @@ def churn(
     Example: relaycast attack churn --keys 256 --budget 12000
     """
     from relaycast.attacks import churn as attack  # noqa: PLC0415
-    from relaycast.cli.attack_table import print_churn, print_json  # noqa: PLC0415
+    from relaycast.cli.tables.attack import print_churn, print_json  # noqa: PLC0415
 
     report = attack(keys=keys, blocks=blocks, budget_bytes=budget, seed=seed, trie_engine=trie_engine)
     if json:
@@ -178,7 +178,7 @@ def squat(
     Example: relaycast attack squat --every 8
     """
     from relaycast.attacks import squat as attack  # noqa: PLC0415
-    from relaycast.cli.attack_table import print_json, print_squat  # noqa: PLC0415
+    from relaycast.cli.tables.attack import print_json, print_squat  # noqa: PLC0415
 
     report = attack(every=every, blocks=blocks, seed=seed, trie_engine=trie_engine)
     if json:
@@ -227,7 +227,7 @@ def extra(
 
 def _lies(family: str, blocks: int, samples: int, seed: int, trie_engine: "Engine", json: bool) -> ExitCode:
     from relaycast import attacks  # noqa: PLC0415
-    from relaycast.cli.attack_table import print_json, print_lies  # noqa: PLC0415
+    from relaycast.cli.tables.attack import print_json, print_lies  # noqa: PLC0415
 
     attack = {"omit": attacks.omit, "extra": attacks.extra}[family]
     report = attack(blocks=blocks, samples=samples, seed=seed, trie_engine=trie_engine)

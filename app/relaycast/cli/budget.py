@@ -11,8 +11,8 @@ import msgspec
 from cyclopts import Parameter
 
 from relaycast.cli.exit_code import ExitCode
+from relaycast.cli.flags.run import PolicyOverrides, RunFlags, Settings, overridden, show
 from relaycast.cli.options import Json, TrieEngine
-from relaycast.cli.run_flags import PolicyOverrides, RunFlags, Settings, overridden, show
 from relaycast.cli.simulate import OUT, Blocks, GenesisFile, Out, Seed, adjusted
 from relaycast.simulation.run_folder import check_writable, staged
 from relaycast.terminal import shows_progress

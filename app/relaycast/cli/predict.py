@@ -84,7 +84,7 @@ def predict(
     if json:
         _print_json(found, measured, measure)
     else:
-        from relaycast.cli.predict_table import print_prediction  # noqa: PLC0415
+        from relaycast.cli.tables.predict import print_prediction  # noqa: PLC0415
 
         print_prediction(found, measured, measure, block_seconds)
     return ExitCode.FINE

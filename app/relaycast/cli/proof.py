@@ -149,7 +149,7 @@ def show(
 
     Example: relaycast proof make --key 0x01 pairs.json | relaycast proof show - --html proof.html
     """
-    from relaycast.cli.xray_table import print_json, print_text  # noqa: PLC0415
+    from relaycast.cli.tables.xray import print_json, print_text  # noqa: PLC0415
     from relaycast.xray.nodes import unused_nodes, xray  # noqa: PLC0415
     from relaycast_trie import ProofError, StorageProof  # noqa: PLC0415
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from relaycast.cli.exit_code import ExitCode
+from relaycast.cli.flags.spark import Master, Ui, bulk_session, resumable, table_place
 from relaycast.cli.options import Json
-from relaycast.cli.spark_flags import Master, Ui, bulk_session, resumable, table_place
 from relaycast.refusal import BadInput
 
 if TYPE_CHECKING:

@@ -45,7 +45,7 @@ def show(file: RuntimeFile, /, *, pallet: PalletName = None, json: Json = False)
 
     Example: relaycast runtime show my_runtime.compact.compressed.wasm --pallet Balances
     """
-    from relaycast.cli.runtime_text import print_pallet, print_runtime  # noqa: PLC0415
+    from relaycast.cli.tables.runtime import print_pallet, print_runtime  # noqa: PLC0415
     from relaycast_wasm.metadata.plain_data import plain_data, plain_metadata  # noqa: PLC0415
 
     runtime = _loaded(file)
@@ -114,7 +114,7 @@ def diff(before: Before, after: After, /, *, json: Json = False) -> ExitCode:
 
     Example: relaycast runtime diff old.wasm new.wasm
     """
-    from relaycast.cli.runtime_text import print_changes  # noqa: PLC0415
+    from relaycast.cli.tables.runtime import print_changes  # noqa: PLC0415
     from relaycast_wasm.metadata.plain_data import plain_data  # noqa: PLC0415
     from relaycast_wasm.metadata.upgrade import upgrade  # noqa: PLC0415
 

@@ -10,9 +10,9 @@ from cyclopts import Parameter
 from msgspec.structs import replace
 
 from relaycast.cli.exit_code import ExitCode
+from relaycast.cli.flags.run import NO_FLAGS, RunFlags, overridden, show
+from relaycast.cli.flags.spark import RunEngine, SparkFlags, refuse_spark_flags, resumable, run_on_spark
 from relaycast.cli.options import Json, TrieEngine, Verbose
-from relaycast.cli.run_flags import NO_FLAGS, RunFlags, overridden, show
-from relaycast.cli.spark_flags import RunEngine, SparkFlags, refuse_spark_flags, resumable, run_on_spark
 from relaycast.refusal import BadInput
 from relaycast.scenario.scenario import MAX_BLOCKS, MAX_SEED, Scenario
 from relaycast.terminal import shows_progress
@@ -142,7 +142,7 @@ def _told(finished: "Finished", json: bool, verbose: bool, flags: RunFlags) -> E
     if json:
         print(json_text.dumps(to_json(finished.outcome)))
     else:
-        from relaycast.cli.summary import print_summary  # noqa: PLC0415
+        from relaycast.cli.tables.summary import print_summary  # noqa: PLC0415
 
         print_summary(finished, verbose=verbose)
     if flags.open:

@@ -9,8 +9,8 @@ import msgspec
 from cyclopts import Parameter
 
 from relaycast.cli.exit_code import ExitCode
+from relaycast.cli.flags.spark import Master, Ui, bulk_session
 from relaycast.cli.options import AllowOversize, Json, TrieEngine
-from relaycast.cli.spark_flags import Master, Ui, bulk_session
 from relaycast.out_file import written
 from relaycast.terminal import counted
 

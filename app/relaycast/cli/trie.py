@@ -60,7 +60,7 @@ def show(
 
     Example: echo '[["0x01", "0x02"], ["0x11", "0x03"]]' | relaycast trie show -
     """
-    from relaycast.cli.xray_table import print_json, print_text  # noqa: PLC0415
+    from relaycast.cli.tables.xray import print_json, print_text  # noqa: PLC0415
     from relaycast.xray.nodes import xray  # noqa: PLC0415
     from relaycast_trie import HASHERS, StateVersion, StorageProof  # noqa: PLC0415
     from relaycast_trie.node_codec import EMPTY_NODE  # noqa: PLC0415

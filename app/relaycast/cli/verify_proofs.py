@@ -6,8 +6,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from relaycast.cli.exit_code import ExitCode
+from relaycast.cli.flags.spark import Master, Ui, bulk_session, table_place
 from relaycast.cli.options import Json
-from relaycast.cli.spark_flags import Master, Ui, bulk_session, table_place
 
 Out = Annotated[str | None, Parameter(name="--out", help="where the verdicts go, INPUT.verdicts.parquet unless given")]
 

@@ -20,8 +20,8 @@ from relaycast.refusal import BadInput, shown
 from relaycast.serve.access import name_of_token
 from relaycast_gateway.matching.topics import Match, TopicPattern, is_topic
 from relaycast_gateway.rfc3339 import EXPECTED, parse_time
-from relaycast_gateway.wamp.client import WampClient
-from relaycast_gateway.wamp.client_values import JoinRefused
+from relaycast_gateway.wamp.client.client import WampClient
+from relaycast_gateway.wamp.client.values import JoinRefused
 from relaycast_gateway.wamp.errors import (
     AUTHENTICATION_FAILED,
     AUTHORIZATION_FAILED,

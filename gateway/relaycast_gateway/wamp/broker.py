@@ -22,7 +22,7 @@ from relaycast_gateway.matching.topics import LONGEST_TOPIC, Match, TopicPattern
 from relaycast_gateway.principal import client_principal
 from relaycast_gateway.record import EVERYBODY, REALM_HEADER, EventDraft, EventRecord, Headers, Visibility
 from relaycast_gateway.wamp.authorization import Permission, Roles
-from relaycast_gateway.wamp.client_session import ClientSession
+from relaycast_gateway.wamp.client.session import ClientSession
 from relaycast_gateway.wamp.errors import (
     INVALID_ARGUMENT,
     INVALID_URI,

@@ -21,7 +21,7 @@ import numpy as np
 
 from relaycast_gateway.log import EventLog
 from relaycast_gateway.record import EventDraft, EventRecord
-from relaycast_gateway.wamp.client_session import ClientSession
+from relaycast_gateway.wamp.client.session import ClientSession
 from relaycast_gateway.wamp.errors import UNAVAILABLE, WampError
 from relaycast_gateway.wamp.messages import Arguments, Details
 from relaycast_gateway.wamp.publication_options import PublicationOptions

@@ -11,7 +11,7 @@ from relaycast_gateway.clock import Clock
 from relaycast_gateway.matching.pattern_book import PatternBook
 from relaycast_gateway.matching.topics import TopicPattern
 from relaycast_gateway.rfc3339 import format_time
-from relaycast_gateway.wamp.client_session import ClientSession
+from relaycast_gateway.wamp.client.session import ClientSession
 from relaycast_gateway.wamp.messages import unused_id
 
 

@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestServer
 
 from relaycast_gateway.clock import Clock
 from relaycast_gateway.log import EventLog
-from relaycast_gateway.wamp.client import WampClient
+from relaycast_gateway.wamp.client.client import WampClient
 from relaycast_gateway.wamp.connections import ConnectionLimits, Connections
 from relaycast_gateway.wamp.rawsocket import RawSocketServer
 from relaycast_gateway.wamp.router import Router

@@ -6,8 +6,8 @@ import pytest
 
 from gateway.wamp.served_router import TRANSPORTS, ServedRouter, play
 from relaycast_gateway.wamp.authentication import Salting, WampUser
-from relaycast_gateway.wamp.client import WampClient
-from relaycast_gateway.wamp.client_values import JoinRefused, SessionEnded
+from relaycast_gateway.wamp.client.client import WampClient
+from relaycast_gateway.wamp.client.values import JoinRefused, SessionEnded
 from relaycast_gateway.wamp.errors import (
     AUTHENTICATION_FAILED,
     CLOSE_NORMAL,

@@ -9,8 +9,8 @@ import pytest
 
 from gateway.wamp.served_router import TRANSPORTS, ServedRouter, play
 from gateway.wamp.test_client import each_transport, everywhere
-from relaycast_gateway.wamp.client import WampClient
-from relaycast_gateway.wamp.client_values import CallReply, ReceivedEvent, SessionEnded
+from relaycast_gateway.wamp.client.client import WampClient
+from relaycast_gateway.wamp.client.values import CallReply, ReceivedEvent, SessionEnded
 from relaycast_gateway.wamp.errors import (
     CANCELED,
     NO_SUCH_PROCEDURE,

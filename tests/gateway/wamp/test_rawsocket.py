@@ -14,7 +14,7 @@ from gateway.wamp.echo_router import EchoRouter, until
 from gateway.wamp.rawsocket_stage import JSON_HANDSHAKE, SMALL, Stage, frame, play
 from peers import missing
 from relaycast_gateway.clock import VirtualClock, settle
-from relaycast_gateway.wamp.client_wire import RawSocketWire
+from relaycast_gateway.wamp.client.wire import RawSocketWire
 from relaycast_gateway.wamp.connections import Connections
 from relaycast_gateway.wamp.errors import PAYLOAD_SIZE_EXCEEDED, PROTOCOL_VIOLATION
 from relaycast_gateway.wamp.rawsocket import FRAMES_PER_TURN, RawSocketLink, RawSocketServer

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.wamp.served_router import ServedRouter, play
 from relaycast_gateway.wamp import deserialize, serialize
-from relaycast_gateway.wamp.client import WampClient
+from relaycast_gateway.wamp.client.client import WampClient
 from relaycast_gateway.wamp.errors import INVALID_ARGUMENT, WampError
 from relaycast_gateway.wamp.serializers import SERIALIZER_NAMES
 from shared_vectors import shared

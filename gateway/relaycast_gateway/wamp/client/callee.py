@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
-from relaycast_gateway.wamp.client_values import CallReply
+from relaycast_gateway.wamp.client.values import CallReply
 from relaycast_gateway.wamp.errors import CANCELED, WampError
 from relaycast_gateway.wamp.messages import ErrorMessage, InterruptMessage, InvocationMessage, WampMessage, YieldMessage
 

@@ -21,8 +21,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from relaycast_gateway.wamp.authentication import MOST_ITERATIONS, MOST_KEY_BYTES, derived_key, sign
-from relaycast_gateway.wamp.client_callee import ClientCallee, Procedure
-from relaycast_gateway.wamp.client_values import (
+from relaycast_gateway.wamp.client.callee import ClientCallee, Procedure
+from relaycast_gateway.wamp.client.values import (
     CONNECTION_LOST,
     CallReply,
     JoinRefused,
@@ -31,7 +31,7 @@ from relaycast_gateway.wamp.client_values import (
     event_of,
     reply_of,
 )
-from relaycast_gateway.wamp.client_wire import ClientWire, open_wire
+from relaycast_gateway.wamp.client.wire import ClientWire, open_wire
 from relaycast_gateway.wamp.errors import CLOSE_GOODBYE_AND_OUT, CLOSE_NORMAL, WampError, WampProtocolError
 from relaycast_gateway.wamp.messages import (
     AbortMessage,

@@ -1,0 +1,1 @@
+"""What verbs print as tables and sentences."""

@@ -1,0 +1,1 @@
+"""A WAMP client: connects, calls, subscribes, publishes and lets others call."""
