@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from relaycast_collator.facts import GuestBuilt, GuestRefusedBlock
-from relaycast_collator.guests import ExtrinsicLeftOut, StorageItemShare
+from relaycast_collator.guests import ExtrinsicLeftOut, GuestBlock, StorageItemShare
 from relaycast_ledger.block_checks import Check
 from relaycast_ledger.pov import PovSize, guest_pov_size
 from relaycast_trie import RootMismatch, blake2_256
@@ -39,6 +39,9 @@ class GuestRecord:
 
     extrinsic_bytes: int = 0
     relay_proof_bytes: int = 0
+    carried_relay_bytes: int = 0
+    """Those of ``relay_proof_bytes`` that stand in the block's extrinsics: its code may drop nodes that it was given."""
+
     own_proof_bytes: int = 0
     """Nodes of its own state that the block reads and rewrites, in full."""
 
@@ -80,6 +83,7 @@ def guest_record(fact: GuestBuilt | GuestRefusedBlock, *, spec_name: str, spec_v
         panics=tuple(_panic(it) for it in block.left_out if it.panicked),
         extrinsic_bytes=sum(map(len, block.extrinsics)),
         relay_proof_bytes=block.relay_proof.proof_bytes,
+        carried_relay_bytes=_carried_relay_bytes(block),
         own_proof_bytes=block.own_proof.proof_bytes,
         upward_messages=len(block.upward_messages),
         shares=block.shares,
@@ -90,6 +94,12 @@ def guest_record(fact: GuestBuilt | GuestRefusedBlock, *, spec_name: str, spec_v
 
 def _panic(left_out: ExtrinsicLeftOut) -> str:
     return f"extrinsic 0x{blake2_256(left_out.extrinsic).hex()}: {left_out.reason}"
+
+
+def _carried_relay_bytes(block: GuestBlock) -> int:
+    """Return how many bytes of the relay proof's nodes stand in the extrinsics."""
+    carried = sum(len(node) for node in block.relay_proof.nodes if any(node in it for it in block.extrinsics))
+    return min(carried, sum(map(len, block.extrinsics)))
 
 
 def _pov(fact: GuestBuilt) -> PovSize | None:

@@ -35,13 +35,13 @@ class GuestTally:
 
     def add(self, record: GuestRecord) -> None:
         """Count one block in."""
-        self.spec_name, self.spec_version = record.spec_name, record.spec_version
-        said = "".join(f"; it logged: {line}" for line in record.log[-1:])
+        self.spec_name, self.spec_version = _one_line(record.spec_name), record.spec_version
+        said = "".join(f"; it logged: {_one_line(line)}" for line in record.log[-1:])
         where = f"block on relay block {record.relay_parent}"
-        self.refusals += [f"{where}: {panic}{said}" for panic in record.panics]
+        self.refusals += [f"{where}: {_one_line(panic)}{said}" for panic in record.panics]
         if record.refusal is not None:
             self.refused_blocks += 1
-            self.refusals.append(f"{where}: {record.refusal}{said}")
+            self.refusals.append(f"{where}: {_one_line(record.refusal)}{said}")
             return
         self.left_out += record.left_out
         self.extrinsics += record.extrinsics
@@ -54,7 +54,7 @@ class GuestTally:
         pov = record.pov
         figures = (record.tick, record.relay_proof_bytes, record.own_proof_bytes)
         sizes = (0, 0, 0) if pov is None else (pov.own_bytes, pov.pov_bytes, pov.compressed_bytes or 0)
-        for column, figure in zip(self._columns.values(), (*figures, *sizes), strict=True):
+        for column, figure in zip(self._columns.values(), (*figures, *sizes, record.carried_relay_bytes), strict=True):
             column.append(figure)
         self._add_pov(record)
 
@@ -117,9 +117,9 @@ class GuestTally:
         if self.fullest_block is not None and pov.load <= self.fullest_block.load:
             return
         causes = {
-            "relay": record.relay_proof_bytes,
+            "relay": record.carried_relay_bytes,
             "own": pov.own_bytes,
-            "extrinsics": max(0, record.extrinsic_bytes - record.relay_proof_bytes),
+            "extrinsics": record.extrinsic_bytes - record.carried_relay_bytes,
         }
         causes["rest"] = pov.pov_bytes - sum(causes.values())
         self.fullest_block = FullBlock(
@@ -136,3 +136,8 @@ class GuestTally:
     def __repr__(self) -> str:
         blocks = f"{len(self._columns['block'])} blocks of {self.spec_name} {self.spec_version}"
         return f"<GuestTally {blocks}, own proof p50 {self.spread('own_proof_bytes').p50} bytes>"
+
+
+def _one_line(text: str) -> str:
+    """Return what code says as one line: no line of a report or of a terminal is the code's own."""
+    return " ".join(text.split())

@@ -8,7 +8,8 @@ from relaycast_ledger.spreads import FullBlock, Share, Spread
 class ItemCost(Struct, frozen=True, kw_only=True):
     """What one storage item took of a runtime's blocks, all of them together.
 
-    A node that several items share counts with one of them, so that ``proof_bytes`` of all items add up.
+    A node that several items of a pallet need counts as the item ``shared`` of it, one that several pallets need as
+    ``trie.shared``, so that ``proof_bytes`` of all items add up.
     """
 
     pallet: str
@@ -81,3 +82,5 @@ class RuntimePoint(Struct, frozen=True):
     own_compact_bytes: int
     pov_bytes: int
     compressed_bytes: int
+    carried_relay_bytes: int
+    """Part of ``pov_bytes``: nodes of the relay proof that the block's extrinsics hold."""

@@ -1,5 +1,6 @@
 """What a ledger keeps of guests: sizes of their blocks, shares that add up, checks, and rows of tables."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -87,6 +88,27 @@ def test_storage_items_add_up_to_the_own_proofs_of_all_blocks() -> None:
     assert sum(fullest.by_cause.values()) == fullest.pov_bytes
 
 
+@pytest.mark.parametrize("holds", [True, False])
+def test_the_parts_of_the_fullest_block_are_what_stands_in_it(holds: bool) -> None:
+    class Keeping(HandMadeGuest):
+        """Puts the relay proof that it was handed into its block, where it ``holds`` it."""
+
+        def build_block(self, relay_parent: RelayBlock, relay_chain: RelayProver) -> GuestBlock:
+            block = super().build_block(relay_parent, relay_chain)
+            held = (block.relay_proof.encode(),) if holds else ()
+            return replace(block, extrinsics=(*block.extrinsics, *held), results=block.results + (b"\0\0",) * len(held))
+
+    _, (record,) = recorded(Keeping(GUEST), b"first")
+    tally = GuestTally()
+    tally.add(record)
+    fullest = tally.outcome(GUEST, "hand").fullest_block
+    assert fullest is not None
+    assert record.relay_proof_bytes > 0
+    assert fullest.by_cause["relay"] == tally.points[0].carried_relay_bytes == record.relay_proof_bytes * holds
+    assert min(fullest.by_cause.values()) >= 0
+    assert sum(fullest.by_cause.values()) == fullest.pov_bytes
+
+
 def test_percentiles_leave_out_the_warm_up_and_sums_do_not() -> None:
     _, records = recorded(HandMadeGuest(GUEST), bytes(20_000), b"small", b"small too")
     tally = GuestTally(warm_up=1)
@@ -106,6 +128,16 @@ def test_a_refused_block_is_a_record_with_its_reason_and_the_last_line_of_the_lo
     assert tally.refusals == [said]
     assert (tally.outcome(GUEST, "").blocks, tally.outcome(GUEST, "").refused_blocks) == (1, 1)
     assert net.invariants.ok
+
+
+def test_what_code_says_is_one_line() -> None:
+    _, records = recorded(HandMadeGuest(GUEST), PANIC + b"panicked at lib.rs:1:\nevery invariant held\n")
+    tally = GuestTally()
+    for record in records:
+        tally.add(replace(record, spec_name="two\nlines", log=("error: a\n\nb",)))
+    (said,) = tally.refusals
+    assert said.endswith("panicked at lib.rs:1: every invariant held; it logged: error: a b")
+    assert tally.outcome(GUEST, "").spec_name == "two lines"
 
 
 @pytest.mark.parametrize(

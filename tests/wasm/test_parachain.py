@@ -106,9 +106,25 @@ def test_a_relay_chain_without_what_the_runtime_needs_leaves_it_as_it_was(text: 
     para = para_of(text, {REQUEST: b"\x04\x09\x00"})
     para.submit(encode_bytes(b"\x01" + KEY + b"v"))
     before = para.state.snapshot(), para.head
-    with pytest.raises(GuestRefused, match="RelayStorageKey is Top"):
+    with pytest.raises(GuestRefused, match="keys_to_prove answers is no RelayProofRequest: RelayStorageKey is Top"):
         para.build_block(relay.build_block(), relay)
     assert (para.state.snapshot(), para.head, len(para.waiting)) == (*before, 1)
+
+
+@pytest.mark.parametrize(
+    ("known", "other"),
+    [(b"meta\x0e", b"meta\x63"), (b"Metadata_metadata", b"Metadata_mxtadata")],  # of no known version; none at all
+)
+def test_a_runtime_without_readable_metadata_builds_blocks_whose_items_have_no_names(
+    text: WasmRuntime, relay: RelayChain, known: bytes, other: bytes
+) -> None:
+    parent = relay.build_block()
+    named = para_of(text).build_block(parent, relay)
+    block = para_of(WasmRuntime.load(text.code.replace(known, other), kept=None)).build_block(parent, relay)
+    assert (block.header, block.own_proof) == (named.header, named.own_proof)
+    assert sum(share.proof_bytes for share in block.shares) == block.own_proof.proof_bytes
+    assert {share.pallet for share in block.shares} <= {"(unknown)", "(host)", "(child tries)", "trie"}
+    assert block.log[-1].startswith("its storage items have no names: ")
 
 
 def test_a_genesis_of_another_parachain_is_refused(text: WasmRuntime) -> None:

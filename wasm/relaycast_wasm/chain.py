@@ -145,8 +145,11 @@ class RuntimeChain(RuntimeCalls):
         self.state.migrate(self.runtime.version.trie_version)
 
     def _check_place(self, header: Header) -> None:
-        if header.parent_hash != self.head.hash or header.number != self.head.number + 1:
+        if header.number != self.head.number + 1:
             raise BlockRefused(f"block {header.number} does not follow on block {self.head.number}")
+        if header.parent_hash != self.head.hash:
+            named = f"0x{header.parent_hash.hex()}"
+            raise BlockRefused(f"its header has the parent {named}, block {self.head.number} is 0x{self.head.hash.hex()}")
 
     def _kept(
         self,

@@ -24,7 +24,7 @@ from relaycast_trie.scale import encode_option, encode_vec
 from relaycast_wasm.applied import EXHAUSTS_RESOURCES
 from relaycast_wasm.chain import BuiltBlock, Load, RuntimeChain, Seal
 from relaycast_wasm.collation import COLLECT, CollationInfo, collect_arguments
-from relaycast_wasm.exceptions import WasmError
+from relaycast_wasm.exceptions import BlockRefused, WasmError
 from relaycast_wasm.inherents import AURA_SLOT, PARACHAIN_SYSTEM, PARACHAIN_SYSTEM_V1, TIMESTAMP, clock_inherents
 from relaycast_wasm.limits import DEFAULT_LIMITS, Limits
 from relaycast_wasm.metadata.of_runtime import metadata_of
@@ -71,7 +71,7 @@ class RuntimeParachain:
         self.built: BuiltBlock | None = None
         """The last block, with what it refused."""
 
-        self._named: tuple[WasmRuntime, StorageNames] | None = None
+        self._named: tuple[WasmRuntime, StorageNames, tuple[str, ...]] | None = None
         self._seal = seal or (lambda header: modelled_seal(para_id, header))
 
     @property
@@ -119,6 +119,7 @@ class RuntimeParachain:
             )
         except (WasmError, CodecError, ProofError) as error:
             raise GuestRefused(str(error), getattr(error, "log", ())) from error
+        names, unnamed = self._names_of(runtime)
         self.waiting = [it.extrinsic for it in built.refused if it.result == EXHAUSTS_RESOURCES]
         left_out = [it for it in built.refused if it.result != EXHAUSTS_RESOURCES]
         self.built, info = built, told[0]
@@ -128,10 +129,10 @@ class RuntimeParachain:
             built.results,
             relay_proof,
             built.own_proof,
-            shares_of(built, self._names_of(runtime)),
+            shares_of(built, names),
             info.upward_messages,
             info.taken,
-            built.log,
+            (*built.log, *unnamed),
             tuple(ExtrinsicLeftOut(it.extrinsic, it.reason, not it.result) for it in left_out),
             info.horizontal_messages,
         )
@@ -140,7 +141,11 @@ class RuntimeParachain:
         """Return the relay proof of a block on ``relay_parent``, with the keys that the runtime asks for."""
         request = RelayProofRequest()
         if KEYS_TO_PROVE in self.chain.runtime.methods:
-            request = RelayProofRequest.decode(self.chain.call(KEYS_TO_PROVE).output)
+            answer = self.chain.call(KEYS_TO_PROVE).output
+            try:
+                request = RelayProofRequest.decode(answer)
+            except CodecError as error:
+                raise BlockRefused(f"what {KEYS_TO_PROVE} answers is no RelayProofRequest: {error}") from None
         static = static_relay_keys(self.para_id)
         return collect_relay_storage_proof(relay_chain, relay_parent, static, request, channels_of=self.para_id)
 
@@ -195,11 +200,17 @@ class RuntimeParachain:
             self.chain.stand_at(Header.decode(dump.head))
         self.waiting, self.built = list(dump.waiting), None
 
-    def _names_of(self, runtime: WasmRuntime) -> StorageNames:
-        """Return the storage items of the runtime that built a block."""
+    def _names_of(self, runtime: WasmRuntime) -> tuple[StorageNames, tuple[str, ...]]:
+        """Return the storage items of the runtime that built a block, and a line for the log where it gives none.
+
+        A chain runs without metadata: its keys have no names then.
+        """
         if self._named is None or self._named[0] is not runtime:
-            self._named = runtime, StorageNames(metadata_of(runtime))
-        return self._named[1]
+            try:
+                self._named = runtime, StorageNames(metadata_of(runtime)), ()
+            except (WasmError, CodecError) as error:
+                self._named = runtime, StorageNames.none(), (f"its storage items have no names: {error}",)
+        return self._named[1:]
 
     def __repr__(self) -> str:
         return f"<RuntimeParachain {self.para_id} of {self.chain.runtime!r} at #{self.head.number}>"

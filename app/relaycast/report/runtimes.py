@@ -90,7 +90,7 @@ def runtime_sentences(run: Outcome) -> Iterator[str]:
             f"{title_of(it)} built {counted(it.blocks, 'block')} of {it.spec_name} {it.spec_version} with "
             f"{counted(it.extrinsics, 'extrinsic')}"
         )
-        wrong = [(it.failed_extrinsics, "failed"), (it.left_out, "were left out"), (it.refused_blocks, "refused")]
+        wrong = [(it.failed_extrinsics, "failed"), (it.left_out, "was left out" if it.left_out == 1 else "were left out"), (it.refused_blocks, "refused")]
         said = [
             f"{counted(count, 'block')} {what}" if what == "refused" else f"{count:,} {what}"
             for count, what in wrong
@@ -106,7 +106,7 @@ def cost_sentence(it: RuntimeOutcome) -> str:
     named = [
         f"{item.name} {item.proof_bytes / it.own_proof_bytes.total:.0%}"
         for item in it.by_item[:MAX_NAMED]
-        if it.own_proof_bytes.total
+        if item.proof_bytes and it.own_proof_bytes.total
     ]
     most = f" Of its own state most is of {', '.join(named)}." if named else ""
     return (
@@ -153,7 +153,7 @@ def _parts(points: Sequence[RuntimePoint]) -> Iterator[tuple[str, str, int, floa
     if not ordered:
         return
     median = ordered[(len(ordered) - 1) // 2]
-    sizes = [median.relay_proof_bytes, median.own_compact_bytes]
+    sizes = [median.carried_relay_bytes, median.own_compact_bytes]
     sizes.append(median.pov_bytes - sum(sizes))
     for style, name, size in zip(PART_STYLES, PART_NAMES, sizes, strict=True):
         yield style, name, size, round(100 * size / (median.pov_bytes or 1), 2)

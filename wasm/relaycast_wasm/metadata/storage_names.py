@@ -12,7 +12,7 @@ from relaycast_trie.child_info import CHILD_STORAGE_PREFIX
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.hasher import twox_128
 from relaycast_trie.scale import ScaleReader
-from relaycast_wasm.metadata.model import HashedBy, Metadata, PalletMetadata, StorageEntry
+from relaycast_wasm.metadata.model import ExtrinsicFormat, HashedBy, Metadata, PalletMetadata, StorageEntry
 from relaycast_wasm.metadata.type_skip import TypeSkip
 
 PREFIX_BYTES, ITEM_BYTES = 16, 32
@@ -62,6 +62,11 @@ class StorageNames:
         self._skip = None if metadata.types is None else TypeSkip(metadata.types)
         for pallet in metadata.pallets:
             self._add(pallet)
+
+    @classmethod
+    def none(cls) -> "StorageNames":
+        """Return the names of a runtime that gives none."""
+        return cls(Metadata(0, (), ExtrinsicFormat((), ())))
 
     def _add(self, pallet: PalletMetadata) -> None:
         prefix = pallet.prefix or pallet.name
