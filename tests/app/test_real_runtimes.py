@@ -8,13 +8,14 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 
 import relaycast as rc
 from command_line import Command, Refused
 from real_runtime_files import CALLS, PANIC, READ, SCENARIO, WRITE, call, extrinsic, key, write_files
 from relaycast.genesis.chain_spec import ChainSpec
 from relaycast.refusal import BadInput
-from relaycast.report.runtimes import items_of, pallets_of
+from relaycast.report.runtimes import cost_sentence, items_of, pallets_of, runtime_sentences
 from relaycast.scenario.files import load_scenario
 from relaycast.simulation.guest_sources import loaded
 from relaycast.simulation.run_files import Finished, simulate
@@ -49,6 +50,15 @@ def test_run_json_says_what_blocks_of_a_runtime_carry(finished: Finished) -> Non
     assert set(runtime["own_proof_bytes"]) == {"p50", "p99", "max", "total"}
     assert sum(it["proof_bytes"] for it in runtime["by_item"]) == runtime["own_proof_bytes"]["total"] > 0
     assert {"System", "ParachainSystem", "trie"} <= {it["pallet"] for it in runtime["by_item"]}
+
+
+def test_sentences_count_one_and_name_items_that_have_bytes(finished: Finished) -> None:
+    (runtime,) = finished.outcome.runtimes
+    (said,) = runtime_sentences(finished.outcome)
+    assert "1 was left out" in said
+    alone = [it for it in runtime.by_item if not it.proof_bytes] + runtime.by_item[:1]
+    assert len(alone) > 1
+    assert cost_sentence(replace(runtime, by_item=alone[::-1])).count("%") == 2
 
 
 def test_tables_hold_the_same_bytes_block_by_block(finished: Finished) -> None:

@@ -61,6 +61,13 @@ def test_a_method_that_it_exports_answers_and_another_one_is_named(served: Serve
     )
 
 
+def test_a_runtime_that_knows_no_nonces_says_so() -> None:
+    code = text_runtime().replace(b"AccountNonceApi_account_nonce", b"AccountNonceApi_account_nonxe")
+    served = ServedRuntime(WasmRuntime.load(code, kept=None), {b":code": code}, LABEL)
+    missing = "Exported method AccountNonceApi_account_nonce is not found"
+    assert served.ask("system_accountNextIndex", hexed(bytes(32))) == (1, "Unable to query nonce.", missing)
+
+
 def test_a_panic_comes_with_the_runtime_s_own_words_and_leaves_nothing(served: ServedRuntime) -> None:
     before = served.guest.state.snapshot()
     code, message, _ = served.ask("state_call", "BlockBuilder_apply_extrinsic", hexed(PANIC))

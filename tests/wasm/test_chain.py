@@ -148,7 +148,7 @@ def test_what_a_block_writes_into_child_tries_stands_in_its_root_and_its_proof(c
     assert block.changes[info] == {KEY: b"w" * 50}
 
 
-@pytest.mark.parametrize("part", ["state root", "extrinsics root", "number", "body"])
+@pytest.mark.parametrize("part", ["state root", "extrinsics root", "number", "body", "parent"])
 def test_a_block_that_is_not_what_it_says_is_not_imported(chain: RuntimeChain, text: WasmRuntime, part: str) -> None:
     other = same(chain, text)
     block = other.build_block({}, opaque(b"\x01" + KEY + b"v"))
@@ -158,9 +158,11 @@ def test_a_block_that_is_not_what_it_says_is_not_imported(chain: RuntimeChain, t
         "extrinsics root": (replace(header, extrinsics_root=bytes(32)), body),
         "number": (replace(header, number=2), body),
         "body": (header, opaque(b"\x01" + OTHER + b"v")),
+        "parent": (replace(header, parent_hash=bytes(32)), body),
     }
     before = chain.state.snapshot(), chain.head
-    with pytest.raises(BlockRefused):
+    named = {"number": "block 2 does not follow on block 0", "parent": f"the parent 0x{'00' * 32}, block 0 is 0x"}
+    with pytest.raises(BlockRefused, match=named.get(part)):
         chain.import_block(*lies[part])
     assert (chain.state.snapshot(), chain.head) == before
     chain.import_block(header, body)

@@ -75,7 +75,10 @@ def sync_state(served: Served) -> dict[str, int]:
 
 @GROUP.method("system_accountNextIndex", "account_nextIndex")
 def account_next_index(served: Served, account: Account) -> int:
-    return served.chain.pool.next_nonce(account)
+    try:
+        return served.chain.pool.next_nonce(account)
+    except CodeRefused as refusal:
+        raise RpcError(RUNTIME_FAILED, "Unable to query nonce.", str(refusal)) from None
 
 
 @GROUP.method("system_dryRun", "system_dryRunAt")

@@ -316,7 +316,7 @@ def test_a_version_that_hides_a_change_is_noted() -> None:
     quiet = upgrade((version(1, 1), BEFORE), (version(1, 1), after))
     assert quiet.breaking == 1
     assert quiet.notes == (
-        "transaction_version stays 1, although 1 changes are of what transactions are made of",
+        "transaction_version stays 1, although 1 change is of what transactions are made of",
         "spec_version stays 1: clients keep the metadata that they know",
     )
     assert upgrade((version(1, 1), BEFORE), (version(2, 2), after)).notes == ()

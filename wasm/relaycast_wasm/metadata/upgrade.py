@@ -43,7 +43,7 @@ def upgrade(before: tuple[RuntimeVersion, Metadata], after: tuple[RuntimeVersion
     sent = sum(it.breaks and it.about in ENCODED for it in told)
     if sent and old_version.transaction_version == new_version.transaction_version:
         notes.append(
-            f"transaction_version stays {new_version.transaction_version}, although {sent} changes are of what "
+            f"transaction_version stays {new_version.transaction_version}, although {sent} change{'s are' if sent > 1 else ' is'} of what "
             "transactions are made of"
         )
     if changes and old_version.spec_version == new_version.spec_version:
