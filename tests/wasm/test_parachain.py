@@ -14,7 +14,7 @@ from relaycast_wasm.parachain import PARACHAIN_ID, RuntimeParachain
 from relaycast_wasm.runtime import WasmRuntime
 from relaycast_xcm import ParaId
 from relaycast_xcm.checkpoint import CheckpointRefused
-from wasm.text_runtime import CHILD, INHERENT, REQUEST, text_runtime
+from wasm.text_runtime import CHILD, INHERENT, REQUEST, item, text_runtime
 
 PUBLISHER, READER = ParaId(1_000), ParaId(2_000)
 KEY, ABSENT, TOP = b"p" * 32, b"q" * 32, b"wanted of the top trie"
@@ -125,6 +125,36 @@ def test_a_runtime_without_readable_metadata_builds_blocks_whose_items_have_no_n
     assert sum(share.proof_bytes for share in block.shares) == block.own_proof.proof_bytes
     assert {share.pallet for share in block.shares} <= {"(unknown)", "(host)", "(child tries)", "trie"}
     assert block.log[-1].startswith("its storage items have no names: ")
+
+
+PROCESSED, WATERMARK = (
+    item(b"ParachainSystem", b"ProcessedDownwardMessages"),
+    item(b"ParachainSystem", b"HrmpWatermark"),
+)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "refusal"),
+    [
+        (PROCESSED, b"\xff" * 4, "it processed 4,294,967,295 downward messages, 0 wait for it"),
+        (WATERMARK, b"\xff" * 4, "its watermark is relay block 4,294,967,295, its relay parent is 1"),
+        (WATERMARK, b"\x01", "what it tells the relay chain cannot be read: 4 bytes expected"),
+    ],
+)
+def test_a_block_that_tells_what_cannot_be_is_not_kept(
+    relay: RelayChain, key: bytes, value: bytes, refusal: str
+) -> None:
+    para = para_of(old_text(), {key: value})
+    before = para.state.snapshot(), para.head
+    with pytest.raises(GuestRefused, match=refusal):
+        para.build_block(relay.build_block(), relay)
+    assert (para.state.snapshot(), para.head) == before
+
+
+def old_text() -> WasmRuntime:
+    """Return the runtime as one that leaves in storage what others answer to ``CollectCollationInfo``."""
+    name = b"CollectCollationInfo_collect_collation_info"
+    return WasmRuntime.load(text_runtime().replace(name, name[:-1] + b"x"), kept=None)
 
 
 def test_a_genesis_of_another_parachain_is_refused(text: WasmRuntime) -> None:

@@ -149,7 +149,9 @@ class RuntimeChain(RuntimeCalls):
             raise BlockRefused(f"block {header.number} does not follow on block {self.head.number}")
         if header.parent_hash != self.head.hash:
             named = f"0x{header.parent_hash.hex()}"
-            raise BlockRefused(f"its header has the parent {named}, block {self.head.number} is 0x{self.head.hash.hex()}")
+            raise BlockRefused(
+                f"its header has the parent {named}, block {self.head.number} is 0x{self.head.hash.hex()}"
+            )
 
     def _kept(
         self,

@@ -5,6 +5,7 @@ messages and the clock of the relay parent, and lets the runtime build. Modelled
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 
 from relaycast_collator.digests import aura_pre_digest, modelled_seal
@@ -109,13 +110,14 @@ class RuntimeParachain:
             inherents = self.inherents(relay_parent, relay_chain, relay_proof)
             slot = int.from_bytes(inherents[AURA_SLOT], "little")
             digest = [aura_pre_digest(slot=slot)]
+            downward, _ = relay_chain.inbound_messages(relay_parent, self.para_id)
             told: list[CollationInfo] = []
             built = self.chain.build_block(
                 inherents,
                 self.waiting,
                 digest=digest,
                 seal=self._seal,
-                ask=lambda *left: told.append(self._told(*left)),
+                ask=lambda *left: told.append(_possible(self._told(*left), relay_parent, downward)),
             )
         except (WasmError, CodecError, ProofError) as error:
             raise GuestRefused(str(error), getattr(error, "log", ())) from error
@@ -176,12 +178,15 @@ class RuntimeParachain:
         }
 
     def _told(self, header: Header, overlay: OverlayedChanges) -> CollationInfo:
-        """Return what a block that leaves this storage tells the relay chain."""
-        if COLLECT in self.chain.runtime.methods:
-            version = self.chain.runtime.version.apis.get(api_id("CollectCollationInfo"), 1)
-            answer = self.chain.call(COLLECT, collect_arguments(version, header), overlay=overlay)
-            return CollationInfo.decode(answer.output)
-        return CollationInfo.read(overlay.get)
+        """Return what a block that leaves this storage tells the relay chain; raises ``BlockRefused``."""
+        try:
+            if COLLECT in self.chain.runtime.methods:
+                version = self.chain.runtime.version.apis.get(api_id("CollectCollationInfo"), 1)
+                answer = self.chain.call(COLLECT, collect_arguments(version, header), overlay=overlay)
+                return CollationInfo.decode(answer.output)
+            return CollationInfo.read(overlay.get)
+        except CodecError as error:
+            raise BlockRefused(f"what it tells the relay chain cannot be read: {error}") from None
 
     def dump(self) -> GuestDump:
         """Return where it stands between two blocks."""
@@ -214,3 +219,13 @@ class RuntimeParachain:
 
     def __repr__(self) -> str:
         return f"<RuntimeParachain {self.para_id} of {self.chain.runtime!r} at #{self.head.number}>"
+
+
+def _possible(info: CollationInfo, relay_parent: RelayBlock, downward: Sequence[InboundMessage]) -> CollationInfo:
+    """Return what a block tells, unless no relay chain takes it: then raise ``BlockRefused``."""
+    processed, watermark = info.taken.processed_downward_messages, info.taken.hrmp_watermark
+    if processed > len(downward):
+        raise BlockRefused(f"it processed {processed:,} downward messages, {len(downward):,} wait for it")
+    if watermark > relay_parent.number:
+        raise BlockRefused(f"its watermark is relay block {watermark:,}, its relay parent is {relay_parent.number:,}")
+    return info

@@ -90,7 +90,11 @@ def runtime_sentences(run: Outcome) -> Iterator[str]:
             f"{title_of(it)} built {counted(it.blocks, 'block')} of {it.spec_name} {it.spec_version} with "
             f"{counted(it.extrinsics, 'extrinsic')}"
         )
-        wrong = [(it.failed_extrinsics, "failed"), (it.left_out, "was left out" if it.left_out == 1 else "were left out"), (it.refused_blocks, "refused")]
+        wrong = [
+            (it.failed_extrinsics, "failed"),
+            (it.left_out, "was left out" if it.left_out == 1 else "were left out"),
+            (it.refused_blocks, "refused"),
+        ]
         said = [
             f"{counted(count, 'block')} {what}" if what == "refused" else f"{count:,} {what}"
             for count, what in wrong

@@ -36,10 +36,16 @@ def guest_of(
     from relaycast_wasm.parachain import RuntimeParachain  # noqa: PLC0415 - needs the extra wasm
 
     state = state_of(source, runtime, trie_engine=trie_engine)
+    from relaycast_wasm.exceptions import WasmError  # noqa: PLC0415
+
     try:
-        return RuntimeParachain(ParaId(para_id), runtime, state, max_pov_size=max_pov_size)
+        guest = RuntimeParachain(ParaId(para_id), runtime, state, max_pov_size=max_pov_size)
+        _ = guest.slot_milliseconds
     except ValueError as error:
         raise BadInput(source.place, str(error), f"the genesis of parachain {para_id}") from None
+    except WasmError as error:
+        raise BadInput(source.place, str(error), "a runtime that says how long its slots are") from None
+    return guest
 
 
 def state_of(source: GuestSource, runtime: "WasmRuntime", *, trie_engine: Engine, window: int = WINDOW) -> State:

@@ -56,9 +56,10 @@ class Dmp:
         return [message for message in self._queues.get(para_id, ()) if message.sent_at <= up_to]
 
     def prune(self, para_id: ParaId, processed: int) -> None:
-        """Let the first ``processed`` messages go: a block that processed them is included."""
-        if processed:
-            self._queues[para_id].drop(processed)
+        """Let the first ``processed`` messages go, or all where fewer wait: a block that processed them is included."""
+        waiting = self._queues.get(para_id)
+        if waiting is not None:
+            waiting.drop(processed)
 
     def forget_forked(self, para_id: ParaId) -> None:
         """Remove what a state that was taken over from elsewhere holds for a parachain that joins with its head."""
