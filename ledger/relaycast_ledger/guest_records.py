@@ -40,7 +40,7 @@ class GuestRecord:
     extrinsic_bytes: int = 0
     relay_proof_bytes: int = 0
     carried_relay_bytes: int = 0
-    """Those of ``relay_proof_bytes`` that stand in the block's extrinsics: its code may drop nodes that it was given."""
+    """Those of ``relay_proof_bytes`` that stand in the block's extrinsics: its code may drop others."""
 
     own_proof_bytes: int = 0
     """Nodes of its own state that the block reads and rewrites, in full."""

@@ -9,10 +9,13 @@ from relaycast_collator.header import Header
 from relaycast_pallets.frame.state import State
 from relaycast_trie import ChildInfo, StateVersion
 from relaycast_trie.scale import encode_bytes
-from relaycast_wasm.applied import is_success
+from relaycast_wasm.applied import EXHAUSTS_RESOURCES, is_success
+from relaycast_wasm.block_builder import ONLY_INHERENTS, BlockBuilder
 from relaycast_wasm.chain import RuntimeChain
 from relaycast_wasm.exceptions import BlockRefused
 from relaycast_wasm.inherents import TIMESTAMP, relay_inherents
+from relaycast_wasm.limits import RuntimeAnswer
+from relaycast_wasm.overlay import OverlayedChanges
 from relaycast_wasm.runtime import WasmRuntime
 from wasm.real_chains import (
     ALICE,
@@ -172,3 +175,19 @@ def test_a_block_that_is_not_what_it_says_is_not_imported(chain: RuntimeChain, t
 def test_a_state_that_is_not_the_heads_starts_no_chain(text: WasmRuntime) -> None:
     with pytest.raises(ValueError, match="the head has the state root"):
         RuntimeChain(text, state_of("westend"), Header(bytes(32), 0, bytes(32)))
+
+
+def test_a_block_of_inherents_alone_leaves_what_waits_for_a_later_one(chain: RuntimeChain) -> None:
+    asked: list[str] = []
+
+    def closed(method: str, data: bytes, /, *, overlay: OverlayedChanges) -> RuntimeAnswer:
+        asked.append(method)
+        answer = chain.call(method, data, overlay=overlay)
+        return RuntimeAnswer(ONLY_INHERENTS) if method == "Core_initialize_block" else answer
+
+    builder = BlockBuilder(closed, chain.overlay(), chain.head)
+    builder.apply_waiting(opaque(b"\x01" + KEY + b"v"))
+    assert asked == ["Core_initialize_block"]
+    assert [(it.result, it.extrinsic) for it in builder.refused] == [
+        (EXHAUSTS_RESOURCES, *opaque(b"\x01" + KEY + b"v"))
+    ]

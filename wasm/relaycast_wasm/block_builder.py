@@ -4,7 +4,7 @@ All of it happens in one overlay (``sc-block-builder``). An extrinsic that is no
 what it read is no part of the block's proof.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -12,7 +12,7 @@ from typing import Protocol
 from relaycast_collator.header import DigestItem, Header
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.scale import ScaleReader, encode_bytes
-from relaycast_wasm.applied import RefusedExtrinsic, is_included, reason_of
+from relaycast_wasm.applied import EXHAUSTS_RESOURCES, RefusedExtrinsic, is_included, reason_of
 from relaycast_wasm.exceptions import BlockRefused, CallFailed
 from relaycast_wasm.inherents import Inherents, encode_inherents
 from relaycast_wasm.limits import RuntimeAnswer
@@ -71,6 +71,15 @@ class BlockBuilder:
             refusal = self.apply(extrinsic)
             if refusal is not None:
                 raise BlockRefused(f"inherent 0x{extrinsic[:16].hex()}... is refused: {refusal.reason}")
+
+    def apply_waiting(self, extrinsics: Iterable[bytes]) -> None:
+        """Apply what waits; where the block takes inherents alone, all of it is refused until a later block."""
+        for extrinsic in extrinsics:
+            if self.only_inherents:
+                alone = "the block takes inherents alone"
+                self.refused.append(RefusedExtrinsic(extrinsic, EXHAUSTS_RESOURCES, alone))
+            else:
+                self.apply(extrinsic)
 
     def apply(self, extrinsic: bytes) -> RefusedExtrinsic | None:
         """Apply an extrinsic, which starts with its length; return its refusal when it is not included."""

@@ -11,7 +11,7 @@ from relaycast_collator.header import SEAL, DigestItem, Header
 from relaycast_pallets.frame.state import State
 from relaycast_trie import Recorder, StorageProof
 from relaycast_trie.scale import encode_vec
-from relaycast_wasm.applied import EXHAUSTS_RESOURCES, RefusedExtrinsic
+from relaycast_wasm.applied import RefusedExtrinsic
 from relaycast_wasm.exceptions import BlockRefused, CallFailed, NotARuntime
 from relaycast_wasm.inherents import TIMESTAMP, Inherents
 from relaycast_wasm.limits import DEFAULT_LIMITS, Limits
@@ -96,12 +96,7 @@ class RuntimeChain(RuntimeCalls):
         self.environment.timestamp_ms = int.from_bytes(inherents.get(TIMESTAMP, b""), "little")
         builder = self.begin(self.head, digest)
         builder.apply_inherents(inherents)
-        if builder.only_inherents:
-            alone = "the block takes inherents alone"
-            builder.refused += (RefusedExtrinsic(it, EXHAUSTS_RESOURCES, alone) for it in extrinsics)
-        else:
-            for extrinsic in extrinsics:
-                builder.apply(extrinsic)
+        builder.apply_waiting(extrinsics)
         header = builder.finalize()
         self._check_place(header)
         if ask is not None:

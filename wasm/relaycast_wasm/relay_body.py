@@ -68,8 +68,7 @@ class RuntimeRelayBody(RuntimeCalls):
         self.environment.timestamp_ms = int.from_bytes(inherents[TIMESTAMP], "little")
         builder = self._builder = self.begin(self.head, [self._digest(logs, slot)])
         builder.apply_inherents(inherents)
-        for extrinsic in self.waiting:
-            builder.apply(extrinsic)
+        builder.apply_waiting(self.waiting)
         self._write(builder)
 
     def apply(self, inherent: ParachainInherentData | None = None) -> None:

@@ -42,8 +42,9 @@ def upgrade(before: tuple[RuntimeVersion, Metadata], after: tuple[RuntimeVersion
     notes = []
     sent = sum(it.breaks and it.about in ENCODED for it in told)
     if sent and old_version.transaction_version == new_version.transaction_version:
+        stayed = "1 change is" if sent == 1 else f"{sent} changes are"
         notes.append(
-            f"transaction_version stays {new_version.transaction_version}, although {sent} change{'s are' if sent > 1 else ' is'} of what "
+            f"transaction_version stays {new_version.transaction_version}, although {stayed} of what "
             "transactions are made of"
         )
     if changes and old_version.spec_version == new_version.spec_version:
