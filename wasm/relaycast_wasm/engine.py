@@ -16,7 +16,9 @@ from typing import Any
 import wasmtime
 from wasmtime import _ffi as private
 
+from relaycast_wasm.engine_shortcuts import with_shortcuts
 from relaycast_wasm.exceptions import NotARuntime
+from relaycast_wasm.host_shortcuts import TEXT
 from relaycast_wasm.kept_modules import KeptModules, Place, folder_of
 from relaycast_wasm.sections import with_own_memory
 
@@ -50,9 +52,14 @@ SWITCHES: dict[str, Any] = {
 }
 """What nodes take is WebAssembly's first version; what is beyond, they refuse, and so does this engine."""
 
+COMPILES = SWITCHES | {"wasm_multi_memory": True}
+"""What modules are compiled with once they are found valid: the shortcuts have a memory of their own."""
+
 WASMTIME_VERSION = version("wasmtime")
 
-DEPENDS_ON = repr((WASMTIME_VERSION, platform.system(), platform.machine(), sys.byteorder, sorted(SWITCHES.items())))
+DEPENDS_ON = repr(
+    (WASMTIME_VERSION, platform.system(), platform.machine(), sys.byteorder, sorted(SWITCHES.items()), TEXT)
+)
 """What compiled code depends on beside its source; of the processor's own instructions wasmtime keeps account."""
 
 
@@ -60,12 +67,8 @@ class Engine:
     """wasmtime's engine, and the thread that advances its epoch."""
 
     def __init__(self) -> None:
-        config = wasmtime.Config()
-        for name, value in SWITCHES.items():
-            setattr(config, name, value)
-        # on by default, and wasmtime ends the process where it is and reference types are not
-        private.wasmtime_config_wasm_component_model_async_set(config.ptr(), False)
-        self.wasmtime = wasmtime.Engine(config)
+        self.wasmtime = wasmtime.Engine(_config(COMPILES))
+        self._strict = wasmtime.Engine(_config(SWITCHES))
         self._lock = threading.Lock()
         self._calls = 0
         self._thread: threading.Thread | None = None
@@ -102,8 +105,11 @@ class Engine:
                 self._calls -= 1
 
     def _compiled(self, wasm: bytes) -> wasmtime.Module:
+        own = with_own_memory(wasm)
         try:
-            return wasmtime.Module(self.wasmtime, with_own_memory(wasm))
+            # INVARIANT: code that names a second memory is refused before there is one
+            wasmtime.Module.validate(self._strict, own)
+            return wasmtime.Module(self.wasmtime, with_shortcuts(own))
         except wasmtime.WasmtimeError as error:
             raise NotARuntime(one_line(error)) from None
 
@@ -117,6 +123,15 @@ class Engine:
                     self._thread = None
                     return
             self.wasmtime.increment_epoch()
+
+
+def _config(switches: dict[str, Any]) -> wasmtime.Config:
+    config = wasmtime.Config()
+    for name, value in switches.items():
+        setattr(config, name, value)
+    # on by default, and wasmtime ends the process where it is and reference types are not
+    private.wasmtime_config_wasm_component_model_async_set(config.ptr(), False)
+    return config
 
 
 @cache

@@ -39,8 +39,7 @@ class InstanceMemory:
         length = self._memory.data_len(self._store)
         if length == self.seen:
             return
-        address = ctypes.addressof(self._memory.data_ptr(self._store).contents)
-        self._bytes = memoryview((ctypes.c_ubyte * length).from_address(address)).cast("B")
+        self._bytes = _view(self._store, self._memory, length)
         self.words = self._bytes.cast("Q")
         self.seen = length
 
@@ -83,3 +82,13 @@ class InstanceMemory:
         self.look()
         if pointer < 0 or length < 0 or pointer + length > self.seen:
             raise OutOfBounds(pointer, length, self.seen)
+
+
+def words_of(store: wasmtime.Store, memory: wasmtime.Memory) -> memoryview:
+    """Return a view of a memory that does not grow, in words of 8 bytes; it must not outlive the store."""
+    return _view(store, memory, memory.data_len(store)).cast("Q")
+
+
+def _view(store: wasmtime.Store, memory: wasmtime.Memory, length: int) -> memoryview:
+    address = ctypes.addressof(memory.data_ptr(store).contents)
+    return memoryview((ctypes.c_ubyte * length).from_address(address)).cast("B")

@@ -7,7 +7,8 @@ import wasmtime
 
 from relaycast_wasm.engine import TICK_SECONDS, one_line, shared_engine
 from relaycast_wasm.engine_callbacks import U64, Callbacks, host_callbacks, signed
-from relaycast_wasm.engine_memory import InstanceMemory
+from relaycast_wasm.engine_memory import InstanceMemory, words_of
+from relaycast_wasm.engine_shortcuts import STATE_EXPORT
 from relaycast_wasm.exceptions import (
     CallFailed,
     CallTookTooLong,
@@ -31,6 +32,9 @@ MOST_PAGES = 16_384
 """The most pages that a memory may have, 1 GiB, whatever code and state ask for."""
 
 MOST_TABLE_ELEMENTS = 65_536
+MEMORIES = 2
+"""The runtime's own, and that of the allocator's state."""
+
 METHOD_TYPE = (("i32", "i32"), ("i64",))
 LETTERS = {"i32": "i", "i64": "I"}
 
@@ -44,6 +48,7 @@ class Instances:
         self._calls = Calls()
         self._callbacks = host_callbacks(way, self._calls)
         self._lock = threading.RLock()
+        self._shares_state = any(it.name == STATE_EXPORT for it in self._module.exports)
         self.imports: list[str] = []
         self.methods, self._pages = _exports(self._module)
         linker = wasmtime.Linker(self._engine.wasmtime)
@@ -75,7 +80,7 @@ class Instances:
         """Call ``method`` in a new instance; raises ``CallFailed``."""
         store = wasmtime.Store(self._engine.wasmtime)
         most = min(self._pages + heap_pages, MOST_PAGES)
-        store.set_limits(most * PAGE_BYTES, MOST_TABLE_ELEMENTS, 1, 1, 1)
+        store.set_limits(most * PAGE_BYTES, MOST_TABLE_ELEMENTS, 1, 1, MEMORIES)
         memory = InstanceMemory()
         allocator = FreeingBumpAllocator(memory, 0, max_pages=0)
         host = HostCall(memory, allocator, overlay, environment, version_of=version_of)
@@ -90,6 +95,7 @@ class Instances:
                 raise _failure(method, call, call.failure or error, limits) from None
             finally:
                 self._calls.current = before
+                host.allocator.drop()
                 memory.drop()
                 store.close()
 
@@ -104,7 +110,8 @@ class Instances:
         memory.bind(store, exported(instance, store, "memory"))
         memory.grow(most - self._pages)
         heap_base = exported(instance, store, "__heap_base").value(store)
-        call.use(FreeingBumpAllocator(memory, heap_base & U32, max_pages=most))
+        state = words_of(store, exported(instance, store, STATE_EXPORT)) if self._shares_state else None
+        call.use(FreeingBumpAllocator(memory, heap_base & U32, max_pages=most, state=state))
         span = host.give(data)
         function = exported(instance, store, method)
         answer = function(store, signed(span & U32, 32), len(data)) & U64
@@ -154,7 +161,7 @@ def _exports(module: wasmtime.Module) -> tuple[frozenset[str], int]:
         match it.type:
             case wasmtime.FuncType() if _types(it.type) == METHOD_TYPE:
                 methods.append(it.name or "")
-            case wasmtime.MemoryType():
+            case wasmtime.MemoryType() if it.name == "memory":
                 pages = it.type.limits.min
             case wasmtime.GlobalType() if it.name == "__heap_base":
                 has_base = str(it.type.content) == "i32"

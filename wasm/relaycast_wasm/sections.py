@@ -11,7 +11,7 @@ from typing import NamedTuple
 from relaycast_wasm.exceptions import NotARuntime
 
 PREAMBLE_BYTES = 8
-CUSTOM, IMPORT, MEMORY, EXPORT = 0, 2, 5, 7
+CUSTOM, TYPE, IMPORT, FUNCTION, MEMORY, EXPORT, CODE = 0, 1, 2, 3, 5, 7, 10
 ORDER = (1, 2, 3, 4, 5, 13, 6, 7, 8, 9, 12, 10, 11)
 """In which order sections stand, by number."""
 
@@ -26,7 +26,18 @@ class Section(NamedTuple):
     content: bytes
 
 
-class _Reader:
+class ImportEntry(NamedTuple):
+    """An import: ``type`` is the number of a function's type, ``pages`` what a memory begins with."""
+
+    module: bytes
+    name: bytes
+    kind: int
+    encoded: bytes
+    type: int = 0
+    pages: int = 0
+
+
+class ModuleReader:
     """Reads on from ``at``; raises ``NotARuntime`` where the bytes end."""
 
     def __init__(self, data: bytes, at: int = 0) -> None:
@@ -64,7 +75,7 @@ class _Reader:
 
 def sections(wasm: bytes) -> Iterator[Section]:
     """Yield the sections of a module; raises ``NotARuntime``."""
-    reader = _Reader(wasm, PREAMBLE_BYTES)
+    reader = ModuleReader(wasm, PREAMBLE_BYTES)
     while reader.at < len(wasm):
         (number,) = reader.take(1)
         yield Section(number, reader.take(reader.number()))
@@ -75,7 +86,7 @@ def custom_sections(wasm: bytes, name: str) -> list[bytes]:
     found = []
     for section in sections(wasm):
         if section.number == CUSTOM:
-            reader = _Reader(section.content)
+            reader = ModuleReader(section.content)
             if reader.name() == name.encode():
                 found.append(section.content[reader.at :])
     return found
@@ -87,35 +98,39 @@ def with_own_memory(wasm: bytes) -> bytes:
     pages: list[int] = []
     for place, (number, data) in enumerate(content):
         if number == IMPORT:
-            entries, imported = _imports(data)
-            content[place] = Section(IMPORT, _vector(entries))
-            pages += imported
+            imports = list(import_entries(data))
+            content[place] = Section(IMPORT, vector([it.encoded for it in imports if it.kind != MEMORY_KIND]))
+            pages += [it.pages for it in imports if it.kind == MEMORY_KIND]
         elif number == MEMORY:
-            reader = _Reader(data)
+            reader = ModuleReader(data)
             pages += [reader.limits() for _ in range(reader.number())]
     if len(pages) != 1:
         raise NotARuntime(f"it has {len(pages)} memories, a runtime has one")
     content = [it for it in content if it.number != MEMORY]
-    _insert(content, Section(MEMORY, _vector([b"\x00" + _leb128(pages[0])])))
+    insert_section(content, Section(MEMORY, vector([b"\x00" + leb128(pages[0])])))
     _export_memory(content)
-    return wasm[:PREAMBLE_BYTES] + b"".join(bytes([n]) + _leb128(len(data)) + data for n, data in content)
+    return joined(wasm[:PREAMBLE_BYTES], content)
 
 
-def _imports(data: bytes) -> tuple[list[bytes], list[int]]:
-    """Return all imports but memories, encoded, and of memories the pages that they begin with."""
-    entries, pages = [], []
-    reader = _Reader(data)
+def joined(preamble: bytes, content: list[Section]) -> bytes:
+    """Return a module of these sections."""
+    return preamble + b"".join(bytes([number]) + leb128(len(data)) + data for number, data in content)
+
+
+def import_entries(data: bytes) -> Iterator[ImportEntry]:
+    """Yield what an import section holds; raises ``NotARuntime``."""
+    reader = ModuleReader(data)
     for _ in range(reader.number()):
         start = reader.at
         module, name = reader.name(), reader.name()
         (kind,) = reader.take(1)
+        type_, pages = 0, 0
         if kind == MEMORY_KIND:
             if (module, name) != (b"env", b"memory"):
                 raise NotARuntime(f"it imports the memory {_shown(module)}.{_shown(name)}, a host gives env.memory")
-            pages.append(reader.limits())
-            continue
-        if kind == FUNCTION_KIND:
-            reader.number()
+            pages = reader.limits()
+        elif kind == FUNCTION_KIND:
+            type_ = reader.number()
         elif kind == TABLE_KIND:
             reader.take(1)
             reader.limits()
@@ -126,8 +141,7 @@ def _imports(data: bytes) -> tuple[list[bytes], list[int]]:
             reader.number()
         else:
             raise NotARuntime(f"it imports {_shown(module)}.{_shown(name)} of the unknown kind {kind}")
-        entries.append(data[start : reader.at])
-    return entries, pages
+        yield ImportEntry(module, name, kind, data[start : reader.at], type_, pages)
 
 
 def _export_memory(content: list[Section]) -> None:
@@ -135,7 +149,7 @@ def _export_memory(content: list[Section]) -> None:
     place = next((at for at, it in enumerate(content) if it.number == EXPORT), None)
     entries: list[bytes] = []
     if place is not None:
-        reader = _Reader(content[place].content)
+        reader = ModuleReader(content[place].content)
         for _ in range(reader.number()):
             start = reader.at
             name = reader.name()
@@ -147,21 +161,23 @@ def _export_memory(content: list[Section]) -> None:
                 raise NotARuntime("what it exports as memory is none")
         del content[place]
     entries.append(b"\x06memory" + bytes([MEMORY_KIND, 0]))
-    _insert(content, Section(EXPORT, _vector(entries)))
+    insert_section(content, Section(EXPORT, vector(entries)))
 
 
-def _insert(content: list[Section], section: Section) -> None:
+def insert_section(content: list[Section], section: Section) -> None:
     """Put a section where it belongs."""
     before = ORDER[: ORDER.index(section.number)]
     place = max((at + 1 for at, it in enumerate(content) if it.number in before), default=0)
     content.insert(place, section)
 
 
-def _vector(entries: list[bytes]) -> bytes:
-    return _leb128(len(entries)) + b"".join(entries)
+def vector(entries: list[bytes]) -> bytes:
+    """Return the entries behind their number."""
+    return leb128(len(entries)) + b"".join(entries)
 
 
-def _leb128(number: int) -> bytes:
+def leb128(number: int) -> bytes:
+    """Return an unsigned number in LEB128."""
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)

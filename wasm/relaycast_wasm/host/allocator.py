@@ -17,6 +17,14 @@ WHOLE_BYTES = tuple(HEADER_BYTES + (SMALLEST_BYTES << order) for order in range(
 """What an allocation of each order takes, its header included."""
 
 
+IS_OPEN, BUMPER, ALLOCATED, LISTS = 0, 1, 2, 4
+"""Where an allocator's state has what, in words of 8 bytes: is it open (1), where is the end, how many bytes are
+allocated, and from ``LISTS`` on where the list of what is free begins for each order."""
+
+STATE_WORDS = LISTS + ORDERS
+EMPTY_LISTS = memoryview(NO_LINK.to_bytes(8, "little") * ORDERS).cast("Q")
+
+
 class AllocatorFault(Exception):
     """An allocation that cannot be made, or a pointer that was not given out."""
 
@@ -28,33 +36,46 @@ class OutOfSpace(AllocatorFault):
 class FreeingBumpAllocator:
     """Gives out memory from ``heap_base`` on, up to ``max_pages`` of it all; a fault poisons it.
 
-    Most host calls of a block come here, so that headers are read where they lie, as words of the memory.
+    Many host calls of a block come here, so that headers are read where they lie, as words of the memory. Its own state
+    is ``state``, words too: the frequent cases are there as WebAssembly (``host_shortcuts``), which shares it.
     """
 
-    __slots__ = ("_bumper", "_free", "_max_pages", "_memory", "_poisoned", "allocated_bytes")
+    __slots__ = ("_max_pages", "_memory", "_state")
 
-    def __init__(self, memory: LinearMemory, heap_base: int, *, max_pages: int) -> None:
+    def __init__(
+        self, memory: LinearMemory, heap_base: int, *, max_pages: int, state: memoryview | None = None
+    ) -> None:
         self._memory = memory
-        self._bumper = -(-heap_base // 8) * 8
-        self._free = [NO_LINK] * ORDERS
         self._max_pages = max_pages
-        self._poisoned = False
-        self.allocated_bytes = 0
+        self._state = memoryview(bytearray(8 * STATE_WORDS)).cast("Q") if state is None else state
+        self._state[BUMPER] = -(-heap_base // 8) * 8
+        self._state[ALLOCATED] = 0
+        self._state[LISTS:STATE_WORDS] = EMPTY_LISTS
+        self._state[IS_OPEN] = 1
+
+    @property
+    def allocated_bytes(self) -> int:
         """What is allocated, headers included."""
+        return int(self._state[ALLOCATED])
+
+    def drop(self) -> None:
+        """Let go of the state that WebAssembly shares, and go on with a copy."""
+        self._state = memoryview(bytearray(self._state[:STATE_WORDS])).cast("Q")
 
     def allocate(self, size: int) -> int:
         """Return where ``size`` bytes are; raises ``AllocatorFault``."""
-        if self._poisoned or size > LARGEST_BYTES:
+        state = self._state
+        if not state[IS_OPEN] or size > LARGEST_BYTES:
             self._refuse(size)
         order = (size - 1).bit_length() - 3 if size > SMALLEST_BYTES else 0
         whole = WHOLE_BYTES[order]
         memory = self._memory
-        header = self._free[order]
+        header = state[LISTS + order]
         if header == NO_LINK:
-            header = self._bumper
+            header = state[BUMPER]
             if header + whole > memory.seen:
                 self._make_room(header + whole)
-            self._bumper = header + whole
+            state[BUMPER] = header + whole
             memory.words[header >> 3] = IN_USE | order
         else:
             if header + whole > memory.seen and header + whole > memory.size:
@@ -62,32 +83,33 @@ class FreeingBumpAllocator:
             word = memory.read_u64(header) if header & 7 else memory.words[header >> 3]
             if word & IN_USE:
                 self._fail(f"what stands at {header} is in use, and in the list of what is free")
-            self._free[order] = word & U32
+            state[LISTS + order] = word & U32
             if header & 7:
                 memory.write_u64(header, IN_USE | order)
             else:
                 memory.words[header >> 3] = IN_USE | order
-        self.allocated_bytes += whole
+        state[ALLOCATED] += whole
         return header + HEADER_BYTES
 
     def free(self, pointer: int) -> None:
         """Take back what stands at ``pointer``; raises ``AllocatorFault``."""
         header = pointer - HEADER_BYTES
         memory = self._memory
-        if self._poisoned or header < 0 or pointer > memory.seen:
+        state = self._state
+        if not state[IS_OPEN] or header < 0 or pointer > memory.seen:
             self._check(pointer)
         word = memory.read_u64(header) if header & 7 else memory.words[header >> 3]
         order = word & U32
         if not word & IN_USE or order >= ORDERS:
             self._fail(f"nothing was allocated at {pointer}")
         if header & 7:
-            memory.write_u64(header, self._free[order])
+            memory.write_u64(header, state[LISTS + order])
         else:
-            memory.words[header >> 3] = self._free[order]
-        self._free[order] = header
-        self.allocated_bytes -= WHOLE_BYTES[order]
-        if self.allocated_bytes < 0:
+            memory.words[header >> 3] = state[LISTS + order]
+        state[LISTS + order] = header
+        if state[ALLOCATED] < WHOLE_BYTES[order]:
             self._fail("more was freed than was allocated")
+        state[ALLOCATED] -= WHOLE_BYTES[order]
 
     def _make_room(self, needed: int) -> None:
         size = self._memory.size
@@ -95,25 +117,25 @@ class FreeingBumpAllocator:
             return
         pages, there = -(-needed // PAGE_BYTES), size // PAGE_BYTES
         if pages > self._max_pages:
-            self._poisoned = True
+            self._state[IS_OPEN] = 0
             raise OutOfSpace(f"the memory may have {self._max_pages} pages of 64 KiB, {pages} are asked for")
         target = max(min(2 * there, self._max_pages), pages)
         if not self._memory.grow(target - there):
-            self._poisoned = True
+            self._state[IS_OPEN] = 0
             raise OutOfSpace(f"the memory cannot have {target} pages of 64 KiB")
 
     def _refuse(self, size: int) -> None:
-        if self._poisoned:
+        if not self._state[IS_OPEN]:
             raise AllocatorFault("the allocator has failed before")
         self._fail(f"{size} bytes are more than one allocation may have, {LARGEST_BYTES}")
 
     def _check(self, pointer: int) -> None:
         """Raise ``AllocatorFault`` unless a header can stand before ``pointer``."""
-        if self._poisoned:
+        if not self._state[IS_OPEN]:
             raise AllocatorFault("the allocator has failed before")
         if pointer < HEADER_BYTES or pointer > self._memory.size:
             self._fail(f"nothing was allocated at {pointer}")
 
     def _fail(self, reason: str) -> None:
-        self._poisoned = True
+        self._state[IS_OPEN] = 0
         raise AllocatorFault(reason)
