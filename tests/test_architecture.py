@@ -3,6 +3,7 @@
 import ast
 import re
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -33,6 +34,7 @@ IN_THE_ROOT = {
 
 LINES_OF_A_FILE = 400
 LINES_OF_A_FUNCTION = 80
+MODULES_OF_A_FOLDER = 30
 LONG_FOR_A_REASON = {
     "trie/relaycast_trie/kernels/compact.py: encode_walk": "one compiled loop: a call inside would copy its state",
 }
@@ -197,6 +199,11 @@ def test_files_and_functions_fit_a_reader() -> None:
     sizes += [(name, lines, LINES_OF_A_FUNCTION) for file in sources(*ROOMS) for name, lines in functions(file)]
     long = {name for name, lines, most in sizes if lines > most}
     assert long == LONG_FOR_A_REASON.keys()
+
+
+def test_a_folder_holds_no_more_modules_than_one_looks_over() -> None:
+    modules_in = Counter(file.parent for file in sources(*ROOMS) if file.name != "__init__.py")
+    assert not {named(folder): count for folder, count in modules_in.items() if count > MODULES_OF_A_FOLDER}
 
 
 def test_every_module_says_what_it_is() -> None:

@@ -13,8 +13,8 @@ pytest.importorskip("wasmtime", reason="the extra wasm is not installed")
 from app.runtime_chain_served import ServedRelayChain
 from relaycast.serve.runtime_chains import ChainLabel
 from relaycast_wasm import RuntimeVersion
-from relaycast_wasm.extrinsics import TransactionWriter
 from relaycast_wasm.metadata.of_runtime import metadata_of
+from relaycast_wasm.transactions.extrinsics import TransactionWriter
 from wasm.real_chains import ALICE, BOB, FUNDS, broken, runtime_of, top_of
 
 pytestmark = pytest.mark.slow

@@ -14,13 +14,13 @@ from relaycast_pallets.frame.state import State
 from relaycast_trie.hasher import blake2_128_concat, blake2_256, twox_128
 from relaycast_trie.node_codec import StateVersion
 from relaycast_trie.scale import encode_compact, encode_u128
+from relaycast_wasm.blocks.inherents import relay_inherents
 from relaycast_wasm.chain import BuiltBlock, RuntimeChain
-from relaycast_wasm.extrinsics import TransactionWriter
-from relaycast_wasm.inherents import relay_inherents
 from relaycast_wasm.metadata.of_runtime import metadata_of
 from relaycast_wasm.parachain import RuntimeParachain
 from relaycast_wasm.runtime import WasmRuntime
-from relaycast_wasm.signing import Signer
+from relaycast_wasm.transactions.extrinsics import TransactionWriter
+from relaycast_wasm.transactions.signing import Signer
 from relaycast_xcm import ParaId
 from rooms import ROOT
 from shared_vectors import unhex

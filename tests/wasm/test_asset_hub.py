@@ -14,11 +14,11 @@ from relaycast_collator.header import Header
 from relaycast_collator.relay_chain import RelayBlock, RelayChain
 from relaycast_trie import StorageProof
 from relaycast_trie.exceptions import ProofError
-from relaycast_wasm.applied import is_success
+from relaycast_wasm.blocks.applied import is_success
+from relaycast_wasm.blocks.validation import validate_block
 from relaycast_wasm.chain import BuiltBlock
 from relaycast_wasm.exceptions import CallFailed
 from relaycast_wasm.parachain import RuntimeParachain
-from relaycast_wasm.validation import validate_block
 from wasm.real_chains import ALICE, ASSET_HUB, BOB, asset_hub, broken, writer
 
 SEED = 20

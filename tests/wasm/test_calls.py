@@ -13,7 +13,7 @@ import pytest
 
 from relaycast_pallets.frame.state import State
 from relaycast_wasm import HostFault, Limits, OverlayedChanges, RuntimePanicked, StateBacking, WasmRuntime
-from relaycast_wasm.engine_callbacks import Callbacks, default_callbacks
+from relaycast_wasm.engine.callbacks import Callbacks, default_callbacks
 from relaycast_wasm.exceptions import MemoryExhausted
 from relaycast_wasm.host import registry
 from relaycast_wasm.runtime import HEAP_PAGES, empty_overlay
@@ -97,7 +97,7 @@ def test_how_large_the_heap_is_is_no_part_of_the_proof() -> None:
 
 def test_memory_that_grew_while_webassembly_ran_is_seen(way: Callbacks, monkeypatch: pytest.MonkeyPatch) -> None:
     """The heap is grown before a call; a module whose limit lets it grow on meets a longer memory."""
-    monkeypatch.setattr("relaycast_wasm.engine_memory.InstanceMemory.grow", lambda _self, _pages: True)
+    monkeypatch.setattr("relaycast_wasm.engine.memory.InstanceMemory.grow", lambda _self, _pages: True)
     body = (
         "(drop (memory.grow (i32.const 3))) (i64.store (i32.const 200000) (i64.const 0x6f6c6c6568))"
         "(call $ext_misc_print_utf8_version_1 (i64.const 0x500030d40)) (i64.const 0x500030d40)"

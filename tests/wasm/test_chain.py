@@ -9,12 +9,12 @@ from relaycast_collator.header import Header
 from relaycast_pallets.frame.state import State
 from relaycast_trie import ChildInfo, StateVersion
 from relaycast_trie.scale import encode_bytes
-from relaycast_wasm.applied import EXHAUSTS_RESOURCES, is_success
-from relaycast_wasm.block_builder import ONLY_INHERENTS, BlockBuilder
+from relaycast_wasm.blocks.applied import EXHAUSTS_RESOURCES, is_success
+from relaycast_wasm.blocks.block_builder import ONLY_INHERENTS, BlockBuilder
+from relaycast_wasm.blocks.inherents import TIMESTAMP, relay_inherents
 from relaycast_wasm.chain import RuntimeChain
+from relaycast_wasm.engine.limits import RuntimeAnswer
 from relaycast_wasm.exceptions import BlockRefused
-from relaycast_wasm.inherents import TIMESTAMP, relay_inherents
-from relaycast_wasm.limits import RuntimeAnswer
 from relaycast_wasm.overlay import OverlayedChanges
 from relaycast_wasm.runtime import WasmRuntime
 from wasm.real_chains import (

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from relaycast_wasm.extrinsics import TransactionWriter
 from relaycast_wasm.metadata.model import ExtrinsicFormat, Metadata, TransactionExtension, TypeRef
 from relaycast_wasm.metadata.of_runtime import metadata_of
-from relaycast_wasm.signing import Signer
+from relaycast_wasm.transactions.extrinsics import TransactionWriter
+from relaycast_wasm.transactions.signing import Signer
 from wasm.real_chains import ALICE, BOB, runtime_of
 
 ALICES_KEY = "d43593c715fdd31c61141abd04a99fd6822c8558854ccde39a5684e7a56da27d"

@@ -10,7 +10,7 @@ import pytest
 
 from relaycast_pallets.frame.state import State
 from relaycast_wasm import CallFailed, Limits, OverlayedChanges, StateBacking, WasmRuntime
-from relaycast_wasm.engine_callbacks import Callbacks
+from relaycast_wasm.engine.callbacks import Callbacks
 from relaycast_wasm.host.everything import HOST_FUNCTIONS
 from wasm.text_modules import module
 

@@ -17,10 +17,10 @@ from relaycast_wasm import (
     WasmRuntime,
 )
 from relaycast_wasm.code_blob import COMPRESSED
-from relaycast_wasm.engine_callbacks import Callbacks
+from relaycast_wasm.engine.callbacks import Callbacks
+from relaycast_wasm.engine.limits import EXTRA_PAGES
 from relaycast_wasm.exceptions import MemoryExhausted
 from relaycast_wasm.host.call_log import MOST_CHARACTERS
-from relaycast_wasm.limits import EXTRA_PAGES
 from relaycast_wasm.runtime import empty_overlay
 from wasm.text_modules import HEAP_BASE, IMPORTED_MEMORY, OWN_MEMORY, module
 

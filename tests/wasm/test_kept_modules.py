@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import wasmtime
 
-from relaycast_wasm import WasmRuntime, kept_modules
-from relaycast_wasm.engine import Engine
-from relaycast_wasm.kept_modules import KeptModules, folder_of
+from relaycast_wasm import WasmRuntime
+from relaycast_wasm.engine import kept_modules
+from relaycast_wasm.engine.engine import Engine
+from relaycast_wasm.engine.kept_modules import KeptModules, folder_of
 from relaycast_wasm.runtime import empty_overlay
 from wasm.text_modules import module
 from wasm.text_runtime import text_runtime

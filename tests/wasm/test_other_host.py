@@ -14,10 +14,10 @@ import pytest
 from relaycast_collator.header import Header
 from relaycast_pallets.frame.state import State
 from relaycast_trie.scale import ScaleReader, encode_bytes
-from relaycast_wasm.applied import is_included
+from relaycast_wasm.blocks.applied import is_included
+from relaycast_wasm.blocks.inherents import encode_inherents, relay_inherents
 from relaycast_wasm.chain import BuiltBlock, RuntimeChain
-from relaycast_wasm.extrinsics import TransactionWriter
-from relaycast_wasm.inherents import encode_inherents, relay_inherents
+from relaycast_wasm.transactions.extrinsics import TransactionWriter
 from wasm.other_host import Diff, OtherHost, other_host
 from wasm.real_chains import ALICE, BOB, CODE, broken, digest_of, next_block, relay, slot_of, state_of, top_of, writer
 

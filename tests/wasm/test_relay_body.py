@@ -9,11 +9,11 @@ from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.frame.well_known_keys import CURRENT_SLOT, para_head
 from relaycast_trie import StateVersion
 from relaycast_trie.scale import ScaleReader, encode_bytes, encode_u64
-from relaycast_wasm.applied import is_success
+from relaycast_wasm.blocks.applied import is_success
 from relaycast_wasm.exceptions import BlockRefused
-from relaycast_wasm.extrinsics import TransactionWriter
 from relaycast_wasm.metadata.of_runtime import metadata_of
 from relaycast_wasm.relay_body import RuntimeRelayBody
+from relaycast_wasm.transactions.extrinsics import TransactionWriter
 from relaycast_xcm import ParaId, Weight
 from wasm.real_chains import ALICE, BOB, item, runtime_of, top_of
 

@@ -11,9 +11,9 @@ from relaycast_collator.digests import aura_pre_digest
 from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES, PersistedValidationData
 from relaycast_trie import StorageProof
 from relaycast_trie.scale import encode_vec
-from relaycast_wasm.block_builder import BlockBuilder
+from relaycast_wasm.blocks.block_builder import BlockBuilder
+from relaycast_wasm.blocks.inherents import PARACHAIN_SYSTEM, clock_inherents
 from relaycast_wasm.exceptions import BlockRefused
-from relaycast_wasm.inherents import PARACHAIN_SYSTEM, clock_inherents
 from relaycast_wasm.parachain import RuntimeParachain
 from shared_vectors import Case, Selection, unhex, unhex_all
 from wasm.real_chains import asset_hub, item

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nacl.bindings import crypto_scalarmult_ed25519_base_noclamp
 
-from relaycast_wasm.schnorrkel import keccak, ristretto
-from relaycast_wasm.signing import Signer
+from relaycast_wasm.transactions.schnorrkel import keccak, ristretto
+from relaycast_wasm.transactions.signing import Signer
 
 ALICE = bytes.fromhex("d43593c715fdd31c61141abd04a99fd6822c8558854ccde39a5684e7a56da27d")
 """The account of ``//Alice``."""

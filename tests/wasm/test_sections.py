@@ -5,8 +5,8 @@ import wasmtime
 from hypothesis import given
 from hypothesis import strategies as st
 
+from relaycast_wasm.engine.sections import custom_sections, sections, with_own_memory
 from relaycast_wasm.exceptions import NotARuntime
-from relaycast_wasm.sections import custom_sections, sections, with_own_memory
 from wasm.text_modules import IMPORTED_MEMORY, module
 
 

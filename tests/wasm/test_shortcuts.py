@@ -10,14 +10,9 @@ from hypothesis import strategies as st
 
 from relaycast_trie.hasher import twox_64, twox_128
 from relaycast_wasm import CallFailed, HostFault, Limits, NotARuntime, WasmRuntime
-from relaycast_wasm.call_sites import redirected
-from relaycast_wasm.engine_shortcuts import STATE_EXPORT, with_shortcuts
-from relaycast_wasm.host import registry
-from relaycast_wasm.host.allocator import AllocatorFault, FreeingBumpAllocator
-from relaycast_wasm.host.host_call import HostRefusal
-from relaycast_wasm.host_shortcuts import TWOX_BELOW_BYTES
-from relaycast_wasm.runtime import empty_overlay
-from relaycast_wasm.sections import (
+from relaycast_wasm.engine.call_sites import redirected
+from relaycast_wasm.engine.host_shortcuts import TWOX_BELOW_BYTES
+from relaycast_wasm.engine.sections import (
     CODE,
     MEMORY,
     PREAMBLE_BYTES,
@@ -28,6 +23,11 @@ from relaycast_wasm.sections import (
     sections,
     with_own_memory,
 )
+from relaycast_wasm.engine.shortcuts import STATE_EXPORT, with_shortcuts
+from relaycast_wasm.host import registry
+from relaycast_wasm.host.allocator import AllocatorFault, FreeingBumpAllocator
+from relaycast_wasm.host.host_call import HostRefusal
+from relaycast_wasm.runtime import empty_overlay
 from wasm.byte_memory import ByteMemory
 from wasm.text_modules import module
 

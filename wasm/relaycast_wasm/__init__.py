@@ -4,6 +4,7 @@ Needs the extra ``wasm``. ``WasmRuntime`` loads and calls one, ``OverlayedChange
 ``host`` holds the functions that it imports.
 """
 
+from relaycast_wasm.engine.limits import Limits, RuntimeAnswer
 from relaycast_wasm.exceptions import (
     CallFailed,
     CallTookTooLong,
@@ -14,7 +15,6 @@ from relaycast_wasm.exceptions import (
     RuntimePanicked,
     WasmError,
 )
-from relaycast_wasm.limits import Limits, RuntimeAnswer
 from relaycast_wasm.overlay import OverlayedChanges, StateBacking
 from relaycast_wasm.runtime import WasmRuntime
 from relaycast_wasm.runtime_version import RuntimeVersion

@@ -11,13 +11,13 @@ from relaycast_collator.header import SEAL, DigestItem, Header
 from relaycast_pallets.frame.state import State
 from relaycast_trie import Recorder, StorageProof
 from relaycast_trie.scale import encode_vec
-from relaycast_wasm.applied import RefusedExtrinsic
+from relaycast_wasm.blocks.applied import RefusedExtrinsic
+from relaycast_wasm.blocks.inherents import TIMESTAMP, Inherents
+from relaycast_wasm.blocks.runtime_calls import RuntimeCalls
+from relaycast_wasm.engine.limits import DEFAULT_LIMITS, Limits
 from relaycast_wasm.exceptions import BlockRefused, CallFailed, NotARuntime
-from relaycast_wasm.inherents import TIMESTAMP, Inherents
-from relaycast_wasm.limits import DEFAULT_LIMITS, Limits
 from relaycast_wasm.overlay import Name, OverlayedChanges, Values
 from relaycast_wasm.runtime import WasmRuntime
-from relaycast_wasm.runtime_calls import RuntimeCalls
 from relaycast_xcm.checkpoint import CheckpointRefused
 
 CODE = b":code"

@@ -63,7 +63,7 @@ class CallFailed(WasmError):
         self.log = log
 
     def __str__(self) -> str:
-        return f"{self.method} failed: {self.reason}"
+        return f"{self.method} failed: {' '.join(self.reason.splitlines())}"
 
 
 class RuntimePanicked(CallFailed):

@@ -22,18 +22,18 @@ from relaycast_trie import StorageProof
 from relaycast_trie.exceptions import CodecError, ProofError
 from relaycast_trie.hasher import twox_128
 from relaycast_trie.scale import encode_option, encode_vec
-from relaycast_wasm.applied import EXHAUSTS_RESOURCES
+from relaycast_wasm.blocks.applied import EXHAUSTS_RESOURCES
+from relaycast_wasm.blocks.collation import COLLECT, CollationInfo, collect_arguments
+from relaycast_wasm.blocks.inherents import AURA_SLOT, PARACHAIN_SYSTEM, PARACHAIN_SYSTEM_V1, TIMESTAMP, clock_inherents
+from relaycast_wasm.blocks.pov_shares import shares_of
+from relaycast_wasm.blocks.runtime_calls import api_id
 from relaycast_wasm.chain import BuiltBlock, Load, RuntimeChain, Seal
-from relaycast_wasm.collation import COLLECT, CollationInfo, collect_arguments
+from relaycast_wasm.engine.limits import DEFAULT_LIMITS, Limits
 from relaycast_wasm.exceptions import BlockRefused, WasmError
-from relaycast_wasm.inherents import AURA_SLOT, PARACHAIN_SYSTEM, PARACHAIN_SYSTEM_V1, TIMESTAMP, clock_inherents
-from relaycast_wasm.limits import DEFAULT_LIMITS, Limits
 from relaycast_wasm.metadata.of_runtime import metadata_of
 from relaycast_wasm.metadata.storage_names import StorageNames
 from relaycast_wasm.overlay import OverlayedChanges
-from relaycast_wasm.pov_shares import shares_of
 from relaycast_wasm.runtime import WasmRuntime
-from relaycast_wasm.runtime_calls import api_id
 from relaycast_xcm import ParaId
 from relaycast_xcm.checkpoint import VERSION, CheckpointRefused, refusing
 

@@ -16,13 +16,13 @@ from relaycast_pallets.frame.well_known_keys import CURRENT_SLOT
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
 from relaycast_trie.hasher import twox_128
 from relaycast_trie.scale import ScaleReader
-from relaycast_wasm.applied import EXHAUSTS_RESOURCES, RefusedExtrinsic
-from relaycast_wasm.block_builder import BlockBuilder, BodyItem
+from relaycast_wasm.blocks.applied import EXHAUSTS_RESOURCES, RefusedExtrinsic
+from relaycast_wasm.blocks.block_builder import BlockBuilder, BodyItem
+from relaycast_wasm.blocks.inherents import TIMESTAMP, relay_inherents
+from relaycast_wasm.blocks.runtime_calls import RuntimeCalls
 from relaycast_wasm.chain import CODE, Load
-from relaycast_wasm.inherents import TIMESTAMP, relay_inherents
-from relaycast_wasm.limits import DEFAULT_LIMITS, Limits
+from relaycast_wasm.engine.limits import DEFAULT_LIMITS, Limits
 from relaycast_wasm.runtime import WasmRuntime
-from relaycast_wasm.runtime_calls import RuntimeCalls
 
 AUTHORITIES = twox_128(b"Babe") + twox_128(b"Authorities")
 

@@ -6,12 +6,12 @@ from relaycast_pallets.frame.state import State
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.scale import ScaleReader
 from relaycast_wasm.code_blob import wasm_of
-from relaycast_wasm.engine_callbacks import Callbacks, default_callbacks
+from relaycast_wasm.engine.callbacks import Callbacks, default_callbacks
+from relaycast_wasm.engine.instances import Instances
+from relaycast_wasm.engine.kept_modules import Place
+from relaycast_wasm.engine.limits import DEFAULT_LIMITS, Limits, RuntimeAnswer
 from relaycast_wasm.exceptions import MissingExport, NotARuntime, WasmError
 from relaycast_wasm.host.environment import HostEnvironment
-from relaycast_wasm.instances import Instances
-from relaycast_wasm.kept_modules import Place
-from relaycast_wasm.limits import DEFAULT_LIMITS, Limits, RuntimeAnswer
 from relaycast_wasm.overlay import OverlayedChanges, StateBacking
 from relaycast_wasm.runtime_version import RuntimeVersion, embedded_version
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.node_codec import StateVersion
 from relaycast_trie.scale import ScaleReader, encode_bytes, encode_compact, encode_u32
+from relaycast_wasm.engine.sections import custom_sections
 from relaycast_wasm.exceptions import NotARuntime
-from relaycast_wasm.sections import custom_sections
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from relaycast_collator.header import Header
 from relaycast_node.chain.code import BlockState
 from relaycast_node.chain.served_chain import PROVABLE_BLOCKS, ServedChain
 from relaycast_trie.exceptions import CodecError
-from relaycast_wasm.applied import RefusedExtrinsic
+from relaycast_wasm.blocks.applied import RefusedExtrinsic
 from relaycast_wasm.metadata.read import read_metadata
 from relaycast_wasm.parachain import RuntimeParachain
 from relaycast_wasm.relay_body import RuntimeRelayBody

@@ -19,7 +19,7 @@ from relaycast_pallets.frame.state import StateDiscarded
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.scale import ScaleReader, encode_u8
 from relaycast_wasm import MissingExport, OverlayedChanges, RuntimePanicked, WasmError, WasmRuntime
-from relaycast_wasm.runtime_calls import RuntimeCalls
+from relaycast_wasm.blocks.runtime_calls import RuntimeCalls
 
 TRANSACTION_QUEUE = blake2b(b"TaggedTransactionQueue", digest_size=8).digest()
 

@@ -11,7 +11,7 @@ from relaycast_node.chain.executive import LEFT_IN_THE_POOL
 from relaycast_node.extrinsic.validity_errors import InvalidTransaction, decode_refusal
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.scale import ScaleReader
-from relaycast_wasm.applied import RefusedExtrinsic
+from relaycast_wasm.blocks.applied import RefusedExtrinsic
 
 NOT_INCLUDED = 1
 """The first byte of an ``ApplyExtrinsicResult`` of an extrinsic that the block does not hold."""

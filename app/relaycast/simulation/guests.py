@@ -14,9 +14,9 @@ from relaycast_trie.exceptions import CodecError
 from relaycast_xcm import ParaId
 
 if TYPE_CHECKING:
-    from relaycast_wasm.extrinsics import TransactionWriter
     from relaycast_wasm.parachain import RuntimeParachain
     from relaycast_wasm.runtime import WasmRuntime
+    from relaycast_wasm.transactions.extrinsics import TransactionWriter
 
 RELAY_SLOT_MILLISECONDS = 6_000
 WINDOW = 2
@@ -103,7 +103,7 @@ class GuestWorkload:
 
     def _transfer(self, wanted: PlannedTransfer) -> bytes:
         """Return the signed transaction, its nonce behind those of the same sender that wait."""
-        from relaycast_wasm.signing import Signer  # noqa: PLC0415 - needs the extra wasm
+        from relaycast_wasm.transactions.signing import Signer  # noqa: PLC0415 - needs the extra wasm
 
         writer, signer = self._writer(), Signer.dev(wanted.sender)
         to = Signer.dev(wanted.to).public if isinstance(wanted.to, str) else wanted.to
@@ -114,8 +114,8 @@ class GuestWorkload:
 
     def _writer(self) -> "TransactionWriter":
         """Return what writes transactions for the runtime that the guest has now."""
-        from relaycast_wasm.extrinsics import TransactionWriter  # noqa: PLC0415 - needs the extra wasm
         from relaycast_wasm.metadata.of_runtime import metadata_of  # noqa: PLC0415
+        from relaycast_wasm.transactions.extrinsics import TransactionWriter  # noqa: PLC0415 - needs the extra wasm
 
         runtime = self.guest.chain.runtime
         if self._made is None or self._made[0] is not runtime:

@@ -13,11 +13,11 @@ import wasmtime
 from wasmtime import _ffi as private
 from wasmtime._extern import wrap_extern
 
-from relaycast_wasm.engine import WASMTIME_VERSION
+from relaycast_wasm.engine.engine import WASMTIME_VERSION
+from relaycast_wasm.engine.running_call import Calls
 from relaycast_wasm.exceptions import MissingHostFunction
 from relaycast_wasm.host.memory import U32
 from relaycast_wasm.host.registry import HostFunction
-from relaycast_wasm.running_call import Calls
 
 Callbacks = Literal["direct", "checked"]
 

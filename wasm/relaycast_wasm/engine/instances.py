@@ -5,10 +5,13 @@ from collections.abc import Callable
 
 import wasmtime
 
-from relaycast_wasm.engine import TICK_SECONDS, one_line, shared_engine
-from relaycast_wasm.engine_callbacks import U64, Callbacks, host_callbacks, signed
-from relaycast_wasm.engine_memory import InstanceMemory, words_of
-from relaycast_wasm.engine_shortcuts import STATE_EXPORT
+from relaycast_wasm.engine.callbacks import U64, Callbacks, host_callbacks, signed
+from relaycast_wasm.engine.engine import TICK_SECONDS, one_line, shared_engine
+from relaycast_wasm.engine.kept_modules import Place
+from relaycast_wasm.engine.limits import Limits, RuntimeAnswer
+from relaycast_wasm.engine.memory import InstanceMemory, words_of
+from relaycast_wasm.engine.running_call import Calls, RunningCall, TookTooLong
+from relaycast_wasm.engine.shortcuts import STATE_EXPORT
 from relaycast_wasm.exceptions import (
     CallFailed,
     CallTookTooLong,
@@ -23,10 +26,7 @@ from relaycast_wasm.host.environment import HostEnvironment
 from relaycast_wasm.host.everything import HOST_FUNCTIONS
 from relaycast_wasm.host.host_call import HostCall, HostRefusal, RuntimeAborted
 from relaycast_wasm.host.memory import PAGE_BYTES, U32, OutOfBounds
-from relaycast_wasm.kept_modules import Place
-from relaycast_wasm.limits import Limits, RuntimeAnswer
 from relaycast_wasm.overlay import OverlayedChanges
-from relaycast_wasm.running_call import Calls, RunningCall, TookTooLong
 
 MOST_PAGES = 16_384
 """The most pages that a memory may have, 1 GiB, whatever code and state ask for."""

@@ -16,11 +16,11 @@ from typing import Any
 import wasmtime
 from wasmtime import _ffi as private
 
-from relaycast_wasm.engine_shortcuts import with_shortcuts
+from relaycast_wasm.engine.host_shortcuts import TEXT
+from relaycast_wasm.engine.kept_modules import KeptModules, Place, folder_of
+from relaycast_wasm.engine.sections import with_own_memory
+from relaycast_wasm.engine.shortcuts import with_shortcuts
 from relaycast_wasm.exceptions import NotARuntime
-from relaycast_wasm.host_shortcuts import TEXT
-from relaycast_wasm.kept_modules import KeptModules, Place, folder_of
-from relaycast_wasm.sections import with_own_memory
 
 TICK_SECONDS = 0.1
 IDLE_TICKS = 20

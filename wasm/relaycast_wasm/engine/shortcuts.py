@@ -9,9 +9,9 @@ from functools import cache
 
 import wasmtime
 
-from relaycast_wasm.call_sites import redirected
-from relaycast_wasm.host_shortcuts import TEXT
-from relaycast_wasm.sections import (
+from relaycast_wasm.engine.call_sites import redirected
+from relaycast_wasm.engine.host_shortcuts import TEXT
+from relaycast_wasm.engine.sections import (
     CODE,
     EXPORT,
     FUNCTION,

@@ -11,7 +11,7 @@ from nacl.signing import SigningKey
 
 from relaycast_trie.hasher import blake2_256
 from relaycast_trie.scale import encode_bytes
-from relaycast_wasm import schnorrkel
+from relaycast_wasm.transactions import schnorrkel
 
 Scheme = Literal["ed25519", "sr25519"]
 VARIANTS = {"ed25519": b"\x00", "sr25519": b"\x01"}

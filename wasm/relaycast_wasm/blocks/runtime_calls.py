@@ -6,9 +6,9 @@ from hashlib import blake2b
 from relaycast_collator.header import DigestItem, Header
 from relaycast_pallets.frame.state import State
 from relaycast_trie.scale import encode_u8
-from relaycast_wasm.block_builder import BlockBuilder
+from relaycast_wasm.blocks.block_builder import BlockBuilder
+from relaycast_wasm.engine.limits import DEFAULT_LIMITS, Limits, RuntimeAnswer
 from relaycast_wasm.host.environment import HostEnvironment
-from relaycast_wasm.limits import DEFAULT_LIMITS, Limits, RuntimeAnswer
 from relaycast_wasm.overlay import OverlayedChanges, StateBacking
 from relaycast_wasm.runtime import WasmRuntime
 

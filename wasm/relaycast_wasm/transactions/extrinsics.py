@@ -13,7 +13,7 @@ from relaycast_trie.scale import ScaleReader, encode_bytes, encode_compact, enco
 from relaycast_wasm.metadata.model import Metadata, TransactionExtension
 from relaycast_wasm.metadata.type_skip import TypeSkip
 from relaycast_wasm.runtime_version import RuntimeVersion
-from relaycast_wasm.signing import Signer
+from relaycast_wasm.transactions.signing import Signer
 
 SIGNED, UNSIGNED = b"\x84", b"\x04"
 """How a transaction of format 4 begins."""

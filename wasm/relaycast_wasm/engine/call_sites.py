@@ -6,7 +6,7 @@ other one is left as it is.
 
 from collections.abc import Mapping
 
-from relaycast_wasm.sections import leb128
+from relaycast_wasm.engine.sections import leb128
 
 CALL, BRANCH_TABLE, CONVERSIONS = 0x10, 0x0E, 0xFC
 LAST_CONVERSION = 7

@@ -12,10 +12,10 @@ from typing import Protocol
 from relaycast_collator.header import DigestItem, Header
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.scale import ScaleReader, encode_bytes
-from relaycast_wasm.applied import EXHAUSTS_RESOURCES, RefusedExtrinsic, is_included, reason_of
+from relaycast_wasm.blocks.applied import EXHAUSTS_RESOURCES, RefusedExtrinsic, is_included, reason_of
+from relaycast_wasm.blocks.inherents import Inherents, encode_inherents
+from relaycast_wasm.engine.limits import RuntimeAnswer
 from relaycast_wasm.exceptions import BlockRefused, CallFailed
-from relaycast_wasm.inherents import Inherents, encode_inherents
-from relaycast_wasm.limits import RuntimeAnswer
 from relaycast_wasm.overlay import Name, OverlayedChanges
 
 ONLY_INHERENTS = b"\x01"

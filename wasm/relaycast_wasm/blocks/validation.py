@@ -11,11 +11,11 @@ from relaycast_collator.header import Header
 from relaycast_pallets.parachain_system.inbound_messages import MessagesTaken
 from relaycast_trie import CompactProof, StorageProof
 from relaycast_trie.scale import ScaleReader, encode_bytes, encode_u8, encode_u32, encode_vec
+from relaycast_wasm.blocks.collation import CollationInfo, read_messages, read_outbound
+from relaycast_wasm.blocks.runtime_calls import api_id
 from relaycast_wasm.chain import BuiltBlock
-from relaycast_wasm.collation import CollationInfo, read_messages, read_outbound
-from relaycast_wasm.limits import DEFAULT_LIMITS, Limits
+from relaycast_wasm.engine.limits import DEFAULT_LIMITS, Limits
 from relaycast_wasm.runtime import WasmRuntime, empty_overlay
-from relaycast_wasm.runtime_calls import api_id
 
 VERSIONED = b"VERSIONEDPBD"
 """What stands in front of block data with a version (``VERSIONED_PARACHAIN_BLOCK_DATA_PREFIX``)."""

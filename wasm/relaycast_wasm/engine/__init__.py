@@ -1,0 +1,1 @@
+"""How WebAssembly is run: the engine, instances, their memory, callbacks to the host, and limits."""

@@ -1,0 +1,1 @@
+"""Transactions for real runtimes: written from their metadata, and signed."""
