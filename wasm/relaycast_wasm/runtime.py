@@ -43,7 +43,7 @@ class WasmRuntime:
         """Return the runtime that ``code`` is, compressed or not; raises ``NotARuntime``.
 
         Its compiled form is kept in the folder ``kept``: by default in the user's, ``None`` for nowhere. ``callbacks``
-        is the way to host functions, see ``engine_callbacks``.
+        is the way to host functions, see ``engine.callbacks``.
         """
         wasm = wasm_of(code)
         return cls(code, wasm, Instances(wasm, kept, callbacks or default_callbacks()), kept=kept, depth=_depth)
