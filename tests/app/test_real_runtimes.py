@@ -320,3 +320,19 @@ def test_asset_hub_takes_signed_transfers_and_gives_the_same_bytes_each_time(tmp
     assert {"System.Account", "System.Events"} <= {it.name for it in runtime.by_item}
     for file in runs[0].folder.iterdir():
         assert (runs[1].folder / file.name).read_bytes() == file.read_bytes(), file.name
+
+
+@pytest.mark.slow
+def test_asset_hub_takes_messages_by_the_hash_chains_of_their_queues(tmp_path: Path) -> None:
+    top = {f"0x{name.hex()}": f"0x{value.hex()}" for name, value in top_of("asset-hub").items()}
+    (tmp_path / "hub.json").write_text(json.dumps({"top": top}))
+    messages = "{ downward = 3_000, horizontal = 5_000, senders = [2000, 2001] }"
+    (tmp_path / "hub.toml").write_text(
+        'blocks = 12\n[[parachains]]\nid = 1000\ngenesis = "hub.json"\nrelay_blocks_per_block = 2\n'
+        f"messages = {messages}\n"
+    )
+    run = simulate(load_scenario(str(tmp_path / "hub.toml")), out=tmp_path / "out")
+    (runtime,) = run.outcome.runtimes
+    assert (runtime.blocks, runtime.refused_blocks) == (6, 0)
+    assert runtime.pov_bytes.max > 2 * 8_000  # of two relay blocks each, in full
+    assert "ParachainSystem.LastHrmpMqcHeads" in {it.name for it in runtime.by_item}
