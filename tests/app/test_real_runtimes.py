@@ -158,7 +158,7 @@ def test_what_a_real_runtime_decides_is_refused_in_its_table(
     [
         ('genesis = "state.json"\n', "", "parachains[0].wasm: got wasm without a genesis, expected genesis = "),
         ('wasm = "small.wasm"\n', "", "state.json at :code: got a state without a runtime, expected wasm = "),
-        ('wasm = "small.wasm"', 'wasm = "calls.json"', "calls.json: got this is no runtime: "),
+        ('wasm = "small.wasm"', 'wasm = "calls.json"', "calls.json: got no runtime: "),
         ('wasm = "small.wasm"', 'wasm = "none.wasm"', "none.wasm: got no such file or directory, expected a file"),
         ('keys = ["price"]', "keys = 3", "subscribe[0].keys: got 3 of parachain 3000, whose runtime"),
         ('keys = ["price"]', 'keys = ["0x12"]', "subscribe[0].keys[0]: got '0x12', expected 0x and 64 hex digits"),

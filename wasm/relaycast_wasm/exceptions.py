@@ -27,7 +27,7 @@ class NotARuntime(WasmError):
         self.reason = reason
 
     def __str__(self) -> str:
-        return f"this is no runtime: {self.reason}"
+        return f"no runtime: {self.reason}"
 
 
 class MissingExport(WasmError):
