@@ -14,6 +14,9 @@ WasmError
 
 from relaycast_trie.exceptions import RelaycastError
 
+MOST_SHOWN = 1_000
+"""Characters of a reason, which a runtime may give, that stand in an error's text."""
+
 
 class WasmError(RelaycastError):
     """Something is wrong with a runtime or with a call of it."""
@@ -63,7 +66,8 @@ class CallFailed(WasmError):
         self.log = log
 
     def __str__(self) -> str:
-        return f"{self.method} failed: {' '.join(self.reason.splitlines())}"
+        said = " ".join(self.reason.splitlines())
+        return f"{self.method} failed: {said if len(said) <= MOST_SHOWN else f'{said[:MOST_SHOWN]}...'}"
 
 
 class RuntimePanicked(CallFailed):
