@@ -322,7 +322,8 @@ class Network:
                 tally.add(record)
             for guest_record in self.ledger.take_guest_records():
                 tally.add_guest(guest_record)
-        return Run(tally, self.ledger.invariants, blocks=blocks, seed=self.seed)
+        waiting = {para_id: runtime.waiting(self.chains.tick) for para_id, runtime in self._runtimes.items()}
+        return Run(tally, self.ledger.invariants, blocks=blocks, seed=self.seed, waiting=waiting)
 
     def dump(self) -> NetworkDump:
         """Return what is known here beside ``chains`` and ``ledger``, which are put away by themselves, as data."""

@@ -36,6 +36,10 @@ class RealRuntime:
         """The header of its last block."""
         return self.chain.head
 
+    def waiting(self, last: int) -> int:
+        """Return how many extrinsics wait for a block after relay block number ``last``."""
+        return self._workload.waiting(last)
+
     @property
     def blocks(self) -> Sequence[GuestBlock]:
         """Its blocks so far, each with its extrinsics and their results, its proofs and what the runtime logged."""

@@ -1,5 +1,6 @@
 """What some blocks of a ``relaycast.Network`` came to."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from relaycast.block_frame import block_frame
@@ -16,13 +17,22 @@ class Run:
     ``runtimes`` is what the blocks of real runtimes carry, by parachain.
     """
 
-    def __init__(self, tally: Tally, invariants: Invariants, *, blocks: int, seed: int = 0) -> None:
+    def __init__(
+        self,
+        tally: Tally,
+        invariants: Invariants,
+        *,
+        blocks: int,
+        seed: int = 0,
+        waiting: Mapping[int, int] | None = None,
+    ) -> None:
         self.blocks = blocks
         self.seed = seed
         self.subscribers = tally.subscribers
         self.delivery: DeliveryTotals = tally.delivery()
         self.runtimes: dict[int, RuntimeOutcome] = {
-            para_id: it.outcome(para_id, "") for para_id, it in tally.guests.items()
+            para_id: it.outcome(para_id, "", waiting=(waiting or {}).get(para_id, 0))
+            for para_id, it in tally.guests.items()
         }
         self._refusals = tally.refusals
         self.invariants = invariants

@@ -35,8 +35,8 @@ def _():
 
     So far parachains were modelled: Python that does what a chain does. A real chain has a **runtime**, a program that
     decides what a valid block is and what it changes. It is compiled to *WebAssembly*, instructions for a simple
-    machine that every computer can imitate. Its bytes stand in the chain's state under the key `:code`, so that whoever
-    has the state has the rules, too.
+    machine that every computer can imitate. Its bytes stand in the chain's state under the key `:code`: the state
+    contains the rules.
 
     Runtimes are written in Rust and often have more than a megabyte. Ours is a counter that stops at 100, written in
     WebAssembly's text form: `docs/examples/counter-runtime/counter.wat`. One call turns the text into bytes. The state
@@ -120,8 +120,8 @@ def _():
     mo.md(r"""
     The second key is a list of the block's extrinsics. `00 00` means *valid, and done*. 5 + 40 + 60 is more than 100,
     so the second answer is `01 00 00`: *not valid*. Yet the overlay has 105: the runtime wrote first and checked later.
-    It may, because whoever builds a block opens a **transaction** in the overlay before each extrinsic, and *rolls it
-    back* if the answer is not valid.
+    That is allowed: the node that builds a block opens a **transaction** in the overlay before each extrinsic, and
+    *rolls it back* if the answer is not valid.
 
     ### Exercise: what remains
 

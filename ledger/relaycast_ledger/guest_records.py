@@ -110,7 +110,7 @@ def _pov(fact: GuestBuilt) -> PovSize | None:
 
 
 def guest_checks(fact: GuestBuilt) -> Iterator[Check]:
-    """Check what holds of every block, whoever built it."""
+    """Check what every block must keep to."""
     block, header = fact.block, fact.block.header
     follows = (header.parent_hash, header.number) == (fact.parent.hash, fact.parent.number + 1)
     seen = f"block {header.number} on 0x{header.parent_hash.hex()}, its parent is block {fact.parent.number}"

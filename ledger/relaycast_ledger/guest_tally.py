@@ -76,8 +76,8 @@ class GuestTally:
         """Return the spread of one of the figures of ``RuntimePoint``."""
         return spread(self._columns[name], after=self._after)
 
-    def outcome(self, para_id: int, name: str) -> RuntimeOutcome:
-        """Return what the blocks came to."""
+    def outcome(self, para_id: int, name: str, *, waiting: int) -> RuntimeOutcome:
+        """Return what the blocks came to; so many extrinsics are still ``waiting`` for one."""
         pov, compressed = self.spread("pov_bytes"), self.spread("compressed_bytes")
         return RuntimeOutcome(
             para_id=para_id,
@@ -89,6 +89,7 @@ class GuestTally:
             extrinsics=self.extrinsics,
             failed_extrinsics=self.failed_extrinsics,
             left_out=self.left_out,
+            waiting=waiting,
             upward_messages=self.upward_messages,
             published=self.published,
             refused_messages=self.refused_messages,

@@ -45,6 +45,9 @@ class RuntimeOutcome(Struct, frozen=True, kw_only=True):
     left_out: int
     """Extrinsics beside them that were submitted, and that its code does not take."""
 
+    waiting: int
+    """Extrinsics for later blocks than those that were built."""
+
     upward_messages: int
     published: int
     """Values that the relay chain published for it."""

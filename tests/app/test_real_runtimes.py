@@ -117,6 +117,13 @@ def test_a_run_without_readers_has_a_summary_and_a_report(relaycast: Command, tm
     assert "Fits: the fullest block, of 3000" in ended.out
 
 
+def test_extrinsics_for_blocks_behind_the_end_wait(relaycast: Command, tmp_path: Path) -> None:
+    file = write_files(tmp_path, calls=[call(2, WRITE), call(3, WRITE), call(9, WRITE), call(9, WRITE)])
+    ended = relaycast("run", file, "--blocks", "3", "--json")
+    assert ended.json["runtimes"][0]["waiting"] == 2
+    assert "2 wait for a later block" in relaycast("run", file, "--blocks", "3").out
+
+
 def test_a_trap_is_a_line_with_the_panic_and_fails_the_run(relaycast: Command, tmp_path: Path) -> None:
     file = write_files(tmp_path, calls=[call(2, PANIC)])
     ended = relaycast("run", file, "--blocks", "3", "--out", "there")

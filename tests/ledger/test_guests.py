@@ -73,7 +73,7 @@ def test_storage_items_add_up_to_the_own_proofs_of_all_blocks() -> None:
     tally = GuestTally()
     for record in records:
         tally.add(record)
-    outcome = tally.outcome(GUEST, "hand")
+    outcome = tally.outcome(GUEST, "hand", waiting=0)
     assert sum(it.proof_bytes for it in outcome.by_item) == outcome.own_proof_bytes.total
     assert {it.name: (it.blocks, it.writes) for it in outcome.by_item} == {
         "System.Number": (3, 3),
@@ -101,7 +101,7 @@ def test_the_parts_of_the_fullest_block_are_what_stands_in_it(holds: bool) -> No
     _, (record,) = recorded(Keeping(GUEST), b"first")
     tally = GuestTally()
     tally.add(record)
-    fullest = tally.outcome(GUEST, "hand").fullest_block
+    fullest = tally.outcome(GUEST, "hand", waiting=0).fullest_block
     assert fullest is not None
     assert record.relay_proof_bytes > 0
     assert fullest.by_cause["relay"] == tally.points[0].carried_relay_bytes == record.relay_proof_bytes * holds
@@ -114,7 +114,7 @@ def test_percentiles_leave_out_the_warm_up_and_sums_do_not() -> None:
     tally = GuestTally(warm_up=1)
     for record in records:
         tally.add(record)
-    sizes = tally.outcome(GUEST, "").pov_bytes
+    sizes = tally.outcome(GUEST, "", waiting=0).pov_bytes
     assert sizes.max < 20_000 < sizes.total
     assert [point.block for point in tally.points] == [2, 3]
 
@@ -126,7 +126,7 @@ def test_a_refused_block_is_a_record_with_its_reason_and_the_last_line_of_the_lo
         tally.add(record)
     said = "block on relay block 1: attempt to divide by zero; it logged: runtime: about to panic"
     assert tally.refusals == [said]
-    assert (tally.outcome(GUEST, "").blocks, tally.outcome(GUEST, "").refused_blocks) == (1, 1)
+    assert (tally.outcome(GUEST, "", waiting=0).blocks, tally.outcome(GUEST, "", waiting=0).refused_blocks) == (1, 1)
     assert net.invariants.ok
 
 
@@ -137,7 +137,7 @@ def test_what_code_says_is_one_line() -> None:
         tally.add(replace(record, spec_name="two\nlines", log=("error: a\n\nb",)))
     (said,) = tally.refusals
     assert said.endswith("panicked at lib.rs:1: every invariant held; it logged: error: a b")
-    assert tally.outcome(GUEST, "").spec_name == "two lines"
+    assert tally.outcome(GUEST, "", waiting=0).spec_name == "two lines"
 
 
 @pytest.mark.parametrize(
@@ -179,5 +179,5 @@ def test_runs_without_guests_have_no_tables_of_them(tmp_path: Path) -> None:
 
 
 def test_an_outcome_of_no_blocks_is_all_zero() -> None:
-    outcome = asdict(GuestTally().outcome(GUEST, ""))
+    outcome = asdict(GuestTally().outcome(GUEST, "", waiting=0))
     assert not any(value for name, value in outcome.items() if isinstance(value, int) and name != "para_id")

@@ -45,6 +45,6 @@ class BareHost:
         return self.call.read(span)
 
     def bytes_at(self, pointer: int | None, length: int) -> bytes:
-        """Return so many bytes at a pointer."""
+        """Return the ``length`` bytes at a pointer."""
         assert pointer is not None
         return self.call.memory.read(pointer & U32, length)

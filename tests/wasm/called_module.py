@@ -34,7 +34,7 @@ class At:
 
 @dataclass(frozen=True)
 class Room:
-    """A buffer of so many bytes, given as a span or, where only its place is taken, as a pointer."""
+    """A buffer. It is given as a span, or as a pointer where the function knows its length."""
 
     length: int
 

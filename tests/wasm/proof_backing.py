@@ -53,7 +53,7 @@ class ProofBacking:
         return self._changed(EMPTY_ROOT if trie is None else trie.root, changes, state_version)
 
     def record(self, recorder: NodeRecorder, reads: Keys, seeks: Keys) -> None:
-        raise NotImplementedError
+        raise AssertionError("a validator has nothing to record")
 
     def _trie(self, name: Name) -> TrieDB | None:
         top = TrieDB(self.db, self.top_root)

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -206,10 +205,8 @@ def test_an_interrupt_ends_a_call_and_nothing_else(way: Callbacks) -> None:
     runtime = loaded(module(f"{spins} {NOTHING}", imports=["ext_offchain_timestamp_version_1"]), way)
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
-    began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         run(runtime, b"spin", seconds=20)
-    assert time.monotonic() - began < 15
     assert run(runtime) == b""
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 

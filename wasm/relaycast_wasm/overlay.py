@@ -81,6 +81,9 @@ class OverlayedChanges:
         self._frames: list[dict[tuple[Name, bytes], Written | EllipsisType]] = []
         """What each open transaction has overwritten: the first old value of each key, ``...`` where none was."""
 
+        self._noted: list[tuple[dict[Name, set[bytes]], Name, bytes]] = []
+        """The keys of ``reads`` and ``seeks`` in the order in which they came."""
+
         self._protected = 0
         self._root: bytes | None = None
 
@@ -90,7 +93,7 @@ class OverlayedChanges:
             found = trie.values.get(key, ...)
             if found is not ...:
                 return found.whole() if isinstance(found, Appended) else found
-        self.reads.setdefault(name, set()).add(key)
+        self._note(self.reads, name, key)
         return self.backing.get(name, key)
 
     def exists(self, key: bytes, name: Name = None) -> bool:
@@ -100,7 +103,7 @@ class OverlayedChanges:
             found = trie.values.get(key, ...)
             if found is not ...:
                 return found is not None
-        self.seeks.setdefault(name, set()).add(key)
+        self._note(self.seeks, name, key)
         return self.backing.exists(name, key)
 
     def put(self, key: bytes, value: bytes | None, name: Name = None) -> None:
@@ -112,7 +115,7 @@ class OverlayedChanges:
         trie = self._changed(name)
         found: Written | EllipsisType = trie.values.get(key, ...)
         if found is ...:
-            self.reads.setdefault(name, set()).add(key)
+            self._note(self.reads, name, key)
             found = self.backing.get(name, key)
         vector = found if isinstance(found, Appended) else Appended.of(found or b"")
         self._put(trie, key, vector.with_item(item), name)
@@ -197,6 +200,20 @@ class OverlayedChanges:
                 self.roll_back_transaction()
             self._protected = before
 
+    def mark(self) -> tuple[int, int]:
+        """Return how much was looked at so far, for ``forget``."""
+        return len(self._noted), len(self.tried)
+
+    def forget(self, mark: tuple[int, int]) -> None:
+        """Take what was looked at since ``mark`` as never looked at."""
+        noted, tried = mark
+        while len(self._noted) > noted:
+            seen, name, key = self._noted.pop()
+            seen[name].discard(key)
+            if not seen[name]:
+                del seen[name]
+        del self.tried[tried:]
+
     @property
     def depth(self) -> int:
         """The number of open transactions."""
@@ -256,27 +273,33 @@ class OverlayedChanges:
 
     def _keys_below(self, prefix: bytes, name: Name, cursor: bytes | None) -> Iterator[bytes]:
         """Yield the keys of the state below that start with ``prefix``, from the ``cursor`` on."""
-        seeks = self.seeks.setdefault(name, set())
         start = prefix
         if cursor is not None and cursor > prefix:
             if not cursor.startswith(prefix):  # clients find that out with the root in hand
-                seeks.add(b"")
+                self._note(self.seeks, name, b"")
                 self.backing.exists(name, b"")
                 return
             start = cursor
-            seeks.add(start)
-        seeks.add(prefix)
+            self._note(self.seeks, name, start)
+        self._note(self.seeks, name, prefix)
         for found in self.backing.keys(name, prefix, start):
-            seeks.add(found)
+            self._note(self.seeks, name, found)
             yield found
 
     def _below(self, key: bytes, name: Name) -> bytes | None:
         found = self.backing.next_key(name, key)
-        seeks = self.seeks.setdefault(name, set())
-        seeks.add(key)
+        self._note(self.seeks, name, key)
         if found is not None:
-            seeks.add(found)
+            self._note(self.seeks, name, found)
         return found
+
+    def _note(self, seen: dict[Name, set[bytes]], name: Name, key: bytes) -> None:
+        keys = seen.get(name)
+        if keys is None:
+            keys = seen[name] = set()
+        if key not in keys:
+            keys.add(key)
+            self._noted.append((seen, name, key))
 
 
 class _TrieChanges:

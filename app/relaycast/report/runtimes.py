@@ -93,6 +93,7 @@ def runtime_sentences(run: Outcome) -> Iterator[str]:
         wrong = [
             (it.failed_extrinsics, "failed"),
             (it.left_out, "was left out" if it.left_out == 1 else "were left out"),
+            (it.waiting, "waits for a later block" if it.waiting == 1 else "wait for a later block"),
             (it.refused_blocks, "refused"),
         ]
         said = [

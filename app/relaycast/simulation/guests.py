@@ -101,6 +101,11 @@ class GuestWorkload:
             else:
                 self.guest.submit(wanted)
 
+    def waiting(self, last: int) -> int:
+        """Return how many extrinsics wait for a block after relay block number ``last``."""
+        later = (wanted for block, wanted in self._source.extrinsics.items() if block > last)
+        return len(self.guest.waiting) + sum(map(len, later))
+
     def _transfer(self, wanted: PlannedTransfer) -> bytes:
         """Return the signed transaction, its nonce behind those of the same sender that wait."""
         from relaycast_wasm.transactions.signing import Signer  # noqa: PLC0415 - needs the extra wasm

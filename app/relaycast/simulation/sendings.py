@@ -1,8 +1,14 @@
 """What one publisher of a scenario sent, and what the relay chain took of it."""
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from relaycast.scenario.workload_dump import SendingsDump
+from relaycast_collator import RelayBlock
+from relaycast_ledger.guest_tally import GuestTally
+from relaycast_pallets.broadcaster.events import DataPublished
+from relaycast_xcm.ump import Processed
 
 
 @dataclass(slots=True)
@@ -22,3 +28,21 @@ class Sendings:
     def of_dump(cls, dump: SendingsDump) -> "Sendings":
         """Return the numbers that were put away."""
         return cls(dump.sent, dump.published, dump.refused, dump.value_bytes)
+
+
+def count_block(block: RelayBlock, published: Mapping[int, Sendings], runtimes: Mapping[int, GuestTally]) -> None:
+    """Count what a relay block took of every publisher, modelled (``published``) or with a real runtime."""
+    counts = Counter(int(event.publisher) for event in block.events if isinstance(event, DataPublished))
+    for para_id, count in counts.items():
+        if para_id in runtimes:
+            runtimes[para_id].published += count
+        else:
+            published[para_id].published += count
+    for message in block.messages:
+        if isinstance(message, Processed) and message.success:
+            continue
+        origin = int(message.origin)
+        if origin in runtimes:
+            runtimes[origin].refused_messages += 1
+        else:
+            published[origin].refused += 1

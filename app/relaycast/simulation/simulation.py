@@ -4,7 +4,6 @@ Law: the run id is a digest of the scenario, the state it starts from, and this 
 bytes.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -33,7 +32,7 @@ from relaycast.simulation.outcomes import (
     relay_outcome,
     subscriber_outcome,
 )
-from relaycast.simulation.sendings import Sendings
+from relaycast.simulation.sendings import Sendings, count_block
 from relaycast.simulation.sources import Sources
 from relaycast.simulation.wanted_feeds import WantedFeeds
 from relaycast.version import __version__
@@ -45,9 +44,9 @@ from relaycast_ledger.outcome import (
     PublisherOutcome,
     SubscriberOutcome,
 )
+from relaycast_ledger.runtime_outcome import RuntimeOutcome
 from relaycast_ledger.tally import Tally
 from relaycast_pallets.broadcaster.config import BroadcasterConfig
-from relaycast_pallets.broadcaster.events import DataPublished
 from relaycast_pallets.broadcaster.registration import REGISTRATIONS
 from relaycast_pallets.parachain_system.messaging_state import ChannelMissing
 from relaycast_pallets.parachain_system.relay_budget import message_free_bytes
@@ -56,7 +55,6 @@ from relaycast_trie import CodecError
 from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId
 from relaycast_xcm.checkpoint import VERSION, CheckpointRefused
-from relaycast_xcm.ump import Processed
 
 if TYPE_CHECKING:
     from relaycast.scenario.recording import Playback
@@ -309,7 +307,7 @@ class Simulation:
             pictures={para_id: it.chosen_pictures for para_id, it in tallies.items()},
             keys={para_id: it.keys.costs for para_id, it in tallies.items()},
             key_names=self.network.key_names(),
-            runtimes=[self.tally.guest(chain.id).outcome(chain.id, chain.name) for chain in scenario.guests()],
+            runtimes=[self._runtime(chain) for chain in scenario.guests()],
             refusals=self.tally.refusals,
             runtime_series={chain.id: self.tally.guest(chain.id).points for chain in scenario.guests()},
         )
@@ -351,26 +349,17 @@ class Simulation:
         """Count what a relay block took of every publisher."""
         if not isinstance(fact, RelaySealed):
             return
-        block = fact.block
-        published = Counter(int(event.publisher) for event in block.events if isinstance(event, DataPublished))
-        for para_id, count in published.items():
-            if para_id in self.guests:
-                self.tally.guest(para_id).published += count
-            else:
-                self.published[para_id].published += count
-        for message in block.messages:
-            if isinstance(message, Processed) and message.success:
-                continue
-            origin = int(message.origin)
-            if origin in self.guests:
-                self.tally.guest(origin).refused_messages += 1
-            else:
-                self.published[origin].refused += 1
+        runtimes = {para_id: self.tally.guest(para_id) for para_id in self.guests}
+        count_block(fact.block, self.published, runtimes)
 
     def _publisher(self, chain: ParachainTable) -> PublisherOutcome:
         return publisher_outcome(
             chain, self.published[chain.id], keys=self._key_count(chain), spent_planck=self._spent(chain)
         )
+
+    def _runtime(self, chain: ParachainTable) -> RuntimeOutcome:
+        waiting = self.guests[chain.id].waiting(self.scenario.blocks)
+        return self.tally.guest(chain.id).outcome(chain.id, chain.name, waiting=waiting)
 
     def _spent(self, chain: ParachainTable) -> int | msgspec.UnsetType:
         """Return what a publisher that pays has spent so far."""

@@ -204,7 +204,7 @@ def test_regular_ids_take_one_run(ids: Sequence[int], runs: int) -> None:
     assert len(found) == runs
 
 
-def test_a_namespace_remembers_by_id_whoever_sends_the_event() -> None:
+def test_a_namespace_knows_an_event_by_its_id_and_not_by_its_sender() -> None:
     event = NotifiedEvent(1, 5, None, TICKS, nat(1), (), PUBLISHER, 0, None, FIRST)
     handed = HandedEvents()
     handed.add(event)

@@ -16,7 +16,7 @@ from relaycast_wasm.blocks.applied import EXHAUSTS_RESOURCES, RefusedExtrinsic, 
 from relaycast_wasm.blocks.inherents import Inherents, encode_inherents
 from relaycast_wasm.engine.limits import RuntimeAnswer
 from relaycast_wasm.exceptions import BlockRefused, CallFailed
-from relaycast_wasm.overlay import Name, OverlayedChanges
+from relaycast_wasm.overlay import OverlayedChanges
 
 ONLY_INHERENTS = b"\x01"
 """What ``Core_initialize_block`` answers where the block takes no transactions (``ExtrinsicInclusionMode``)."""
@@ -111,8 +111,7 @@ class BlockBuilder:
     def transaction(self) -> Iterator[Callable[[], None]]:
         """Undo in the end what happens in between, unless the function that this gives is called."""
         overlay, kept = self.overlay, False
-        before, tried = (_copied(overlay.reads), _copied(overlay.seeks)), len(overlay.tried)
-        depth = overlay.depth
+        mark, depth = overlay.mark(), overlay.depth
         overlay.start_transaction()
 
         def keep() -> None:
@@ -127,8 +126,7 @@ class BlockBuilder:
             else:
                 while overlay.depth > depth:
                     overlay.roll_back_transaction()
-                overlay.reads, overlay.seeks = before
-                del overlay.tried[tried:]
+                overlay.forget(mark)
 
     def _call(self, method: str, data: bytes) -> bytes:
         try:
@@ -137,7 +135,3 @@ class BlockBuilder:
             raise BlockRefused(str(error), (*self.log, *error.log)) from error
         self.log += answer.log
         return answer.output
-
-
-def _copied(keys: dict[Name, set[bytes]]) -> dict[Name, set[bytes]]:
-    return {name: set(held) for name, held in keys.items()}

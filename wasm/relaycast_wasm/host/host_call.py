@@ -12,7 +12,6 @@ from relaycast_wasm.overlay import OverlayedChanges
 NONE = 0xFFFF_FFFF_FFFF_FFFF
 """What functions give that write into a buffer of the runtime and have nothing to write: -1."""
 
-
 COST_OF_A_READ = 128
 """Counted for each read beside its bytes: what is kept of it takes that much at least."""
 
@@ -69,9 +68,7 @@ class HostCall:
 
     def give(self, data: bytes) -> int:
         """Put ``data`` into memory of its own and return its span."""
-        pointer = self.allocator.allocate(len(data))
-        self.memory.write(pointer, data)
-        return len(data) << 32 | pointer
+        return len(data) << 32 | self.give_at(data)
 
     def give_at(self, data: bytes) -> int:
         """Put ``data``, whose length the runtime knows, into memory of its own and return where."""
