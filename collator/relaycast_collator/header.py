@@ -32,6 +32,20 @@ class DigestItem:
             raise ValueError("a digest item that tells of a runtime upgrade has no data")
 
     @classmethod
+    def read(cls, reader: ScaleReader) -> "DigestItem":
+        """Return the item that begins where ``reader`` stands; raises ``CodecError``."""
+        start = reader.offset
+        variant = reader.u8()
+        if variant == RUNTIME_ENVIRONMENT_UPDATED:
+            return cls(variant)
+        if variant in ENGINE_ITEMS:
+            engine = reader.take(ENGINE_BYTES)
+            return cls(variant, reader.bytes_(), engine)
+        if variant == OTHER:
+            return cls(variant, reader.bytes_())
+        raise CodecError(f"no digest item has the variant {variant}", start)
+
+    @classmethod
     def pre_runtime(cls, engine: bytes, data: bytes) -> "DigestItem":
         return cls(PRE_RUNTIME, data, engine)
 
@@ -76,12 +90,19 @@ class Header:
     def decode(cls, data: bytes) -> "Header":
         """Return the header that all of ``data`` encodes; raises ``CodecError``."""
         reader = ScaleReader(data)
+        header = cls.read(reader)
+        reader.done()
+        return header
+
+    @classmethod
+    def read(cls, reader: ScaleReader) -> "Header":
+        """Return the header that begins where ``reader`` stands; raises ``CodecError``."""
+        start = reader.offset
         parent_hash, number = reader.take(HASH_BYTES), reader.compact()
         if number > U32_MAX:
-            raise CodecError(f"a block's number is a u32, got {number}", HASH_BYTES)
+            raise CodecError(f"a block's number is a u32, got {number}", start + HASH_BYTES)
         state_root, extrinsics_root = reader.take(HASH_BYTES), reader.take(HASH_BYTES)
-        digest = tuple(_read_item(reader) for _ in range(reader.length()))
-        reader.done()
+        digest = tuple(DigestItem.read(reader) for _ in range(reader.length()))
         return cls(parent_hash, number, state_root, extrinsics_root, digest)
 
     @property
@@ -96,16 +117,3 @@ class Header:
 def ordered_root(items: list[bytes], *, state_version: StateVersion = StateVersion.V0) -> bytes:
     """Return the root of the trie of ``items`` under their compact indices: a block's extrinsics root."""
     return trie_root({encode_compact(index): item for index, item in enumerate(items)}, state_version=state_version)
-
-
-def _read_item(reader: ScaleReader) -> DigestItem:
-    start = reader.offset
-    variant = reader.u8()
-    if variant == RUNTIME_ENVIRONMENT_UPDATED:
-        return DigestItem(variant)
-    if variant in ENGINE_ITEMS:
-        engine = reader.take(ENGINE_BYTES)
-        return DigestItem(variant, reader.bytes_(), engine)
-    if variant == OTHER:
-        return DigestItem(variant, reader.bytes_())
-    raise CodecError(f"no digest item has the variant {variant}", start)

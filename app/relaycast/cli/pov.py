@@ -1,4 +1,4 @@
-"""``relaycast pov snapshot``: proof sizes under version control, as ``forge snapshot --check`` does it for gas."""
+"""``relaycast pov``: proof sizes under version control, as ``forge snapshot --check`` does it for gas; blocks apart."""
 
 import json as json_text
 import os
@@ -10,8 +10,8 @@ from cyclopts import App, Parameter
 
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.options import AllowOversize, Json, TrieEngine
-from relaycast.inputs import STDIN
-from relaycast.refusal import BadInput, nearest, shown
+from relaycast.inputs import STDIN, place_of
+from relaycast.refusal import SHOWN_CHARACTERS, BadInput, nearest, shown
 from relaycast.simulation.run_folder import check_writable
 from relaycast.terminal import shows_progress
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from relaycast_ledger.outcome import Outcome
     from relaycast_trie import Engine
 
-app = App(name="pov", help="Keep proof sizes under version control, and fail when they grow.")
+app = App(name="pov", help="Keep proof sizes under version control, and take a real block apart.")
 
 Scenarios = Annotated[str, Parameter(help="scenario files or presets; without any, those of the kept file")]
 Kept = Annotated[Path, Parameter(name="--out", help="the kept file, to be written or compared with")]
@@ -39,6 +39,10 @@ GitHub = Annotated[
         help="with --check: print annotations for GitHub, and append to the summary of the job "
         "(the file that GITHUB_STEP_SUMMARY names)",
     ),
+]
+BlockSource = Annotated[str, Parameter(help="a parachain block: hexadecimal, a file, or the URL of a node")]
+At = Annotated[
+    str | None, Parameter(name="--at", help="the hash or number of the block, of a node; its newest by default")
 ]
 
 
@@ -93,6 +97,37 @@ def snapshot(
         return ExitCode.INVARIANT_VIOLATED
     failed = trapped or (check and not verdict.ok) or (oversize and not allow_oversize)
     return ExitCode.CHECK_FAILED if failed else ExitCode.FINE
+
+
+@app.command
+def inspect(block: BlockSource, /, *, at: At = None, json: Json = False) -> ExitCode:
+    """Take a parachain block apart: what the bytes of its relay proof are for, its messages, and its size.
+
+    BLOCK is hexadecimal, a file (SCALE, hexadecimal, or what chain_getBlock answers), or the URL of a node
+    (http, https, ws, wss). The inherent set_validation_data is found in the block, whatever the runtime. Its relay
+    proof is checked from the state root on, node by node: what no known key needs and what the root does not lead to
+    is listed apart. The block's own state proof is not part of a block.
+
+    Example: relaycast pov inspect block.json
+
+    Example: relaycast pov inspect wss://example.org --at 1000000
+    """
+    from relaycast.cli.tables.inspection import print_inspection, print_inspection_json  # noqa: PLC0415
+    from relaycast.pov.block_input import read_block  # noqa: PLC0415
+    from relaycast.pov.inspection import inspect_block  # noqa: PLC0415
+
+    found = inspect_block(read_block(block, at=at))
+    if found is None:
+        raise BadInput(
+            place_of(block)[:SHOWN_CHARACTERS],
+            "a block without set_validation_data",
+            "a parachain block whose body holds that inherent",
+        )
+    if json:
+        print_inspection_json(found)
+    else:
+        print_inspection(found)
+    return ExitCode.FINE
 
 
 def _wanted(names: tuple[str, ...], kept: "Snapshot", file: Path) -> "dict[str, tuple[Scenario, str]]":

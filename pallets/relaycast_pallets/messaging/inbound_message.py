@@ -171,9 +171,14 @@ class InboundMessagesData:
     def decode(cls, data: bytes) -> "InboundMessagesData":
         """Return the messages that all of ``data`` encodes; raises ``CodecError``."""
         reader = ScaleReader(data)
-        found = cls(*(_read_abridged(reader, horizontal=horizontal) for horizontal in (False, True)))
+        found = cls.read(reader)
         reader.done()
         return found
+
+    @classmethod
+    def read(cls, reader: ScaleReader) -> "InboundMessagesData":
+        """Return the messages that begin where ``reader`` stands; raises ``CodecError``."""
+        return cls(*(_read_abridged(reader, horizontal=horizontal) for horizontal in (False, True)))
 
 
 def _encode_sender(sender: ParaId | None) -> bytes:

@@ -1,0 +1,153 @@
+"""Where a block to look into comes from: hexadecimal, a file, or a node.
+
+A file holds SCALE bytes, their hexadecimal, or the answer of ``chain_getBlock`` in JSON. Raises ``BadInput`` with the
+place, always in one line.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from relaycast.inputs import MAX_FILE_BYTES, parse_json, place_of, read_bytes
+from relaycast.pov.parachain_block import RawBlock
+from relaycast.refusal import BadInput, shown
+from relaycast_collator.header import DigestItem, Header
+from relaycast_trie import CodecError
+from relaycast_trie.scale import ScaleReader
+
+EXPECTED = "a block: SCALE bytes, their hexadecimal, or what chain_getBlock answers"
+SCHEMES = ("http://", "https://", "ws://", "wss://")
+SECONDS = 30
+"""How long a node may take for each answer."""
+
+
+def read_block(source: str, *, at: str | None = None) -> RawBlock:
+    """Return the block that ``source`` is or names; ``at`` is a hash or number for a node, by default its newest."""
+    if source.startswith(SCHEMES):
+        return _of_json(asyncio.run(_fetched(source, at)), source)
+    if at is not None:
+        raise BadInput("--at", shown(at), "it beside the URL of a node only")
+    if source.startswith("0x"):
+        return _of_hex(source, "BLOCK")
+    place, data = place_of(source), read_bytes(source)
+    text = data.strip()
+    if text.startswith(b"{"):
+        return _of_json(parse_json(text, place), place)
+    if text.startswith(b"0x"):
+        return _of_hex(text.decode("ascii", "replace"), place)
+    return _of_bytes(data, place)
+
+
+def _of_hex(text: str, place: str) -> RawBlock:
+    return _of_bytes(_bytes(text, place), place)
+
+
+def _of_bytes(data: bytes, place: str) -> RawBlock:
+    try:
+        return RawBlock.decode(data)
+    except (CodecError, ValueError) as error:
+        raise BadInput(place, f"{len(data):,} bytes that are no block: {error}", EXPECTED) from None
+
+
+def _of_json(answer: Any, place: str) -> RawBlock:
+    """Return the block in an answer of ``chain_getBlock``, whole or the ``result`` or the ``block`` in it."""
+    found = answer
+    for member in ("result", "block"):
+        if isinstance(found, Mapping) and member in found:
+            found = found[member]
+    if not isinstance(found, Mapping) or not {"header", "extrinsics"} <= found.keys():
+        raise BadInput(place, shown(found), EXPECTED)
+    extrinsics = found["extrinsics"]
+    if not isinstance(extrinsics, list):
+        raise BadInput(f"{place}: extrinsics", shown(extrinsics), "a list of hexadecimal")
+    taken = tuple(_extrinsic(text, f"{place}: extrinsics[{index}]") for index, text in enumerate(extrinsics))
+    return RawBlock(_header(found["header"], f"{place}: header"), taken)
+
+
+def _extrinsic(text: Any, place: str) -> bytes:
+    reader = ScaleReader(_bytes(text, place))
+    try:
+        data = reader.bytes_()
+        reader.done()
+    except CodecError as error:
+        raise BadInput(place, str(error), "an extrinsic with its length in front") from None
+    return data
+
+
+def _header(value: Any, place: str) -> Header:
+    if not isinstance(value, Mapping):
+        raise BadInput(place, shown(value), "a header")
+    try:
+        logs = tuple(_digest_item(text, f"{place}.digest") for text in value["digest"]["logs"])
+        hashes = [_bytes(value[name], f"{place}.{name}") for name in ("parentHash", "stateRoot", "extrinsicsRoot")]
+        return Header(hashes[0], int(str(value["number"]), 0), hashes[1], hashes[2], logs)
+    except KeyError as error:
+        raise BadInput(place, f"no {error}", "parentHash, number, stateRoot, extrinsicsRoot and digest") from None
+    except (TypeError, ValueError, CodecError) as error:
+        raise BadInput(place, f"a header that does not decode: {error}", "what chain_getHeader answers") from None
+
+
+def _digest_item(text: Any, place: str) -> DigestItem:
+    reader = ScaleReader(_bytes(text, place))
+    item = DigestItem.read(reader)
+    reader.done()
+    return item
+
+
+def _bytes(text: Any, place: str) -> bytes:
+    digits = text.strip() if isinstance(text, str) else ""
+    try:
+        if not digits.startswith("0x"):
+            raise ValueError
+        return bytes.fromhex(digits[2:])
+    except ValueError:
+        raise BadInput(place, shown(text), "hexadecimal, 0x and an even number of digits") from None
+
+
+async def _fetched(url: str, at: str | None) -> Any:
+    """Return what a node answers to ``chain_getBlock``."""
+    import aiohttp  # noqa: PLC0415 - only blocks that come from a node need it
+
+    try:
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=SECONDS)) as client:
+            wanted = at
+            if at is not None and not at.startswith("0x"):
+                if not (at.isascii() and at.isdecimal()):
+                    raise BadInput("--at", shown(at), "the hash or the number of a block")
+                wanted = await _asked(client, url, "chain_getBlockHash", [int(at)])
+            found = (
+                None
+                if at is not None and wanted is None
+                else await _asked(client, url, "chain_getBlock", [] if wanted is None else [wanted])
+            )
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        said = str(error) or f"no answer for {SECONDS} s"
+        raise BadInput(url, said, "a node that answers JSON-RPC") from None
+    if found is None:
+        raise BadInput(url, f"no block {at}", "a block that the node has")
+    return found
+
+
+async def _asked(client: Any, url: str, method: str, parameters: list[Any]) -> Any:
+    request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}
+    if url.startswith("ws"):
+        async with client.ws_connect(url, max_msg_size=MAX_FILE_BYTES) as socket:
+            await socket.send_json(request)
+            text = await socket.receive_str()
+    else:
+        async with client.post(url, json=request) as response:
+            if response.status != 200:
+                raise BadInput(url, f"status {response.status} for {method}", "an answer of JSON-RPC")
+            text = await response.text()
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict) or ("result" not in answer and "error" not in answer):
+        raise BadInput(url, f"{shown(text)} for {method}", "an answer of JSON-RPC")
+    if "error" in answer:
+        error = answer["error"]
+        said = error.get("message") if isinstance(error, dict) else error
+        raise BadInput(url, f"the error {shown(said)} for {method}", "a block")
+    return answer["result"]
