@@ -22,4 +22,4 @@ crate itoa
 crate ryu
 crate serde
 crate serde_json --extern serde="$out/libserde.rlib" --extern itoa="$out/libitoa.rlib" --extern ryu="$out/libryu.rlib"
-rustc --edition 2018 -O -L "$out" --extern serde_json="$out/libserde_json.rlib" -o "$out/harness" "$here/harness.rs"
+rustc --edition 2018 -O -L "$out" --extern serde_json="$out/libserde_json.rlib" -D warnings -A dead_code -o "$out/harness" "$here/harness.rs"
