@@ -202,6 +202,9 @@ class SmallChain:
     def hash_of(self, number: int) -> bytes | None:
         return self.blocks[number].hash if number < len(self.blocks) else None
 
+    def hashes_at(self, number: int) -> list[bytes]:
+        return [block.hash for block in self.blocks if block.header.number == number]
+
     def state_at(self, block_hash: bytes) -> SmallState:
         state = self.states.get(block_hash)
         if state is None:

@@ -78,6 +78,11 @@ class ServedChain:
         """Return the hash of the block with this number."""
         return self._canonical[number] if 0 <= number < len(self._canonical) else None
 
+    def hashes_at(self, number: int) -> list[bytes]:
+        """Return the hashes of all blocks with this number."""
+        found = self.hash_of(number)
+        return [] if found is None else [found]
+
     def state_at(self, block_hash: bytes) -> PastState:
         """Return the state after a block; raises ``UnknownBlock``."""
         return PastState(self._top, self._children, self._known(block_hash).number)

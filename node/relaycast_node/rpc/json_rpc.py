@@ -148,6 +148,8 @@ class JsonRpc:
             first = next(iter(given.values() if isinstance(given, dict) else given or ()), None)
             return session.end(first, method.notification)
         found = arguments(method.expected, request.params)
+        if method.takes_session:
+            return method.call(self.served, session, *found)
         if not method.notification:
             return method.call(self.served, *found)
         subscription = session.open(method.notification)

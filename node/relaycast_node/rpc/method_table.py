@@ -1,7 +1,7 @@
 """The method table: functions by the names that clients call, aliases among them.
 
 A module of a group makes one ``MethodGroup`` and registers its functions. A method's function takes what is served and
-the parameters, a subscription's function the subscription before these.
+the parameters, a subscription's function the subscription before these, and a session's method the session.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -21,6 +21,7 @@ class RpcMethod:
     expected: tuple[Expected, ...]
     notification: str = ""
     unsubscribes: bool = False
+    takes_session: bool = False
 
 
 class MethodGroup:
@@ -34,6 +35,15 @@ class MethodGroup:
 
         def register(function: F) -> F:
             self._add(names, RpcMethod(function, expected_of(function, skip=1)))
+            return function
+
+        return register
+
+    def session_method(self, *names: str) -> Callable[[F], F]:
+        """Register a function that works on what the same client has begun before."""
+
+        def register(function: F) -> F:
+            self._add(names, RpcMethod(function, expected_of(function, skip=2), takes_session=True))
             return function
 
         return register

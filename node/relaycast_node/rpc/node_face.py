@@ -4,14 +4,18 @@ It knows no server: messages come in as bytes or text, answers and notifications
 """
 
 from relaycast_node.rpc import (
+    archive_methods,
     author_methods,
+    chain_head_methods,
     chain_methods,
+    chain_spec_methods,
     childstate_methods,
     dev_methods,
     payment_methods,
     rpc_methods,
     state_methods,
     system_methods,
+    transaction_methods,
 )
 from relaycast_node.rpc.faces import ChainFace, LiveFace
 from relaycast_node.rpc.json_rpc import JsonRpc
@@ -19,24 +23,32 @@ from relaycast_node.rpc.method_table import MethodTable
 from relaycast_node.rpc.proof_book import ProofBook
 from relaycast_node.rpc.served import Served
 
-GROUPS = (
+LEGACY = (
     system_methods.GROUP,
     chain_methods.GROUP,
     state_methods.GROUP,
     childstate_methods.GROUP,
     author_methods.GROUP,
     payment_methods.GROUP,
-    dev_methods.GROUP,
-    rpc_methods.GROUP,
 )
+NEW = (
+    chain_head_methods.GROUP,
+    archive_methods.GROUP,
+    chain_spec_methods.GROUP,
+    transaction_methods.GROUP,
+)
+"""The interface that succeeds the legacy methods (JSON-RPC interface specification)."""
+
+DIALECTS = {"all": (*LEGACY, *NEW), "legacy": LEGACY, "new": NEW}
+"""Which methods are served, beside ``dev_*`` and ``rpc_methods``."""
 
 
 class NodeFace:
     """Every chain of ``live``; ``relay`` answers for the relay chain, ``parachain`` for one of the others."""
 
-    def __init__(self, live: LiveFace, *, version: str) -> None:
+    def __init__(self, live: LiveFace, *, version: str, dialect: str = "all") -> None:
         self.live = live
-        self.table = MethodTable(GROUPS)
+        self.table = MethodTable((*DIALECTS[dialect], dev_methods.GROUP, rpc_methods.GROUP))
         self.proofs = ProofBook(live.chains)
         self._version = version
         self.relay = self._serving(live.relay)

@@ -88,6 +88,12 @@ def _text(value: Any) -> str:
     raise Misfit(value, "a text")
 
 
+def _bool(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise Misfit(value, "true or false")
+
+
 def _account(value: Any) -> bytes:
     if isinstance(value, str):
         found = account_of(value)
@@ -105,6 +111,7 @@ BlockHash = Annotated[bytes, Kind(_hash)]
 U32 = Annotated[int, Kind(_u32)]
 BigNumber = Annotated[int, Kind(_u64)]
 Account = Annotated[bytes, Kind(_account)]
+Bool = Annotated[bool, Kind(_bool)]
 AnyJson = Annotated[Any, Kind(_anything)]
 
 _READERS: dict[Any, Reader] = {str: _text, int: _u64}

@@ -6,7 +6,7 @@ reads; one that falls behind with notifications, which cannot wait, is cut off w
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from secrets import token_hex
 
 from relaycast_node.rpc.rpc_error import (
@@ -35,6 +35,7 @@ class ClientOutbox:
 
         self.on_cut_off: Callable[[str], None] | None = None
         self._waiting: deque[bytes] = deque()
+        self._feeds: deque[Callable[[], bool]] = deque()
         self._filled = asyncio.Event()
         self._drained = asyncio.Event()
         self._drained.set()
@@ -65,8 +66,25 @@ class ClientOutbox:
             )
         self.put(message)
 
+    def feed(self, put_next: Callable[[], bool]) -> None:
+        """Let a long answer be put message by message, no faster than the client reads.
+
+        ``put_next`` puts one message and returns whether there may be more.
+        """
+        self._feeds.append(put_next)
+        self._refill()
+
+    def _refill(self) -> None:
+        """Put messages of long answers while at least half of the room is left."""
+        while self._feeds and not self._closed and 2 * len(self._waiting) < self.most_messages:
+            if 2 * self.waiting_bytes >= self.most_bytes:
+                return
+            if not self._feeds[0]():
+                self._feeds.popleft()
+
     async def get(self) -> bytes | None:
         """Return the next message, ``None`` once nothing more comes."""
+        self._refill()
         while not self._waiting:
             if self._closed:
                 return None
@@ -92,6 +110,7 @@ class ClientOutbox:
         """Drop what waits and take nothing more."""
         self.broken = self.broken or reason
         self._waiting.clear()
+        self._feeds.clear()
         self.waiting_bytes = 0
         self.close()
         if self.on_cut_off is not None:
@@ -108,6 +127,7 @@ class Subscription:
         self._head = f'{{"jsonrpc":"2.0","method":"{notification}","params":{{"subscription":"{self.id}","result":'
         self._opening = self._head.encode()
         self._early: list[bytes] | None = []
+        self._results: Iterator[bytes] | None = None
         self._disconnects: list[Callable[[], None]] = []
 
     def send(self, result: bytes) -> None:
@@ -118,17 +138,31 @@ class Subscription:
         else:
             self._early.append(message)
 
+    def stream(self, results: Iterator[bytes]) -> None:
+        """Send ``results`` in JSON one by one, no faster than the client reads, until it wants no more."""
+        self._results = results
+
     def start(self) -> None:
         """Send what came before the client knew the id, and everything after it at once."""
         early, self._early = self._early or [], None
         for message in early:
             self._outbox.notify(message)
+        if self._results is not None:
+            self._outbox.feed(self._send_next)
+
+    def _send_next(self) -> bool:
+        result = None if self._results is None else next(self._results, None)
+        if result is None:
+            return False
+        self.send(result)
+        return True
 
     def on_close(self, disconnect: Callable[[], None]) -> None:
         """Call ``disconnect`` when the client is gone or wants no more."""
         self._disconnects.append(disconnect)
 
     def close(self) -> None:
+        self._results = None
         disconnects, self._disconnects = self._disconnects, []
         for disconnect in disconnects:
             disconnect()
@@ -140,8 +174,13 @@ class RpcSession:
     def __init__(self, *, subscribes: bool = True, outbox: ClientOutbox | None = None) -> None:
         self.outbox = ClientOutbox() if outbox is None else outbox
         self.subscriptions: dict[str, Subscription] = {}
+        self.kept: dict[str, object] = {}
+        """What methods keep for later ones of the same client, by id, such as the subscription's."""
+
         self._subscribes = subscribes
         self._new: list[Subscription] = []
+        self._later: list[Callable[[], None]] = []
+        self._closers: list[Callable[[], None]] = []
 
     def open(self, notification: str) -> Subscription:
         """Return a new subscription; raises ``RpcError`` where there can be none."""
@@ -166,12 +205,33 @@ class RpcSession:
         known.close()
         return True
 
+    def keep(self, thing: object) -> str:
+        """Keep something for later requests of this client and return its id."""
+        name = token_hex(8)
+        self.kept[name] = thing
+        return name
+
+    def drop(self, name: str) -> None:
+        """Keep something no longer."""
+        self.kept.pop(name, None)
+
+    def on_close(self, callback: Callable[[], None]) -> None:
+        """Call back when the client is gone."""
+        self._closers.append(callback)
+
+    def later(self, callback: Callable[[], None]) -> None:
+        """Call back once the answer to the present request is on the way."""
+        self._later.append(callback)
+
     def start(self) -> None:
-        """Let new subscriptions send: the answers with their ids are on the way."""
+        """Let new subscriptions send, and do what was put off: the answers are on the way."""
         started, self._new = self._new, []
         for subscription in started:
             if subscription.id in self.subscriptions:
                 subscription.start()
+        due, self._later = self._later, []
+        for callback in due:
+            callback()
 
     def close(self) -> None:
         """End everything: the client is gone."""
@@ -179,3 +239,7 @@ class RpcSession:
         closing, self.subscriptions = self.subscriptions, {}
         for subscription in closing.values():
             subscription.close()
+        closers, self._closers = self._closers, []
+        for close in closers:
+            close()
+        self.kept.clear()

@@ -16,3 +16,15 @@ def version_json(version: CodeVersion) -> dict[str, object]:
         "systemVersion": version.state_version,
         "stateVersion": version.state_version,
     }
+
+
+def runtime_json(version: CodeVersion) -> dict[str, object]:
+    """Return the same as the new interface has it: APIs by name, and no version of the authoring."""
+    return {
+        "specName": version.spec_name,
+        "implName": version.impl_name,
+        "specVersion": version.spec_version,
+        "implVersion": version.impl_version,
+        "transactionVersion": version.transaction_version,
+        "apis": {hexed(api): number for api, number in version.apis},
+    }

@@ -1,0 +1,164 @@
+"""``archive_v1_*``: any block that the node has, without following the chain (JSON-RPC interface spec)."""
+
+from collections.abc import Iterator
+from heapq import merge
+from itertools import groupby
+from typing import Any
+
+import msgspec
+
+from relaycast_node.chain.exceptions import ChainRefusal, UnknownBlock
+from relaycast_node.rpc.faces import StateFace
+from relaycast_node.rpc.header_json import hexed
+from relaycast_node.rpc.method_table import MethodGroup
+from relaycast_node.rpc.parameters import U32, AnyJson, BlockHash, HexBytes, Misfit, reader_of
+from relaycast_node.rpc.rpc_error import invalid_params
+from relaycast_node.rpc.served import Served
+from relaycast_node.rpc.session import Subscription
+from relaycast_node.rpc.storage_queries import HASH, VALUE, StorageQuery, StorageView, queries_of
+from relaycast_pallets.frame.state import StateDiscarded
+from relaycast_trie import blake2_256
+
+GROUP = MethodGroup()
+
+STORAGE_EVENT, DIFF_EVENT = "archive_v1_storageEvent", "archive_v1_storageDiffEvent"
+
+_hex = reader_of(HexBytes)
+
+Wanted = tuple[bytes, str, bytes | None]
+"""Keys under a prefix, told as value or hash, of a child trie or the top trie."""
+
+
+@GROUP.method("archive_v1_finalizedHeight")
+def finalized_height(served: Served) -> int:
+    return served.chain.finalized.header.number
+
+
+@GROUP.method("archive_v1_genesisHash")
+def genesis_hash(served: Served) -> str:
+    return hexed(served.chain.genesis_hash)
+
+
+@GROUP.method("archive_v1_hashByHeight")
+def hash_by_height(served: Served, height: U32) -> list[str]:
+    """Return the blocks of this height: one up to the finalized height, and all that are known above it."""
+    return [hexed(it) for it in served.chain.hashes_at(height)]
+
+
+@GROUP.method("archive_v1_header")
+def header(served: Served, at: BlockHash) -> str | None:
+    block = served.chain.block(at)
+    return None if block is None else hexed(block.header.encode())
+
+
+@GROUP.method("archive_v1_body")
+def body(served: Served, at: BlockHash) -> list[str] | None:
+    block = served.chain.block(at)
+    return None if block is None else [hexed(it) for it in block.extrinsics]
+
+
+@GROUP.method("archive_v1_call")
+def call(served: Served, at: BlockHash, function: str, call_parameters: HexBytes) -> dict[str, object] | None:
+    """Return what a runtime call answers, or why it gives no answer; ``null`` for a block that is not there."""
+    try:
+        output = served.chain.call(function, call_parameters, at)
+    except UnknownBlock:
+        return None
+    except ChainRefusal as refusal:
+        return {"success": False, "error": str(refusal)}
+    return {"success": True, "value": hexed(output)}
+
+
+@GROUP.subscription("archive_v1_storage", notification=STORAGE_EVENT, unsubscribe=("archive_v1_stopStorage",))
+def storage(
+    served: Served,
+    subscription: Subscription,
+    at: BlockHash,
+    items: list[AnyJson],
+    child_trie: HexBytes | None = None,
+) -> None:
+    """Tell storage items of a block one by one, then that there are no more."""
+    queries = queries_of(items)
+    subscription.stream(map(msgspec.json.encode, _storage_events(served, at, queries, child_trie)))
+
+
+def _storage_events(
+    served: Served, at: bytes, queries: list[StorageQuery], child: bytes | None
+) -> Iterator[dict[str, object]]:
+    if served.chain.block(at) is None:
+        yield {"event": "storageError", "error": f"there is no block {hexed(at)}"}
+        return
+    try:
+        view = StorageView.of(served.chain, at, child)
+        for query in queries:
+            for item in view.items(query):
+                yield {"event": "storage", **item, **_of_child(child)}
+    except StateDiscarded as discarded:
+        yield {"event": "storageError", "error": str(discarded)}
+        return
+    yield {"event": "storageDone"}
+
+
+@GROUP.subscription("archive_v1_storageDiff", notification=DIFF_EVENT, unsubscribe=("archive_v1_stopStorageDiff",))
+def storage_diff(
+    served: Served,
+    subscription: Subscription,
+    at: BlockHash,
+    items: list[AnyJson] | None = None,
+    previous_hash: BlockHash | None = None,
+) -> None:
+    """Tell which keys differ from another block, by default the parent; without ``items`` all of the top trie."""
+    wanted = [
+        _wanted(item, f"items[{index}]") for index, item in enumerate(items or [{"key": "0x", "returnType": VALUE}])
+    ]
+    subscription.stream(map(msgspec.json.encode, _diff_events(served, at, previous_hash, wanted)))
+
+
+def _diff_events(
+    served: Served, at: bytes, previous_hash: bytes | None, wanted: list[Wanted]
+) -> Iterator[dict[str, object]]:
+    block = served.chain.block(at)
+    before = previous_hash if block is None or previous_hash is not None else block.header.parent_hash
+    missing = at if block is None or before is None else before
+    if block is None or before is None or served.chain.block(before) is None:
+        yield {"event": "storageDiffError", "error": f"there is no block {hexed(missing)}"}
+        return
+    new, old = served.chain.state_at(at), served.chain.state_at(before)
+    for prefix, kind, child in wanted:
+        for change in _changes(*_tries(new, old, child), prefix, kind):
+            yield {"event": "storageDiff", **change, **_of_child(child)}
+    yield {"event": "storageDiffDone"}
+
+
+def _wanted(item: Any, place: str) -> Wanted:
+    """Return prefix, kind and child trie that one item asks for."""
+    if not isinstance(item, dict):
+        raise invalid_params(place, item, "an object with key and returnType")
+    kind = item.get("returnType", VALUE)
+    if kind not in {VALUE, HASH}:
+        raise invalid_params(f"{place}.returnType", kind, "value or hash")
+    try:
+        child = None if item.get("childTrieKey") is None else _hex(item["childTrieKey"])
+        return _hex(item.get("key", "0x")), kind, child
+    except Misfit as misfit:
+        raise invalid_params(f"{place}.key", misfit.got, misfit.expected) from None
+
+
+def _tries(new: StateFace, old: StateFace, child: bytes | None) -> tuple[StateFace, StateFace]:
+    return (new, old) if child is None else (new.child(child), old.child(child))
+
+
+def _changes(new: StateFace, old: StateFace, prefix: bytes, kind: str) -> Iterator[dict[str, object]]:
+    for key, _ in groupby(merge(new.keys(prefix), old.keys(prefix))):
+        value, before = new.get(key), old.get(key)
+        if value == before:
+            continue
+        name = "added" if before is None else "deleted" if value is None else "modified"
+        told: dict[str, object] = {"key": hexed(key), "type": name}
+        if value is not None:
+            told[kind] = hexed(value if kind == VALUE else blake2_256(value))
+        yield told
+
+
+def _of_child(child: bytes | None) -> dict[str, object]:
+    return {} if child is None else {"childTrieKey": hexed(child)}

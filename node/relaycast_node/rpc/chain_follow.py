@@ -1,0 +1,223 @@
+"""``chainHead_v1_follow``: one client that follows a chain, the blocks that it has pinned, and its operations.
+
+Law: what a client was told of stays readable until it unpins it. A client that pins too much, or is behind, is stopped:
+it begins anew. Events of an operation come after the answer that names it.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+import msgspec
+
+from relaycast_node.chain.code import CODE
+from relaycast_node.chain.exceptions import ChainRefusal
+from relaycast_node.rpc.faces import BlockFace
+from relaycast_node.rpc.header_json import hexed
+from relaycast_node.rpc.served import Served
+from relaycast_node.rpc.session import Subscription
+from relaycast_node.rpc.storage_queries import Item, StorageQuery, StorageView
+from relaycast_node.rpc.version_json import runtime_json
+from relaycast_pallets.frame.state import StateDiscarded
+
+MOST_PINNED = 512
+"""Blocks that one client may have pinned: the default of a Substrate node."""
+
+MOST_OPERATIONS = 16
+"""Operations that one client may have under way."""
+
+FINALIZED_AT_FIRST = 16
+"""Finalized blocks, the newest, that a client hears of when it begins."""
+
+ITEMS_AT_A_TIME = 1_000
+BYTES_AT_A_TIME = 1 << 20
+"""A client asks to continue after each of these parts of a large answer."""
+
+Event = dict[str, object]
+
+
+class StorageOperation:
+    """A storage query under way: ``items`` that were not sent yet."""
+
+    def __init__(self, items: Iterator[Item]) -> None:
+        self._items = items
+
+    def part(self) -> tuple[list[Item], bool]:
+        """Return the next items and whether they are the last."""
+        found: list[Item] = []
+        size = 0
+        for item in islice(self._items, ITEMS_AT_A_TIME):
+            found.append(item)
+            size += sum(map(len, item.values()))
+            if size > BYTES_AT_A_TIME:
+                break
+        else:
+            return found, len(found) < ITEMS_AT_A_TIME
+        return found, False
+
+
+class ChainFollow:
+    """One follow subscription of one client."""
+
+    def __init__(self, served: Served, subscription: Subscription, *, with_runtime: bool) -> None:
+        self._served = served
+        self._subscription = subscription
+        self._with_runtime = with_runtime
+        self._pinned: set[bytes] = set()
+        self._operations: dict[str, StorageOperation | None] = {}
+        self._count = 0
+        self._is_stopped = False
+        self._begin()
+        subscription.on_close(served.chain.new_heads.connect(self._hear))
+        subscription.on_close(served.chain.finalized_heads.connect(self._hear_finalized))
+
+    def pinned(self, block_hash: bytes) -> bool:
+        return block_hash in self._pinned
+
+    def unpin(self, hashes: list[bytes]) -> None:
+        """Let these pinned blocks go."""
+        self._pinned.difference_update(hashes)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more operation may begin."""
+        return not self._is_stopped and len(self._operations) < MOST_OPERATIONS
+
+    def begin_body(self, block_hash: bytes) -> tuple[str, Callable[[], None]]:
+        """Return the id of an operation that tells a block's extrinsics, and what begins it."""
+        return self._operation(lambda: {"event": "operationBodyDone", "value": self._body(block_hash)})
+
+    def begin_call(self, block_hash: bytes, method: str, data: bytes) -> tuple[str, Callable[[], None]]:
+        """Return the id of an operation that tells what a runtime call answers, and what begins it."""
+
+        def done() -> Event:
+            try:
+                output = self._served.chain.call(method, data, block_hash)
+            except ChainRefusal as refusal:
+                return {"event": "operationError", "error": str(refusal)}
+            return {"event": "operationCallDone", "output": hexed(output)}
+
+        return self._operation(done)
+
+    def begin_storage(
+        self, block_hash: bytes, queries: list[StorageQuery], child: bytes | None
+    ) -> tuple[str, Callable[[], None]]:
+        """Return the id of an operation that tells storage items, and what begins it."""
+        operation_id = self._new_id()
+
+        def items() -> Iterator[Item]:
+            view = StorageView.of(self._served.chain, block_hash, child)
+            for query in queries:
+                yield from view.items(query)
+
+        self._operations[operation_id] = StorageOperation(items())
+        return operation_id, lambda: self._go_on(operation_id)
+
+    def resume(self, operation_id: str) -> Callable[[], None] | None:
+        """Return what goes on with an operation that waits, ``None`` where none with this id does."""
+        if self._operations.get(operation_id) is None:
+            return None
+        return lambda: self._go_on(operation_id)
+
+    def stop_operation(self, operation_id: str) -> None:
+        """Give an operation up; nothing more is told of it."""
+        self._operations.pop(operation_id, None)
+
+    def _operation(self, done: Callable[[], Event]) -> tuple[str, Callable[[], None]]:
+        operation_id = self._new_id()
+        self._operations[operation_id] = None
+
+        def run() -> None:
+            if operation_id in self._operations:
+                event = done()
+                self._operations.pop(operation_id, None)
+                self._send({**event, "operationId": operation_id})
+
+        return operation_id, run
+
+    def _go_on(self, operation_id: str) -> None:
+        operation = self._operations.get(operation_id)
+        if operation is None:
+            return
+        try:
+            items, is_last = operation.part()
+        except StateDiscarded:
+            self._operations.pop(operation_id, None)
+            self._send({"event": "operationInaccessible", "operationId": operation_id})
+            return
+        if items:
+            self._send({"event": "operationStorageItems", "operationId": operation_id, "items": items})
+        if is_last:
+            self._operations.pop(operation_id, None)
+        name = "operationStorageDone" if is_last else "operationWaitingForContinue"
+        self._send({"event": name, "operationId": operation_id})
+
+    def _new_id(self) -> str:
+        self._count += 1
+        return str(self._count)
+
+    def _body(self, block_hash: bytes) -> list[str]:
+        block = self._served.chain.block(block_hash)
+        assert block is not None, "pinned blocks stay"
+        return [hexed(it) for it in block.extrinsics]
+
+    def _begin(self) -> None:
+        """Tell of the newest finalized blocks, of those above them, and which one is the best."""
+        chain = self._served.chain
+        last = chain.finalized.header.number
+        numbers = range(max(0, last - FINALIZED_AT_FIRST + 1), last + 1)
+        finalized = [found for number in numbers if (found := chain.hash_of(number)) is not None]
+        opening: Event = {"event": "initialized", "finalizedBlockHashes": [hexed(it) for it in finalized]}
+        if self._with_runtime:
+            opening["finalizedBlockRuntime"] = self._runtime(finalized[-1])
+        self._pinned.update(finalized)
+        self._send(opening)
+        for number in range(last + 1, chain.best.header.number + 1):
+            block_hash = chain.hash_of(number)
+            block = None if block_hash is None else chain.block(block_hash)
+            assert block is not None
+            self._tell_new(block)
+        self._tell_best(chain.best)
+
+    def _hear(self, block: BlockFace) -> None:
+        if len(self._pinned) >= MOST_PINNED:
+            self._stop()
+        if not self._is_stopped:
+            self._tell_new(block)
+            self._tell_best(block)
+
+    def _hear_finalized(self, block: BlockFace) -> None:
+        if not self._is_stopped:
+            self._send({"event": "finalized", "finalizedBlockHashes": [hexed(block.hash)], "prunedBlockHashes": []})
+
+    def _tell_new(self, block: BlockFace) -> None:
+        self._pinned.add(block.hash)
+        parent = hexed(block.header.parent_hash)
+        has_new_code = self._with_runtime and CODE in block.changes
+        self._send(
+            {
+                "event": "newBlock",
+                "blockHash": hexed(block.hash),
+                "parentBlockHash": parent,
+                "newRuntime": self._runtime(block.hash) if has_new_code else None,
+            }
+        )
+
+    def _tell_best(self, block: BlockFace) -> None:
+        self._send({"event": "bestBlockChanged", "bestBlockHash": hexed(block.hash)})
+
+    def _stop(self) -> None:
+        """End the subscription: the client hears of nothing more, and has nothing pinned."""
+        if not self._is_stopped:
+            self._is_stopped = True
+            self._pinned.clear()
+            self._operations.clear()
+            self._send({"event": "stop"})
+
+    def _runtime(self, block_hash: bytes) -> dict[str, object]:
+        try:
+            return {"type": "valid", "spec": runtime_json(self._served.chain.version(block_hash))}
+        except ChainRefusal as refusal:
+            return {"type": "invalid", "error": str(refusal)}
+
+    def _send(self, event: Event) -> None:
+        self._subscription.send(msgspec.json.encode(event))

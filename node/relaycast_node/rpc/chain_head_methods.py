@@ -1,0 +1,150 @@
+"""``chainHead_v1_*``: a client follows a chain and reads the blocks that it was told of (JSON-RPC interface spec)."""
+
+from collections.abc import Callable
+
+from relaycast_node.rpc.chain_follow import ChainFollow
+from relaycast_node.rpc.header_json import hexed
+from relaycast_node.rpc.method_table import MethodGroup
+from relaycast_node.rpc.parameters import AnyJson, BlockHash, Bool, HexBytes
+from relaycast_node.rpc.rpc_error import RpcError
+from relaycast_node.rpc.served import Served
+from relaycast_node.rpc.session import RpcSession
+from relaycast_node.rpc.storage_queries import queries_of
+
+GROUP = MethodGroup()
+
+FOLLOW_EVENT = "chainHead_v1_followEvent"
+MOST_FOLLOWS = 4
+"""Follow subscriptions that one connection may have at a time: as many as a Substrate node allows."""
+
+TOO_MANY_FOLLOWS, INVALID_BLOCK, INVALID_CONTINUE, DUPLICATE_HASHES = -32800, -32801, -32803, -32804
+
+LIMIT_REACHED: dict[str, object] = {"result": "limitReached"}
+
+Begun = tuple[str, Callable[[], None]]
+
+
+@GROUP.session_method("chainHead_v1_follow")
+def follow(served: Served, session: RpcSession, with_runtime: Bool = False) -> str:
+    """Tell of finalized blocks, new blocks and the best block, until the client ends it."""
+    if sum(isinstance(it, ChainFollow) for it in session.kept.values()) >= MOST_FOLLOWS:
+        raise RpcError(TOO_MANY_FOLLOWS, f"at most {MOST_FOLLOWS} follow subscriptions a connection")
+    subscription = session.open(FOLLOW_EVENT)
+    subscription.on_close(lambda: session.drop(subscription.id))
+    session.kept[subscription.id] = ChainFollow(served, subscription, with_runtime=with_runtime)
+    return subscription.id
+
+
+@GROUP.session_method("chainHead_v1_unfollow")
+def unfollow(_served: Served, session: RpcSession, follow_subscription: str) -> None:
+    session.end(follow_subscription, FOLLOW_EVENT)
+
+
+@GROUP.session_method("chainHead_v1_header")
+def header(served: Served, session: RpcSession, follow_subscription: str, at: BlockHash) -> str | None:
+    """Return a pinned block's header in SCALE."""
+    if _pinning(session, follow_subscription, at) is None:
+        return None
+    return hexed(served.block(at).header.encode())
+
+
+@GROUP.session_method("chainHead_v1_body")
+def body(_served: Served, session: RpcSession, follow_subscription: str, at: BlockHash) -> dict[str, object]:
+    """Begin an operation that tells a pinned block's extrinsics."""
+    found = _pinning(session, follow_subscription, at)
+    return _started(session, found, lambda it: it.begin_body(at))
+
+
+@GROUP.session_method("chainHead_v1_call")
+def call(
+    _served: Served,
+    session: RpcSession,
+    follow_subscription: str,
+    at: BlockHash,
+    function: str,
+    call_parameters: HexBytes,
+) -> dict[str, object]:
+    """Begin an operation that tells what a runtime call answers at a pinned block."""
+    found = _pinning(session, follow_subscription, at)
+    return _started(session, found, lambda it: it.begin_call(at, function, call_parameters))
+
+
+@GROUP.session_method("chainHead_v1_storage")
+def storage(
+    _served: Served,
+    session: RpcSession,
+    follow_subscription: str,
+    at: BlockHash,
+    items: list[AnyJson],
+    child_trie: HexBytes | None = None,
+) -> dict[str, object]:
+    """Begin an operation that tells storage items of a pinned block; ``child_trie`` is the name without its prefix."""
+    queries = queries_of(items)
+    found = _pinning(session, follow_subscription, at)
+    answer = _started(session, found, lambda it: it.begin_storage(at, queries, child_trie))
+    return answer if answer is LIMIT_REACHED else {**answer, "discardedItems": 0}
+
+
+@GROUP.session_method("chainHead_v1_continue")
+def continue_(_served: Served, session: RpcSession, follow_subscription: str, operation_id: str) -> None:
+    """Go on with an operation that waits for that."""
+    found = _follow_of(session, follow_subscription)
+    if found is None:
+        return
+    go_on = found.resume(operation_id)
+    if go_on is None:
+        raise RpcError(INVALID_CONTINUE, "no operation with this id waits to be continued")
+    session.later(go_on)
+
+
+@GROUP.session_method("chainHead_v1_stopOperation")
+def stop_operation(_served: Served, session: RpcSession, follow_subscription: str, operation_id: str) -> None:
+    """Give an operation up; one that has ended is no error."""
+    found = _follow_of(session, follow_subscription)
+    if found is not None:
+        found.stop_operation(operation_id)
+
+
+@GROUP.session_method("chainHead_v1_unpin")
+def unpin(
+    _served: Served, session: RpcSession, follow_subscription: str, hash_or_hashes: list[BlockHash] | BlockHash
+) -> None:
+    """Let pinned blocks go, all or none of them."""
+    hashes = hash_or_hashes if isinstance(hash_or_hashes, list) else [hash_or_hashes]
+    found = _follow_of(session, follow_subscription)
+    if found is None:
+        return
+    if len(set(hashes)) < len(hashes):
+        raise RpcError(DUPLICATE_HASHES, "a block hash is given twice")
+    for block_hash in hashes:
+        _ensure_pinned(found, block_hash)
+    found.unpin(hashes)
+
+
+def _follow_of(session: RpcSession, subscription_id: str) -> ChainFollow | None:
+    """Return what a client follows; another client's subscriptions are none."""
+    found = session.kept.get(subscription_id)
+    return found if isinstance(found, ChainFollow) else None
+
+
+def _pinning(session: RpcSession, subscription_id: str, block_hash: bytes) -> ChainFollow | None:
+    """Return what a client follows where it has pinned a block; raises ``RpcError`` where it has not."""
+    found = _follow_of(session, subscription_id)
+    if found is not None:
+        _ensure_pinned(found, block_hash)
+    return found
+
+
+def _ensure_pinned(found: ChainFollow, block_hash: bytes) -> None:
+    if not found.pinned(block_hash):
+        raise RpcError(INVALID_BLOCK, f"the block {hexed(block_hash)} is not pinned")
+
+
+def _started(
+    session: RpcSession, found: ChainFollow | None, begin: Callable[[ChainFollow], Begun]
+) -> dict[str, object]:
+    if found is None or not found.has_room:
+        return LIMIT_REACHED
+    operation_id, run = begin(found)
+    session.later(run)
+    return {"result": "started", "operationId": operation_id}

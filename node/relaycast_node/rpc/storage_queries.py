@@ -1,0 +1,142 @@
+"""Storage queries of the new JSON-RPC interface: what to ask of a key, and the items that answer it.
+
+Items come one by one, so that a large answer is never held whole. A value that is not there gives no item.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from relaycast_node.rpc.faces import ChainFace, StateFace
+from relaycast_node.rpc.header_json import hexed
+from relaycast_node.rpc.parameters import HexBytes, Misfit, reader_of
+from relaycast_node.rpc.rpc_error import invalid_params
+from relaycast_trie import CHILD_STORAGE_PREFIX, Branch, blake2_256
+from relaycast_trie.hasher import HASH_LENGTH
+from relaycast_trie.nibbles import to_nibbles
+from relaycast_trie.node import Leaf
+from relaycast_trie.node_codec import EMPTY_ROOT, decode_node
+
+Item = dict[str, str]
+
+VALUE, HASH = "value", "hash"
+MERKLE_VALUE = "closestDescendantMerkleValue"
+VALUES_BELOW, HASHES_BELOW = "descendantsValues", "descendantsHashes"
+TYPES = (VALUE, HASH, MERKLE_VALUE, VALUES_BELOW, HASHES_BELOW)
+
+_hex = reader_of(HexBytes)
+
+
+@dataclass(frozen=True, slots=True)
+class StorageQuery:
+    """One ``key`` and what is asked of it, one of ``TYPES``."""
+
+    key: bytes
+    type: str
+
+
+def queries_of(items: list[Any]) -> list[StorageQuery]:
+    """Return the queries that a client sent; raises ``RpcError`` for what is none."""
+    return [_query(item, f"items[{index}]") for index, item in enumerate(items)]
+
+
+def _query(item: Any, place: str) -> StorageQuery:
+    if not isinstance(item, dict):
+        raise invalid_params(place, item, "an object with key and type")
+    try:
+        key: bytes = _hex(item.get("key"))
+    except Misfit as misfit:
+        raise invalid_params(f"{place}.key", misfit.got, misfit.expected) from None
+    kind = item.get("type")
+    if kind not in TYPES:
+        raise invalid_params(f"{place}.type", kind, f"one of {', '.join(TYPES)}")
+    return StorageQuery(key, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class StorageView:
+    """The state of ``chain`` after a block, or a ``child`` trie of it by its name."""
+
+    chain: ChainFace
+    block_hash: bytes
+    state: StateFace
+    child: bytes | None = None
+
+    @classmethod
+    def of(cls, chain: ChainFace, block_hash: bytes, child: bytes | None) -> "StorageView":
+        """Look at a state; raises ``StateDiscarded``."""
+        state = chain.state_at(block_hash)
+        return cls(chain, block_hash, state if child is None else state.child(child), child)
+
+    def items(self, query: StorageQuery) -> Iterator[Item]:
+        """Yield what answers a query; raises ``StateDiscarded`` where nothing can be proven any more."""
+        return _ANSWERS[query.type](self, query.key)
+
+    def _value(self, key: bytes) -> Iterator[Item]:
+        value = self.state.get(key)
+        if value is not None:
+            yield {"key": hexed(key), VALUE: hexed(value)}
+
+    def _hash(self, key: bytes) -> Iterator[Item]:
+        value = self.state.get(key)
+        if value is not None:
+            yield {"key": hexed(key), HASH: hexed(blake2_256(value))}
+
+    def _values_below(self, key: bytes) -> Iterator[Item]:
+        for found, value in self.state.pairs(key):
+            yield {"key": hexed(found), VALUE: hexed(value)}
+
+    def _hashes_below(self, key: bytes) -> Iterator[Item]:
+        for found, value in self.state.pairs(key):
+            yield {"key": hexed(found), HASH: hexed(blake2_256(value))}
+
+    def _merkle_value(self, key: bytes) -> Iterator[Item]:
+        found = self._closest(key)
+        if found is not None:
+            yield {"key": hexed(key), MERKLE_VALUE: hexed(found)}
+
+    def _closest(self, key: bytes) -> bytes | None:
+        """Return the Merkle value of the closest node at or below a key, ``None`` where nothing is below it."""
+        block = self.chain.block(self.block_hash)
+        assert block is not None
+        if self.child is None:
+            root, nodes = block.header.state_root, self.chain.prove(self.block_hash, [key])
+        else:
+            entry = CHILD_STORAGE_PREFIX + self.child
+            found = self.chain.state_at(self.block_hash).get(entry)
+            if found is None:
+                return None
+            root, nodes = found, self.chain.prove_child(self.block_hash, self.child, [key])
+        return closest_merkle_value({blake2_256(node): node for node in nodes}, root, key)
+
+
+_ANSWERS: dict[str, Callable[[StorageView, bytes], Iterator[Item]]] = {
+    VALUE: StorageView._value,
+    HASH: StorageView._hash,
+    MERKLE_VALUE: StorageView._merkle_value,
+    VALUES_BELOW: StorageView._values_below,
+    HASHES_BELOW: StorageView._hashes_below,
+}
+
+
+def closest_merkle_value(nodes: dict[bytes, bytes], root: bytes, key: bytes) -> bytes | None:
+    """Return the hash of the node that is closest to ``key``, at or below it, or the node itself where it is inline.
+
+    ``nodes`` hold the way to the key. The root's Merkle value is its hash in any case.
+    """
+    if root == EMPTY_ROOT:
+        return None
+    rest, merkle_value = to_nibbles(key), root
+    while True:
+        node = decode_node(nodes[merkle_value] if len(merkle_value) == HASH_LENGTH else merkle_value)
+        if not isinstance(node, Leaf | Branch):
+            return None
+        if node.partial.startswith(rest):
+            return merkle_value
+        if not rest.startswith(node.partial) or not isinstance(node, Branch):
+            return None
+        rest = rest[len(node.partial) :]
+        child = node.children[rest[0]]
+        if child is None:
+            return None
+        rest, merkle_value = rest[1:], child

@@ -1,0 +1,119 @@
+"""``transaction_v1_*`` and ``transactionWatch_v1_*``: transactions of the new interface (JSON-RPC interface spec)."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from relaycast_node.extrinsic.extrinsic import extrinsic_hash
+from relaycast_node.extrinsic.pool_errors import PoolError
+from relaycast_node.extrinsic.watchers import StatusKind, TransactionStatus
+from relaycast_node.rpc.author_methods import submitted
+from relaycast_node.rpc.header_json import hexed
+from relaycast_node.rpc.method_table import MethodGroup
+from relaycast_node.rpc.parameters import HexBytes
+from relaycast_node.rpc.rpc_error import RpcError, invalid_params
+from relaycast_node.rpc.served import Served
+from relaycast_node.rpc.session import RpcSession, Subscription
+from relaycast_trie import CodecError
+
+GROUP = MethodGroup()
+
+MOST_BROADCASTS = 16
+"""Transactions that one client may broadcast at a time: as many as a Substrate node allows."""
+
+
+class Broadcast:
+    """A transaction that is offered to the pool after each block until it is taken, or the client ends it."""
+
+    def __init__(self, served: Served, transaction: bytes) -> None:
+        self._served = served
+        self._transaction = transaction
+        self._disconnect: Callable[[], None] | None = None
+        if not self._is_taken():
+            self._disconnect = served.chain.new_heads.connect(lambda _: self._try_again())
+
+    def stop(self) -> None:
+        """Offer it no more."""
+        if self._disconnect is not None:
+            self._disconnect()
+            self._disconnect = None
+
+    def _try_again(self) -> None:
+        if self._is_taken():
+            self.stop()
+
+    def _is_taken(self) -> bool:
+        """Offer it; what is not decodable never will be taken."""
+        try:
+            self._served.chain.submit(self._transaction)
+        except PoolError:
+            return False
+        except CodecError:
+            pass
+        return True
+
+
+@GROUP.session_method("transaction_v1_broadcast")
+def broadcast(served: Served, session: RpcSession, transaction: HexBytes) -> str | None:
+    """Offer a transaction to the pool until it is in; ``null`` where the client has too many under way."""
+    count = sum(isinstance(it, Broadcast) for it in session.kept.values())
+    if count >= MOST_BROADCASTS:
+        return None
+    made = Broadcast(served, transaction)
+    operation_id = session.keep(made)
+    session.on_close(made.stop)
+    return operation_id
+
+
+@GROUP.session_method("transaction_v1_stop")
+def stop(_served: Served, session: RpcSession, operation_id: str) -> None:
+    """End a broadcast."""
+    found = session.kept.get(operation_id)
+    if not isinstance(found, Broadcast):
+        raise invalid_params("operationId", operation_id, "the id of a broadcast of this connection")
+    found.stop()
+    session.drop(operation_id)
+
+
+@GROUP.subscription(
+    "transactionWatch_v1_submitAndWatch",
+    notification="transactionWatch_v1_watchEvent",
+    unsubscribe=("transactionWatch_v1_unwatch",),
+)
+def submit_and_watch(served: Served, subscription: Subscription, transaction: HexBytes) -> None:
+    """Submit a transaction and tell what becomes of it."""
+
+    def hear(status: TransactionStatus) -> None:
+        event = _event_of(status)
+        if event is not None:
+            subscription.send(msgspec.json.encode(event))
+
+    subscription.on_close(served.chain.pool.watch(extrinsic_hash(transaction), hear))
+    try:
+        submitted(served, transaction)
+    except RpcError as error:
+        why = error.message if error.data is None else f"{error.message}: {error.data}"
+        subscription.send(msgspec.json.encode({"event": "invalid", "error": why}))
+
+
+_ENDINGS = {
+    StatusKind.FINALITY_TIMEOUT: ("dropped", "the node gave up waiting for finality"),
+    StatusKind.USURPED: ("invalid", "another transaction took its place"),
+    StatusKind.DROPPED: ("dropped", "the pool is full"),
+    StatusKind.INVALID: ("invalid", "it is not valid any more"),
+}
+
+
+def _event_of(status: TransactionStatus) -> dict[str, object] | None:
+    kind = status.kind
+    if kind is StatusKind.READY:
+        return {"event": "validated"}
+    if kind is StatusKind.IN_BLOCK or kind is StatusKind.FINALIZED:
+        name = "finalized" if kind is StatusKind.FINALIZED else "bestChainBlockIncluded"
+        return {"event": name, "block": {"hash": hexed(status.hash or b""), "index": status.index}}
+    if kind is StatusKind.RETRACTED:
+        return {"event": "bestChainBlockIncluded", "block": None}
+    if kind in _ENDINGS:
+        name, why = _ENDINGS[kind]
+        return {"event": name, "error": why}
+    return None

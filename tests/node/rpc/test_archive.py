@@ -1,0 +1,167 @@
+"""``archive_v1_*``, ``chainSpec_v1_*``, ``transaction_v1_*`` and ``transactionWatch_v1_*``."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from relaycast_node.extrinsic.extrinsic import extrinsic_hash
+from relaycast_node.rpc import transaction_methods
+from relaycast_node.rpc.node_face import DIALECTS, NodeFace
+from relaycast_node.rpc.session import ClientOutbox, RpcSession
+from relaycast_trie import blake2_256
+from relaycast_trie.scale import encode_bytes
+from small_chain import SmallChain, SmallLive
+
+Ask = Callable[..., Any]
+Told = Callable[[], list[Any]]
+
+CHILD = b"pubsub" + (2000).to_bytes(4, "little")
+NOWHERE = f"0x{bytes(32).hex()}"
+
+
+def hexed(data: bytes) -> str:
+    return f"0x{data.hex()}"
+
+
+def events(told: Told) -> list[Any]:
+    return [event for _, _, event in told()]
+
+
+def test_blocks_are_found_by_height_and_read_by_hash(ask: Ask, chain: SmallChain) -> None:
+    assert ask("archive_v1_genesisHash") == ask("chainSpec_v1_genesisHash") == hexed(chain.genesis_hash)
+    assert ask("archive_v1_finalizedHeight") == 0
+    assert ask("archive_v1_hashByHeight", 1) == [hexed(chain.blocks[1].hash)]
+    assert ask("archive_v1_hashByHeight", 9) == []
+    assert ask("archive_v1_header", hexed(chain.best.hash)) == hexed(chain.best.header.encode())
+    assert ask("archive_v1_header", NOWHERE) is None
+    assert ask("archive_v1_body", hexed(chain.best.hash)) == []
+    assert ask("archive_v1_body", NOWHERE) is None
+    assert ask("chainSpec_v1_chainName") == "Small"
+    assert ask("chainSpec_v1_properties")["tokenSymbol"] == "UNIT"
+
+
+def test_runtime_calls_say_whether_they_succeeded(ask: Ask, chain: SmallChain) -> None:
+    best = hexed(chain.best.hash)
+    assert ask("archive_v1_call", best, "Metadata_metadata_versions", "0x")["success"] is True
+    refused = ask("archive_v1_call", best, "Nothing_like_it", "0x")
+    assert refused["success"] is False
+    assert "Nothing_like_it" in refused["error"]
+
+
+def test_storage_comes_item_by_item_with_the_child_trie_named(ask: Ask, told: Told, chain: SmallChain) -> None:
+    best = hexed(chain.best.hash)
+    ask("archive_v1_storage", best, [{"key": hexed(b"a"), "type": "descendantsHashes"}])
+    assert events(told) == [
+        {"event": "storage", "key": hexed(b"a1"), "hash": hexed(blake2_256(b"ONE"))},
+        {"event": "storage", "key": hexed(b"a2"), "hash": hexed(blake2_256(b"two" * 20))},
+        {"event": "storageDone"},
+    ]
+    ask("archive_v1_storage", best, [{"key": hexed(b"x" * 32), "type": "value"}], hexed(CHILD))
+    assert events(told) == [
+        {"event": "storage", "key": hexed(b"x" * 32), "value": hexed(b"price"), "childTrieKey": hexed(CHILD)},
+        {"event": "storageDone"},
+    ]
+    ask("archive_v1_storage", NOWHERE, [])
+    (error,) = events(told)
+    assert error["event"] == "storageError"
+
+
+def test_a_long_answer_waits_for_a_client_that_reads_slowly() -> None:
+    chain = SmallChain({b"key" + number.to_bytes(2, "big"): b"v" for number in range(500)})
+    face = NodeFace(SmallLive(chain), version="1")
+    session = RpcSession(outbox=ClientOutbox(messages=8))
+
+    async def read() -> list[Any]:
+        params = [hexed(chain.best.hash), [{"key": "0x", "type": "descendantsValues"}]]
+        request = {"jsonrpc": "2.0", "id": 1, "method": "archive_v1_storage", "params": params}
+        await face.relay.receive(json.dumps(request), session)
+        found: list[Any] = []
+        most = 0
+        while not found or found[-1].get("event") != "storageDone":
+            most = max(most, len(session.outbox))
+            message = await session.outbox.get()
+            assert message is not None
+            found.append(json.loads(message).get("params", {}).get("result", {}))
+        assert most <= 8
+        return found
+
+    found = asyncio.run(read())
+    assert sum(it.get("event") == "storage" for it in found) == 500
+    assert not session.outbox.broken
+
+
+def test_a_difference_names_what_was_added_modified_and_deleted(ask: Ask, told: Told, chain: SmallChain) -> None:
+    block = chain.add({b"a1": b"other", b"a2": None, b"new": b"1"})
+    ask("archive_v1_storageDiff", hexed(block.hash), [{"key": "0x", "returnType": "value"}])
+    found = {event["key"]: (event["type"], event.get("value")) for event in events(told) if "key" in event}
+    assert found == {
+        hexed(b"a1"): ("modified", hexed(b"other")),
+        hexed(b"a2"): ("deleted", None),
+        hexed(b"new"): ("added", hexed(b"1")),
+    }
+    ask(
+        "archive_v1_storageDiff",
+        hexed(block.hash),
+        [{"key": hexed(b"n"), "returnType": "hash"}],
+        hexed(chain.genesis_hash),
+    )
+    assert events(told)[0]["hash"] == hexed(blake2_256(b"1"))
+    ask("archive_v1_storageDiff", NOWHERE)
+    assert events(told)[0]["event"] == "storageDiffError"
+
+
+def test_a_broadcast_transaction_is_in_the_pool_until_it_is_included(ask: Ask, chain: SmallChain) -> None:
+    transaction = encode_bytes(b"\x04\x00\x00")
+    operation = ask("transaction_v1_broadcast", hexed(transaction))
+    assert list(chain.pool.waiting) == [extrinsic_hash(transaction)]
+    again = ask("transaction_v1_broadcast", hexed(transaction))
+    assert chain.new_heads.callbacks  # the second one waits until the pool takes it
+    chain.add()
+    assert list(chain.pool.waiting) == [extrinsic_hash(transaction)]
+    assert chain.new_heads.callbacks == []
+    assert ask("transaction_v1_stop", operation) is None
+    assert ask("transaction_v1_stop", again) is None
+    assert ask("transaction_v1_stop", operation)[0] == -32602
+
+
+def test_broadcasts_of_a_connection_are_bounded_and_end_with_it(
+    ask: Ask, session: RpcSession, chain: SmallChain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transaction_methods, "MOST_BROADCASTS", 2)
+    transaction = encode_bytes(b"\x04\x00\x00")
+    assert ask("transaction_v1_broadcast", hexed(transaction)) is not None
+    assert ask("transaction_v1_broadcast", hexed(transaction)) is not None
+    assert ask("transaction_v1_broadcast", hexed(transaction)) is None
+    session.close()
+    assert chain.new_heads.callbacks == []
+
+
+def test_a_watched_transaction_is_told_of_until_it_is_final(ask: Ask, told: Told, chain: SmallChain) -> None:
+    ask("transactionWatch_v1_submitAndWatch", hexed(encode_bytes(b"\x04\x00\x00")))
+    assert events(told) == [{"event": "validated"}]
+    block = chain.add()
+    assert events(told) == [{"event": "bestChainBlockIncluded", "block": {"hash": hexed(block.hash), "index": 0}}]
+    chain.add()
+    chain.add()
+    assert events(told) == [{"event": "finalized", "block": {"hash": hexed(block.hash), "index": 0}}]
+    ask("transactionWatch_v1_submitAndWatch", "0x1234")
+    (invalid,) = events(told)
+    assert invalid["event"] == "invalid"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "there", "missing"),
+    [
+        ("new", "chainHead_v1_follow", "state_getStorage"),
+        ("legacy", "state_getStorage", "chainHead_v1_follow"),
+    ],
+)
+def test_a_dialect_can_be_served_alone(chain: SmallChain, dialect: str, there: str, missing: str) -> None:
+    names = NodeFace(SmallLive(chain), version="1", dialect=dialect).table.names
+    assert there in names
+    assert missing not in names
+    assert {"rpc_methods", "dev_newBlock"} <= set(names)
+    assert set(DIALECTS) == {"all", "legacy", "new"}
