@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -75,6 +75,13 @@ AllowSink = Annotated[
         help="HOST, HOST:PORT or a network: events may go there although it is this machine or a private address",
     ),
 ]
+Dialect = Annotated[
+    Literal["all", "legacy", "new"],
+    Parameter(
+        name="--dialect",
+        help="JSON-RPC methods: those of the legacy interface, of the new one (chainHead_v1, archive_v1, ...), or all",
+    ),
+]
 RateLimit = Annotated[
     int | None,
     Parameter(name="--rate-limit", help="requests a second of each token, else of each address; by default 5000"),
@@ -98,6 +105,7 @@ def serve(
     data: Data = None,
     allow_sink: AllowSink = None,
     rate_limit: RateLimit = None,
+    dialect: Dialect = "all",
     history: History = None,
     wamp: RouterFile = None,
     rawsocket_port: RawSocketPort = None,
@@ -152,6 +160,7 @@ def serve(
         gateway=gateway,
         faces=faces,
         rates=RequestRates(REQUESTS_A_SECOND if rate_limit is None else rate_limit),
+        dialect=dialect,
     )
     asyncio.run(_run(server, host, port, rawsocket_port, tls))
     print("stopped", flush=True)

@@ -58,13 +58,14 @@ class Server:
         gateway: Gateway | None = None,
         faces: Faces | None = None,
         rates: RequestRates | None = None,
+        dialect: str = "all",
     ) -> None:
         has_router = gateway is not None and gateway.router is not None
         has_canisters = gateway is not None and gateway.icrc is not None
         self.faces = faces or Faces(cloudevents=gateway is not None, wamp=has_router, icrc=has_canisters)
         self.live = live
         self.access = access
-        self.node = NodeFace(live, version=__version__)
+        self.node = NodeFace(live, version=__version__, dialect=dialect)
         self.gateway = gateway
         self.rates = RequestRates() if rates is None else rates
         self.feed = LiveFeed(live, title=title, key_names=key_names, gateway=gateway, faces=self.faces)
