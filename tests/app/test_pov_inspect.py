@@ -222,3 +222,21 @@ def test_keys_that_are_not_known_have_a_part_of_their_own(block: ParachainBlock)
     assert found is not None
     assert found.para_id is None
     assert {it.part for it in found.parts} >= {OTHER}
+
+
+def test_a_block_of_asset_hub_is_taken_apart() -> None:
+    from wasm.test_asset_hub import Network  # noqa: PLC0415 - a runtime of several megabytes
+
+    network = Network()
+    network.next_block()
+    built = network.next_block()
+    data = built.block.header.encode() + encode_vec(built.block.extrinsics)
+    block = RawBlock.decode(data)
+    found = inspect_block(block)
+    assert found is not None
+    assert (found.para_id, found.relay_parent_number) == (1000, built.relay_parent.number)
+    assert found.relay_state_root == f"0x{built.relay_parent.state_root.hex()}"
+    assert found.block_bytes == len(data)
+    assert sum(it.proof_bytes for it in found.parts) == found.relay_proof_bytes > 0
+    assert {it.part for it in found.parts} <= {STATIC, CHANNELS, TOP, OTHER}
+    assert found.other_extrinsics == len(built.block.extrinsics) - 1
