@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from relaycast.bench.engine import MeasuredWorkload
 
-app = App(name="bench", help="Run the headline experiments E1 to E18, or time the engines here.")
+app = App(name="bench", help="Run the headline experiments E1 to E22, or time the engines here.")
 
 HEADS = ("backend", "workload", "keys", "value", "measured", "hashlib", "floor", "peer")
 COLUMNS = (11, 40, 9, 6, 13, 11, 8, 8)

@@ -67,7 +67,7 @@ VERBS = {
     "sweep": ("relaycast.cli.sweep:sweep", "Run a grid of scenarios, seeds and policies as one Spark job."),
     "bench": (
         "relaycast.cli.bench:app",
-        "Run the headline experiments E1 to E18, or time the engines here.",
+        "Run the headline experiments E1 to E22, or time the engines here.",
     ),
     "runtime": (
         "relaycast.cli.runtime:app",

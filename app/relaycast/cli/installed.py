@@ -27,7 +27,7 @@ INSTALL_AGAIN = "remove .venv and run ./relaycast again, or pip install --force-
 EXTRAS = {
     "spark": "run --engine spark, sweep, prove, verify-proofs",
     "wasm": "runtime show, call and diff, and chains with runtimes of their own",
-    "experiments": "charts of bench E1 to E18",
+    "experiments": "charts of bench E1 to E22",
     "bench": "Ethereum's trie beside ours in bench engine",
     "docs": "the documentation site and its notebooks",
     "dev": "./check",

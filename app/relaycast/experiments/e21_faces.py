@@ -1,4 +1,4 @@
-"""E18: how late, and how much of it, what a chain publishes reaches a consumer by each face, when the consumer is slow.
+"""E21: how late, and how much of it, what a chain publishes reaches a consumer by each face, when the consumer is slow.
 
 One publisher, more and more values in a block. On each face of the gateway's log, and on chain, a fast reader and a
 slow one.
@@ -133,7 +133,7 @@ def chart(rows: Sequence[FaceRow]) -> Chart:
 
 
 EXPERIMENT = Experiment(
-    name="E18",
+    name="E21",
     slug="faces",
     question="What does a slow reader miss, on each face?",
     row=FaceRow,
