@@ -65,6 +65,8 @@ from relaycast_pallets.parachain_system.relay_budget import (
 from relaycast_pallets.parachain_system.relay_proof_request import Child, RelayProofRequest, Top
 from relaycast_pallets.subscriber.errors import NoCachedNodes, PublisherNotDisabled, PublisherRootNotFound
 from relaycast_pallets.subscriber.events import (
+    CallbackBeyondLimit,
+    CallbackOverweight,
     DataProcessed,
     KeyBeyondBudget,
     PublisherCacheCleared,
@@ -77,7 +79,8 @@ from relaycast_pallets.subscriber.policies import LARGEST_BRANCH_BYTES, MAX_NODE
 from relaycast_pallets.subscriber.processing_result import NodeRead, ProofProcessingResult, ReadSource
 from relaycast_pallets.subscriber.proof_processing import ProcessingMode, process_proof
 from relaycast_pallets.subscriber.publisher_walk import TrieDepthExceeded
-from relaycast_pallets.subscriber.set_up import budget_for_any_key, ensure_values_fit
+from relaycast_pallets.subscriber.set_up import budget_for_any_key, ensure_callbacks_fit, ensure_values_fit
+from relaycast_pallets.subscriber.stop import StopCause
 from relaycast_pallets.subscriber.subscription import (
     CombinedHandlers,
     Infinite,
@@ -86,6 +89,7 @@ from relaycast_pallets.subscriber.subscription import (
     TimedOut,
     TtlState,
     ValidFor,
+    WeighsCallbacks,
     compute_ttl_state,
     subscribed_key,
 )
@@ -115,6 +119,8 @@ __all__ = [
     "Broadcaster",
     "BroadcasterConfig",
     "BroadcasterError",
+    "CallbackBeyondLimit",
+    "CallbackOverweight",
     "Child",
     "CombinedHandlers",
     "CumulusSixths",
@@ -173,6 +179,7 @@ __all__ = [
     "RequireSudo",
     "State",
     "StateDiscarded",
+    "StopCause",
     "SubscribedKey",
     "Subscriber",
     "SubscriberConfig",
@@ -193,10 +200,12 @@ __all__ = [
     "ValidFor",
     "ValidationOutcome",
     "ValueTooLarge",
+    "WeighsCallbacks",
     "WeightTable",
     "budget_for_any_key",
     "compute_ttl_state",
     "derive_child_info",
+    "ensure_callbacks_fit",
     "ensure_parachain",
     "ensure_root",
     "ensure_signed",

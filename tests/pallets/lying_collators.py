@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pallets.subscriber_world import ALPHA, BETA, OTHER_PUBLIC, PLENTY, PUBLIC, World, keys, staircase
+from pallets.weighing_world import WeighingWorld, micros
 from relaycast_pallets import (
     IncompleteBelowLimit,
     Panic,
@@ -35,12 +36,16 @@ class Situation:
 
 def subscribed_world(*, count: int = 8) -> World:
     world = World()
+    publish_and_subscribe(world, count=count)
+    return world
+
+
+def publish_and_subscribe(world: World, *, count: int) -> None:
     for publisher in PUBLISHERS:
         wanted = keys(count, prefix=str(publisher))
         world.subscribe(publisher, wanted[: count // 2])
         for number, written in enumerate(wanted):
             world.publish(publisher, [written], str(publisher).encode() * 10 + bytes([number]))
-    return world
 
 
 def update(world: World, publishers: tuple[ParaId, ...] = PUBLISHERS, mark: bytes = b"!") -> None:
@@ -102,6 +107,18 @@ def subscription_changed() -> Situation:
     return situation
 
 
+def callbacks_cut_short() -> Situation:
+    """The block has bytes enough, and its callbacks have time for five of the sixty-four that changed."""
+    world = WeighingWorld(each=micros(2), limit=micros(11))
+    publish_and_subscribe(world, count=32)
+    world.allow(micros(1_000))
+    world.block()
+    world.allow(micros(11))
+    update(world)
+    world.seal()
+    return Situation(world, PLENTY)
+
+
 SITUATIONS: dict[str, Callable[[], Situation]] = {
     "first block": first_block,
     "cached, changed": cached_and_changed,
@@ -112,6 +129,7 @@ SITUATIONS: dict[str, Callable[[], Situation]] = {
     "almost enough": lambda: cut_short(0.99),
     "in the middle": in_the_middle,
     "too deep": too_deep,
+    "callbacks cut short": callbacks_cut_short,
 }
 
 
@@ -218,6 +236,17 @@ def stop_early(situation: Situation) -> Iterator[Nodes]:
         yield situation.world.prune(pubsub_bytes, seed=SEED)[0].relay_chain_state
 
 
+def weigh_callbacks_otherwise(situation: Situation) -> Iterator[Nodes]:
+    """Prune as if a block had less time for callbacks, or more of it than there is."""
+    subscriber = situation.world.subscriber
+    config = subscriber.config
+    for count in (0, 1, 2, 3, 4, 6, 8, 1_000):
+        subscriber.config = replace(config, callback_limit=micros(2 * count))
+        pruned = situation.world.prune(situation.pubsub_bytes, seed=SEED)[0].relay_chain_state
+        subscriber.config = config
+        yield pruned
+
+
 def pruned_as_if(situation: Situation, *, cursor: tuple[ParaId, SubscribedKey]) -> Nodes:
     world = situation.world
     stored = world.storage.relay_proof_processing_cursor
@@ -249,6 +278,7 @@ ATTACKS: dict[Attack, set[type[Exception]]] = {
     wrong_cursor: INCOMPLETE,
     wrong_seed: INCOMPLETE,
     stop_early: INCOMPLETE,
+    weigh_callbacks_otherwise: INCOMPLETE,
 }
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from pallets.subscriber_world import Block, Tamper, World
-from relaycast_pallets import MAX_NODE_BYTES, Panic, SubscribedKey, compute_ttl_state
+from relaycast_pallets import MAX_NODE_BYTES, Panic, SubscribedKey, WeighsCallbacks, compute_ttl_state
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_trie import blake2_256
 from relaycast_trie.nibbles import to_nibbles
@@ -186,17 +186,41 @@ def refused(world: World, tamper: Tamper, *, pubsub_bytes: int = 1 << 20, seed: 
 
 
 def omission_is_within_the_slack(world: World, block: Block) -> None:
-    """An incomplete pass leaves less than one read of the largest node or entry."""
+    """An incomplete pass leaves less than one read of the largest node or entry, or no room for one more callback."""
+    if block.result.is_stopped_by_callbacks:
+        return
     slack: Weight = world.subscriber.config.min_weight
     if world.subscriber.policies.metering.charges_own_state:
         slack = block.result.least
     assert block.result.is_complete or not block.outcome.meter.can_consume(slack)
 
 
+def declared_weight(world: World, publisher: ParaId, key: SubscribedKey) -> Weight:
+    """Return what the handler declares for a callback, nothing where it declares nothing."""
+    handler = world.subscriber.handler
+    return handler.callback_weight(publisher, key) if isinstance(handler, WeighsCallbacks) else Weight.ZERO
+
+
+def callbacks_within_the_limit(world: World, block: Block) -> None:
+    """Invariant 2 for callbacks: those of a block weigh at most the limit, and a pass waits only for want of room."""
+    result, limit = block.result, world.subscriber.config.callback_limit
+    declared = sum((declared_weight(world, *called) for called in block.called), Weight.ZERO)
+    assert result.callback_limit == limit
+    assert result.callback_weight == declared
+    assert declared.all_lte(limit)
+    assert block.pruning.callback_weight == result.callback_weight
+    assert block.pruning.is_stopped_by_callbacks == result.is_stopped_by_callbacks
+    assert (result.stopped_by is None) == result.is_complete
+    if result.is_stopped_by_callbacks:
+        assert result.stopped_at is not None
+        assert (declared + declared_weight(world, *result.stopped_at)).any_gt(limit)
+
+
 def all_hold(world: World, block: Block, told: ChangesTold) -> None:
     """Check every invariant that a single block shows."""
     one_pass_in_both_modes(block)
     within_the_limit(block)
+    callbacks_within_the_limit(world, block)
     proof_is_what_was_read(world, block)
     told.check(world, block)
     times_to_live_count_relay_blocks(world, block)

@@ -15,7 +15,7 @@ from relaycast_pallets.subscriber.node_cache import marked_placements
 from relaycast_pallets.subscriber.publisher_walk import End, PublisherWalk, SubscribedPaths
 from relaycast_trie import MemoryDB, StateVersion, TrieDBMut, blake2_256
 from relaycast_trie.nibbles import to_nibbles
-from relaycast_trie.node import Node
+from relaycast_trie.node import HashedValue, Node, Value
 from relaycast_trie.node_codec import decode_node
 
 STOCK = [
@@ -45,9 +45,11 @@ class Source:
         self.new_reads.append(node_hash)
         return decode_node(self.new[node_hash])
 
-    def new_value(self, value_hash: bytes) -> bytes:
-        self.new_reads.append(value_hash)
-        return self.new[value_hash]
+    def changed_entry(self, _key: SubscribedKey, value: Value) -> bytes:
+        if not isinstance(value, HashedValue):
+            return value
+        self.new_reads.append(value.hash)
+        return self.new[value.hash]
 
     def old_node(self, node_hash: bytes) -> Node | None:
         self.old_reads.append(node_hash)

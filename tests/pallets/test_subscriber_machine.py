@@ -52,10 +52,13 @@ class Network(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.world = World(config=CONFIG, policies=self.policies())
+        self.world = self.new_world()
         self.told = ChangesTold()
         for publisher in PUBLISHERS[:3]:
             self.world.subscribe(publisher, STOCK[::3])
+
+    def new_world(self) -> World:
+        return World(config=CONFIG, policies=self.policies())
 
     def policies(self) -> Policies:
         return Policies()
@@ -111,7 +114,8 @@ class Network(RuleBasedStateMachine):
     def restart(self) -> None:
         """Forget all that is not in storage."""
         world = self.world
-        world.subscriber = Subscriber(world.system, world.handler, CONFIG, policies=world.subscriber.policies)
+        config, policies = world.subscriber.config, world.subscriber.policies
+        world.subscriber = Subscriber(world.system, world.handler, config, policies=policies)
         world.parachain.subscriber = world.subscriber
         world.storage = world.subscriber.storage
 

@@ -41,8 +41,9 @@ from relaycast_pallets.subscriber.policies import (
 from relaycast_pallets.subscriber.processing_result import NodeRead
 from relaycast_pallets.subscriber.proof_pass import Pass
 from relaycast_pallets.subscriber.proof_processing import ProcessingMode, process_proof
-from relaycast_pallets.subscriber.publisher_pass import PublisherPass, Stop
+from relaycast_pallets.subscriber.publisher_pass import PublisherPass
 from relaycast_pallets.subscriber.publisher_walk import PublisherWalk, SubscribedPaths
+from relaycast_pallets.subscriber.stop import Stop
 from relaycast_trie import UnusedNodes
 from relaycast_xcm.primitives import ParaId
 

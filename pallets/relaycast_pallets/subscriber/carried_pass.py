@@ -16,8 +16,9 @@ from relaycast_pallets.subscriber.plan import NO_CACHED_NODES, Bases, PublisherV
 from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES
 from relaycast_pallets.subscriber.processing_result import NodeRead, PublisherChange, ReadSource
 from relaycast_pallets.subscriber.proof_pass import Pass
-from relaycast_pallets.subscriber.publisher_pass import PublisherPass, Stop
+from relaycast_pallets.subscriber.publisher_pass import PublisherPass
 from relaycast_pallets.subscriber.publisher_walk import Placement
+from relaycast_pallets.subscriber.stop import Stop, StopCause
 from relaycast_pallets.subscriber.tracked_proof import TrackedProof
 from relaycast_trie.paths import under
 from relaycast_xcm.primitives import ParaId, Weight, WeightMeter
@@ -43,7 +44,7 @@ class CarriedPass(Pass):
             load, charges = self._own.path(self._nodes_of.storage_key(publisher, node_hash)), self._charges.node
         if data is None:
             self._least = self._charges.most + Weight(0, load.size)
-            raise Stop
+            raise Stop(StopCause.PROOF)
         if node_hash not in self._accessed:
             size = len(data)
             self._pay_with(load, NodeRead(publisher, node_hash, size, source, charges[size]), self._charges.most)

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 from relaycast_pallets.frame.events import Event
 from relaycast_pallets.subscriber.storage import PALLET
 from relaycast_pallets.subscriber.subscription import SubscribedKey
-from relaycast_xcm.primitives import ParaId, Rust, u32
+from relaycast_xcm.primitives import ParaId, Rust, Weight, u32
 
 Key = Annotated[SubscribedKey, Rust("H256")]
 """A subscribed key in an event."""
@@ -44,6 +44,27 @@ class KeyBeyondBudget(SubscriberEvent):
 
     key: Key
     bytes_read: u32
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackBeyondLimit(SubscriberEvent):
+    """A pass began with ``key``, whose callback weighs more than a block allows: the next one begins with the next key.
+
+    The key stays owed, and has its turn in the next round.
+    """
+
+    key: Key
+    declared: Weight
+    limit: Weight
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackOverweight(SubscriberEvent):
+    """The callback for ``key`` weighed more than was declared for it; the block is charged with what it ``used``."""
+
+    key: Key
+    declared: Weight
+    used: Weight
 
 
 class PublisherRootCleared(SubscriberEvent):

@@ -5,13 +5,13 @@ to the handler, the structure of the subscribed paths into the cache, the roots 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated
 
-from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.frame.system import Origin, System, ensure_root
 from relaycast_pallets.parachain_system.relay_proof_request import Child, RelayProofRequest
+from relaycast_pallets.subscriber.callbacks import Delivered, deliver
 from relaycast_pallets.subscriber.charges import Charges
 from relaycast_pallets.subscriber.counted_nodes import CountedNodes
 from relaycast_pallets.subscriber.errors import (
@@ -22,8 +22,7 @@ from relaycast_pallets.subscriber.errors import (
     SubscriptionsFull,
 )
 from relaycast_pallets.subscriber.events import (
-    DataProcessed,
-    EntryUndecodable,
+    CallbackBeyondLimit,
     KeyBeyondBudget,
     KeysSubscribed,
     KeysUnsubscribed,
@@ -49,15 +48,17 @@ from relaycast_pallets.subscriber.subscription import (
     SubscribedKey,
     SubscriptionHandler,
     by_publisher,
-    compute_ttl_state,
+    weigher_of,
 )
-from relaycast_trie.exceptions import CodecError
 from relaycast_trie.hasher import blake2_256
 from relaycast_trie.scale import encode_compact
-from relaycast_xcm.primitives import ROCKS_DB, BlockNumber, DbWeight, ParaId, Rust, Weight, u32
+from relaycast_xcm.primitives import ROCKS_DB, U64_MAX, BlockNumber, DbWeight, ParaId, Rust, Weight, u32
 
 Key = Annotated[SubscribedKey, Rust("H256")]
 """A subscribed key in an event."""
+
+CALLBACK_LIMIT = Weight(500_000_000_000, U64_MAX)
+"""The most that the callbacks of a block may weigh: a quarter of its two seconds, whatever they read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,7 @@ class SubscriberConfig:
     max_publishers: u32 = 100
     max_value_length: u32 = 2_048
     db_weight: DbWeight = ROCKS_DB
+    callback_limit: Weight = CALLBACK_LIMIT
 
     @property
     def max_entry_bytes(self) -> int:
@@ -81,14 +83,6 @@ class SubscriberConfig:
         Its bytes are also the most that a single read is charged for.
         """
         return Weight(self.db_weight.read, max(self.max_entry_bytes, MAX_NODE_BYTES))
-
-
-@dataclass(slots=True)
-class Delivered:
-    """What one block handed on, for reports: ``(publisher, key, entry)`` in the order of the calls."""
-
-    updates: list[tuple[ParaId, SubscribedKey, PublishedEntry]] = field(default_factory=list)
-    weight: Weight = Weight.ZERO
 
 
 class Subscriber:
@@ -166,12 +160,21 @@ class Subscriber:
         self.storage.put_turn(result.turn.cursor, result.turn.owed)
         if not result.is_complete:
             self.storage.publisher_order_seed.put(result.seed)
-        if result.beyond_budget is not None and not any(change.sweeping for change in result.changes):
-            publisher, key = result.beyond_budget
-            self.system.deposit_event(KeyBeyondBudget(publisher, key, sum(read.size for read in result.reads)))
+        self._tell_passed_over(result)
         for change in result.changes:
             self._deliver(change, relay_parent_number)
         self.system.meter.consume(result.plan.weight)
+
+    def _tell_passed_over(self, result: ProofProcessingResult) -> None:
+        if result.beyond_budget is None or any(change.sweeping for change in result.changes):
+            return
+        publisher, key = result.beyond_budget
+        weigher = weigher_of(self.handler)
+        if result.is_stopped_by_callbacks and weigher is not None:
+            declared, limit = weigher.callback_weight(publisher, key), result.callback_limit
+            self.system.deposit_event(CallbackBeyondLimit(publisher, key, declared, limit))
+        else:
+            self.system.deposit_event(KeyBeyondBudget(publisher, key, sum(read.size for read in result.reads)))
 
     def subscribe(self, origin: Origin, publisher: ParaId, keys: Sequence[SubscribedKey]) -> None:
         """Follow more keys of a publisher from the next block on.
@@ -363,18 +366,7 @@ class Subscriber:
             self.storage.shared_trie_nodes.remove(change.para_id)
 
     def _deliver(self, change: PublisherChange, now: BlockNumber) -> None:
-        for key, encoded in change.changed:
-            try:
-                entry = PublishedEntry.decode(encoded)
-            except CodecError:
-                self.system.deposit_event(EntryUndecodable(change.para_id, key))
-                continue
-            ttl_state = compute_ttl_state(entry.ttl, entry.when_inserted, now)
-            weight = self.handler.on_data_updated(change.para_id, key, entry.value, ttl_state)
-            if weight is not Weight.ZERO:
-                self.delivered.weight += weight
-            self.delivered.updates.append((change.para_id, key, entry))
-            self.system.deposit_event(DataProcessed(change.para_id, key, len(entry.value)))
+        deliver(self.system, self.handler, self.delivered, change, now)
 
     def __repr__(self) -> str:
         keys = sum(len(paths.keys) for paths in self._paths.values())

@@ -9,6 +9,7 @@ from relaycast_pallets.subscriber.node_cache import PublisherCache
 from relaycast_pallets.subscriber.oversize import Oversize
 from relaycast_pallets.subscriber.plan import Cursor, SubscriberPlan
 from relaycast_pallets.subscriber.publisher_walk import Placement, TrieDepthExceeded
+from relaycast_pallets.subscriber.stop import StopCause
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_pallets.subscriber.turns import Turn
 from relaycast_xcm.primitives import ParaId, Weight
@@ -105,6 +106,14 @@ class ProofProcessingResult:
     least: Weight = Weight.ZERO
     """What must not fit any more when the pass is incomplete: the most that its last step could have weighed."""
 
+    stopped_by: StopCause | None = None
+    """What had no more when the pass was cut short."""
+
+    callback_weight: Weight = Weight.ZERO
+    """What its callbacks weigh, as they are declared; at most ``callback_limit``."""
+
+    callback_limit: Weight = Weight.MAX
+
     @property
     def is_complete(self) -> bool:
         return self.turn.stopped_at is None
@@ -123,6 +132,11 @@ class ProofProcessingResult:
     def beyond_budget(self) -> Cursor | None:
         """The key that the pass began with at its cursor and could not finish: the next pass goes past it."""
         return self.turn.stopped_at if self.turn.is_passed_over else None
+
+    @property
+    def is_stopped_by_callbacks(self) -> bool:
+        """Whether the pass ended because the limit had no room for one more callback."""
+        return self.stopped_by is StopCause.CALLBACKS
 
     @property
     def oversize_bytes(self) -> int:

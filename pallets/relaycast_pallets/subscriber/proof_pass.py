@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from functools import cache
 
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.subscriber.callbacks import CallbackMeter
 from relaycast_pallets.subscriber.oversize import Oversize, key_on_the_way
 from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.plan import Cursor, PublisherView
 from relaycast_pallets.subscriber.processing_result import NodeRead, ProofProcessingResult, ReadSource
-from relaycast_pallets.subscriber.publisher_pass import PublisherPass, Stop
+from relaycast_pallets.subscriber.publisher_pass import PublisherPass
+from relaycast_pallets.subscriber.stop import Stop, StopCause
 from relaycast_pallets.subscriber.tracked_proof import TrackedProof
 from relaycast_pallets.subscriber.turns import Turns
 from relaycast_trie.exceptions import InvalidChildRoot
@@ -35,6 +37,7 @@ class Pass:
         self._least = self._charges.most
         self.policies = subscriber.policies
         self.max_trie_depth = subscriber.config.max_trie_depth
+        self.callbacks = CallbackMeter(subscriber.handler, subscriber.config.callback_limit)
         self.reads: list[NodeRead] = []
         order = self.policies.order.arrange(self._plan.views, self._seed)
         self._turns = Turns(self._plan, order, crowded=crowded)
@@ -42,6 +45,7 @@ class Pass:
     def run(self) -> ProofProcessingResult:
         before, allowed = self._meter.consumed, self._meter.remaining()
         stopped_at: Cursor | None = None
+        stopped_by: StopCause | None = None
         publishers: dict[ParaId, PublisherPass] = {}
         for view, low, high in self._turns.work:
             publisher = publishers.get(view.para_id)
@@ -49,8 +53,8 @@ class Pass:
                 publisher = publishers[view.para_id] = self._publisher_pass(view)
             try:
                 publisher.process(low, high)
-            except Stop:
-                stopped_at = view.para_id, view.subscribed.keys[publisher.stopped_at]
+            except Stop as stop:
+                stopped_at, stopped_by = (view.para_id, view.subscribed.keys[publisher.stopped_at]), stop.cause
                 break
         changes = [change for publisher in publishers.values() if (change := publisher.change()) is not None]
         return ProofProcessingResult(
@@ -63,6 +67,9 @@ class Pass:
             allowed,
             self._oversize(publishers),
             self._least,
+            stopped_by,
+            self.callbacks.consumed,
+            self.callbacks.limit,
         )
 
     def _publisher_pass(self, view: PublisherView) -> PublisherPass:
@@ -94,7 +101,7 @@ class Pass:
         """Return a node or value of the proof, paid for once a block; raises ``Stop``."""
         data = self._nodes.get(node_hash)
         if data is None:
-            raise Stop
+            raise Stop(StopCause.PROOF)
         if node_hash not in self._accessed:
             size = len(data)
             charges = self._charges.value if source is ReadSource.RELAY_VALUE else self._charges.node
@@ -112,7 +119,7 @@ class Pass:
 
     def _pay(self, read: NodeRead) -> None:
         if not self._meter.try_consume(read.weight):
-            raise Stop
+            raise Stop(StopCause.BUDGET)
         self.reads.append(read)
 
 

@@ -3,21 +3,19 @@
 from functools import partial
 from typing import Protocol
 
+from relaycast_pallets.subscriber.callbacks import CallbackMeter
 from relaycast_pallets.subscriber.node_cache import PublisherCache, marked_by_base, marked_placements, net_moves
 from relaycast_pallets.subscriber.oversize import entry_key
 from relaycast_pallets.subscriber.plan import Bases, PublisherView
 from relaycast_pallets.subscriber.policies import Policies
 from relaycast_pallets.subscriber.processing_result import PublisherChange, ReadSource
 from relaycast_pallets.subscriber.publisher_walk import PublisherWalk, TrieDepthExceeded
+from relaycast_pallets.subscriber.stop import Stop
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_pallets.subscriber.tracked_proof import decode_known
 from relaycast_trie.hasher import blake2_256
-from relaycast_trie.node import Node
-from relaycast_xcm.primitives import ParaId
-
-
-class Stop(Exception):
-    """The meter, or the proof, has no more."""
+from relaycast_trie.node import HashedValue, Node, Value
+from relaycast_xcm.primitives import ParaId, Weight
 
 
 class PassReads(Protocol):
@@ -25,6 +23,7 @@ class PassReads(Protocol):
 
     policies: Policies
     max_trie_depth: int
+    callbacks: CallbackMeter
 
     def child_root(self, para_id: ParaId) -> bytes | None: ...
 
@@ -36,16 +35,17 @@ class PassReads(Protocol):
 class PublisherReads:
     """How one publisher's walk gets at nodes: out of its node cache, or out of the proof, and paid for (``NodeReads``).
 
-    ``new`` are the nodes that the proof gave.
+    ``new`` are the nodes that the proof gave; ``callback_weight`` is what the callbacks for the changed keys weigh.
     """
 
-    __slots__ = ("_cached", "_run", "_view", "new")
+    __slots__ = ("_cached", "_run", "_view", "callback_weight", "new")
 
     def __init__(self, run: PassReads, view: PublisherView) -> None:
         self._run = run
         self._view = view
         self._cached: dict[bytes, bytes | None] = {}
         self.new: dict[bytes, bytes] = {}
+        self.callback_weight = Weight.ZERO
 
     def new_node(self, node_hash: bytes) -> Node:
         data = self._cached.get(node_hash, b"")
@@ -56,8 +56,16 @@ class PublisherReads:
             self.new[node_hash] = data
         return decode_known(node_hash, data)
 
-    def new_value(self, value_hash: bytes) -> bytes:
-        return self._run.read_relay(self._view.para_id, value_hash, ReadSource.RELAY_VALUE)
+    def changed_entry(self, key: SubscribedKey, value: Value) -> bytes:
+        """Return the new entry of a key, read only if its callback fits too; raises ``Stop``."""
+        publisher, callbacks = self._view.para_id, self._run.callbacks
+        weight = callbacks.admit(publisher, key)
+        if isinstance(value, HashedValue):
+            value = self._run.read_relay(publisher, value.hash, ReadSource.RELAY_VALUE)
+        callbacks.consume(weight)
+        if weight is not Weight.ZERO:
+            self.callback_weight += weight
+        return value
 
     def old_node(self, node_hash: bytes) -> Node | None:
         data = self._cached.get(node_hash, b"")
@@ -103,6 +111,7 @@ class PublisherPass:
                 self._walk_run(start, stop, compared)
             except TrieDepthExceeded as error:
                 self._disabled = error
+                self._run.callbacks.give_back(self._reads.callback_weight)
                 return
             except Stop:
                 self.stopped_at = self._walk.at

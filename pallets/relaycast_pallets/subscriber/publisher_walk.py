@@ -58,7 +58,7 @@ class NodeReads(Protocol):
 
     def new_node(self, node_hash: bytes) -> Node: ...
 
-    def new_value(self, value_hash: bytes) -> bytes: ...
+    def changed_entry(self, key: SubscribedKey, value: Value) -> bytes: ...
 
     def old_node(self, node_hash: bytes) -> Node | None: ...
 
@@ -199,9 +199,8 @@ class PublisherWalk:
         """Both paths of one key have ended: note the entry if there is one and it differs."""
         if not isinstance(new, End) or (isinstance(old, End) and _is_same(new.value, old.value)):
             return
-        value = new.value
-        entry = self._reads.new_value(value.hash) if isinstance(value, HashedValue) else value
-        self.changed.append((self.subscribed.keys[index], entry))
+        key = self.subscribed.keys[index]
+        self.changed.append((key, self._reads.changed_entry(key, new.value)))
 
 
 def _nodes_to(place: Place) -> int:

@@ -3,6 +3,7 @@
 from relaycast_pallets.broadcaster.config import BroadcasterConfig
 from relaycast_pallets.subscriber.pallet import SubscriberConfig
 from relaycast_pallets.subscriber.policies import LARGEST_BRANCH_BYTES
+from relaycast_pallets.subscriber.subscription import SubscriptionHandler, by_publisher, weigher_of
 
 
 def ensure_values_fit(subscriber: SubscriberConfig, broadcaster: BroadcasterConfig) -> None:
@@ -13,6 +14,24 @@ def ensure_values_fit(subscriber: SubscriberConfig, broadcaster: BroadcasterConf
             f"max_value_length of the subscriber must be at least {allowed}, "
             f"the longest value that the relay chain lets be published, got {expected}"
         )
+
+
+def ensure_callbacks_fit(subscriber: SubscriberConfig, handler: SubscriptionHandler) -> None:
+    """Raise ``ValueError`` when ``handler`` declares a callback that weighs more than a whole block may spend on them.
+
+    Such a key would be passed over in every round.
+    """
+    weigher, limit = weigher_of(handler), subscriber.callback_limit
+    if weigher is None:
+        return
+    for publisher, keys in by_publisher(handler.subscriptions()[0]).items():
+        for key in keys:
+            declared = weigher.callback_weight(publisher, key)
+            if declared.any_gt(limit):
+                raise ValueError(
+                    f"a callback for publisher {publisher}, key 0x{key.hex()} must weigh at most {limit}, "
+                    f"the callback_limit of a block, got {declared}"
+                )
 
 
 def budget_for_any_key(config: SubscriberConfig, *, top_path_bytes: int) -> int:

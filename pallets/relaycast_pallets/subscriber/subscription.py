@@ -93,6 +93,15 @@ class SubscriptionHandler(Protocol):
 
 
 @runtime_checkable
+class WeighsCallbacks(SubscriptionHandler, Protocol):
+    """A handler that declares what its callbacks weigh: those of one block stay within ``callback_limit``."""
+
+    def callback_weight(self, publisher: ParaId, key: SubscribedKey) -> Weight:
+        """Return the most that one callback for this key weighs; collator and chain must get the same answer."""
+        ...
+
+
+@runtime_checkable
 class ChosenSubscriptions(SubscriptionHandler, Protocol):
     """A handler whose subscriptions calls may change; what a refused call changed, it takes back (``RollsBack``)."""
 
@@ -123,10 +132,30 @@ class CombinedHandlers:
     def on_data_updated(self, publisher: ParaId, key: SubscribedKey, value: bytes, ttl_state: TtlState) -> Weight:
         weight = Weight.ZERO
         for handler in self.handlers:
-            wanted, _ = handler.subscriptions()
-            if any(para_id == publisher and key in keys for para_id, keys in wanted):
+            if _wants(handler, publisher, key):
                 weight += handler.on_data_updated(publisher, key, value, ttl_state)
         return weight
+
+    def callback_weight(self, publisher: ParaId, key: SubscribedKey) -> Weight:
+        """Return what the handlers that subscribe to the key declare together; one that does not declare weighs 0."""
+        weight = Weight.ZERO
+        for handler in self.handlers:
+            weigher = weigher_of(handler)
+            if weigher is not None and _wants(handler, publisher, key):
+                weight += weigher.callback_weight(publisher, key)
+        return weight
+
+
+def weigher_of(handler: SubscriptionHandler) -> WeighsCallbacks | None:
+    """Return the handler if it declares what its callbacks weigh; of several combined at least one has to."""
+    if isinstance(handler, CombinedHandlers) and not any(map(weigher_of, handler.handlers)):
+        return None
+    return handler if isinstance(handler, WeighsCallbacks) else None
+
+
+def _wants(handler: SubscriptionHandler, publisher: ParaId, key: SubscribedKey) -> bool:
+    wanted, _ = handler.subscriptions()
+    return any(para_id == publisher and key in keys for para_id, keys in wanted)
 
 
 def by_publisher(subscriptions: Subscriptions) -> dict[ParaId, tuple[SubscribedKey, ...]]:
