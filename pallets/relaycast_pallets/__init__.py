@@ -12,6 +12,7 @@ from relaycast_pallets.broadcaster.errors import (
     NotRegistered,
     TooManyKeys,
     TooManyPublishers,
+    TooManyPublishes,
     TotalStorageSizeExceeded,
     ValueTooLarge,
 )
@@ -191,6 +192,7 @@ __all__ = [
     "TimestampInvalid",
     "TooManyKeys",
     "TooManyPublishers",
+    "TooManyPublishes",
     "Top",
     "TotalStorageSizeExceeded",
     "TrackedProof",

@@ -25,6 +25,7 @@ from relaycast_pallets import (
     StateDiscarded,
     TooManyKeys,
     TooManyPublishers,
+    TooManyPublishes,
     TotalStorageSizeExceeded,
     ValueTooLarge,
     derive_child_info,
@@ -156,6 +157,7 @@ ERRORS: list[tuple[RelaycastError, str]] = [
     (ValueTooLarge(1_025, 1_024), "1025"),
     (TooManyKeys(PARA, 50), "50"),
     (TotalStorageSizeExceeded(PARA, 2_112, 2_048), "2112"),
+    (TooManyPublishes(PARA, 10), "parachain 2000 has published 10 times"),
     (BadOrigin(Origin.signed(ALICE), "root"), ALICE.hex()),
     (InsufficientBalance(ALICE, 50, 100), "50"),
     (ExhaustsResources(Weight(2), Weight(1)), "2 ps"),
@@ -182,6 +184,7 @@ def test_every_error_of_the_broadcaster_knows_its_upstream_name() -> None:
         "ValueTooLarge": "ValueTooLong",
         "TooManyKeys": "TooManyStoredKeys",
         "TotalStorageSizeExceeded": "TotalStorageSizeExceeded",
+        "TooManyPublishes": "",  # no draft limits publications in a block
     }
     assert issubclass(BroadcasterError, DispatchError)
 

@@ -4,6 +4,7 @@ After every step each storage item, each child trie and each deposit is what the
 nothing at all; and money is neither made nor lost but by a slash.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -28,6 +29,7 @@ from relaycast_pallets import (
     Origin,
     TooManyKeys,
     TooManyPublishers,
+    TooManyPublishes,
     TotalStorageSizeExceeded,
     ValueTooLarge,
 )
@@ -58,8 +60,8 @@ class Entry:
 class BroadcasterMachine(RuleBasedStateMachine):
     """Four keys of 40 bytes and 200 bytes in all for each publisher, two publishers, deposits of 100."""
 
-    @initialize(slash=st.booleans())
-    def begin(self, slash: bool) -> None:
+    @initialize(slash=st.booleans(), publishes=st.none() | st.integers(1, 3))
+    def begin(self, slash: bool, publishes: int | None) -> None:
         self.config = BroadcasterConfig(
             max_publishers=2,
             max_stored_keys=4,
@@ -67,6 +69,7 @@ class BroadcasterMachine(RuleBasedStateMachine):
             max_total_storage_size=200,
             publisher_deposit=100,
             max_ttl_scans_per_idle=3,
+            max_publishes_per_block=publishes,
             slash_on_force=slash,
             db_weight=ZERO_DB,
         )
@@ -75,6 +78,7 @@ class BroadcasterMachine(RuleBasedStateMachine):
         self.now = 1
         self.burnt = 0
         self.registered: dict[ParaId, tuple[bytes, int]] = {}
+        self.published: Counter[tuple[ParaId, int]] = Counter()
         self.data: dict[ParaId, dict[bytes, Entry]] = {para: {} for para in PARAS}
 
     def expect(self, refusal: Refusal, call: Callable[[], object]) -> bool:
@@ -125,8 +129,11 @@ class BroadcasterMachine(RuleBasedStateMachine):
             refusal = TooManyKeys
         elif total > 200:
             refusal = TotalStorageSizeExceeded
+        elif self.published[para, self.now] == self.config.max_publishes_per_block:
+            refusal = TooManyPublishes
         if self.expect(refusal, lambda: self.relay.publish(key, value, ttl=ttl, publisher=para)):
             held[key] = Entry(value, ttl, self.now)
+            self.published[para, self.now] += 1
 
     @rule(para=paras, wanted=key_lists, caller=accounts | st.none())
     def delete(self, para: ParaId, wanted: list[bytes], caller: bytes | None) -> None:
@@ -179,6 +186,7 @@ class BroadcasterMachine(RuleBasedStateMachine):
         self.pallet.offboard_publishers(leaving)
         for para in leaving:
             self.forget(para, slash=False)
+            del self.published[para, self.now]
 
     def not_managed(self, para: ParaId, account: bytes) -> Refusal:
         if para not in self.registered:

@@ -52,6 +52,9 @@ class BroadcasterConfig:
     """One publisher's sum of 32 bytes and the value's length over its keys."""
 
     publisher_deposit: Balance = 100 * UNITS
+    max_publishes_per_block: u32 | None = None
+    """Publications of one publisher in one relay block; no limit where it is not set, as RFC-0160 has it."""
+
     max_ttl_scans_per_idle: u32 = 500
     slash_on_force: bool = False
     """Whether ``force_deregister_publisher`` burns the deposit instead of giving it back."""
@@ -71,13 +74,18 @@ class BroadcasterConfig:
             bound = _LARGEST.get(constant.type)
             if bound is not None and not 0 <= value <= bound:
                 raise ValueError(f"{constant.name} is between 0 and {bound}, got {value}")
+        publishes = self.max_publishes_per_block
+        if publishes is not None and not 1 <= publishes <= U32_MAX:
+            raise ValueError(f"max_publishes_per_block is between 1 and {U32_MAX}, or None, got {publishes}")
         if not self.ttl_key_hasher.keeps_key:
             raise ValueError(f"TtlData is scanned for its keys, {self.ttl_key_hasher} does not keep them")
         object.__setattr__(self, "weights", self.weights.over(DRAFT_WEIGHTS))
 
     def weight(self, call: str, **components: int) -> Weight:
-        """Return what ``call`` weighs under this configuration."""
-        return self.weights[call].at(self.db_weight, **components)
+        """Return what ``call`` weighs under this configuration; a publication that is counted reads and writes more."""
+        weight = self.weights[call].at(self.db_weight, **components)
+        counted = call == "publish" and self.max_publishes_per_block is not None
+        return weight + self.db_weight.reads_writes(1, 1) if counted else weight
 
 
 POLKADOT = BroadcasterConfig(name="polkadot", source="the values that the draft's plan recommends for Polkadot")

@@ -13,7 +13,8 @@
         ├── NoDataToCleanup         nothing is published
         ├── ValueTooLarge           a value longer than MaxValueLength
         ├── TooManyKeys             a new key beyond MaxStoredKeys
-        └── TotalStorageSizeExceeded  keys and values together beyond MaxTotalStorageSize
+        ├── TotalStorageSizeExceeded  keys and values together beyond MaxTotalStorageSize
+        └── TooManyPublishes        one publication more in a block than MaxPublishesPerBlock
 """
 
 from typing import ClassVar
@@ -160,3 +161,15 @@ class TotalStorageSizeExceeded(BroadcasterError):
 
     def __str__(self) -> str:
         return f"parachain {self.publisher} would store {self.total_bytes} bytes, at most {self.limit} are allowed"
+
+
+class TooManyPublishes(BroadcasterError):
+    """``publisher`` has published ``limit`` times in this relay block."""
+
+    def __init__(self, publisher: ParaId, limit: int) -> None:
+        super().__init__(publisher, limit)
+        self.publisher = publisher
+        self.limit = limit
+
+    def __str__(self) -> str:
+        return f"parachain {self.publisher} has published {self.limit} times in this block, as often as it may"

@@ -19,6 +19,7 @@ from relaycast_pallets.broadcaster.errors import (
     NotRegistered,
     TooManyKeys,
     TooManyPublishers,
+    TooManyPublishes,
     TotalStorageSizeExceeded,
     ValueTooLarge,
 )
@@ -160,8 +161,9 @@ class Broadcaster:
     def handle_publish(self, publisher: ParaId, key: Bytes32, value: VecU8, *, ttl: BlockCount = INFINITE) -> None:
         """Write ``value`` under ``key`` in the publisher's child trie, to expire ``ttl`` relay blocks from now.
 
-        Raises ``NotRegistered``, ``ValueTooLarge``, ``TooManyKeys`` or ``TotalStorageSizeExceeded``; each leaves
-        storage untouched. Its weight is ``config.weight("publish")``, charged by the XCM weigher.
+        Raises ``NotRegistered``, ``ValueTooLarge``, ``TooManyKeys``, ``TotalStorageSizeExceeded`` or
+        ``TooManyPublishes``; each leaves storage untouched. Its weight is ``config.weight("publish")``, charged by the
+        XCM weigher.
         """
         if len(key) != KEY_BYTES or not 0 <= ttl <= U32_MAX:
             raise ValueError(f"a key has {KEY_BYTES} bytes and a ttl is a u32, got {len(key)} bytes and {ttl}")
@@ -169,6 +171,7 @@ class Broadcaster:
         if len(value) > self.config.max_value_length:
             raise ValueTooLarge(len(value), self.config.max_value_length)
         total = self._total_with(publisher, key, value)
+        self._count_publish(publisher)
 
         entry = PublishedEntry(value, ttl, self.system.block_number)
         self.storage.write(publisher, key, entry, total=total)
@@ -191,6 +194,7 @@ class Broadcaster:
         for para_id in outgoing:
             info = self.storage.registered_publishers.get(para_id)
             removed = self._clear(para_id) if info is None else self._deregister(para_id, info, slash=False)
+            self.storage.publish_counts.remove(para_id)
             weight += self.config.weight("force_deregister_publisher", k=removed)
         return weight
 
@@ -250,6 +254,16 @@ class Broadcaster:
         """Refuse a public parachain that is not registered."""
         if para_id >= LOWEST_PUBLIC_ID and para_id not in self.storage.registered_publishers:
             raise NotRegistered(para_id)
+
+    def _count_publish(self, publisher: ParaId) -> None:
+        """Count one more publication of this block; refuse it beyond the limit, where there is one."""
+        limit, now = self.config.max_publishes_per_block, self.system.block_number
+        if limit is None:
+            return
+        count = self.storage.publishes_in(publisher, now)
+        if count >= limit:
+            raise TooManyPublishes(publisher, limit)
+        self.storage.publish_counts.insert(publisher, (count + 1, now))
 
     def _total_with(self, publisher: ParaId, key: bytes, value: bytes) -> int:
         """Return the publisher's storage size with ``value`` under ``key``; refuse it beyond the limits.

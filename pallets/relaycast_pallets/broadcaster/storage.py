@@ -95,6 +95,8 @@ class BroadcasterStorage:
         self.total_storage_size = StorageMap(state, PALLET, "TotalStorageSize", para, U32, default=0)
         self.ttl_data = StorageDoubleMap(state, PALLET, "TtlData", (para, (ttl_key_hasher, BYTES32)), ttl)
         self.ttl_scan_cursor = StorageValue(state, PALLET, "TtlScanCursor", cursor)
+        self.publish_counts = StorageMap(state, PALLET, "PublishCounts", para, ttl)
+        """How often a publisher has published in which relay block; written where that is limited."""
 
     def child(self, publisher: ParaId) -> Storage:
         """Return the publisher's child trie."""
@@ -119,6 +121,11 @@ class BroadcasterStorage:
     def size_of(self, publisher: ParaId) -> int:
         """Return the publisher's sum of 32 and the value's length over its keys."""
         return self.total_storage_size.get(publisher) or 0
+
+    def publishes_in(self, publisher: ParaId, block_number: BlockNumber) -> int:
+        """Return how often ``publisher`` has published in this block, where that is counted."""
+        count, counted_in = self.publish_counts.get(publisher) or (0, 0)
+        return count if counted_in == block_number else 0
 
     def write(self, publisher: ParaId, key: bytes, entry: PublishedEntry, *, total: int) -> None:
         """Store ``entry``; ``total`` is the publisher's storage size with it."""
