@@ -74,7 +74,7 @@ def pass_checks(subscriber: Subscriber, block: ParachainBlock) -> Iterator[Check
 
 def delivery_checks(subscriber: Subscriber, repeated: list[Update], lost: list[Place]) -> Iterator[Check]:
     """Check that subscribers are told every change and nothing else, which takes a cache that keeps every node."""
-    if subscriber.policies.cache.keeps(bytes(MAX_NODE_BYTES)):
+    if subscriber.keeps_every_node:
         seen = [f"0x{key.hex()} of {publisher}" for publisher, key, _ in repeated]
         yield Check("no callback without a change", not repeated, seen)
     seen = [f"0x{key.hex()} of {publisher}" for publisher, key in lost]

@@ -8,10 +8,12 @@
     │   ├── PublisherNotDisabled    nothing to enable
     │   ├── NoCachedNodes           nothing to clear
     │   └── SubscriptionsFull       no place for another publisher
-    └── SubscriptionsFixed          the parachain's own code says what it follows
+    ├── SubscriptionsFixed          the parachain's own code says what it follows
+    └── TooManySubscribedKeys       more keys than a limit allows, of one publisher or in all
 """
 
 from relaycast_pallets.frame.system import DispatchError
+from relaycast_pallets.subscriber.subscription_limits import KeyExcess
 from relaycast_xcm.primitives import ParaId
 
 
@@ -47,3 +49,14 @@ class SubscriptionsFixed(DispatchError):
 
     def __str__(self) -> str:
         return "the parachain's own code says what it follows, no call changes it"
+
+
+class TooManySubscribedKeys(DispatchError):
+    """More keys than ``excess.limit`` would be followed."""
+
+    def __init__(self, excess: KeyExcess) -> None:
+        super().__init__(excess)
+        self.excess = excess
+
+    def __str__(self) -> str:
+        return f"subscribed keys: {self.excess}"

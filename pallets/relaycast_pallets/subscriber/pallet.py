@@ -5,14 +5,15 @@ to the handler, the structure of the subscribed paths into the cache, the roots 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.frame.system import Origin, System, ensure_root
 from relaycast_pallets.parachain_system.relay_proof_request import Child, RelayProofRequest
+from relaycast_pallets.subscriber.cache_limit import CacheLimit, settle_caches
 from relaycast_pallets.subscriber.callbacks import Delivered, deliver
 from relaycast_pallets.subscriber.charges import Charges
+from relaycast_pallets.subscriber.config import SubscriberConfig
 from relaycast_pallets.subscriber.counted_nodes import CountedNodes
 from relaycast_pallets.subscriber.errors import (
     NoCachedNodes,
@@ -20,6 +21,7 @@ from relaycast_pallets.subscriber.errors import (
     PublisherRootNotFound,
     SubscriptionsFixed,
     SubscriptionsFull,
+    TooManySubscribedKeys,
 )
 from relaycast_pallets.subscriber.events import (
     CallbackBeyondLimit,
@@ -50,39 +52,14 @@ from relaycast_pallets.subscriber.subscription import (
     by_publisher,
     weigher_of,
 )
+from relaycast_pallets.subscriber.subscription_limits import key_excess, with_keys
 from relaycast_trie.hasher import blake2_256
-from relaycast_trie.scale import encode_compact
-from relaycast_xcm.primitives import ROCKS_DB, U64_MAX, BlockNumber, DbWeight, ParaId, Rust, Weight, u32
+from relaycast_xcm.primitives import BlockNumber, ParaId, Rust, Weight
+
+__all__ = ["Delivered", "Key", "Subscriber", "SubscriberConfig"]
 
 Key = Annotated[SubscribedKey, Rust("H256")]
 """A subscribed key in an event."""
-
-CALLBACK_LIMIT = Weight(500_000_000_000, U64_MAX)
-"""The most that the callbacks of a block may weigh: a quarter of its two seconds, whatever they read."""
-
-
-@dataclass(frozen=True, slots=True)
-class SubscriberConfig:
-    """The pallet's constants; sizes in bytes, depth in nodes that have a hash."""
-
-    max_trie_depth: u32 = 16
-    max_publishers: u32 = 100
-    max_value_length: u32 = 2_048
-    db_weight: DbWeight = ROCKS_DB
-    callback_limit: Weight = CALLBACK_LIMIT
-
-    @property
-    def max_entry_bytes(self) -> int:
-        """The longest encoded entry: a value of ``max_value_length``, its compact length, and eight bytes more."""
-        return len(encode_compact(self.max_value_length)) + self.max_value_length + 8
-
-    @property
-    def min_weight(self) -> Weight:
-        """What must not fit any more when a pass ends incomplete: one read of the largest node or entry.
-
-        Its bytes are also the most that a single read is charged for.
-        """
-        return Weight(self.db_weight.read, max(self.max_entry_bytes, MAX_NODE_BYTES))
 
 
 class Subscriber:
@@ -149,8 +126,7 @@ class Subscriber:
     def apply(self, result: ProofProcessingResult, *, relay_parent_number: BlockNumber) -> None:
         """Take over what a pass found: storage first, then the handler is called."""
         self.delivered = Delivered()
-        for change in result.changes:
-            change.settle()
+        settle_caches(result.changes, result.plan.views, result.cache_limit, self.storage)
         self._note_subscriptions(result)
         roots = self.storage.previous_roots()
         changed: dict[ParaId, bytes] = {}
@@ -179,12 +155,17 @@ class Subscriber:
     def subscribe(self, origin: Origin, publisher: ParaId, keys: Sequence[SubscribedKey]) -> None:
         """Follow more keys of a publisher from the next block on.
 
-        Root only; ``SubscriptionsFixed`` where the parachain's own code says what it follows, ``SubscriptionsFull``.
+        Root only; ``SubscriptionsFixed`` where the parachain's own code says what it follows, ``SubscriptionsFull``,
+        ``TooManySubscribedKeys``.
         """
         chosen = self._chosen(origin)
         declared = {para_id for para_id, _ in self.handler.subscriptions()[0]}
         if len(declared | {publisher}) > self.config.max_publishers:
             raise SubscriptionsFull(publisher)
+        before = by_publisher(self.handler.subscriptions()[0])
+        excess = key_excess(self.config, with_keys(before, publisher, keys), before=before)
+        if excess is not None:
+            raise TooManySubscribedKeys(excess)
 
         chosen.subscribe(publisher, keys)
         self.system.deposit_event(KeysSubscribed(publisher, len(keys)))
@@ -236,6 +217,8 @@ class Subscriber:
             raise NoCachedNodes(publisher)
 
         self.storage.clear_cache(publisher)
+        if self.config.max_cached_bytes is not None:
+            self.storage.forget_cached_size(publisher)
         self.storage.forget_publisher(publisher)
         self.system.deposit_event(PublisherCacheCleared(publisher))
 
@@ -249,6 +232,9 @@ class Subscriber:
                 raise ValueError(
                     f"at most {self.config.max_publishers} publishers, got {len(wanted)} in subscriptions()"
                 )
+            excess = key_excess(self.config, wanted)
+            if excess is not None:
+                raise ValueError(f"subscriptions(): {excess}")
             self._declared, self._request = declared, None
             self._paths = {para_id: SubscribedPaths.of(keys) for para_id, keys in wanted.items()}
             self._digests = {para_id: blake2_256(b"".join(keys)) for para_id, keys in wanted.items()}
@@ -280,6 +266,18 @@ class Subscriber:
     def cached_nodes(self, publisher: ParaId) -> dict[bytes, bytes]:
         """Return the cached nodes of a publisher by their hash, as they stand in its trie."""
         return self._nodes_of(publisher).all()
+
+    @property
+    def keeps_every_node(self) -> bool:
+        """Whether the cache holds the whole structure of the subscribed paths: then no value is told again."""
+        return self.config.max_cached_bytes is None and self.policies.cache.keeps(bytes(MAX_NODE_BYTES))
+
+    def cache_limit(self) -> CacheLimit | None:
+        """Return what decides in the next block which nodes are kept, ``None`` where all are."""
+        most = self.config.max_cached_bytes
+        if most is None or self._removes_within_budget:
+            return None
+        return CacheLimit(most, len(self._paths), self.storage)
 
     def _nodes_of(self, para_id: ParaId) -> CachedNodes:
         nodes = self.storage.cache_of(para_id)

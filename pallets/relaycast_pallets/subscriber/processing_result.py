@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from relaycast_pallets.subscriber.cache_limit import CacheLimit
 from relaycast_pallets.subscriber.node_cache import PublisherCache
 from relaycast_pallets.subscriber.oversize import Oversize
 from relaycast_pallets.subscriber.plan import Cursor, SubscriberPlan
@@ -113,6 +114,8 @@ class ProofProcessingResult:
     """What its callbacks weigh, as they are declared; at most ``callback_limit``."""
 
     callback_limit: Weight = Weight.MAX
+    cache_limit: CacheLimit | None = None
+    """What decides which nodes are kept, where their bytes are limited."""
 
     @property
     def is_complete(self) -> bool:

@@ -38,6 +38,7 @@ class Pass:
         self.policies = subscriber.policies
         self.max_trie_depth = subscriber.config.max_trie_depth
         self.callbacks = CallbackMeter(subscriber.handler, subscriber.config.callback_limit)
+        self.cache_limit = subscriber.cache_limit()
         self.reads: list[NodeRead] = []
         order = self.policies.order.arrange(self._plan.views, self._seed)
         self._turns = Turns(self._plan, order, crowded=crowded)
@@ -70,6 +71,7 @@ class Pass:
             stopped_by,
             self.callbacks.consumed,
             self.callbacks.limit,
+            self.cache_limit,
         )
 
     def _publisher_pass(self, view: PublisherView) -> PublisherPass:

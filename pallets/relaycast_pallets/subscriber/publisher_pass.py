@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Protocol
 
+from relaycast_pallets.subscriber.cache_limit import CacheLimit
 from relaycast_pallets.subscriber.callbacks import CallbackMeter
 from relaycast_pallets.subscriber.node_cache import PublisherCache, marked_by_base, marked_placements, net_moves
 from relaycast_pallets.subscriber.oversize import entry_key
@@ -24,6 +25,7 @@ class PassReads(Protocol):
     policies: Policies
     max_trie_depth: int
     callbacks: CallbackMeter
+    cache_limit: CacheLimit | None
 
     def child_root(self, para_id: ParaId) -> bytes | None: ...
 
@@ -72,6 +74,11 @@ class PublisherReads:
         if data == b"":
             data = self._read_cached(node_hash)
         return None if data is None else decode_known(node_hash, data)
+
+    @property
+    def old(self) -> dict[bytes, bytes]:
+        """The nodes that the cache gave."""
+        return {node_hash: data for node_hash, data in self._cached.items() if data is not None}
 
     def _read_cached(self, node_hash: bytes) -> bytes | None:
         """Return a node of the cache, paid for once, ``None`` when it is not there; raises ``Stop``."""
@@ -197,7 +204,8 @@ class PublisherPass:
             stored = self._view.cached_nodes()  # none of these is new: a node is looked for in the cache first
             marked = marked_by_base(bases, stored | self._new)
             cache.remove = stored.keys() - marked
-        return cache
+        limit = self._run.cache_limit
+        return cache if limit is None else limit.admitted(self._view, cache, self._walk.gained)
 
     def _swept_cache(self) -> PublisherCache:
         """Return the changes that leave exactly the structure of the subscribed paths in the cache.
@@ -207,6 +215,8 @@ class PublisherPass:
         """
         kept, view, walk = self._kept(self._new), self._view, self._walk
         settled = view.root is not None and view.bases is None and self._saw_all_of_old
+        if self._run.cache_limit is not None:
+            return self._limited_cache(self._run.cache_limit, kept, settled=settled)
         if settled and not walk.old_unknown and len(kept) == len(self._new):
             return PublisherCache.moved(net_moves(walk.gained, walk.lost), view.shared_nodes(), kept)
         assert self._root is not None
@@ -214,3 +224,17 @@ class PublisherPass:
         known = stored | self._new
         placements = marked_placements(view.subscribed, self._root, known)
         return PublisherCache.exactly(placements, self._kept(known), stored)
+
+    def _limited_cache(self, limit: CacheLimit, kept: dict[bytes, bytes], *, settled: bool) -> PublisherCache:
+        """Return the changes that leave as much of the structure as there is room for.
+
+        Nodes that an earlier block left out are unseen in the old trie: nothing of them is in the cache.
+        """
+        view, walk, old = self._view, self._walk, self._reads.old
+        if settled and len(kept) == len(self._new):
+            lost = [placement for placement in walk.lost if placement[1] in old]
+            cache = limit.moved(view, walk.gained, lost, new=kept, old=old)
+            if cache is not None:
+                return cache
+        assert self._root is not None
+        return limit.marked(view, self._root, kept)

@@ -19,12 +19,21 @@ from relaycast_pallets.frame.typed_storage import (
     StorageMap,
     StorageValue,
 )
+from relaycast_pallets.subscriber.cache_limit import CachedSize, Sizes
 from relaycast_pallets.subscriber.plan import Bases, Cursor
 from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.hasher import blake2_128_concat
-from relaycast_trie.scale import ScaleReader, encode_bytes, encode_compact, encode_option, encode_vec, length_prefix
+from relaycast_trie.scale import (
+    ScaleReader,
+    encode_bytes,
+    encode_compact,
+    encode_option,
+    encode_u32,
+    encode_vec,
+    length_prefix,
+)
 from relaycast_xcm.primitives import ParaId
 
 PALLET = "Subscriber"
@@ -75,6 +84,7 @@ class SubscriberStorage:
             state, PALLET, "UnfinishedPublishers", (BLAKE2_128_CONCAT, PARA_ID), _RANGES
         )
         self.shared_trie_nodes = StorageMap(state, PALLET, "SharedTrieNodes", (BLAKE2_128_CONCAT, PARA_ID), _COUNTS)
+        self.cached_sizes = StorageValue(state, PALLET, "CachedSizes", _SIZES)
         self._caches: dict[ParaId, PublisherNodes] = {}
 
     def cache_of(self, para_id: ParaId) -> "PublisherNodes":
@@ -136,6 +146,27 @@ class SubscriberStorage:
         """Remove all cached nodes of a publisher and return how many there were."""
         self.shared_trie_nodes.remove(para_id)
         return self.cached_trie_nodes.clear_prefix(para_id)
+
+    def cached_sizes_or_counted(self) -> Sizes:
+        """Return what is kept of every publisher: counted, by reading all nodes, where no limit was set before."""
+        sizes = self.cached_sizes.get()
+        if sizes is None:
+            sizes = {}
+            for para_id, _, node in self.cached_trie_nodes.items():
+                sizes[para_id] = CachedSize(sizes.get(para_id, CachedSize()).size + len(node))
+        return sizes
+
+    def put_cached_sizes(self, sizes: Mapping[ParaId, CachedSize]) -> None:
+        self.cached_sizes.put(dict(sizes))
+
+    def forget_cached_size(self, para_id: ParaId) -> None:
+        """Forget what was counted of a publisher whose nodes are gone."""
+        self.put_cached_sizes({known: it for known, it in self.cached_sizes_or_counted().items() if known != para_id})
+
+    def drop_cached_sizes(self) -> None:
+        """Forget all that was counted under a limit that is gone; without one nothing is read (a migration)."""
+        if self.cached_sizes.prefix in self.state.top.values:
+            self.cached_sizes.kill()
 
     def forget_root(self, para_id: ParaId) -> bool:
         """Forget what was dealt with of a publisher; return whether a root was known."""
@@ -291,6 +322,23 @@ def _decode_counts(data: bytes) -> dict[bytes, int]:
     return counts
 
 
+def _encode_sizes(sizes: Mapping[ParaId, CachedSize]) -> bytes:
+    return encode_vec(
+        para_id.encode() + encode_u32(it.size) + encode_option(None if it.cut is None else encode_bytes(it.cut))
+        for para_id, it in sorted(sizes.items())
+    )
+
+
+def _decode_sizes(data: bytes) -> Sizes:
+    reader = ScaleReader(data)
+    sizes: Sizes = {}
+    for _ in range(reader.length(9)):
+        para_id, size = ParaId(reader.u32()), reader.u32()
+        sizes[para_id] = CachedSize(size, reader.bytes_() if reader.option() else None)
+    reader.done()
+    return sizes
+
+
 _ROOTS = StorageCodec("BTreeMap<ParaId, BoundedVec<u8>>", _encode_roots, _decode_roots)
 _DIGESTS = StorageCodec("BTreeMap<ParaId, H256>", _encode_digests, _decode_digests)
 _CURSOR = StorageCodec("(ParaId, SubscribedKey)", lambda cursor: cursor[0].encode() + cursor[1], _decode_cursor)
@@ -298,4 +346,5 @@ _DISABLE_REASON = StorageCodec("DisableReason", lambda reason: reason, _decode_r
 _NODE = StorageCodec("BoundedVec<u8>", encode_bytes, _decode_bytes)
 _KEYS = StorageCodec("Vec<SubscribedKey>", encode_vec, _decode_keys)
 _RANGES = StorageCodec("Vec<(SubscribedKey, SubscribedKey, Option<H256>)>", _encode_ranges, _decode_ranges)
+_SIZES = StorageCodec("BTreeMap<ParaId, (u32, Option<Vec<u8>>)>", _encode_sizes, _decode_sizes)
 _COUNTS = StorageCodec("BTreeMap<H256, Compact<u32>>", _encode_counts, _decode_counts)

@@ -1,0 +1,188 @@
+"""Which nodes a subscriber keeps where ``max_cached_bytes`` limits them: those nearest to the roots, in equal shares.
+
+Every publisher that is followed has the same share of the limit, so no publisher's trie pushes out another's nodes. Of
+one publisher's nodes those with the fewest nibbles above them are kept first, then those with the lowest prefix. Where
+they do not all fit, the first node that is left out is the *cut*: from there on nothing is kept until the nodes are
+counted anew. What is not kept is proven again, and delivered again, whenever a change leads there; no update is lost.
+
+Sizes and cuts are in storage, written under a limit alone. A limit that is lowered, or a share that shrinks because
+another publisher is followed, holds for a publisher when it next changes: until then nothing new is kept.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from relaycast_pallets.subscriber.node_cache import PublisherCache, marked_placements, net_moves
+from relaycast_pallets.subscriber.plan import PublisherView, SubscriptionChange
+from relaycast_pallets.subscriber.publisher_walk import Placement
+from relaycast_xcm.primitives import ParaId
+
+SPARE = 8
+"""One part in so many of a share stays free when nodes are left out, so that a trie that grows is seldom counted."""
+
+Sizes = dict[ParaId, "CachedSize"]
+
+
+class CachedSize(NamedTuple):
+    """What is kept of one publisher: ``size`` bytes of nodes, none of them at the nibbles ``cut`` or beyond."""
+
+    size: int = 0
+    cut: bytes | None = None
+
+    def keeps(self, prefix: bytes) -> bool:
+        """Return whether a node at ``prefix`` is before the cut."""
+        return self.cut is None or _place(prefix) < _place(self.cut)
+
+
+class SizedNodes(Protocol):
+    """The part of the pallet's storage that a limit reads and writes."""
+
+    def cached_sizes_or_counted(self) -> Sizes: ...
+
+    def put_cached_sizes(self, sizes: Mapping[ParaId, CachedSize]) -> None: ...
+
+    def drop_cached_sizes(self) -> None: ...
+
+
+class CacheLimit:
+    """A limit of ``max_bytes`` over ``followed`` publishers during one block; storage is read when it is first asked.
+
+    ``begin``, then one call of ``moved``, ``marked`` or ``admitted`` for each publisher in turn, then ``store``.
+    """
+
+    def __init__(self, max_bytes: int, followed: int, storage: SizedNodes) -> None:
+        self.max_bytes = max_bytes
+        self.share = max_bytes // max(1, followed)
+        self._storage = storage
+        self._sizes: Sizes | None = None
+
+    @property
+    def sizes(self) -> Sizes:
+        """What is kept of every publisher so far."""
+        if self._sizes is None:
+            self._sizes = self._storage.cached_sizes_or_counted()
+        return self._sizes
+
+    def of(self, publisher: ParaId) -> CachedSize:
+        return self.sizes.get(publisher, CachedSize())
+
+    def room(self, publisher: ParaId) -> int:
+        """Return how many bytes of a publisher's nodes may be kept: its share, as far as the others leave it."""
+        others = sum(it.size for known, it in self.sizes.items() if known != publisher)
+        return max(0, min(self.share, self.max_bytes - others))
+
+    def begin(self, views: Mapping[ParaId, PublisherView], gone: Iterable[ParaId]) -> None:
+        """Forget the caches that go altogether: of a child trie that is ``gone``, of subscriptions that lost keys."""
+        cleared = {para_id for para_id, view in views.items() if view.change is SubscriptionChange.REMOVED}
+        for publisher in cleared.union(gone):
+            self.sizes.pop(publisher, None)
+
+    def moved(
+        self,
+        view: PublisherView,
+        gained: Collection[Placement],
+        lost: Collection[Placement],
+        *,
+        new: Mapping[bytes, bytes],
+        old: Mapping[bytes, bytes],
+    ) -> PublisherCache | None:
+        """Return the changes by the places that came and went, ``None`` where the nodes have to be counted anew.
+
+        ``new`` are nodes by hash that the proof gave, ``old`` those that were read from the cache.
+        """
+        publisher, known, room = view.para_id, self.of(view.para_id), self.room(view.para_id)
+        inserted = {it: new[it] for prefix, it in gained if it in new and known.keeps(prefix)}
+        came = [it for it in gained if it[1] in inserted or it[1] not in new]
+        cache = PublisherCache.moved(net_moves(came, lost), view.shared_nodes(), inserted)
+        size = known.size + _bytes(cache.insert.values()) - _bytes(old[it] for it in cache.remove)
+        if size > room or (known.cut is not None and 2 * size <= room):
+            return None
+        self.sizes[publisher] = CachedSize(size, known.cut)
+        return cache
+
+    def marked(self, view: PublisherView, root: bytes, new: Mapping[bytes, bytes]) -> PublisherCache:
+        """Return the changes that leave the nodes nearest to ``root``, counted anew: all stored nodes are read."""
+        stored = view.cached_nodes()
+        known = {**stored, **new}
+        placements = marked_placements(view.subscribed, root, known)
+        kept, cut = nearest(placements, known, self.room(view.para_id))
+        self.sizes[view.para_id] = CachedSize(_bytes(kept.values()), cut)
+        return PublisherCache.exactly((it for it in placements if it[1] in kept), kept, stored)
+
+    def admitted(self, view: PublisherView, cache: PublisherCache, gained: Iterable[Placement]) -> PublisherCache:
+        """Return the changes of an interrupted pass, new nodes as far as there is room: none goes for them."""
+        publisher, known, room = view.para_id, self.of(view.para_id), self.room(view.para_id)
+        stored = view.cached_nodes() if cache.remove else {}
+        size, cut, inserted = known.size - _bytes(stored[it] for it in cache.remove), known.cut, dict[bytes, bytes]()
+        for prefix, node_hash in sorted(gained, key=lambda placement: _place(placement[0])):
+            data = cache.insert.get(node_hash)
+            if data is None or node_hash in inserted:
+                continue
+            if not known.keeps(prefix) or size + len(data) > room:
+                cut = prefix
+                break
+            inserted[node_hash] = data
+            size += len(data)
+        self.sizes[publisher] = CachedSize(size, cut)
+        return PublisherCache(inserted, cache.remove, cache.shared)
+
+    def store(self) -> None:
+        """Write what is kept now, publishers of which nothing is kept left out."""
+        if self._sizes is not None:
+            self._storage.put_cached_sizes({para: it for para, it in self._sizes.items() if it != CachedSize()})
+
+
+class SettlesCache(Protocol):
+    """What a pass found of one publisher, as far as its cache goes."""
+
+    @property
+    def para_id(self) -> ParaId: ...
+
+    @property
+    def root(self) -> bytes | None: ...
+
+    def settle(self) -> None: ...
+
+
+def settle_caches(
+    changes: Sequence[SettlesCache],
+    views: Mapping[ParaId, PublisherView],
+    limit: CacheLimit | None,
+    storage: SizedNodes,
+) -> None:
+    """Work out what becomes of every publisher's cache, before anything of the pass is written but sizes."""
+    if limit is None:
+        storage.drop_cached_sizes()
+    else:
+        limit.begin(views, (change.para_id for change in changes if change.root is None))
+    for change in changes:
+        change.settle()
+    if limit is not None:
+        limit.store()
+
+
+def nearest(
+    placements: Collection[Placement], nodes: Mapping[bytes, bytes], room: int
+) -> tuple[dict[bytes, bytes], bytes | None]:
+    """Return the ``nodes`` to keep within ``room`` bytes, nearest to the root first, and the cut if any is left out."""
+    placed = {node_hash for _, node_hash in placements if node_hash in nodes}
+    if sum(len(nodes[node_hash]) for node_hash in placed) <= room:
+        return {node_hash: nodes[node_hash] for node_hash in placed}, None
+    kept, left = dict[bytes, bytes](), room - room // SPARE
+    for prefix, node_hash in sorted(placements, key=lambda placement: _place(placement[0])):
+        data = nodes.get(node_hash)
+        if data is None or node_hash in kept:
+            continue
+        left -= len(data)
+        if left < 0:
+            return kept, prefix
+        kept[node_hash] = data
+    return kept, None
+
+
+def _place(prefix: bytes) -> tuple[int, bytes]:
+    return len(prefix), prefix
+
+
+def _bytes(nodes: Iterable[bytes]) -> int:
+    return sum(map(len, nodes))

@@ -1,0 +1,40 @@
+"""The subscriber's constants, and the limits that a runtime may set beside them."""
+
+from dataclasses import dataclass
+
+from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES
+from relaycast_trie.scale import encode_compact
+from relaycast_xcm.primitives import ROCKS_DB, U64_MAX, DbWeight, Weight, u32
+
+CALLBACK_LIMIT = Weight(500_000_000_000, U64_MAX)
+"""The most that the callbacks of a block may weigh: a quarter of its two seconds, whatever they read."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriberConfig:
+    """The pallet's constants; sizes in bytes, depth in nodes that have a hash."""
+
+    max_trie_depth: u32 = 16
+    max_publishers: u32 = 100
+    max_value_length: u32 = 2_048
+    db_weight: DbWeight = ROCKS_DB
+    callback_limit: Weight = CALLBACK_LIMIT
+    max_subscribed_keys: u32 | None = None
+    """Keys of one publisher; this and the next two are no limits where they are not set, as in RFC-0160."""
+
+    max_total_keys: u32 | None = None
+    max_cached_bytes: u32 | None = None
+    """Bytes of cached nodes, of all publishers together: see ``cache_limit``."""
+
+    @property
+    def max_entry_bytes(self) -> int:
+        """The longest encoded entry: a value of ``max_value_length``, its compact length, and eight bytes more."""
+        return len(encode_compact(self.max_value_length)) + self.max_value_length + 8
+
+    @property
+    def min_weight(self) -> Weight:
+        """What must not fit any more when a pass ends incomplete: one read of the largest node or entry.
+
+        Its bytes are also the most that a single read is charged for.
+        """
+        return Weight(self.db_weight.read, max(self.max_entry_bytes, MAX_NODE_BYTES))

@@ -1,0 +1,53 @@
+"""How many keys a parachain may subscribe to, of one publisher and in all; neither is limited unless it is set."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple, Protocol
+
+from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_xcm.primitives import ParaId
+
+Wanted = Mapping[ParaId, Collection[SubscribedKey]]
+"""The keys wanted of each publisher, every one once."""
+
+
+def with_keys(wanted: Wanted, publisher: ParaId, keys: Iterable[SubscribedKey]) -> Wanted:
+    """Return what is wanted with more keys of a publisher."""
+    return {**wanted, publisher: {*wanted.get(publisher, ()), *keys}}
+
+
+class KeyLimits(Protocol):
+    """The limits of a configuration, ``None`` where there is none."""
+
+    @property
+    def max_subscribed_keys(self) -> int | None: ...
+
+    @property
+    def max_total_keys(self) -> int | None: ...
+
+
+class KeyExcess(NamedTuple):
+    """More ``keys`` than the limit called ``name`` allows; those of all publishers where no ``publisher`` is given."""
+
+    name: str
+    limit: int
+    keys: int
+    publisher: ParaId | None = None
+
+    def __str__(self) -> str:
+        whose = "in all" if self.publisher is None else f"of publisher {self.publisher}"
+        return f"at most {self.name} = {self.limit}, got {self.keys} {whose}"
+
+
+def key_excess(limits: KeyLimits, wanted: Wanted, *, before: Wanted | None = None) -> KeyExcess | None:
+    """Return the first limit that ``wanted`` exceeds; what does not grow from ``before`` is within every limit."""
+    known = before or {}
+    most, total = limits.max_subscribed_keys, limits.max_total_keys
+    if most is not None:
+        for publisher, keys in wanted.items():
+            if len(keys) > max(most, len(known.get(publisher, ()))):
+                return KeyExcess("max_subscribed_keys", most, len(keys), publisher)
+    if total is not None:
+        count = sum(map(len, wanted.values()))
+        if count > max(total, sum(map(len, known.values()))):
+            return KeyExcess("max_total_keys", total, count)
+    return None

@@ -1,0 +1,153 @@
+"""``max_subscribed_keys`` and ``max_total_keys``: how many keys a parachain may follow, of one publisher and in all."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from pallets.subscriber_world import ALPHA, BETA, GAMMA, MOCK, K, World
+from pallets.test_chosen_subscriptions import ROOT, Choosing
+from relaycast_pallets import SubscriberConfig
+from relaycast_pallets.subscriber import pallet as subscriber_pallet
+from relaycast_pallets.subscriber import subscription_limits
+from relaycast_pallets.subscriber.errors import SubscriptionsFull, TooManySubscribedKeys
+from relaycast_pallets.subscriber.subscription_limits import KeyExcess, Wanted, key_excess
+from relaycast_xcm.primitives import ParaId
+
+LIMITED = replace(MOCK, max_subscribed_keys=3, max_total_keys=5)
+
+
+def choosing(config: SubscriberConfig = LIMITED) -> World:
+    """Return a world in which calls choose what is followed."""
+    world = World(config=config)
+    world.handler = world.subscriber.handler = Choosing()
+    return world
+
+
+def refuses(world: World, publisher: ParaId, keys: Sequence[bytes], excess: KeyExcess) -> None:
+    """Expect the call to be refused and to leave everything as it was."""
+    before, wanted = world.everything(), {para: list(keys) for para, keys in world.handler.wanted.items()}
+    with pytest.raises(TooManySubscribedKeys) as refusal:
+        world.subscriber.subscribe(ROOT, publisher, keys)  # type: ignore[arg-type]
+    assert refusal.value.excess == excess
+    assert (world.everything(), world.handler.wanted) == (before, wanted)
+
+
+def test_a_publisher_is_followed_for_as_many_keys_as_the_limit_says() -> None:
+    world = choosing()
+    world.subscriber.subscribe(ROOT, ALPHA, K[:3])
+    refuses(world, ALPHA, [K[3]], KeyExcess("max_subscribed_keys", 3, 4, ALPHA))
+    refuses(world, BETA, K[:4], KeyExcess("max_subscribed_keys", 3, 4, BETA))
+    world.subscriber.unsubscribe(ROOT, ALPHA, K[:1])
+    world.subscriber.subscribe(ROOT, ALPHA, [K[3]])
+    assert world.handler.wanted == {ALPHA: K[1:4]}
+
+
+def test_all_publishers_together_are_followed_for_as_many_keys_as_the_limit_says() -> None:
+    world = choosing()
+    world.subscriber.subscribe(ROOT, ALPHA, K[:3])
+    world.subscriber.subscribe(ROOT, BETA, K[:2])
+    refuses(world, BETA, [K[2]], KeyExcess("max_total_keys", 5, 6))
+    refuses(world, GAMMA, [K[2]], KeyExcess("max_total_keys", 5, 6))
+
+
+def test_a_key_that_is_followed_already_counts_once() -> None:
+    world = choosing()
+    world.subscriber.subscribe(ROOT, ALPHA, [*K[:3], *K[:3]])
+    world.subscriber.subscribe(ROOT, ALPHA, K[:3])
+    assert len(world.subscriber.relay_keys().keys) == 3
+
+
+def test_what_does_not_grow_is_allowed_above_a_lowered_limit() -> None:
+    world = choosing()
+    world.subscriber.subscribe(ROOT, ALPHA, K[:3])
+    world.subscriber.config = replace(LIMITED, max_subscribed_keys=2, max_total_keys=2)
+    world.subscriber.subscribe(ROOT, ALPHA, K[:3])
+    refuses(world, ALPHA, [K[3]], KeyExcess("max_subscribed_keys", 2, 4, ALPHA))
+
+
+def test_a_limit_of_publishers_comes_first() -> None:
+    world = choosing(replace(LIMITED, max_publishers=1))
+    world.subscriber.subscribe(ROOT, ALPHA, K[:3])
+    with pytest.raises(SubscriptionsFull):
+        world.subscriber.subscribe(ROOT, BETA, K[:4])
+
+
+def test_keys_are_not_limited_by_default() -> None:
+    world = choosing(MOCK)
+    for publisher in (ALPHA, BETA):
+        world.subscriber.subscribe(ROOT, publisher, K)
+    assert world.handler.wanted == {ALPHA: K, BETA: K}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "told"),
+    [
+        ({ALPHA: K[:4]}, r"subscriptions\(\): at most max_subscribed_keys = 3, got 4 of publisher 1000"),
+        ({ALPHA: K[:3], BETA: K[:3]}, r"subscriptions\(\): at most max_total_keys = 5, got 6 in all"),
+    ],
+)
+def test_code_that_subscribes_to_more_is_told_the_limit_and_the_number(
+    wanted: dict[ParaId, list[bytes]], told: str
+) -> None:
+    world = World(config=LIMITED)
+    world.handler.wanted = wanted  # type: ignore[assignment]
+    with pytest.raises(ValueError, match=told):
+        world.subscriber.plan()
+
+
+def test_a_refusal_says_limit_and_number() -> None:
+    told = str(TooManySubscribedKeys(KeyExcess("max_total_keys", 5, 6)))
+    assert told == "subscribed keys: at most max_total_keys = 5, got 6 in all"
+
+
+def without_the_total(patch: pytest.MonkeyPatch) -> None:
+    """Only one publisher's keys are limited."""
+    patch.setattr(
+        subscriber_pallet,
+        "key_excess",
+        lambda limits, wanted, before=None: key_excess(replace(limits, max_total_keys=None), wanted, before=before),
+    )
+
+
+def with_repeated_keys(patch: pytest.MonkeyPatch) -> None:
+    """A key that comes twice counts twice."""
+
+    def added(wanted: Wanted, publisher: ParaId, keys: list[bytes]) -> dict[ParaId, list[bytes]]:
+        return {**{para: list(known) for para, known in wanted.items()}, publisher: [*wanted.get(publisher, ()), *keys]}
+
+    patch.setattr(subscriber_pallet, "with_keys", added)
+
+
+def of_the_call_alone(patch: pytest.MonkeyPatch) -> None:
+    """What is followed already does not count."""
+    patch.setattr(subscriber_pallet, "with_keys", lambda _, publisher, keys: {publisher: set(keys)})
+
+
+def after_the_change(patch: pytest.MonkeyPatch) -> None:
+    """The limit is checked once the keys are there."""
+
+    def late(self: subscriber_pallet.Subscriber, _: object, publisher: ParaId, keys: list[bytes]) -> None:
+        self.handler.subscribe(publisher, keys)  # type: ignore[attr-defined]
+        excess = subscription_limits.key_excess(self.config, self.handler.wanted)  # type: ignore[attr-defined]
+        if excess is not None:
+            raise TooManySubscribedKeys(excess)
+
+    patch.setattr(subscriber_pallet.Subscriber, "subscribe", late)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "law"),
+    [
+        (without_the_total, test_all_publishers_together_are_followed_for_as_many_keys_as_the_limit_says),
+        (with_repeated_keys, test_a_key_that_is_followed_already_counts_once),
+        (of_the_call_alone, test_a_publisher_is_followed_for_as_many_keys_as_the_limit_says),
+        (after_the_change, test_a_publisher_is_followed_for_as_many_keys_as_the_limit_says),
+    ],
+)
+def test_a_wrong_limit_is_found_out(
+    mutant: Callable[[pytest.MonkeyPatch], None], law: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutant(monkeypatch)
+    with pytest.raises((AssertionError, TooManySubscribedKeys, pytest.fail.Exception)):
+        law()
