@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES
+from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES, Policies
 from relaycast_trie.scale import encode_compact
 from relaycast_xcm.primitives import ROCKS_DB, U64_MAX, DbWeight, Weight, u32
 
@@ -38,3 +38,12 @@ class SubscriberConfig:
         Its bytes are also the most that a single read is charged for.
         """
         return Weight(self.db_weight.read, max(self.max_entry_bytes, MAX_NODE_BYTES))
+
+
+def ensure_cache_can_be_limited(config: SubscriberConfig, policies: Policies) -> None:
+    """Raise ``ValueError`` for a limit of cached bytes under a metering that removes nodes by their uses."""
+    if config.max_cached_bytes is not None and policies.metering.charges_own_state:
+        raise ValueError(
+            f"max_cached_bytes = {config.max_cached_bytes} needs a metering that does not charge the own state, "
+            f"got {type(policies.metering).__name__}: under it a node goes with its last key"
+        )

@@ -13,7 +13,7 @@ from relaycast_pallets.parachain_system.relay_proof_request import Child, RelayP
 from relaycast_pallets.subscriber.cache_limit import CacheLimit, settle_caches
 from relaycast_pallets.subscriber.callbacks import Delivered, deliver
 from relaycast_pallets.subscriber.charges import Charges
-from relaycast_pallets.subscriber.config import SubscriberConfig
+from relaycast_pallets.subscriber.config import SubscriberConfig, ensure_cache_can_be_limited
 from relaycast_pallets.subscriber.counted_nodes import CountedNodes
 from relaycast_pallets.subscriber.errors import (
     NoCachedNodes,
@@ -78,6 +78,7 @@ class Subscriber:
         self.handler = handler
         self.config = config or SubscriberConfig()
         self.policies = policies or Policies()
+        ensure_cache_can_be_limited(self.config, self.policies)
         self.storage = SubscriberStorage(system.state)
         self.delivered = Delivered()
         self._clear_cache_origin = clear_cache_origin
