@@ -29,6 +29,7 @@ from relaycast.choices import broadcaster_of, budget_of, policies_of
 from relaycast.feed import Feed, described, para_id_of, whole_number
 from relaycast.genesis.chain_spec import ChainSpec
 from relaycast.genesis.state_export import read_state
+from relaycast.limits import ensure_within, limited_config
 from relaycast.run import Run
 from relaycast.scenario.scenario import MAX_SEED
 from relaycast.scenario.workload_dump import FeedDump, NetworkDump
@@ -39,7 +40,6 @@ from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
 from relaycast_pallets.broadcaster.published_entry import INFINITE
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
-from relaycast_pallets.subscriber.pallet import SubscriberConfig
 from relaycast_pallets.subscriber.policies import Policies
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie import StateVersion
@@ -233,6 +233,7 @@ class Network:
             raise TypeError(f"a broadcaster is a BroadcasterConfig or the name of one, got {described(limits)}")
         self.seed = seed
         self._defaults = _chain_options(policies, budget, None)
+        self._policies: Policies | None = self._defaults.get("policies")
         self.chains = collator.Chains(seed=seed, genesis=start, broadcaster=limits, trie_engine=trie_engine)
         self.ledger = Ledger(self.chains, accounts=Accounts.BY_PUBLISHER if accounting else Accounts.NONE)
         self._registered: set[int] = set()
@@ -255,21 +256,34 @@ class Network:
         policies: Policies | Mapping[str, str | int] | None = None,
         budget: BudgetPolicy | str | None = None,
         max_pov_bytes: int | None = None,
+        max_publishers: int | None = None,
+        max_subscribed_keys: int | None = None,
+        max_total_keys: int | None = None,
+        max_cached_bytes: int | None = None,
     ) -> Reader:
         """Let the parachain read ``keys``, of one publisher or several, beside those that it reads already.
 
         A publisher may also come later. The rest is for a new parachain: what it does where public drafts disagree,
-        how much of a block its proofs may use, and the bytes of its largest proof of validity.
+        how much of a block its proofs may use, the bytes of its largest proof of validity, and limits: publishers (100
+        unless given), keys of one publisher, keys of all, bytes of the trie nodes that it keeps.
         """
         wanted = _feeds(keys)
         options = _chain_options(policies, budget, max_pov_bytes)
+        limits = {
+            "max_publishers": max_publishers,
+            "max_subscribed_keys": max_subscribed_keys,
+            "max_total_keys": max_total_keys,
+            "max_cached_bytes": max_cached_bytes,
+        }
+        broadcaster, chosen = self.chains.relay_chain.broadcaster.config, options.get("policies", self._policies)
+        config = limited_config(limits, broadcaster, chosen)
+        if any(limit is not None for limit in limits.values()):
+            options["config"] = config
         known = self.chains.parachains.get(para_id_of(para_id))
         if options and known is not None:
-            raise ValueError(f"parachain {para_id} is there already; policies, budget, max_pov_bytes are for new ones")
+            raise ValueError(f"parachain {para_id} is there already; policies, budget and limits are for new ones")
         already = {} if known is None else known.kept.wanted
-        limit = (SubscriberConfig() if known is None else known.subscriber.config).max_publishers
-        if len({feed.publisher for feed in wanted} | already.keys()) > limit:
-            raise ValueError(f"a parachain reads at most {limit} publishers")
+        ensure_within(config if known is None else known.subscriber.config, already, wanted)
         chain = self._chain(para_id, **options)
         for feed in wanted:
             if feed.key not in chain.kept.wanted.get(ParaId(feed.publisher), ()):

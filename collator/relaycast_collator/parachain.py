@@ -26,6 +26,7 @@ from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber.pallet import Subscriber, SubscriberConfig
 from relaycast_pallets.subscriber.policies import Policies
 from relaycast_pallets.subscriber.subscription import SubscribedKey, SubscriptionHandler
+from relaycast_pallets.subscriber.subscription_limits import excess_with
 from relaycast_trie import EMPTY_ROOT, Recorder, StorageProof
 from relaycast_trie.engine import Engine
 from relaycast_xcm import Location, ParaId
@@ -125,6 +126,9 @@ class Parachain:
         limit = self.subscriber.config.max_publishers
         if len(self.kept.wanted.keys() | {publisher}) > limit:
             raise ValueError(f"parachain {self.para_id} subscribes to {limit} publishers at most")
+        excess = excess_with(self.subscriber.config, list(self.kept.wanted.items()), publisher, added)
+        if excess is not None:
+            raise ValueError(f"keys that parachain {self.para_id} subscribes to: {excess}")
         self.kept.subscribe(publisher, added)
 
     def unsubscribe(self, publisher: ParaId, keys: list[bytes]) -> None:

@@ -7,11 +7,12 @@ import pytest
 
 from pallets.subscriber_world import ALPHA, BETA, GAMMA, MOCK, K, World
 from pallets.test_chosen_subscriptions import ROOT, Choosing
-from relaycast_pallets import SubscriberConfig
+from relaycast_pallets import SubscribedKey, SubscriberConfig
 from relaycast_pallets.subscriber import pallet as subscriber_pallet
 from relaycast_pallets.subscriber import subscription_limits
 from relaycast_pallets.subscriber.errors import SubscriptionsFull, TooManySubscribedKeys
-from relaycast_pallets.subscriber.subscription_limits import KeyExcess, Wanted, key_excess
+from relaycast_pallets.subscriber.subscription import Subscriptions, by_publisher
+from relaycast_pallets.subscriber.subscription_limits import KeyExcess, KeyLimits, Wanted, excess_with, key_excess
 from relaycast_xcm.primitives import ParaId
 
 LIMITED = replace(MOCK, max_subscribed_keys=3, max_total_keys=5)
@@ -103,25 +104,35 @@ def test_a_refusal_says_limit_and_number() -> None:
 
 def without_the_total(patch: pytest.MonkeyPatch) -> None:
     """Only one publisher's keys are limited."""
-    patch.setattr(
-        subscriber_pallet,
-        "key_excess",
-        lambda limits, wanted, before=None: key_excess(replace(limits, max_total_keys=None), wanted, before=before),
-    )
+
+    def each(
+        limits: SubscriberConfig, subscriptions: Subscriptions, publisher: ParaId, keys: list[SubscribedKey]
+    ) -> KeyExcess | None:
+        return excess_with(replace(limits, max_total_keys=None), subscriptions, publisher, keys)
+
+    patch.setattr(subscriber_pallet, "excess_with", each)
 
 
 def with_repeated_keys(patch: pytest.MonkeyPatch) -> None:
-    """A key that comes twice counts twice."""
+    """A key that is followed already counts again."""
 
-    def added(wanted: Wanted, publisher: ParaId, keys: list[bytes]) -> dict[ParaId, list[bytes]]:
-        return {**{para: list(known) for para, known in wanted.items()}, publisher: [*wanted.get(publisher, ()), *keys]}
+    def again(
+        limits: KeyLimits, subscriptions: Subscriptions, publisher: ParaId, keys: list[SubscribedKey]
+    ) -> KeyExcess | None:
+        before = by_publisher(subscriptions)
+        after: Wanted = {**before, publisher: [*before.get(publisher, ()), *keys]}
+        return key_excess(limits, after, before=before)
 
-    patch.setattr(subscriber_pallet, "with_keys", added)
+    patch.setattr(subscriber_pallet, "excess_with", again)
 
 
 def of_the_call_alone(patch: pytest.MonkeyPatch) -> None:
     """What is followed already does not count."""
-    patch.setattr(subscriber_pallet, "with_keys", lambda _, publisher, keys: {publisher: set(keys)})
+
+    def alone(limits: KeyLimits, _: Subscriptions, publisher: ParaId, keys: list[SubscribedKey]) -> KeyExcess | None:
+        return excess_with(limits, [], publisher, keys)
+
+    patch.setattr(subscriber_pallet, "excess_with", alone)
 
 
 def after_the_change(patch: pytest.MonkeyPatch) -> None:

@@ -81,9 +81,11 @@ def compare(
 
 
 def _overridden(scenario: "Scenario", policy: list[str]) -> "Scenario":
+    from relaycast.scenario.limit_checks import check_cache_limits  # noqa: PLC0415
     from relaycast.scenario.policy_choice import with_overrides  # noqa: PLC0415
 
-    return msgspec.structs.replace(scenario, policies=with_overrides(scenario.policies, policy))
+    overridden = msgspec.structs.replace(scenario, policies=with_overrides(scenario.policies, policy))
+    return check_cache_limits(overridden, "--policy")
 
 
 def _write(compared: "Compared", told: dict[str, object], out: Path) -> Path:

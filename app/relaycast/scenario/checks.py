@@ -4,14 +4,15 @@ Law: what does not raises ``BadInput`` with the path inside the file, the value 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from relaycast.refusal import BadInput, nearest, shown
 from relaycast.scenario.guest_checks import check_guest, check_guest_keys
+from relaycast.scenario.limit_checks import check_cache_limit, check_limits, holds
 from relaycast.scenario.message_load import DOWNWARD, HORIZONTAL, Bursts, MessageLoad, Uniform
 from relaycast.scenario.policy_choice import budget_of, check_policies
 from relaycast.scenario.scenario import (
-    MAX_PUBLISHERS_READ,
     ParachainTable,
     Payment,
     PublishTable,
@@ -55,6 +56,8 @@ def check_references(scenario: Scenario, place: str) -> None:
                 check_guest_keys(subscription, inside)
             else:
                 _check_subscription(subscription, publishers, recorded, inside)
+        check_limits(chain, partial(_key_count, publishers, recorded), here)
+        check_cache_limit(chain, scenario.policies, here)
     if isinstance(scenario.relaychain.wasm, str) and scenario.relaychain.genesis is None:
         raise BadInput(f"{place} at relaychain.wasm", "a runtime without a state", "a genesis beside it")
     if not scenario.subscribers() and not guests:
@@ -147,18 +150,21 @@ def _subscriptions(chain: ParachainTable, here: str) -> Iterator[tuple[Subscript
                 got = f"{subscription.publisher} again"
                 raise BadInput(f"{place}.publisher", got, "every publisher once at a time (starts_at, stops_at)")
         yield subscription, place
-    starts = {subscription.starts_at for subscription in chain.subscribe}
-    most = max((sum(_holds(it, block) for it in chain.subscribe) for block in starts), default=0)
-    if most > MAX_PUBLISHERS_READ:
-        raise BadInput(f"{here}.subscribe", f"{most} publishers at a time", f"at most {MAX_PUBLISHERS_READ}")
-
-
-def _holds(subscription: SubscriptionTable, block: int) -> bool:
-    return subscription.starts_at <= block and (subscription.stops_at is None or block < subscription.stops_at)
 
 
 def _overlap(one: SubscriptionTable, other: SubscriptionTable) -> bool:
-    return _holds(one, other.starts_at) or _holds(other, one.starts_at)
+    return holds(one, other.starts_at) or holds(other, one.starts_at)
+
+
+def _key_count(publishers: Publishers, recorded: "Recording | None", subscription: SubscriptionTable) -> int:
+    """Return how many keys a subscription wants at a time."""
+    if isinstance(subscription.keys, int):
+        return subscription.keys
+    if isinstance(subscription.keys, list):
+        return len(set(subscription.keys))
+    if recorded is not None and subscription.publisher in recorded.keys:
+        return len(recorded.keys[subscription.publisher])
+    return publishers[subscription.publisher].keys
 
 
 def _check_subscription(

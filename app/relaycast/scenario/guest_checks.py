@@ -7,7 +7,15 @@ from relaycast.inputs import parse_hex
 from relaycast.refusal import BadInput, shown
 from relaycast.scenario.scenario import ParachainTable, Scenario, SubscriptionTable
 
-MODELLED_ONLY = ("publish", "subscribe", "max_trie_depth")
+MODELLED_ONLY = (
+    "publish",
+    "subscribe",
+    "max_trie_depth",
+    "max_publishers",
+    "max_subscribed_keys",
+    "max_total_keys",
+    "max_cached_bytes",
+)
 """What only a modelled parachain does by its table."""
 
 

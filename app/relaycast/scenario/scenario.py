@@ -27,8 +27,6 @@ Planck = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 
 MAX_BLOCKS = 1_000_000
 MAX_SEED = 2**63 - 1
-MAX_PUBLISHERS_READ = 100
-"""Publishers that one parachain reads at a time (``SubscriberConfig.max_publishers``)."""
 
 
 class Grief(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -141,6 +139,21 @@ class ParachainTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     max_trie_depth: Annotated[int, Meta(ge=1, le=64)] = 16
     """Nodes on the way to a key beyond which a publisher is disabled."""
 
+    max_publishers: Count | UnsetType = UNSET
+    """Publishers that it reads at a time, 100 where it is not given."""
+
+    max_subscribed_keys: Count | UnsetType = UNSET
+    """Keys that it reads of one publisher at a time; no limit where it is not given."""
+
+    max_total_keys: Count | UnsetType = UNSET
+    """Keys that it reads at a time, of all publishers together; no limit where it is not given."""
+
+    max_cached_bytes: U32 | UnsetType = UNSET
+    """Bytes of the trie nodes that it keeps, nearest to the roots first; no limit where it is not given.
+
+    Every publisher has the same share. What is not kept is proven and delivered again when a change leads there.
+    """
+
     messages: MessageLoad | None = None
     """What arrives beside pub-sub; it goes first in every block."""
 
@@ -209,6 +222,8 @@ class RelayChainTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """At most what a ``Publish`` instruction can carry."""
 
     max_total_bytes: Annotated[int, Meta(ge=1, le=2**32 - 1)] = 2_097_152
+    max_publishes_per_block: Count | UnsetType = UNSET
+    """Publications of one publisher in one relay block; no limit where it is not given. Those beyond it are refused."""
 
     @property
     def allowed_pov_bytes(self) -> int:

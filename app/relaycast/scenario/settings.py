@@ -6,6 +6,7 @@ by their id and subscriptions by their publisher. Law: a scenario with other set
 
 import tomllib
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from relaycast.refusal import BadInput, nearest, shown
 from relaycast.scenario.checks import check_references
 from relaycast.scenario.files import refused_value
 from relaycast.scenario.scenario import Scenario
+from relaycast.scenario.schema import structs_below
 
 IDENTITIES = ("id", "publisher")
 """Fields by which the tables of a list are named in a path."""
@@ -67,10 +69,21 @@ def _put(table: Any, path: str, value: Any, here: str) -> None:
     inside = table
     for step in steps:
         inside = _step(inside, step, here)
-    if not isinstance(inside, dict) or last not in inside:
+    if not isinstance(inside, dict) or (last not in inside and last not in _unset_names()):
         names = list(inside) if isinstance(inside, dict) else []
         raise BadInput(here, shown(last), "the name of a setting", nearest(last, names))
     inside[last] = value
+
+
+@cache
+def _unset_names() -> frozenset[str]:
+    """Return the settings that a scenario may leave out and that have no default; one in the wrong table is refused."""
+    return frozenset(
+        field.encode_name
+        for struct in structs_below(Scenario)
+        for field in msgspec.structs.fields(struct)
+        if field.default is msgspec.UNSET
+    )
 
 
 def _step(inside: Any, step: str, here: str) -> Any:

@@ -25,6 +25,7 @@ from relaycast.scenario.workload import (
     wants_change,
 )
 from relaycast.scenario.workload_dump import WorkloadDump
+from relaycast.simulation.configurations import broadcaster_config, subscriber_config
 from relaycast.simulation.outcomes import (
     bytes_for_any_key,
     publisher_outcome,
@@ -46,11 +47,8 @@ from relaycast_ledger.outcome import (
 )
 from relaycast_ledger.runtime_outcome import RuntimeOutcome
 from relaycast_ledger.tally import Tally
-from relaycast_pallets.broadcaster.config import BroadcasterConfig
-from relaycast_pallets.broadcaster.registration import REGISTRATIONS
 from relaycast_pallets.parachain_system.messaging_state import ChannelMissing
 from relaycast_pallets.parachain_system.relay_budget import message_free_bytes
-from relaycast_pallets.subscriber.pallet import SubscriberConfig
 from relaycast_trie import CodecError
 from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId
@@ -113,19 +111,10 @@ class Simulation:
         """
         scenario, relay = scenario.with_copies(), scenario.relaychain
         sources = Sources.of(scenario) if sources is None else sources
-        config = BroadcasterConfig(
-            name=scenario.name,
-            source="scenario",
-            max_publishers=relay.max_publishers,
-            max_stored_keys=relay.max_stored_keys,
-            max_value_length=relay.max_value_bytes,
-            max_total_storage_size=relay.max_total_bytes,
-            registration=REGISTRATIONS[relay.registration],
-        )
         network = Network(
             seed=scenario.seed,
             genesis=sources.spec,
-            broadcaster=config,
+            broadcaster=broadcaster_config(scenario),
             trie_engine=trie_engine,
             state_version=relay.state_version,
         )
@@ -318,7 +307,7 @@ class Simulation:
         try:
             chains.add_parachain(
                 chain.id,
-                config=SubscriberConfig(max_trie_depth=chain.max_trie_depth, max_value_length=relay.max_value_bytes),
+                config=subscriber_config(chain, self.scenario),
                 policies=policies_of(table),
                 budget=budget_of(table, pov_percent=relay.pov_percent, pov_bytes=relay.pov_bytes),
                 max_pov_size=relay.max_pov_bytes,

@@ -126,10 +126,11 @@ class CacheLimit:
         self.sizes[publisher] = CachedSize(size, cut)
         return PublisherCache(inserted, cache.remove, cache.shared)
 
-    def store(self) -> None:
-        """Write what is kept now, publishers of which nothing is kept left out."""
+    def store(self, followed: Collection[ParaId]) -> None:
+        """Write what is kept now; a publisher that is not ``followed`` is left out once nothing of it is kept."""
         if self._sizes is not None:
-            self._storage.put_cached_sizes({para: it for para, it in self._sizes.items() if it != CachedSize()})
+            kept = {publisher: it for publisher, it in self._sizes.items() if it.size or publisher in followed}
+            self._storage.put_cached_sizes({publisher: it for publisher, it in kept.items() if it != CachedSize()})
 
 
 class SettlesCache(Protocol):
@@ -158,7 +159,7 @@ def settle_caches(
     for change in changes:
         change.settle()
     if limit is not None:
-        limit.store()
+        limit.store(views)
 
 
 def nearest(

@@ -52,7 +52,7 @@ from relaycast_pallets.subscriber.subscription import (
     by_publisher,
     weigher_of,
 )
-from relaycast_pallets.subscriber.subscription_limits import key_excess, with_keys
+from relaycast_pallets.subscriber.subscription_limits import excess_with, key_excess
 from relaycast_trie.hasher import blake2_256
 from relaycast_xcm.primitives import BlockNumber, ParaId, Rust, Weight
 
@@ -163,8 +163,7 @@ class Subscriber:
         declared = {para_id for para_id, _ in self.handler.subscriptions()[0]}
         if len(declared | {publisher}) > self.config.max_publishers:
             raise SubscriptionsFull(publisher)
-        before = by_publisher(self.handler.subscriptions()[0])
-        excess = key_excess(self.config, with_keys(before, publisher, keys), before=before)
+        excess = excess_with(self.config, self.handler.subscriptions()[0], publisher, keys)
         if excess is not None:
             raise TooManySubscribedKeys(excess)
 

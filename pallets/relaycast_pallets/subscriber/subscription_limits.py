@@ -3,16 +3,11 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
-from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_pallets.subscriber.subscription import SubscribedKey, Subscriptions, by_publisher
 from relaycast_xcm.primitives import ParaId
 
 Wanted = Mapping[ParaId, Collection[SubscribedKey]]
 """The keys wanted of each publisher, every one once."""
-
-
-def with_keys(wanted: Wanted, publisher: ParaId, keys: Iterable[SubscribedKey]) -> Wanted:
-    """Return what is wanted with more keys of a publisher."""
-    return {**wanted, publisher: {*wanted.get(publisher, ()), *keys}}
 
 
 class KeyLimits(Protocol):
@@ -51,3 +46,14 @@ def key_excess(limits: KeyLimits, wanted: Wanted, *, before: Wanted | None = Non
         if count > max(total, sum(map(len, known.values()))):
             return KeyExcess("max_total_keys", total, count)
     return None
+
+
+def excess_with(
+    limits: KeyLimits, subscriptions: Subscriptions, publisher: ParaId, keys: Iterable[SubscribedKey]
+) -> KeyExcess | None:
+    """Return the first limit that ``subscriptions`` exceed with more ``keys`` of a publisher, if they grow by them."""
+    if limits.max_subscribed_keys is None and limits.max_total_keys is None:
+        return None
+    before = by_publisher(subscriptions)
+    after: Wanted = {**before, publisher: {*before.get(publisher, ()), *keys}}
+    return key_excess(limits, after, before=before)

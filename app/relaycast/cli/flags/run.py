@@ -45,11 +45,13 @@ NO_FLAGS = RunFlags()
 
 def overridden(scenario: "Scenario", flags: RunFlags) -> "Scenario":
     """Return ``scenario`` with the settings and policies of the command line; raises ``BadInput``."""
+    from relaycast.scenario.limit_checks import check_cache_limits  # noqa: PLC0415
     from relaycast.scenario.policy_choice import with_overrides  # noqa: PLC0415
     from relaycast.scenario.settings import set_by  # noqa: PLC0415
 
     scenario = set_by(scenario, flags.settings or ())
     scenario = replace(scenario, policies=with_overrides(scenario.policies, flags.policy or ()))
+    check_cache_limits(scenario, "--policy")
     if flags.state_version is None:
         return scenario
     return replace(scenario, relaychain=replace(scenario.relaychain, state_version=flags.state_version))
