@@ -11,7 +11,14 @@ from dataclasses import dataclass, field
 import pytest
 
 from pallets.subscriber_world import Block, Tamper, World
-from relaycast_pallets import MAX_NODE_BYTES, Panic, SubscribedKey, WeighsCallbacks, compute_ttl_state
+from relaycast_pallets import (
+    MAX_NODE_BYTES,
+    Panic,
+    ProofProcessingResult,
+    SubscribedKey,
+    WeighsCallbacks,
+    compute_ttl_state,
+)
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_trie import blake2_256
 from relaycast_trie.nibbles import to_nibbles
@@ -87,8 +94,8 @@ def cache_is_exact(world: World) -> None:
         shared = {node_hash: count for node_hash, count in counts.items() if count > 1}
         if not world.subscriber.policies.metering.charges_own_state:
             assert world.storage.shared_nodes(publisher) == shared
-        assert all(len(path) <= world.subscriber.config.max_trie_depth for path in paths)
-        assert len(cached) <= len(paths) * world.subscriber.config.max_trie_depth
+        assert all(len(path) <= world.deepest_limit for path in paths)
+        assert len(cached) <= len(paths) * world.deepest_limit
 
 
 def nothing_is_lost(world: World) -> None:
@@ -185,14 +192,17 @@ def refused(world: World, tamper: Tamper, *, pubsub_bytes: int = 1 << 20, seed: 
     return panic.value
 
 
+def slack_of(world: World, result: ProofProcessingResult) -> Weight:
+    """Return what must not fit any more when a pass is incomplete."""
+    charges_own_state = world.subscriber.policies.metering.charges_own_state
+    return result.least if charges_own_state else world.subscriber.config.min_weight
+
+
 def omission_is_within_the_slack(world: World, block: Block) -> None:
     """An incomplete pass leaves less than one read of the largest node or entry, or no room for one more callback."""
     if block.result.is_stopped_by_callbacks:
         return
-    slack: Weight = world.subscriber.config.min_weight
-    if world.subscriber.policies.metering.charges_own_state:
-        slack = block.result.least
-    assert block.result.is_complete or not block.outcome.meter.can_consume(slack)
+    assert block.result.is_complete or not block.outcome.meter.can_consume(slack_of(world, block.result))
 
 
 def declared_weight(world: World, publisher: ParaId, key: SubscribedKey) -> Weight:

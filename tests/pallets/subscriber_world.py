@@ -28,6 +28,7 @@ from relaycast_pallets.messaging.dmp import Dmp
 from relaycast_pallets.messaging.hrmp import Hrmp
 from relaycast_pallets.parachain_system.messaging_state import channel_keys
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
+from relaycast_pallets.subscriber.migration import migrate
 from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
 from relaycast_pallets.subscriber.storage import PALLET
 from relaycast_pallets.subscriber.subscription import Subscriptions
@@ -148,6 +149,7 @@ class World:
         )
         self.dmp, self.hrmp = Dmp(self.relay), Hrmp(self.relay)
         self.number = 0
+        self.deepest_limit = config.max_trie_depth
         self.system.initialize(1)
 
     def publish(
@@ -179,6 +181,14 @@ class World:
     def root_of(self, publisher: ParaId) -> bytes | None:
         """Return the publisher's child root as last sealed."""
         return self.relay.get(derive_child_info(publisher).prefixed_storage_key())
+
+    def upgrade(self, *, policies: Policies | None = None, **constants: int) -> None:
+        """Let the parachain's next block run other code: ``policies``, and ``constants`` of its configuration."""
+        subscriber, before = self.subscriber, self.subscriber.policies
+        subscriber.config = replace(subscriber.config, **constants)
+        subscriber.policies = policies or before
+        self.deepest_limit = max(self.deepest_limit, subscriber.config.max_trie_depth)
+        migrate(subscriber, before)
 
     def seal(self) -> bytes:
         self.number += 1

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from long_hauls import soak
-from pallets.subscriber_invariants import ChangesTold, Settled, all_hold, nothing_is_lost
+from pallets.subscriber_invariants import ChangesTold, Settled, all_hold, nothing_is_lost, slack_of
 from pallets.subscriber_world import ALPHA, BETA, MOCK, OTHER_PUBLIC, PUBLIC, World, keys, path_key
 from relaycast_pallets import Origin, Panic, ParachainInherentData, Policies, SubscribedKey, Subscriber
 from relaycast_pallets.frame.state_dump import StateDump
@@ -159,7 +159,7 @@ class Network(RuleBasedStateMachine):
             world.handler.values = told
             assert set(lie.relay_chain_state) < set(honest.relay_chain_state)
             assert not outcome.result.is_complete
-            assert not outcome.meter.can_consume(world.subscriber.config.min_weight)
+            assert not outcome.meter.can_consume(slack_of(world, outcome.result))
 
     def teardown(self) -> None:
         """The relay chain stands still: every value arrives within the passes that its cost allows."""

@@ -112,6 +112,9 @@ class EverythingCarried:
 class RootCommitPolicy(Protocol):
     """Which roots are remembered."""
 
+    keeps_updates: ClassVar[bool]
+    """Whether a root is remembered only for keys that were dealt with against it."""
+
     def when_stopped(self, old: Root | None, new: Root) -> Root | None:
         """Return the root to remember of a publisher that the budget cut short."""
         ...
@@ -125,6 +128,8 @@ class RootCommitPolicy(Protocol):
 class WhenPublisherDone:
     """A root is remembered once all its keys are dealt with; the others stay as they are."""
 
+    keeps_updates: ClassVar[bool] = True
+
     def when_stopped(self, old: Root | None, new: Root) -> Root | None:  # noqa: ARG002 - not before it is done
         return old
 
@@ -135,6 +140,8 @@ class WhenPublisherDone:
 @dataclass(frozen=True, slots=True)
 class AfterFirstKey(WhenPublisherDone):
     """The new root is remembered although keys are left: those keys are never delivered."""
+
+    keeps_updates: ClassVar[bool] = False
 
     def when_stopped(self, old: Root | None, new: Root) -> Root | None:  # noqa: ARG002 - the mistake itself
         return new

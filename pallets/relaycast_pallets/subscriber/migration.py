@@ -1,0 +1,131 @@
+"""What a runtime upgrade does to the subscriber's storage, before the first block of the new code reads any of it.
+
+Most constants and policies may change between two blocks, even while a pass is interrupted: what is stored does not
+depend on them. Two changes need a migration:
+
+* Metering ``carried`` stores each cached node with its uses, the others store plain nodes and count those that stand
+  at several places. Nodes are rewritten. Their uses are counted anew where the old policies did not keep them.
+* A root that ``after-first-key`` stored may stand for keys that were never dealt with. Nothing says which, so all roots
+  are forgotten, and every subscribed value is delivered once more.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from relaycast_pallets.subscriber.counted_nodes import uses_of, with_uses, without_uses
+from relaycast_pallets.subscriber.node_cache import marked_placements
+from relaycast_pallets.subscriber.pallet import Subscriber
+from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES, Policies
+from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
+from relaycast_pallets.subscriber.storage import SubscriberStorage
+from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_trie.hasher import HASH_LENGTH
+from relaycast_xcm.primitives import ParaId, Weight
+
+Nodes = dict[bytes, bytes]
+"""Nodes by their hash."""
+
+Groups = list[tuple[SubscribedPaths, bytes]]
+"""Subscribed keys of one publisher by the root that they were last dealt with against."""
+
+_ANY_ROOT = bytes(HASH_LENGTH)
+
+
+def migrate(subscriber: Subscriber, before: Policies) -> Weight:
+    """Make the storage that code with the policies ``before`` left fit those of ``subscriber``; return what it weighs.
+
+    The weight covers one read and one write for each cached node of each publisher, whatever their number.
+    """
+    storage, after = subscriber.storage, subscriber.policies
+    accesses = _migrate_nodes(storage, before, after) if _moves_nodes(before, after) else 0
+    if after.root_commit.keeps_updates and not before.root_commit.keeps_updates:
+        accesses += _forget_roots(storage)
+    return subscriber.config.db_weight.reads_writes(accesses, accesses)
+
+
+def _moves_nodes(before: Policies, after: Policies) -> bool:
+    """Return whether cached nodes have to be rewritten."""
+    counted = after.metering.charges_own_state
+    if before.metering.charges_own_state != counted:
+        return True
+    return counted and _counts_uses(after) and not _counts_uses(before)
+
+
+def _counts_uses(policies: Policies) -> bool:
+    """Return whether passes keep the uses of nodes exact between them (``CarriedPublisherPass``)."""
+    compares = policies.callback.compared_with(_ANY_ROOT) == _ANY_ROOT
+    return compares and policies.cache.keeps(bytes(MAX_NODE_BYTES))
+
+
+def _migrate_nodes(storage: SubscriberStorage, before: Policies, after: Policies) -> int:
+    """Rewrite the cached nodes of all publishers, followed or not, and return how many there are."""
+    stored: dict[ParaId, Nodes] = {}
+    for para_id, node_hash, data in storage.cached_trie_nodes.items():
+        stored.setdefault(para_id, {})[node_hash] = data
+    for para_id, found in stored.items():
+        counted = before.metering.charges_own_state
+        nodes = {node_hash: without_uses(data) for node_hash, data in found.items()} if counted else found
+        dealt_with = _dealt_with(storage, para_id)
+        if after.metering.charges_own_state:
+            wanted = _counted(nodes, dealt_with)
+            storage.shared_trie_nodes.remove(para_id)
+        else:
+            wanted = _plain(storage, para_id, nodes, dealt_with)
+        _rewrite(storage, para_id, found, wanted)
+    return sum(map(len, stored.values()))
+
+
+def _dealt_with(storage: SubscriberStorage, para_id: ParaId) -> Groups | None:
+    """Return which keys were dealt with against which root, ``None`` where no root is remembered of the publisher."""
+    keys = storage.subscribed_keys.get(para_id) or ()
+    root, bases = storage.previous_roots().get(para_id), storage.bases(para_id, keys)
+    if root is None and bases is None:
+        return None
+    by_root: dict[bytes, list[SubscribedKey]] = {}
+    for key in keys:
+        base = root if bases is None else bases.get(key, root)
+        if base is not None:
+            by_root.setdefault(base, []).append(key)
+    return [(SubscribedPaths.of(group), base) for base, group in by_root.items()]
+
+
+def _counted(nodes: Nodes, dealt_with: Groups | None) -> Nodes:
+    """Return nodes with their uses. A pass would never remove those on no path: they go.
+
+    Where no root is remembered, all nodes stay: a pass removes them first, or somebody clears them.
+    """
+    if dealt_with is None:
+        return {node_hash: with_uses(data, 0) for node_hash, data in nodes.items()}
+    uses = uses_of(dealt_with, nodes)
+    return {node_hash: with_uses(data, uses[node_hash]) for node_hash, data in nodes.items() if uses[node_hash]}
+
+
+def _plain(storage: SubscriberStorage, para_id: ParaId, nodes: Nodes, dealt_with: Groups | None) -> Nodes:
+    """Return plain nodes, those on no path left out, and remember which of them stand at several places.
+
+    A pass relies on the number of places only where all keys were dealt with against one root.
+    """
+    if dealt_with is None:
+        return nodes
+    placements = [place for subscribed, root in dealt_with for place in marked_placements(subscribed, root, nodes)]
+    counts = Counter(node_hash for _, node_hash in placements if node_hash in nodes)
+    shared = {node_hash: count for node_hash, count in counts.items() if count > 1}
+    if shared and len(dealt_with) == 1:
+        storage.shared_trie_nodes.insert(para_id, shared)
+    return {node_hash: nodes[node_hash] for node_hash in counts}
+
+
+def _rewrite(storage: SubscriberStorage, para_id: ParaId, stored: Mapping[bytes, bytes], wanted: Nodes) -> None:
+    for node_hash in sorted(stored.keys() - wanted.keys()):
+        storage.cached_trie_nodes.remove(para_id, node_hash)
+    for node_hash, data in sorted(wanted.items()):
+        if stored[node_hash] != data:
+            storage.cached_trie_nodes.insert(para_id, node_hash, data)
+
+
+def _forget_roots(storage: SubscriberStorage) -> int:
+    """Forget what was dealt with of every publisher, and return of how many."""
+    followed = sorted(storage.digests())
+    for para_id in followed:
+        storage.forget_root(para_id)
+    return len(followed)
