@@ -34,6 +34,7 @@ from relaycast.run import Run
 from relaycast.scenario.scenario import MAX_SEED
 from relaycast.scenario.workload_dump import FeedDump, NetworkDump
 from relaycast.terminal import counted
+from relaycast.upgradable import Upgradable
 from relaycast_ledger.ledger import Accounts, Ledger
 from relaycast_ledger.tally import Tally
 from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
@@ -187,7 +188,7 @@ class Reader:
         return f"<Reader {self.para_id}, {len(self)} of {wanted} values there>"
 
 
-class Network:
+class Network(Upgradable):
     """A relay chain and parachains under one clock: the same calls under the same ``seed`` give the same bytes.
 
     ``genesis`` is a raw chain spec, or the file of one or of an export of keys and values; without it the relay chain

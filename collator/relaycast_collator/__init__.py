@@ -24,6 +24,7 @@ from relaycast_collator.parachain import Parachain, ParachainBlock
 from relaycast_collator.proof_collection import RelayProver, collect_relay_storage_proof
 from relaycast_collator.relay_chain import Genesis, RelayBlock, RelayChain, modelled_genesis
 from relaycast_collator.traffic import MODELLED_SENDER, Messages, Traffic
+from relaycast_collator.upgrades import ParachainUpgrade, RelayUpgrade
 
 __all__ = [
     "MODELLED_SENDER",
@@ -54,11 +55,13 @@ __all__ = [
     "Parachain",
     "ParachainBlock",
     "ParachainLeft",
+    "ParachainUpgrade",
     "Publication",
     "RelayBlock",
     "RelayChain",
     "RelayProver",
     "RelaySealed",
+    "RelayUpgrade",
     "SentMessage",
     "StorageItemShare",
     "Tamper",

@@ -32,6 +32,7 @@ from relaycast_collator.outbox import Publication, SentMessage
 from relaycast_collator.parachain import Parachain
 from relaycast_collator.relay_chain import BLOCK_WEIGHT, Call, Genesis, RelayBlock, RelayChain
 from relaycast_collator.traffic import MODELLED_SENDER, Traffic, by_sender
+from relaycast_collator.upgrade_book import UpgradeBook
 from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
 from relaycast_pallets.frame.system import Origin
 from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES, Panic, ParachainInherentData
@@ -82,6 +83,7 @@ class Chains:
             trie_engine=trie_engine,
         )
         self.parachains: dict[ParaId, Parachain] = {}
+        self.upgrades = UpgradeBook(self.relay_chain, self.parachains)
         self.collators: dict[ParaId, Collator] = {}
         self._inbound = InboundBook()
         self.guests = GuestTable(self.relay_chain, self._inbound)
@@ -209,7 +211,9 @@ class Chains:
 
     def subscribe(self, para_id: int, publisher: int, keys: list[bytes]) -> None:
         """Let a parachain that keeps values want more ``keys`` of a publisher; ``ValueError`` when it cannot."""
-        self._known(para_id).subscribe(ParaId(publisher), keys)
+        parachain = self._known(para_id)
+        self.upgrades.check_reader(parachain.para_id)
+        parachain.subscribe(ParaId(publisher), keys)
 
     def unsubscribe(self, para_id: int, publisher: int, keys: list[bytes]) -> None:
         """Let a parachain that keeps values want these keys no more; those that it did not want are passed over."""
@@ -346,6 +350,7 @@ class Chains:
         collator = self.collators[para_id]
         parachain, honest, head = collator.parachain, collator.tamper is None, collator.parachain.head
         parachain.tick = self.tick
+        parachain.upgrades.install(parent.number)
         subscribes = parachain.subscriber.subscribes
         collation = collator.collate(parent)
         try:

@@ -75,7 +75,8 @@ class Collator:
             self.relay_chain, relay_parent, system.static_keys(), request, channels_of=para_id
         )
         bare = self.bare_inherent(relay_parent)
-        pruned, pruning = system.prune(bare, seed=self.parachain.head.hash, collected=collected)
+        with self.parachain.upgrades.migrated():
+            pruned, pruning = system.prune(bare, seed=self.parachain.head.hash, collected=collected)
         return Collation(collected, replace(bare, relay_chain_state=tuple(pruned)), pruning)
 
     def bare_inherent(self, relay_parent: RelayBlock) -> ParachainInherentData:

@@ -6,11 +6,14 @@ and what was done in it is undone.
 
 from dataclasses import dataclass, replace
 
+from msgspec import UNSET, UnsetType
+
 from relaycast_collator.block_body import BlockBody
 from relaycast_collator.digests import aura_pre_digest, modelled_seal, relay_parent_storage_root_item
 from relaycast_collator.header import DigestItem, Header
 from relaycast_collator.kept_values import KeptDump, KeptValues, WantedDump
 from relaycast_collator.outbox import Outbox, Publication, PublicationDump, SentMessage
+from relaycast_collator.upgrades import ParachainUpgrades
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_pallets.frame.state import State
 from relaycast_pallets.frame.state_dump import StateDump
@@ -47,6 +50,8 @@ class ParachainDump(Dump, frozen=True):
     wanted: list[WantedDump]
     kept: list[KeptDump]
     outbox: list[PublicationDump]
+    upgrades: U32 | UnsetType = UNSET
+    """Number of runtime upgrades up to ``head``; absent where there were none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,7 @@ class Parachain:
         self.system = System(self.state)
         self.subscriber = Subscriber(self.system, self.kept if handler is None else handler, config, policies=policies)
         self.parachain_system = ParachainSystem(para_id, self.system, self.subscriber, budget=budget)
+        self.upgrades = ParachainUpgrades(self.parachain_system, self.kept)
         self.head = Header(bytes(32), 0, self.state.root)
         self.tick = 1
         self.body: BlockBody | None = None
@@ -143,6 +149,7 @@ class Parachain:
         try:
             with self.state.transaction():
                 self.system.initialize(parent.number + 1, parent_hash=parent.hash)
+                self.upgrades.begin_block()
                 if self.body is not None:
                     self.body.open(parent.number + 1, parent.hash, _logs(inherent.validation_data))
                 outcome = self.parachain_system.set_validation_data(inherent, seed=parent.hash)
@@ -162,6 +169,7 @@ class Parachain:
         logs = _logs(data)
         unsealed = Header(self.head.hash, self.head.number + 1, state_root, extrinsics_root, logs)
         self.head = replace(unsealed, digest=(*logs, modelled_seal(self.para_id, unsealed)))
+        self.upgrades.end_block()
 
     def take_messages(self, *, queued_count: int = 0, queued_bytes: int = 0) -> list[SentMessage]:
         """Take out of the outbox what one block may send, see ``Outbox.take_messages``."""
@@ -181,6 +189,7 @@ class Parachain:
             wanted=wanted,
             kept=kept,
             outbox=self.outbox.dump(),
+            upgrades=self.upgrades.built or UNSET,
         )
 
     def load(self, dump: ParachainDump) -> None:
@@ -197,6 +206,7 @@ class Parachain:
                 raise CheckpointRefused(f"its head has the state root 0x{self.head.state_root.hex()}")
             self.kept.load(dump.wanted, dump.kept)
             self.outbox.load(dump.outbox)
+            self.upgrades.load(dump.upgrades or 0)
         self.tick = dump.tick
         self.system.events.take()
 

@@ -14,6 +14,7 @@ from relaycast_collator.block_body import BlockBody, ClosedBody
 from relaycast_collator.digests import authority_of, babe_pre_digest
 from relaycast_collator.header import DigestItem, Header, ordered_root
 from relaycast_collator.host_configuration import host_configuration
+from relaycast_collator.upgrades import RelayUpgrades
 from relaycast_collator.xcm_config import relay_executor
 from relaycast_pallets.balances.pallet import Balances
 from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
@@ -145,6 +146,7 @@ class RelayChain:
         self.system = System(self.state, max_block=block_weight)
         self.balances = Balances(self.system)
         self.broadcaster = Broadcaster(self.system, self.balances, config=broadcaster)
+        self.upgrades = RelayUpgrades(self.broadcaster)
         self.executor = relay_executor(self.system, self.balances, self.broadcaster)
         self.upward = UpwardMessageQueue(self.executor, limits=upward_limits, service_weight=block_weight)
         self.dmp, self.hrmp = Dmp(self.state), Hrmp(self.state)
@@ -195,6 +197,7 @@ class RelayChain:
             self.system.initialize(parent.number + 1, parent_hash=parent.hash)
             if self.body is not None:
                 self.body.open(parent.number + 1, parent.hash, logs)
+        self.upgrades.begin_block(parent.number + 1)
         self._write_consensus(parent.number + 1)
         if self.body is not None:
             self.body.apply()
@@ -294,6 +297,7 @@ class RelayChain:
         self.blocks.extend(map(RelayBlock, headers))
         self.heads = {ParaId(it.para_id): it.head for it in dump.heads}
         self.genesis_root = dump.genesis_root
+        self.upgrades.load(self.head.number)
         self.system.events.take()
 
     def _check_headers(self, headers: list[Header]) -> None:

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from relaycast_collator.collator import Collation
-from relaycast_collator.parachain import ParachainBlock, Update
+from relaycast_collator.parachain import Parachain, ParachainBlock, Update
 from relaycast_ledger.deliveries import Place
 from relaycast_ledger.records import BlockRecord
 from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES
 from relaycast_trie import StorageProof
-from relaycast_xcm import Weight
+from relaycast_xcm import ParaId, Weight
 
 
 class Check(NamedTuple):
@@ -72,10 +72,19 @@ def pass_checks(subscriber: Subscriber, block: ParachainBlock) -> Iterator[Check
     yield Check("roots of unchanged publishers are kept", not gone, f"those of {gone} are not")
 
 
-def delivery_checks(subscriber: Subscriber, repeated: list[Update], lost: list[Place]) -> Iterator[Check]:
-    """Check that subscribers are told every change and nothing else, which takes a cache that keeps every node."""
-    if subscriber.keeps_every_node:
-        seen = [f"0x{key.hex()} of {publisher}" for publisher, key, _ in repeated]
-        yield Check("no callback without a change", not repeated, seen)
+def delivery_checks(
+    parachain: Parachain, block: ParachainBlock, repeated: list[Update], lost: list[Place]
+) -> Iterator[Check]:
+    """Check that subscribers are told every change and nothing else, which takes a cache that keeps every node.
+
+    Where the code before an upgrade kept fewer nodes, a part of the old trie may be out of sight: then values below it
+    are told again once.
+    """
+    if parachain.subscriber.keeps_every_node:
+        excused: set[ParaId] = set()
+        if parachain.upgrades.kept_fewer_nodes:
+            excused = {change.para_id for change in block.outcome.result.changes if change.unseen}
+        seen = [f"0x{key.hex()} of {publisher}" for publisher, key, _ in repeated if publisher not in excused]
+        yield Check("no callback without a change", not seen, seen)
     seen = [f"0x{key.hex()} of {publisher}" for publisher, key in lost]
     yield Check("no update is lost", not lost, seen)

@@ -140,7 +140,7 @@ class Ledger:
         self.pictures = Counter({ParaId(it.subscriber): it.left for it in dump.pictures})
 
     def _note_built(self, fact: BlockBuilt) -> None:
-        block, subscriber = fact.block, self.chains.parachains[fact.para_id].subscriber
+        block, parachain = fact.block, self.chains.parachains[fact.para_id]
         repeated = self.deliveries.repeated(fact.para_id, block.outcome.result, block.updates)
         if fact.subscribes:
             record = self._record_built(fact)
@@ -148,8 +148,8 @@ class Ledger:
             self._check(fact, account_checks(record, honest=fact.honest))
         if fact.honest:
             self._check(fact, agreement_checks(fact.collation, block))
-        self._check(fact, pass_checks(subscriber, block))
-        self._check(fact, delivery_checks(subscriber, repeated, self._lost(fact)))
+        self._check(fact, pass_checks(parachain.subscriber, block))
+        self._check(fact, delivery_checks(parachain, block, repeated, self._lost(fact)))
 
     def _note_guest(self, fact: GuestBuilt | GuestRefusedBlock) -> None:
         guest = self.chains.guests[fact.para_id]

@@ -195,6 +195,19 @@ class RelayOutcome(Struct, frozen=True, kw_only=True):
     """Name and version of the runtime that builds its blocks; absent where all of it is modelled."""
 
 
+class UpgradeOutcome(Struct, frozen=True, kw_only=True):
+    """A runtime upgrade in mid-run."""
+
+    at: int
+    """The relay block on which, or after which, the new code builds its first block."""
+
+    para_id: int | None
+    """The parachain, ``None`` for the relay chain."""
+
+    changes: list[str]
+    """What changes, each as ``name: before -> after``."""
+
+
 class RecordedOutcome(Struct, frozen=True, kw_only=True):
     """Recorded publications that a run replayed, as far as it went; ``digest`` is of all their rows."""
 
@@ -254,6 +267,9 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
     refusals: Sequence[str] = ()
     """Blocks that real runtimes refused, and extrinsics at which they trapped; absent where there are no runtimes."""
+
+    upgrades: Sequence[UpgradeOutcome] | UnsetType = UNSET
+    """Runtime upgrades in the order of their blocks; absent where there are none."""
 
     schema: int = SCHEMA_VERSION
     series: Mapping[int, Sequence[Point]] = field(default_factory=dict)

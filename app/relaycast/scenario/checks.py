@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from relaycast.refusal import BadInput, nearest, shown
 from relaycast.scenario.guest_checks import check_guest, check_guest_keys
 from relaycast.scenario.limit_checks import check_cache_limit, check_limits, holds
 from relaycast.scenario.message_load import DOWNWARD, HORIZONTAL, Bursts, MessageLoad, Uniform
-from relaycast.scenario.policy_choice import budget_of, check_policies
+from relaycast.scenario.policy_choice import PolicyTable, budget_of, check_policies
 from relaycast.scenario.scenario import (
     ParachainTable,
     Payment,
@@ -20,7 +22,9 @@ from relaycast.scenario.scenario import (
     Scenario,
     SubscriptionTable,
     key_name,
+    upgraded_subscriptions,
 )
+from relaycast.scenario.upgrade_checks import check_upgrades, most_generous, policies_over_time
 from relaycast.scenario.workload import GRIEF_VALUE_BYTES
 from relaycast_pallets.parachain_system.relay_budget import PovUsage, check_enough_messages_included
 from relaycast_xcm.primitives import LOWEST_PUBLIC_ID
@@ -36,6 +40,7 @@ Publishers = Mapping[int, PublishTable]
 def check_references(scenario: Scenario, place: str) -> None:
     """Raise ``BadInput`` where the parts of a scenario, each fine in itself, do not fit together."""
     check_policies(scenario.policies, f"{place} at policies")
+    check_upgrades(scenario, place)
     _check_ids(scenario, place)
     whole = scenario.with_copies()
     publishers, recorded = whole.publishers(), whole.recording()
@@ -44,19 +49,21 @@ def check_references(scenario: Scenario, place: str) -> None:
         here = f"{place} at parachains[{index}]"
         if chain.is_guest or isinstance(chain.extrinsics, str):
             check_guest(chain, here)
-        elif chain.publish is None and not chain.subscribe and (recorded is None or chain.id not in recorded.keys):
+        elif chain.publish is None and not chain.reads and (recorded is None or chain.id not in recorded.keys):
             raise BadInput(here, f"parachain {chain.id} with nothing to do", "publish, subscribe, or both")
         if chain.publish is not None:
-            _check_publish(chain, chain.publish, scenario.relaychain, f"{here}.publish")
+            _check_publish(chain, chain.publish, most_generous(scenario.relaychain), f"{here}.publish")
         if chain.messages is not None:
-            _check_load(chain.messages, scenario, f"{here}.messages")
+            for _, policies in policies_over_time(chain, scenario.policies):
+                _check_load(chain.messages, scenario.relaychain, policies, f"{here}.messages")
             _check_senders(chain, chain.messages.senders, f"{here}.messages.senders")
         for subscription, inside in _subscriptions(chain, here):
             if subscription.publisher in guests:
                 check_guest_keys(subscription, inside)
             else:
                 _check_subscription(subscription, publishers, recorded, inside)
-        check_limits(chain, partial(_key_count, publishers, recorded), here)
+        for inside, tables in ((here, chain.subscribe), *_upgraded(chain, here)):
+            check_limits(replace(chain, subscribe=tables), partial(_key_count, publishers, recorded), inside)
         check_cache_limit(chain, scenario.policies, here)
     if isinstance(scenario.relaychain.wasm, str) and scenario.relaychain.genesis is None:
         raise BadInput(f"{place} at relaychain.wasm", "a runtime without a state", "a genesis beside it")
@@ -108,9 +115,8 @@ def _check_span(span: PublishTable | SubscriptionTable, place: str) -> None:
         raise BadInput(f"{place}.stops_at", str(span.stops_at), f"a block after starts_at = {span.starts_at}")
 
 
-def _check_load(messages: MessageLoad, scenario: Scenario, place: str) -> None:
-    relay = scenario.relaychain
-    budget = budget_of(scenario.policies, pov_percent=relay.pov_percent, pov_bytes=relay.pov_bytes)
+def _check_load(messages: MessageLoad, relay: RelayChainTable, policies: PolicyTable, place: str) -> None:
+    budget = budget_of(policies, pov_percent=relay.pov_percent, pov_bytes=relay.pov_bytes)
     for side, load in ((DOWNWARD, messages.downward), (HORIZONTAL, messages.horizontal)):
         if load == 0:
             continue
@@ -150,6 +156,24 @@ def _subscriptions(chain: ParachainTable, here: str) -> Iterator[tuple[Subscript
                 got = f"{subscription.publisher} again"
                 raise BadInput(f"{place}.publisher", got, "every publisher once at a time (starts_at, stops_at)")
         yield subscription, place
+    yield from _upgraded_subscriptions(chain, here)
+
+
+def _upgraded_subscriptions(chain: ParachainTable, here: str) -> Iterator[tuple[SubscriptionTable, str]]:
+    for place, tables in _upgraded(chain, here):
+        for number, subscription in enumerate(tables):
+            if any(earlier.publisher == subscription.publisher for earlier in tables[:number]):
+                raise BadInput(
+                    f"{place}.subscribe[{number}].publisher", f"{subscription.publisher} again", "every publisher once"
+                )
+            yield subscription, f"{place}.subscribe[{number}]"
+
+
+def _upgraded(chain: ParachainTable, here: str) -> Iterator[tuple[str, list[SubscriptionTable]]]:
+    """Yield what upgrades let a parachain read instead, with their places."""
+    replacing = [index for index, it in enumerate(chain.upgrades or []) if isinstance(it.subscribe, list)]
+    for index, tables in zip(replacing, upgraded_subscriptions(chain).values(), strict=True):
+        yield f"{here}.upgrades[{index}]", tables
 
 
 def _overlap(one: SubscriptionTable, other: SubscriptionTable) -> bool:

@@ -15,6 +15,7 @@ MODELLED_ONLY = (
     "max_subscribed_keys",
     "max_total_keys",
     "max_cached_bytes",
+    "upgrades",
 )
 """What only a modelled parachain does by its table."""
 

@@ -13,17 +13,12 @@ from msgspec.structs import replace
 from relaycast.account import FEES
 from relaycast.scenario.message_load import MessageLoad
 from relaycast.scenario.policy_choice import PolicyTable
+from relaycast.scenario.ranges import U32, Block, Count, Planck, PublishedBytes, TotalBytes, TrieDepth, ValueBytes
+from relaycast.scenario.upgrade_tables import RelayUpgradeTable, UpgradeTable
 from relaycast_collator.collator import Pace
 
 if TYPE_CHECKING:
     from relaycast.scenario.recording import Recording
-
-U32 = Annotated[int, Meta(ge=0, le=2**32 - 1)]
-Count = Annotated[int, Meta(ge=1, le=1_000_000)]
-ValueBytes = Annotated[int, Meta(ge=0, le=1 << 20)]
-
-Block = Annotated[int, Meta(ge=1, le=1_000_000)]
-Planck = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 
 MAX_BLOCKS = 1_000_000
 MAX_SEED = 2**63 - 1
@@ -136,7 +131,7 @@ class ParachainTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     relay_parent_offset: Annotated[int, Meta(ge=0, le=32)] = 0
     """How many relay blocks older than the newest one its relay parents are."""
 
-    max_trie_depth: Annotated[int, Meta(ge=1, le=64)] = 16
+    max_trie_depth: TrieDepth = 16
     """Nodes on the way to a key beyond which a publisher is disabled."""
 
     max_publishers: Count | UnsetType = UNSET
@@ -168,6 +163,20 @@ class ParachainTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     extrinsics: str | UnsetType = UNSET
     """Extrinsics by relay block, for a real runtime: a JSON file, the path relative to the scenario file."""
+
+    upgrades: list[UpgradeTable] | UnsetType = UNSET
+    """Runtime upgrades in mid-run, in the order of their blocks."""
+
+    @property
+    def reads(self) -> bool:
+        """Whether it subscribes to anything at any time."""
+        return bool(self.subscribe or upgraded_subscriptions(self))
+
+    @property
+    def publishers_read(self) -> set[int]:
+        """Those whose keys it subscribes to at any time."""
+        later = (it for tables in upgraded_subscriptions(self).values() for it in tables)
+        return {it.publisher for it in (*self.subscribe, *later)}
 
     @property
     def pace(self) -> Pace:
@@ -218,12 +227,15 @@ class RelayChainTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     max_publishers: Count = 1_000
     max_stored_keys: Count = 4_000
-    max_value_bytes: Annotated[int, Meta(ge=1, le=2_048)] = 2_048
+    max_value_bytes: PublishedBytes = 2_048
     """At most what a ``Publish`` instruction can carry."""
 
-    max_total_bytes: Annotated[int, Meta(ge=1, le=2**32 - 1)] = 2_097_152
+    max_total_bytes: TotalBytes = 2_097_152
     max_publishes_per_block: Count | UnsetType = UNSET
     """Publications of one publisher in one relay block; no limit where it is not given. Those beyond it are refused."""
+
+    upgrades: list[RelayUpgradeTable] | UnsetType = UNSET
+    """Runtime upgrades in mid-run, in the order of their blocks."""
 
     @property
     def allowed_pov_bytes(self) -> int:
@@ -287,12 +299,22 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def subscribers(self) -> list[ParachainTable]:
         """Return the parachains that read."""
-        return [chain for chain in self.parachains if chain.subscribe]
+        return [chain for chain in self.parachains if chain.reads]
 
     def with_copies(self) -> "Scenario":
         """Return the same scenario with every parachain for itself."""
         chains = [_copy(chain, number) for chain in self.parachains for number in range(chain.copies)]
         return replace(self, parachains=chains)
+
+
+def upgraded_subscriptions(chain: ParachainTable) -> dict[int, list[SubscriptionTable]]:
+    """Return what upgrades of a parachain replace its subscriptions by, by their relay block."""
+    upgrades = chain.upgrades or []
+    return {
+        it.at: [SubscriptionTable(publisher=wanted.publisher, keys=wanted.keys) for wanted in it.subscribe]
+        for it in upgrades
+        if it.subscribe is not UNSET
+    }
 
 
 def key_name(publish: PublishTable, index: int) -> str:

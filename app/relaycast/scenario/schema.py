@@ -19,13 +19,14 @@ from relaycast.scenario.files import presets
 from relaycast.scenario.message_load import MessageLoad
 from relaycast.scenario.policy_choice import BYTE_UNITS, KINDS, PolicyTable
 from relaycast.scenario.scenario import Grief, Payment, PublishTable, RelayChainTable, Scenario
+from relaycast.scenario.upgrade_tables import PolicyChange
 
 TITLE = "relaycast scenario"
 
 STANDS_ON_ANOTHER = (Scenario, PublishTable, Payment, Grief, RelayChainTable, PolicyTable, MessageLoad)
 """Tables that are merged with those of the scenario below: it may have what they lack."""
 
-DESCRIBED = re.compile(rb'(?<=["/])(Parachain|Publish|RelayChain|Subscription)Table(?=")')
+DESCRIBED = re.compile(rb'(?<=["/])(Keys|Parachain|Publish|RelayChain|RelayUpgrade|Subscription|Upgrade)Table(?=")')
 """Tables that editors name by what they describe."""
 
 Schema = dict[str, Any]
@@ -44,7 +45,8 @@ def scenario_schema() -> Schema:
     scenario["properties"]["extends"] |= {"anyOf": [{"enum": presets()}, {"pattern": r"\.(toml|yaml|yml|json)$"}]}
     scenario["properties"]["$schema"] = {"type": "string", "description": "Where an editor finds this schema."}
     for kind in KINDS:
-        definitions["PolicyTable"]["properties"][kind]["pattern"] = _policy_pattern(kind)
+        for table in (PolicyTable, PolicyChange):
+            definitions[table.__name__]["properties"][kind]["pattern"] = _policy_pattern(kind)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": TITLE, **schema}
 
 

@@ -1,7 +1,8 @@
 """Single settings of a scenario by their path: what ``--set`` on a command line and ``vary`` in a sweep name.
 
 A path leads through tables by name: ``relaychain.pov_percent``, ``parachains.3000.subscribe.2000.keys``. Parachains go
-by their id and subscriptions by their publisher. Law: a scenario with other settings is as strict as a file.
+by their id, subscriptions by their publisher and upgrades by their relay block. Law: a scenario with other settings is
+as strict as a file.
 """
 
 import tomllib
@@ -17,7 +18,7 @@ from relaycast.scenario.files import refused_value
 from relaycast.scenario.scenario import Scenario
 from relaycast.scenario.schema import structs_below
 
-IDENTITIES = ("id", "publisher")
+IDENTITIES = ("id", "publisher", "at")
 """Fields by which the tables of a list are named in a path."""
 
 

@@ -26,6 +26,7 @@ from relaycast.scenario.scenario import (
     SubscriptionTable,
 )
 from relaycast.scenario.schema import plain, structs_below, told_of
+from relaycast.scenario.upgrade_tables import KeysTable, PolicyChange, RelayUpgradeTable, UpgradeTable
 
 WIDTH = 110
 
@@ -39,6 +40,10 @@ PLACES: dict[type[Struct], str] = {
     MessageLoad: "messages = { ... }",
     RelayChainTable: "[relaychain]",
     PolicyTable: "[policies]",
+    UpgradeTable: "[[parachains.upgrades]]",
+    KeysTable: "subscribe = [{ ... }] in [[parachains.upgrades]]",
+    PolicyChange: "policies = { ... } in [[parachains.upgrades]]",
+    RelayUpgradeTable: "[[relaychain.upgrades]]",
 }
 """Where a table of the schema stands in a file; those that are told apart by their shape say so themselves."""
 
@@ -117,7 +122,7 @@ def _reference(struct: type[Struct], ground: Extended) -> Iterator[str]:
     for field in msgspec.structs.fields(struct):
         yield f"  {field.encode_name}{_held(struct, field, ground) or _default(field)}"
         about = told.get(field.encode_name, "")
-        if struct is PolicyTable and field.encode_name in KINDS:
+        if struct in (PolicyTable, PolicyChange) and field.encode_name in KINDS:
             about = f"One of {', '.join(KINDS[field.encode_name])}."
         about = f"{about} {_held_by_parachains(struct, field.encode_name, ground)}".strip()
         yield from (f"      {line}" for line in wrap(about, WIDTH))

@@ -4,7 +4,14 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from struct import Struct
 
-from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable, key_name
+from relaycast.scenario.scenario import (
+    ParachainTable,
+    PublishTable,
+    Scenario,
+    SubscriptionTable,
+    key_name,
+    upgraded_subscriptions,
+)
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie.nibbles import to_nibbles
 
@@ -55,13 +62,24 @@ def value_of(seed: int, para_id: int, index: int, turn: int, size: int) -> bytes
     return b"".join(blocks)[:size]
 
 
+def replaced_at(chain: ParachainTable) -> int | None:
+    """Return the relay block of the first upgrade that replaces what ``chain`` subscribes to, ``None`` without one."""
+    return min(upgraded_subscriptions(chain), default=None)
+
+
 def wanted(chain: ParachainTable, block: int) -> list[tuple[SubscriptionTable, int]]:
-    """Return the subscriptions that hold in relay block ``block``, each with the number of keys it has moved on by."""
+    """Return the subscriptions that hold in relay block ``block``, each with the number of keys it has moved on by.
+
+    Those of an upgrade are left out: the parachain itself takes them over.
+    """
     return [(it, slid) for it in chain.subscribe if (slid := _slid(it, block)) is not None]
 
 
 def wants_change(chain: ParachainTable, block: int) -> bool:
     """Return whether ``chain`` subscribes to other keys in relay block ``block`` than in the one before."""
+    upgraded = replaced_at(chain)
+    if upgraded is not None and block >= upgraded:
+        return False
     return any(_slid(it, block) != _slid(it, block - 1) for it in chain.subscribe)
 
 

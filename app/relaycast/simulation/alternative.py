@@ -26,11 +26,14 @@ MOST_KEY_BLOCKS = 20_000
 
 
 def with_alternative(run: Outcome, scenario: Scenario, *, trie_engine: Engine = "auto") -> Outcome:
-    """Return ``run`` with what the other cache policy makes of its first blocks, where they are enough to tell."""
+    """Return ``run`` with what the other cache policy makes of its first blocks, where they are enough to tell.
+
+    A runtime upgrade among them may replace the policy: then nothing is said.
+    """
     keys = sum(it.keys for it in run.subscribers)
     last = min(PROBED_BLOCKS, scenario.blocks, MOST_KEY_BLOCKS // max(1, keys))
     first = _first_delivery(run)
-    if first is None or last - first + 1 < FEWEST_BLOCKS:
+    if first is None or last - first + 1 < FEWEST_BLOCKS or any(it.at <= last for it in run.upgrades or ()):
         return run
     policies = replace(scenario.policies, cache=OTHER_CACHE[scenario.policies.cache])
     simulation = Simulation.prepare(replace(scenario, policies=policies, blocks=last), trie_engine=trie_engine)

@@ -88,7 +88,7 @@ class BatchSimulation:
     def preparation(self) -> "Elsewhere":
         """Return what prepares the same simulation in a worker, where the scenario's files need not lie."""
         scenario = self.simulation.scenario
-        read = {it.publisher for chain in scenario.subscribers() for it in chain.subscribe}
+        read = {para_id for chain in scenario.subscribers() for para_id in chain.publishers_read}
         sources = self.simulation.sources.without_files(read)
         return Elsewhere(scenario, sources, per_key=self.ledger.accounts is Accounts.BY_KEY)
 

@@ -69,6 +69,8 @@ def to_json(outcome: Outcome) -> dict[str, object]:
     for optional in ("recorded", "alternative"):
         if figures[optional] is None:
             del figures[optional]
+    if outcome.upgrades is msgspec.UNSET:
+        del figures["upgrades"]
     if not outcome.runtimes:
         del figures["runtimes"], figures["refusals"]
     told = {it.about: it.text for it in verdicts(outcome)}

@@ -35,6 +35,7 @@ from relaycast.simulation.outcomes import (
 )
 from relaycast.simulation.sendings import Sendings, count_block
 from relaycast.simulation.sources import Sources
+from relaycast.simulation.upgrade_schedule import schedule_upgrades, upgrade_outcomes
 from relaycast.simulation.wanted_feeds import WantedFeeds
 from relaycast.version import __version__
 from relaycast_collator import Chains, Fact, RelaySealed
@@ -121,7 +122,7 @@ class Simulation:
         network.ledger.compresses = True
         simulation = cls(scenario, network, sources=sources)
         readers = scenario.subscribers()
-        for chain in [*readers, *(chain for chain in scenario.parachains if not chain.subscribe)]:
+        for chain in [*readers, *(chain for chain in scenario.parachains if not chain.reads)]:
             if chain.is_guest:
                 simulation._add_guest(chain)
             else:
@@ -131,7 +132,7 @@ class Simulation:
             from relaycast.scenario.recording import Playback  # noqa: PLC0415 - pyarrow is slow to load
 
             simulation.playback = Playback(recorded)
-            read = {it.publisher for chain in readers for it in chain.subscribe}
+            read = {para_id for chain in readers for para_id in chain.publishers_read}
             simulation.recorded_keys = {para_id: keys for para_id, keys in recorded.keys.items() if para_id in read}
         for chain in scenario.parachains:
             if chain.publish is not None or (recorded is not None and chain.id in recorded.keys):
@@ -144,6 +145,7 @@ class Simulation:
             from relaycast.simulation.guests import run_relay_chain  # noqa: PLC0415 - needs the extra wasm
 
             run_relay_chain(network.chains.relay_chain, sources.relay_code, str(relay.wasm))
+        schedule_upgrades(scenario, network, simulation.feeds)
         simulation.tally = simulation.new_tally()
         network.chains.listeners.append(simulation.hear)
         return simulation
@@ -298,6 +300,7 @@ class Simulation:
             key_names=self.network.key_names(),
             runtimes=[self._runtime(chain) for chain in scenario.guests()],
             refusals=self.tally.refusals,
+            upgrades=upgrade_outcomes(scenario),
             runtime_series={chain.id: self.tally.guest(chain.id).points for chain in scenario.guests()},
         )
 
@@ -366,13 +369,12 @@ class Simulation:
     def _subscriber(self, chain: ParachainTable, publishers: list[PublisherOutcome]) -> SubscriberOutcome:
         it, most, chains = self.tally.of(chain.id), self.scenario.relaychain.max_pov_bytes, self.network.chains
         system = chains.parachains[ParaId(chain.id)].parachain_system
-        wanted = {subscription.publisher for subscription in chain.subscribe}
         return subscriber_outcome(
             chain,
             it,
             keys=self.feeds.count(chain),
-            publishers=with_formulas(it.publishers, publishers, self.scenario),
+            publishers=it.publishers if chain.upgrades else with_formulas(it.publishers, publishers, self.scenario),
             max_pov_bytes=most,
             message_free_bytes=message_free_bytes(system.budget, most),
-            any_key_bytes=bytes_for_any_key(chains.relay_chain, system.subscriber, wanted),
+            any_key_bytes=bytes_for_any_key(chains.relay_chain, system.subscriber, chain.publishers_read),
         )

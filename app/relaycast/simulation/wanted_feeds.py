@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from relaycast.feed import Feed, feed_of
 from relaycast.network import Network
-from relaycast.scenario.scenario import ParachainTable, Scenario, SubscriptionTable
-from relaycast.scenario.workload import names_of, recorded_keys_of, slides, wanted
+from relaycast.scenario.scenario import ParachainTable, Scenario, SubscriptionTable, upgraded_subscriptions
+from relaycast.scenario.workload import names_of, recorded_keys_of, replaced_at, slides, wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,19 @@ class WantedFeeds:
         """Return how many different keys a reader subscribes to in the whole run."""
         published = {para_id: publish.keys for para_id, publish in self.scenario.publishers().items()}
         published |= {para_id: len(keys) for para_id, keys in self.recorded_keys.items()}
-        turns = ((it, slides(it, self.scenario.blocks, published.get(it.publisher, 0))) for it in chain.subscribe)
-        return len({feed for it, turn in turns for slid in turn for feed in self._feeds(it, slid)})
+        upgraded = replaced_at(chain)
+        last = self.scenario.blocks if upgraded is None else min(self.scenario.blocks, upgraded - 1)
+        turns = ((it, slides(it, last, published.get(it.publisher, 0))) for it in chain.subscribe)
+        before = {feed for it, turn in turns for slid in turn for feed in self._feeds(it, slid)}
+        after = (feed for wanted in self.upgraded(chain).values() for feeds in wanted.values() for feed in feeds)
+        return len(before.union(after))
+
+    def upgraded(self, chain: ParachainTable) -> dict[int, dict[int, list[Feed]]]:
+        """Return what upgrades let a reader want instead, by their relay block, then by publisher."""
+        return {
+            at: {it.publisher: self._feeds(it, 0) for it in tables}
+            for at, tables in upgraded_subscriptions(chain).items()
+        }
 
     def _wanted(self, chain: ParachainTable, block: int) -> dict[int, list[Feed]]:
         return {it.publisher: self._feeds(it, slid) for it, slid in wanted(chain, block)}

@@ -99,15 +99,16 @@ class SpineCollator(Collator):
         trie = self._static.trie(root, system.para_id) if subscribes else self._static.bare_trie(root)
         meter, abridged = system.meter(inherent)
         relay = MessagingState.read(self._static.bare_trie(root).read_static, system.para_id)
-        result = process_proof(
-            ProcessingMode.PRUNE,
-            trie,
-            trie.relay_root,
-            meter,
-            system.subscriber,
-            seed=head.hash,
-            crowded=abridged.crowded,
-        )
+        with self.parachain.upgrades.migrated():
+            result = process_proof(
+                ProcessingMode.PRUNE,
+                trie,
+                trie.relay_root,
+                meter,
+                system.subscriber,
+                seed=head.hash,
+                crowded=abridged.crowded,
+            )
         self._found = ValidationOutcome(result, meter, abridged), relay
         return Collation(StorageProof(), inherent, result)
 
@@ -138,6 +139,7 @@ def take_over(
     try:
         with parachain.state.transaction():
             parachain.system.initialize(parent.number + 1, parent_hash=parent.hash)
+            parachain.upgrades.begin_block()
             inbound = parachain.parachain_system.inbound
             taken = inbound.take_over(inherent.messages, relay, relay_parent_number=relay_parent)
             parachain.subscriber.apply(result, relay_parent_number=relay_parent)

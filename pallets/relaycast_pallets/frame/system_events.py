@@ -1,11 +1,11 @@
-"""What frame-system tells, with upstream's names and fields, in its order."""
+"""What frame-system tells, with upstream's names and fields, in its order, and what only a modelled chain tells."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 from relaycast_pallets.frame.dispatch import AnyDispatchError, DispatchInfo
 from relaycast_pallets.frame.events import Event
-from relaycast_xcm.primitives import H256, AccountId
+from relaycast_xcm.primitives import H256, AccountId, u32
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +55,11 @@ class Remarked(Event):
     pallet: ClassVar[str] = "System"
     sender: AccountId
     hash: H256
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeUpgraded(Event):
+    """The block is the first that runs the code with this ``spec_version``; modelled chains begin with 1."""
+
+    pallet: ClassVar[str] = "System"
+    spec_version: u32

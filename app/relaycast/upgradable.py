@@ -1,0 +1,106 @@
+"""Runtime upgrades of a ``Network``: from a block on, a chain has other limits, policies or subscriptions."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+import relaycast_collator as collator
+from relaycast.choices import budget_of, policies_of
+from relaycast.feed import Feed, described, para_id_of, whole_number
+from relaycast.refusal import nearest
+from relaycast.scenario.upgrade_tables import BROADCASTER_CONSTANTS, SUBSCRIBER_CONSTANTS, Constants
+from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
+from relaycast_pallets.subscriber.policies import Policies
+from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_xcm import ParaId
+
+
+class Upgradable:
+    """A network whose chains may run other code from a block on."""
+
+    chains: collator.Chains
+    _feeds: dict[Feed, Feed]
+
+    def upgrade(
+        self,
+        para_id: int,
+        *,
+        at: int | None = None,
+        keys: Iterable[Feed] | None = None,
+        policies: Policies | Mapping[str, str | int] | None = None,
+        budget: BudgetPolicy | str | None = None,
+        **limits: int,
+    ) -> None:
+        """Let a parachain run other code from its first block on relay block ``at`` on, by default from its next block.
+
+        ``limits`` are ``max_trie_depth`` and ``max_value_bytes``. It reads ``keys`` in the place of everything that it
+        read. Policies that are not named stay as they are. ``ValueError`` for what chains do not agree on.
+
+        >>> from relaycast import Network
+        >>> net = Network(seed=7)
+        >>> price = net.publisher(2000).publish("price/dot", b"5.31")
+        >>> exchange = net.subscriber(3000, keys=[price])
+        >>> net.upgrade(3000, at=4, max_trie_depth=8, policies={"cache": "none"})
+        >>> net.run(blocks=5)
+        <Run of 5 blocks: DeliveryTotals(callbacks=1, p50_blocks=2, p99_blocks=2, max_blocks=2, told_again=0), ...>
+        """
+        known, constants = para_id_of(para_id), _constants(limits, SUBSCRIBER_CONSTANTS)
+        if known not in self.chains.parachains:
+            raise ValueError(f"there is no parachain {known}")
+        upgrade = collator.ParachainUpgrade(
+            at=self.chains.relay_chain.head.number if at is None else whole_number(at, "at"),
+            constants=constants,
+            policies=_policies_over(self.chains.parachains[known].upgrades.policies, policies),
+            budget=budget_of(budget) if isinstance(budget, str) else budget,
+            subscriptions=None if keys is None else self._subscriptions(keys),
+        )
+        self.chains.upgrades.schedule(parachains={known: [upgrade]})
+
+    def upgrade_relay_chain(self, *, at: int | None = None, **limits: int) -> None:
+        """Let the relay chain run other code from block ``at`` on, by default from its next block.
+
+        ``limits`` are ``max_value_bytes``, ``max_stored_keys``, ``max_total_bytes`` and ``max_publishers``. What is
+        published already stays. ``ValueError`` where a subscriber expects shorter values than may then be published.
+        """
+        first = self.chains.relay_chain.head.number + 1 if at is None else whole_number(at, "at")
+        upgrade = collator.RelayUpgrade(at=first, constants=_constants(limits, BROADCASTER_CONSTANTS))
+        self.chains.upgrades.schedule(relay=[upgrade])
+
+    def name_feeds(self, feeds: Iterable[Feed]) -> None:
+        """Know the names of feeds by which reports call their keys."""
+        for feed in feeds:
+            self._feeds[feed] = feed
+
+    def _subscriptions(self, keys: Iterable[Feed]) -> dict[ParaId, list[SubscribedKey]]:
+        wanted: dict[ParaId, list[SubscribedKey]] = {}
+        feeds = list(keys)
+        for feed in feeds:
+            if not isinstance(feed, Feed):
+                raise TypeError(f"keys are feeds, got {described(feed)}; publisher.feed(name) makes one")
+            wanted.setdefault(ParaId(feed.publisher), []).append(SubscribedKey(feed.key))
+        self.name_feeds(feeds)
+        return wanted
+
+
+def _constants(limits: Mapping[str, Any], known: Constants) -> dict[str, Any]:
+    """Return the constants that limits set; ``TypeError`` for a limit that is not known."""
+    found: dict[str, Any] = {}
+    for name, value in limits.items():
+        if name not in known:
+            raise TypeError(f"an upgrade has no limit {name!r} ({nearest(name, list(known))})")
+        if whole_number(value, name) < 0:
+            raise ValueError(f"{name} is at least 0, got {value}")
+        constant, made = known[name]
+        found[constant] = made(value)
+    return found
+
+
+def _policies_over(before: Policies, chosen: Policies | Mapping[str, str | int] | None) -> Policies | None:
+    """Return policies, those that names choose over the ones ``before``; ``None`` where nothing is chosen."""
+    if isinstance(chosen, Mapping):
+        named = policies_of(chosen)
+        kinds = {"cache" if kind == "max_cached_node" else kind for kind in chosen}
+        return replace(before, **{it.name: getattr(named, it.name) for it in fields(before) if it.name in kinds})
+    if not isinstance(chosen, Policies | None):
+        raise TypeError(f"policies are Policies(..), got {described(chosen)}")
+    return chosen
