@@ -1,110 +1,352 @@
-"""A subscriber whose code changes between two blocks, while a cursor, bases and a cache are stored.
+"""Code changes between two blocks of a subscriber: each scene by itself, and the mutants of migrations that it catches.
 
-Two machines upgrade at random moments. One changes what is not observable in callbacks, and all invariants hold. The
-other changes every policy to every other; what a policy gives up is not asked of it.
+The scenes check every invariant on their way. A mutant loses an update, tells one twice, leaves nodes behind, or lets
+an honest block panic.
 """
 
-from dataclasses import replace
+from collections.abc import Callable
+from typing import Any
 
 import pytest
-from hypothesis import strategies as st
-from hypothesis.stateful import rule, run_state_machine_as_test
 
-from pallets import test_subscriber_machine as machine
-from pallets.subscriber_invariants import (
-    cache_is_exact,
-    disabled_publishers_are_silent,
-    nothing_is_lost,
-    omission_is_within_the_slack,
-    one_pass_in_both_modes,
-    proof_is_what_was_read,
-    times_to_live_count_relay_blocks,
+from pallets import subscriber_world
+from pallets.subscriber_invariants import ChangesTold, all_hold, nothing_is_lost
+from pallets.subscriber_world import ALPHA, BETA, Block, World, keys, path_key, staircase
+from relaycast_pallets import Origin, Policies, derive_child_info
+from relaycast_pallets.parachain_system.pallet import Panic
+from relaycast_pallets.subscriber import migration
+from relaycast_pallets.subscriber.counted_nodes import uses_of, with_uses
+from relaycast_pallets.subscriber.migration import migrate
+from relaycast_pallets.subscriber.pallet import Subscriber
+from relaycast_pallets.subscriber.policies import (
+    AfterFirstKey,
+    AllKeysOnChange,
+    EverythingCarried,
+    NoCache,
+    SystemFirstNumeric,
+    ValuesOnly,
 )
-from relaycast_pallets import Policies
-from relaycast_pallets.subscriber import policies as policy
-from searches import examples
+from relaycast_pallets.subscriber.storage import SubscriberStorage
+from relaycast_trie.exceptions import InvalidNode
+from relaycast_xcm.primitives import ParaId, Weight
 
-depths = st.sampled_from([2, 5, 8, 20, 64])
-value_bounds = st.sampled_from([1, 60, 200, 1_024, 2_048])
-orders = st.sampled_from([policy.SystemFirstShuffled(), policy.SystemFirstNumeric()])
-meterings = st.sampled_from([policy.EveryRead(), policy.EverythingCarried()])
-all_policies = st.builds(
-    Policies,
-    order=orders,
-    metering=st.sampled_from([policy.EveryRead(), policy.EverythingCarried(), policy.ValuesOnly()]),
-    root_commit=st.sampled_from([policy.WhenPublisherDone(), policy.AfterFirstKey(), policy.ForgetUnchanged()]),
-    callback=st.sampled_from([policy.ChangedKeys(), policy.AllKeysOnChange()]),
-    cache=st.sampled_from(
-        [policy.StructureNodes(), policy.NoCache(), *map(policy.StructureNodes, (60, 150, 300, 512))]
-    ),
+PATCH = pytest.MonkeyPatch
+W = keys(12, prefix="w")
+OTHERS = [path_key("0"), *keys(4, prefix="more"), path_key("f")]
+"""Keys that nobody reads, before, between and behind those."""
+
+PLAIN, CARRIED = Policies(), Policies(metering=EverythingCarried())
+ENOUGH_FOR_SOME = 3_000
+"""A budget that ends a pass among the keys, whatever it is charged for."""
+
+
+class Chain(World):
+    """A parachain that seals its state after each block, with every invariant checked in each."""
+
+    def __init__(self, policies: Policies = PLAIN) -> None:
+        super().__init__(policies=policies)
+        self.told = ChangesTold()
+
+    def pass_(self, pubsub_bytes: int = 1 << 20) -> Block:
+        self.told.note(self)
+        block = self.block(pubsub_bytes)
+        all_hold(self, block, self.told)
+        self.state.commit()
+        return block
+
+    def interrupt(self) -> None:
+        block = self.pass_(ENOUGH_FOR_SOME)
+        assert not block.result.is_complete
+        assert 0 < len(block.calls) < len(W)
+
+    def settle(self) -> Block:
+        block = self.pass_()
+        assert block.result.is_complete
+        return block
+
+
+def following(policies: Policies = PLAIN) -> Chain:
+    """Return a parachain that has dealt with twelve keys of one publisher, which has others too."""
+    chain = Chain(policies)
+    chain.subscribe(ALPHA, W)
+    chain.publish(ALPHA, OTHERS, bytes(40))
+    write(chain, 0)
+    chain.settle()
+    return chain
+
+
+def write(chain: Chain, number: int) -> None:
+    """Give each key a long value of its own."""
+    for place, wanted in enumerate(W):
+        chain.publish(ALPHA, [wanted], bytes([number, place]) * 150)
+
+
+# The scenes.
+
+
+def metering_changes_while_a_pass_is_interrupted() -> None:
+    """Nodes are stored in another form. What the pass dealt with stays dealt with, and each change is told once."""
+    for before, after in ((PLAIN, CARRIED), (CARRIED, PLAIN)):
+        chain = following(before)
+        write(chain, 1)
+        chain.interrupt()
+        chain.upgrade(policies=after)
+        for number in range(2, 5):
+            assert not chain.pass_(ENOUGH_FOR_SOME).result.is_complete
+            write(chain, number)
+        assert sorted(wanted for _, wanted in chain.settle().called) == W
+        chain.publish(ALPHA, W[:1], bytes(50))
+        assert chain.settle().called == [(ALPHA, W[0])]
+
+
+def some_keys_wait_while_metering_changes() -> None:
+    """Keys whose turn has not come are compared with the old trie: those that did not change are not told again."""
+    chain = following()
+    changed = W[::2]
+    for place, wanted in enumerate(changed):
+        chain.publish(ALPHA, [wanted], bytes([place]) * 600)
+    block = chain.pass_(ENOUGH_FOR_SOME)
+    assert 0 < len(block.calls) < len(changed)
+    chain.upgrade(policies=CARRIED)
+    assert sorted([*block.called, *chain.settle().called]) == [(ALPHA, wanted) for wanted in changed]
+
+
+def metering_changes_at_rest() -> None:
+    """A cache that is exact stays exact: nothing is read again but what changes."""
+    for before, after in ((PLAIN, CARRIED), (CARRIED, PLAIN)):
+        chain = following(before)
+        chain.upgrade(policies=after)
+        assert chain.settle().called == []
+        assert not chain.settle().sizes("relay_node")
+        chain.publish(ALPHA, W[:1], bytes(50))
+        block = chain.settle()
+        assert block.called == [(ALPHA, W[0])]
+        assert len(block.sizes("relay_node")) <= 4
+
+
+def a_node_was_read_for_a_key_that_was_not_reached() -> None:
+    """It is cached, though no key was dealt with against its root: it goes, for nothing would remove it later."""
+    chain = following()
+    write(chain, 1)
+    chain.interrupt()
+    chain.upgrade(policies=CARRIED)
+    write(chain, 2)
+    chain.settle()
+
+
+def equal_leaves_under_new_metering() -> None:
+    """Two keys end in the same node: it stays for one of them when the other moves on."""
+    chain, (first, second) = Chain(CARRIED), (path_key("1"), path_key("2"))
+    chain.subscribe(ALPHA, [first, second])
+    chain.publish(ALPHA, [first], bytes(40))
+    entry = chain.entry(ALPHA, first)
+    assert entry is not None
+    chain.relay.child(derive_child_info(ALPHA)).put(second, entry)
+    chain.settle()
+    chain.upgrade(policies=PLAIN)
+    chain.publish(ALPHA, [first], bytes(50))
+    chain.settle()
+    chain.publish(ALPHA, [path_key("21")], bytes(60))
+    assert chain.settle().called == []
+
+
+def uses_are_counted_from_now_on() -> None:
+    """Callbacks for all keys leave nodes whose uses are not counted; under callbacks for changes they have to be."""
+    chain = following(Policies(metering=EverythingCarried(), callback=AllKeysOnChange()))
+    write(chain, 1)
+    chain.interrupt()
+    chain.upgrade(policies=CARRIED)
+    write(chain, 2)
+    chain.settle()
+    write(chain, 3)
+    chain.settle()
+
+
+def keys_were_lost_before() -> None:
+    """The root that an interrupted pass left says that all was dealt with: after the upgrade all is told."""
+    chain = following(Policies(root_commit=AfterFirstKey()))
+    write(chain, 1)
+    chain.block(ENOUGH_FOR_SOME)
+    chain.upgrade(policies=PLAIN)
+    chain.told = ChangesTold()
+    assert len(chain.settle().called) == len(W)
+    nothing_is_lost(chain)
+
+
+def a_publisher_that_left_has_nodes() -> None:
+    """They are nobody's: they stay in their new form until they are cleared, and do no harm when it comes back."""
+    for before, after in ((PLAIN, CARRIED), (CARRIED, PLAIN)):
+        chain = following(before)
+        chain.subscribe(ALPHA, [])
+        chain.settle()
+        held = chain.cached(ALPHA)
+        chain.upgrade(policies=after)
+        assert held
+        assert chain.cached(ALPHA) == held
+        chain.subscribe(ALPHA, W)
+        chain.told = ChangesTold()
+        assert len(chain.settle().called) == len(W)
+
+
+def values_are_bounded_anew() -> None:
+    """A read is charged for at most the new bound: with any budget the block is valid, and longer values arrive."""
+    for bound in (100, 4_096):
+        for pubsub_bytes in range(0, 6_000, 211):
+            chain = following()
+            write(chain, 1)
+            chain.interrupt()
+            chain.upgrade(max_value_length=bound)
+            chain.publish(ALPHA, W[6:], bytes(1_000))
+            chain.pass_(pubsub_bytes)
+            chain.settle()
+
+
+def a_limit_falls_below_paths_that_stand() -> None:
+    """They stay until they change: then the publisher is disabled, and no other is harmed."""
+    chain, deep, shallow = Chain(), staircase(6), path_key("f")
+    chain.subscribe(ALPHA, [deep[0], shallow])
+    chain.publish(ALPHA, [*deep, shallow], bytes(40))
+    chain.subscribe(BETA, keys(3))
+    chain.publish(BETA, keys(3), bytes(40))
+    chain.settle()
+    chain.upgrade(max_trie_depth=4)
+    assert chain.settle().called == []
+    chain.publish(ALPHA, [shallow], bytes(41))
+    assert chain.settle().called == [(ALPHA, shallow)]
+    chain.publish(ALPHA, [shallow, deep[0]], bytes(42))
+    chain.publish(BETA, keys(3), bytes(42))
+    assert chain.settle().called == [(BETA, wanted) for wanted in keys(3)]
+    assert ALPHA in chain.storage.disabled_publishers
+    chain.upgrade(max_trie_depth=6)
+    assert chain.settle().called == []
+    chain.subscriber.enable_publisher(Origin.root(), ALPHA)
+    assert sorted(chain.settle().called) == sorted([(ALPHA, shallow), (ALPHA, deep[0])])
+
+
+def a_limit_falls_while_a_pass_is_interrupted() -> None:
+    """The publisher is disabled at the first key that is too deep now; once enabled, what it owes arrives."""
+    chain, deep = Chain(), staircase(7, subscribed=path_key("e"))
+    chain.subscribe(ALPHA, [*W, deep[0]])
+    chain.publish(ALPHA, deep, bytes(40))
+    write(chain, 0)
+    chain.interrupt()
+    chain.upgrade(max_trie_depth=3)
+    while ALPHA not in chain.storage.disabled_publishers:
+        chain.pass_(ENOUGH_FOR_SOME)
+    assert chain.settle().called == []
+    chain.upgrade(max_trie_depth=8)
+    chain.subscriber.enable_publisher(Origin.root(), ALPHA)
+    chain.settle()
+    nothing_is_lost(chain)
+
+
+# The mutants of the migration.
+
+
+def migrate_nothing(patch: PATCH) -> None:
+    """Storage stays as the code before left it."""
+    patch.setattr(subscriber_world, "migrate", lambda _subscriber, _before: Weight.ZERO)
+
+
+def trust_uses(patch: PATCH) -> None:
+    """Uses are taken over from policies under which they are not kept."""
+    patch.setattr(migration, "_counts_uses", lambda _policies: True)
+
+
+def keep_nodes_without_uses(patch: PATCH) -> None:
+    """Nodes that are on no path stay among those that are counted."""
+
+    def counted(nodes: dict[bytes, bytes], dealt_with: Any) -> dict[bytes, bytes]:
+        uses = uses_of(dealt_with or (), nodes)
+        return {node_hash: with_uses(data, uses[node_hash]) for node_hash, data in nodes.items()}
+
+    patch.setattr(migration, "_counted", counted)
+
+
+def look_at_one_root(patch: PATCH) -> None:
+    """Keys that were dealt with against another root than the first key's are overlooked."""
+    dealt_with = migration._dealt_with
+    patch.setattr(migration, "_dealt_with", lambda *of: (dealt_with(*of) or [])[:1])
+
+
+def count_no_places(patch: PATCH) -> None:
+    """Plain nodes stand at one place each."""
+    patch.setattr(migration, "_count_places", lambda *_: None)
+
+
+def trust_roots(patch: PATCH) -> None:
+    """Roots that hide lost updates are taken over."""
+    patch.setattr(migration, "_forget_roots", lambda _storage: 0)
+
+
+def migrate_followed_publishers_alone(patch: PATCH) -> None:
+    """Nodes of a publisher that left keep their old form."""
+    rewrite = migration._rewrite
+
+    def alone(storage: SubscriberStorage, para_id: ParaId, stored: Any, wanted: Any) -> None:
+        if para_id in storage.digests():
+            rewrite(storage, para_id, stored, wanted)
+
+    patch.setattr(migration, "_rewrite", alone)
+
+
+def charge_as_before(patch: PATCH) -> None:
+    """What reads weigh is worked out once, for the first configuration."""
+    charges = vars(Subscriber)["charges"]
+    known: dict[int, Any] = {}
+    patch.setattr(
+        Subscriber, "charges", property(lambda self: known.setdefault(id(self), (self, charges.fget(self)))[1])
+    )
+
+
+SCENES: dict[Callable[[], None], tuple[Callable[[PATCH], None], ...]] = {
+    metering_changes_while_a_pass_is_interrupted: (migrate_nothing,),
+    some_keys_wait_while_metering_changes: (look_at_one_root,),
+    metering_changes_at_rest: (migrate_nothing,),
+    a_node_was_read_for_a_key_that_was_not_reached: (keep_nodes_without_uses,),
+    equal_leaves_under_new_metering: (count_no_places,),
+    uses_are_counted_from_now_on: (trust_uses,),
+    keys_were_lost_before: (trust_roots,),
+    a_publisher_that_left_has_nodes: (migrate_followed_publishers_alone,),
+    values_are_bounded_anew: (charge_as_before,),
+    a_limit_falls_below_paths_that_stand: (),
+    a_limit_falls_while_a_pass_is_interrupted: (),
+}
+CASES = [(scene, mutate) for scene, mutants in SCENES.items() for mutate in mutants]
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
+def test_nothing_is_lost_and_nothing_is_told_twice_when(scene: Callable[[], None]) -> None:
+    scene()
+
+
+@pytest.mark.parametrize(
+    ("scene", "mutate"), CASES, ids=[f"{mutate.__name__}, {scene.__name__}" for scene, mutate in CASES]
 )
+def test_a_mutant_is_caught_when(
+    scene: Callable[[], None], mutate: Callable[[PATCH], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutate(monkeypatch)
+    with pytest.raises((AssertionError, Panic, InvalidNode)):
+        scene()
 
 
-class UpgradedNetwork(machine.Network):
-    """Upgrades after which callbacks are the same as without."""
-
-    @rule(depth=depths)
-    def limit_depth(self, depth: int) -> None:
-        self.world.upgrade(max_trie_depth=depth)
-
-    @rule(length=value_bounds)
-    def bound_values(self, length: int) -> None:
-        self.world.upgrade(max_value_length=length)
-
-    @rule(order=orders, metering=meterings)
-    def choose(self, order: policy.OrderPolicy, metering: policy.MeteringPolicy) -> None:
-        self.world.upgrade(policies=replace(self.world.subscriber.policies, order=order, metering=metering))
-
-    @rule(pubsub_bytes=machine.budgets, seed=machine.seeds, flood=machine.floods)
-    def block(self, pubsub_bytes: int, seed: bytes, flood: int = 0) -> None:
-        super().block(pubsub_bytes, seed, flood)
-        self.world.state.commit()
-
-    def teardown(self) -> None:
-        """The last code stays: every value arrives within a few passes that have room for any key."""
-        for number in range(40):
-            self.block(20_000, b"%d" % number)
-        nothing_is_lost(self.world)
-        self.block(1 << 20, b"")
-        assert not self.world.storage.relay_proof_processing_cursor.exists()
+def test_a_migration_weighs_a_read_and_a_write_for_each_cached_node() -> None:
+    chain = following()
+    count, weight = len(chain.cached(ALPHA)), chain.subscriber.config.db_weight
+    chain.subscriber.policies = CARRIED
+    assert count
+    assert migrate(chain.subscriber, PLAIN) == weight.reads_writes(count, count)
 
 
-class ReplacedPolicies(UpgradedNetwork):
-    """Upgrades of every policy to every other."""
-
-    @rule(chosen=all_policies)
-    def choose_all(self, chosen: Policies) -> None:
-        self.world.upgrade(policies=chosen)
-
-    @rule(pubsub_bytes=machine.budgets, seed=machine.seeds, flood=machine.floods)
-    def block(self, pubsub_bytes: int, seed: bytes, flood: int = 0) -> None:
-        world = self.world
-        world.seal()
-        world.system.initialize(world.number)
-        block = world.block(pubsub_bytes, seed=seed, flood=flood, seal=False)
-        one_pass_in_both_modes(block)
-        assert block.outcome.meter.consumed.all_lte(block.outcome.meter.limit)
-        proof_is_what_was_read(world, block)
-        times_to_live_count_relay_blocks(world, block)
-        disabled_publishers_are_silent(world, block)
-        omission_is_within_the_slack(world, block)
-        if block.result.is_complete and world.subscriber.policies.root_commit.keeps_updates:
-            nothing_is_lost(world)
-        world.state.commit()
-
-    def teardown(self) -> None:
-        """Policies that hold every invariant come back: the cache is exact again once every path has changed."""
-        metering = self.world.subscriber.policies.metering
-        charges = policy.EverythingCarried() if metering.charges_own_state else policy.EveryRead()
-        self.world.upgrade(policies=Policies(metering=charges))
-        super().teardown()
-        for publisher in machine.PUBLISHERS:
-            if self.world.entry(publisher, machine.STOCK[0]) is not None:
-                self.world.publish(publisher, machine.STOCK, b"all of them")
-        self.block(1 << 20, b"")
-        cache_is_exact(self.world)
-
-
-@pytest.mark.parametrize("network", [UpgradedNetwork, ReplacedPolicies])
-def test_invariants_hold_whenever_the_code_changes(network: type[machine.Network]) -> None:
-    run_state_machine_as_test(network, settings=machine.networks(examples(60)))
+@pytest.mark.parametrize(
+    "after", [Policies(order=SystemFirstNumeric(), metering=ValuesOnly()), Policies(cache=NoCache())]
+)
+def test_an_upgrade_that_needs_no_migration_writes_nothing(after: Policies) -> None:
+    chain = following()
+    write(chain, 1)
+    chain.interrupt()
+    before = chain.everything()
+    chain.subscriber.policies = after
+    assert migrate(chain.subscriber, PLAIN) == Weight.ZERO
+    assert chain.everything() == before

@@ -70,7 +70,8 @@ def _migrate_nodes(storage: SubscriberStorage, before: Policies, after: Policies
             wanted = _counted(nodes, dealt_with)
             storage.shared_trie_nodes.remove(para_id)
         else:
-            wanted = _plain(storage, para_id, nodes, dealt_with)
+            wanted = nodes
+            _count_places(storage, para_id, nodes, dealt_with)
         _rewrite(storage, para_id, found, wanted)
     return sum(map(len, stored.values()))
 
@@ -100,19 +101,17 @@ def _counted(nodes: Nodes, dealt_with: Groups | None) -> Nodes:
     return {node_hash: with_uses(data, uses[node_hash]) for node_hash, data in nodes.items() if uses[node_hash]}
 
 
-def _plain(storage: SubscriberStorage, para_id: ParaId, nodes: Nodes, dealt_with: Groups | None) -> Nodes:
-    """Return plain nodes, those on no path left out, and remember which of them stand at several places.
+def _count_places(storage: SubscriberStorage, para_id: ParaId, nodes: Nodes, dealt_with: Groups | None) -> None:
+    """Remember which plain nodes stand at several places, where all keys were dealt with against one root.
 
-    A pass relies on the number of places only where all keys were dealt with against one root.
+    Elsewhere a pass counts them anew, and sweeps, before it relies on them.
     """
-    if dealt_with is None:
-        return nodes
-    placements = [place for subscribed, root in dealt_with for place in marked_placements(subscribed, root, nodes)]
-    counts = Counter(node_hash for _, node_hash in placements if node_hash in nodes)
+    if dealt_with is None or len(dealt_with) != 1:
+        return
+    counts = Counter(node_hash for _, node_hash in marked_placements(*dealt_with[0], nodes) if node_hash in nodes)
     shared = {node_hash: count for node_hash, count in counts.items() if count > 1}
-    if shared and len(dealt_with) == 1:
+    if shared:
         storage.shared_trie_nodes.insert(para_id, shared)
-    return {node_hash: nodes[node_hash] for node_hash in counts}
 
 
 def _rewrite(storage: SubscriberStorage, para_id: ParaId, stored: Mapping[bytes, bytes], wanted: Nodes) -> None:
