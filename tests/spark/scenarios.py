@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from relaycast.scenario.message_load import MessageLoad, Poisson
 from relaycast.scenario.scenario import ParachainTable, PublishTable, RelayChainTable, Scenario, SubscriptionTable
+from relaycast.scenario.upgrade_tables import KeysTable, PolicyChange, RelayUpgradeTable, UpgradeTable
 from relaycast.simulation.batch import BatchSimulation
 from relaycast_ledger.segments.simulated import Preparation
 from relaycast_ledger.segments.spine import Segment, spine
@@ -56,6 +57,32 @@ SCARCE = Scenario(
     ],
 )
 """A budget that no pass gets by with: cursors, and nodes that count."""
+
+UPGRADED = Scenario(
+    name="upgraded",
+    seed=3,
+    blocks=BLOCKS,
+    relaychain=RelayChainTable(pov_bytes=4_000, upgrades=[RelayUpgradeTable(at=6, max_stored_keys=20)]),
+    parachains=[
+        ParachainTable(id=2000, publish=PublishTable(keys=14, value_bytes=[16, 300])),
+        ParachainTable(
+            id=3000,
+            subscribe=[SubscriptionTable(publisher=2000, keys=8)],
+            upgrades=[
+                UpgradeTable(at=4, policies=PolicyChange(metering="carried"), max_trie_depth=9),
+                UpgradeTable(at=9, subscribe=[KeysTable(publisher=2000)]),
+                UpgradeTable(at=13, policies=PolicyChange(metering="every-read", order="numeric")),
+            ],
+        ),
+        ParachainTable(
+            id=3001,
+            subscribe=[SubscriptionTable(publisher=2000, keys=4)],
+            relay_blocks_per_block=3,
+            upgrades=[UpgradeTable(at=8, policies=PolicyChange(cache="none", budget="remaining:9kB"))],
+        ),
+    ],
+)
+"""Code changes while passes are cut short, also between two segments, and on a slow chain."""
 
 MANY_KEYS = Scenario(
     name="many keys",

@@ -13,13 +13,22 @@ from relaycast_ledger.segments.simulated import Advanced
 from relaycast_ledger.segments.spine import Segment, spine
 from relaycast_spark.tables import REPLAYED, Row
 from relaycast_trie import node_codec
-from spark.scenarios import MARKET, SCARCE, preparation_of, recorded, replayed_apart, replayed_at_once, segments_of
+from spark.scenarios import (
+    MARKET,
+    SCARCE,
+    UPGRADED,
+    preparation_of,
+    recorded,
+    replayed_apart,
+    replayed_at_once,
+    segments_of,
+)
 
 _AT_ONCE: dict[str, list[Row]] = {}
 """By scenario: the rows of one run, with which several ways to cut it are compared."""
 
 
-@pytest.mark.parametrize("scenario", [MARKET, SCARCE], ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", [MARKET, SCARCE, UPGRADED], ids=lambda scenario: scenario.name)
 @pytest.mark.parametrize("length", [1, 5, 16])
 def test_segments_replayed_apart_equal_one_run(scenario: Scenario, length: int) -> None:
     if scenario.name not in _AT_ONCE:

@@ -14,6 +14,7 @@ from relaycast.report.runtimes import legend as runtime_legend
 from relaycast.report.story import pruned_bytes, story, why
 from relaycast.report.templates import own_markup, percent, render
 from relaycast.report.trie_view import CAUSES
+from relaycast.report.upgrades import upgrade_rows
 from relaycast.report.verdicts import by_cause, largest, median_block, title, verdicts
 from relaycast.scenario.scenario import Scenario
 from relaycast.terminal import counted
@@ -75,6 +76,7 @@ def render_report(run: Outcome, scenario: Scenario) -> str:
         story=story(run),
         why=why(run),
         verdicts=verdicts(run),
+        upgrades=upgrade_rows(run),
         bar_keys=BAR_KEYS,
         parts=tuple(run.subscribers[0].pov_parts) if run.subscribers else (),
         meanings=MEANINGS,

@@ -2,6 +2,7 @@
 
 from relaycast.account import dot
 from relaycast.report.runtimes import runtime_sentences
+from relaycast.report.upgrades import upgrade_sentence
 from relaycast.report.verdicts import largest, title
 from relaycast.terminal import counted
 from relaycast_ledger.account_records import IN_THE_PROOF
@@ -55,7 +56,7 @@ def story(run: Outcome) -> str:
         text += f" {told_again:,} of them told what the reader had been told before; they count in no latency."
     text += _warm_up_sentence(run) + _uncharged_sentence(run)
     text = f"{text} The relay chain refused {counted(refused, 'message')}." if refused else text
-    text = " ".join([text, *runtime_sentences(run)])
+    text = " ".join([text + upgrade_sentence(run), *runtime_sentences(run)])
     return text + _fees_sentence(run)
 
 

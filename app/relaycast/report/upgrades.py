@@ -1,0 +1,29 @@
+"""Runtime upgrades in a report: a sentence about all of them, and a row for each."""
+
+from relaycast.terminal import counted
+from relaycast_ledger.outcome import Outcome, UpgradeOutcome
+
+MAX_NAMED = 8
+"""Blocks that the sentence names."""
+
+
+def upgrade_sentence(run: Outcome) -> str:
+    """Return when code changed in mid-run, with a space before it; empty where it never did."""
+    upgrades = run.upgrades or ()
+    if not upgrades:
+        return ""
+    blocks = [str(it.at) for it in upgrades]
+    named = ", ".join(blocks[:MAX_NAMED])
+    more = f" and {counted(len(blocks) - MAX_NAMED, 'later block')}" if len(blocks) > MAX_NAMED else ""
+    chains = counted(len({it.para_id for it in upgrades}), "chain")
+    return f" {counted(len(blocks), 'runtime upgrade')} changed the code of {chains}, on relay blocks {named}{more}."
+
+
+def upgrade_rows(run: Outcome) -> list[tuple[int, str, str]]:
+    """Return the relay block, the chain and the changes of each upgrade."""
+    return [(it.at, chain_of(it), "; ".join(it.changes)) for it in run.upgrades or ()]
+
+
+def chain_of(upgrade: UpgradeOutcome) -> str:
+    """Return the chain that an upgrade is of, as tables name it."""
+    return "relay chain" if upgrade.para_id is None else str(upgrade.para_id)
