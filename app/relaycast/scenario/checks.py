@@ -7,11 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from relaycast.refusal import BadInput, nearest, shown
 from relaycast.scenario.guest_checks import check_guest, check_guest_keys
-from relaycast.scenario.limit_checks import check_cache_limit, check_limits, holds
+from relaycast.scenario.limit_checks import KeyCount, check_cache_limit, check_limits, holds
 from relaycast.scenario.message_load import DOWNWARD, HORIZONTAL, Bursts, MessageLoad, Uniform
 from relaycast.scenario.policy_choice import PolicyTable, budget_of, check_policies
 from relaycast.scenario.scenario import (
@@ -24,7 +22,7 @@ from relaycast.scenario.scenario import (
     key_name,
     upgraded_subscriptions,
 )
-from relaycast.scenario.upgrade_checks import check_upgrades, most_generous, policies_over_time
+from relaycast.scenario.upgrade_checks import check_upgrades, most_generous, policies_over_time, readers_over_time
 from relaycast.scenario.workload import GRIEF_VALUE_BYTES
 from relaycast_pallets.parachain_system.relay_budget import PovUsage, check_enough_messages_included
 from relaycast_xcm.primitives import LOWEST_PUBLIC_ID
@@ -62,9 +60,7 @@ def check_references(scenario: Scenario, place: str) -> None:
                 check_guest_keys(subscription, inside)
             else:
                 _check_subscription(subscription, publishers, recorded, inside)
-        for inside, tables in ((here, chain.subscribe), *_upgraded(chain, here)):
-            check_limits(replace(chain, subscribe=tables), partial(_key_count, publishers, recorded), inside)
-        check_cache_limit(chain, scenario.policies, here)
+        _check_limits(chain, scenario, partial(_key_count, publishers, recorded), here)
     if isinstance(scenario.relaychain.wasm, str) and scenario.relaychain.genesis is None:
         raise BadInput(f"{place} at relaychain.wasm", "a runtime without a state", "a genesis beside it")
     if not scenario.subscribers() and not guests:
@@ -159,21 +155,23 @@ def _subscriptions(chain: ParachainTable, here: str) -> Iterator[tuple[Subscript
     yield from _upgraded_subscriptions(chain, here)
 
 
+def _check_limits(chain: ParachainTable, scenario: Scenario, count_of: KeyCount, here: str) -> None:
+    for place, reader in readers_over_time(chain, here):
+        check_limits(reader, count_of, place)
+        for _, policies in policies_over_time(chain, scenario.policies):
+            check_cache_limit(reader, policies, place)
+
+
 def _upgraded_subscriptions(chain: ParachainTable, here: str) -> Iterator[tuple[SubscriptionTable, str]]:
-    for place, tables in _upgraded(chain, here):
+    replacing = [index for index, it in enumerate(chain.upgrades or []) if isinstance(it.subscribe, list)]
+    for index, tables in zip(replacing, upgraded_subscriptions(chain).values(), strict=True):
+        place = f"{here}.upgrades[{index}].subscribe"
         for number, subscription in enumerate(tables):
             if any(earlier.publisher == subscription.publisher for earlier in tables[:number]):
                 raise BadInput(
-                    f"{place}.subscribe[{number}].publisher", f"{subscription.publisher} again", "every publisher once"
+                    f"{place}[{number}].publisher", f"{subscription.publisher} again", "every publisher once"
                 )
-            yield subscription, f"{place}.subscribe[{number}]"
-
-
-def _upgraded(chain: ParachainTable, here: str) -> Iterator[tuple[str, list[SubscriptionTable]]]:
-    """Yield what upgrades let a parachain read instead, with their places."""
-    replacing = [index for index, it in enumerate(chain.upgrades or []) if isinstance(it.subscribe, list)]
-    for index, tables in zip(replacing, upgraded_subscriptions(chain).values(), strict=True):
-        yield f"{here}.upgrades[{index}]", tables
+            yield subscription, f"{place}[{number}]"
 
 
 def _overlap(one: SubscriptionTable, other: SubscriptionTable) -> bool:

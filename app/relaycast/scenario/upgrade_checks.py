@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from relaycast.refusal import BadInput
 from relaycast.scenario.policy_choice import PolicyTable, check_policies
-from relaycast.scenario.scenario import ParachainTable, RelayChainTable, Scenario
+from relaycast.scenario.scenario import ParachainTable, RelayChainTable, Scenario, upgraded_subscriptions
 from relaycast.scenario.upgrade_tables import PolicyChange, RelayUpgradeTable, UpgradeTable, given
 
 
@@ -47,12 +47,31 @@ def policies_over_time(chain: ParachainTable, table: PolicyTable) -> Iterator[tu
             yield upgrade.at, table
 
 
+LIMITS = ("max_publishers", "max_subscribed_keys", "max_total_keys", "max_cached_bytes")
+"""Limits of what a parachain reads and keeps, which upgrades may set."""
+
+
+def readers_over_time(chain: ParachainTable, place: str) -> Iterator[tuple[str, ParachainTable]]:
+    """Yield what a parachain reads, and its limits, at first and after each upgrade that changes one of them."""
+    yield place, chain
+    replaced = upgraded_subscriptions(chain)
+    for number, upgrade in enumerate(chain.upgrades or []):
+        changes = {name: value for name, value in given(upgrade).items() if name in LIMITS}
+        if upgrade.at in replaced:
+            changes["subscribe"] = replaced[upgrade.at]
+        if changes:
+            chain = replace(chain, **changes)
+            yield f"{place}.upgrades[{number}]", chain
+
+
 def most_generous(relay: RelayChainTable) -> RelayChainTable:
     """Return the relay chain's table with the highest that each limit ever is."""
     limits: dict[str, int] = {}
     for upgrade in relay.upgrades or []:
         for name, value in given(upgrade).items():
-            limits[name] = max(value, limits.get(name, getattr(relay, name, 0)))
+            first = getattr(relay, name, 0)
+            if isinstance(first, int):  # there may be no limit at first
+                limits[name] = max(value, limits.get(name, first))
     limits.pop("at", None)
     return replace(relay, **limits)
 
