@@ -47,14 +47,16 @@ class Upgradable:
         known, constants = para_id_of(para_id), _constants(limits, SUBSCRIBER_CONSTANTS)
         if known not in self.chains.parachains:
             raise ValueError(f"there is no parachain {known}")
+        feeds = None if keys is None else list(keys)
         upgrade = collator.ParachainUpgrade(
             at=self.chains.relay_chain.head.number if at is None else whole_number(at, "at"),
             constants=constants,
             policies=_policies_over(self.chains.parachains[known].upgrades.policies, policies),
             budget=budget_of(budget) if isinstance(budget, str) else budget,
-            subscriptions=None if keys is None else self._subscriptions(keys),
+            subscriptions=None if feeds is None else _subscriptions(feeds),
         )
         self.chains.upgrades.schedule(parachains={known: [upgrade]})
+        self.name_feeds(feeds or ())
 
     def upgrade_relay_chain(self, *, at: int | None = None, **limits: int) -> None:
         """Let the relay chain run other code from block ``at`` on, by default from its next block.
@@ -71,15 +73,15 @@ class Upgradable:
         for feed in feeds:
             self._feeds[feed] = feed
 
-    def _subscriptions(self, keys: Iterable[Feed]) -> dict[ParaId, list[SubscribedKey]]:
-        wanted: dict[ParaId, list[SubscribedKey]] = {}
-        feeds = list(keys)
-        for feed in feeds:
-            if not isinstance(feed, Feed):
-                raise TypeError(f"keys are feeds, got {described(feed)}; publisher.feed(name) makes one")
-            wanted.setdefault(ParaId(feed.publisher), []).append(SubscribedKey(feed.key))
-        self.name_feeds(feeds)
-        return wanted
+
+def _subscriptions(feeds: Iterable[Feed]) -> dict[ParaId, list[SubscribedKey]]:
+    """Return the keys of each publisher; ``TypeError`` for what is no feed."""
+    wanted: dict[ParaId, list[SubscribedKey]] = {}
+    for feed in feeds:
+        if not isinstance(feed, Feed):
+            raise TypeError(f"keys are feeds, got {described(feed)}; publisher.feed(name) makes one")
+        wanted.setdefault(ParaId(feed.publisher), []).append(SubscribedKey(feed.key))
+    return wanted
 
 
 def _constants(limits: Mapping[str, Any], known: Constants) -> dict[str, Any]:
