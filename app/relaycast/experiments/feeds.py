@@ -39,6 +39,7 @@ class Feeds:
         seed: int,
         policies: PolicyTable | None = None,
         max_pov_bytes: int | None = None,
+        max_cached_bytes: int | None = None,
         other_entries: int = 0,
     ) -> "Feeds":
         """Return a network at rest; the reader's own state holds ``other_entries`` that pub-sub has no part in."""
@@ -52,6 +53,7 @@ class Feeds:
             policies=policies_of(table),
             budget=budget_of(table, pov_percent=85),
             max_pov_bytes=max_pov_bytes,
+            max_cached_bytes=max_cached_bytes,
         )
         state = network.chains.parachains[ParaId(READER)].state
         for index in range(other_entries):

@@ -57,9 +57,13 @@ class UpgradeTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     max_publishers: Count | UnsetType = UNSET
     max_subscribed_keys: Count | UnsetType = UNSET
+    """Keys that it reads of one publisher at a time."""
+
     max_total_keys: Count | UnsetType = UNSET
+    """Keys that it reads at a time, of all publishers together."""
+
     max_cached_bytes: U32 | UnsetType = UNSET
-    """As in the parachain's table."""
+    """Bytes of the trie nodes that it keeps."""
 
     subscribe: list[KeysTable] | UnsetType = UNSET
     """What it reads instead of everything that it read before, also of what ``subscribe`` planned for later blocks."""
@@ -81,6 +85,7 @@ class RelayUpgradeTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     max_total_bytes: TotalBytes | UnsetType = UNSET
     max_publishers: Count | UnsetType = UNSET
     max_publishes_per_block: Count | UnsetType = UNSET
+    """Publications of one publisher in one relay block."""
 
 
 Constants = Mapping[str, tuple[str, Callable[[Any], object]]]
