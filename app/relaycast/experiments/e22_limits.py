@@ -270,14 +270,14 @@ def _worst(row: Limited) -> int:
 
 
 def chart(rows: Sequence[Limited]) -> Chart:
-    """Draw what a limit of cached bytes makes of a block's proofs."""
+    """Draw what a limit of cached bytes makes of a block's proofs; one of 0 bytes is the policy ``cache = "none"``."""
     whole = {(it.keys, it.read, it.changed): it for it in rows if it.limit == CACHE and it.setting is None}
-    limited = [it for it in rows if it.limit == CACHE and it.setting is not None]
+    limited = [it for it in rows if it.limit == CACHE and it.setting]
     paired = [(row, whole[row.keys, row.read, row.changed]) for row in limited]
     return Chart(
         title="Proofs of a block under a limit of cached bytes, against no limit",
         mark="line",
-        x=Axis(field="kept", title="limit, as a share of the whole structure", percent=True),
+        x=Axis(field="kept", title="limit, as a share of the whole structure", log=True, percent=True),
         y=Axis(field="bytes", title="relay and own proof, against no limit", percent=True),
         colour=Axis(field="reader", title="reader", names=True, order=tuple(dict.fromkeys(map(named, limited)))),
         dash=Axis(field="pace", title="keys changed in a block", names=True),
