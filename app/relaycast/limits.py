@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from relaycast.callback_time import allowed
 from relaycast.feed import Feed, whole_number
 from relaycast_pallets.broadcaster.config import BroadcasterConfig
 from relaycast_pallets.subscriber.config import SubscriberConfig, ensure_cache_can_be_limited
@@ -17,7 +18,11 @@ MAY_BE_ZERO = ("max_cached_bytes",)
 
 
 def limited_config(
-    limits: Mapping[str, int | None], broadcaster: BroadcasterConfig, policies: Policies | None
+    limits: Mapping[str, int | None],
+    broadcaster: BroadcasterConfig,
+    policies: Policies | None,
+    *,
+    callback_limit_us: int | None = None,
 ) -> SubscriberConfig:
     """Return the configuration with these limits, those that are ``None`` left at their default.
 
@@ -28,6 +33,8 @@ def limited_config(
         least = 0 if name in MAY_BE_ZERO else 1
         if not least <= whole_number(limit, name) <= U32_MAX:
             raise ValueError(f"{name} is from {least} to {U32_MAX}, got {limit}")
+    if callback_limit_us is not None:
+        given["callback_limit"] = allowed(callback_limit_us)
     config = replace(SubscriberConfig(max_value_length=broadcaster.max_value_length), **given)
     ensure_cache_can_be_limited(config, policies or Policies())
     return config

@@ -25,7 +25,9 @@ from typing import TYPE_CHECKING, Any
 
 import relaycast_collator as collator
 from relaycast.account import FEES, Account, planck
-from relaycast.choices import broadcaster_of, budget_of, policies_of
+from relaycast.callback_time import declared
+from relaycast.chain_options import chain_options
+from relaycast.choices import broadcaster_of
 from relaycast.feed import Feed, described, para_id_of, whole_number
 from relaycast.genesis.chain_spec import ChainSpec
 from relaycast.genesis.state_export import read_state
@@ -45,7 +47,7 @@ from relaycast_pallets.subscriber.policies import Policies
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie import StateVersion
 from relaycast_trie.engine import Engine
-from relaycast_xcm import ParaId
+from relaycast_xcm import ParaId, Weight
 
 if TYPE_CHECKING:
     from relaycast.real_runtime import RealRuntime
@@ -233,7 +235,7 @@ class Network(Upgradable):
         if not isinstance(limits, BroadcasterConfig):
             raise TypeError(f"a broadcaster is a BroadcasterConfig or the name of one, got {described(limits)}")
         self.seed = seed
-        self._defaults = _chain_options(policies, budget, None)
+        self._defaults = chain_options(policies, budget, None)
         self._policies: Policies | None = self._defaults.get("policies")
         self.chains = collator.Chains(seed=seed, genesis=start, broadcaster=limits, trie_engine=trie_engine)
         self.ledger = Ledger(self.chains, accounts=Accounts.BY_PUBLISHER if accounting else Accounts.NONE)
@@ -261,15 +263,19 @@ class Network(Upgradable):
         max_subscribed_keys: int | None = None,
         max_total_keys: int | None = None,
         max_cached_bytes: int | None = None,
+        callback_us: int = 0,
+        callback_proof_bytes: int = 0,
+        callback_limit_us: int | None = None,
     ) -> Reader:
         """Let the parachain read ``keys``, of one publisher or several, beside those that it reads already.
 
-        A publisher may also come later. The rest is for a new parachain: what it does where public drafts disagree,
-        how much of a block its proofs may use, the bytes of its largest proof of validity, and limits: publishers (100
-        unless given), keys of one publisher, keys of all, bytes of the trie nodes that it keeps.
+        A publisher may also come later. A callback for one of them declares and takes ``callback_us`` microseconds. The
+        rest is for a new parachain: what it does where public drafts disagree, how much of a block its proofs may use,
+        the bytes of its largest proof of validity, and limits: publishers (100 unless given), keys of one publisher,
+        keys of all, bytes of the trie nodes that it keeps, and the time that a block has for callbacks, 0 for no limit.
         """
         wanted = _feeds(keys)
-        options = _chain_options(policies, budget, max_pov_bytes)
+        options = chain_options(policies, budget, max_pov_bytes)
         limits = {
             "max_publishers": max_publishers,
             "max_subscribed_keys": max_subscribed_keys,
@@ -277,18 +283,22 @@ class Network(Upgradable):
             "max_cached_bytes": max_cached_bytes,
         }
         broadcaster, chosen = self.chains.relay_chain.broadcaster.config, options.get("policies", self._policies)
-        config = limited_config(limits, broadcaster, chosen)
-        if any(limit is not None for limit in limits.values()):
+        config = limited_config(limits, broadcaster, chosen, callback_limit_us=callback_limit_us)
+        if callback_limit_us is not None or any(limit is not None for limit in limits.values()):
             options["config"] = config
         known = self.chains.parachains.get(para_id_of(para_id))
         if options and known is not None:
             raise ValueError(f"parachain {para_id} is there already; policies, budget and limits are for new ones")
         already = {} if known is None else known.kept.wanted
-        ensure_within(config if known is None else known.subscriber.config, already, wanted)
+        config = config if known is None else known.subscriber.config
+        weight = declared(callback_us, callback_proof_bytes, config.callback_limit)
+        ensure_within(config, already, wanted)
         chain = self._chain(para_id, **options)
         for feed in wanted:
             if feed.key not in chain.kept.wanted.get(ParaId(feed.publisher), ()):
                 self.chains.subscribe(para_id, feed.publisher, [feed.key])
+            if weight != Weight.ZERO:
+                chain.declare(ParaId(feed.publisher), [feed.key], weight)
         self._feeds.update(zip(wanted, wanted, strict=True))
         return Reader(self.chains.collators[chain.para_id], self._feeds)
 
@@ -373,24 +383,6 @@ def _feeds(keys: Iterable[Feed]) -> list[Feed]:
         if not isinstance(feed, Feed):
             raise TypeError(f"keys are feeds, got {described(feed)}; publisher.feed(name) makes one")
     return list(dict.fromkeys(feeds))
-
-
-def _chain_options(
-    policies: Policies | Mapping[str, str | int] | None, budget: BudgetPolicy | str | None, max_pov_bytes: int | None
-) -> dict[str, Any]:
-    """Return what is given of them, as a new parachain takes it."""
-    if isinstance(policies, Mapping):
-        policies = policies_of(policies)
-    if isinstance(budget, str):
-        budget = budget_of(budget)
-    if not isinstance(policies, Policies | None):
-        raise TypeError(f"policies are Policies(..), got {described(policies)}")
-    if budget is not None and not callable(getattr(budget, "share_out", None)):
-        raise TypeError(f"a budget shares out a block, as Remaining() does, got {described(budget)}")
-    if max_pov_bytes is not None and whole_number(max_pov_bytes, "max_pov_bytes") < 1:
-        raise ValueError(f"max_pov_bytes is at least 1, got {max_pov_bytes}")
-    given = {"policies": policies, "budget": budget, "max_pov_size": max_pov_bytes}
-    return {name: value for name, value in given.items() if value is not None}
 
 
 def _handed_over(change: Tampering, inherent: ParachainInherentData) -> ParachainInherentData:

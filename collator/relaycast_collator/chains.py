@@ -39,7 +39,7 @@ from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES, Panic, Para
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber.pallet import SubscriberConfig
 from relaycast_pallets.subscriber.policies import Policies
-from relaycast_pallets.subscriber.set_up import ensure_values_fit
+from relaycast_pallets.subscriber.set_up import ensure_callbacks_fit, ensure_values_fit
 from relaycast_pallets.subscriber.subscription import SubscriptionHandler
 from relaycast_trie import blake2_256
 from relaycast_trie.engine import Engine
@@ -127,8 +127,8 @@ class Chains:
 
         Without a ``config`` it reckons with the longest values that this relay chain lets anyone publish. Where the
         relay chain has queued messages for this id before, it takes over their heads: its relay parents are not older.
-        ``ValueError`` when this id is taken, ``config`` reckons with shorter values than may be published, or the relay
-        parents would be older than what can be proven from;
+        ``ValueError`` when this id is taken, ``config`` reckons with shorter values than may be published, ``handler``
+        declares a callback that no block has time for, or the relay parents would be older than can be proven from;
         ``CodecError`` when the relay chain's state holds no such heads where they should be.
         """
         known, pace = ParaId(para_id), pace or Pace()
@@ -137,6 +137,8 @@ class Chains:
         if config is None:
             config = SubscriberConfig(max_value_length=broadcaster.max_value_length)
         ensure_values_fit(config, broadcaster)
+        if handler is not None:
+            ensure_callbacks_fit(config, handler)
         parachain = Parachain(
             known,
             handler=handler,

@@ -12,7 +12,7 @@ from relaycast_pallets.subscriber.subscription import (
     ValidFor,
 )
 from relaycast_xcm import ParaId, Weight
-from relaycast_xcm.checkpoint import U32, DumpRow, Hash
+from relaycast_xcm.checkpoint import U32, Count, DumpRow, Hash
 
 Kept = tuple[bytes, TtlState]
 
@@ -33,8 +33,17 @@ class KeptDump(DumpRow, frozen=True):
     remaining_blocks: U32 | None
 
 
+class WeightDump(DumpRow, frozen=True):
+    """What a callback for a key is declared to weigh."""
+
+    publisher: U32
+    key: Hash
+    ref_time: Count
+    proof_size: Count
+
+
 class KeptValues:
-    """Keeps the last value of every key.
+    """Keeps the last value of every key; its callbacks weigh what is declared for them, by default nothing.
 
     It remembers outside of the chain's state and therefore joins it (``State.join``), as every such handler has to:
     what a panicking block or a refused call told it is forgotten.
@@ -43,6 +52,7 @@ class KeptValues:
     def __init__(self) -> None:
         self.wanted: dict[ParaId, list[SubscribedKey]] = {}
         self.values: dict[tuple[ParaId, SubscribedKey], Kept] = {}
+        self.weights: dict[tuple[ParaId, SubscribedKey], Weight] = {}
         self._undo: list[Callable[[], object]] = []
 
     def subscriptions(self) -> tuple[Subscriptions, Weight]:
@@ -52,7 +62,19 @@ class KeptValues:
         place = publisher, key
         self._undo.append(partial(_restore, self.values, place, self.values.get(place)))
         self.values[place] = value, ttl_state
-        return Weight.ZERO
+        return self.weights.get(place, Weight.ZERO)
+
+    def callback_weight(self, publisher: ParaId, key: SubscribedKey) -> Weight:
+        """Return what was declared for a key."""
+        return self.weights.get((publisher, key), Weight.ZERO)
+
+    def declare(self, publisher: ParaId, keys: Iterable[SubscribedKey], weight: Weight) -> None:
+        """Declare what a callback for each of these keys weighs, and let it take that."""
+        for key in keys:
+            if weight == Weight.ZERO:
+                self.weights.pop((publisher, key), None)
+            else:
+                self.weights[publisher, key] = weight
 
     def subscribe(self, publisher: ParaId, keys: Iterable[SubscribedKey]) -> None:
         """Want more ``keys`` of a publisher."""
@@ -83,6 +105,17 @@ class KeptValues:
             for (publisher, key), (value, ttl_state) in self.values.items()
         ]
         return wanted, kept
+
+    def dump_weights(self) -> list[WeightDump]:
+        """Return what callbacks are declared to weigh, as data."""
+        weights = self.weights.items()
+        return [WeightDump(int(publisher), bytes(key), it.ref_time, it.proof_size) for (publisher, key), it in weights]
+
+    def load_weights(self, weights: Iterable[WeightDump]) -> None:
+        """Declare what another did."""
+        self.weights = {
+            (ParaId(it.publisher), SubscribedKey(it.key)): Weight(it.ref_time, it.proof_size) for it in weights
+        }
 
     def load(self, wanted: list[WantedDump], kept: list[KeptDump]) -> None:
         """Want and keep what another did."""

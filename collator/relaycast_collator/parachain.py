@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 from relaycast_collator.block_body import BlockBody
 from relaycast_collator.digests import aura_pre_digest, modelled_seal, relay_parent_storage_root_item
 from relaycast_collator.header import DigestItem, Header
-from relaycast_collator.kept_values import KeptDump, KeptValues, WantedDump
+from relaycast_collator.kept_values import KeptDump, KeptValues, WantedDump, WeightDump
 from relaycast_collator.outbox import Outbox, Publication, PublicationDump, SentMessage
 from relaycast_collator.upgrades import ParachainUpgrades
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
@@ -32,7 +32,7 @@ from relaycast_pallets.subscriber.subscription import SubscribedKey, Subscriptio
 from relaycast_pallets.subscriber.subscription_limits import excess_with
 from relaycast_trie import EMPTY_ROOT, Recorder, StorageProof
 from relaycast_trie.engine import Engine
-from relaycast_xcm import Location, ParaId
+from relaycast_xcm import Location, ParaId, Weight
 from relaycast_xcm.checkpoint import U32, VERSION, CheckpointRefused, Count, Dump, Version, refusing
 from relaycast_xcm.ump import POLKADOT_LIMITS, UpwardLimits
 
@@ -52,6 +52,9 @@ class ParachainDump(Dump, frozen=True):
     outbox: list[PublicationDump]
     upgrades: U32 | UnsetType = UNSET
     """Number of runtime upgrades up to ``head``; absent where there were none."""
+
+    weights: list[WeightDump] | UnsetType = UNSET
+    """What callbacks are declared to weigh; absent where none weighs anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,12 @@ class Parachain:
             raise ValueError(f"keys that parachain {self.para_id} subscribes to: {excess}")
         self.kept.subscribe(publisher, added)
 
+    def declare(self, publisher: ParaId, keys: list[bytes], weight: Weight) -> None:
+        """Declare what a callback for each of these keys weighs; ``ValueError`` where its own handler declares that."""
+        if self.subscriber.handler is not self.kept:
+            raise ValueError(f"parachain {self.para_id} has a handler of its own that says what its callbacks weigh")
+        self.kept.declare(publisher, map(SubscribedKey, keys), weight)
+
     def unsubscribe(self, publisher: ParaId, keys: list[bytes]) -> None:
         """Want these keys of a publisher no more from the next block on; what was kept of them stays."""
         self.kept.unsubscribe(publisher, set(map(SubscribedKey, keys)))
@@ -190,6 +199,7 @@ class Parachain:
             kept=kept,
             outbox=self.outbox.dump(),
             upgrades=self.upgrades.built or UNSET,
+            weights=self.kept.dump_weights() or UNSET,
         )
 
     def load(self, dump: ParachainDump) -> None:
@@ -205,6 +215,7 @@ class Parachain:
             if self.head.state_root != self.state.root:
                 raise CheckpointRefused(f"its head has the state root 0x{self.head.state_root.hex()}")
             self.kept.load(dump.wanted, dump.kept)
+            self.kept.load_weights(() if isinstance(dump.weights, UnsetType) else dump.weights)
             self.outbox.load(dump.outbox)
             self.upgrades.load(dump.upgrades or 0)
         self.tick = dump.tick

@@ -60,6 +60,8 @@ def pass_checks(subscriber: Subscriber, block: ParachainBlock) -> Iterator[Check
     read_bytes = result.chargeable_bytes
     seen = f"{read_bytes} bytes where {meter.limit.proof_size} are allowed"
     yield Check("no more is read than allowed", read_bytes <= meter.limit.proof_size, seen)
+    declared, limit = result.callback_weight, result.callback_limit
+    yield Check("callbacks declare no more than a block allows", declared.all_lte(limit), f"{declared} of {limit}")
     largest = max((len(node) for change in result.changes for node in change.cache.insert.values()), default=0)
     yield Check("cached nodes are within their bound", largest <= MAX_NODE_BYTES, f"a node of {largest} bytes")
     moved = {change.para_id for change in result.changes}

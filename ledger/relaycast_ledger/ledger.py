@@ -21,7 +21,7 @@ from relaycast_ledger.proof_picture import ProofPicture, picture_tries
 from relaycast_ledger.records import BlockRecord, Invariants, ReadTotals, Uncharged
 from relaycast_pallets.parachain_system.messaging_state import channel_keys
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
-from relaycast_pallets.subscriber.events import PublisherDisabled
+from relaycast_pallets.subscriber.events import CallbackOverweight, PublisherDisabled
 from relaycast_pallets.subscriber.processing_result import NodeRead, ProofProcessingResult, ReadSource
 from relaycast_pallets.subscriber.tracked_proof import TrackedProof
 from relaycast_xcm import ParaId
@@ -187,6 +187,9 @@ class Ledger:
             account=account,
             picture=picture,
             pov=self._pov(fact),
+            callback_weight=self.chains.parachains[fact.para_id].subscriber.delivered.weight,
+            ended_by_callbacks=result.is_stopped_by_callbacks,
+            overweight_callbacks=sum(isinstance(event, CallbackOverweight) for event in block.events),
         )
 
     def _pov(self, fact: BlockBuilt) -> PovSize:
@@ -195,7 +198,14 @@ class Ledger:
         weights = (result.consumed, parachain.subscriber.delivered.weight, parachain.system.meter.consumed)
         ref_time = sum(weight.ref_time for weight in weights)
         root = fact.parent.state_root
-        return pov_size(fact.block, own_root=root, ref_time=ref_time, compresses=self.compresses)
+        callback_bytes = parachain.subscriber.delivered.weight.proof_size
+        return pov_size(
+            fact.block,
+            own_root=root,
+            ref_time=ref_time,
+            callback_bytes=callback_bytes,
+            compresses=self.compresses,
+        )
 
     def _record_panicked(self, fact: BlockPanicked) -> BlockRecord:
         inherent, result = fact.collation.inherent, fact.collation.pruning

@@ -78,6 +78,23 @@ class PublisherCost(Struct, frozen=True, kw_only=True):
     """What ``relaycast.predict`` gives for ``proof_bytes`` without ``top``; ``None`` where no formula holds."""
 
 
+class CallbackLoad(Struct, frozen=True, kw_only=True):
+    """What the callbacks of a subscriber weighed, where some weigh something."""
+
+    limit_ref_time: int
+    """Picoseconds that the callbacks of a block may declare; the largest u64 is no limit."""
+
+    ref_time_max: int
+    """Picoseconds that callbacks took in the block in which they took longest."""
+
+    ref_time_total: int
+    waiting_blocks: int
+    """Blocks that left callbacks to the next one, since the limit had no room for them."""
+
+    overweight: int
+    """Callbacks that weighed more than they had declared."""
+
+
 class SubscriberOutcome(Struct, frozen=True, kw_only=True):
     """What a parachain read, and what that took of its blocks."""
 
@@ -151,6 +168,8 @@ class SubscriberOutcome(Struct, frozen=True, kw_only=True):
 
     disabled_publishers: list[int]
     publishers: list[PublisherCost]
+    callback_load: CallbackLoad | UnsetType = UNSET
+    """Absent where no callback weighs anything."""
 
 
 class Alternative(Struct, frozen=True, kw_only=True):

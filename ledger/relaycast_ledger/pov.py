@@ -55,6 +55,8 @@ class PovSize:
     """Weight of the pass, of callbacks, and of what the subscriptions declare."""
 
     max_ref_time: int = MAX_BLOCK_REF_TIME
+    callback_bytes: int = 0
+    """Part of ``pov_bytes``: what callbacks said that they read. Modelled, and taken to be incompressible."""
 
     @property
     def is_oversize(self) -> bool:
@@ -81,20 +83,24 @@ class PovSize:
         return f"<PovSize {sizes}{', oversize' if self.is_oversize else ''}>"
 
 
-def pov_size(block: ParachainBlock, *, own_root: bytes, ref_time: int, compresses: bool = True) -> PovSize:
+def pov_size(
+    block: ParachainBlock, *, own_root: bytes, ref_time: int, callback_bytes: int = 0, compresses: bool = True
+) -> PovSize:
     """Return the size of the block's PoV; ``own_root`` is the state root of its parent.
 
     Without ``compresses`` only a PoV that may not fit is compressed.
     """
     own, messages = own_state(block, own_root), _messages(block.inherent)
     data, most = _joined(block, messages, own), block.inherent.validation_data.max_pov_size
+    compresses = compresses or _most_compressed(len(data)) + callback_bytes > most
     return PovSize(
-        pov_bytes=len(data),
-        compressed_bytes=len(compressed(data)) if compresses or _most_compressed(len(data)) > most else None,
+        pov_bytes=len(data) + callback_bytes,
+        compressed_bytes=len(compressed(data)) + callback_bytes if compresses else None,
         own_bytes=len(own),
         message_bytes=sum(map(len, messages)),
         max_pov_bytes=most,
         ref_time=ref_time,
+        callback_bytes=callback_bytes,
     )
 
 

@@ -18,6 +18,6 @@ def pov_by_cause(record: BlockRecord, pov: PovSize) -> dict[str, int]:
     else:
         for cause in IN_THE_PROOF:
             causes[cause] = sum(getattr(it, cause).node_bytes for it in account.publishers)
-    causes |= {"own": pov.own_bytes, "messages": pov.message_bytes}
+    causes |= {"own": pov.own_bytes, "messages": pov.message_bytes, "callbacks": pov.callback_bytes}
     causes["rest"] = pov.pov_bytes - sum(causes.values())
     return {cause: size for cause, size in causes.items() if size}

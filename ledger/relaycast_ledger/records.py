@@ -112,6 +112,15 @@ class BlockRecord:
     pov: PovSize | None = None
     """What the whole block carries; ``None`` of one that panicked, which nobody sends."""
 
+    callback_weight: Weight = Weight.ZERO
+    """What the block's callbacks weighed."""
+
+    ended_by_callbacks: bool = False
+    """Whether the pass ended because the limit of a block had no room for one more callback."""
+
+    overweight_callbacks: int = 0
+    """Callbacks that weighed more than they had declared."""
+
     @property
     def is_oversize(self) -> bool:
         """Whether the relay chain would refuse the block, because it carries or computes too much."""

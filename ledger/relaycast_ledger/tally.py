@@ -5,17 +5,20 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from msgspec import UNSET, UnsetType
+
 from relaycast_ledger.account_records import IN_THE_PROOF, PRUNED, BlockAccount, PublisherAccount
 from relaycast_ledger.guest_records import GuestRecord
 from relaycast_ledger.guest_tally import GuestTally
 from relaycast_ledger.key_tally import KeyTally
-from relaycast_ledger.outcome import Point, PublisherCost, UnchargedRead
+from relaycast_ledger.outcome import CallbackLoad, Point, PublisherCost, UnchargedRead
 from relaycast_ledger.points import Points
 from relaycast_ledger.pov import PovSize
 from relaycast_ledger.pov_causes import pov_by_cause
 from relaycast_ledger.proof_picture import ProofPicture
 from relaycast_ledger.records import BlockRecord
 from relaycast_ledger.spreads import FullBlock, Latency, Spread, counted_latency, rank, spread
+from relaycast_xcm import Weight
 
 if TYPE_CHECKING:
     from relaycast_ledger.run_tables import RunTables
@@ -64,6 +67,12 @@ class SubscriberTally:
     fullest_block: FullBlock | None = None
     _fullest_load: float = -1.0
     incomplete_blocks: int = 0
+    callback_ref_time_max: int = 0
+    callback_ref_time: int = 0
+    callback_ended_blocks: int = 0
+    """Incomplete blocks that had bytes left, and no room for one more callback."""
+
+    overweight_callbacks: int = 0
     taken_bytes: list[int] = field(default_factory=list)
     waiting_bytes_max: int = 0
     refused_bytes: int = 0
@@ -101,6 +110,10 @@ class SubscriberTally:
         self.latencies.update(delivery.latency_blocks for delivery in record.deliveries if not delivery.told_again)
         self.conflated += sum(delivery.conflated for delivery in record.deliveries)
         self.incomplete_blocks += not record.complete
+        self.callback_ref_time_max = max(self.callback_ref_time_max, record.callback_weight.ref_time)
+        self.callback_ref_time += record.callback_weight.ref_time
+        self.callback_ended_blocks += record.ended_by_callbacks
+        self.overweight_callbacks += record.overweight_callbacks
         self.taken_bytes.append(record.message_bytes)
         self.waiting_bytes_max = max(self.waiting_bytes_max, record.waiting_bytes)
         self.refused_bytes = record.refused_bytes
@@ -195,6 +208,18 @@ class SubscriberTally:
         news = sorted(point.proof_bytes - point.static_bytes for point in self.points if point.callbacks)
         later = sorted(pictures[start + 1 :], key=lambda picture: abs(picture.pubsub_bytes - rank(news, 50)))
         return [pictures[start], *later[:1]]
+
+    def callback_load(self, limit: Weight) -> CallbackLoad | UnsetType:
+        """Return what callbacks took of blocks that have ``limit`` for them, nothing where none weighed anything."""
+        if not (self.callback_ref_time or self.callback_ended_blocks):
+            return UNSET
+        return CallbackLoad(
+            limit_ref_time=limit.ref_time,
+            ref_time_max=self.callback_ref_time_max,
+            ref_time_total=self.callback_ref_time,
+            waiting_blocks=self.callback_ended_blocks,
+            overweight=self.overweight_callbacks,
+        )
 
     def _spread(self, name: str) -> Spread:
         return spread(self.points.column(name), after=self.warm_up_blocks)

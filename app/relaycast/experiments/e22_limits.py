@@ -261,7 +261,8 @@ def answer(rows: Sequence[Limited]) -> str:
         f"take {_worst(many):,} bytes when they change; with {paced.setting} publications a block, a burst of "
         f"{paced.read} values takes {paced.latency_blocks} blocks instead of {free.latency_blocks}, its worst block "
         f"has {_worst(paced):,} bytes instead of {_worst(free):,}, and a publisher that does not spread it has "
-        f"{paced.refused} refused (values of {VALUE_BYTES} bytes; relay proof without static keys, and own proof, uncompressed)."
+        f"{paced.refused} refused (values of {VALUE_BYTES} bytes; relay proof without static keys, and own proof, "
+        "uncompressed)."
     )
 
 

@@ -16,6 +16,7 @@ MEANINGS = {
     "pubsub": "pub-sub",
     "own": "own state",
     "messages": "messages",
+    "callbacks": "callbacks",
     "rest": "header and lengths",
     "relay": "relay proof",
     "extrinsics": "extrinsics",

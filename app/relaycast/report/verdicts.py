@@ -149,14 +149,30 @@ def _budget(run: Outcome) -> str:
     """Return which budget is known to deliver everything as fast, and where the smallest one is found."""
     search = "relaycast budget finds the smallest that loses nothing"
     with_messages = any(it.message_bytes.total for it in run.subscribers)
-    cut_short = sum(it.incomplete_blocks for it in run.subscribers)
+    waiting = sum(it.callback_load.waiting_blocks for it in run.subscribers if it.callback_load)
+    cut_short = sum(it.incomplete_blocks for it in run.subscribers) - waiting
+    sentences = [_callbacks(run)] if waiting else []
     if cut_short:
         left = "What messages left of the budget" if with_messages else "The budget"
-        return f"{left} cut {counted(cut_short, 'block')} short; {search}."
+        sentences.append(f"{left} cut {counted(cut_short, 'block')} short; {search}.")
+    if sentences:
+        return " ".join(sentences)
     most = max((point.metered_bytes for points in run.series.values() for point in points), default=0)
     if with_messages:
         return f"No pass used more than {most:,} bytes beside the messages; {search}."
     return f"No pass used more than {most:,} bytes: a budget of that size delivers everything as fast; {search}."
+
+
+def _callbacks(run: Outcome) -> str:
+    """Return in how many blocks callbacks filled what they may take, of the reader of which that was most often so."""
+    loads = [(it, it.callback_load) for it in run.subscribers if it.callback_load]
+    it, load = max(loads, key=lambda pair: pair[1].waiting_blocks)
+    others = sum(other.waiting_blocks for _, other in loads) - load.waiting_blocks
+    alike = f", and {counted(others, 'block')} of other readers" if others else ""
+    return (
+        f"Callbacks filled the {load.limit_ref_time / 1e12:g} seconds that a block of {title(it)} has for them in "
+        f"{counted(load.waiting_blocks, 'block')}{alike}; further ones waited."
+    )
 
 
 def _alternative(run: Outcome) -> RunVerdict:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from relaycast.callback_time import PICOSECONDS
 from relaycast.refusal import BadInput, nearest, shown
 from relaycast.scenario.guest_checks import check_guest, check_guest_keys
 from relaycast.scenario.limit_checks import KeyCount, check_cache_limit, check_limits, holds
@@ -56,6 +57,7 @@ def check_references(scenario: Scenario, place: str) -> None:
                 _check_load(chain.messages, scenario.relaychain, policies, f"{here}.messages")
             _check_senders(chain, chain.messages.senders, f"{here}.messages.senders")
         for subscription, inside in _subscriptions(chain, here):
+            _check_callbacks(subscription, chain, inside)
             if subscription.publisher in guests:
                 check_guest_keys(subscription, inside)
             else:
@@ -172,6 +174,13 @@ def _upgraded_subscriptions(chain: ParachainTable, here: str) -> Iterator[tuple[
                     f"{place}[{number}].publisher", f"{subscription.publisher} again", "every publisher once"
                 )
             yield subscription, f"{place}[{number}]"
+
+
+def _check_callbacks(subscription: SubscriptionTable, chain: ParachainTable, place: str) -> None:
+    limit = chain.callback_limit
+    if subscription.callback_weight.any_gt(limit):
+        got, most = str(subscription.callback_us), limit.ref_time // PICOSECONDS
+        raise BadInput(f"{place}.callback_us", got, f"at most what a block allows, callback_limit_us = {most}")
 
 
 def _overlap(one: SubscriptionTable, other: SubscriptionTable) -> bool:

@@ -11,11 +11,24 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from relaycast.account import FEES
+from relaycast.callback_time import limit_of, weight_of
 from relaycast.scenario.message_load import MessageLoad
 from relaycast.scenario.policy_choice import PolicyTable
-from relaycast.scenario.ranges import U32, Block, Count, Planck, PublishedBytes, TotalBytes, TrieDepth, ValueBytes
+from relaycast.scenario.ranges import (
+    U32,
+    Block,
+    Count,
+    Microseconds,
+    Planck,
+    PublishedBytes,
+    TotalBytes,
+    TrieDepth,
+    ValueBytes,
+)
 from relaycast.scenario.upgrade_tables import RelayUpgradeTable, UpgradeTable
 from relaycast_collator.collator import Pace
+from relaycast_pallets.subscriber.config import CALLBACK_LIMIT
+from relaycast_xcm import Weight
 
 if TYPE_CHECKING:
     from relaycast.scenario.recording import Recording
@@ -104,6 +117,17 @@ class SubscriptionTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     slides_every: Count | None = None
     """Relay blocks after which the first of so many ``keys`` is dropped and the next one wanted instead."""
 
+    callback_us: Microseconds | UnsetType = UNSET
+    """Computation time that a callback for one of these keys declares and takes, in microseconds; by default none."""
+
+    callback_proof_bytes: Annotated[int, Meta(ge=0, le=1 << 30)] | UnsetType = UNSET
+    """Bytes of proof that such a callback declares and takes, modelled; by default none."""
+
+    @property
+    def callback_weight(self) -> Weight:
+        """What one callback declares."""
+        return weight_of(self.callback_us or 0, self.callback_proof_bytes or 0)
+
 
 class ParachainTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A parachain: it publishes, subscribes, or does both; or it has a real runtime, and does what that says."""
@@ -149,6 +173,12 @@ class ParachainTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     Every publisher has the same share. What is not kept is proven and delivered again when a change leads there.
     """
 
+    callback_limit_us: Microseconds | UnsetType = UNSET
+    """Microseconds that the callbacks of a block may declare; further ones wait for the next block.
+
+    By default 500,000, a quarter of the time of a block; 0 is no limit, as in the drafts.
+    """
+
     messages: MessageLoad | None = None
     """What arrives beside pub-sub; it goes first in every block."""
 
@@ -182,6 +212,11 @@ class ParachainTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def pace(self) -> Pace:
         """When it builds."""
         return Pace(self.relay_blocks_per_block, self.cores, self.relay_parent_offset)
+
+    @property
+    def callback_limit(self) -> Weight:
+        """The most that the callbacks of a block may weigh."""
+        return CALLBACK_LIMIT if isinstance(self.callback_limit_us, UnsetType) else limit_of(self.callback_limit_us)
 
     @property
     def is_guest(self) -> bool:

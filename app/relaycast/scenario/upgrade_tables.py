@@ -10,8 +10,9 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict, replace
 
+from relaycast.callback_time import limit_of
 from relaycast.scenario.policy_choice import PolicyTable
-from relaycast.scenario.ranges import U32, Block, Count, PublishedBytes, TotalBytes, TrieDepth
+from relaycast.scenario.ranges import U32, Block, Count, Microseconds, PublishedBytes, TotalBytes, TrieDepth
 from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES
 
 
@@ -65,6 +66,9 @@ class UpgradeTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     max_cached_bytes: U32 | UnsetType = UNSET
     """Bytes of the trie nodes that it keeps."""
 
+    callback_limit_us: Microseconds | UnsetType = UNSET
+    """Microseconds that the callbacks of a block may declare; 0 is no limit."""
+
     subscribe: list[KeysTable] | UnsetType = UNSET
     """What it reads instead of everything that it read before, also of what ``subscribe`` planned for later blocks."""
 
@@ -98,6 +102,7 @@ SUBSCRIBER_CONSTANTS: Constants = {
     "max_subscribed_keys": ("max_subscribed_keys", int),
     "max_total_keys": ("max_total_keys", int),
     "max_cached_bytes": ("max_cached_bytes", int),
+    "callback_limit_us": ("callback_limit", limit_of),
 }
 
 BROADCASTER_CONSTANTS: Constants = {

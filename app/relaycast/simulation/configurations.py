@@ -32,6 +32,7 @@ def subscriber_config(chain: ParachainTable, scenario: Scenario) -> SubscriberCo
         max_subscribed_keys=_given(chain.max_subscribed_keys),
         max_total_keys=_given(chain.max_total_keys),
         max_cached_bytes=_given(chain.max_cached_bytes),
+        callback_limit=chain.callback_limit,
     )
 
 

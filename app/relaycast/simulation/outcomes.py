@@ -116,4 +116,5 @@ def subscriber_outcome(
         refused_bytes=it.refused_bytes,
         disabled_publishers=sorted(set(it.disabled)),
         publishers=publishers,
+        callback_load=it.callback_load(chain.callback_limit),
     )

@@ -7,6 +7,7 @@ from relaycast.feed import Feed, feed_of
 from relaycast.network import Network
 from relaycast.scenario.scenario import ParachainTable, Scenario, SubscriptionTable, upgraded_subscriptions
 from relaycast.scenario.workload import names_of, recorded_keys_of, replaced_at, slides, wanted
+from relaycast_xcm import ParaId, Weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,11 @@ class WantedFeeds:
             if gone:
                 self.network.chains.unsubscribe(chain.id, publisher, gone)
         self.network.subscriber(chain.id, keys=[feed for feeds in after.values() for feed in feeds])
+        parachain = self.network.chains.parachains[ParaId(chain.id)]
+        for it, _ in wanted(chain, block):
+            if parachain.kept.weights or it.callback_weight != Weight.ZERO:
+                keys = [feed.key for feed in after[it.publisher]]
+                parachain.declare(ParaId(it.publisher), keys, it.callback_weight)
 
     def count(self, chain: ParachainTable) -> int:
         """Return how many different keys a reader subscribes to in the whole run."""
