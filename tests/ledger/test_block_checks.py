@@ -25,6 +25,8 @@ from relaycast_ledger import Invariants
 from relaycast_ledger.records import VIOLATIONS_KEPT
 from relaycast_pallets import Origin, PublishedEntry, derive_child_info
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
+from relaycast_pallets.subscriber.callbacks import CallbackMeter
+from relaycast_pallets.subscriber.pallet import CALLBACK_LIMIT
 from relaycast_pallets.subscriber.policies import (
     AfterFirstKey,
     AllKeysOnChange,
@@ -90,6 +92,12 @@ def with_a_generous_meter(patch: Patch) -> Watched:
     return network_with(budget=EVERYTHING, pov=1_000, size=500)
 
 
+def with_a_generous_callback_meter(patch: Patch) -> Watched:
+    """Each callback counts for more than a block allows, and is let through."""
+    patch.setattr(CallbackMeter, "admit", lambda _self, _publisher, _key: Weight(CALLBACK_LIMIT.ref_time + 1))
+    return network_with()
+
+
 def with_a_cache_of_anything(_: Patch) -> Watched:
     """Version 0 keeps long values inside of leaves: a cache without a bound takes them in."""
     entries = {name: PublishedEntry(data, 0, 0).encode() for name, data in values(8, 0, 2_000).items()}
@@ -124,6 +132,7 @@ MUTANTS: dict[str, Breaks] = {
     "no more is read than allowed": lambda _: network_with(
         Policies(metering=ValuesOnly()), budget=EVERYTHING, pov=1_000, size=500
     ),
+    "callbacks declare no more than a block allows": with_a_generous_callback_meter,
     "cached nodes are within their bound": with_a_cache_of_anything,
     "roots of unchanged publishers are kept": lambda _: network_with(Policies(root_commit=ForgetUnchanged())),
     "no callback without a change": lambda _: network_with(Policies(callback=AllKeysOnChange())),

@@ -90,6 +90,21 @@ def states_of(batch: BatchSimulation) -> list[Any]:
     return [batch.chains.relay_chain.state, *(chain.state for chain in batch.chains.parachains.values())]
 
 
+def test_what_callbacks_weigh_is_put_away_too() -> None:
+    """Half of the callbacks fit a block: a simulation that forgot their weights would make all of them."""
+    heavy = [
+        replace(chain, subscribe=[replace(it, callback_us=250_000) for it in chain.subscribe])
+        for chain in MARKET.parachains
+    ]
+    batch = passed(replace(MARKET, parachains=heavy), 5)
+    data = freeze(batch)
+    again = thawed(data, batch)
+    assert freeze(again) == data
+    weights = [chain.kept.weights for chain in again.chains.parachains.values()]
+    assert any(weights)
+    assert_goes_on_alike(batch, again, range(6, 9))
+
+
 @given(
     st.sampled_from([MARKET, SCARCE]),
     st.integers(1, 12),

@@ -1,14 +1,15 @@
 """Attacks on a running network, seeded and in seconds: what they cost, whom they harm, what catches them.
 
 ``spam`` floods the relay chain with messages, ``depth`` publishes under crafted keys, ``churn`` puts keys in and takes
-them out beside subscribed ones, ``squat`` registers a parachain that belongs to others, ``omit`` and ``extra`` are
-collators that lie about the relay chain's state and about messages. Each returns a report that prints, compares and
-encodes to JSON.
+them out beside subscribed ones, ``callbacks`` keeps a reader's callbacks busy, ``squat`` registers a parachain that
+belongs to others, ``omit`` and ``extra`` are collators that lie about the relay chain's state and about messages. Each
+returns a report that prints, compares and encodes to JSON.
 """
 
 from relaycast.attacks.bystander import Bystander, Carried, Service
 from relaycast.attacks.churned_paths import ChurnReport, churn
 from relaycast.attacks.deep_paths import DepthReport, depth
+from relaycast.attacks.heavy_callbacks import CallbackReport, TimeTaken, callbacks
 from relaycast.attacks.lying_collator import LieReport, LieRow, extra, omit
 from relaycast.attacks.message_flood import FloodBlock, SpamReport, spam
 from relaycast.attacks.squatted_ids import SquatReport, SquatRow, squat
@@ -16,6 +17,7 @@ from relaycast.scenario.workload import crafted_keys
 
 __all__ = [
     "Bystander",
+    "CallbackReport",
     "Carried",
     "ChurnReport",
     "DepthReport",
@@ -26,6 +28,8 @@ __all__ = [
     "SpamReport",
     "SquatReport",
     "SquatRow",
+    "TimeTaken",
+    "callbacks",
     "churn",
     "crafted_keys",
     "depth",

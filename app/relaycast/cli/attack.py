@@ -10,18 +10,21 @@ from cyclopts import App, Parameter, validators
 
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.options import Json, TrieEngine
+from relaycast.refusal import BadInput
 
 if TYPE_CHECKING:
     from relaycast_trie import Engine
 
 app = App(
     name="attack",
-    help="Spam, crafted and churned keys, squatted ids, lying collators: what they cost, what catches them.",
+    help="Spam, crafted and churned keys, heavy callbacks, squatted ids, lying collators: what they cost, what helps.",
 )
 
 MAX_BLOCKS = 10_000
 MAX_BUDGET_BYTES = 10 * 1024 * 1024
 """The largest PoV."""
+
+MAX_CALLBACK_US = 10**9
 
 AttackBlocks = Annotated[
     int, Parameter(name="--blocks", help="relay blocks", validator=validators.Number(gte=1, lte=MAX_BLOCKS))
@@ -55,6 +58,26 @@ ChurnBudget = Annotated[
         name="--budget",
         help="bytes that messages and pub-sub share in the subscriber's blocks, instead of 85% of a PoV",
         validator=validators.Number(gte=1, lte=MAX_BUDGET_BYTES),
+    ),
+]
+HeavyKeys = Annotated[
+    int,
+    Parameter(name="--keys", help="keys that change in every block", validator=validators.Number(gte=1, lte=256)),
+]
+CallbackTime = Annotated[
+    int,
+    Parameter(
+        name="--callback-us",
+        help="microseconds that one callback takes",
+        validator=validators.Number(gte=1, lte=MAX_CALLBACK_US),
+    ),
+]
+CallbackLimit = Annotated[
+    int,
+    Parameter(
+        name="--limit-us",
+        help="microseconds that a block has for callbacks, 0 for no limit",
+        validator=validators.Number(gte=0, lte=MAX_CALLBACK_US),
     ),
 ]
 SquatEvery = Annotated[
@@ -158,6 +181,39 @@ def churn(
     else:
         print_churn(report)
     return _ended(report.violations, ok=not report.harmed)
+
+
+@app.command
+def callbacks(
+    *,
+    keys: HeavyKeys = 256,
+    callback_us: CallbackTime = 10_000,
+    limit_us: CallbackLimit = 500_000,
+    blocks: ChurnBlocks = 24,
+    seed: AttackSeed = 0,
+    trie_engine: TrieEngine = "auto",
+    json: Json = False,
+) -> ExitCode:
+    """Change every key in every block, and print how long the callbacks of a reader take, and who waits for them.
+
+    Without a limit the callbacks take longer than a block may, and the exit code is 1. With one every block fits, and
+    values of others wait too: they are compared with the same run without the attack.
+
+    Example: relaycast attack callbacks --limit-us 0
+    """
+    from relaycast.attacks import callbacks as attack  # noqa: PLC0415
+    from relaycast.cli.tables.attack import print_callbacks, print_json  # noqa: PLC0415
+
+    if 0 < limit_us < callback_us:
+        raise BadInput("--limit-us", str(limit_us), f"0, or at least --callback-us = {callback_us}")
+    report = attack(
+        keys=keys, blocks=blocks, callback_us=callback_us, limit_us=limit_us, seed=seed, trie_engine=trie_engine
+    )
+    if json:
+        print_json("callbacks", report, ok=report.contained, harmed=report.harmed)
+    else:
+        print_callbacks(report)
+    return _ended(report.violations, ok=report.contained)
 
 
 @app.command

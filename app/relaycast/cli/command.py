@@ -58,7 +58,7 @@ VERBS = {
     "compare": ("relaycast.cli.compare:compare", "The same trace under two designs, side by side."),
     "attack": (
         "relaycast.cli.attack:app",
-        "Spam, crafted and churned keys, squatted ids, lying collators: what they cost, what catches them.",
+        "Spam, crafted and churned keys, heavy callbacks, squatted ids, lying collators: what they cost, what helps.",
     ),
     "xcm": ("relaycast.cli.xcm:app", "Messages from JSON to bytes, and bytes back to what they mean."),
     "scale": ("relaycast.cli.scale:app", "SCALE bytes from JSON and back, for every type of pub-sub."),

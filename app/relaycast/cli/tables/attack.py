@@ -9,6 +9,7 @@ import msgspec
 
 from relaycast.attacks import (
     Bystander,
+    CallbackReport,
     Carried,
     ChurnReport,
     DepthReport,
@@ -17,6 +18,7 @@ from relaycast.attacks import (
     SpamReport,
     SquatReport,
     SquatRow,
+    TimeTaken,
 )
 from relaycast.terminal import console, print_table
 from relaycast_ledger.outcome import SCHEMA_VERSION
@@ -29,6 +31,7 @@ SHOWN_BLOCKS = 24
 
 FLOOD = ("block", "of weight limit", "published", "refused", "waiting messages", "waiting bytes")
 OTHERS = ("publisher", "subscriber", "callbacks alone -> attacked", "overtaken", "latency p99 (blocks)", "max")
+TIME = ("run", "seconds p50", "max", "blocks refused", "callbacks waited in", "callbacks")
 SQUATTED = ("id", "registration", "attacker", "owner", "values removed", "missing", "deposit (DOT)")
 
 
@@ -121,6 +124,38 @@ def print_churn(report: ChurnReport) -> None:
     _print_verdict(
         out, report.violations, ok=not report.harmed, good="nobody else was harmed", bad="others were harmed"
     )
+
+
+def print_callbacks(report: CallbackReport) -> None:
+    """Print how long callbacks take without a limit and with one, and who waits."""
+    out = console()
+    limit = "no limit" if not report.limit_us else f"a limit of {report.limit_us / 1e6:g} s a block"
+    out.print(
+        f"[bold]callbacks[/bold]  {report.keys} keys that change in every block from {report.struck_at} on, callbacks "
+        f"of {report.callback_us:,} us, {limit}, {report.blocks} relay blocks, seed {report.seed}\n"
+    )
+    runs = [("alone", report.alone), ("attacked, no limit", report.unlimited)]
+    runs += [("attacked, with the limit", report.limited)] if report.limit_us else []
+    print_table(out, TIME, (_time(name, it) for name, it in runs), right=TIME[1:])
+    out.print()
+    for line in (
+        f"sent       {report.sent_messages:,} messages, {report.sent_bytes:,} bytes of the attacker's",
+        f"callbacks  {report.target_limited.callbacks:,} for the attacker's keys, "
+        f"{report.target_limited.conflated:,} values overtaken",
+        f"lost       {report.lost:,} values, once it is quiet again",
+        "",
+    ):
+        out.print(line, markup=False)
+    print_table(out, OTHERS, map(_other, report.bystanders), right=OTHERS[2:])
+    waits = "values of others wait" if report.harmed else "nobody else waits"
+    most = f"{report.max_ref_time / 1e12:g} seconds"
+    good, bad = f"every block fits its {most}; {waits}", f"{report.limited.refused_blocks} blocks exceed {most}"
+    _print_verdict(out, report.violations, ok=report.contained, good=good, bad=bad)
+
+
+def _time(name: str, it: TimeTaken) -> tuple[str, ...]:
+    seconds = (f"{time / 1e12:.3f}" for time in (it.ref_time.p50, it.ref_time.max))
+    return name, *seconds, f"{it.refused_blocks:,}", f"{it.waiting_blocks:,}", f"{it.callbacks:,}"
 
 
 def print_squat(report: SquatReport) -> None:

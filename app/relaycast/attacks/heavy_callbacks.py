@@ -1,0 +1,224 @@
+"""The callback attack: a publisher that changes every key in every block, against a reader whose callbacks take long.
+
+The inherent of a block is mandatory, and so are the callbacks that it leads to. Without a limit they take as much time
+as publishers please, and a block that takes longer than two seconds is not valid. With one, what does not fit waits for
+the next block, also what others published.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from relaycast.attacks.bystander import Bystander, HonestPublisher, Service, add_bystanders, bystander
+from relaycast.attacks.deep_paths import ATTACKER, SUBSCRIBER
+from relaycast.callback_time import MAX_MICROSECONDS, limit_of, weight_of
+from relaycast.scenario.workload import value_of
+from relaycast_collator import Chains, Fact, MessagesQueued
+from relaycast_ledger import BlockRecord, Ledger
+from relaycast_ledger.pov import MAX_BLOCK_REF_TIME
+from relaycast_ledger.spreads import Spread, spread
+from relaycast_pallets.subscriber.pallet import CALLBACK_LIMIT, SubscriberConfig
+from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_trie import Engine
+from relaycast_xcm import MAX_PUBLISH_INSTRUCTIONS, POLKADOT_LIMITS, ParaId
+
+MAX_KEYS = POLKADOT_LIMITS.messages_per_candidate * MAX_PUBLISH_INSTRUCTIONS
+"""What a parachain may send with a block."""
+
+FEEDS = (
+    HonestPublisher.of(1_000, 10),
+    HonestPublisher.of(2_000, 10),
+    HonestPublisher.of(2_002, 10, per_block=1),
+)
+"""Bystanders: two of which every value is new in every block, and one of which one value a block is."""
+
+KEYS_READ = tuple(SubscribedKey.from_data(f"heavy/{index}".encode()) for index in range(MAX_KEYS))
+VALUE_BYTES = 16
+
+CALLBACK_US, LIMIT_US = 10_000, CALLBACK_LIMIT.ref_time // weight_of(1).ref_time
+
+STRIKE_AT = 6
+FEWEST_BLOCKS = STRIKE_AT + 4
+"""The subscriber sees the first changes two blocks after they were sent."""
+
+SETTLING_BLOCKS = 512
+"""Quiet blocks in which a subscriber may catch up before a value counts as lost."""
+
+
+class TimeTaken(Struct, frozen=True, kw_only=True):
+    """What the subscriber's blocks computed from the strike on; times in picoseconds."""
+
+    ref_time: Spread
+    refused_blocks: int
+    """Blocks that the relay chain would refuse."""
+
+    waiting_blocks: int
+    """Blocks that left callbacks to the next one."""
+
+    callbacks: int
+
+
+class CallbackReport(Struct, frozen=True, kw_only=True):
+    """What heavy callbacks did to their reader and to other publishers, without a limit and with one."""
+
+    keys: int
+    blocks: int
+    seed: int
+    callback_us: int
+    limit_us: int
+    """Microseconds that a block has for callbacks; 0 is no limit."""
+
+    max_ref_time: int
+    """Picoseconds that a block may take."""
+
+    struck_at: int
+    """The block from which on the attacker changes every key in every block."""
+
+    sent_messages: int
+    sent_bytes: int
+    alone: TimeTaken
+    unlimited: TimeTaken
+    """Attacked where nothing bounds callbacks, as in the drafts."""
+
+    limited: TimeTaken
+    """Attacked with the limit."""
+
+    target_alone: Service
+    target_limited: Service
+    """What the subscriber was handed of the attacker's keys, over the whole run: nothing without the attack."""
+
+    lost: int
+    """Subscribed keys whose value had not arrived when it was quiet again."""
+
+    bystanders: tuple[Bystander, ...]
+    """Other publishers, without the attack and under it with the limit."""
+
+    violations: tuple[str, ...]
+
+    @property
+    def contained(self) -> bool:
+        """Whether every block fits and no value is lost."""
+        return not self.limited.refused_blocks and not self.lost
+
+    @property
+    def harmed(self) -> bool:
+        """Whether anything of other publishers arrives later or less often."""
+        return any(it.harmed for it in self.bystanders)
+
+    def __repr__(self) -> str:
+        refused = f"{self.unlimited.refused_blocks} -> {self.limited.refused_blocks} blocks refused"
+        return f"<CallbackReport {self.keys} callbacks of {self.callback_us:,} us a block: {refused}>"
+
+
+def callbacks(
+    *,
+    keys: int = MAX_KEYS,
+    blocks: int = 24,
+    callback_us: int = CALLBACK_US,
+    limit_us: int = LIMIT_US,
+    seed: int = 0,
+    trie_engine: Engine = "auto",
+) -> CallbackReport:
+    """Change ``keys`` keys in every block, whose callbacks take ``callback_us`` each, of ``limit_us`` in a block."""
+    fits = limit_us == 0 or callback_us <= limit_us
+    most = MAX_MICROSECONDS
+    if not (1 <= keys <= MAX_KEYS and blocks >= FEWEST_BLOCKS and 1 <= callback_us <= most and limit_us >= 0 and fits):
+        raise ValueError(
+            f"1 to {MAX_KEYS} keys, {FEWEST_BLOCKS} blocks or more, callbacks of 1 to {most:,} us and a limit that "
+            f"holds one or is 0, got {keys}, {blocks}, {callback_us} and {limit_us}"
+        )
+    alone = _Readers(keys, callback_us, limit_us, seed, trie_engine)
+    unlimited = _Readers(keys, callback_us, 0, seed, trie_engine)
+    limited = _Readers(keys, callback_us, limit_us, seed, trie_engine) if limit_us else unlimited
+    for _ in range(blocks):
+        alone.step(striking=False)
+        for run in {id(it): it for it in (unlimited, limited)}.values():
+            run.step(striking=True)
+    return _report(alone, unlimited, limited, blocks)
+
+
+class _Readers:
+    """A network with bystanders, the attacker, and a subscriber of all of them whose callbacks take long."""
+
+    def __init__(self, keys: int, callback_us: int, limit_us: int, seed: int, trie_engine: Engine) -> None:
+        self.keys = KEYS_READ[:keys]
+        self.callback_us, self.limit_us = callback_us, limit_us
+        self.network = Chains(seed=seed, window=2, trie_engine=trie_engine)
+        self.ledger = Ledger(self.network)
+        add_bystanders(self.network, FEEDS, SUBSCRIBER, config=SubscriberConfig(callback_limit=limit_of(limit_us)))
+        self.attacker = self.network.add_parachain(ATTACKER)
+        self.network.register_publisher(ATTACKER)
+        self.network.subscribe(SUBSCRIBER, ATTACKER, list(self.keys))
+        reader = self.network.parachains[ParaId(SUBSCRIBER)]
+        for publisher, wanted in reader.kept.wanted.items():
+            reader.declare(publisher, list(wanted), weight_of(callback_us))
+        self.network.listeners.append(self._hear)
+        self.records: list[BlockRecord] = []
+        self.sent_messages = self.sent_bytes = 0
+
+    def step(self, *, striking: bool) -> None:
+        tick = self.network.tick + 1
+        for feed in FEEDS:
+            feed.publish(self.network)
+        if striking and tick >= STRIKE_AT:
+            for index, key in enumerate(self.keys):
+                value = value_of(self.network.seed, int(ATTACKER), index, tick, VALUE_BYTES)
+                self.attacker.publish(key, value, tick=tick)
+        self.records.extend(self.ledger.step())
+
+    @property
+    def time_taken(self) -> TimeTaken:
+        seen = [record for record in self.records if record.tick >= STRIKE_AT + 2]
+        povs = [record.pov for record in seen if record.pov is not None]
+        return TimeTaken(
+            ref_time=spread([pov.ref_time for pov in povs]),
+            refused_blocks=sum(pov.is_oversize for pov in povs),
+            waiting_blocks=sum(record.ended_by_callbacks for record in seen),
+            callbacks=sum(len(record.deliveries) for record in seen),
+        )
+
+    def lost(self) -> int:
+        """Let it be quiet until a pass is complete, and return how many keys are not as the relay chain has them."""
+        sent_last = self.network.tick
+        for _ in range(SETTLING_BLOCKS):
+            records = self.ledger.step()
+            if self.network.tick > sent_last + 2 and all(record.complete for record in records):
+                break
+        kept, storage = self.network.parachains[ParaId(SUBSCRIBER)].kept, self.network.relay_chain.broadcaster.storage
+        places = [(publisher, key) for publisher, keys in kept.wanted.items() for key in keys]
+        entries = {place: entry for place in places if (entry := storage.entry(*place)) is not None}
+        return sum(kept.values.get(place, (None,))[0] != entry.value for place, entry in entries.items())
+
+    def _hear(self, fact: Fact) -> None:
+        if isinstance(fact, MessagesQueued) and fact.para_id == ATTACKER:
+            self.sent_messages += len(fact.messages)
+            self.sent_bytes += sum(len(message.data) for message in fact.messages)
+
+
+def _report(alone: _Readers, unlimited: _Readers, limited: _Readers, blocks: int) -> CallbackReport:
+    runs: Sequence[Sequence[BlockRecord]] = (alone.records, limited.records)
+    target = bystander(int(ATTACKER), SUBSCRIBER, *runs)
+    taken = [run.time_taken for run in (alone, unlimited, limited)]
+    messages, size = limited.sent_messages - alone.sent_messages, limited.sent_bytes - alone.sent_bytes
+    lost = limited.lost()
+    every = (alone, unlimited, limited)
+    violations = dict.fromkeys(str(it) for run in every for it in run.ledger.invariants.violations)
+    return CallbackReport(
+        keys=len(limited.keys),
+        blocks=blocks,
+        seed=limited.network.seed,
+        callback_us=limited.callback_us,
+        limit_us=limited.limit_us,
+        max_ref_time=MAX_BLOCK_REF_TIME,
+        struck_at=STRIKE_AT,
+        sent_messages=messages,
+        sent_bytes=size,
+        alone=taken[0],
+        unlimited=taken[1],
+        limited=taken[2],
+        target_alone=target.alone,
+        target_limited=target.attacked,
+        lost=lost,
+        bystanders=tuple(bystander(int(it.para_id), SUBSCRIBER, *runs) for it in FEEDS),
+        violations=tuple(violations),
+    )
