@@ -5,7 +5,7 @@ block. The branches that they make split the path in that block and are gone in 
 cache new nodes without a callback. Keys are 32 bytes of the publisher's choice, and values may be empty.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
 
 from msgspec import Struct
@@ -121,7 +121,8 @@ class _Churn:
             for index, key in enumerate(TARGETS):
                 self.attacker.publish(key, value_of(self.network.seed, int(ATTACKER), index, tick, 16), tick=tick)
         if churning and tick >= CHURN_AT:
-            for key in _siblings(Random(f"churn {self.network.seed} {tick}"), self.keys):  # noqa: S311 - no secret
+            draw = Random(f"churn {self.network.seed} {tick}")  # noqa: S311 - no secret
+            for key in sibling_keys(draw, TARGETS, self.keys):
                 self.attacker.publish(key, b"", ttl=1, tick=tick)
         self.records.extend(self.ledger.step())
 
@@ -171,15 +172,16 @@ class _Churn:
             self.sent_bytes += sum(len(message.data) for message in fact.messages)
 
 
-def _siblings(draw: Random, count: int) -> Iterator[SubscribedKey]:
-    """Yield keys that each differ from a target in one nibble."""
-    for place in draw.sample(range(len(TARGETS) * PARTING_NIBBLES * 15), count):
+def sibling_keys(draw: Random, targets: Sequence[SubscribedKey], count: int) -> Iterator[SubscribedKey]:
+    """Yield ``count`` keys that each differ from one of ``targets`` in one nibble."""
+    for place in draw.sample(range(len(targets) * PARTING_NIBBLES * 15), count):
         rest, change = divmod(place, 15)
         target, depth = divmod(rest, PARTING_NIBBLES)
-        yield _parting(TARGETS[target], depth, change + 1)
+        yield parting_key(targets[target], depth, change + 1)
 
 
-def _parting(target: SubscribedKey, depth: int, change: int) -> SubscribedKey:
+def parting_key(target: SubscribedKey, depth: int, change: int) -> SubscribedKey:
+    """Return ``target`` with another nibble at ``depth``: ``change``, from 1 to 15, is added to it bit by bit."""
     key = bytearray(target)
     key[depth // 2] ^= change if depth % 2 else change << 4
     return SubscribedKey(bytes(key))

@@ -10,14 +10,14 @@ from cyclopts import App, Parameter, validators
 
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.options import Json, TrieEngine
-from relaycast.refusal import BadInput
+from relaycast.refusal import BadInput, nearest, shown
 
 if TYPE_CHECKING:
     from relaycast_trie import Engine
 
 app = App(
     name="attack",
-    help="Spam, crafted and churned keys, heavy callbacks, squatted ids, lying collators: what they cost, what helps.",
+    help="Spam, crafted keys, heavy callbacks, squatted ids, lying collators: what they harm and cost, what catches them.",
 )
 
 MAX_BLOCKS = 10_000
@@ -99,6 +99,18 @@ Samples = Annotated[
         validator=validators.Number(gte=0, lte=1_000_000),
     ),
 ]
+PriceBlocks = Annotated[
+    int, Parameter(name="--blocks", help="relay blocks of each attack", validator=validators.Number(gte=2, lte=1_000))
+]
+PriceKeys = Annotated[
+    int,
+    Parameter(
+        name="--keys",
+        help="keys of the attacker that each subscriber reads, and that most attacks publish in a block",
+        validator=validators.Number(gte=1, lte=256),
+    ),
+]
+PricedAttacks = Annotated[list[str] | None, Parameter(name="ATTACK", help="attacks to price, by default all")]
 
 
 @app.command
@@ -279,6 +291,45 @@ def extra(
     Example: relaycast attack extra --seed 7
     """
     return _lies("extra", blocks, samples, seed, trie_engine, json)
+
+
+@app.command
+def price(
+    attacks: PricedAttacks = None,
+    /,
+    *,
+    keys: PriceKeys = 64,
+    blocks: PriceBlocks = 8,
+    budget: ChurnBudget = None,
+    seed: AttackSeed = 0,
+    trie_engine: TrieEngine = "auto",
+    json: Json = False,
+) -> ExitCode:
+    """Run every attack and print what it harms beside what it costs those who make it, a day.
+
+    Costs are the deposit, fees of transactions, and fees of messages: none where messages of Publish run free, as
+    drafted, and those of the same publications in messages that pay for their execution. The table says which figures
+    are exact, modelled or assumed.
+
+    Example: relaycast attack price churn deep-paths --keys 16
+    """
+    from relaycast.attacks.price import MEASURED  # noqa: PLC0415
+    from relaycast.attacks.price import price as price_attacks  # noqa: PLC0415
+    from relaycast.cli.tables.attack import print_json  # noqa: PLC0415
+    from relaycast.cli.tables.price import print_prices  # noqa: PLC0415
+
+    chosen = tuple(attacks or ())
+    for name in chosen:
+        if name not in MEASURED:
+            raise BadInput("ATTACK", shown(name), f"one of {', '.join(MEASURED)}", nearest(name, list(MEASURED)))
+    report = price_attacks(
+        attacks=chosen, keys=keys, blocks=blocks, budget_bytes=budget, seed=seed, trie_engine=trie_engine
+    )
+    if json:
+        print_json("price", report, ok=not report.violations)
+    else:
+        print_prices(report)
+    return _ended(report.violations, ok=True)
 
 
 def _lies(family: str, blocks: int, samples: int, seed: int, trie_engine: "Engine", json: bool) -> ExitCode:

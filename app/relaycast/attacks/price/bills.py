@@ -1,0 +1,167 @@
+"""What an attack harms and what it costs those who make it: the fields of a price, each labelled by how it is known."""
+
+from msgspec import Struct
+
+from relaycast.attacks.price.ground import Course
+from relaycast_pallets.balances.pallet import Balances
+from relaycast_pallets.broadcaster.config import POLKADOT
+from relaycast_pallets.frame.state import State
+from relaycast_pallets.frame.system import System
+from relaycast_pallets.transaction_payment.pallet import TransactionPayment
+from relaycast_xcm import Weight
+
+BLOCKS_A_DAY = 14_400
+"""Relay blocks of six seconds."""
+
+SIGNED_BYTES = 106
+"""A signed extrinsic without its call: length, version, address, signature, mortality, nonce, tip, metadata mode."""
+
+REGISTER_BYTES = SIGNED_BYTES + 6
+"""With ``register_publisher``: the indices of pallet and call, and the parachain's id."""
+
+RENEW_BYTES = SIGNED_BYTES + 3 + 2 * 6
+"""With ``batch_all`` of ``deregister_publisher`` and ``register_publisher``."""
+
+LABELS = {
+    "harm": "exact: the nodes, callbacks and blocks of this run, uncompressed; compute and weights are modelled",
+    "publications, messages, message_bytes": "exact: the messages of this run",
+    "deposit_planck": "exact under the preset polkadot, the draft's plan; held while registered, then returned",
+    "fees of messages": "modelled: executed with Polkadot's XCM benchmarks of June 2025 and its price of ref_time, "
+    "Publish with Westend's placeholder; proof size is free, the fee multiplier is 1",
+    "fees of transactions": "modelled: the transaction payment pallet with declared weights, of lengths that are "
+    "assumed",
+    "a day": "assumed: 14,400 relay blocks, of which the attack uses each as those that were run",
+    "left out": "what a parachain pays to build blocks (coretime, collators), tips, and what a token is worth",
+}
+"""How the fields of a price are known."""
+
+
+class Harm(Struct, frozen=True, kw_only=True):
+    """What an attack does to one reader: means of its blocks under attack, beyond those of the same run without it."""
+
+    relay_bytes: float | None = 0.0
+    """Bytes of the relay proof; ``None`` where the attack does not aim at blocks."""
+
+    own_bytes: float | None = 0.0
+    """Bytes of the reader's own state that its block proves."""
+
+    callbacks: float = 0.0
+    """Callbacks of the attacker's keys."""
+
+    ref_time_us: float = 0.0
+    """Microseconds of computation, callbacks included."""
+
+    missed_callbacks: float = 0.0
+    """Callbacks of other publishers that the attack prevents."""
+
+    missing_values: float = 0.0
+    """Keys of other publishers that stand without a value."""
+
+    delay_blocks: int = 0
+    """Relay blocks by which the latest value of others comes later, over the run."""
+
+    incomplete_blocks: int = 0
+    """Blocks that end incomplete, over the run."""
+
+    disabled: tuple[int, ...] = ()
+    """Publishers that readers disable."""
+
+    relay_share: float = 0.0
+    """What the attack takes of a relay block's ``ref_time``."""
+
+
+class Bill(Struct, frozen=True, kw_only=True):
+    """What those who attack send and pay under one kind of execution, in planck; messages and bytes are of a day."""
+
+    publications: int
+    messages: int
+    message_bytes: int
+    once_planck: int
+    """Before the first strike: transactions that register, and messages that prepare."""
+
+    day_planck: int
+
+
+class AttackPrice(Struct, frozen=True, kw_only=True):
+    """One line of the table: an attack, what it harms, and what it costs; ``payer`` says whom."""
+
+    attack: str
+    meaning: str
+    payer: str
+    harm: Harm
+    bytes_a_block: float | None
+    """Relay proof and own state together; below 0 where readers get less than without the attack."""
+
+    deposit_planck: int
+    """Held while the attack lasts, not spent."""
+
+    free: Bill
+    """Where messages of ``Publish`` alone run without payment, as drafted."""
+
+    paid: Bill
+    """Where the same publications are sent in messages that pay for their execution."""
+
+    free_planck_a_byte: int | None
+    paid_planck_a_byte: int | None
+    """A day's fees for one byte more in each block of every reader; ``None`` where messages add none."""
+
+
+def priced(
+    attack: str, meaning: str, harm: Harm, *, free: Bill, paid: Bill, deposit_planck: int, payer: str = "publisher"
+) -> AttackPrice:
+    """Return the line, with the price of a byte."""
+    parts = (harm.relay_bytes, harm.own_bytes)
+    added = None if None in parts else round(sum(filter(None, parts), 0.0), 1)
+    return AttackPrice(
+        attack=attack,
+        meaning=meaning,
+        payer=payer,
+        harm=harm,
+        bytes_a_block=added,
+        deposit_planck=deposit_planck,
+        free=free,
+        paid=paid,
+        free_planck_a_byte=_a_byte(free, added),
+        paid_planck_a_byte=_a_byte(paid, added),
+    )
+
+
+def bill_of(course: Course, *, blocks: int, registered: int) -> Bill:
+    """Return a day of ``course``, struck for ``blocks``, by ``registered`` publishers."""
+    struck = course.struck
+    return Bill(
+        publications=_a_day(struck.publications, blocks),
+        messages=_a_day(struck.messages, blocks),
+        message_bytes=_a_day(struck.message_bytes, blocks),
+        once_planck=course.once.fees_planck + registered * registration_fee(),
+        day_planck=_a_day(struck.fees_planck, blocks),
+    )
+
+
+def transactions_bill(*, once_planck: int = 0, day_planck: int = 0) -> Bill:
+    """Return the bill of an attack that publishes nothing."""
+    return Bill(publications=0, messages=0, message_bytes=0, once_planck=once_planck, day_planck=day_planck)
+
+
+def registration_fee() -> int:
+    """Return the planck that ``register_publisher`` costs its signer."""
+    return transaction_fee(REGISTER_BYTES, POLKADOT.weight("register_publisher"))
+
+
+def renewal_fee(entries: int) -> int:
+    """Return the planck that it costs to deregister a publisher with ``entries`` and register it again in a batch."""
+    weight = POLKADOT.weight("deregister_publisher", k=entries) + POLKADOT.weight("register_publisher")
+    return transaction_fee(RENEW_BYTES, weight)
+
+
+def transaction_fee(length: int, weight: Weight) -> int:
+    """Return the planck that an extrinsic of ``length`` bytes costs, without a tip."""
+    return TransactionPayment(Balances(System(State()))).fee_details(length, weight).total
+
+
+def _a_day(of_blocks: int, blocks: int) -> int:
+    return of_blocks * BLOCKS_A_DAY // blocks
+
+
+def _a_byte(bill: Bill, added: float | None) -> int | None:
+    return None if added is None or added < 1 or not bill.messages else round(bill.day_planck / added)

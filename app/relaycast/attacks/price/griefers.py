@@ -1,0 +1,159 @@
+"""Publishers that harm their readers or others: what each sends once, and what it sends in every block.
+
+A griefer is one entry of ``GRIEFERS``. ``PriceGround`` runs it; whether its messages pay does not change what it sends.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from random import Random
+
+from relaycast.attacks.churned_paths import parting_key, sibling_keys
+from relaycast.scenario.workload import crafted_keys, value_of
+from relaycast_collator.relay_chain import BLOCK_WEIGHT
+from relaycast_pallets.broadcaster.config import POLKADOT
+from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_xcm import MAX_PUBLISH_INSTRUCTIONS, POLKADOT_LIMITS, ParaId
+
+PUBLISHES_A_BLOCK = POLKADOT_LIMITS.messages_per_candidate * MAX_PUBLISH_INSTRUCTIONS
+"""What a parachain may send with a block in free messages."""
+
+VALUE_BYTES = 16
+
+CHURNED_TARGETS = 10
+"""Subscribed keys beside which ``churn`` puts others, as ``relaycast attack churn`` does."""
+
+MAX_DEEP_TARGETS = 16
+"""Subscribed keys with a path of full branches: 16 of them take 3,600 of the 4,000 keys of a publisher."""
+
+SPAMMERS = BLOCK_WEIGHT.ref_time // (POLKADOT.weight("publish").ref_time * PUBLISHES_A_BLOCK) + 1
+"""Parachains at their limits that send more than a relay block has weight for."""
+
+SPAMMED_KEYS = 15 * PUBLISHES_A_BLOCK
+"""Keys that a spammer writes in turns: within the limit of 4,000."""
+
+Publishing = tuple[SubscribedKey, bytes, int]
+"""A key, its value and its time to live."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """One attacking parachain: the ``keys`` that readers subscribe to, and the depth that they tolerate."""
+
+    para_id: ParaId
+    seed: int
+    keys: tuple[SubscribedKey, ...]
+    depth_limit: int
+
+    def value(self, index: int, turn: int, size: int = VALUE_BYTES) -> bytes:
+        """Return the value of a key in a turn; the same turn gives the same value."""
+        return value_of(self.seed, int(self.para_id), index, turn, size)
+
+
+def _nothing_once(_sender: Sender) -> Iterable[Publishing]:
+    return ()
+
+
+def _nothing(_sender: Sender, _block: int) -> Iterable[Publishing]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Griefer:
+    """An attack by publishers: each of ``publishers`` sends ``prepare`` once, then ``strike`` in blocks 0, 1, ..."""
+
+    name: str
+    meaning: str
+    prepare: Callable[[Sender], Iterable[Publishing]] = _nothing_once
+    strike: Callable[[Sender, int], Iterable[Publishing]] = _nothing
+    publishers: int = 1
+    is_read: bool = True
+    """Whether readers subscribe to the attacker: otherwise nothing but the relay chain's blocks is attacked."""
+
+
+def _beat(sender: Sender, _block: int) -> Iterator[Publishing]:
+    for index, key in enumerate(sender.keys):
+        yield key, sender.value(index, 0), 0
+
+
+def _beat_large(sender: Sender, _block: int) -> Iterator[Publishing]:
+    for index, key in enumerate(sender.keys):
+        yield key, sender.value(index, 0, POLKADOT.max_value_length), 0
+
+
+def _come_and_go(sender: Sender, block: int) -> Iterator[Publishing]:
+    if block % 2 == 0:
+        for index, key in enumerate(sender.keys):
+            yield key, sender.value(index, 0), 1
+
+
+def _churn(sender: Sender, block: int) -> Iterator[Publishing]:
+    draw = Random(f"churn {sender.seed} {block}")  # noqa: S311 - no secret
+    for key in sibling_keys(draw, sender.keys[:CHURNED_TARGETS], len(sender.keys)):
+        yield key, b"", 1
+
+
+def _exceed_depth(sender: Sender) -> Iterator[Publishing]:
+    for index, key in enumerate(crafted_keys(sender.keys[0], sender.depth_limit)):
+        yield key, sender.value(index, 1, 32), 0
+
+
+def _fill_paths(sender: Sender) -> Iterator[Publishing]:
+    """Yield keys that make every node of the targets' paths a full branch, down to the depth that is tolerated."""
+    for target in sender.keys[:MAX_DEEP_TARGETS]:
+        for depth in range(sender.depth_limit - 1):
+            for change in range(1, 16):
+                yield parting_key(target, depth, change), b"", 0
+
+
+def _update_deep(sender: Sender, block: int) -> Iterator[Publishing]:
+    for index, key in enumerate(sender.keys[:MAX_DEEP_TARGETS]):
+        yield key, sender.value(index, block + 1), 0
+
+
+def _flood(sender: Sender, block: int) -> Iterator[Publishing]:
+    first = block * PUBLISHES_A_BLOCK % SPAMMED_KEYS
+    for index in range(first, first + PUBLISHES_A_BLOCK):
+        yield SubscribedKey.from_data(b"spam/%d" % index), sender.value(index, block), 0
+
+
+GRIEFERS = (
+    Griefer(
+        name="spam",
+        meaning=f"{SPAMMERS} parachains send all that they may, none of which has readers",
+        strike=_flood,
+        publishers=SPAMMERS,
+        is_read=False,
+    ),
+    Griefer(
+        name="depth",
+        meaning="crafted keys make a path deeper than readers tolerate, once",
+        prepare=_exceed_depth,
+    ),
+    Griefer(
+        name="deep-paths",
+        meaning="new values at the ends of paths that are as deep as readers tolerate, of full branches",
+        prepare=_fill_paths,
+        strike=_update_deep,
+    ),
+    Griefer(
+        name="churn",
+        meaning="keys beside subscribed ones come and go in every block",
+        strike=_churn,
+    ),
+    Griefer(
+        name="heartbeat",
+        meaning=f"the subscribed keys get the same {VALUE_BYTES} bytes again in every block",
+        strike=_beat,
+    ),
+    Griefer(
+        name="large-values",
+        meaning=f"the subscribed keys get the same {POLKADOT.max_value_length:,} bytes again in every block",
+        strike=_beat_large,
+    ),
+    Griefer(
+        name="deletion",
+        meaning="the subscribed keys expire in every second block and come back in the others",
+        strike=_come_and_go,
+    ),
+)
+"""Every attack that is made of publications; each becomes one line of the table of prices."""
