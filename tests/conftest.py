@@ -53,6 +53,7 @@ SECONDS_OF_A_FILE = {
     "app/test_verdicts.py": 7,
     "app/test_wamp_served.py": 7,
     "spark/test_spine.py": 7,
+    "app/test_attack_price.py": 9,
     "app/test_attack_squat.py": 6,
     "app/test_compare.py": 6,
     "app/test_out_files.py": 6,

@@ -59,6 +59,7 @@ COMMANDS = [
     ("attack", "squat", "--blocks", "8", "--json"),
     ("attack", "omit", "--blocks", "2", "--samples", "1", "--json"),
     ("attack", "extra", "--blocks", "2", "--samples", "1", "--json"),
+    ("attack", "price", "depth", "heartbeat", "--keys", "4", "--blocks", "2", "--json"),
 ]
 
 LONG_ATTACKS = ("churn", "squat")

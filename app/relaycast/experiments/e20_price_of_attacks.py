@@ -5,7 +5,8 @@ The attacks are those of ``relaycast attack price``.
 
 from collections.abc import Sequence
 
-from relaycast.attacks.price import AttackPrice, price
+from relaycast.attacks.price import AttackPrice, PriceReport, price
+from relaycast.attacks.price.ground import FEEDS
 from relaycast.experiments.chart import Axis, Chart
 from relaycast.experiments.experiment import Experiment, Row, Scale
 from relaycast_pallets.broadcaster.config import UNITS
@@ -18,8 +19,13 @@ WIDENING = (DEEP, "large-values", "deletion", "heartbeat", "churn")
 MOST_DEEP = 16
 """More keys make no more deep paths."""
 
+TIGHT_KEYS, TIGHT_BUDGET_BYTES = 16, 65_536
+"""A budget in which the bystanders of these attacks have room for all that they send."""
+
 OTHERS = ("spam", "depth", "squat", "lies")
 OTHERS_KEYS = 64
+OTHERS_CALLBACKS = sum(feed.per_block for feed in FEEDS)
+"""What a subscriber gets of the bystanders in every block."""
 
 
 class Priced(Row, frozen=True, kw_only=True):
@@ -27,6 +33,9 @@ class Priced(Row, frozen=True, kw_only=True):
 
     attack: str
     keys: int
+    budget_bytes: int | None
+    """What messages and pub-sub share in the subscriber's blocks, ``None`` for 85% of a PoV."""
+
     blocks: int
     publications_a_day: int
     relay_bytes: float | None
@@ -36,6 +45,7 @@ class Priced(Row, frozen=True, kw_only=True):
     ref_time_us: float
     missed_callbacks: float
     missing_values: float
+    incomplete_blocks: int
     delay_blocks: int
     disabled: int
     relay_share: float
@@ -54,21 +64,25 @@ def measure(scale: Scale) -> list[Priced]:
     for keys in scale.pick(KEYS, KEYS[:3]):
         attacks = WIDENING if keys <= MOST_DEEP else WIDENING[1:]
         rows += _rows(scale, keys, blocks, attacks)
+    rows += _rows(scale, TIGHT_KEYS, blocks, WIDENING, budget_bytes=TIGHT_BUDGET_BYTES)
     return rows + _rows(scale, OTHERS_KEYS, blocks, OTHERS)
 
 
-def _rows(scale: Scale, keys: int, blocks: int, attacks: Sequence[str]) -> list[Priced]:
-    report = price(keys=keys, blocks=blocks, attacks=attacks, seed=scale.seed)
+def _rows(
+    scale: Scale, keys: int, blocks: int, attacks: Sequence[str], *, budget_bytes: int | None = None
+) -> list[Priced]:
+    report = price(keys=keys, blocks=blocks, attacks=attacks, budget_bytes=budget_bytes, seed=scale.seed)
     assert not report.violations, report.violations[0]
-    return [_row(report.of(attack), keys, blocks) for attack in attacks]
+    return [_row(report.of(attack), report) for attack in attacks]
 
 
-def _row(found: AttackPrice, keys: int, blocks: int) -> Priced:
+def _row(found: AttackPrice, report: PriceReport) -> Priced:
     harm = found.harm
     return Priced(
         attack=found.attack,
-        keys=keys,
-        blocks=blocks,
+        keys=report.keys,
+        budget_bytes=report.budget_bytes,
+        blocks=report.blocks,
         publications_a_day=found.free.publications,
         relay_bytes=harm.relay_bytes,
         own_bytes=harm.own_bytes,
@@ -77,6 +91,7 @@ def _row(found: AttackPrice, keys: int, blocks: int) -> Priced:
         ref_time_us=harm.ref_time_us,
         missed_callbacks=harm.missed_callbacks,
         missing_values=harm.missing_values,
+        incomplete_blocks=harm.incomplete_blocks,
         delay_blocks=harm.delay_blocks,
         disabled=len(harm.disabled),
         relay_share=harm.relay_share,
@@ -91,7 +106,9 @@ def _row(found: AttackPrice, keys: int, blocks: int) -> Priced:
 
 def answer(rows: Sequence[Priced]) -> str:
     """Say what a byte in every block costs, free and paid, and what the attacks on others cost."""
-    most = {attack: max((row for row in rows if row.attack == attack), key=lambda it: it.keys) for attack in WIDENING}
+    ample = [row for row in rows if row.budget_bytes is None]
+    most = {attack: max((row for row in ample if row.attack == attack), key=lambda it: it.keys) for attack in WIDENING}
+    (starved,) = (row for row in rows if row.budget_bytes is not None and row.attack == DEEP)
     found = {row.attack: row for row in rows if row.attack in OTHERS}
     deep, large, short = most[DEEP], most["large-values"], most["heartbeat"]
     spam, squat = found["spam"], found["squat"]
@@ -103,7 +120,9 @@ def answer(rows: Sequence[Priced]) -> str:
         f"{_dot(deep.deposit_planck)} DOT, which it gets back, and {_dot(free)} DOT a day, and adds {bytes_added} to "
         f"each block of each; where the same messages pay, one byte more in each block of every subscriber costs "
         f"{a_byte}, in DOT a day: deep paths are the cheapest, {_dot(deep.paid_day_planck)} DOT a day for {deep.keys} "
-        f"values a block; long values cost about what short ones do, because nothing prices a byte "
+        f"values a block; in a budget of {starved.budget_bytes:,} bytes they make others miss "
+        f"{starved.missed_callbacks:g} of {OTHERS_CALLBACKS} callbacks a block; long values cost about what short ones "
+        f"do, because nothing prices a byte "
         f"({_dot(large.paid_day_planck)} DOT a day for {large.keys} values of 2,048 bytes in every block, "
         f"{_dot(short.paid_day_planck)} for 16 bytes); a flood that takes {spam.relay_share:.0%} of a relay block, of "
         f"which others miss {spam.missed_callbacks:g} callbacks a block, costs {_dot(spam.deposit_planck)} DOT of "
@@ -133,7 +152,7 @@ def chart(rows: Sequence[Priced]) -> Chart:
         points=[
             {"bytes": row.bytes_a_block, "fees": row.paid_day_planck / UNITS, "attack": row.attack}
             for row in rows
-            if row.attack in WIDENING
+            if row.attack in WIDENING and row.budget_bytes is None
         ],
     )
 

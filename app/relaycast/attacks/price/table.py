@@ -97,7 +97,12 @@ def price(
     unknown = [name for name in attacks if name not in MEASURED]
     if unknown:
         raise ValueError(f"attacks must be among {', '.join(MEASURED)}, got {', '.join(unknown)}")
-    if not 1 <= keys <= PUBLISHES_A_BLOCK or blocks < 2 or readers < 1 or (budget_bytes or 1) < 1:
+    if (
+        not 1 <= keys <= PUBLISHES_A_BLOCK
+        or blocks < 2
+        or readers < 1
+        or (budget_bytes is not None and budget_bytes < 1)
+    ):
         raise ValueError(
             f"keys must be 1 to {PUBLISHES_A_BLOCK}, blocks at least 2, readers and a budget at least 1, "
             f"got {keys}, {blocks}, {readers} and {budget_bytes}"
