@@ -120,7 +120,7 @@ def answer(rows: Sequence[Priced]) -> str:
         f"{_dot(deep.deposit_planck)} DOT, which it gets back, and {_dot(free)} DOT a day, and adds {bytes_added} to "
         f"each block of each; where the same messages pay, one byte more in each block of every subscriber costs "
         f"{a_byte}, in DOT a day: deep paths are the cheapest, {_dot(deep.paid_day_planck)} DOT a day for {deep.keys} "
-        f"values a block; in a budget of {starved.budget_bytes:,} bytes they make others miss "
+        f"values a block; in a budget of {starved.budget_bytes:,} bytes deep paths make others miss "
         f"{starved.missed_callbacks:g} of {OTHERS_CALLBACKS} callbacks a block; long values cost about what short ones "
         f"do, because nothing prices a byte "
         f"({_dot(large.paid_day_planck)} DOT a day for {large.keys} values of 2,048 bytes in every block, "
