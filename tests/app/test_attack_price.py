@@ -14,11 +14,14 @@ from relaycast.attacks.price.ground import FIRST_READER, PriceGround, Terms
 from relaycast.attacks.price.table import Measuring, price_griefer
 from relaycast.cli.exit_code import ExitCode
 from relaycast_collator.xcm_config import BLOCK_AUTHOR
+from relaycast_pallets.balances.pallet import Balances
 from relaycast_pallets.broadcaster.config import POLKADOT, UNITS
 from relaycast_pallets.broadcaster.pallet import Broadcaster
+from relaycast_pallets.frame.state import State
+from relaycast_pallets.frame.system import System
 from relaycast_pallets.subscriber.pallet import SubscriberConfig
 from relaycast_pallets.subscriber.tracked_proof import TrackedProof
-from relaycast_pallets.transaction_payment.pallet import BYTE_FEE
+from relaycast_pallets.transaction_payment.pallet import TransactionPayment
 from relaycast_pallets.xcm.weight_trader import WeightToFee
 from relaycast_trie import StateVersion, StorageProof, build_database
 from relaycast_xcm import Weight
@@ -100,14 +103,14 @@ def test_a_deep_path_is_cheapest_and_within_what_readers_tolerate(report: PriceR
 def test_deep_paths_are_full_branches_down_to_the_limit() -> None:
     """The mutant: keys that part from the target one nibble deeper disable the attacker."""
     limit = SubscriberConfig().max_trie_depth
-    (sender,) = PriceGround(TERMS, griefer("deep-paths")).senders
-    beside = [key for key, _, _ in griefer("deep-paths").prepare(sender)]
-    target = sender.keys[0]
-    db, root = build_database([(key, bytes(9)) for key in {*beside, *sender.keys}], state_version=StateVersion.V1)
+    (attacker,) = PriceGround(TERMS, griefer("deep-paths")).attackers
+    beside = [key for key, _, _ in griefer("deep-paths").prepare(attacker)]
+    target = attacker.keys[0]
+    db, root = build_database([(key, bytes(9)) for key in {*beside, *attacker.keys}], state_version=StateVersion.V1)
     path = StorageProof.generate(db, root, [target])
     assert len(path) == limit
     assert sum(len(node) > 500 for node in path) == limit - 1
-    deeper = {*beside, *sender.keys, crafted_keys(target, limit)[-1]}
+    deeper = {*beside, *attacker.keys, crafted_keys(target, limit)[-1]}
     db, root = build_database([(key, bytes(9)) for key in deeper], state_version=StateVersion.V1)
     assert len(StorageProof.generate(db, root, [target])) == limit + 1
 
@@ -178,7 +181,8 @@ def test_transactions_are_paid_for_whatever_messages_cost(report: PriceReport) -
     assert longer == pytest.approx(
         WeightToFee().fee(POLKADOT.weight("deregister_publisher", k=1)) * 205 / 940, rel=0.01
     )
-    assert registration_fee() == 10_000_000 + 112 * BYTE_FEE + WeightToFee().fee(POLKADOT.weight("register_publisher"))
+    payment = TransactionPayment(Balances(System(State())))
+    assert registration_fee() == payment.fee_details(112, POLKADOT.weight("register_publisher")).total
 
 
 @pytest.mark.parametrize(

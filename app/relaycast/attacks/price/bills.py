@@ -3,11 +3,9 @@
 from msgspec import Struct
 
 from relaycast.attacks.price.ground import Course
-from relaycast_pallets.balances.pallet import Balances
 from relaycast_pallets.broadcaster.config import POLKADOT
-from relaycast_pallets.frame.state import State
-from relaycast_pallets.frame.system import System
-from relaycast_pallets.transaction_payment.pallet import TransactionPayment
+from relaycast_pallets.transaction_payment.pallet import BYTE_FEE
+from relaycast_pallets.xcm.weight_trader import WeightToFee
 from relaycast_xcm import Weight
 
 BLOCKS_A_DAY = 14_400
@@ -155,8 +153,9 @@ def renewal_fee(entries: int) -> int:
 
 
 def transaction_fee(length: int, weight: Weight) -> int:
-    """Return the planck that an extrinsic of ``length`` bytes costs, without a tip."""
-    return TransactionPayment(Balances(System(State()))).fee_details(length, weight).total
+    """Return the planck that an extrinsic of ``length`` bytes costs, without a tip (``FeeDetails``)."""
+    prices = WeightToFee()
+    return prices.fee(prices.extrinsic_base) + length * BYTE_FEE + prices.fee(weight)
 
 
 def _a_day(of_blocks: int, blocks: int) -> int:

@@ -36,7 +36,7 @@ Publishing = tuple[SubscribedKey, bytes, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Sender:
+class Attacker:
     """One attacking parachain: the ``keys`` that readers subscribe to, and the depth that they tolerate."""
 
     para_id: ParaId
@@ -49,11 +49,11 @@ class Sender:
         return value_of(self.seed, int(self.para_id), index, turn, size)
 
 
-def _nothing_once(_sender: Sender) -> Iterable[Publishing]:
+def _nothing_once(_sender: Attacker) -> Iterable[Publishing]:
     return ()
 
 
-def _nothing(_sender: Sender, _block: int) -> Iterable[Publishing]:
+def _nothing(_sender: Attacker, _block: int) -> Iterable[Publishing]:
     return ()
 
 
@@ -63,57 +63,57 @@ class Griefer:
 
     name: str
     meaning: str
-    prepare: Callable[[Sender], Iterable[Publishing]] = _nothing_once
-    strike: Callable[[Sender, int], Iterable[Publishing]] = _nothing
+    prepare: Callable[[Attacker], Iterable[Publishing]] = _nothing_once
+    strike: Callable[[Attacker, int], Iterable[Publishing]] = _nothing
     publishers: int = 1
     is_read: bool = True
     """Whether readers subscribe to the attacker: otherwise nothing but the relay chain's blocks is attacked."""
 
 
-def _beat(sender: Sender, _block: int) -> Iterator[Publishing]:
-    for index, key in enumerate(sender.keys):
-        yield key, sender.value(index, 0), 0
+def _beat(attacker: Attacker, _block: int) -> Iterator[Publishing]:
+    for index, key in enumerate(attacker.keys):
+        yield key, attacker.value(index, 0), 0
 
 
-def _beat_large(sender: Sender, _block: int) -> Iterator[Publishing]:
-    for index, key in enumerate(sender.keys):
-        yield key, sender.value(index, 0, POLKADOT.max_value_length), 0
+def _beat_large(attacker: Attacker, _block: int) -> Iterator[Publishing]:
+    for index, key in enumerate(attacker.keys):
+        yield key, attacker.value(index, 0, POLKADOT.max_value_length), 0
 
 
-def _come_and_go(sender: Sender, block: int) -> Iterator[Publishing]:
+def _come_and_go(attacker: Attacker, block: int) -> Iterator[Publishing]:
     if block % 2 == 0:
-        for index, key in enumerate(sender.keys):
-            yield key, sender.value(index, 0), 1
+        for index, key in enumerate(attacker.keys):
+            yield key, attacker.value(index, 0), 1
 
 
-def _churn(sender: Sender, block: int) -> Iterator[Publishing]:
-    draw = Random(f"churn {sender.seed} {block}")  # noqa: S311 - no secret
-    for key in sibling_keys(draw, sender.keys[:CHURNED_TARGETS], len(sender.keys)):
+def _churn(attacker: Attacker, block: int) -> Iterator[Publishing]:
+    draw = Random(f"churn {attacker.seed} {block}")  # noqa: S311 - no secret
+    for key in sibling_keys(draw, attacker.keys[:CHURNED_TARGETS], len(attacker.keys)):
         yield key, b"", 1
 
 
-def _exceed_depth(sender: Sender) -> Iterator[Publishing]:
-    for index, key in enumerate(crafted_keys(sender.keys[0], sender.depth_limit)):
-        yield key, sender.value(index, 1, 32), 0
+def _exceed_depth(attacker: Attacker) -> Iterator[Publishing]:
+    for index, key in enumerate(crafted_keys(attacker.keys[0], attacker.depth_limit)):
+        yield key, attacker.value(index, 1, 32), 0
 
 
-def _fill_paths(sender: Sender) -> Iterator[Publishing]:
+def _fill_paths(attacker: Attacker) -> Iterator[Publishing]:
     """Yield keys that make every node of the targets' paths a full branch, down to the depth that is tolerated."""
-    for target in sender.keys[:MAX_DEEP_TARGETS]:
-        for depth in range(sender.depth_limit - 1):
+    for target in attacker.keys[:MAX_DEEP_TARGETS]:
+        for depth in range(attacker.depth_limit - 1):
             for change in range(1, 16):
                 yield parting_key(target, depth, change), b"", 0
 
 
-def _update_deep(sender: Sender, block: int) -> Iterator[Publishing]:
-    for index, key in enumerate(sender.keys[:MAX_DEEP_TARGETS]):
-        yield key, sender.value(index, block + 1), 0
+def _update_deep(attacker: Attacker, block: int) -> Iterator[Publishing]:
+    for index, key in enumerate(attacker.keys[:MAX_DEEP_TARGETS]):
+        yield key, attacker.value(index, block + 1), 0
 
 
-def _flood(sender: Sender, block: int) -> Iterator[Publishing]:
+def _flood(attacker: Attacker, block: int) -> Iterator[Publishing]:
     first = block * PUBLISHES_A_BLOCK % SPAMMED_KEYS
     for index in range(first, first + PUBLISHES_A_BLOCK):
-        yield SubscribedKey.from_data(b"spam/%d" % index), sender.value(index, block), 0
+        yield SubscribedKey.from_data(b"spam/%d" % index), attacker.value(index, block), 0
 
 
 GRIEFERS = (

@@ -10,7 +10,7 @@ from functools import partial
 
 from relaycast.account import FEES
 from relaycast.attacks.bystander import HonestPublisher, add_bystanders
-from relaycast.attacks.price.griefers import PUBLISHES_A_BLOCK, Griefer, Publishing, Sender
+from relaycast.attacks.price.griefers import PUBLISHES_A_BLOCK, Attacker, Griefer, Publishing
 from relaycast_collator import Chains, Fact, MessagesQueued
 from relaycast_collator.chains import manager_of
 from relaycast_ledger import BlockRecord, Ledger
@@ -49,7 +49,7 @@ class Terms:
 
 
 @dataclass(slots=True)
-class Sendings:
+class Sent:
     """What attackers sent in a phase, and the fees that they paid for what was executed in it."""
 
     publications: int = 0
@@ -63,8 +63,8 @@ class Course:
     """A network's course: ``records`` of the blocks that readers build under attack, and what the attack took."""
 
     records: tuple[BlockRecord, ...]
-    once: Sendings
-    struck: Sendings
+    once: Sent
+    struck: Sent
     deposit_planck: int
     disabled: tuple[int, ...]
     relay_ref_time: int
@@ -85,9 +85,9 @@ class PriceGround:
         self.network = Chains(seed=terms.seed, window=2, trie_engine=terms.trie_engine)
         self.ledger = Ledger(self.network)
         keys = tuple(SubscribedKey.from_data(f"target/{index}".encode()) for index in range(terms.keys))
-        self._read = Sender(ATTACKER, terms.seed, keys, SubscriberConfig().max_trie_depth)
-        self.senders = (self._read,) if griefer is None else _senders(griefer, self._read)
-        self._phase = Sendings()
+        self._read = Attacker(ATTACKER, terms.seed, keys, SubscriberConfig().max_trie_depth)
+        self.attackers = (self._read,) if griefer is None else _attackers(griefer, self._read)
+        self._phase = Sent()
         self._set_up()
         self.network.listeners.append(self._hear)
 
@@ -104,7 +104,7 @@ class PriceGround:
             records=tuple(record for record in records if record.tick >= first_seen),
             once=once,
             struck=struck,
-            deposit_planck=sum(balances.held(manager_of(it.para_id), PUBLISHER_DEPOSIT) for it in self.senders),
+            deposit_planck=sum(balances.held(manager_of(it.para_id), PUBLISHER_DEPOSIT) for it in self.attackers),
             disabled=tuple(sorted(disabled)),
             relay_ref_time=ref_time,
             violations=tuple(map(str, self.ledger.invariants.violations)),
@@ -114,7 +114,7 @@ class PriceGround:
         """Return the blocks from the first message of the preparation until readers know of the last."""
         if self._griefer is None:
             return 0
-        count = max(len(list(self._griefer.prepare(sender))) for sender in self.senders)
+        count = max(len(list(self._griefer.prepare(attacker))) for attacker in self.attackers)
         return -(-count // PUBLISHES_A_BLOCK) + QUIET_BLOCKS if count else 0
 
     def _set_up(self) -> None:
@@ -123,7 +123,7 @@ class PriceGround:
         for reader in readers:
             budget = None if terms.budget_bytes is None else Remaining(limit_bytes=terms.budget_bytes)
             add_bystanders(network, FEEDS if reader == FIRST_READER else (), reader, budget=budget)
-        for para_id in dict.fromkeys((ATTACKER, *(it.para_id for it in self.senders))):
+        for para_id in dict.fromkeys((ATTACKER, *(it.para_id for it in self.attackers))):
             network.add_parachain(para_id)
             network.register_publisher(para_id)
             network.call(partial(network.relay_chain.fund, para_id, FUNDS), declared=Weight.ZERO)
@@ -139,27 +139,27 @@ class PriceGround:
         for _ in range(-(-len(keys) // PUBLISHES_A_BLOCK) + QUIET_BLOCKS):
             self._step()
 
-    def _prepare(self, blocks: int) -> tuple[list[BlockRecord], Sendings]:
-        before, self._phase = self._funds(), Sendings()
+    def _prepare(self, blocks: int) -> tuple[list[BlockRecord], Sent]:
+        before, self._phase = self._funds(), Sent()
         if self._griefer is not None:
-            for sender in self.senders:
-                self._publish(sender, self._griefer.prepare(sender), fees=self._fees)
+            for attacker in self.attackers:
+                self._publish(attacker, self._griefer.prepare(attacker), fees=self._fees)
         records = [record for _ in range(blocks) for record in self._step()]
         self._phase.fees_planck = before - self._funds()
         return records, self._phase
 
-    def _strike(self) -> tuple[list[BlockRecord], Sendings, int]:
+    def _strike(self) -> tuple[list[BlockRecord], Sent, int]:
         """Strike in every block, until readers see the last; fees and time are those of the relay blocks after each."""
-        before, self._phase = self._funds(), Sendings()
+        before, self._phase = self._funds(), Sent()
         records, ref_times = list[BlockRecord](), list[int]()
         for block in range(self._terms.blocks + 1):
             if self._griefer is not None and block < self._terms.blocks:
-                for sender in self.senders:
-                    self._publish(sender, self._griefer.strike(sender, block), fees=self._fees)
+                for attacker in self.attackers:
+                    self._publish(attacker, self._griefer.strike(attacker, block), fees=self._fees)
             records += self._step()
             ref_times.append(self.network.relay_chain.system.meter.consumed.ref_time)
         self._phase.fees_planck = before - self._funds()
-        struck, self._phase = self._phase, Sendings()
+        struck, self._phase = self._phase, Sent()
         return records + self._step(), struck, sum(ref_times[1:])
 
     def _step(self) -> list[BlockRecord]:
@@ -167,23 +167,23 @@ class PriceGround:
             feed.publish(self.network)
         return self.ledger.step()
 
-    def _publish(self, sender: Sender, publishing: Iterable[Publishing], *, fees: int) -> None:
-        parachain = self.network.parachains[sender.para_id]
+    def _publish(self, attacker: Attacker, publishing: Iterable[Publishing], *, fees: int) -> None:
+        parachain = self.network.parachains[attacker.para_id]
         for key, value, ttl in publishing:
             parachain.publish(key, value, ttl=ttl, tick=self.network.tick + 1, fees=fees)
 
     def _funds(self) -> int:
         balances = self.network.relay_chain.balances
-        return sum(balances.free(parachain_account(sender.para_id)) for sender in self.senders)
+        return sum(balances.free(parachain_account(attacker.para_id)) for attacker in self.attackers)
 
     def _hear(self, fact: Fact) -> None:
-        if isinstance(fact, MessagesQueued) and any(fact.para_id == sender.para_id for sender in self.senders):
+        if isinstance(fact, MessagesQueued) and any(fact.para_id == attacker.para_id for attacker in self.attackers):
             self._phase.messages += len(fact.messages)
             self._phase.message_bytes += sum(len(message.data) for message in fact.messages)
             self._phase.publications += sum(len(message.publications) for message in fact.messages)
 
 
-def _senders(griefer: Griefer, read: Sender) -> tuple[Sender, ...]:
+def _attackers(griefer: Griefer, read: Attacker) -> tuple[Attacker, ...]:
     if griefer.is_read:
         return (read,)
     return tuple(replace(read, para_id=ParaId(FIRST_SPAMMER + number)) for number in range(griefer.publishers))
