@@ -67,7 +67,7 @@ def test_fees_of_a_day_are_those_of_its_messages(report: PriceReport, attack: st
     assert row.free.messages == row.paid.messages == BLOCKS_A_DAY
     fee = ALONE + (publications - 1) * ANOTHER
     assert row.paid.day_planck == pytest.approx(fee * BLOCKS_A_DAY, abs=publications * BLOCKS_A_DAY)
-    assert row.paid_planck_a_byte == round(row.paid.day_planck / row.bytes_a_block)  # type: ignore[operator]
+    assert row.paid_planck_a_byte == round(row.paid.day_planck / row.harm.pov_bytes)  # type: ignore[operator]
 
 
 def test_a_publisher_pays_by_the_publication_and_not_by_the_byte(report: PriceReport) -> None:
@@ -85,7 +85,10 @@ def test_harm_is_what_each_attack_is_for(report: PriceReport) -> None:
     assert harms["depth"].disabled == (2_001,)
     assert all(not harm.disabled for attack, harm in harms.items() if attack != "depth")
     for attack in ("deep-paths", "churn", "heartbeat", "large-values", "deletion"):
-        assert harms[attack].own_bytes > 0  # type: ignore[operator]
+        harm = harms[attack]
+        assert harm.own_bytes > 0  # type: ignore[operator]
+        between_nodes = harm.pov_bytes - harm.relay_bytes - harm.own_bytes  # type: ignore[operator]
+        assert 0 <= between_nodes < 0.05 * harm.pov_bytes  # type: ignore[operator]
     assert harms["large-values"].relay_bytes > 8 * 2_000  # type: ignore[operator]
     assert harms["squat"].missing_values > 0
     assert harms["lies"].delay_blocks == 1
@@ -95,7 +98,7 @@ def test_harm_is_what_each_attack_is_for(report: PriceReport) -> None:
 def test_a_deep_path_is_cheapest_and_within_what_readers_tolerate(report: PriceReport) -> None:
     row = report.of("deep-paths")
     assert row.harm.disabled == ()
-    assert row.bytes_a_block > 5 * report.of("heartbeat").bytes_a_block  # type: ignore[operator]
+    assert row.harm.pov_bytes > 5 * report.of("heartbeat").harm.pov_bytes  # type: ignore[operator]
     prices = {it.attack: it.paid_planck_a_byte for it in report.rows if it.paid_planck_a_byte is not None}
     assert min(prices, key=prices.__getitem__) == "deep-paths"
 
@@ -118,7 +121,7 @@ def test_deep_paths_are_full_branches_down_to_the_limit() -> None:
 def test_every_subscriber_carries_the_same_bytes_for_one_payment() -> None:
     """The mutant: a price divided by the number of readers."""
     one, three = (price(keys=4, blocks=3, readers=readers, attacks=["heartbeat"]).rows[0] for readers in (1, 3))
-    assert three.bytes_a_block == one.bytes_a_block
+    assert three.harm.pov_bytes == one.harm.pov_bytes
     assert (three.free, three.paid, three.deposit_planck) == (one.free, one.paid, one.deposit_planck)
     ground = PriceGround(replace(TERMS, readers=3), griefer("heartbeat"))
     course = ground.course(0)
@@ -155,7 +158,7 @@ def test_entries_that_never_expire_are_found_out(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(Broadcaster, "on_idle", lambda _pallet, _remaining: Weight.ZERO)
     row = price(keys=8, blocks=2, attacks=["deletion"]).rows[0]
-    assert row.bytes_a_block < 0.9 * report.of("deletion").bytes_a_block  # type: ignore[operator]
+    assert row.harm.pov_bytes < 0.9 * report.of("deletion").harm.pov_bytes  # type: ignore[operator]
 
 
 def test_a_tight_budget_turns_bytes_into_delay() -> None:
@@ -188,13 +191,13 @@ def test_transactions_are_paid_for_whatever_messages_cost(report: PriceReport) -
 @pytest.mark.parametrize(
     ("harm", "messages", "a_byte"),
     [
-        (Harm(relay_bytes=40.0, own_bytes=10.0), 1, 2),
-        (Harm(relay_bytes=40.0, own_bytes=-39.0), 1, 100),
+        (Harm(pov_bytes=50.0), 1, 2),
+        (Harm(pov_bytes=1.0), 1, 100),
         (Harm(), 1, None),  # blocks stay as they are
-        (Harm(relay_bytes=-40.0), 1, None),  # readers get less
-        (Harm(relay_bytes=0.9), 1, None),  # less than a byte
-        (Harm(relay_bytes=None, own_bytes=50.0), 1, None),  # not measured
-        (Harm(relay_bytes=40.0), 0, None),  # nothing is sent in a day
+        (Harm(pov_bytes=-40.0), 1, None),  # readers get less
+        (Harm(pov_bytes=0.9), 1, None),  # less than a byte
+        (Harm(pov_bytes=None), 1, None),  # not measured
+        (Harm(pov_bytes=50.0), 0, None),  # nothing is sent in a day
     ],
 )
 def test_a_byte_has_a_price_where_messages_add_bytes(harm: Harm, messages: int, a_byte: int | None) -> None:

@@ -38,9 +38,10 @@ class Priced(Row, frozen=True, kw_only=True):
 
     blocks: int
     publications_a_day: int
+    pov_bytes: float | None
+    compressed_bytes: float | None
     relay_bytes: float | None
     own_bytes: float | None
-    bytes_a_block: float | None
     callbacks: float
     ref_time_us: float
     missed_callbacks: float
@@ -84,9 +85,10 @@ def _row(found: AttackPrice, report: PriceReport) -> Priced:
         budget_bytes=report.budget_bytes,
         blocks=report.blocks,
         publications_a_day=found.free.publications,
+        pov_bytes=harm.pov_bytes,
+        compressed_bytes=harm.compressed_bytes,
         relay_bytes=harm.relay_bytes,
         own_bytes=harm.own_bytes,
-        bytes_a_block=found.bytes_a_block,
         callbacks=harm.callbacks,
         ref_time_us=harm.ref_time_us,
         missed_callbacks=harm.missed_callbacks,
@@ -113,7 +115,9 @@ def answer(rows: Sequence[Priced]) -> str:
     deep, large, short = most[DEEP], most["large-values"], most["heartbeat"]
     spam, squat = found["spam"], found["squat"]
     free = max(row.free_day_planck for row in most.values())
-    bytes_added = ", ".join(f"{row.bytes_a_block:,.0f} bytes by {name}" for name, row in most.items())
+    bytes_added = ", ".join(
+        f"{row.pov_bytes:,.0f} bytes ({row.compressed_bytes:,.0f} compressed) by {name}" for name, row in most.items()
+    )
     a_byte = ", ".join(f"{_dot(row.paid_planck_a_byte)} by {name}" for name, row in most.items())
     return (
         f"Where messages of Publish run free, an attack on every subscriber costs its publisher a deposit of "
@@ -130,8 +134,9 @@ def answer(rows: Sequence[Priced]) -> str:
         f"{_dot(squat.deposit_planck)} DOT of deposit and {_dot(squat.free_day_planck)} DOT a day of transactions; "
         f"a path that is too deep disables its own publisher, once, for {_dot(found['depth'].paid_once_planck)} DOT, "
         f"and a lie costs a collator its block and no fee (means of {deep.blocks} blocks beyond the same run without "
-        f"the attack, uncompressed, {deep.keys} deep paths and {large.keys} keys of the others; fees modelled with "
-        f"Polkadot's benchmarks and Westend's placeholder for Publish, 14,400 relay blocks a day)."
+        f"the attack, bytes of PoV before compression unless said, {deep.keys} deep paths and {large.keys} keys of the "
+        f"others; fees modelled with Polkadot's benchmarks and Westend's placeholder for Publish, 14,400 relay blocks "
+        f"a day)."
     )
 
 
@@ -146,11 +151,11 @@ def chart(rows: Sequence[Priced]) -> Chart:
     return Chart(
         title="What bytes in every block of every subscriber cost, where messages pay",
         mark="line",
-        x=Axis(field="bytes", title="bytes added to each block", log=True),
+        x=Axis(field="bytes", title="bytes of PoV added to each block, before compression", log=True),
         y=Axis(field="fees", title="fees, DOT a day", log=True),
         colour=Axis(field="attack", title="", names=True, order=WIDENING),
         points=[
-            {"bytes": row.bytes_a_block, "fees": row.paid_day_planck / UNITS, "attack": row.attack}
+            {"bytes": row.pov_bytes, "fees": row.paid_day_planck / UNITS, "attack": row.attack}
             for row in rows
             if row.attack in WIDENING and row.budget_bytes is None
         ],

@@ -21,7 +21,7 @@ RENEW_BYTES = SIGNED_BYTES + 3 + 2 * 6
 """With ``batch_all`` of ``deregister_publisher`` and ``register_publisher``."""
 
 LABELS = {
-    "harm": "exact: the nodes, callbacks and blocks of this run, uncompressed; compute and weights are modelled",
+    "harm": "exact: the nodes, callbacks and blocks of this run, before compression unless said; compute is modelled",
     "publications, messages, message_bytes": "exact: the messages of this run",
     "deposit_planck": "exact under the preset polkadot, the draft's plan; held while registered, then returned",
     "fees of messages": "modelled: executed with Polkadot's XCM benchmarks of June 2025 and its price of ref_time, "
@@ -37,11 +37,20 @@ LABELS = {
 class Harm(Struct, frozen=True, kw_only=True):
     """What an attack does to one reader: means of its blocks under attack, beyond those of the same run without it."""
 
+    pov_bytes: float | None = 0.0
+    """Bytes of the PoV before compression; ``None`` where the attack does not aim at blocks.
+
+    Below 0 readers get less than without the attack.
+    """
+
+    compressed_bytes: float | None = 0.0
+    """Bytes of the PoV as it is sent."""
+
     relay_bytes: float | None = 0.0
-    """Bytes of the relay proof; ``None`` where the attack does not aim at blocks."""
+    """Part of ``pov_bytes``: the relay proof."""
 
     own_bytes: float | None = 0.0
-    """Bytes of the reader's own state that its block proves."""
+    """Part of ``pov_bytes``: the reader's own state, as a compact proof."""
 
     callbacks: float = 0.0
     """Callbacks of the attacker's keys."""
@@ -87,9 +96,6 @@ class AttackPrice(Struct, frozen=True, kw_only=True):
     meaning: str
     payer: str
     harm: Harm
-    bytes_a_block: float | None
-    """Relay proof and own state together; below 0 where readers get less than without the attack."""
-
     deposit_planck: int
     """Held while the attack lasts, not spent."""
 
@@ -101,26 +107,23 @@ class AttackPrice(Struct, frozen=True, kw_only=True):
 
     free_planck_a_byte: int | None
     paid_planck_a_byte: int | None
-    """A day's fees for one byte more in each block of every reader; ``None`` where messages add none."""
+    """A day's fees for one byte of PoV more in each block of every reader; ``None`` where messages add none."""
 
 
 def priced(
     attack: str, meaning: str, harm: Harm, *, free: Bill, paid: Bill, deposit_planck: int, payer: str = "publisher"
 ) -> AttackPrice:
     """Return the line, with the price of a byte."""
-    parts = (harm.relay_bytes, harm.own_bytes)
-    added = None if None in parts else round(sum(filter(None, parts), 0.0), 1)
     return AttackPrice(
         attack=attack,
         meaning=meaning,
         payer=payer,
         harm=harm,
-        bytes_a_block=added,
         deposit_planck=deposit_planck,
         free=free,
         paid=paid,
-        free_planck_a_byte=_a_byte(free, added),
-        paid_planck_a_byte=_a_byte(paid, added),
+        free_planck_a_byte=_a_byte(free, harm.pov_bytes),
+        paid_planck_a_byte=_a_byte(paid, harm.pov_bytes),
     )
 
 

@@ -98,11 +98,14 @@ def _exceed_depth(attacker: Attacker) -> Iterator[Publishing]:
 
 
 def _fill_paths(attacker: Attacker) -> Iterator[Publishing]:
-    """Yield keys that make every node of the targets' paths a full branch, down to the depth that is tolerated."""
+    """Yield keys that make every node of the targets' paths a full branch, down to the depth that is tolerated.
+
+    Their values differ, so that their hashes do: equal hashes would be compressed.
+    """
     for target in attacker.keys[:MAX_DEEP_TARGETS]:
         for depth in range(attacker.depth_limit - 1):
             for change in range(1, 16):
-                yield parting_key(target, depth, change), b"", 0
+                yield parting_key(target, depth, change), bytes([change]), 0
 
 
 def _update_deep(attacker: Attacker, block: int) -> Iterator[Publishing]:

@@ -84,6 +84,7 @@ class PriceGround:
         self._terms, self._griefer, self._fees = terms, griefer, FEES if pays else 0
         self.network = Chains(seed=terms.seed, window=2, trie_engine=terms.trie_engine)
         self.ledger = Ledger(self.network)
+        self.ledger.compresses = True
         keys = tuple(SubscribedKey.from_data(f"target/{index}".encode()) for index in range(terms.keys))
         self._read = Attacker(ATTACKER, terms.seed, keys, SubscriberConfig().max_trie_depth)
         self.attackers = (self._read,) if griefer is None else _attackers(griefer, self._read)

@@ -27,6 +27,7 @@ from relaycast.attacks.price.ground import ATTACKER, FEEDS, FIRST_READER, Course
 from relaycast.attacks.squatted_ids import PUBLIC, squat
 from relaycast_collator.relay_chain import BLOCK_WEIGHT
 from relaycast_ledger import BlockRecord
+from relaycast_ledger.pov import PovSize
 from relaycast_trie import Engine
 
 SQUAT_EVERY, SQUAT_BLOCKS = 4, 24
@@ -154,6 +155,8 @@ def price_squat(measuring: Measuring) -> AttackPrice:
         day_planck=renewal_fee(len(PUBLIC.keys)) * BLOCKS_A_DAY // report.every,
     )
     harm = Harm(
+        pov_bytes=None,
+        compressed_bytes=None,
         relay_bytes=None,
         own_bytes=None,
         missed_callbacks=round(max(map(_missed, row.bystanders)) / blocks, 1),
@@ -192,12 +195,17 @@ def _harm(alone: Course, attacked: Course, blocks: int) -> Harm:
     def added(measured: Callable[[BlockRecord], int]) -> float:
         return (sum(map(measured, after)) - sum(map(measured, before))) / blocks
 
+    def carried(measured: Callable[[PovSize], int]) -> float:
+        return added(lambda record: 0 if record.pov is None else measured(record.pov))
+
     ref_time = attacked.relay_ref_time - alone.relay_ref_time
     return Harm(
+        pov_bytes=round(carried(lambda pov: pov.pov_bytes), 1),
+        compressed_bytes=round(carried(lambda pov: pov.sent_bytes), 1),
         relay_bytes=round(added(lambda it: it.proof_bytes), 1),
-        own_bytes=round(added(lambda it: it.own_bytes), 1),
+        own_bytes=round(carried(lambda pov: pov.own_bytes), 1),
         callbacks=round(added(_attackers_callbacks), 1),
-        ref_time_us=round(added(_ref_time) / 1_000_000, 1),
+        ref_time_us=round(carried(lambda pov: pov.ref_time) / 1_000_000, 1),
         missed_callbacks=round(sum(map(_missed, others)) / blocks, 1),
         delay_blocks=max(map(_delay, others)),
         incomplete_blocks=round(added(lambda it: not it.complete) * blocks),
@@ -208,10 +216,6 @@ def _harm(alone: Course, attacked: Course, blocks: int) -> Harm:
 
 def _attackers_callbacks(record: BlockRecord) -> int:
     return sum(delivery.publisher == ATTACKER for delivery in record.deliveries)
-
-
-def _ref_time(record: BlockRecord) -> int:
-    return 0 if record.pov is None else record.pov.ref_time
 
 
 def _missed(it: Bystander) -> int:

@@ -11,8 +11,10 @@ if TYPE_CHECKING:
 
 HARMS = (
     "attack",
-    "proof bytes",
-    "own bytes",
+    "PoV bytes",
+    "zstd",
+    "proof",
+    "own state",
     "callbacks",
     "compute (ms)",
     "others: missed",
@@ -59,7 +61,7 @@ def _notes(report: "PriceReport") -> Iterator[str]:
     yield ""
     yield "others: callbacks of other publishers that are missed, and keys without a value, in each block."
     yield "free: messages of Publish alone run without payment, as drafted. paid: the same publications buy execution."
-    yield "a byte: the fees of a day for one byte more in each block of every subscriber, however many there are."
+    yield "a byte: a day's fees for one byte of PoV more in each block of every subscriber, however many there are."
     yield ""
     for what, known in report.labels.items():
         yield f"{what}: {known}"
@@ -69,6 +71,8 @@ def _harm(row: "AttackPrice") -> tuple[str, ...]:
     it = row.harm
     return (
         row.attack,
+        _signed(it.pov_bytes),
+        _signed(it.compressed_bytes),
         _signed(it.relay_bytes),
         _signed(it.own_bytes),
         _some(it.callbacks, f"{it.callbacks:+,g}"),
