@@ -26,7 +26,8 @@ from relaycast_pallets.parachain_system.pallet import (
     ValidationOutcome,
 )
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
-from relaycast_pallets.subscriber.pallet import Subscriber, SubscriberConfig
+from relaycast_pallets.subscriber.config import SubscriberConfig
+from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.policies import Policies
 from relaycast_pallets.subscriber.subscription import SubscribedKey, SubscriptionHandler
 from relaycast_pallets.subscriber.subscription_limits import excess_with

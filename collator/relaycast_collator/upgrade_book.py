@@ -6,7 +6,7 @@ from relaycast_collator.parachain import Parachain
 from relaycast_collator.relay_chain import RelayChain
 from relaycast_collator.upgrades import ParachainUpgrade, RelayUpgrade
 from relaycast_pallets.broadcaster.config import BroadcasterConfig
-from relaycast_pallets.subscriber.pallet import SubscriberConfig
+from relaycast_pallets.subscriber.config import SubscriberConfig
 from relaycast_xcm import ParaId
 
 

@@ -64,6 +64,7 @@ from relaycast_pallets.parachain_system.relay_budget import (
     message_free_bytes,
 )
 from relaycast_pallets.parachain_system.relay_proof_request import Child, RelayProofRequest, Top
+from relaycast_pallets.subscriber.config import SubscriberConfig
 from relaycast_pallets.subscriber.errors import NoCachedNodes, PublisherNotDisabled, PublisherRootNotFound
 from relaycast_pallets.subscriber.events import (
     CallbackBeyondLimit,
@@ -75,7 +76,7 @@ from relaycast_pallets.subscriber.events import (
     PublisherEnabled,
     PublisherRootCleared,
 )
-from relaycast_pallets.subscriber.pallet import Subscriber, SubscriberConfig
+from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.policies import LARGEST_BRANCH_BYTES, MAX_NODE_BYTES, Policies
 from relaycast_pallets.subscriber.processing_result import NodeRead, ProofProcessingResult, ReadSource
 from relaycast_pallets.subscriber.proof_processing import ProcessingMode, process_proof

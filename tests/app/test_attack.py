@@ -15,7 +15,7 @@ from relaycast.attacks.proving_ground import BUSY, TIGHT, Moment, ProvingGround
 from relaycast_ledger.spreads import Latency
 from relaycast_pallets import ParachainInherentData
 from relaycast_pallets.broadcaster.config import POLKADOT
-from relaycast_pallets.subscriber.pallet import SubscriberConfig
+from relaycast_pallets.subscriber.config import SubscriberConfig
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_pallets.subscriber.tracked_proof import TrackedProof
 from relaycast_trie import StateVersion, StorageProof, build_database

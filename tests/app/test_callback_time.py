@@ -12,7 +12,7 @@ from relaycast.simulation.simulation import Simulation
 from relaycast_collator import KeptValues
 from relaycast_ledger.outcome import Outcome
 from relaycast_pallets import SubscribedKey
-from relaycast_pallets.subscriber.pallet import CALLBACK_LIMIT
+from relaycast_pallets.subscriber.config import CALLBACK_LIMIT
 from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId, Weight
 

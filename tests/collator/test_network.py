@@ -29,7 +29,7 @@ from ledger.watched import Watched
 from relaycast_collator import KeptValues
 from relaycast_pallets import BroadcasterConfig, NotRegistered
 from relaycast_pallets.frame.well_known_keys import para_head
-from relaycast_pallets.subscriber.pallet import SubscriberConfig
+from relaycast_pallets.subscriber.config import SubscriberConfig
 from relaycast_xcm import ParaId, Weight
 from relaycast_xcm.ump import Processed
 

@@ -26,7 +26,7 @@ from relaycast_ledger.records import VIOLATIONS_KEPT
 from relaycast_pallets import Origin, PublishedEntry, derive_child_info
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber.callbacks import CallbackMeter
-from relaycast_pallets.subscriber.pallet import CALLBACK_LIMIT
+from relaycast_pallets.subscriber.config import CALLBACK_LIMIT
 from relaycast_pallets.subscriber.policies import (
     AfterFirstKey,
     AllKeysOnChange,

@@ -36,8 +36,8 @@ from relaycast_pallets import (
     derive_child_info,
     ensure_signed,
 )
+from relaycast_pallets.subscriber.config import SubscriberConfig
 from relaycast_pallets.subscriber.events import EntryUndecodable, SubscriberEvent
-from relaycast_pallets.subscriber.pallet import SubscriberConfig
 from relaycast_pallets.subscriber.plan import SubscriptionChange
 from relaycast_pallets.subscriber.policies import AfterFirstKey, ValuesOnly
 from relaycast_pallets.subscriber.storage import TRIE_DEPTH_EXCEEDED

@@ -17,7 +17,7 @@ from relaycast_collator import Chains, Fact, MessagesQueued
 from relaycast_ledger import BlockRecord, Ledger
 from relaycast_ledger.pov import MAX_BLOCK_REF_TIME
 from relaycast_ledger.spreads import Spread, spread
-from relaycast_pallets.subscriber.pallet import CALLBACK_LIMIT, SubscriberConfig
+from relaycast_pallets.subscriber.config import CALLBACK_LIMIT, SubscriberConfig
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie import Engine
 from relaycast_xcm import MAX_PUBLISH_INSTRUCTIONS, POLKADOT_LIMITS, ParaId

@@ -14,7 +14,7 @@ from relaycast_ledger import Ledger
 from relaycast_pallets.messaging.inbound_message import AbridgedMessages, InboundMessagesData
 from relaycast_pallets.parachain_system.pallet import Panic, ParachainInherentData, ValidationOutcome
 from relaycast_pallets.parachain_system.relay_budget import Abridged, PovUsage, Remaining
-from relaycast_pallets.subscriber.pallet import SubscriberConfig
+from relaycast_pallets.subscriber.config import SubscriberConfig
 from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES, Policies
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie.engine import Engine

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 app = App(
     name="attack",
-    help="Spam, crafted keys, heavy callbacks, squatted ids, lying collators: what they harm and cost, what catches them.",
+    help="Spam, crafted keys, heavy callbacks, squatted ids, lying collators: what they harm and cost, what helps.",
 )
 
 MAX_BLOCKS = 10_000

@@ -1,7 +1,7 @@
 """What a subscriber and its relay chain must agree on before the first block, and which budget serves every key."""
 
 from relaycast_pallets.broadcaster.config import BroadcasterConfig
-from relaycast_pallets.subscriber.pallet import SubscriberConfig
+from relaycast_pallets.subscriber.config import SubscriberConfig
 from relaycast_pallets.subscriber.policies import LARGEST_BRANCH_BYTES
 from relaycast_pallets.subscriber.subscription import SubscriptionHandler, by_publisher, weigher_of
 

@@ -17,7 +17,7 @@ from relaycast_ledger import BlockRecord, Ledger
 from relaycast_pallets.broadcaster.config import UNITS
 from relaycast_pallets.broadcaster.pallet import PUBLISHER_DEPOSIT
 from relaycast_pallets.parachain_system.relay_budget import Remaining
-from relaycast_pallets.subscriber.pallet import SubscriberConfig
+from relaycast_pallets.subscriber.config import SubscriberConfig
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie import Engine
 from relaycast_xcm import ParaId, Weight, parachain_account
