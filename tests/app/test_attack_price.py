@@ -9,7 +9,7 @@ from command_line import Command, Refused
 from relaycast.attacks import churn, crafted_keys
 from relaycast.attacks.price import MEASURED, Bill, Harm, PriceReport, price
 from relaycast.attacks.price.bills import BLOCKS_A_DAY, LABELS, priced, registration_fee, renewal_fee
-from relaycast.attacks.price.griefers import GRIEFERS, SPAMMERS, Griefer
+from relaycast.attacks.price.griefers import CALLBACK_MS, GRIEFERS, SPAMMERS, Griefer
 from relaycast.attacks.price.ground import FIRST_READER, PriceGround, Terms
 from relaycast.attacks.price.table import Measuring, price_griefer
 from relaycast.cli.exit_code import ExitCode
@@ -45,7 +45,7 @@ def griefer(name: str) -> Griefer:
 
 
 def test_every_attack_of_publications_has_a_line_and_so_have_squatting_and_lies() -> None:
-    assert list(MEASURED) == ["spam", *BY_BLOCKS, "squat", "lies"]
+    assert list(MEASURED) == ["spam", *BY_BLOCKS, "callbacks", "metered-callbacks", "squat", "lies"]
 
 
 @pytest.mark.parametrize("attack", BY_BLOCKS)
@@ -174,6 +174,19 @@ def test_a_flood_fills_the_relay_chain_and_pays_for_every_parachain() -> None:
     assert row.free.once_planck == SPAMMERS * registration_fee()
     assert row.free.day_planck == 0
     assert row.paid.day_planck / BLOCKS_A_DAY == pytest.approx(3_100 * ANOTHER, rel=0.02)
+
+
+def test_heavy_callbacks_exceed_a_blocks_time_unless_they_are_limited() -> None:
+    keys, milliseconds = 64, 1_000
+    rows = price(keys=keys, blocks=2, attacks=["callbacks", "metered-callbacks"])
+    free, metered = rows.of("callbacks").harm, rows.of("metered-callbacks").harm
+    assert (free.callbacks, free.oversize_blocks, free.missed_callbacks) == (keys, 2, 0)
+    assert free.ref_time_us > keys * CALLBACK_MS * milliseconds > 2_000 * milliseconds
+    assert (metered.callbacks, metered.oversize_blocks) == (500 // CALLBACK_MS, 0)
+    assert metered.incomplete_blocks == 2
+    assert metered.ref_time_us < 500 * milliseconds
+    assert rows.of("callbacks").deposit_planck == POLKADOT.publisher_deposit
+    assert rows.violations == ()
 
 
 def test_transactions_are_paid_for_whatever_messages_cost(report: PriceReport) -> None:

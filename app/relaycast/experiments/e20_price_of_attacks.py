@@ -6,6 +6,7 @@ The attacks are those of ``relaycast attack price``.
 from collections.abc import Sequence
 
 from relaycast.attacks.price import AttackPrice, PriceReport, price
+from relaycast.attacks.price.griefers import CALLBACK_MS
 from relaycast.attacks.price.ground import FEEDS
 from relaycast.experiments.chart import Axis, Chart
 from relaycast.experiments.experiment import Experiment, Row, Scale
@@ -22,7 +23,7 @@ MOST_DEEP = 16
 TIGHT_KEYS, TIGHT_BUDGET_BYTES = 16, 65_536
 """A budget in which the bystanders of these attacks have room for all that they send."""
 
-OTHERS = ("spam", "depth", "squat", "lies")
+OTHERS = ("spam", "depth", "callbacks", "metered-callbacks", "squat", "lies")
 OTHERS_KEYS = 64
 OTHERS_CALLBACKS = sum(feed.per_block for feed in FEEDS)
 """What a subscriber gets of the bystanders in every block."""
@@ -47,6 +48,7 @@ class Priced(Row, frozen=True, kw_only=True):
     missed_callbacks: float
     missing_values: float
     incomplete_blocks: int
+    oversize_blocks: int
     delay_blocks: int
     disabled: int
     relay_share: float
@@ -94,6 +96,7 @@ def _row(found: AttackPrice, report: PriceReport) -> Priced:
         missed_callbacks=harm.missed_callbacks,
         missing_values=harm.missing_values,
         incomplete_blocks=harm.incomplete_blocks,
+        oversize_blocks=harm.oversize_blocks,
         delay_blocks=harm.delay_blocks,
         disabled=len(harm.disabled),
         relay_share=harm.relay_share,
@@ -113,7 +116,7 @@ def answer(rows: Sequence[Priced]) -> str:
     (starved,) = (row for row in rows if row.budget_bytes is not None and row.attack == DEEP)
     found = {row.attack: row for row in rows if row.attack in OTHERS}
     deep, large, short = most[DEEP], most["large-values"], most["heartbeat"]
-    spam, squat = found["spam"], found["squat"]
+    spam, squat, heavy, metered = (found[name] for name in ("spam", "squat", "callbacks", "metered-callbacks"))
     free = max(row.free_day_planck for row in most.values())
     bytes_added = ", ".join(
         f"{row.pov_bytes:,.0f} bytes ({row.compressed_bytes:,.0f} compressed) by {name}" for name, row in most.items()
@@ -132,7 +135,10 @@ def answer(rows: Sequence[Priced]) -> str:
         f"which others miss {spam.missed_callbacks:g} callbacks a block, costs {_dot(spam.deposit_planck)} DOT of "
         f"deposits free and {_dot(spam.paid_day_planck)} DOT a day paid; squatting on an id costs "
         f"{_dot(squat.deposit_planck)} DOT of deposit and {_dot(squat.free_day_planck)} DOT a day of transactions; "
-        f"a path that is too deep disables its own publisher, once, for {_dot(found['depth'].paid_once_planck)} DOT, "
+        f"{heavy.keys} callbacks of {CALLBACK_MS} ms each make {heavy.oversize_blocks} of {heavy.blocks} blocks exceed "
+        f"their time for {_dot(heavy.deposit_planck)} DOT of deposit free and {_dot(heavy.paid_day_planck)} DOT a day "
+        f"paid, and with a limit of 500 ms of callbacks none, but others miss {metered.missed_callbacks:g} of "
+        f"{OTHERS_CALLBACKS} callbacks a block; a path that is too deep disables its own publisher, once, for {_dot(found['depth'].paid_once_planck)} DOT, "
         f"and a lie costs a collator its block and no fee (means of {deep.blocks} blocks beyond the same run without "
         f"the attack, bytes of PoV before compression unless said, {deep.keys} deep paths and {large.keys} keys of the "
         f"others; fees modelled with Polkadot's benchmarks and Westend's placeholder for Publish, 14,400 relay blocks "
@@ -180,6 +186,7 @@ EXPERIMENT = Experiment(
         "Modelled: fees of transactions, from declared weights and lengths of 112 and 121 bytes that are assumed.",
         "Left out: what a parachain pays to build blocks at all (coretime and collators), and what a token is worth. "
         "System parachains hold no deposit.",
+        "Assumed: callbacks of the attacks on callbacks take 40 ms each, all others nothing.",
         "Deep paths: 225 keys beside each read key, published once, make each of its 16 nodes a full branch, as deep "
         "as MaxTrieDepth allows.",
     ),

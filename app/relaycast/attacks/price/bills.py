@@ -28,6 +28,7 @@ LABELS = {
     "Publish with Westend's placeholder; proof size is free, the fee multiplier is 1",
     "fees of transactions": "modelled: the transaction payment pallet with declared weights, of lengths that are "
     "assumed",
+    "callbacks": "assumed: what each takes in the attacks on callbacks; other callbacks take nothing",
     "a day": "assumed: 14,400 relay blocks, of which the attack uses each as those that were run",
     "left out": "what a parachain pays to build blocks (coretime, collators), tips, and what a token is worth",
 }
@@ -69,6 +70,9 @@ class Harm(Struct, frozen=True, kw_only=True):
 
     incomplete_blocks: int = 0
     """Blocks that end incomplete, over the run."""
+
+    oversize_blocks: int = 0
+    """Blocks that the relay chain refuses because they carry or compute too much, over the run."""
 
     disabled: tuple[int, ...] = ()
     """Publishers that readers disable."""

@@ -31,6 +31,9 @@ SPAMMERS = BLOCK_WEIGHT.ref_time // (POLKADOT.weight("publish").ref_time * PUBLI
 SPAMMED_KEYS = 15 * PUBLISHES_A_BLOCK
 """Keys that a spammer writes in turns: within the limit of 4,000."""
 
+CALLBACK_MS = 40
+"""What heavy callbacks take each, in milliseconds; assumed. 50 of them fill a block."""
+
 Publishing = tuple[SubscribedKey, bytes, int]
 """A key, its value and its time to live."""
 
@@ -68,6 +71,12 @@ class Griefer:
     publishers: int = 1
     is_read: bool = True
     """Whether readers subscribe to the attacker: otherwise nothing but the relay chain's blocks is attacked."""
+
+    callback_ms: int = 0
+    """What readers' callbacks for the attacker's keys declare and take."""
+
+    limits_callbacks: bool = True
+    """Whether readers keep the default limit of callbacks in a block; the drafts have none."""
 
 
 def _beat(attacker: Attacker, _block: int) -> Iterator[Publishing]:
@@ -110,6 +119,11 @@ def _fill_paths(attacker: Attacker) -> Iterator[Publishing]:
 
 def _update_deep(attacker: Attacker, block: int) -> Iterator[Publishing]:
     for index, key in enumerate(attacker.keys[:MAX_DEEP_TARGETS]):
+        yield key, attacker.value(index, block + 1), 0
+
+
+def _update(attacker: Attacker, block: int) -> Iterator[Publishing]:
+    for index, key in enumerate(attacker.keys):
         yield key, attacker.value(index, block + 1), 0
 
 
@@ -157,6 +171,19 @@ GRIEFERS = (
         name="deletion",
         meaning="the subscribed keys expire in every second block and come back in the others",
         strike=_come_and_go,
+    ),
+    Griefer(
+        name="callbacks",
+        meaning=f"the subscribed keys get new values in every block, of which each callback takes {CALLBACK_MS} ms",
+        strike=_update,
+        callback_ms=CALLBACK_MS,
+        limits_callbacks=False,
+    ),
+    Griefer(
+        name="metered-callbacks",
+        meaning="the same, where readers limit the callbacks of a block to 500 ms",
+        strike=_update,
+        callback_ms=CALLBACK_MS,
     ),
 )
 """Every attack that is made of publications; each becomes one line of the table of prices."""

@@ -11,6 +11,7 @@ from functools import partial
 from relaycast.account import FEES
 from relaycast.attacks.bystander import HonestPublisher, add_bystanders
 from relaycast.attacks.price.griefers import PUBLISHES_A_BLOCK, Attacker, Griefer, Publishing
+from relaycast.callback_time import weight_of
 from relaycast_collator import Chains, Fact, MessagesQueued
 from relaycast_collator.chains import manager_of
 from relaycast_ledger import BlockRecord, Ledger
@@ -28,6 +29,9 @@ FEEDS = (HonestPublisher.of(1_000, 10), HonestPublisher.of(2_000, 10), HonestPub
 ATTACKER, FIRST_READER, FIRST_SPAMMER = ParaId(2_001), 3_000, 4_000
 QUIET_BLOCKS = 4
 """Blocks after which everything that was sent has reached the readers."""
+
+MILLISECOND = 1_000
+"""In microseconds."""
 
 FUNDS = 1_000_000 * UNITS
 """What each attacking account begins with."""
@@ -120,10 +124,12 @@ class PriceGround:
 
     def _set_up(self) -> None:
         terms, network = self._terms, self.network
-        readers = range(FIRST_READER, FIRST_READER + terms.readers)
+        budget = None if terms.budget_bytes is None else Remaining(limit_bytes=terms.budget_bytes)
+        limited = self._griefer is None or self._griefer.limits_callbacks
+        config = SubscriberConfig() if limited else SubscriberConfig(callback_limit=Weight.MAX)
+        readers = self._readers
         for reader in readers:
-            budget = None if terms.budget_bytes is None else Remaining(limit_bytes=terms.budget_bytes)
-            add_bystanders(network, FEEDS if reader == FIRST_READER else (), reader, budget=budget)
+            add_bystanders(network, FEEDS if reader == FIRST_READER else (), reader, config=config, budget=budget)
         for para_id in dict.fromkeys((ATTACKER, *(it.para_id for it in self.attackers))):
             network.add_parachain(para_id)
             network.register_publisher(para_id)
@@ -133,12 +139,20 @@ class PriceGround:
                 network.subscribe(reader, feed.para_id, list(feed.keys))
             network.subscribe(reader, ATTACKER, list(self._read.keys))
 
+    @property
+    def _readers(self) -> range:
+        return range(FIRST_READER, FIRST_READER + self._terms.readers)
+
     def _settle(self) -> None:
-        """Let all readers know a value of every key, as they do before any attack."""
+        """Let all readers know a value of every key, as they do before any attack, and declare their callbacks."""
         keys = self._read.keys
         self._publish(self._read, [(key, self._read.value(index, 0), 0) for index, key in enumerate(keys)], fees=0)
         for _ in range(-(-len(keys) // PUBLISHES_A_BLOCK) + QUIET_BLOCKS):
             self._step()
+        if self._griefer is not None and self._griefer.callback_ms:
+            weight = weight_of(self._griefer.callback_ms * MILLISECOND)
+            for reader in self._readers:
+                self.network.parachains[ParaId(reader)].declare(ATTACKER, list(keys), weight)
 
     def _prepare(self, blocks: int) -> tuple[list[BlockRecord], Sent]:
         before, self._phase = self._funds(), Sent()

@@ -209,6 +209,7 @@ def _harm(alone: Course, attacked: Course, blocks: int) -> Harm:
         missed_callbacks=round(sum(map(_missed, others)) / blocks, 1),
         delay_blocks=max(map(_delay, others)),
         incomplete_blocks=round(added(lambda it: not it.complete) * blocks),
+        oversize_blocks=sum(it.pov is not None and it.pov.is_oversize for it in after),
         disabled=tuple(sorted({*attacked.disabled} - {*alone.disabled})),
         relay_share=round(ref_time / blocks / BLOCK_WEIGHT.ref_time, 6),
     )

@@ -21,6 +21,7 @@ HARMS = (
     "gone",
     "delay (blocks)",
     "cut short",
+    "refused",
     "disabled",
     "relay block",
 )
@@ -46,8 +47,9 @@ def print_prices(report: "PriceReport") -> None:
         f"[bold]price[/bold]  {counted(len(report.rows), 'attack')} on subscribers of {counted(report.keys, 'key')} of "
         f"the attacker, {report.blocks} relay blocks each, a budget of {budget}, seed {report.seed}\n"
     )
+    width = max(len(row.attack) for row in report.rows)
     for row in report.rows:
-        out.print(f"{row.attack:13} {row.meaning}", markup=False)
+        out.print(f"{row.attack:{width}}  {row.meaning}", markup=False)
     out.print("\nharm, added to each block of every subscriber:")
     print_table(out, HARMS, map(_harm, report.rows), right=HARMS[1:])
     out.print("\ncost:")
@@ -60,6 +62,7 @@ def print_prices(report: "PriceReport") -> None:
 def _notes(report: "PriceReport") -> Iterator[str]:
     yield ""
     yield "others: callbacks of other publishers that are missed, and keys without a value, in each block."
+    yield "cut short, refused: blocks of the run that end incomplete, and that exceed what the relay chain takes."
     yield "free: messages of Publish alone run without payment, as drafted. paid: the same publications buy execution."
     yield "a byte: a day's fees for one byte of PoV more in each block of every subscriber, however many there are."
     yield ""
@@ -81,6 +84,7 @@ def _harm(row: "AttackPrice") -> tuple[str, ...]:
         _some(it.missing_values, f"{it.missing_values:,g}"),
         _some(it.delay_blocks, f"+{it.delay_blocks}"),
         _some(it.incomplete_blocks, f"{it.incomplete_blocks:+}"),
+        _some(it.oversize_blocks, str(it.oversize_blocks)),
         _listed(it.disabled),
         _some(round(it.relay_share, 3), f"{it.relay_share:+.1%}"),
     )
