@@ -123,7 +123,7 @@ def test_every_policy_and_every_constant_of_an_upgrade_is_known() -> None:
 
 
 def test_a_run_tells_of_its_upgrades(relaycast: Command, tmp_path: Path) -> None:
-    upgrades = [
+    upgrades: list[dict[str, Any]] = [
         {"at": 4, "max_trie_depth": 9},
         {"at": 7, "policies": {"cache": "none"}, "subscribe": [{"publisher": 2000, "keys": "all"}]},
     ]
@@ -208,7 +208,7 @@ def test_a_parachain_may_begin_to_read_with_an_upgrade() -> None:
 
 
 KIND_NAMES = {kind: st.sampled_from(list(choices)) for kind, choices in KINDS.items()}
-right_policies = st.fixed_dictionaries(
+right_policies: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {},
     optional={
         "order": KIND_NAMES["order"],
