@@ -7,14 +7,14 @@ elsewhere, so that a long history can be cut. No Spark.
 Law: it is the parachain itself that takes the proofs over. A block that panics is named and changes nothing.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
-from relaycast_collator import Header, Parachain, ParachainBlock
+from relaycast_collator import Header, Parachain, ParachainBlock, ParachainUpgrade
 from relaycast_collator.garbage import uncollected
 from relaycast_collator.parachain import ParachainDump
 from relaycast_ledger.segments.checkpoint import decoded
@@ -99,7 +99,7 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class SubscriberTerms:
-    """What subscribers are: the same for all of them.
+    """What subscribers are: the same for all of them, but for the ``upgrades`` of each by its id.
 
     With ``prune`` proofs are as collected, and each is pruned by the collator's pass before the block is given it.
     After every ``state_every``-th block of a subscriber its state is put away; with 0 none is.
@@ -111,6 +111,7 @@ class SubscriberTerms:
     max_pov_bytes: int = MAX_POV_BYTES
     prune: bool = False
     state_every: int = 0
+    upgrades: Mapping[int, Sequence[ParachainUpgrade]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +153,7 @@ class _Chain:
         self.para_id, self.terms, self.blocks = para_id, terms, 0
         budget, config, policies = terms.budget, terms.config, terms.policies
         self.parachain = Parachain(para_id, config=config, policies=policies, budget=budget)
+        self.parachain.upgrades.scheduled += terms.upgrades.get(para_id, ())
         if state is not None:
             self.parachain.load(decoded(state, ParachainDump))
         self._budget = self.parachain.parachain_system.budget
@@ -178,15 +180,17 @@ class _Chain:
         return result
 
     def _prepare(self, row: Row) -> None:
-        """Let the chain want what the row says, within the budget that it names."""
+        """Let the chain run its code of then, and want what the row says, within the budget that it names."""
+        system = self.parachain.parachain_system
+        system.budget = self._budget
+        self.parachain.upgrades.install(row["relay_parent"])
+        self._budget = system.budget
         if row["wanted"] is not None:
             self.parachain.kept.wanted = {
                 ParaId(it["publisher"]): [SubscribedKey(key) for key in it["keys"]] for it in row["wanted"]
             }
-        granted, system = row["budget_bytes"], self.parachain.parachain_system
-        if granted is None:
-            system.budget = self._budget
-        else:
+        granted = row["budget_bytes"]
+        if granted is not None:
             most = message_free_bytes(self._budget, self.terms.max_pov_bytes)
             system.budget = Granted(granted, crowded=granted < most)
 
@@ -222,7 +226,8 @@ class _Chain:
         messages = InboundMessagesData.decode(row["messages"]) if row["messages"] else InboundMessagesData()
         inherent = ParachainInherentData(data, tuple(proof), messages.downward, messages.horizontal)
         if self.terms.prune:
-            pruned, _ = system.prune(inherent, seed=head.hash)
+            with self.parachain.upgrades.migrated():
+                pruned, _ = system.prune(inherent, seed=head.hash)
             inherent = replace(inherent, relay_chain_state=tuple(pruned))
         return inherent
 

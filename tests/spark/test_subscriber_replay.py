@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from relaycast.scenario.scenario import Scenario
+from relaycast.simulation.batch import BatchSimulation
 from relaycast_pallets import Policies
 from relaycast_pallets.subscriber.policies import NoCache
 from relaycast_spark.exceptions import InputColumns
@@ -21,7 +22,7 @@ from relaycast_spark.subscriber_replay import (
 from relaycast_spark.tables import REPLAYED, Row
 from relaycast_trie import StorageProof
 from relaycast_xcm.checkpoint import CheckpointRefused
-from spark.scenarios import MARKET, SCARCE, replayed_at_once
+from spark.scenarios import MARKET, SCARCE, UPGRADED, replayed_at_once
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,6 +79,24 @@ def test_blocks_come_out_as_the_run_had_them(blocks: list[Row], proof: str) -> N
             (it["publisher"], it["key"], it["value"], it["ttl"], it["when_inserted"]) for it in expected["deliveries"]
         ]
     assert any(row["updates"] for row in found)
+
+
+@pytest.mark.parametrize("prune", [False, True])
+@pytest.mark.parametrize("cut", [4, 9, 14])
+def test_code_changes_where_it_did_in_the_run(prune: bool, cut: int) -> None:
+    """Also where the state is put away before, with or after an upgrade."""
+    told = pa.Table.from_pylist(replayed_at_once(UPGRADED, keep_proofs=True), REPLAYED).to_pylist()
+    chains = BatchSimulation.prepare(UPGRADED).chains.parachains
+    upgrades = {int(para_id): tuple(chain.upgrades.scheduled) for para_id, chain in chains.items()}
+    pov_bytes = UPGRADED.relaychain.max_pov_bytes
+    terms = SubscriberTerms(prune=prune, state_every=1, upgrades=upgrades, max_pov_bytes=pov_bytes)
+    rows = inherents_of(told, proof="collected" if prune else "pruned")
+    before = replayed([row for row in rows if row["block"] <= cut], terms)
+    states = {row["subscriber"]: row["state"] for row in before}
+    after = replayed([row for row in rows if row["block"] > cut], terms, states=states)
+    heads = {key: it["head_hash"] for key, it in told_of(told).items()}
+    assert {(row["subscriber"], row["number"]): row["head_hash"] for row in [*before, *after]} == heads
+    assert {row["verdict"] for row in [*before, *after]} == {VALID}
 
 
 @pytest.mark.parametrize("cut", [1, 5, 11])
