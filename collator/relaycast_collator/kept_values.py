@@ -54,6 +54,8 @@ class KeptValues:
         self.values: dict[tuple[ParaId, SubscribedKey], Kept] = {}
         self.weights: dict[tuple[ParaId, SubscribedKey], Weight] = {}
         self._undo: list[Callable[[], object]] = []
+        self._deletes = False
+        """Whether a value was dropped since the last block was sealed."""
 
     def subscriptions(self) -> tuple[Subscriptions, Weight]:
         return list(self.wanted.items()), Weight.ZERO
@@ -75,6 +77,15 @@ class KeptValues:
                 self.weights.pop((publisher, key), None)
             else:
                 self.weights[publisher, key] = weight
+
+    def on_data_deleted(self, publisher: ParaId, key: SubscribedKey) -> Weight:
+        place = publisher, key
+        if place in self.values:
+            if not self._deletes:
+                self._deletes = True
+                self._undo.append(partial(self._reorder, list(self.values)))
+            self._undo.append(partial(_restore, self.values, place, self.values.pop(place)))
+        return Weight.ZERO
 
     def subscribe(self, publisher: ParaId, keys: Iterable[SubscribedKey]) -> None:
         """Want more ``keys`` of a publisher."""
@@ -124,10 +135,19 @@ class KeptValues:
             (ParaId(it.publisher), SubscribedKey(it.key)): (it.value, _ttl_state(it.remaining_blocks)) for it in kept
         }
         self._undo.clear()
+        self._deletes = False
 
     def settle(self) -> None:
         """Forget what was replaced: the block that did it is sealed."""
         self._undo.clear()
+        self._deletes = False
+
+    def _reorder(self, order: list[tuple[ParaId, SubscribedKey]]) -> None:
+        """Put values back into the order in which they stood before one was dropped."""
+        values = dict(self.values)
+        self.values.clear()
+        self.values.update((place, values[place]) for place in order)
+        self._deletes = False
 
 
 def _restore(

@@ -39,6 +39,9 @@ from relaycast_xcm.ump import POLKADOT_LIMITS, UpwardLimits
 
 Update = tuple[ParaId, SubscribedKey, PublishedEntry]
 
+Deletion = tuple[ParaId, SubscribedKey]
+"""A key that the subscriber was told to be deleted."""
+
 
 class ParachainDump(Dump, frozen=True):
     """A parachain between two blocks; ``head`` is the header in SCALE."""
@@ -69,6 +72,8 @@ class ParachainBlock:
     events: tuple[Event, ...]
     own_proof: StorageProof
     """The nodes of the parachain's own state that the block reads and rewrites."""
+
+    deletions: tuple[Deletion, ...] = ()
 
     def __repr__(self) -> str:
         return f"<ParachainBlock #{self.header.number}, {len(self.updates)} updates>"
@@ -171,8 +176,10 @@ class Parachain:
         touched = Recorder()
         self.seal(inherent.validation_data, self.state.commit(reads={None: reads}, recorder=touched), extrinsics_root)
         self.kept.settle()
-        updates, events = tuple(self.subscriber.delivered.updates), tuple(self.system.events)
-        return ParachainBlock(self.head, inherent, outcome, updates, events, StorageProof(touched.nodes.values()))
+        delivered, events = self.subscriber.delivered, tuple(self.system.events)
+        updates, deletions = tuple(delivered.updates), tuple(delivered.deletions)
+        own_proof = StorageProof(touched.nodes.values())
+        return ParachainBlock(self.head, inherent, outcome, updates, events, own_proof, deletions)
 
     def seal(self, data: PersistedValidationData, state_root: bytes, extrinsics_root: bytes = EMPTY_ROOT) -> None:
         """Make the next block the head: its state is sealed, with ``state_root``."""

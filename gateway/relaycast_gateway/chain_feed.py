@@ -8,7 +8,8 @@ chains does not wait for the disk.
 |---|---|---|
 | ``data.published`` | relay | ``publisher``, ``key``, ``value``, ``ttl``, ``expiresAt``, ``blockNumber``, ``blockHash``, ``stateRoot``, ``childStorageKey``, ``childRoot``, ``superseded``, on request ``proof`` |
 | ``subscriber.updated`` | parachains | ``publisher``, ``key``, ``value``, ``ttlState``, ``remainingBlocks``, ``publishedAt``, ``blockNumber``, ``blockHash``, ``relayParent`` |
-| ``block.imported`` | all | ``number``, ``hash``, ``parentHash``, ``stateRoot``, ``extrinsicsRoot``, ``events``, ``relayParent`` and ``callbacks`` of a parachain's |
+| ``subscriber.deleted`` | parachains that are told of deletions | ``publisher``, ``key``, ``blockNumber``, ``blockHash``, ``relayParent`` |
+| ``block.imported`` | all | ``number``, ``hash``, ``parentHash``, ``stateRoot``, ``extrinsicsRoot``, ``events``, ``relayParent`` and ``callbacks`` of a parachain's, ``deletions`` where any is told |
 | others, see ``pallet_event`` | all | the fields of the event |
 
 A guest tells ``block.imported`` alone: instead of ``callbacks`` it has ``rawEvents``, the bytes of its ``System.Events``.
@@ -40,9 +41,9 @@ from relaycast_pallets.timestamp.pallet import GENESIS_MILLISECONDS, SLOT_MILLIS
 from relaycast_xcm import ParaId
 
 PREFIX = "io.relaycast"
-UPDATED, IMPORTED = "subscriber.updated", "block.imported"
+UPDATED, DELETED, IMPORTED = "subscriber.updated", "subscriber.deleted", "block.imported"
 
-OF_PARACHAINS = frozenset({UPDATED, "publisher.disabled", "publisher.enabled"})
+OF_PARACHAINS = frozenset({UPDATED, DELETED, "publisher.disabled", "publisher.enabled"})
 """What the relay chain never tells."""
 
 EVENTS, EVENT_COUNT = storage_prefix("System", "Events"), storage_prefix("System", "EventCount")
@@ -147,7 +148,7 @@ class ChainFeed:
 
     def publications(self) -> Iterator[tuple[str, bytes]]:
         """Yield the well-known namespaces of these chains, each with the principals that publish there."""
-        for name in (*SHORT_NAMES.values(), UPDATED, IMPORTED):
+        for name in (*SHORT_NAMES.values(), UPDATED, DELETED, IMPORTED):
             if name not in OF_PARACHAINS:
                 yield f"{self._prefix}.{name}", self._relay_source
             if name in OF_PARACHAINS or name == IMPORTED:
@@ -205,7 +206,11 @@ class ChainFeed:
         relay_parent = map_of({"number": nat(fact.relay_parent.number), "hash": blob(fact.relay_parent.hash)})
         for publisher, key, entry in fact.block.updates:
             yield self._updated(block, publisher, key, entry, fact.relay_parent.number, relay_parent)
+        for publisher, key in fact.block.deletions:
+            yield self._deleted(block, publisher, key, relay_parent)
         more = {"relayParent": relay_parent, "callbacks": nat(len(fact.block.updates))}
+        if fact.block.deletions:
+            more["deletions"] = nat(len(fact.block.deletions))
         yield self._imported(block, len(fact.block.events), more)
 
     def _of_guest_block(self, fact: GuestBuilt) -> EventDraft:
@@ -278,6 +283,16 @@ class ChainFeed:
             "relayParent": relay_parent,
         }
         return self._draft(block, UPDATED, data, publisher, bytes(key), _ttl_text(ttl_state))
+
+    def _deleted(self, block: _Block, publisher: ParaId, key: bytes, relay_parent: Icrc16) -> EventDraft:
+        data = {
+            "publisher": nat(int(publisher)),
+            "key": blob(bytes(key)),
+            "blockNumber": nat(block.header.number),
+            "blockHash": blob(block.hash),
+            "relayParent": relay_parent,
+        }
+        return self._draft(block, DELETED, data, publisher, bytes(key))
 
     def _pallet_event(self, block: _Block, event: Event) -> EventDraft:
         return self._draft(block, event_name(type(event)), event_fields(event), publisher_of(event), key_of(event))

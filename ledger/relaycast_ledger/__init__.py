@@ -10,7 +10,7 @@ from relaycast_ledger.account_records import (
     PublisherAccount,
 )
 from relaycast_ledger.ledger import Accounts, Ledger
-from relaycast_ledger.records import BlockRecord, Delivery, Invariants, ReadTotals, Violation
+from relaycast_ledger.records import BlockRecord, Delivery, Invariants, ReadTotals, ToldDeletion, Violation
 
 __all__ = [
     "Accounts",
@@ -26,5 +26,6 @@ __all__ = [
     "NodeUse",
     "PublisherAccount",
     "ReadTotals",
+    "ToldDeletion",
     "Violation",
 ]

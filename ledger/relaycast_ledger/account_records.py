@@ -162,6 +162,9 @@ class KeyEnding(Enum):
     UNCHANGED = "unchanged"
     """It is as it was when it was last dealt with, in this block or in an earlier one of the same round."""
 
+    DELETED = "deleted"
+    """It was delivered and is no longer there, and that is told; where deletions are silent it is unchanged."""
+
     NOT_REACHED = "not reached"
     DISABLED = "disabled"
     ABSENT = "absent"

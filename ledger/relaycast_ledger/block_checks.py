@@ -90,3 +90,12 @@ def delivery_checks(
         yield Check("no callback without a change", not seen, seen)
     seen = [f"0x{key.hex()} of {publisher}" for publisher, key in lost]
     yield Check("no update is lost", not lost, seen)
+
+
+def deletion_checks(block: ParachainBlock, still_published: list[Place]) -> Iterator[Check]:
+    """Check, where deletions are told, that they are told of what is gone, and of no key that has a value."""
+    seen = [f"0x{key.hex()} of {publisher}" for publisher, key in still_published]
+    yield Check("a key that is told as deleted is not published", not still_published, seen)
+    both = {(publisher, key) for publisher, key, _ in block.updates} & set(block.deletions)
+    seen = [f"0x{key.hex()} of {publisher}" for publisher, key in sorted(both)]
+    yield Check("no key is delivered and told as deleted in one block", not both, seen)

@@ -13,12 +13,19 @@ from relaycast_collator.chains import Chains
 from relaycast_collator.facts import BlockBuilt, BlockPanicked, Fact, GuestBuilt, GuestRefusedBlock
 from relaycast_ledger.account_records import BlockAccount
 from relaycast_ledger.accounting import account_for
-from relaycast_ledger.block_checks import Check, account_checks, agreement_checks, delivery_checks, pass_checks
+from relaycast_ledger.block_checks import (
+    Check,
+    account_checks,
+    agreement_checks,
+    deletion_checks,
+    delivery_checks,
+    pass_checks,
+)
 from relaycast_ledger.deliveries import Deliveries, DeliveriesDump, Place
 from relaycast_ledger.guest_records import GuestRecord, guest_checks, guest_record
 from relaycast_ledger.pov import PovSize, pov_size
 from relaycast_ledger.proof_picture import ProofPicture, picture_tries
-from relaycast_ledger.records import BlockRecord, Invariants, ReadTotals, Uncharged
+from relaycast_ledger.records import BlockRecord, Invariants, ReadTotals, ToldDeletion, Uncharged
 from relaycast_pallets.parachain_system.messaging_state import channel_keys
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
 from relaycast_pallets.subscriber.events import CallbackOverweight, PublisherDisabled
@@ -148,8 +155,11 @@ class Ledger:
             self._check(fact, account_checks(record, honest=fact.honest))
         if fact.honest:
             self._check(fact, agreement_checks(fact.collation, block))
-        self._check(fact, pass_checks(parachain.subscriber, block))
+        subscriber = parachain.subscriber
+        self._check(fact, pass_checks(subscriber, block))
         self._check(fact, delivery_checks(parachain, block, repeated, self._lost(fact)))
+        if subscriber.policies.deletion.tells:
+            self._check(fact, deletion_checks(block, self._still_published(fact)))
 
     def _note_guest(self, fact: GuestBuilt | GuestRefusedBlock) -> None:
         guest = self.chains.guests[fact.para_id]
@@ -190,6 +200,7 @@ class Ledger:
             callback_weight=self.chains.parachains[fact.para_id].subscriber.delivered.weight,
             ended_by_callbacks=result.is_stopped_by_callbacks,
             overweight_callbacks=sum(isinstance(event, CallbackOverweight) for event in block.events),
+            deletions=tuple(ToldDeletion(publisher, key, fact.tick) for publisher, key in block.deletions),
         )
 
     def _pov(self, fact: BlockBuilt) -> PovSize:
@@ -287,6 +298,13 @@ class Ledger:
         if not result.is_complete:
             return []
         return list(self.deliveries.lost(fact.para_id, result, fact.relay_parent.number, entries))
+
+    def _still_published(self, fact: BlockBuilt) -> list[Place]:
+        """Return keys that were told as deleted although the relay parent has them, and the relay chain still does."""
+        entries = self.chains.relay_chain.broadcaster.storage.entry
+        found = ((place, entries(*place)) for place in fact.block.deletions)
+        number = fact.relay_parent.number
+        return [place for place, entry in found if entry is not None and entry.when_inserted <= number]
 
     def _check(self, fact: BlockBuilt | BlockPanicked, checks: Iterable[Check]) -> None:
         for invariant, holds, seen in checks:

@@ -171,6 +171,9 @@ class SubscriberOutcome(Struct, frozen=True, kw_only=True):
     callback_load: CallbackLoad | UnsetType = UNSET
     """Absent where no callback weighs anything."""
 
+    deletions: int | UnsetType = UNSET
+    """Callbacks without a value, for keys that were deleted; absent where none was told."""
+
 
 class Alternative(Struct, frozen=True, kw_only=True):
     """What another policy makes of the same relay blocks: bytes that all subscribers' blocks carry, uncompressed."""

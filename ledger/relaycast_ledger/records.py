@@ -45,6 +45,15 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True)
+class ToldDeletion:
+    """One callback without a value: the subscriber learned at tick ``told_at`` that a key is no longer published."""
+
+    publisher: ParaId
+    key: SubscribedKey
+    told_at: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReadTotals:
     """Nodes and bytes by where they were read from."""
 
@@ -120,6 +129,9 @@ class BlockRecord:
 
     overweight_callbacks: int = 0
     """Callbacks that weighed more than they had declared."""
+
+    deletions: tuple[ToldDeletion, ...] = ()
+    """Callbacks without a value; none where deletions are silent."""
 
     @property
     def is_oversize(self) -> bool:

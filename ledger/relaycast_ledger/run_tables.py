@@ -17,7 +17,7 @@ from relaycast_ledger.account_records import COUNTS, TOTALS, KeyAccount, Publish
 from relaycast_ledger.arrow_columns import column
 from relaycast_ledger.guest_records import GuestRecord
 from relaycast_ledger.outcome import SCHEMA_VERSION
-from relaycast_ledger.records import BlockRecord, Delivery
+from relaycast_ledger.records import BlockRecord, Delivery, ToldDeletion
 
 ROWS_A_GROUP = 1 << 14
 
@@ -127,7 +127,10 @@ DELIVERIES = pa.schema(
         ("told_again", FLAG),
     ]
 )
-"""One row for each callback; one that was ``told_again`` brought an entry that the subscriber had been told before."""
+"""One row for each callback; one that was ``told_again`` brought an entry that the subscriber had been told before.
+
+Where deletions are told, one without a value says that the key was deleted: its publication is null as well.
+"""
 
 RUNTIMES = pa.schema(
     [
@@ -209,6 +212,8 @@ class RunTables:
                 self._keys.add({"block": record.tick, "para_id": int(record.para_id), "name": name, **key_row(it)})
         for delivery in record.deliveries:
             self._deliveries.add({"para_id": int(record.para_id), **delivery_row(delivery)})
+        for deletion in record.deletions:
+            self._deliveries.add({"para_id": int(record.para_id), **deletion_row(deletion)})
 
     def add_guest(self, record: GuestRecord) -> None:
         """Add the rows of one block of a guest."""
@@ -358,4 +363,15 @@ def delivery_row(delivery: Delivery) -> Row:
         "latency_blocks": delivery.latency_blocks,
         "conflated": delivery.conflated,
         "told_again": delivery.told_again,
+    }
+
+
+def deletion_row(deletion: ToldDeletion) -> Row:
+    """Return a callback without a value as the rest of a row of ``DELIVERIES``."""
+    return {
+        "publisher": int(deletion.publisher),
+        "key": bytes(deletion.key),
+        "delivered_at": deletion.told_at,
+        "conflated": 0,
+        "told_again": False,
     }

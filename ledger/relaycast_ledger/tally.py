@@ -60,6 +60,9 @@ class SubscriberTally:
     told_again: int = 0
     """Callbacks whose value had been handed on before."""
 
+    deletions: int = 0
+    """Keys that were told as deleted."""
+
     conflated: int = 0
     uncharged: dict[str, UnchargedRead] = field(default_factory=dict)
     oversize_blocks: int = 0
@@ -106,6 +109,7 @@ class SubscriberTally:
         if pov is not None:
             self._add_pov(record, pov)
         self.callbacks += len(record.deliveries)
+        self.deletions += len(record.deletions)
         self.told_again += sum(delivery.told_again for delivery in record.deliveries)
         self.latencies.update(delivery.latency_blocks for delivery in record.deliveries if not delivery.told_again)
         self.conflated += sum(delivery.conflated for delivery in record.deliveries)

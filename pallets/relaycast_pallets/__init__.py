@@ -69,6 +69,7 @@ from relaycast_pallets.subscriber.errors import NoCachedNodes, PublisherNotDisab
 from relaycast_pallets.subscriber.events import (
     CallbackBeyondLimit,
     CallbackOverweight,
+    DataDeleted,
     DataProcessed,
     KeyBeyondBudget,
     PublisherCacheCleared,
@@ -85,6 +86,7 @@ from relaycast_pallets.subscriber.set_up import budget_for_any_key, ensure_callb
 from relaycast_pallets.subscriber.stop import StopCause
 from relaycast_pallets.subscriber.subscription import (
     CombinedHandlers,
+    HearsDeletions,
     Infinite,
     SubscribedKey,
     SubscriptionHandler,
@@ -127,6 +129,7 @@ __all__ = [
     "CombinedHandlers",
     "CumulusSixths",
     "DataCleanedUp",
+    "DataDeleted",
     "DataProcessed",
     "DataPublished",
     "DispatchClass",
@@ -138,6 +141,7 @@ __all__ = [
     "ExhaustsResources",
     "FeeDetails",
     "Floor",
+    "HearsDeletions",
     "HoldReason",
     "IncompleteBelowLimit",
     "Infinite",

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from relaycast_collator import Collation
-from relaycast_ledger import BlockRecord, Delivery, Violation
+from relaycast_ledger import BlockRecord, Delivery, ToldDeletion, Violation
 from relaycast_trie import StorageProof, blake2_256
 from relaycast_xcm import ParaId
 
@@ -153,7 +153,10 @@ def row_of(record: BlockRecord, collation: Collation, head_hash: bytes, *, given
         "complete": record.complete,
         "cursor_publisher": None if record.cursor is None else int(record.cursor[0]),
         "cursor_key": None if record.cursor is None else bytes(record.cursor[1]),
-        "deliveries": [_delivery_row(delivery) for delivery in record.deliveries],
+        "deliveries": [
+            *(_delivery_row(delivery) for delivery in record.deliveries),
+            *(_deletion_row(deletion) for deletion in record.deletions),
+        ],
         "disabled": [int(publisher) for publisher in record.disabled],
         "panic": record.panic,
         "head_hash": head_hash,
@@ -178,6 +181,17 @@ def violation_of(row: Row) -> Violation:
 
 def _wanted_rows(wanted: Mapping[ParaId, Sequence[bytes]]) -> list[Row]:
     return [{"publisher": int(publisher), "keys": [bytes(key) for key in keys]} for publisher, keys in wanted.items()]
+
+
+def _deletion_row(deletion: ToldDeletion) -> Row:
+    """Return a callback without a value; what a publication has is null."""
+    return {
+        **dict.fromkeys(DELIVERIES.value_type.names),
+        "publisher": int(deletion.publisher),
+        "key": bytes(deletion.key),
+        "delivered_at": deletion.told_at,
+        "conflated": 0,
+    }
 
 
 def _delivery_row(delivery: Delivery) -> Row:

@@ -1,5 +1,6 @@
 """``relaycast compare`` and policies by name: what another design costs, and what it breaks."""
 
+import re
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from relaycast.scenario.policy_choice import (
     budget_of,
     check_policies,
     described,
+    names_of,
     policies_of,
     with_overrides,
 )
@@ -214,9 +216,10 @@ def test_every_name_makes_its_policy() -> None:
 
 def test_a_table_without_names_gives_what_the_pallets_default_to() -> None:
     made, default = policies_of(PolicyTable()), Policies()
-    for kind in ("order", "metering", "root_commit", "callback", "cache"):
+    names = names_of(PolicyTable())
+    for kind in ("order", "metering", "root_commit", "callback", "cache", "deletion"):
         assert type(getattr(made, kind)) is type(getattr(default, kind))
-        assert next(iter(KINDS[kind])) == getattr(PolicyTable(), kind)
+        assert next(iter(KINDS[kind])) == names[kind]
     assert made.cache == default.cache
     assert budget_of(PolicyTable(), pov_percent=85) == Remaining()
 
@@ -247,6 +250,15 @@ def test_overrides_change_what_they_name_and_nothing_else() -> None:
     with pytest.raises(BadInput):
         with_overrides(base, ["order"])
     assert base == PolicyTable(order="numeric")
+
+
+def test_deletions_that_the_second_design_tells_are_a_figure_of_its_own(relaycast: Command) -> None:
+    ended = relaycast("compare", "mass-expiry", "--policy", "deletion=told", "--json")
+    figures = [design["subscribers"]["3000"] for design in (ended.json["first"], ended.json["second"])]
+    assert [it.get("deletions") for it in figures] == [None, 100]
+    assert figures[0]["proof_bytes"] == figures[1]["proof_bytes"]
+    shown = relaycast("compare", "mass-expiry", "--policy", "deletion=told").out
+    assert re.search(r"deletions told +- +100", shown)
 
 
 @pytest.mark.parametrize(

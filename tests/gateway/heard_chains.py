@@ -48,13 +48,15 @@ class Heard:
         expected = []
         for fact in self.facts:
             if isinstance(fact, RelaySealed):
-                source, callbacks = "/my%20net/relay", 0
+                source, callbacks, deletions = "/my%20net/relay", 0, 0
             elif isinstance(fact, BlockBuilt):
                 source, callbacks = f"/my%20net/para/{fact.para_id}", len(fact.block.updates)
+                deletions = len(fact.block.deletions)
             else:
                 continue
             block_hash = f"0x{fact.block.header.hash.hex()}"
-            names = [*map(named, fact.block.events), *["subscriber.updated"] * callbacks, "block.imported"]
+            told = [*["subscriber.updated"] * callbacks, *["subscriber.deleted"] * deletions]
+            names = [*map(named, fact.block.events), *told, "block.imported"]
             expected += [(f"io.relaycast.{name}", source, block_hash) for name in names]
         return expected
 

@@ -30,6 +30,7 @@ from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_pallets.frame.events import Event
 from relaycast_pallets.frame.system import Origin
 from relaycast_pallets.subscriber.events import PublisherEnabled
+from relaycast_pallets.subscriber.policies import Policies, Told
 from relaycast_pallets.sudo.pallet import RequireSudo
 from relaycast_pallets.timestamp.pallet import GENESIS_MILLISECONDS
 from relaycast_trie import StorageProof
@@ -58,6 +59,7 @@ def scenarios() -> list[Any]:
         pytest.param(DIGESTS / "cores.toml", 6, ["publisher.registered", "subscriber.updated"], id="cores"),
         pytest.param(DIGESTS / "late-readers.toml", 14, ["subscriber.updated"], id="late readers"),
         pytest.param(DIGESTS / "publishers.toml", 8, ["data.published"], id="publishers"),
+        pytest.param(DIGESTS / "policy-deletion.toml", 14, ["subscriber.deleted"], id="told deletions"),
     ]
 
 
@@ -94,7 +96,8 @@ def test_each_event_callback_and_block_is_in_the_log_once(
     events = [
         event for fact in heard.facts if isinstance(fact, RelaySealed | BlockBuilt) for event in fact.block.events
     ]
-    told = [it for it in records if not it.namespace.endswith(("block.imported", "subscriber.updated"))]
+    no_pallet = ("block.imported", "subscriber.updated", "subscriber.deleted")
+    told = [it for it in records if not it.namespace.endswith(no_pallet)]
     for record, event in zip(told, events, strict=True):
         content = dict(record.data.content)
         assert {plain(getattr(event, it.name)) for it in fields(event)} <= set(content.values())
@@ -138,6 +141,35 @@ def test_callbacks_say_what_the_subscriber_got(pace: Pace, late: int) -> None:
         shown = ("subject", "publisher", "ttlstate", "paraid")
         wanted = [update["key"], PUBLISHER, update["ttlState"], SUBSCRIBER]
         assert [attributes[name] for name in shown] == wanted
+
+
+def test_a_told_deletion_is_an_event_and_the_block_counts_it() -> None:
+    net = network(subscribers=())
+    net.add_parachain(SUBSCRIBER, policies=Policies(deletion=Told()))
+    heard = Heard(net)
+    net.subscribe(SUBSCRIBER, PUBLISHER, keys(3))
+    publish(net, PUBLISHER, values(3), ttl=4)
+    for _ in range(12):
+        net.step()
+    told = [(fact, place) for fact in heard.facts if isinstance(fact, BlockBuilt) for place in fact.block.deletions]
+    assert len(told) == 3
+    records = heard.records("subscriber.deleted")
+    assert [to_json(record.data) for record in records] == [
+        {
+            "publisher": publisher,
+            "key": f"0x{name.hex()}",
+            "blockNumber": fact.block.header.number,
+            "blockHash": f"0x{fact.block.header.hash.hex()}",
+            "relayParent": {"number": fact.relay_parent.number, "hash": f"0x{fact.relay_parent.hash.hex()}"},
+        }
+        for fact, (publisher, name) in told
+    ]
+    shown = [(it["subject"], it["publisher"], it["paraid"]) for it in map(attributes_of, records)]
+    assert shown == [(f"0x{name.hex()}", publisher, SUBSCRIBER) for _, (publisher, name) in told]
+    assert {record.topic for record in records} == {f"io.relaycast.subscriber.deleted.p{SUBSCRIBER}.p{PUBLISHER}"}
+    counts = [(it.get("callbacks"), it.get("deletions")) for it in heard.data("block.imported")]
+    assert (0, 3) in counts
+    assert (3, None) in counts
 
 
 def test_the_topics_of_chains_name_the_chain_and_the_publisher() -> None:

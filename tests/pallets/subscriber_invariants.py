@@ -214,7 +214,8 @@ def declared_weight(world: World, publisher: ParaId, key: SubscribedKey) -> Weig
 def callbacks_within_the_limit(world: World, block: Block) -> None:
     """Invariant 2 for callbacks: those of a block weigh at most the limit, and a pass waits only for want of room."""
     result, limit = block.result, world.subscriber.config.callback_limit
-    declared = sum((declared_weight(world, *called) for called in block.called), Weight.ZERO)
+    told = [*block.called, *block.deleted]
+    declared = sum((declared_weight(world, *it) for it in told), Weight.ZERO)
     assert result.callback_limit == limit
     assert result.callback_weight == declared
     assert declared.all_lte(limit)

@@ -4,7 +4,11 @@ from typing import Any
 
 import pytest
 
-from relaycast_pallets.subscriber.publisher_pass import PublisherPass
+from relaycast_pallets.subscriber import pallet, told_keys
+from relaycast_pallets.subscriber.delivered_keys import DeliveredKeys, bitmap_of
+from relaycast_pallets.subscriber.publisher_pass import PublisherPass, PublisherReads
+from relaycast_pallets.subscriber.publisher_walk import End, PublisherWalk
+from relaycast_pallets.subscriber.storage import SubscriberStorage
 
 
 def tell_keys_of_the_disabled(patch: pytest.MonkeyPatch) -> None:
@@ -18,3 +22,83 @@ def tell_keys_of_the_disabled(patch: pytest.MonkeyPatch) -> None:
         return found
 
     patch.setattr(PublisherPass, "change", told)
+
+
+def tell_every_absent_key(patch: pytest.MonkeyPatch) -> None:
+    """A deletion is told of every absent key that is met, delivered or not."""
+
+    def note(self: PublisherPass, low: int, high: int) -> None:
+        self._deleted += self._view.subscribed.keys[low:high]
+
+    patch.setattr(PublisherPass, "_note_absent", note)
+
+
+def tell_where_the_old_trie_had_it(patch: pytest.MonkeyPatch) -> None:
+    """A deletion is told where the trie that the key was dealt with against had an entry, not by what was told."""
+    compare = PublisherWalk._compare
+
+    def compared(self: PublisherWalk, index: int, new: Any, old: Any) -> None:
+        compare(self, index, new, old)
+        publisher = getattr(self._absent, "__self__", None)
+        if isinstance(old, End) and not isinstance(new, End) and publisher is not None:
+            publisher._deleted.append(self.subscribed.keys[index])
+
+    def nothing(_self: PublisherPass, _low: int, _high: int) -> None:
+        """Note nothing here."""
+
+    patch.setattr(PublisherWalk, "_compare", compared)
+    patch.setattr(PublisherPass, "_note_absent", nothing)
+
+
+def tell_no_deletion_without_the_trie(patch: pytest.MonkeyPatch) -> None:
+    """The last key of a publisher takes its child trie along: nothing is told of that."""
+    note = PublisherPass._note_absent
+
+    def noted(self: PublisherPass, low: int, high: int) -> None:
+        if self._root is not None:
+            note(self, low, high)
+
+    patch.setattr(PublisherPass, "_note_absent", noted)
+
+
+def remember_deletions_as_delivered(patch: pytest.MonkeyPatch) -> None:
+    """A key that was told as deleted still counts as delivered."""
+    put = told_keys._put
+
+    def kept(storage: Any, view: Any, change: Any) -> None:
+        deleted, bits = change and change.deleted, view.delivered.keys
+        put(storage, view, change)
+        if deleted:
+            bitmap = bitmap_of(view.subscribed.keys, bits)
+            storage.delivered_keys.insert(view.para_id, bitmap)
+
+    patch.setattr(told_keys, "_put", kept)
+
+
+def forget_what_was_delivered_with_the_cache(patch: pytest.MonkeyPatch) -> None:
+    """What is cleared or forgotten takes the bits along, though the handler still has the values."""
+    forget = SubscriberStorage.forget_publisher
+
+    def forgotten(self: SubscriberStorage, para_id: Any, *, keeps_delivered: bool = False) -> None:
+        forget(self, para_id)
+        self.delivered_keys.remove(para_id)
+
+    patch.setattr(SubscriberStorage, "forget_publisher", forgotten)
+
+
+def keep_bits_where_keys_move(patch: pytest.MonkeyPatch) -> None:
+    """The bits stay where they are when the subscription changes, and then belong to other keys."""
+
+    def delivered(storage: Any, para_id: Any, keys: Any, root: Any, *, are_same: bool) -> DeliveredKeys:
+        return DeliveredKeys(lambda: storage.delivered(para_id, keys, root))
+
+    patch.setattr(pallet, "delivered_keys", delivered)
+
+
+def count_no_deletions(patch: pytest.MonkeyPatch) -> None:
+    """Callbacks that tell of deletions count against no limit."""
+
+    def admitted(_self: PublisherReads, _key: Any) -> None:
+        """Admit every deletion."""
+
+    patch.setattr(PublisherReads, "admit_deletion", admitted)

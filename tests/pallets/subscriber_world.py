@@ -79,6 +79,7 @@ class Recorder:
     calls: list[Call] = field(default_factory=list)
     values: dict[tuple[ParaId, SubscribedKey], bytes] = field(default_factory=dict)
     weight: Weight = Weight.ZERO
+    deleted: list[tuple[ParaId, SubscribedKey]] = field(default_factory=list)
 
     def subscriptions(self) -> tuple[Subscriptions, Weight]:
         return list(self.wanted.items()), self.weight
@@ -86,6 +87,11 @@ class Recorder:
     def on_data_updated(self, publisher: ParaId, key: SubscribedKey, value: bytes, ttl_state: TtlState) -> Weight:
         self.calls.append((publisher, key, value, ttl_state))
         self.values[publisher, key] = value
+        return self.weight
+
+    def on_data_deleted(self, publisher: ParaId, key: SubscribedKey) -> Weight:
+        self.deleted.append((publisher, key))
+        self.values.pop((publisher, key), None)
         return self.weight
 
     def take(self) -> list[Call]:
@@ -103,6 +109,8 @@ class Block:
     inherent: ParachainInherentData
     outcome: ValidationOutcome
     calls: tuple[Call, ...]
+    deleted: tuple[tuple[ParaId, SubscribedKey], ...] = ()
+    """Keys that the handler was told to be deleted."""
 
     @property
     def result(self) -> ProofProcessingResult:
@@ -238,9 +246,10 @@ class World:
         inherent, pruning = self.prune(pubsub_bytes, seed=seed)
         if tamper is not None:
             inherent = tamper(inherent)
-        before = len(self.handler.calls)
+        before, told = len(self.handler.calls), len(self.handler.deleted)
         outcome = self.parachain.set_validation_data(inherent, seed)
-        return Block(collected, pruning, inherent, outcome, tuple(self.handler.calls[before:]))
+        calls, deleted = tuple(self.handler.calls[before:]), tuple(self.handler.deleted[told:])
+        return Block(collected, pruning, inherent, outcome, calls, deleted)
 
     def static_keys(self) -> list[bytes]:
         """Return the static keys, those of open channels among them."""
@@ -269,7 +278,8 @@ class World:
 
     def everything(self) -> tuple[object, ...]:
         """Return all that a refused block must leave as it is."""
-        return self.state.snapshot(), list(self.system.events), list(self.handler.calls), self.subscriber.delivered
+        told = list(self.handler.calls), list(self.handler.deleted)
+        return self.state.snapshot(), list(self.system.events), *told, self.subscriber.delivered
 
 
 def meter(proof_size: int = PLENTY, *, ref_time: int = U64_MAX) -> WeightMeter:

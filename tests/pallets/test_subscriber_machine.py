@@ -156,6 +156,7 @@ class Network(RuleBasedStateMachine):
             assert world.everything() == before
         except Accepted:
             del world.handler.calls[calls:]
+            world.handler.deleted.clear()
             world.handler.values = told
             assert set(lie.relay_chain_state) < set(honest.relay_chain_state)
             assert not outcome.result.is_complete

@@ -30,6 +30,10 @@ class WeighingRecorder(Recorder):
         super().on_data_updated(publisher, key, value, ttl_state)
         return self.callback_weight(publisher, key) if self.used is None else self.used
 
+    def on_data_deleted(self, publisher: ParaId, key: SubscribedKey) -> Weight:
+        super().on_data_deleted(publisher, key)
+        return self.callback_weight(publisher, key) if self.used is None else self.used
+
 
 class WeighingWorld(World):
     """A world whose ``weigher`` handles the callbacks, at most ``limit`` of them in a block."""

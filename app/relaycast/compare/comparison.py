@@ -8,7 +8,7 @@ against what the relay chain had: a value that was there and is not handed on wi
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from relaycast.scenario.policy_choice import described
 from relaycast.scenario.scenario import Scenario
@@ -76,6 +76,8 @@ class DesignFigures(Struct, frozen=True, kw_only=True):
 
     disabled_publishers: list[int]
     panics: int
+    deletions: int | UnsetType = UNSET
+    """Keys that were told as deleted; absent where none was."""
 
 
 class BrokenInvariant(Struct, frozen=True, kw_only=True):
@@ -267,6 +269,7 @@ class _Reader:
             undelivered=sum(address[0] not in self.disabled for address in self.untold),
             disabled_publishers=sorted(map(int, self.disabled)),
             panics=len(it.panics),
+            deletions=it.deletions or UNSET,
         )
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 import msgspec
-from msgspec.structs import asdict
+from msgspec import UnsetType
 
 from relaycast.compare.comparison import Comparison, Design, DesignFigures
 from relaycast.report.full_block import fullest
-from relaycast.scenario.policy_choice import KINDS, PolicyTable
+from relaycast.scenario.policy_choice import KINDS, PolicyTable, names_of
 from relaycast.scenario.scenario import Scenario
 from relaycast.terminal import counted
 from relaycast_ledger.spreads import Spread
@@ -21,7 +21,7 @@ MAX_DIFFERENCES = 60
 def figure_rows(first: DesignFigures | None, second: DesignFigures | None) -> Iterator[tuple[str, ...]]:
     """Yield a row of ``COLUMNS`` for every figure of a subscriber that ``left_out`` does not name."""
     ours, theirs = _figures(first), _figures(second)
-    for figure in ours or theirs:
+    for figure in {**ours, **theirs}:
         if ours.get(figure) or theirs.get(figure):
             yield _row(figure, ours.get(figure), theirs.get(figure))
 
@@ -56,7 +56,7 @@ def oversize_lines(which: str, design: Design) -> Iterator[str]:
 
 def choice_rows(first: PolicyTable, second: PolicyTable) -> list[tuple[str, tuple[str, str], tuple[str, str]]]:
     """Return the kinds of policies that differ, with each side's name and what it means."""
-    ours, theirs = asdict(first), asdict(second)
+    ours, theirs = names_of(first), names_of(second)
     return [
         (kind, (str(ours[kind]), meaning(kind, ours[kind])), (str(theirs[kind]), meaning(kind, theirs[kind])))
         for kind in ours
@@ -136,6 +136,7 @@ def _flat(scenario: Scenario) -> dict[str, str]:
 def _figures(it: DesignFigures | None) -> dict[str, int | None]:
     if it is None:
         return {}
+    told = {} if isinstance(it.deletions, UnsetType) else {"deletions told": it.deletions}
     return {
         **_spread("relay proof", it.proof_bytes),
         **_spread("own state proof", it.own_bytes),
@@ -145,6 +146,7 @@ def _figures(it: DesignFigures | None) -> dict[str, int | None]:
         "callbacks": it.callbacks,
         "  told again": it.redeliveries,
         "  overtaken values": it.conflated,
+        **told,
         "latency p50, blocks": it.latency_blocks.p50,
         "latency p99, blocks": it.latency_blocks.p99,
         "incomplete blocks": it.incomplete_blocks,

@@ -41,7 +41,10 @@ def parachain_block_card(block: ParachainBlock) -> str:
         "relay proof": f"{proof:,} bytes",
         "own state": f"{own:,} bytes",
     }
-    rows = [(str(publisher), bytes(key), entry.value) for publisher, key, entry in block.updates]
+    rows: list[tuple[Cell, ...]] = [
+        (str(publisher), bytes(key), entry.value) for publisher, key, entry in block.updates
+    ]
+    rows += [(str(publisher), bytes(key), "deleted") for publisher, key in block.deletions]
     columns = ("publisher", "key", "value") if rows else ()
     return card(f"Parachain block {block.header.number:,}", facts, columns=columns, rows=rows)
 
@@ -54,6 +57,8 @@ def block_record_card(record: BlockRecord) -> str:
         "pass": "complete" if record.complete else "cut short",
         "callbacks": len(record.deliveries),
     }
+    if record.deletions:
+        facts["told as deleted"] = len(record.deletions)
     if record.panic is not None:
         facts["panic"] = record.panic
     rows = [_delivery_row(delivery) for delivery in record.deliveries]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict, replace
 
 from relaycast.refusal import BadInput, nearest, shown
@@ -24,9 +24,11 @@ from relaycast_pallets.subscriber.policies import (
     ForgetUnchanged,
     NoCache,
     Policies,
+    Silent,
     StructureNodes,
     SystemFirstNumeric,
     SystemFirstShuffled,
+    Told,
     ValuesOnly,
     WhenPublisherDone,
 )
@@ -43,6 +45,9 @@ class PolicyTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     budget: str = "remaining"
     max_cached_node: Annotated[int, Meta(ge=1, le=MAX_NODE_BYTES)] = MAX_NODE_BYTES
     """Bytes of the largest node that is kept; upstream's 512 leave out every full branch."""
+
+    deletion: str | UnsetType = UNSET
+    """Whether a subscriber is told that a key was deleted or has expired; "silent" where it is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,7 @@ KINDS: Mapping[str, Mapping[str, _Choice]] = {
         "cumulus": _Choice(CumulusSixths),
         "floor": _Choice(Floor, range(1 << 30), 1 << 20, takes_bytes=True),
     },
+    "deletion": {"silent": _Choice(Silent), "told": _Choice(Told)},
 }
 """Every policy, by kind and name; numbers are percent of the largest PoV, and bytes of a floor.
 
@@ -90,16 +96,23 @@ class ByteCount(int):
     """A number that was given in bytes, where it could be a percentage."""
 
 
+def names_of(table: PolicyTable) -> dict[str, str | int]:
+    """Return the name of every kind, the first one where the table leaves a kind out."""
+    given: dict[str, Any] = asdict(table)
+    return {kind: next(iter(KINDS[kind])) if name is UNSET else name for kind, name in given.items()}
+
+
 def check_policies(table: PolicyTable, place: str) -> None:
     """Raise ``BadInput`` unless every name is known."""
-    for kind, text in asdict(table).items():
+    for kind, name in names_of(table).items():
         if kind in KINDS:
-            _chosen(kind, text, f"{place}.{kind}")
+            _chosen(kind, str(name), f"{place}.{kind}")
 
 
 def policies_of(table: PolicyTable) -> Policies:
     """Return what a subscriber is given; the budget goes its own way."""
-    made = {kind: _made(kind, text) for kind, text in asdict(table).items() if kind in KINDS and kind != "budget"}
+    names = names_of(table)
+    made = {kind: _made(kind, str(name)) for kind, name in names.items() if kind in KINDS and kind != "budget"}
     if isinstance(made["cache"], StructureNodes):
         made["cache"] = StructureNodes(table.max_cached_node)
     return Policies(**made)
@@ -144,8 +157,8 @@ def with_overrides(table: PolicyTable, overrides: Iterable[str], *, place: str =
 
 def described(table: PolicyTable) -> str:
     """Return the policies that are not what a scenario gets by default."""
-    default = asdict(PolicyTable())
-    others = [f"{kind}={name}" for kind, name in asdict(table).items() if name != default[kind]]
+    default = names_of(PolicyTable())
+    others = [f"{kind}={name}" for kind, name in names_of(table).items() if name != default[kind]]
     return ", ".join(others) or "default policies"
 
 

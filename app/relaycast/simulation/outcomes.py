@@ -117,4 +117,5 @@ def subscriber_outcome(
         disabled_publishers=sorted(set(it.disabled)),
         publishers=publishers,
         callback_load=it.callback_load(chain.callback_limit),
+        deletions=it.deletions or msgspec.UNSET,
     )

@@ -23,6 +23,7 @@ EVENT_TYPES = {
     "publisher.disabled": "The relay chain's root disabled a publisher.",
     "publisher.enabled": "The relay chain's root enabled a publisher again.",
     "subscriber.updated": "A subscriber's callback received a value.",
+    "subscriber.deleted": "A subscriber was told that a key is no longer published.",
     "block.imported": "A block was built.",
 }
 """What the chains tell, by the end of the ``type``."""

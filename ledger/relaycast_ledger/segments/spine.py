@@ -125,7 +125,8 @@ class SpineCollator(Collator):
             raise Panic(error) from error
         outcome = replace(outcome, messages=take_over(parachain, result, collation.inherent, relay))
         updates, events = tuple(subscriber.delivered.updates), tuple(parachain.system.events)
-        return ParachainBlock(parachain.head, collation.inherent, outcome, updates, events, StorageProof())
+        deletions = tuple(subscriber.delivered.deletions)
+        return ParachainBlock(parachain.head, collation.inherent, outcome, updates, events, StorageProof(), deletions)
 
 
 def take_over(

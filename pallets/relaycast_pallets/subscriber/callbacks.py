@@ -2,19 +2,22 @@
 
 The inherent is mandatory, so the time that callbacks take must have a bound. A handler that declares what a callback
 weighs is never called for more than the limit of a block: before a changed value is read, the meter has to have room
-for its callback. The pass ends at the first key for which it has not, and the next one goes on there.
+for its callback. The pass ends at the first key for which it has not, and the next one goes on there. A callback that
+tells of a deletion weighs what one with a value does.
 """
 
 from dataclasses import dataclass, field
 
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_pallets.frame.system import System
-from relaycast_pallets.subscriber.events import CallbackOverweight, DataProcessed, EntryUndecodable
+from relaycast_pallets.subscriber.events import CallbackOverweight, DataDeleted, DataProcessed, EntryUndecodable
 from relaycast_pallets.subscriber.processing_result import PublisherChange
 from relaycast_pallets.subscriber.stop import Stop, StopCause
 from relaycast_pallets.subscriber.subscription import (
+    HearsDeletions,
     SubscribedKey,
     SubscriptionHandler,
+    WeighsCallbacks,
     compute_ttl_state,
     weigher_of,
 )
@@ -59,17 +62,22 @@ class CallbackMeter:
 
 @dataclass(slots=True)
 class Delivered:
-    """What one block handed on, for reports: ``(publisher, key, entry)`` in the order of the calls."""
+    """What one block handed on, for reports, in the order of the calls: values, and keys that were told as deleted."""
 
     updates: list[tuple[ParaId, SubscribedKey, PublishedEntry]] = field(default_factory=list)
     weight: Weight = Weight.ZERO
     """What the callbacks returned; the block is charged with it, whatever they declared."""
 
+    deletions: list[tuple[ParaId, SubscribedKey]] = field(default_factory=list)
+
 
 def deliver(
     system: System, handler: SubscriptionHandler, delivered: Delivered, change: PublisherChange, now: BlockNumber
 ) -> None:
-    """Call ``handler`` for every changed key of a publisher; times to live count from relay block ``now``."""
+    """Call ``handler`` for every changed key of a publisher, then for every deleted one.
+
+    Times to live count from relay block ``now``.
+    """
     weigher = weigher_of(handler)
     for key, encoded in change.changed:
         try:
@@ -77,12 +85,32 @@ def deliver(
         except CodecError:
             system.deposit_event(EntryUndecodable(change.para_id, key))
             continue
-        declared = None if weigher is None else weigher.callback_weight(change.para_id, key)
+        declared = _declared(weigher, change.para_id, key)
         ttl_state = compute_ttl_state(entry.ttl, entry.when_inserted, now)
         used = handler.on_data_updated(change.para_id, key, entry.value, ttl_state)
-        if used is not Weight.ZERO:
-            delivered.weight += used
         delivered.updates.append((change.para_id, key, entry))
         system.deposit_event(DataProcessed(change.para_id, key, len(entry.value)))
-        if declared is not None and used.any_gt(declared):
-            system.deposit_event(CallbackOverweight(change.para_id, key, declared, used))
+        _charge(system, delivered, change.para_id, key, declared, used)
+    if not change.deleted:
+        return
+    assert isinstance(handler, HearsDeletions), "a handler that is not told is refused at set-up"
+    for key in change.deleted:
+        declared = _declared(weigher, change.para_id, key)
+        used = handler.on_data_deleted(change.para_id, key)
+        delivered.deletions.append((change.para_id, key))
+        system.deposit_event(DataDeleted(change.para_id, key))
+        _charge(system, delivered, change.para_id, key, declared, used)
+
+
+def _declared(weigher: WeighsCallbacks | None, publisher: ParaId, key: SubscribedKey) -> Weight | None:
+    return None if weigher is None else weigher.callback_weight(publisher, key)
+
+
+def _charge(
+    system: System, delivered: Delivered, publisher: ParaId, key: SubscribedKey, declared: Weight | None, used: Weight
+) -> None:
+    """Count what a callback weighed, and tell where that is more than was ``declared``."""
+    if used is not Weight.ZERO:
+        delivered.weight += used
+    if declared is not None and used.any_gt(declared):
+        system.deposit_event(CallbackOverweight(publisher, key, declared, used))

@@ -47,6 +47,13 @@ class KeyBeyondBudget(SubscriberEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class DataDeleted(SubscriberEvent):
+    """The handler was told that ``key`` is no longer published, which it had a value of."""
+
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
 class CallbackBeyondLimit(SubscriberEvent):
     """A pass began with ``key``, whose callback weighs more than a block allows: the next one begins with the next key.
 

@@ -15,6 +15,7 @@ from relaycast_pallets.subscriber.callbacks import Delivered, deliver
 from relaycast_pallets.subscriber.charges import Charges
 from relaycast_pallets.subscriber.config import SubscriberConfig, ensure_cache_can_be_limited
 from relaycast_pallets.subscriber.counted_nodes import CountedNodes
+from relaycast_pallets.subscriber.delivered_keys import NOTHING_DELIVERED
 from relaycast_pallets.subscriber.errors import (
     NoCachedNodes,
     PublisherNotDisabled,
@@ -44,15 +45,17 @@ from relaycast_pallets.subscriber.plan import (
 from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES, MeteringPolicy, Policies
 from relaycast_pallets.subscriber.processing_result import ProofProcessingResult, PublisherChange
 from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
-from relaycast_pallets.subscriber.storage import TRIE_DEPTH_EXCEEDED, SubscriberStorage
+from relaycast_pallets.subscriber.storage import DEALT_WITH_NONE, TRIE_DEPTH_EXCEEDED, SubscriberStorage
 from relaycast_pallets.subscriber.subscription import (
     ChosenSubscriptions,
     SubscribedKey,
     SubscriptionHandler,
     by_publisher,
+    ensure_hears,
     weigher_of,
 )
 from relaycast_pallets.subscriber.subscription_limits import excess_with, key_excess
+from relaycast_pallets.subscriber.told_keys import delivered_keys, note_told
 from relaycast_trie.hasher import blake2_256
 from relaycast_xcm.primitives import BlockNumber, ParaId, Rust, Weight
 
@@ -79,6 +82,7 @@ class Subscriber:
         self.config = config or SubscriberConfig()
         self.policies = policies or Policies()
         ensure_cache_can_be_limited(self.config, self.policies)
+        ensure_hears(handler, deletions=self.policies.deletion.tells)
         self.storage = SubscriberStorage(system.state)
         self.delivered = Delivered()
         self._clear_cache_origin = clear_cache_origin
@@ -128,6 +132,8 @@ class Subscriber:
         """Take over what a pass found: storage first, then the handler is called."""
         self.delivered = Delivered()
         settle_caches(result.changes, result.plan.views, result.cache_limit, self.storage)
+        if self._tells_deletions:
+            note_told(self.storage, result)
         self._note_subscriptions(result)
         roots = self.storage.previous_roots()
         changed: dict[ParaId, bytes] = {}
@@ -193,7 +199,7 @@ class Subscriber:
             raise PublisherRootNotFound(publisher)
 
         if self._removes_within_budget:
-            self.storage.forget_publisher(publisher)
+            self.storage.forget_publisher(publisher, keeps_delivered=self._tells_deletions)
         else:
             self.storage.forget_root(publisher)
         self.system.deposit_event(PublisherRootCleared(publisher))
@@ -219,7 +225,7 @@ class Subscriber:
         self.storage.clear_cache(publisher)
         if self.config.max_cached_bytes is not None:
             self.storage.forget_cached_size(publisher)
-        self.storage.forget_publisher(publisher)
+        self.storage.forget_publisher(publisher, keeps_delivered=self._tells_deletions)
         self.system.deposit_event(PublisherCacheCleared(publisher))
 
     def _wanted(self) -> dict[ParaId, SubscribedPaths]:
@@ -244,8 +250,12 @@ class Subscriber:
     def _view(
         self, para_id: ParaId, subscribed: SubscribedPaths, root: bytes | None, digest: bytes | None
     ) -> PublisherView:
+        delivered = NOTHING_DELIVERED
+        if self._tells_deletions:
+            same = digest == self._digests[para_id]
+            delivered = delivered_keys(self.storage, para_id, subscribed.keys, root, are_same=same)
         change, bases = SubscriptionChange.NONE, self.storage.bases(para_id, subscribed.keys)
-        if digest is None:
+        if digest is None or digest == DEALT_WITH_NONE:
             change, root, bases = SubscriptionChange.NEW, None, None
         elif digest != self._digests[para_id]:
             before = set(self.storage.subscribed_keys.get(para_id) or ())
@@ -257,7 +267,11 @@ class Subscriber:
         cache = self._nodes_of(para_id)
         if change is SubscriptionChange.REMOVED or (self._removes_within_budget and root is None and bases is None):
             cache = NO_CACHED_NODES
-        return PublisherView(para_id, subscribed, root, bases, change, cache)
+        return PublisherView(para_id, subscribed, root, bases, change, cache, delivered)
+
+    @property
+    def _tells_deletions(self) -> bool:
+        return self.policies.deletion.tells
 
     @property
     def _removes_within_budget(self) -> bool:
@@ -296,9 +310,11 @@ class Subscriber:
         followed, changed = self.storage.digests(), list[PublisherView]()
         for para_id in sorted(followed.keys() - self._paths.keys()):
             self.storage.forget_publisher(para_id)
+            if self._tells_deletions:
+                self.storage.delivered_keys.remove(para_id)
         for view in result.plan.views.values():
             if self._waits(view, changes.get(view.para_id)):
-                self.storage.forget_publisher(view.para_id)
+                self.storage.forget_publisher(view.para_id, keeps_delivered=self._tells_deletions)
             elif view.change is not SubscriptionChange.NONE:
                 changed.append(view)
         if changed:
@@ -326,7 +342,7 @@ class Subscriber:
         if change.sweeping:
             roots.pop(para_id, None)
             self._apply_cache(change)
-            self.storage.forget_publisher(para_id)
+            self.storage.forget_publisher(para_id, keeps_delivered=self._tells_deletions)
             return
         if change.disabled_by is not None:
             self._apply_cache(change)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from relaycast_pallets.subscriber.delivered_keys import NOTHING_DELIVERED, DeliveredKeys
 from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_xcm.primitives import ParaId, Weight
@@ -65,6 +66,8 @@ class PublisherView:
     bases: Bases | None
     change: SubscriptionChange
     cache: CachedNodes
+    delivered: DeliveredKeys = NOTHING_DELIVERED
+    """Keys whose deletion is to be told; none where deletions are silent."""
 
     def cached_node(self, node_hash: bytes) -> bytes | None:
         return self.cache.get(node_hash)

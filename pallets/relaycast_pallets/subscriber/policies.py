@@ -201,6 +201,27 @@ class NoCache:
         return False
 
 
+class DeletionPolicy(Protocol):
+    """What the handler learns of a key that the publisher's trie does not have any more."""
+
+    tells: ClassVar[bool]
+    """Whether a proven absence is a callback without a value; the pallet then remembers which keys are delivered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """Nothing: a handler keeps the last value, and knows its time to live (RFC-0160)."""
+
+    tells: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Each key that was delivered and is deleted, expired or gone with its whole trie is told once."""
+
+    tells: ClassVar[bool] = True
+
+
 @dataclass(frozen=True, slots=True)
 class Policies:
     """One choice of each kind."""
@@ -210,3 +231,4 @@ class Policies:
     root_commit: RootCommitPolicy = field(default_factory=WhenPublisherDone)
     callback: CallbackPolicy = field(default_factory=ChangedKeys)
     cache: CachePolicy = field(default_factory=StructureNodes)
+    deletion: DeletionPolicy = field(default_factory=Silent)

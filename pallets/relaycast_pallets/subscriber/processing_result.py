@@ -58,6 +58,9 @@ class PublisherChange:
     changed: list[tuple[SubscribedKey, bytes]] = field(default_factory=list)
     """Keys with their new entries, in the order in which they were read."""
 
+    deleted: list[SubscribedKey] = field(default_factory=list)
+    """Delivered keys that are proven absent, in the order in which they were met; none where deletions are silent."""
+
     bases: dict[SubscribedKey, bytes | None] = field(default_factory=dict)
     """For a publisher cut short, the root against which each key was last dealt with."""
 

@@ -69,6 +69,13 @@ class PublisherReads:
             self.callback_weight += weight
         return value
 
+    def admit_deletion(self, key: SubscribedKey) -> None:
+        """Count the callback that tells of a deletion; raises ``Stop`` where it does not fit."""
+        weight = self._run.callbacks.admit(self._view.para_id, key)
+        self._run.callbacks.consume(weight)
+        if weight is not Weight.ZERO:
+            self.callback_weight += weight
+
     def old_node(self, node_hash: bytes) -> Node | None:
         data = self._cached.get(node_hash, b"")
         if data == b"":
@@ -93,7 +100,10 @@ class PublisherPass:
         self._run = run
         self._view = view
         self._reads = PublisherReads(run, view)
-        self._walk = PublisherWalk(view.subscribed, self._reads, max_depth=run.max_trie_depth)
+        self._tells_deletions = run.policies.deletion.tells
+        absent = self._note_absent if self._tells_deletions else None
+        self._walk = PublisherWalk(view.subscribed, self._reads, max_depth=run.max_trie_depth, absent=absent)
+        self._deleted: list[SubscribedKey] = []
         self._root: bytes | None = None
         self._root_known = False
         self._done: list[tuple[int, int]] = []
@@ -109,6 +119,8 @@ class PublisherPass:
             self._began_at = self.stopped_at = low
             self._root = self._begin()
             self._root_known = True
+        if self._root is None and self._tells_deletions:
+            self._note_all_absent(low, high)
         if self._root is None or self._is_unchanged() or self._disabled is not None:
             return
         for start, stop, base in self._runs(low, high):
@@ -142,7 +154,11 @@ class PublisherPass:
         walk, walked = self._walk, sum(stop - start for start, stop in self._done)
         change = PublisherChange(self._view.para_id, self._root, disabled_by=self._disabled, keys_walked=walked)
         change.gained, change.lost, change.unseen = walk.gained, walk.lost, walk.unseen
-        if self._root is None or self._disabled is not None:
+        if self._disabled is not None:
+            change.finished = True
+            return change
+        change.deleted = self._deleted
+        if self._root is None:
             change.finished = True
             return change
         change.changed = walk.changed
@@ -162,6 +178,23 @@ class PublisherPass:
             return entry_key(next(places), decode_known(node_hash, data))
         changed = (key for key, entry in self._walk.changed if blake2_256(entry) == node_hash)
         return next(changed, None)
+
+    def _note_absent(self, low: int, high: int) -> None:
+        """Note which of the keys ``[low, high)``, all proven absent, are to be told; raises ``Stop`` at one of them."""
+        keys, delivered = self._view.subscribed.keys, self._view.delivered
+        for index in range(low, high):
+            if keys[index] in delivered:
+                self._walk.at = index
+                self._reads.admit_deletion(keys[index])
+                self._deleted.append(keys[index])
+
+    def _note_all_absent(self, low: int, high: int) -> None:
+        """Note the same where the whole trie is absent: what is not told now is still owed in the next pass."""
+        try:
+            self._note_absent(low, high)
+        except Stop:
+            self.stopped_at = self._walk.at
+            raise
 
     def _is_unchanged(self) -> bool:
         return self._root == self._view.root and self._view.bases is None

@@ -6,7 +6,7 @@ than there were: then its depth is counted anew. Nodes are compared by prefix, n
 moves the others up or down) and not by mere presence in the cache (two keys may have equal leaves).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from operator import ne
@@ -82,11 +82,20 @@ class PublisherWalk:
     alone; ``unseen`` are the prefixes where a node of the old trie is not to be had.
     """
 
-    __slots__ = ("_max_depth", "_reads", "at", "changed", "gained", "lost", "subscribed", "unseen")
+    __slots__ = ("_absent", "_max_depth", "_reads", "at", "changed", "gained", "lost", "subscribed", "unseen")
 
-    def __init__(self, subscribed: SubscribedPaths, reads: NodeReads, *, max_depth: int) -> None:
+    def __init__(
+        self,
+        subscribed: SubscribedPaths,
+        reads: NodeReads,
+        *,
+        max_depth: int,
+        absent: Callable[[int, int], None] | None = None,
+    ) -> None:
+        """``absent`` is called with the bounds of keys that the new trie turns out not to have, in their order."""
         self.subscribed = subscribed
         self._reads = reads
+        self._absent = absent
         self._max_depth = max_depth
         self.at = 0
         self.changed: list[tuple[SubscribedKey, bytes]] = []
@@ -107,6 +116,8 @@ class PublisherWalk:
     def _visit(self, low: int, high: int, new: Side, old: Side) -> None:
         """Deal with keys that both sides lead to."""
         if new == old:
+            if new is None and self._absent is not None:
+                self._absent(low, high)
             return
         self.at = low
         if isinstance(new, tuple) and isinstance(old, tuple) and new[0] == old[0]:
@@ -197,7 +208,11 @@ class PublisherWalk:
 
     def _compare(self, index: int, new: Side, old: Side) -> None:
         """Both paths of one key have ended: note the entry if there is one and it differs."""
-        if not isinstance(new, End) or (isinstance(old, End) and _is_same(new.value, old.value)):
+        if not isinstance(new, End):
+            if self._absent is not None:
+                self._absent(index, index + 1)
+            return
+        if isinstance(old, End) and _is_same(new.value, old.value):
             return
         key = self.subscribed.keys[index]
         self.changed.append((key, self._reads.changed_entry(key, new.value)))

@@ -4,7 +4,7 @@ The first four are the draft's. The others are what it takes to hold the invaria
 which keys, how far an interrupted pass came, and which cached nodes stand at several places.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
@@ -20,6 +20,7 @@ from relaycast_pallets.frame.typed_storage import (
     StorageValue,
 )
 from relaycast_pallets.subscriber.cache_limit import CachedSize, Sizes
+from relaycast_pallets.subscriber.delivered_keys import keys_in
 from relaycast_pallets.subscriber.plan import Bases, Cursor
 from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
 from relaycast_pallets.subscriber.subscription import SubscribedKey
@@ -37,6 +38,9 @@ from relaycast_trie.scale import (
 from relaycast_xcm.primitives import ParaId
 
 PALLET = "Subscriber"
+
+DEALT_WITH_NONE = bytes(32)
+"""The digest of a publisher that stays followed although all that was dealt with of it is forgotten."""
 
 TRIE_DEPTH_EXCEEDED = b"\x00"
 """``DisableReason::TrieDepthExceeded``."""
@@ -85,6 +89,7 @@ class SubscriberStorage:
         )
         self.shared_trie_nodes = StorageMap(state, PALLET, "SharedTrieNodes", (BLAKE2_128_CONCAT, PARA_ID), _COUNTS)
         self.cached_sizes = StorageValue(state, PALLET, "CachedSizes", _SIZES)
+        self.delivered_keys = StorageMap(state, PALLET, "DeliveredKeys", (BLAKE2_128_CONCAT, PARA_ID), _NODE)
         self._caches: dict[ParaId, PublisherNodes] = {}
 
     def cache_of(self, para_id: ParaId) -> "PublisherNodes":
@@ -142,6 +147,17 @@ class SubscriberStorage:
                 ranges.append((keys[0], keys[-1], base))
         self.unfinished_publishers.insert(para_id, ranges)
 
+    def delivered(self, para_id: ParaId, keys: Sequence[SubscribedKey], root: bytes | None) -> frozenset[SubscribedKey]:
+        """Return those of the sorted subscribed ``keys`` that are delivered.
+
+        Where none was noted, deletions were not told so far: keys that were dealt with count as delivered.
+        """
+        bitmap = self.delivered_keys.get(para_id)
+        if bitmap is not None:
+            return keys_in(bitmap, keys)
+        bases = self.bases(para_id, keys) or {}
+        return frozenset(key for key in keys if bases.get(key, root) is not None)
+
     def clear_cache(self, para_id: ParaId) -> int:
         """Remove all cached nodes of a publisher and return how many there were."""
         self.shared_trie_nodes.remove(para_id)
@@ -177,13 +193,19 @@ class SubscriberStorage:
         self.put_roots(roots)
         return True
 
-    def forget_publisher(self, para_id: ParaId) -> None:
-        """Forget all that is remembered of a publisher but its nodes, and a cursor that stands at one of its keys."""
+    def forget_publisher(self, para_id: ParaId, *, keeps_delivered: bool = False) -> None:
+        """Forget all that is remembered of a publisher but its nodes, and a cursor that stands at one of its keys.
+
+        With ``keeps_delivered`` a publisher that is followed stays so: which of its keys are delivered is kept.
+        """
         self.forget_root(para_id)
         digests = self.digests()
-        if digests.pop(para_id, None) is not None:
-            self.put_digests(digests)
-        self.subscribed_keys.remove(para_id)
+        if keeps_delivered and para_id in digests:
+            self.put_digests({**digests, para_id: DEALT_WITH_NONE})
+        else:
+            if digests.pop(para_id, None) is not None:
+                self.put_digests(digests)
+            self.subscribed_keys.remove(para_id)
         cursor, owed = self.relay_proof_processing_cursor.get(), self.owed_key.get()
         if owed is not None and owed[0] == para_id:
             self.put_turn(cursor, None)
@@ -192,11 +214,11 @@ class SubscriberStorage:
 
     def keeps_anything_of(self, para_id: ParaId) -> bool:
         """Return whether anything is kept of a publisher: what is remembered, or a node."""
+        digest = self.digests().get(para_id, DEALT_WITH_NONE)
         return (
-            para_id in self.digests()
+            digest != DEALT_WITH_NONE
             or para_id in self.previous_roots()
             or para_id in self.unfinished_publishers
-            or para_id in self.subscribed_keys
             or para_id in self.shared_trie_nodes
             or self.cached_trie_nodes.has_any(para_id)
         )

@@ -1,6 +1,6 @@
 """What a subscriber declares and receives: keys of publishers, and values with the time they have left."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Protocol, Self, runtime_checkable
@@ -114,6 +114,15 @@ class ChosenSubscriptions(SubscriptionHandler, Protocol):
         ...
 
 
+@runtime_checkable
+class HearsDeletions(SubscriptionHandler, Protocol):
+    """A handler that is told of deletions: under the policy ``Told`` every handler has to be one."""
+
+    def on_data_deleted(self, publisher: ParaId, key: SubscribedKey) -> Weight:
+        """Learn that ``key``, once delivered, is published no more; return what that weighed."""
+        ...
+
+
 class CombinedHandlers:
     """Several handlers as one: every one of them hears of the keys that it subscribes to."""
 
@@ -131,19 +140,41 @@ class CombinedHandlers:
 
     def on_data_updated(self, publisher: ParaId, key: SubscribedKey, value: bytes, ttl_state: TtlState) -> Weight:
         weight = Weight.ZERO
+        for handler in self._subscribed_to(publisher, key):
+            weight += handler.on_data_updated(publisher, key, value, ttl_state)
+        return weight
+
+    def on_data_deleted(self, publisher: ParaId, key: SubscribedKey) -> Weight:
+        weight = Weight.ZERO
+        for handler in self._subscribed_to(publisher, key):
+            assert isinstance(handler, HearsDeletions), "set-up refuses handlers that cannot be told"
+            weight += handler.on_data_deleted(publisher, key)
+        return weight
+
+    def _subscribed_to(self, publisher: ParaId, key: SubscribedKey) -> Iterator[SubscriptionHandler]:
         for handler in self.handlers:
             if _wants(handler, publisher, key):
-                weight += handler.on_data_updated(publisher, key, value, ttl_state)
-        return weight
+                yield handler
 
     def callback_weight(self, publisher: ParaId, key: SubscribedKey) -> Weight:
         """Return what the handlers that subscribe to the key declare together; one that does not declare weighs 0."""
         weight = Weight.ZERO
-        for handler in self.handlers:
+        for handler in self._subscribed_to(publisher, key):
             weigher = weigher_of(handler)
-            if weigher is not None and _wants(handler, publisher, key):
+            if weigher is not None:
                 weight += weigher.callback_weight(publisher, key)
         return weight
+
+
+def ensure_hears(handler: SubscriptionHandler, *, deletions: bool) -> None:
+    """Raise ``ValueError`` where ``deletions`` are told and a handler, combined or alone, does not hear of them."""
+    if not deletions:
+        return
+    if isinstance(handler, CombinedHandlers):
+        for one in handler.handlers:
+            ensure_hears(one, deletions=True)
+    elif not isinstance(handler, HearsDeletions):
+        raise ValueError(f"deletions are told to handlers with on_data_deleted, got {type(handler).__name__}")
 
 
 def weigher_of(handler: SubscriptionHandler) -> WeighsCallbacks | None:

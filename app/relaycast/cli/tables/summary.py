@@ -164,6 +164,8 @@ def _print_remarks(out: "Console", run: Outcome) -> None:
     lines = [_load_line(it) for it in run.subscribers[:MAX_READERS] if it.message_bytes.total]
     again = [it for it in run.subscribers[:MAX_READERS] if it.told_again]
     lines += [f"{title(it)}: {it.told_again:,} callbacks told again what it knew, in no latency" for it in again]
+    told = [it for it in run.subscribers[:MAX_READERS] if it.deletions]
+    lines += [f"{title(it)}: {counted(it.deletions or 0, 'deletion')} told, callbacks without a value" for it in told]
     for line in lines:
         out.print(line, markup=False)
     if lines:

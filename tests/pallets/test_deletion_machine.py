@@ -1,0 +1,177 @@
+"""A reader that is told of deletions knows what is published, whatever happens on the way (a model: ``ToldReader``)."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import Phase, settings
+from hypothesis.stateful import precondition, rule, run_state_machine_as_test
+
+from pallets.subscriber_mutants import remember_deletions_as_delivered, tell_every_absent_key
+from pallets.test_subscriber_machine import (
+    CarriedNetwork,
+    Network,
+    budgets,
+    floods,
+    networks,
+    publishers,
+    seeds,
+)
+from pallets.test_weighing_machine import WeighingNetwork
+from pallets.told_reader import ToldReader, both_modes_tell_the_same
+from relaycast_pallets import Policies
+from relaycast_pallets.subscriber.policies import (
+    AllKeysOnChange,
+    EverythingCarried,
+    NoCache,
+    Silent,
+    StructureNodes,
+    SystemFirstNumeric,
+    Told,
+    ValuesOnly,
+)
+from relaycast_pallets.subscriber.told_keys import migrate_delivered
+from relaycast_xcm.primitives import ParaId
+from searches import examples
+
+
+class ToldNetwork(Network):
+    """The network of the subscriber's machine with a reader that is told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reader = ToldReader(tells=self.policies().deletion.tells)
+
+    def policies(self) -> Policies:
+        return Policies(deletion=Told())
+
+    @rule(pubsub_bytes=budgets, seed=seeds, flood=floods)
+    def block(self, pubsub_bytes: int, seed: bytes, flood: int = 0) -> None:
+        self.reader.begin(self.world)
+        super().block(pubsub_bytes, seed, flood)
+        self.reader.hear(self.world)
+
+    @rule(publisher=publishers)
+    def tidy_up(self, publisher: ParaId) -> None:
+        """The handler drops a publisher for one block alone."""
+        wanted = self.world.handler.wanted.get(publisher)
+        if wanted:
+            self.world.subscribe(publisher, [])
+            self.block(0, b"")
+            self.world.subscribe(publisher, wanted)
+
+    def teardown(self) -> None:
+        super().teardown()
+        self.reader.knows_everything(self.world)
+
+
+class ToldCarriedNetwork(ToldNetwork, CarriedNetwork):
+    """The same where the own trie is charged."""
+
+    def policies(self) -> Policies:
+        return Policies(metering=EverythingCarried(), deletion=Told())
+
+
+class SwitchedNetwork(ToldNetwork):
+    """Runtime upgrades tell of deletions, and cease to."""
+
+    def policies(self) -> Policies:
+        return Policies(deletion=Silent())
+
+    @rule()
+    def tell(self) -> None:
+        self._upgrade(Policies(deletion=Told()))
+        self.reader.switch(self.world, tells=True)
+
+    @rule()
+    def tell_no_more(self) -> None:
+        self._upgrade(Policies(deletion=Silent()))
+        self.reader.switch(self.world, tells=False)
+        assert not list(self.world.storage.delivered_keys.items())
+
+    def _upgrade(self, policies: Policies) -> None:
+        subscriber = self.world.subscriber
+        before, subscriber.policies = subscriber.policies, policies
+        told_before, tells = before.deletion.tells, policies.deletion.tells
+        migrate_delivered(self.world.storage, told_before=told_before, tells=tells)
+
+
+class ToldWeighingNetwork(ToldNetwork, WeighingNetwork):
+    """Callbacks weigh something, those that tell of deletions as well."""
+
+    def policies(self) -> Policies:
+        return Policies(deletion=Told())
+
+
+class LooseNetwork(ToldNetwork):
+    """Policies under which other invariants do not hold; deletions are told all the same."""
+
+    CHOSEN: Policies
+
+    def policies(self) -> Policies:
+        return self.CHOSEN
+
+    @rule(pubsub_bytes=budgets, seed=seeds, flood=floods)
+    def block(self, pubsub_bytes: int, seed: bytes, flood: int = 0) -> None:
+        self.reader.begin(self.world)
+        self.world.seal()
+        self.world.system.initialize(self.world.number)
+        both_modes_tell_the_same(self.world.block(pubsub_bytes, seed=seed, flood=flood, seal=False))
+        self.reader.hear(self.world)
+
+    @precondition(lambda self: False)
+    @rule()
+    def dishonest_block(self) -> None:
+        """Lies are refused under the default policies."""
+
+    def teardown(self) -> None:
+        for number in range(4):
+            self.block(1 << 20, b"%d" % number)
+        self.reader.knows_everything(self.world)
+
+
+class Uncached(LooseNetwork):
+    CHOSEN = Policies(cache=NoCache(), order=SystemFirstNumeric(), deletion=Told())
+
+
+class HalfCached(LooseNetwork):
+    CHOSEN = Policies(cache=StructureNodes(100), deletion=Told())
+
+
+class Eager(LooseNetwork):
+    CHOSEN = Policies(callback=AllKeysOnChange(), deletion=Told())
+
+
+class FreeNodes(LooseNetwork):
+    CHOSEN = Policies(metering=ValuesOnly(), deletion=Told())
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [ToldNetwork, ToldCarriedNetwork, ToldWeighingNetwork, SwitchedNetwork, Uncached, HalfCached, Eager, FreeNodes],
+)
+def test_a_reader_that_is_told_of_deletions_knows_what_is_published(machine: type[Network]) -> None:
+    run_state_machine_as_test(machine, settings=networks(examples(40)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "machine", [ToldNetwork, ToldCarriedNetwork, ToldWeighingNetwork, SwitchedNetwork, Uncached, HalfCached, Eager]
+)
+def test_a_reader_that_is_told_knows_what_is_published_over_many_steps(machine: type[Network]) -> None:
+    run_state_machine_as_test(machine, settings=settings(networks(150), stateful_step_count=60))
+
+
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        tell_every_absent_key,
+        remember_deletions_as_delivered,
+    ],
+)
+def test_the_model_finds_a_pallet_that_tells_wrongly(
+    mutant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutant(monkeypatch)
+    quietly = settings(networks(200), phases=[Phase.generate], database=None, report_multiple_bugs=False)
+    with pytest.raises(AssertionError):
+        run_state_machine_as_test(ToldNetwork, settings=quietly)

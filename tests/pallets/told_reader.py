@@ -1,0 +1,73 @@
+"""A model of one reader: the values that it was told, and nothing of how the pallet knows what it told."""
+
+from dataclasses import dataclass, field
+
+from pallets.subscriber_invariants import Wanted
+from pallets.subscriber_world import Block, World
+from relaycast_pallets.broadcaster.published_entry import PublishedEntry
+
+
+@dataclass
+class ToldReader:
+    """What was told and not taken back of every key that is followed.
+
+    ``begin`` before each block, ``hear`` after it. ``uncertain`` are keys of which nobody knows what was told, since
+    deletions were silent before: one deletion of each may be told, or not.
+    """
+
+    values: dict[Wanted, bytes] = field(default_factory=dict)
+    uncertain: set[Wanted] = field(default_factory=set)
+    tells: bool = True
+
+    def begin(self, world: World) -> None:
+        """Forget keys that are followed no more; a disabled publisher is followed as it was."""
+        for wanted in [*self.values, *self.uncertain]:
+            publisher, key = wanted
+            keys = world.handler.wanted.get(publisher) or ()
+            if not keys or (key not in keys and publisher not in world.storage.disabled_publishers):
+                self.values.pop(wanted, None)
+                self.uncertain.discard(wanted)
+
+    def hear(self, world: World) -> None:
+        """Take over what a block told: each deletion of a key that was told, and that is not there."""
+        delivered = world.subscriber.delivered
+        assert delivered.deletions == world.handler.deleted
+        assert self.tells or not delivered.deletions
+        world.handler.deleted.clear()
+        told = [update[:2] for update in delivered.updates] + delivered.deletions
+        assert len(set(told)) == len(told), "a key is told twice in one block"
+        for publisher, key, entry in delivered.updates:
+            self.values[publisher, key] = entry.value
+            self.uncertain.discard((publisher, key))
+        for wanted in delivered.deletions:
+            assert world.entry(*wanted) is None, f"{wanted} is there, and told as deleted"
+            assert wanted in self.values or wanted in self.uncertain, f"{wanted} is told as deleted and never was told"
+            self.values.pop(wanted, None)
+            self.uncertain.discard(wanted)
+
+    def switch(self, world: World, *, tells: bool) -> None:
+        """Be told of deletions from now on, or no more."""
+        if tells and not self.tells:
+            every = {(publisher, key) for publisher, keys in world.handler.wanted.items() for key in keys}
+            self.uncertain = {it for it in every if it not in self.values or world.entry(*it) is None}
+        self.tells = tells
+
+    def knows_everything(self, world: World) -> None:
+        """Assert, where the relay chain stands still, that the reader has what is published, and nothing else."""
+        published: dict[Wanted, bytes] = {}
+        for publisher, keys in world.handler.wanted.items():
+            for key in keys:
+                entry = world.entry(publisher, key)
+                if entry is not None:
+                    published[publisher, key] = PublishedEntry.decode(entry).value
+        seen = {it: value for it, value in self.values.items() if it[0] not in world.storage.disabled_publishers}
+        stale = seen.keys() - published.keys() - self.uncertain
+        assert not (self.tells and stale), f"{stale} are deleted, and the reader does not know"
+        for it, value in published.items():
+            assert it[0] in world.storage.disabled_publishers or seen.get(it) == value
+
+
+def both_modes_tell_the_same(block: Block) -> None:
+    """PRUNE finds the deletions that VERIFY finds."""
+    found = [[(change.para_id, change.deleted) for change in it.changes] for it in (block.pruning, block.result)]
+    assert found[0] == found[1]
