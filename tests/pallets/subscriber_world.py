@@ -6,6 +6,7 @@ what it hands over can be tampered with on the way.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from relaycast_pallets import (
     ParachainInherentData,
@@ -190,7 +191,7 @@ class World:
         """Return the publisher's child root as last sealed."""
         return self.relay.get(derive_child_info(publisher).prefixed_storage_key())
 
-    def upgrade(self, *, policies: Policies | None = None, **constants: int) -> None:
+    def upgrade(self, *, policies: Policies | None = None, **constants: Any) -> None:
         """Let the parachain's next block run other code: ``policies``, and ``constants`` of its configuration."""
         subscriber, before = self.subscriber, self.subscriber.policies
         subscriber.config = replace(subscriber.config, **constants)
