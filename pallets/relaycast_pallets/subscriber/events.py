@@ -47,13 +47,6 @@ class KeyBeyondBudget(SubscriberEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class DataDeleted(SubscriberEvent):
-    """The handler was told that ``key`` is no longer published, which it had a value of."""
-
-    key: Key
-
-
-@dataclass(frozen=True, slots=True)
 class CallbackBeyondLimit(SubscriberEvent):
     """A pass began with ``key``, whose callback weighs more than a block allows: the next one begins with the next key.
 
@@ -102,3 +95,10 @@ class KeysUnsubscribed(SubscriberEvent):
     """``count`` keys of the publisher are followed no more from the next block on."""
 
     count: u32
+
+
+@dataclass(frozen=True, slots=True)
+class DataDeleted(SubscriberEvent):
+    """The handler was told that ``key`` is no longer published, which it had a value of."""
+
+    key: Key
