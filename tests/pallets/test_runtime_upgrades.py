@@ -5,12 +5,21 @@ an honest block panic.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import permutations
 from typing import Any
 
 import pytest
 
 from pallets import subscriber_world
-from pallets.subscriber_invariants import ChangesTold, all_hold, nothing_is_lost
+from pallets.subscriber_invariants import (
+    ChangesTold,
+    all_hold,
+    cache_is_exact,
+    nothing_is_lost,
+    one_pass_in_both_modes,
+    proof_is_what_was_read,
+)
 from pallets.subscriber_world import ALPHA, BETA, Block, World, keys, path_key, staircase
 from relaycast_pallets import Origin, Policies, derive_child_info
 from relaycast_pallets.parachain_system.pallet import Panic
@@ -21,10 +30,16 @@ from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.policies import (
     AfterFirstKey,
     AllKeysOnChange,
+    ChangedKeys,
+    EveryRead,
     EverythingCarried,
+    ForgetUnchanged,
     NoCache,
+    StructureNodes,
     SystemFirstNumeric,
+    SystemFirstShuffled,
     ValuesOnly,
+    WhenPublisherDone,
 )
 from relaycast_pallets.subscriber.storage import SubscriberStorage
 from relaycast_trie.exceptions import InvalidNode
@@ -162,6 +177,17 @@ def uses_are_counted_from_now_on() -> None:
     chain.settle()
 
 
+def a_root_was_forgotten_in_mid_pass() -> None:
+    """Keys that waited count for nothing any more, and neither do the nodes that they used."""
+    chain = following(Policies(metering=EverythingCarried(), root_commit=ForgetUnchanged()))
+    write(chain, 1)
+    chain.block(ENOUGH_FOR_SOME)
+    chain.state.commit()
+    chain.upgrade(policies=CARRIED)
+    chain.told = ChangesTold()
+    chain.settle()
+
+
 def keys_were_lost_before() -> None:
     """The root that an interrupted pass left says that all was dealt with: after the upgrade all is told."""
     chain = following(Policies(root_commit=AfterFirstKey()))
@@ -250,7 +276,7 @@ def migrate_nothing(patch: PATCH) -> None:
 
 def trust_uses(patch: PATCH) -> None:
     """Uses are taken over from policies under which they are not kept."""
-    patch.setattr(migration, "_counts_uses", lambda _policies: True)
+    patch.setattr(migration, "_kept_by", lambda _policies: ())
 
 
 def keep_nodes_without_uses(patch: PATCH) -> None:
@@ -306,6 +332,7 @@ SCENES: dict[Callable[[], None], tuple[Callable[[PATCH], None], ...]] = {
     a_node_was_read_for_a_key_that_was_not_reached: (keep_nodes_without_uses,),
     equal_leaves_under_new_metering: (count_no_places,),
     uses_are_counted_from_now_on: (trust_uses,),
+    a_root_was_forgotten_in_mid_pass: (trust_uses,),
     keys_were_lost_before: (trust_roots,),
     a_publisher_that_left_has_nodes: (migrate_followed_publishers_alone,),
     values_are_bounded_anew: (charge_as_before,),
@@ -350,3 +377,40 @@ def test_an_upgrade_that_needs_no_migration_writes_nothing(after: Policies) -> N
     chain.subscriber.policies = after
     assert migrate(chain.subscriber, PLAIN) == Weight.ZERO
     assert chain.everything() == before
+
+
+EVERY: dict[str, tuple[Any, ...]] = {
+    "order": (SystemFirstShuffled(), SystemFirstNumeric()),
+    "metering": (EveryRead(), ValuesOnly(), EverythingCarried()),
+    "root_commit": (WhenPublisherDone(), ForgetUnchanged(), AfterFirstKey()),
+    "callback": (ChangedKeys(), AllKeysOnChange()),
+    "cache": (StructureNodes(), StructureNodes(300), NoCache()),
+}
+PAIRS = [(kind, *pair) for kind, choices in EVERY.items() for pair in permutations(choices, 2)]
+
+
+@pytest.mark.parametrize("metering", [EveryRead(), EverythingCarried()], ids=lambda metering: type(metering).__name__)
+@pytest.mark.parametrize(
+    ("kind", "before", "after"), PAIRS, ids=[f"{kind}, {before} to {after}" for kind, before, after in PAIRS]
+)
+def test_every_policy_gives_way_to_every_other_in_mid_pass(kind: str, before: Any, after: Any, metering: Any) -> None:
+    """Collator and chain agree in every block, every value arrives, and the default policies leave an exact cache."""
+    chain = World(policies=replace(Policies(metering=metering), **{kind: before}))
+    chain.subscribe(ALPHA, W)
+    for number in range(8):
+        for place, wanted in enumerate(W):
+            chain.publish(ALPHA, [wanted], bytes([number, place]) * 150)
+        block = chain.block(ENOUGH_FOR_SOME if number % 3 else 1 << 20)
+        one_pass_in_both_modes(block)
+        proof_is_what_was_read(chain, block)
+        chain.state.commit()
+        if number == 4:
+            assert not block.result.is_complete
+            chain.upgrade(policies=replace(chain.subscriber.policies, **{kind: after}))
+    chain.upgrade(policies=Policies(metering=metering))
+    assert chain.block().result.is_complete
+    nothing_is_lost(chain)
+    chain.state.commit()
+    chain.publish(ALPHA, W, b"new")
+    chain.block()
+    cache_is_exact(chain)

@@ -4,7 +4,7 @@ Most constants and policies may change between two blocks, even while a pass is 
 depend on them. Two changes need a migration:
 
 * Metering ``carried`` stores each cached node with its uses, the others store plain nodes and count those that stand
-  at several places. Nodes are rewritten. Their uses are counted anew where the old policies did not keep them.
+  at several places. Nodes are rewritten. Under ``carried`` uses are counted anew after any change of what is kept.
 * A root that ``after-first-key`` stored may stand for keys that were never dealt with. Nothing says which, so all roots
   are forgotten, and every subscribed value is delivered once more.
 """
@@ -15,11 +15,10 @@ from collections.abc import Mapping
 from relaycast_pallets.subscriber.counted_nodes import uses_of, with_uses, without_uses
 from relaycast_pallets.subscriber.node_cache import marked_placements
 from relaycast_pallets.subscriber.pallet import Subscriber
-from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES, Policies
+from relaycast_pallets.subscriber.policies import Policies
 from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
 from relaycast_pallets.subscriber.storage import SubscriberStorage
 from relaycast_pallets.subscriber.subscription import SubscribedKey
-from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_xcm.primitives import ParaId, Weight
 
 Nodes = dict[bytes, bytes]
@@ -27,8 +26,6 @@ Nodes = dict[bytes, bytes]
 
 Groups = list[tuple[SubscribedPaths, bytes]]
 """Subscribed keys of one publisher by the root that they were last dealt with against."""
-
-_ANY_ROOT = bytes(HASH_LENGTH)
 
 
 def migrate(subscriber: Subscriber, before: Policies) -> Weight:
@@ -44,17 +41,14 @@ def migrate(subscriber: Subscriber, before: Policies) -> Weight:
 
 
 def _moves_nodes(before: Policies, after: Policies) -> bool:
-    """Return whether cached nodes have to be rewritten."""
+    """Return whether cached nodes are stored in another form, or with uses that other policies may have left wrong."""
     counted = after.metering.charges_own_state
-    if before.metering.charges_own_state != counted:
-        return True
-    return counted and _counts_uses(after) and not _counts_uses(before)
+    return before.metering.charges_own_state != counted or (counted and _kept_by(before) != _kept_by(after))
 
 
-def _counts_uses(policies: Policies) -> bool:
-    """Return whether passes keep the uses of nodes exact between them (``CarriedPublisherPass``)."""
-    compares = policies.callback.compared_with(_ANY_ROOT) == _ANY_ROOT
-    return compares and policies.cache.keeps(bytes(MAX_NODE_BYTES))
+def _kept_by(policies: Policies) -> tuple[object, ...]:
+    """Return the policies that decide which nodes are kept, and whose uses are counted."""
+    return policies.root_commit, policies.callback, policies.cache
 
 
 def _migrate_nodes(storage: SubscriberStorage, before: Policies, after: Policies) -> int:
