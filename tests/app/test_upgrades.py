@@ -149,6 +149,7 @@ def test_a_run_tells_of_its_upgrades(relaycast: Command, tmp_path: Path) -> None
     report = (folder / "report.html").read_text()
     assert "3 runtime upgrades changed the code of 2 chains, on relay blocks 4, 6, 7." in report
     assert "cache: structure -&gt; none" in report
+    assert report.count("<title>upgrade of 3000 on relay block 4: max_trie_depth: 16 -&gt; 9</title>") == 2
 
 
 def test_a_scenario_without_upgrades_says_nothing_of_them(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from types import MappingProxyType
 from typing import TypeVar
 
 _Point = TypeVar("_Point")
@@ -17,6 +18,8 @@ _Point = TypeVar("_Point")
 WIDTH, HEIGHT = 860, 260
 LEFT, RIGHT, TOP, BOTTOM = 80, 16, 12, 36
 MAX_COLUMNS = 400
+
+NO_MARKS: Mapping[int, str] = MappingProxyType({})
 
 COLOURS = ("var(--r0)", "var(--r1)", "var(--r2)", "var(--r3)", "var(--r4)", "var(--r5)")
 """Colours of readers; the page sets their values, for light and for dark."""
@@ -38,10 +41,19 @@ class Band:
     points: Sequence[tuple[float, int, int, int]]
 
 
-def band_chart(bands: Sequence[Band], *, unit: str, x_name: str, label: str, top: int | None = None) -> str:
+def band_chart(
+    bands: Sequence[Band],
+    *,
+    unit: str,
+    x_name: str,
+    label: str,
+    top: int | None = None,
+    marks: Mapping[int, str] = NO_MARKS,
+) -> str:
     """Return a line for each middle, over a pale band from the lowest to the highest where they differ.
 
-    The scale ends at ``top`` where it is given, which is no smaller than any value.
+    The scale ends at ``top`` where it is given, which is no smaller than any value. ``marks`` are the x of upright
+    lines, with what each means.
     """
     xs = [point[0] for band in bands for point in band.points]
     if not xs:
@@ -49,6 +61,7 @@ def band_chart(bands: Sequence[Band], *, unit: str, x_name: str, label: str, top
     low, high = int(min(xs)), max(xs)
     top = top or nice_ceiling(max(point[3] for band in bands for point in band.points))
     parts = [_frame(top, unit), _x_axis(low, int(high), x_name, last=high)]
+    parts += [_mark(x, meaning, low, high) for x, meaning in marks.items() if low <= x <= high]
     for index, band in enumerate(bands):
         colour = COLOURS[index % len(COLOURS)]
         title = f"<title>{escape(band.name)}</title>"
@@ -242,6 +255,12 @@ def _x_axis(low: int, high: int, name: str, *, last: float | None = None) -> str
     ticks = round_ticks(low, high)
     marks = [_text(_x(tick, low, end), HEIGHT - BOTTOM + 16, f"{tick:,}", "middle") for tick in ticks]
     return "".join(marks) + _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 4, name, "middle")
+
+
+def _mark(x: int, meaning: str, low: int, high: float) -> str:
+    place = f"{_x(x, low, high):.1f}"
+    line = f'class="grid" x1="{place}" x2="{place}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" stroke-dasharray="3 3"'
+    return f'<line {line} style="stroke:currentColor"><title>{escape(meaning)}</title></line>'
 
 
 def _text(x: float, y: float, text: str, anchor: str) -> str:

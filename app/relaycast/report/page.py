@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from relaycast.report.charts import COLOURS, Series, across, band_chart, banded, bar_chart, stacked_chart
+from relaycast.report.charts import COLOURS, NO_MARKS, Series, across, band_chart, banded, bar_chart, stacked_chart
 from relaycast.report.full_block import MEANINGS
 from relaycast.report.pictures import block_views
 from relaycast.report.runtimes import cost_sentence, proof_lines, runtime_sentences, runtime_views
@@ -14,7 +14,7 @@ from relaycast.report.runtimes import legend as runtime_legend
 from relaycast.report.story import pruned_bytes, story, why
 from relaycast.report.templates import own_markup, percent, render
 from relaycast.report.trie_view import CAUSES
-from relaycast.report.upgrades import upgrade_rows
+from relaycast.report.upgrades import upgrade_marks, upgrade_rows
 from relaycast.report.verdicts import by_cause, largest, median_block, title, verdicts
 from relaycast.scenario.scenario import Scenario
 from relaycast.terminal import counted
@@ -88,7 +88,7 @@ def render_report(run: Outcome, scenario: Scenario) -> str:
         runtime_chart=own_markup(proof_lines(run)) if run.runtimes else "",
         runtime_legend=runtime_legend(run),
         proof_chart=own_markup(proof_chart(run)),
-        budget_chart=own_markup(_lines(charged, unit="bytes charged", label=CHARGED)),
+        budget_chart=own_markup(_lines(charged, unit="bytes charged", label=CHARGED, marks=upgrade_marks(run))),
         budget_legend=_legend(list(charged), run),
         latency_chart=own_markup(latency_chart(run)),
         stack_legend=[(cause, CAUSES[cause]) for cause in STACKED],
@@ -126,7 +126,8 @@ def _legend(names: list[str], run: Outcome) -> list[tuple[str, str]]:
 def proof_chart(run: Outcome, *, top: int | None = None) -> str:
     """Return the proof of each reader over the blocks."""
     lines = {title(it): Line.of(run.series[it.para_id], "proof_bytes") for it in run.subscribers}
-    return _lines(lines, unit="proof bytes", label="Proof bytes of each subscriber over the relay blocks", top=top)
+    label = "Proof bytes of each subscriber over the relay blocks"
+    return _lines(lines, unit="proof bytes", label=label, top=top, marks=upgrade_marks(run))
 
 
 def budget_lines(run: Outcome) -> dict[str, Sequence[tuple[int, int]]]:
@@ -192,10 +193,17 @@ def _median(sizes: list[int]) -> int:
     return rank(sorted(sizes), 50)
 
 
-def _lines(lines: Mapping[str, Sequence[tuple[int, int]]], *, unit: str, label: str, top: int | None = None) -> str:
+def _lines(
+    lines: Mapping[str, Sequence[tuple[int, int]]],
+    *,
+    unit: str,
+    label: str,
+    top: int | None = None,
+    marks: Mapping[int, str] = NO_MARKS,
+) -> str:
     series = [Series(name, points) for name, points in lines.items()]
     bands = [across("all readers", series)] if len(series) > MAX_LINES else [banded(line) for line in series]
-    return band_chart(bands, unit=unit, x_name=X_NAME, label=label, top=top)
+    return band_chart(bands, unit=unit, x_name=X_NAME, label=label, top=top, marks=marks)
 
 
 def _bucketed(counts: Mapping[int, int], step: int) -> dict[int, int]:

@@ -24,6 +24,15 @@ def upgrade_rows(run: Outcome) -> list[tuple[int, str, str]]:
     return [(it.at, chain_of(it), "; ".join(it.changes)) for it in run.upgrades or ()]
 
 
+def upgrade_marks(run: Outcome) -> dict[int, str]:
+    """Return what changes from each relay block on, for charts."""
+    found: dict[int, str] = {}
+    for at, chain, changes in upgrade_rows(run):
+        before = f"{found[at]}; " if at in found else ""
+        found[at] = f"{before}upgrade of {chain} on relay block {at}: {changes}"
+    return found
+
+
 def chain_of(upgrade: UpgradeOutcome) -> str:
     """Return the chain that an upgrade is of, as tables name it."""
     return "relay chain" if upgrade.para_id is None else str(upgrade.para_id)
