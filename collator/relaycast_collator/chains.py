@@ -214,7 +214,7 @@ class Chains:
     def subscribe(self, para_id: int, publisher: int, keys: list[bytes]) -> None:
         """Let a parachain that keeps values want more ``keys`` of a publisher; ``ValueError`` when it cannot."""
         parachain = self._known(para_id)
-        self.upgrades.check_reader(parachain.para_id)
+        self.upgrades.check_reader(parachain.para_id, ParaId(publisher))
         parachain.subscribe(ParaId(publisher), keys)
 
     def unsubscribe(self, para_id: int, publisher: int, keys: list[bytes]) -> None:

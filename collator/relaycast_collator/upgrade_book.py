@@ -1,6 +1,6 @@
 """The upgrades of all chains of a network: scheduled together, because chains must agree on the longest value."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from relaycast_collator.parachain import Parachain
 from relaycast_collator.relay_chain import RelayChain
@@ -40,16 +40,20 @@ class UpgradeBook:
             timeline = parachain.upgrades.timeline(coming)
             if parachain.subscriber.subscribes or any(it.subscriptions for it in coming):
                 _ensure_values_fit(para_id, timeline, limits, since=newest)
-            for upgrade in coming:
-                _ensure_subscribable(parachain, upgrade, timeline)
+            _ensure_subscribable(parachain, parachain.kept.wanted.keys(), coming, timeline)
         self._relay_chain.upgrades.scheduled += relay
         for para_id, upgrades in given.items():
             self._parachains[para_id].upgrades.scheduled += upgrades
 
-    def check_reader(self, para_id: ParaId) -> None:
-        """Raise ``ValueError`` where longer values will be published than a parachain expects that subscribes."""
-        timeline, newest = self._parachains[para_id].upgrades.timeline(), self._relay_chain.head.number
+    def check_reader(self, para_id: ParaId, publisher: ParaId) -> None:
+        """Raise ``ValueError`` where upgrades to come do not go with a subscription to ``publisher``.
+
+        Longer values may be published then than the parachain expects, or it may read fewer publishers.
+        """
+        parachain, newest = self._parachains[para_id], self._relay_chain.head.number
+        timeline = parachain.upgrades.timeline()
         _ensure_values_fit(para_id, timeline, self._relay_chain.upgrades.timeline(), since=newest)
+        _ensure_subscribable(parachain, parachain.kept.wanted.keys() | {publisher}, (), timeline)
 
 
 def _ensure_ahead(blocks: Sequence[int], chain: str, first: int) -> None:
@@ -80,15 +84,20 @@ def _ensure_values_fit(
 
 
 def _ensure_subscribable(
-    parachain: Parachain, upgrade: ParachainUpgrade, timeline: Sequence[tuple[int, SubscriberConfig]]
+    parachain: Parachain,
+    publishers: Collection[ParaId],
+    coming: Sequence[ParachainUpgrade],
+    timeline: Sequence[tuple[int, SubscriberConfig]],
 ) -> None:
-    """Raise ``ValueError`` where the parachain cannot have the upgrade's subscriptions."""
-    if upgrade.subscriptions is None:
-        return
-    if parachain.subscriber.handler is not parachain.kept:
-        raise ValueError(f"parachain {parachain.para_id} has a handler of its own that says what it wants")
-    limit = next(config for at, config in reversed(timeline) if at <= upgrade.at).max_publishers
-    if len(upgrade.subscriptions) > limit:
-        raise ValueError(
-            f"parachain {parachain.para_id} subscribes to at most {limit} publishers, got {len(upgrade.subscriptions)}"
-        )
+    """Raise ``ValueError`` where a parachain that reads ``publishers`` cannot have what upgrades make of that."""
+    upgrades = [*parachain.upgrades.pending, *coming]
+    for upgrade, (at, config) in zip(upgrades, timeline[len(timeline) - len(upgrades) :], strict=True):
+        if upgrade.subscriptions is not None:
+            if parachain.subscriber.handler is not parachain.kept:
+                raise ValueError(f"parachain {parachain.para_id} has a handler of its own that says what it wants")
+            publishers = upgrade.subscriptions.keys()
+        if len(publishers) > config.max_publishers:
+            raise ValueError(
+                f"parachain {parachain.para_id} subscribes to at most {config.max_publishers} publishers "
+                f"from relay block {at} on, got {len(publishers)}"
+            )

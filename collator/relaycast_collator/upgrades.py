@@ -107,6 +107,11 @@ class ParachainUpgrades:
         return chosen[-1] if chosen else self._first[1]
 
     @property
+    def pending(self) -> list[ParachainUpgrade]:
+        """The upgrades whose code does not run yet."""
+        return self.scheduled[self._running :]
+
+    @property
     def kept_fewer_nodes(self) -> bool:
         """Whether code before the one that runs left nodes out of the cache that it could have kept."""
         before = [self._first[1], *(it.policies for it in self.scheduled[: self._running] if it.policies is not None)]

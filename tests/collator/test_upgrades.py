@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from collator.networks import OTHER_SUBSCRIBER, PUBLISHER, SUBSCRIBER, keys, network, values
+from collator.networks import OTHER_PUBLISHER, OTHER_SUBSCRIBER, PUBLISHER, SUBSCRIBER, keys, network, values
 from ledger.watched import Watched
 from relaycast_collator import BlockBuilt, BlockPanicked, Pace, Parachain, ParachainUpgrade, RelayUpgrade
 from relaycast_collator.chains_dump import ChainsDump
@@ -221,7 +221,12 @@ def test_chains_without_upgrades_put_away_what_they_did_before() -> None:
         (
             [],
             {SUBSCRIBER: [ParachainUpgrade(at=8, subscriptions={ParaId(it): [] for it in range(200)})]},
-            "parachain 3000 subscribes to at most 100 publishers, got 200",
+            "parachain 3000 subscribes to at most 100 publishers from relay block 8 on, got 200",
+        ),
+        (
+            [],
+            {SUBSCRIBER: [ParachainUpgrade(at=9, constants={"max_publishers": 0})]},
+            "parachain 3000 subscribes to at most 0 publishers from relay block 9 on, got 1",
         ),
     ],
 )
@@ -265,3 +270,13 @@ def test_a_parachain_that_subscribes_later_expects_the_values_to_come() -> None:
         net.subscribe(OTHER_SUBSCRIBER, PUBLISHER, keys(1))
     assert OTHER_SUBSCRIBER in net.parachains
     assert not net.parachains[OTHER_SUBSCRIBER].kept.wanted
+
+
+def test_a_parachain_reads_no_more_publishers_than_its_next_code_lets_it() -> None:
+    net = reading()
+    schedule(net, ParachainUpgrade(at=5, constants={"max_publishers": 1}))
+    net.subscribe(SUBSCRIBER, PUBLISHER, keys(2, start=8))
+    with pytest.raises(ValueError, match="at most 1 publishers from relay block 5 on, got 2"):
+        net.subscribe(SUBSCRIBER, OTHER_PUBLISHER, keys(1))
+    assert list(net.parachains[SUBSCRIBER].kept.wanted) == [PUBLISHER]
+    assert list(upgraded_at(net, 8)) == [6]
