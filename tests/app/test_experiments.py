@@ -25,7 +25,7 @@ _RESULTS: dict[str, Result] = {}
 ON_SPARK = "E17"
 """Takes a minute to start; the verb that it stands on has tests of its own."""
 
-LONG = {"E3", "E4", "E5", "E6", "E7", "E9", "E11", "E12", "E14", "E15", "E19", "E20", "E21", "E22", ON_SPARK}
+LONG = {"E3", "E4", "E5", "E6", "E7", "E9", "E11", "E12", "E14", "E15", "E18", "E19", "E20", "E21", "E22", ON_SPARK}
 """Even their quick runs take a second and more. What they measure, digests of runs hold with every check."""
 
 ALL = [pytest.param(name, marks=[pytest.mark.slow] if name in LONG else []) for name in REGISTRY]

@@ -49,6 +49,7 @@ class TimeTaken(Struct, frozen=True, kw_only=True):
     """What the subscriber's blocks computed from the strike on; times in picoseconds."""
 
     ref_time: Spread
+    blocks: int
     refused_blocks: int
     """Blocks that the relay chain would refuse."""
 
@@ -172,6 +173,7 @@ class _Readers:
         povs = [record.pov for record in seen if record.pov is not None]
         return TimeTaken(
             ref_time=spread([pov.ref_time for pov in povs]),
+            blocks=len(povs),
             refused_blocks=sum(pov.is_oversize for pov in povs),
             waiting_blocks=sum(record.ended_by_callbacks for record in seen),
             callbacks=sum(len(record.deliveries) for record in seen),
