@@ -22,6 +22,7 @@ SUBVERBS = {
     "runtime": ["show", "call", "diff"],
     "subscribe": ["add", "list", "show", "remove", "deadletters"],
     "icrc": ["call", "listen", "did"],
+    "vectors": ["export", "check"],
 }
 RELAYCAST = [sys.executable, "-m", "relaycast"]
 

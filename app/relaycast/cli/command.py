@@ -75,6 +75,10 @@ VERBS = {
     ),
     "import": ("relaycast.cli.import_:app", "Read real chain data and check it by its state root."),
     "doctor": ("relaycast.cli.doctor:doctor", "What is installed, what is slow, and how to fix it."),
+    "vectors": (
+        "relaycast.cli.vectors:app",
+        "Write and check a conformance suite for implementations of pub-sub.",
+    ),
     "completion": ("relaycast.cli.completion:completion", "Print what bash, zsh or fish need to complete verbs."),
 }
 """Where each verb stands, and its line on the help page; its module is loaded when it is called."""

@@ -1,0 +1,99 @@
+"""Vectors of tries and proofs: roots, nodes, proofs that are made and verified, compact proofs, child tries."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from relaycast.vectors.vector import Entry, Hash, Hex, Vector
+
+Version = Annotated[int, Meta(ge=0, le=1, description="the state version")]
+
+
+class ProofRoot(Vector, frozen=True, kw_only=True, tag_field="test", tag="root"):
+    """The root of a trie, and its nodes and external values in the order of their bytes."""
+
+    state_version: Version
+    pairs: list[Entry]
+    root: Hash | None = None
+    nodes: list[Hex] | None = None
+
+
+class ChildPairs(Struct, frozen=True, forbid_unknown_fields=True):
+    """The pairs of a child trie, whose ``name`` is its key without ``:child_storage:default:``."""
+
+    name: Hex
+    pairs: list[Entry]
+
+
+class ProofMade(Vector, frozen=True, kw_only=True, tag_field="test", tag="proof"):
+    """The proof of ``keys``: of the top trie, or of its child trie ``child`` with the way to the child's root.
+
+    The roots of the child tries are added to ``pairs``; a child trie without pairs has no root there.
+    """
+
+    state_version: Version
+    pairs: list[Entry]
+    keys: list[Hex]
+    children: list[ChildPairs] | None = None
+    child: Hex | None = None
+    root: Hash | None = None
+    nodes: list[Hex] | None = None
+    """In the order of their bytes, each once."""
+
+
+class ProofFinding(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The ``values`` of the keys in their order, ``null`` where proven absent, or the ``error``."""
+
+    values: list[Hex | None] | None = None
+    error: str | None = None
+
+
+class ProofVerification(Vector, frozen=True, kw_only=True, tag_field="test", tag="verification"):
+    """Nodes that are to prove ``keys`` under ``root``; ``strict`` refuses repeated and unused nodes."""
+
+    root: Hash
+    nodes: list[Hex]
+    keys: list[Hex]
+    strict: bool
+    child: Hex | None = None
+    expect: ProofFinding | None = None
+
+
+class ProofCompacted(Vector, frozen=True, kw_only=True, tag_field="test", tag="compact"):
+    """A storage proof and its compact form, both ways; ``nodes`` in the order of their bytes."""
+
+    root: Hash
+    nodes: list[Hex]
+    compact: list[Hex] | None = None
+
+
+class CompactRefused(Vector, frozen=True, kw_only=True, tag_field="test", tag="compact-error"):
+    """A compact proof that does not decode to a proof under ``root``."""
+
+    root: Hash
+    compact: list[Hex]
+    error: str | None = None
+
+
+class NodeDecoded(Vector, frozen=True, kw_only=True, tag_field="test", tag="node"):
+    """A node's bytes: what they hold, or that they do not decode."""
+
+    encoded: Hex
+    node: "NodeText | None" = None
+    error: str | None = None
+
+
+class NodeText(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A node; ``partial`` in hexadecimal digits, one a nibble."""
+
+    kind: Literal["empty", "leaf", "branch"]
+    partial: Annotated[str, Meta(pattern="^[0-9a-f]*$")] | None = None
+    value: Hex | None = None
+    """A value inside the node."""
+
+    value_hash: Hash | None = None
+    children: dict[str, Hex] | None = None
+    """By hexadecimal digit: 32 bytes are a hash, fewer an inline node."""
+
+
+ProofVector = ProofRoot | ProofMade | ProofVerification | ProofCompacted | CompactRefused | NodeDecoded

@@ -1,0 +1,179 @@
+"""What the vectors of XCM expect: bytes decoded, barriers asked, messages executed."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from relaycast.vectors.vector import VectorWeight, hexed, plain_json, unhexed
+from relaycast.vectors.xcm_vector import (
+    BarrierAnswer,
+    XcmBarrier,
+    XcmBarrierAsked,
+    XcmBytes,
+    XcmEnding,
+    XcmExecution,
+    XcmFilter,
+    XcmMalformed,
+    XcmPublished,
+    XcmVector,
+)
+from relaycast_pallets.broadcaster.errors import NotRegistered
+from relaycast_trie.exceptions import CodecError
+from relaycast_xcm import (
+    AllowExplicitUnpaidExecutionFrom,
+    AllowPublishFrom,
+    AllowTopLevelPaidExecutionFrom,
+    AllowUnpaidExecutionFrom,
+    BarrierChain,
+    Equals,
+    Everything,
+    IsChildSystemParachain,
+    IsInVec,
+    Location,
+    LocationFilter,
+    Nothing,
+    OnlyParachains,
+    ProcessMessageError,
+    Properties,
+    ShouldExecute,
+    TakeWeightCredit,
+    TrailingSetTopicAsId,
+    WithComputedOrigin,
+    XcmExecutor,
+)
+from relaycast_xcm.broadcast import ParachainBroadcastAdapter
+from relaycast_xcm.message import V5
+from relaycast_xcm.outcome import Complete, Incomplete
+from relaycast_xcm.primitives import ParaId, Weight
+from relaycast_xcm.weigher import Weigher
+
+_FILTERS: Mapping[str, Callable[[list[Location]], LocationFilter]] = {
+    "Everything": lambda _: Everything(),
+    "Nothing": lambda _: Nothing(),
+    "Equals": lambda locations: Equals(locations[0]),
+    "IsIn": IsInVec,
+    "OnlyParachains": lambda _: OnlyParachains(),
+    "IsChildSystemParachain": lambda _: IsChildSystemParachain(),
+}
+
+
+@dataclass
+class PublishedBook:
+    """A broadcaster that keeps a list of what reaches it, and refuses some parachains."""
+
+    refuses: frozenset[int]
+    published: list[XcmPublished] = field(default_factory=list)
+
+    def handle_publish(self, publisher: ParaId, key: bytes, value: bytes, *, ttl: int) -> None:
+        accepted = publisher not in self.refuses
+        self.published.append(XcmPublished(int(publisher), hexed(key), hexed(value), ttl, accepted))
+        if not accepted:
+            raise NotRegistered(publisher)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        yield
+
+
+def recomputed(vector: XcmVector) -> XcmVector:
+    """Return the vector with what it expects computed anew."""
+    match vector:
+        case XcmBytes():
+            return bytes_of(vector)
+        case XcmMalformed():
+            return msgspec.structs.replace(vector, error=decoding_error(unhexed(vector.encoded)))
+        case XcmBarrierAsked():
+            return msgspec.structs.replace(vector, expect=answer(vector))
+        case XcmExecution():
+            return msgspec.structs.replace(vector, expect=ending(vector))
+
+
+def bytes_of(vector: XcmBytes) -> XcmBytes:
+    """Return the vector with the JSON of the bytes that its JSON encodes to."""
+    encoded = V5.encode(V5.from_json(vector.message))
+    return msgspec.structs.replace(vector, message=message_json(encoded), encoded=hexed(encoded))
+
+
+def message_json(encoded: bytes) -> list[Any]:
+    """Return the instructions of a ``VersionedXcm`` as vectors spell them."""
+    told: list[Any] = plain_json(V5.to_json(V5.decode(encoded)))["V5"]
+    return told
+
+
+def decoding_error(encoded: bytes) -> str:
+    """Return the name of what is wrong with bytes that do not decode."""
+    try:
+        V5.decode(encoded)
+    except CodecError as error:
+        return type(error).__name__
+    return "none"
+
+
+def barrier_of(told: XcmBarrier) -> ShouldExecute:
+    """Return the barrier that a vector spells."""
+    return _BARRIERS[told.barrier](told, filter_of(told.origins), [barrier_of(it) for it in told.inner or []])
+
+
+_BARRIERS: Mapping[str, Callable[[XcmBarrier, LocationFilter, list[ShouldExecute]], ShouldExecute]] = {
+    "Chain": lambda _told, _origins, inner: BarrierChain(*inner),
+    "AllowPublishFrom": lambda told, origins, _: AllowPublishFrom(origins, told.max_instructions or 0),
+    "TakeWeightCredit": lambda _told, _origins, _: TakeWeightCredit(),
+    "AllowTopLevelPaidExecutionFrom": lambda _told, origins, _: AllowTopLevelPaidExecutionFrom(origins),
+    "AllowExplicitUnpaidExecutionFrom": lambda _told, origins, _: AllowExplicitUnpaidExecutionFrom(origins),
+    "AllowUnpaidExecutionFrom": lambda _told, origins, _: AllowUnpaidExecutionFrom(origins),
+    "WithComputedOrigin": lambda told, _, inner: WithComputedOrigin(inner[0], told.max_prefixes or 0),
+    "TrailingSetTopicAsId": lambda _told, _origins, inner: TrailingSetTopicAsId(inner[0]),
+}
+
+
+def filter_of(told: XcmFilter | None) -> LocationFilter:
+    """Return the filter that a vector spells; of a barrier without one, the filter of no location."""
+    if told is None:
+        return Nothing()
+    return _FILTERS[told.filter]([Location.from_json(it) for it in told.locations or []])
+
+
+def answer(vector: XcmBarrierAsked) -> BarrierAnswer:
+    """Ask the vector's barrier."""
+    message = V5.decode(unhexed(vector.message))
+    properties = Properties(Weight.ZERO if vector.credit is None else vector.credit.weight())
+    origin, weight = Location.from_json(vector.origin), vector.weight.weight()
+    try:
+        runs = barrier_of(vector.barrier).should_execute(origin, message, weight, properties)
+    except ProcessMessageError as refusal:
+        return BarrierAnswer("refused", refusal.name)
+    found = properties.message_id
+    return BarrierAnswer(
+        "allowed",
+        runs=None if runs == message else hexed(V5.encode(runs)),
+        message_id=None if found is None else hexed(found),
+        credit_left=None if vector.credit is None else VectorWeight.of(properties.weight_credit),
+    )
+
+
+def ending(vector: XcmExecution) -> XcmEnding:
+    """Execute the vector's message."""
+    book = PublishedBook(frozenset(vector.refuses))
+    executor = XcmExecutor(
+        AllowUnpaidExecutionFrom(Everything()),
+        broadcast=ParachainBroadcastAdapter(OnlyParachains(), book),
+        weigher=Weigher(vector.unit.weight()),
+    )
+    outcome = executor.prepare_and_execute(
+        Location.from_json(vector.origin),
+        V5.decode(unhexed(vector.message)),
+        weight_limit=vector.weight_limit.weight(),
+    )
+    match outcome:
+        case Complete(used):
+            return XcmEnding("complete", book.published, VectorWeight.of(used))
+        case Incomplete(used, failed):
+            cause = None if failed.cause is None else type(failed.cause).__name__
+            return XcmEnding(
+                "incomplete", book.published, VectorWeight.of(used), failed.error.name, failed.index, cause
+            )
+        case refused:
+            return XcmEnding("not begun", book.published, error=refused.error.name)
