@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from relaycast.vectors.broadcaster_vector import (
+from relaycast.vectors.broadcaster.broadcaster_vector import (
     BroadcasterLimits,
     BroadcasterStep,
     BroadcasterVector,

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from relaycast.vectors.proof_vector import (
+from relaycast.vectors.proofs.proof_vector import (
     CompactRefused,
     NodeDecoded,
     NodeText,

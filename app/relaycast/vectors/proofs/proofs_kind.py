@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from relaycast.vectors import child_proofs, compact_proofs, trie_proofs
-from relaycast.vectors.proof_run import recomputed
-from relaycast.vectors.proof_vector import ProofVector
+from relaycast.vectors.proofs import child_proofs, compact_proofs, trie_proofs
+from relaycast.vectors.proofs.proof_run import recomputed
+from relaycast.vectors.proofs.proof_vector import ProofVector
 from relaycast.vectors.vector_kind import VectorKind
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from relaycast.vectors.vector import VectorWeight, hexed, plain_json, unhexed
-from relaycast.vectors.xcm_vector import (
+from relaycast.vectors.xcm.xcm_vector import (
     BarrierAnswer,
     XcmBarrier,
     XcmBarrierAsked,

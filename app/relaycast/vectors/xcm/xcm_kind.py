@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from relaycast.vectors import xcm_barriers, xcm_executions, xcm_messages
 from relaycast.vectors.vector_kind import VectorKind
-from relaycast.vectors.xcm_run import recomputed
-from relaycast.vectors.xcm_vector import XcmVector
+from relaycast.vectors.xcm import xcm_barriers, xcm_executions, xcm_messages
+from relaycast.vectors.xcm.xcm_run import recomputed
+from relaycast.vectors.xcm.xcm_vector import XcmVector
 
 
 def made(seed: int) -> Iterable[tuple[str, XcmVector]]:

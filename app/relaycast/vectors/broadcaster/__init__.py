@@ -1,0 +1,1 @@
+"""The vectors of the broadcaster: sequences of calls, messages, expiry and departures."""

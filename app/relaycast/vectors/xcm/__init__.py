@@ -1,0 +1,1 @@
+"""The vectors of XCM: bytes, barriers and the executor."""
