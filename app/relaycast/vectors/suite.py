@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 from relaycast.refusal import BadInput
 from relaycast.simulation.run_folder import staged
 from relaycast.vectors.kinds import KINDS
-from relaycast.vectors.vector import Hash, Vector
+from relaycast.vectors.vector import Drafted, Hash, Vector
 from relaycast.vectors.vector_kind import VectorKind
 from relaycast.version import __version__
 from relaycast_trie.hasher import blake2_256
@@ -134,6 +134,8 @@ def suite_schema() -> dict[str, Any]:
     """Return the JSON Schema of ``suite.json`` and of the files of vectors, made from the structures."""
     types = [Manifest, *(kind.vector for kind in KINDS)]
     found, definitions = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
+    for struct in _structs_of(Drafted):
+        _require(definitions.get(struct.__name__, {}), struct.computed)
     files = [
         {
             "type": "object",
@@ -149,6 +151,21 @@ def suite_schema() -> dict[str, Any]:
         "anyOf": [found[0], *files],
         "$defs": definitions,
     }
+
+
+def _structs_of(struct: type[Drafted]) -> Iterator[type[Drafted]]:
+    for below in struct.__subclasses__():
+        yield below
+        yield from _structs_of(below)
+
+
+def _require(definition: dict[str, Any], names: tuple[str, ...]) -> None:
+    """Make fields required that a draft of a vector may lack."""
+    for name in names if definition else ():
+        about = definition["properties"][name]
+        about.pop("default")
+        about["anyOf"] = [it for it in about["anyOf"] if it != {"type": "null"}]
+        definition["required"].append(name)
 
 
 class SuiteFault(Exception):

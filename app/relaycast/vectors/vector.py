@@ -5,7 +5,7 @@ round it. The suite's schema is made from these structures.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta, Struct, field
 
@@ -37,7 +37,14 @@ class VectorSource(Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     upstream: str | None = None
 
 
-class Vector(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class Drafted(Struct, frozen=True):
+    """Something that is written without what is to be computed, and completed then."""
+
+    computed: ClassVar[tuple[str, ...]] = ()
+    """Fields that a draft lacks and every vector in a file has."""
+
+
+class Vector(Drafted, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """What the vectors of every kind have."""
 
     id: Annotated[str, Meta(pattern="^[a-z0-9/-]+$")]

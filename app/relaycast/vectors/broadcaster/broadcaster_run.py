@@ -1,6 +1,7 @@
 """The pallets of a relay chain that run the steps of a broadcaster's vector."""
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Literal
 
 import msgspec
@@ -17,7 +18,8 @@ from relaycast.vectors.broadcaster.broadcaster_vector import (
     UpwardXcm,
 )
 from relaycast.vectors.vector import VectorWeight, entries, hexed, pairs_of, unhexed
-from relaycast_node.chain.dispatcher import Dispatcher
+from relaycast_node.chain.dispatcher import CannotBeMeant
+from relaycast_node.extrinsic.decoded_call import DecodedCall
 from relaycast_node.metadata.declarations import declare
 from relaycast_node.metadata.runtime import EVENT, Runtime, RuntimeNames
 from relaycast_pallets import Balances, Broadcaster, BroadcasterConfig, Origin, State, System
@@ -36,6 +38,9 @@ from relaycast_xcm.weigher import TEST_WEIGHTS
 TTL_HASHERS = {hasher.name: hasher for hasher in (TWOX_64_CONCAT, BLAKE2_128_CONCAT)}
 
 Ended = Literal["ok"] | StepRefusal
+
+PARA_IDS = frozenset({"para_id", "publisher"})
+"""Arguments of calls that are parachains' ids."""
 
 LEFT_OUT = (storage_prefix("System", "Number"), storage_prefix("System", "ParentHash"))
 """What a block writes whatever happens in it: no part of a vector's state."""
@@ -57,6 +62,20 @@ def config_of(limits: BroadcasterLimits) -> BroadcasterConfig:
     )
 
 
+@cache
+def relay_types() -> Runtime:
+    """Return the types of calls and events, made once: the pallets that it was made from run nothing."""
+    system = System(State(window=1))
+    balances = Balances(system)
+    broadcaster = Broadcaster(system, balances)
+    declared = [
+        declare("System", 0, system),
+        declare("Balances", 2, balances),
+        declare("Broadcaster", 200, broadcaster),
+    ]
+    return Runtime(RuntimeNames("relaycast-relay"), declared, [system, balances, broadcaster])
+
+
 class RelayPallets:
     """System, Balances and Broadcaster over one state, and the executor of XCM."""
 
@@ -76,15 +95,6 @@ class RelayPallets:
             broadcast=ParachainBroadcastAdapter(OnlyParachains(), self.broadcaster),
             weigher=TEST_WEIGHTS,
         )
-        declared = [
-            declare("System", 0, self.system),
-            declare("Balances", 2, self.balances),
-            declare("Broadcaster", 200, self.broadcaster),
-        ]
-        self.runtime = Runtime(
-            RuntimeNames("relaycast-relay"), declared, [self.system, self.balances, self.broadcaster]
-        )
-        self.dispatcher = Dispatcher(self.runtime)
 
     def entries(self) -> StateEntries:
         """Return the whole state as vectors spell it."""
@@ -108,13 +118,10 @@ class RelayPallets:
             self.system.initialize(step.block)
         self.system.events.take()
         result, consumed = self._result(step)
-        events = [hexed(self.encoded(event.pallet, event)) for event in self.system.events]
+        types = relay_types()
+        events = [hexed(types.encode(EVENT, (event.pallet, event))) for event in self.system.events]
         told = None if consumed is None else VectorWeight.of(consumed)
         return StepResult(result, events, hexed(self.root()), told)
-
-    def encoded(self, pallet: str, event: object) -> bytes:
-        """Return an event as ``RuntimeEvent`` in SCALE."""
-        return self.runtime.encode(EVENT, (pallet, event))
 
     def _result(self, step: BroadcasterStep) -> tuple[Ended, Weight | None]:
         if step.xcm is not None:
@@ -134,8 +141,19 @@ class RelayPallets:
             return lambda: self.broadcaster.offboard_publishers([outgoing])
         if step.call is None:
             raise ValueError("a step is a call, an xcm message, on_idle or offboard")
-        call, origin = self.runtime.decode_call(unhexed(step.call)), origin_of(step.origin)
-        return lambda: self.dispatcher.dispatch(call, origin).weight
+        call, origin = relay_types().decode_call(unhexed(step.call)), origin_of(step.origin)
+        return lambda: self._call(call, origin)
+
+    def _call(self, call: DecodedCall, origin: Origin) -> Weight:
+        given = {
+            name: ParaId(value) if isinstance(value, int) and name in PARA_IDS else value
+            for name, value in call.args.items()
+        }
+        try:
+            used: Weight = getattr(self.broadcaster, call.name)(origin, **given)
+        except ValueError as error:
+            raise CannotBeMeant(str(error)) from error
+        return used
 
     def _execute(self, sent: UpwardXcm) -> tuple[Ended, Weight | None]:
         message = V5.decode(unhexed(sent.message))

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from relaycast.vectors.vector import Entry, Hash, Hex, Number, ParaNumber, U32Number, Vector, VectorWeight
+from relaycast.vectors.vector import Drafted, Entry, Hash, Hex, Number, ParaNumber, U32Number, Vector, VectorWeight
 
 
 class DbPrices(Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,9 +81,10 @@ class StepResult(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
     consumed: VectorWeight | None = None
 
 
-class BroadcasterStep(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class BroadcasterStep(Drafted, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """One of: a ``call`` by an ``origin``, an ``xcm`` message, ``on_idle`` with a weight, a parachain to offboard."""
 
+    computed = ("expect",)
     block: U32Number
     origin: Literal["root", "none"] | CallOrigin | None = None
     call: Hex | None = None
@@ -96,6 +97,7 @@ class BroadcasterStep(Struct, frozen=True, kw_only=True, omit_defaults=True, for
 class BroadcasterVector(Vector, frozen=True, kw_only=True):
     """A sequence of steps."""
 
+    computed = ("after",)
     config: BroadcasterLimits
     before: StateEntries
     steps: Annotated[list[BroadcasterStep], Meta(min_length=1)]

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from relaycast.vectors.broadcaster.broadcaster_run import RelayPallets, recomputed
+from relaycast.vectors.broadcaster.broadcaster_run import RelayPallets, recomputed, relay_types
 from relaycast.vectors.broadcaster.broadcaster_vector import (
     BroadcasterLimits,
     BroadcasterStep,
@@ -92,7 +92,7 @@ class StepSequence:
 
     def call(self, name: str, origin: Any, **arguments: Any) -> "StepSequence":
         """Add a call of the pallet."""
-        encoded = self._relay.runtime.encode_call("Broadcaster", name, **arguments)
+        encoded = relay_types().encode_call("Broadcaster", name, **arguments)
         return self._add(BroadcasterStep(block=self.block, origin=origin, call=hexed(encoded)))
 
     def publish(self, para_id: int, name: str, value: bytes, *, ttl: int = 0) -> "StepSequence":

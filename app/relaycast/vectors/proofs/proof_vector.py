@@ -12,6 +12,7 @@ Version = Annotated[int, Meta(ge=0, le=1, description="the state version")]
 class ProofRoot(Vector, frozen=True, kw_only=True, tag_field="test", tag="root"):
     """The root of a trie, and its nodes and external values in the order of their bytes."""
 
+    computed = ("root", "nodes")
     state_version: Version
     pairs: list[Entry]
     root: Hash | None = None
@@ -31,6 +32,7 @@ class ProofMade(Vector, frozen=True, kw_only=True, tag_field="test", tag="proof"
     The roots of the child tries are added to ``pairs``; a child trie without pairs has no root there.
     """
 
+    computed = ("root", "nodes")
     state_version: Version
     pairs: list[Entry]
     keys: list[Hex]
@@ -51,6 +53,7 @@ class ProofFinding(Struct, frozen=True, omit_defaults=True, forbid_unknown_field
 class ProofVerification(Vector, frozen=True, kw_only=True, tag_field="test", tag="verification"):
     """Nodes that are to prove ``keys`` under ``root``; ``strict`` refuses repeated and unused nodes."""
 
+    computed = ("expect",)
     root: Hash
     nodes: list[Hex]
     keys: list[Hex]
@@ -62,6 +65,7 @@ class ProofVerification(Vector, frozen=True, kw_only=True, tag_field="test", tag
 class ProofCompacted(Vector, frozen=True, kw_only=True, tag_field="test", tag="compact"):
     """A storage proof and its compact form, both ways; ``nodes`` in the order of their bytes."""
 
+    computed = ("compact",)
     root: Hash
     nodes: list[Hex]
     compact: list[Hex] | None = None
@@ -70,6 +74,7 @@ class ProofCompacted(Vector, frozen=True, kw_only=True, tag_field="test", tag="c
 class CompactRefused(Vector, frozen=True, kw_only=True, tag_field="test", tag="compact-error"):
     """A compact proof that does not decode to a proof under ``root``."""
 
+    computed = ("error",)
     root: Hash
     compact: list[Hex]
     error: str | None = None

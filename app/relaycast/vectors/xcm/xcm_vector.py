@@ -20,6 +20,7 @@ class XcmBytes(Vector, frozen=True, kw_only=True, tag_field="test", tag="bytes")
 class XcmMalformed(Vector, frozen=True, kw_only=True, tag_field="test", tag="malformed"):
     """Bytes that are no ``VersionedXcm`` of version 5."""
 
+    computed = ("error",)
     encoded: Hex
     error: str | None = None
 
@@ -66,6 +67,7 @@ class BarrierAnswer(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
 class XcmBarrierAsked(Vector, frozen=True, kw_only=True, tag_field="test", tag="barrier"):
     """Whether a barrier allows a message."""
 
+    computed = ("expect",)
     barrier: XcmBarrier
     origin: LocationJson
     message: Hex
@@ -100,6 +102,7 @@ class XcmEnding(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
 class XcmExecution(Vector, frozen=True, kw_only=True, tag_field="test", tag="execution"):
     """A message that is executed: every instruction weighs ``unit``, no barrier is asked."""
 
+    computed = ("expect",)
     origin: LocationJson
     message: Hex
     unit: VectorWeight
