@@ -15,8 +15,10 @@ import pytest
 from command_line import Command, Refused
 from relaycast.refusal import BadInput
 from relaycast.vectors import suite
+from relaycast.vectors.kinds import KINDS
 from relaycast.vectors.suite import MANIFEST, README, SCHEMA, SuiteFault, check, contents, export
 from relaycast.vectors.vector import LARGEST_PLAIN_NUMBER
+from relaycast_trie import blake2_256
 from small_disks import FULL, full_disk
 from spec_coverage import titles
 
@@ -58,7 +60,7 @@ def copy(exported: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the suite be that of proofs alone, made once: for tests of folders."""
-    kept = tuple(kind for kind in suite.KINDS if kind.name == "proofs")
+    kept = tuple(kind for kind in KINDS if kind.name == "proofs")
     monkeypatch.setattr(suite, "KINDS", kept)
     made = cache(lambda seed: list(contents(seed)))
     monkeypatch.setattr(suite, "contents", lambda seed: iter(made(seed)))
@@ -196,7 +198,7 @@ def test_a_vector_that_was_computed_otherwise_is_found_though_the_digests_fit(co
     changed = path.read_bytes().replace(b'"error":"BadFormat"', b'"error":"Overweight"', 1)
     path.write_bytes(changed)
     manifest = suite.read_manifest(copy)
-    digest = f"0x{suite.blake2_256(changed).hex()}"
+    digest = f"0x{blake2_256(changed).hex()}"
     listed = [
         msgspec.structs.replace(file, blake2_256=digest) if file.path == "xcm/barriers.json" else file
         for file in manifest.files

@@ -37,7 +37,7 @@ class SuiteFile(Struct, frozen=True, forbid_unknown_fields=True):
     blake2_256: Hash
 
 
-class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
+class SuiteManifest(Struct, frozen=True, forbid_unknown_fields=True):
     """``suite.json``."""
 
     suite: SuiteName
@@ -63,7 +63,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
         return counts
 
 
-def export(folder: Path, *, seed: int = DEFAULT_SEED) -> Manifest:
+def export(folder: Path, *, seed: int = DEFAULT_SEED) -> SuiteManifest:
     """Write the suite, all of it or nothing; raises ``BadInput`` for a folder that holds something else."""
     place = folder.resolve()
     check_place(place, str(folder))
@@ -73,7 +73,9 @@ def export(folder: Path, *, seed: int = DEFAULT_SEED) -> Manifest:
             (staging / path).parent.mkdir(exist_ok=True)
             (staging / path).write_bytes(data)
             files.append(SuiteFile(path, kind, vectors, len(data), f"0x{blake2_256(data).hex()}"))
-        manifest = Manifest("relaycast-conformance", 1, __version__, seed, sum(file.vectors for file in files), files)
+        manifest = SuiteManifest(
+            "relaycast-conformance", 1, __version__, seed, sum(file.vectors for file in files), files
+        )
         (staging / MANIFEST).write_bytes(encoded_manifest(manifest))
     return manifest
 
@@ -100,7 +102,7 @@ def encoded_file(kind: str, vectors: list[Vector]) -> bytes:
     return b'{"kind": "%s", "vectors": [\n%s\n]}\n' % (kind.encode(), lines)
 
 
-def encoded_manifest(manifest: Manifest) -> bytes:
+def encoded_manifest(manifest: SuiteManifest) -> bytes:
     return msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
 
 
@@ -125,14 +127,14 @@ def check_place(place: Path, shown: str) -> None:
         raise BadInput(f"DIR {shown}", f"{foreign[0]} in it", expected)
 
 
-def read_manifest(folder: Path) -> Manifest:
+def read_manifest(folder: Path) -> SuiteManifest:
     """Return the manifest of the suite in ``folder``; raises ``OSError`` and ``msgspec.DecodeError``."""
-    return msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Manifest)
+    return msgspec.json.decode((folder / MANIFEST).read_bytes(), type=SuiteManifest)
 
 
 def suite_schema() -> dict[str, Any]:
     """Return the JSON Schema of ``suite.json`` and of the files of vectors, made from the structures."""
-    types = [Manifest, *(kind.vector for kind in KINDS)]
+    types = [SuiteManifest, *(kind.vector for kind in KINDS)]
     found, definitions = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     for struct in _structs_of(Drafted):
         _require(definitions.get(struct.__name__, {}), struct.computed)
@@ -181,7 +183,7 @@ class SuiteFault(Exception):
         return f"{self.path}{f', vector {self.vector}' if self.vector else ''}: {self.reason}"
 
 
-def check(folder: Path) -> Manifest:
+def check(folder: Path) -> SuiteManifest:
     """Verify the digests of a suite and compute every vector anew.
 
     Raises ``SuiteFault`` for the first file or vector that differs, and ``BadInput`` where there is no suite.
@@ -204,7 +206,7 @@ def check(folder: Path) -> Manifest:
     return manifest
 
 
-def check_file(file: SuiteFile, data: bytes, kind: VectorKind, manifest: Manifest) -> None:
+def check_file(file: SuiteFile, data: bytes, kind: VectorKind, manifest: SuiteManifest) -> None:
     """Compute every vector of a file anew; raises ``SuiteFault`` for the first that differs."""
     lines = data.splitlines()[1:-1]
     for line in lines:
@@ -219,7 +221,7 @@ def check_file(file: SuiteFile, data: bytes, kind: VectorKind, manifest: Manifes
         raise SuiteFault(file.path, "", f"{len(lines)} vectors, expected {file.vectors}")
 
 
-def _changed_vector(file: SuiteFile, data: bytes, manifest: Manifest) -> str:
+def _changed_vector(file: SuiteFile, data: bytes, manifest: SuiteManifest) -> str:
     """Return the id of the first vector of a file that the manifest's seed gives otherwise, empty where none does."""
     if not file.vectors or manifest.relaycast != __version__:
         return ""
