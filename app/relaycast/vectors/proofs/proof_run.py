@@ -127,7 +127,7 @@ def decoded(vector: NodeDecoded) -> NodeDecoded:
         value_hash = hexed(node.value.hash)
     elif node.value is not None:
         value = hexed(node.value)
-    partial = "".join(f"{nibble:x}" for nibble in node.partial)
+    partial = list(node.partial)
     if isinstance(node, Leaf):
         return msgspec.structs.replace(vector, node=NodeText("leaf", partial, value, value_hash))
     assert isinstance(node, Branch)

@@ -6,6 +6,7 @@ from msgspec import Meta, Struct
 
 from relaycast.vectors.vector import Entry, Hash, Hex, Vector
 
+Nibble = Annotated[int, Meta(ge=0, lt=16)]
 Version = Annotated[int, Meta(ge=0, le=1, description="the state version")]
 
 
@@ -89,10 +90,10 @@ class NodeDecoded(Vector, frozen=True, kw_only=True, tag_field="test", tag="node
 
 
 class NodeText(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A node; ``partial`` in hexadecimal digits, one a nibble."""
+    """A node; ``partial`` in nibbles."""
 
     kind: Literal["empty", "leaf", "branch"]
-    partial: Annotated[str, Meta(pattern="^[0-9a-f]*$")] | None = None
+    partial: list[Nibble] | None = None
     value: Hex | None = None
     """A value inside the node."""
 
