@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import jsonschema
@@ -201,6 +202,24 @@ def test_a_flipped_byte_is_found_with_its_file_and_vector(path: str, pattern: st
     with pytest.raises(SuiteFault) as fault:
         check(copy)
     assert (fault.value.path, fault.value.vector) == (path, name)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("number", range(16))
+def test_any_flipped_bit_is_found_in_its_line(number: int, tmp_path: Path) -> None:
+    folder, random = tmp_path / "suite", Random(number)
+    export(folder)
+    path = random.choice([file.path for file in suite.read_manifest(folder).files if file.vectors])
+    data = bytearray((folder / path).read_bytes())
+    start, end = data.index(b"\n") + 1, data.rindex(b"\n]}")
+    at = random.randrange(start, end)
+    line = data[data.rindex(b"\n", 0, at) + 1 :].split(b"\n")[0]
+    data[at] ^= 1 << random.randrange(8)
+    (folder / path).write_bytes(data)
+    with pytest.raises(SuiteFault) as fault:
+        check(folder)
+    assert fault.value.path == path
+    assert fault.value.vector == json.loads(line.rstrip(b","))["id"]
 
 
 def test_a_vector_that_was_computed_otherwise_is_found_though_the_digests_fit(copy: Path) -> None:

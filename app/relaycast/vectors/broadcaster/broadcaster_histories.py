@@ -9,7 +9,7 @@ from relaycast.vectors.vector import VectorSource
 from relaycast_xcm.instructions import Publish
 from relaycast_xcm.primitives import Weight
 
-HISTORIES = 70
+HISTORIES = 55
 STEPS = 12
 PUBLISHERS = (1_000, 2_000, 2_001, 2_002)
 NAMES = "abcdef"
