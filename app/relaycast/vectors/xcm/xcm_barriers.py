@@ -198,6 +198,7 @@ def _paid() -> Iterator[XcmVector]:
         "bought-less-time": [withdraw, BuyExecution(FUNDS[0], Weight(9, 99)), *publish()],
         "bought-less-proof": [withdraw, BuyExecution(FUNDS[0], Weight(99, 9)), *publish()],
         "fees": [withdraw, PayFees(FUNDS[0]), *publish()],
+        "two-assets": [WithdrawAsset(three.assets[:2]), BUY],
         "three-assets": [three, BUY],
         "cleared": [withdraw, ClearOrigin(), BUY],
         "descended": [withdraw, descend, BUY],
@@ -271,6 +272,11 @@ def _wrapped() -> Iterator[XcmVector]:
             yield _asked(f"computed-{name}-{prefixes}", f"up to {prefixes} prefixes", computed, within, message)
         deep = [DescendOrigin((PalletInstance(1),) * 8), *publish(1)]
         yield _asked(f"computed-deep-{prefixes}", "the origin would have nine junctions", computed, within, deep)
+    anybody = XcmBarrier("WithComputedOrigin", max_prefixes=8, inner=[allow_publish()])
+    for count in (7, 8):
+        steps: list[Instruction] = [DescendOrigin((PalletInstance(1),) * count), *publish(1)]
+        why = f"an origin of {count + 1} junctions, where all origins are allowed"
+        yield _asked(f"computed-junctions-{count + 1}", why, computed, anybody, steps)
     paid = XcmBarrier("AllowTopLevelPaidExecutionFrom", EVERYTHING)
     within = XcmBarrier("WithComputedOrigin", max_prefixes=8, inner=[paid])
     bought: list[Instruction] = [DescendOrigin((ACCOUNT,)), WithdrawAsset(FUNDS), BUY]

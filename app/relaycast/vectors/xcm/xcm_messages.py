@@ -116,6 +116,7 @@ def _instructions() -> Iterator[XcmVector]:
     each: dict[str, Instruction] = {
         "withdraw-asset": WithdrawAsset(two),
         "withdraw-nothing": WithdrawAsset(()),
+        "withdraw-20": WithdrawAsset(assets(Asset.fungible(Location.parachain(at), 1) for at in range(20))),
         "transfer-asset": TransferAsset(two, Location.parachain(2_000)),
         "transact": Transact(OriginKind.NATIVE, None, b"\x01\x02"),
         "transact-weight": Transact(OriginKind.XCM, Weight(5, 6), bytes(70)),
@@ -192,6 +193,11 @@ def _nested() -> Iterator[XcmVector]:
     for _ in range(7):
         deep = (SetAppendix(deep),)
     yield _bytes("nested-8", "eight messages inside one another", depth, *deep)
+    beside = (DescendOrigin((PalletInstance(1),)), WithdrawAsset((Asset.fungible(HERE, 1),)), SetAppendix((PUBLISH,)))
+    yield _bytes("nested-beside", "nine containers beside one another", depth, *(beside * 3))
+    left = b"\x0b\x01\x04\x01" * 3 + b"\x16\x04\x0a" * 3
+    deeper = b"\x05" + encode_compact(7) + left + (b"\x16" + encode_compact(1)) * 8 + b"\x0a"
+    yield _malformed_bytes("nested-9-after-others", "nine deep, behind others that ended", depth, deeper)
     too_deep = b"\x05" + (encode_compact(1) + b"\x16") * 8 + encode_compact(1) + b"\x0a"
     yield _malformed_bytes("nested-9", "nine messages inside one another", depth, too_deep)
     interior = b"\x05" + (encode_compact(1) + b"\x16") * 7 + encode_compact(1) + b"\x0b\x01\x00\x04"
@@ -285,6 +291,13 @@ def _malformed() -> Iterator[XcmVector]:
         "weight-limit-2": ("a third kind of weight limit", one + b"\x2f\x02"),
         "origin-kind-4": ("a fifth kind of origin", one + b"\x06\x04\x00\x00"),
         "amount-zero": ("an asset of amount 0", one + b"\x00\x04" + here_asset + b"\x00"),
+        "amount-padded-5": (
+            "an amount of 2^31 in five bytes",
+            one + b"\x00\x04" + here_asset + b"\x07\x00\x00\x00\x80\x00",
+        ),
+        "amount-padded-4": ("an amount of 1 in four bytes", one + b"\x00\x04" + here_asset + b"\x03\x01\x00\x00\x00"),
+        "amount-padded-8": ("an amount of 1 in eight bytes", one + b"\x00\x04" + here_asset + b"\x13\x01" + bytes(7)),
+        "parachain-padded-4": ("an id of 2^14 - 1 in four bytes", one + b"\x0b\x01\x00\xfe\xff\x00\x00"),
         "amount-u129": ("an amount of 2^128", one + b"\x00\x04" + here_asset + b"\x37" + bytes(16) + b"\x01"),
         "assets-21": ("21 assets", one + b"\x00" + encode_compact(21) + _many_assets(21)),
         "assets-repeated": ("one id twice", one + b"\x00\x08" + (here_asset + b"\x04") * 2),
