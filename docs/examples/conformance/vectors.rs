@@ -71,13 +71,13 @@ pub enum Verdict {
     Done { consumed: Weight, complete: bool, callbacks: Vec<Callback>, events: Vec<Bytes>, after: Pairs },
 }
 
-/// `on_data_updated`, with the state of the time to live in SCALE.
+/// `on_data_updated`, with the state of the time to live in SCALE. A deletion that is told has neither.
 #[derive(Debug, PartialEq)]
 pub struct Callback {
     pub publisher: u32,
     pub key: Bytes,
-    pub value: Bytes,
-    pub ttl_state: Bytes,
+    pub value: Option<Bytes>,
+    pub ttl_state: Option<Bytes>,
 }
 
 impl Block {
@@ -115,7 +115,7 @@ impl Verdict {
             complete: expect["complete"] == true,
             callbacks: each(&expect["callbacks"], |it| {
                 let (publisher, key) = (number(&it[0])? as u32, bytes(&it[1])?);
-                Ok(Callback { publisher, key, value: bytes(&it[2])?, ttl_state: bytes(&it[3])? })
+                Ok(Callback { publisher, key, value: optional(&it[2])?, ttl_state: optional(&it[3])? })
             })?,
             events: each(&expect["events"], bytes)?,
             after: pairs(&expect["after"])?,
@@ -136,7 +136,6 @@ pub struct Verification {
 
 impl Verification {
     pub fn read(vector: &Value) -> Result<Verification, String> {
-        let optional = |it: &Value| if it.is_null() { Ok(None) } else { bytes(it).map(Some) };
         let expect = &vector["expect"];
         Ok(Verification {
             root: bytes(&vector["root"])?,
@@ -178,6 +177,10 @@ fn weight(value: &Value) -> Result<Weight, String> {
 
 fn pairs(value: &Value) -> Result<Pairs, String> {
     each(value, |it| Ok((bytes(&it[0])?, bytes(&it[1])?)))
+}
+
+fn optional(value: &Value) -> Result<Option<Bytes>, String> {
+    if value.is_null() { Ok(None) } else { bytes(value).map(Some) }
 }
 
 fn bytes(value: &Value) -> Result<Bytes, String> {

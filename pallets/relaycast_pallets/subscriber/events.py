@@ -1,4 +1,7 @@
-"""What the subscriber tells: its events, each about one publisher."""
+"""What the subscriber tells: its events, each about one publisher.
+
+The place of an event in this file is its index in SCALE: a new one comes behind the others.
+"""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -46,27 +49,6 @@ class KeyBeyondBudget(SubscriberEvent):
     bytes_read: u32
 
 
-@dataclass(frozen=True, slots=True)
-class CallbackBeyondLimit(SubscriberEvent):
-    """A pass began with ``key``, whose callback weighs more than a block allows: the next one begins with the next key.
-
-    The key stays owed, and has its turn in the next round.
-    """
-
-    key: Key
-    declared: Weight
-    limit: Weight
-
-
-@dataclass(frozen=True, slots=True)
-class CallbackOverweight(SubscriberEvent):
-    """The callback for ``key`` weighed more than was declared for it; the block is charged with what it ``used``."""
-
-    key: Key
-    declared: Weight
-    used: Weight
-
-
 class PublisherRootCleared(SubscriberEvent):
     """The publisher's root was forgotten: all its keys will be dealt with anew."""
 
@@ -102,3 +84,24 @@ class DataDeleted(SubscriberEvent):
     """The handler was told that ``key`` is no longer published, which it had a value of."""
 
     key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackBeyondLimit(SubscriberEvent):
+    """A pass began with ``key``, whose callback weighs more than a block allows: the next one begins with the next key.
+
+    The key stays owed, and has its turn in the next round.
+    """
+
+    key: Key
+    declared: Weight
+    limit: Weight
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackOverweight(SubscriberEvent):
+    """The callback for ``key`` weighed more than was declared for it; the block is charged with what it ``used``."""
+
+    key: Key
+    declared: Weight
+    used: Weight
