@@ -24,7 +24,7 @@ from relaycast_pallets.subscriber.tracked_proof import TrackedProof
 from relaycast_pallets.transaction_payment.pallet import TransactionPayment
 from relaycast_pallets.xcm.weight_trader import WeightToFee
 from relaycast_trie import StateVersion, StorageProof, build_database
-from relaycast_xcm import Weight
+from relaycast_xcm import ParaId, Weight
 
 ALONE, ANOTHER = 100_175_834, 65_809_092
 """What a publication costs that is alone in its message, and each further one, in planck; see the paying publishers."""
@@ -165,6 +165,13 @@ def test_a_tight_budget_turns_bytes_into_delay() -> None:
     row = price(keys=32, blocks=6, budget_bytes=12_000, attacks=["large-values"]).rows[0]
     assert row.harm.incomplete_blocks > 0
     assert row.harm.missed_callbacks > 0
+
+
+def test_readers_with_a_tight_budget_know_every_value_before_the_attack() -> None:
+    """The mutant: an attack that begins while readers still catch up, whose harm is that of a first sight."""
+    ground = PriceGround(Terms(keys=256, blocks=2, budget_bytes=5_000))
+    ground.course(0)
+    assert len(ground.network.parachains[ParaId(FIRST_READER)].kept.values) == 256 + 30
 
 
 def test_a_flood_fills_the_relay_chain_and_pays_for_every_parachain() -> None:

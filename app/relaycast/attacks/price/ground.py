@@ -10,6 +10,7 @@ from functools import partial
 
 from relaycast.account import FEES
 from relaycast.attacks.bystander import HonestPublisher, add_bystanders
+from relaycast.attacks.churned_paths import SETTLING_BLOCKS
 from relaycast.attacks.price.griefers import PUBLISHES_A_BLOCK, Attacker, Griefer, Publishing
 from relaycast.callback_time import weight_of
 from relaycast_collator import Chains, Fact, MessagesQueued
@@ -148,7 +149,11 @@ class PriceGround:
         keys = self._read.keys
         self._publish(self._read, [(key, self._read.value(index, 0), 0) for index, key in enumerate(keys)], fees=0)
         for _ in range(-(-len(keys) // PUBLISHES_A_BLOCK) + QUIET_BLOCKS):
-            self._step()
+            records = self._step()
+        for _ in range(SETTLING_BLOCKS):
+            if all(record.complete for record in records):
+                break
+            records = self._step()
         if self._griefer is not None and self._griefer.callback_ms:
             weight = weight_of(self._griefer.callback_ms * MILLISECOND)
             for reader in self._readers:
