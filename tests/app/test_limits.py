@@ -13,6 +13,7 @@ from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.simulation import Simulation
 from relaycast_pallets import Policies, SubscriberConfig
 from relaycast_pallets.broadcaster.config import POLKADOT
+from relaycast_pallets.subscriber.cache_limit import CacheLimit
 from relaycast_pallets.subscriber.policies import EverythingCarried
 from relaycast_xcm import ParaId
 
@@ -219,6 +220,16 @@ def test_a_small_cache_loses_nothing_and_tells_some_values_again(net: rc.Network
     assert all(reader[feed] == b"%d" % index for index, feed in enumerate(some) if index != 7)
     assert run.subscribers[3000].told_again > 0
     assert run.invariants.ok
+
+
+def test_a_cache_beyond_its_limit_breaks_an_invariant_of_the_run(
+    net: rc.Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CacheLimit, "room", lambda self, _: 1 << 30)
+    net.subscriber(3000, keys=feeds(net, 30), max_cached_bytes=600)
+    violations = net.run(blocks=4).invariants.violations
+    assert {violation.invariant for violation in violations} == {"cached bytes are within their limit"}
+    assert "more than the 600 bytes of a share" in str(violations[0])
 
 
 def test_a_burst_beyond_the_limit_is_refused_message_by_message() -> None:

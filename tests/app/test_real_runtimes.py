@@ -149,6 +149,8 @@ def test_a_block_beyond_the_largest_pov_fails_the_run(relaycast: Command, tmp_pa
         ("publish = {keys = 1}", "parachains[0].publish", "none: what it does is up to its runtime"),
         ("subscribe = [{publisher = 2000}]", "parachains[0].subscribe", "none: what it does is up to its runtime"),
         ("max_trie_depth = 3", "parachains[0].max_trie_depth", "none: what it does is up to its runtime"),
+        ("max_cached_bytes = 3", "parachains[0].max_cached_bytes", "none: what it does is up to its runtime"),
+        ("max_total_keys = 3", "parachains[0].max_total_keys", "none: what it does is up to its runtime"),
     ],
 )
 def test_what_a_real_runtime_decides_is_refused_in_its_table(

@@ -53,6 +53,7 @@ def test_another_library_reads_what_pallets_declare(live: Live) -> None:
     relay, reader = ({it["name"]: it for it in decoded(live.served()[at])} for at in (0, 2))
     stored = [it["name"] for it in relay["Broadcaster"]["storage"]["entries"]]
     items = ["RegisteredPublishers", "PublisherExists", "PublishedKeys", "TotalStorageSize", "TtlData", "TtlScanCursor"]
+    items.append("PublishCounts")
     assert stored == items
     assert relay["Broadcaster"]["index"] == 200
     assert {it["name"] for it in relay["Broadcaster"]["constants"]} >= {"MaxPublishers", "PublisherDeposit"}
