@@ -67,6 +67,22 @@ def test_what_does_not_grow_is_allowed_above_a_lowered_limit() -> None:
     refuses(world, ALPHA, [K[3]], KeyExcess("max_subscribed_keys", 2, 4, ALPHA))
 
 
+def test_a_chain_goes_on_above_a_lowered_limit_and_only_shrinks() -> None:
+    world = World(config=LIMITED)
+    for publisher, wanted in ((ALPHA, K[:3]), (BETA, K[:2])):
+        world.subscribe(publisher, wanted)
+        world.publish(publisher, K)
+    world.block()
+    world.subscriber.config = replace(LIMITED, max_subscribed_keys=1, max_total_keys=2)
+    world.subscribe(BETA, K[1:3])  # as many others
+    assert len(world.block().called) == 2
+    world.subscribe(ALPHA, K[:2])
+    world.block()
+    world.subscribe(ALPHA, K[:3])
+    with pytest.raises(ValueError, match="at most max_subscribed_keys = 1, got 3 of publisher 1000"):
+        world.subscriber.plan()
+
+
 def test_a_limit_of_publishers_comes_first() -> None:
     world = choosing(replace(LIMITED, max_publishers=1))
     world.subscriber.subscribe(ROOT, ALPHA, K[:3])

@@ -240,6 +240,8 @@ class Subscriber:
                 )
             excess = key_excess(self.config, wanted)
             if excess is not None:
+                excess = key_excess(self.config, wanted, before=self.storage.followed_keys())
+            if excess is not None:
                 raise ValueError(f"subscriptions(): {excess}")
             self._declared, self._request = declared, None
             self._paths = {para_id: SubscribedPaths.of(keys) for para_id, keys in wanted.items()}
