@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from random import Random
 
 from relaycast.vectors.vector import VectorSource, VectorWeight, hexed, scenario
-from relaycast.vectors.xcm.xcm_barriers import ACCOUNT, PARA_1000, PARA_2000, PLACES, TOPIC, location_json
-from relaycast.vectors.xcm.xcm_vector import XcmExecution, XcmVector
+from relaycast.vectors.xcm.xcm_barriers import ACCOUNT, EVERYTHING, PARA_1000, PARA_2000, PLACES, TOPIC, location_json
+from relaycast.vectors.xcm.xcm_vector import XcmExecution, XcmFilter, XcmVector
 from relaycast_xcm import Location
 from relaycast_xcm.instructions import (
     ClearError,
@@ -20,7 +20,7 @@ from relaycast_xcm.instructions import (
     Trap,
     UnpaidExecution,
 )
-from relaycast_xcm.junctions import PalletInstance
+from relaycast_xcm.junctions import PalletInstance, Parachain
 from relaycast_xcm.message import V5
 from relaycast_xcm.primitives import U64_MAX, Weight
 
@@ -46,6 +46,7 @@ def _executed(
     unit: Weight = UNIT,
     limit: Weight = Weight.MAX,
     refuses: tuple[int, ...] = (),
+    publishers: XcmFilter | None = None,
 ) -> XcmExecution:
     return XcmExecution(
         id=f"xcm/execution/{name}",
@@ -56,6 +57,7 @@ def _executed(
         unit=VectorWeight.of(unit),
         weight_limit=VectorWeight.of(limit),
         refuses=list(refuses),
+        publishers=publishers,
     )
 
 
@@ -71,6 +73,19 @@ def _origins() -> Iterator[XcmVector]:
             VectorSource(upstream="publish_from_non_parachain_fails"),
             publish(),
             origin=origin,
+        )
+    deeper = {
+        "sibling-inside": Location.new(1, (Parachain(2_000), ACCOUNT)),
+        "grandparent": Location.new(2, Parachain(9)),
+    }
+    for name, origin in {**PLACES, **deeper}.items():
+        yield _executed(
+            f"any-origin-{name}",
+            f"{origin} publishes where every origin may: it must resolve to a parachain",
+            VectorSource(upstream="publish_from_non_parachain_fails"),
+            publish(),
+            origin=origin,
+            publishers=EVERYTHING,
         )
     without = VectorSource(upstream="publish_without_origin_fails")
     yield _executed("no-origin", "a Publish after ClearOrigin", without, ClearOrigin(), publish())

@@ -157,9 +157,10 @@ def answer(vector: XcmBarrierAsked) -> BarrierAnswer:
 def ending(vector: XcmExecution) -> XcmEnding:
     """Execute the vector's message."""
     book = PublishedBook(frozenset(vector.refuses))
+    publishers = OnlyParachains() if vector.publishers is None else filter_of(vector.publishers)
     executor = XcmExecutor(
         AllowUnpaidExecutionFrom(Everything()),
-        broadcast=ParachainBroadcastAdapter(OnlyParachains(), book),
+        broadcast=ParachainBroadcastAdapter(publishers, book),
         weigher=Weigher(vector.unit.weight()),
     )
     outcome = executor.prepare_and_execute(

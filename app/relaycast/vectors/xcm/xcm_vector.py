@@ -110,6 +110,9 @@ class XcmExecution(Vector, frozen=True, kw_only=True, tag_field="test", tag="exe
     refuses: list[ParaNumber]
     """Parachains whose publications the broadcaster refuses with ``NotRegistered``."""
 
+    publishers: XcmFilter | None = None
+    """Which origins may publish; ``OnlyParachains`` where absent."""
+
     expect: XcmEnding | None = None
 
 
