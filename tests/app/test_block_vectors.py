@@ -120,7 +120,7 @@ def test_the_page_gives_every_storage_item_and_every_event_that_vectors_hold(vec
     readme = resources.files("relaycast.vectors").joinpath("README.md").read_text()
     storage = SubscriberStorage(State())
     items = [it for it in vars(storage).values() if isinstance(it, StorageValue | StorageMap | StorageDoubleMap)]
-    assert len(items) == 11
+    assert len(items) == 12
     for it in items:
         assert f"| `{it.name[1]}` | `{it.prefix[16:].hex()}` |" in readme
     told = {unhexed(event)[0] for it in vectors for event in it.expect.events or ()}
