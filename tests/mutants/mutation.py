@@ -40,17 +40,20 @@ DIRECT_TESTS: dict[str, tuple[str, ...]] = {
     f"{_PALLETS}/broadcaster/ttl_expiration.py": _tests("pallets", "ttl_expiration"),
     "xcm/relaycast_xcm/barriers.py": _tests("xcm", "barriers"),
     f"{_PALLETS}/subscriber/proof_processing.py": _tests("pallets", *_PROCESSING, "tracked_proof", "carried_metering"),
-    f"{_PALLETS}/subscriber/proof_pass.py": _tests("pallets", *_PROCESSING, "oversize_nodes", "policies"),
+    f"{_PALLETS}/subscriber/proof_pass.py": _tests(
+        "pallets", *_PROCESSING, "oversize_nodes", "policies", "callback_meter"
+    ),
+    f"{_PALLETS}/subscriber/callbacks.py": _tests("pallets", "callback_meter", "proof_processing"),
     f"{_PALLETS}/subscriber/publisher_walk.py": _tests(
         "pallets", "publisher_walk", "trie_depth_limit", "proof_processing", "hostile_proofs"
     ),
     f"{_PALLETS}/subscriber/publisher_pass.py": _tests(
-        "pallets", "publisher_pass", "trie_node_caching", "subscriber", "oversize_nodes", *_PROCESSING
+        "pallets", "publisher_pass", "trie_node_caching", "subscriber", "oversize_nodes", "callback_meter", *_PROCESSING
     ),
     f"{_PALLETS}/subscriber/pallet.py": _tests(
         "pallets",
         *("subscriber", "chosen_subscriptions", "subscription", "left_publishers", "trie_depth_limit"),
-        *(*_PROCESSING, "carried_metering"),
+        *(*_PROCESSING, "carried_metering", "callback_meter"),
     ),
     f"{_PALLETS}/broadcaster/pallet.py": _tests(
         "pallets", "publish", "registration", "deregistration", "delete_keys", "ttl_expiration"

@@ -53,11 +53,12 @@ def heavy(each: Weight, limit: Weight, *, policies: Policies | None = None) -> W
 
 
 def deep_beside_light() -> WeighingWorld:
-    """Return a world in which a publisher is disabled after its first key was read, and another waits behind it."""
-    deep, early = staircase(12, subscribed=path_key("f")), path_key("0001")
-    world = WeighingWorld(each=micros(3), limit=micros(3))
-    world.subscribe(ALPHA, [early, deep[0]])
-    world.publish(ALPHA, [early, *deep], bytes(40))
+    """Return a world in which a publisher is disabled after two of its keys were read, and another waits behind it."""
+    deep, early = staircase(12, subscribed=path_key("f")), [path_key("0001"), path_key("0002")]
+    world = WeighingWorld(each=micros(3), limit=micros(6))
+    world.weigher.declared[BETA, K[0]] = micros(6)
+    world.subscribe(ALPHA, [*early, deep[0]])
+    world.publish(ALPHA, [*early, *deep], bytes(40))
     world.subscribe(BETA, K[:1])
     world.publish(BETA, K[:1], bytes(40))
     return world
