@@ -64,11 +64,11 @@ def pass_checks(subscriber: Subscriber, block: ParachainBlock) -> Iterator[Check
     yield Check("callbacks declare no more than a block allows", declared.all_lte(limit), f"{declared} of {limit}")
     largest = max((len(node) for change in result.changes for node in change.cache.insert.values()), default=0)
     yield Check("cached nodes are within their bound", largest <= MAX_NODE_BYTES, f"a node of {largest} bytes")
-    limit = result.cache_limit
-    if limit is not None:
+    cached = result.cache_limit
+    if cached is not None:
         settled = [it for it in result.changes if it.finished and it.root is not None and it.disabled_by is None]
-        over = [it.para_id for it in settled if limit.of(it.para_id).size > limit.share]
-        seen = f"more than the {limit.share} bytes of a share for {over}"
+        over = [it.para_id for it in settled if cached.of(it.para_id).size > cached.share]
+        seen = f"more than the {cached.share} bytes of a share for {over}"
         yield Check("cached bytes are within their limit", not over, seen)
     moved = {change.para_id for change in result.changes}
     roots = subscriber.storage.previous_roots()

@@ -5,6 +5,7 @@ import pytest
 from pallets.subscriber_invariants import ChangesTold, all_hold, cache_is_exact, hashed_paths
 from pallets.subscriber_world import ALPHA, BETA, K, World, disabled, path_key, staircase
 from relaycast_pallets import (
+    DisableReason,
     Origin,
     PublisherDisabled,
     PublisherEnabled,
@@ -33,7 +34,7 @@ def test_a_path_beyond_the_depth_limit_disables_its_publisher_and_no_other(depth
     assert block.called == [(BETA, wanted) for wanted in K[:3]]
     assert len({read.node_hash for read in block.result.reads if read.publisher == ALPHA}) == 8
     assert list(world.storage.disabled_publishers.items()) == [(ALPHA, b"\x00")]
-    assert world.system.events.of(PublisherDisabled) == [PublisherDisabled(ALPHA)]
+    assert world.system.events.of(PublisherDisabled) == [PublisherDisabled(ALPHA, DisableReason.TrieDepthExceeded)]
     assert "has more than 8 nodes" in str(block.result.changes[0].disabled_by)
     assert (world.cached(ALPHA), set(world.storage.previous_roots())) == ({}, {BETA})
 

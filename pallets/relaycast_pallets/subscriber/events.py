@@ -4,6 +4,7 @@ The place of an event in this file is its index in SCALE: a new one comes behind
 """
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import Annotated, ClassVar
 
 from relaycast_pallets.frame.events import Event
@@ -53,8 +54,18 @@ class PublisherRootCleared(SubscriberEvent):
     """The publisher's root was forgotten: all its keys will be dealt with anew."""
 
 
+class DisableReason(Enum):
+    """Why a publisher is left out."""
+
+    TrieDepthExceeded = 0
+    """A path of its trie has more nodes than ``max_trie_depth``."""
+
+
+@dataclass(frozen=True, slots=True)
 class PublisherDisabled(SubscriberEvent):
-    """The publisher is left out from now on: a path of its trie is too deep (``TrieDepthExceeded``)."""
+    """The publisher is left out from now on, for this ``reason``."""
+
+    reason: DisableReason
 
 
 class PublisherEnabled(SubscriberEvent):

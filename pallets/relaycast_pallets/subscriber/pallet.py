@@ -26,6 +26,7 @@ from relaycast_pallets.subscriber.errors import (
 )
 from relaycast_pallets.subscriber.events import (
     CallbackBeyondLimit,
+    DisableReason,
     KeyBeyondBudget,
     KeysSubscribed,
     KeysUnsubscribed,
@@ -349,7 +350,7 @@ class Subscriber:
         if change.disabled_by is not None:
             self._apply_cache(change)
             self.storage.disabled_publishers.insert(para_id, TRIE_DEPTH_EXCEEDED)
-            self.system.deposit_event(PublisherDisabled(para_id))
+            self.system.deposit_event(PublisherDisabled(para_id, DisableReason.TrieDepthExceeded))
             return
         if change.root is None:
             roots.pop(para_id, None)
