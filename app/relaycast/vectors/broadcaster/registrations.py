@@ -95,6 +95,8 @@ def _deposits() -> Iterator[BroadcasterVector]:
         ("low", 50, "less than the deposit"),
     ):
         yield StepSequence(accounts=((ALICE, funds),)).register(2_000).vector(f"deposit/{name}", why, source)
+    whole = StepSequence(accounts=((ALICE, 101),)).register(2_000).begin().deregister(2_000).register(2_001)
+    yield whole.vector("deposit/exact-returned", "an account with the existential deposit alone gets it back", source)
     unknown = StepSequence(accounts=((BOB, FUNDS),)).register(2_000)
     yield unknown.vector("deposit/no-account", "an account that does not exist cannot have a hold", source)
     two = StepSequence(accounts=((ALICE, 250),)).register(2_000).register(2_001).register(2_002)
