@@ -1,0 +1,78 @@
+"""Recompute every vector of a relaycast conformance suite from its README alone: ``python reader.py DIR``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from conformance import broadcaster, proofs, subscriber, xcm
+from conformance.scale import blake2
+
+
+def thaw(value: Any) -> Any:
+    """JSON with its bytes and its long numbers read."""
+    if isinstance(value, str):
+        return (
+            bytes.fromhex(value[2:])
+            if value.startswith("0x")
+            else int(value)
+            if value.isdecimal() and value.isascii()
+            else value
+        )
+    if isinstance(value, (list, tuple)):
+        return [thaw(one) for one in value]
+    return {name: thaw(one) for name, one in value.items()} if isinstance(value, dict) else value
+
+
+CHECKS = {"proofs": proofs.check, "xcm": xcm.check, "broadcaster": broadcaster.check, "subscriber": subscriber.check}
+
+
+def wrong(kind: str, vector: Any) -> Iterator[str]:
+    """The fields of a vector that are not what they must be."""
+    v = thaw(vector)
+    try:
+        for field, value in CHECKS[kind](v):
+            there = v
+            for part in field.split("."):
+                there = there[int(part)] if isinstance(there, list) else there.get(part)
+            if there != thaw(value):
+                yield f"{vector['id']}: {field} is {there}, not {value}"
+    except Exception as error:
+        yield f"{vector['id']}: {error!r}"
+
+
+def read(directory: Path) -> Iterator[tuple[str, int, list[str]]]:
+    """Kind, number of vectors and failures of each file."""
+    manifest = json.loads((directory / "suite.json").read_text())
+    for entry in manifest["files"]:
+        data = (directory / entry["path"]).read_bytes()
+        vectors = [] if entry["kind"] == "document" else json.loads(data)["vectors"]
+        found = [] if "0x" + blake2(data).hex() == entry["blake2_256"] else [f"{entry['path']}: another hash"]
+        found += [] if len(vectors) == entry["vectors"] else [f"{entry['path']}: another number of vectors"]
+        yield entry["kind"], len(vectors), found + [line for v in vectors for line in wrong(entry["kind"], v)]
+
+
+def failures(directory: str | Path) -> list[str]:
+    """What does not agree with the suite's own rules."""
+    return [line for _, _, found in read(Path(directory)) for line in found]
+
+
+def main() -> int:
+    counts: dict[str, list[int]] = {}
+    for kind, number, found in read(Path(sys.argv[1])):
+        total = counts.setdefault(kind, [0, 0])
+        total[0], total[1] = total[0] + number, total[1] + len(found)
+        for line in found[:5]:
+            print(line[:2000])
+    for kind, (number, bad) in counts.items():
+        print(f"{kind}: {number} vectors, {bad} mismatches")
+    return int(any(bad for _, bad in counts.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
