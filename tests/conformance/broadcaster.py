@@ -23,7 +23,8 @@ class Broadcaster:
         self.config, self.top, self.block = config, dict(state["top"]), 0
         self.children = {child["name"]: dict(child["entries"]) for child in state["children"]}
         self.events: list[bytes] = []
-        self.reads, self.writes = config["db_weight"]["read"], config["db_weight"]["write"]
+        self.reads: int = config["db_weight"]["read"]
+        self.writes: int = config["db_weight"]["write"]
 
     def state(self) -> dict[str, Any]:
         roots = {name: trie(entries)[0] for name, entries in self.children.items() if entries}
@@ -184,7 +185,8 @@ class Broadcaster:
         """Do a step; give what `expect` says of it."""
         before = dict(self.top), {name: dict(entries) for name, entries in self.children.items()}
         self.events, self.block = [], step["block"]
-        result, weight, pair = "ok", None, (0, 0)
+        result: Any = "ok"
+        weight, pair = None, (0, 0)
         try:
             if "xcm" in step:
                 result, weight = self.message(step["xcm"]["from"], step["xcm"]["message"])

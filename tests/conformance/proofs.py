@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
-from conformance.scale import Refused, blake2, refuse
+from conformance.scale import blake2, refuse
 from conformance.tries import CHILD, INVALID, Checks, Node, Store, refusal, values
 
 
@@ -101,7 +101,10 @@ def shown(node: Node) -> dict[str, Any]:
     """Give a node as JSON has it."""
     if node == Node():
         return {"kind": "empty"}
-    out: dict[str, Any] = {"kind": "branch" if node.children else "leaf", "partial": node.partial}
+    out: dict[str, Any] = {
+        "kind": "branch" if node.children else "leaf",
+        "partial": [int(digit, 16) for digit in node.partial],
+    }
     out |= {} if node.value is None else {"value_hash" if node.hashed else "value": node.value}
     children = {f"{nibble:x}": child for nibble, child in enumerate(node.children) if child is not None}
     return out | ({"children": children} if children else {})

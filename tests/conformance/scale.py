@@ -7,9 +7,10 @@ import struct
 from functools import cache
 from typing import Any
 
-# A type is a name below or in xcm.py, or: u32, c32 (compact), h32 (raw bytes), bytes (bytes9: at most 9), *T (a sequence;
-# 3*T has no length), ?T (an option), name:T,name:T (a structure) and number=Variant/T (variants, a space between).
+# A type is a name of this table, or u32, c32 (compact), h32 (raw bytes), bytes (bytes9: at most 9), *T (a sequence; 3*T
+# has no length), ?T (an option), name:T,name:T (a structure), number=Variant/T (an enumeration, a space between).
 TYPES = {
+    "Weight": "ref_time:c64,proof_size:c64",
     "Entry": "value:bytes,ttl:u32,when_inserted:u32",
     "Publisher": "manager:h32,deposit:u128",
     "Account": "nonce:u32,consumers:u32,providers:u32,sufficients:u32,free:u128,reserved:u128,frozen:u128,flags:u128",
@@ -107,7 +108,7 @@ def encode(kind: str, value: Any, ordered: bool = False) -> bytes:  # noqa: PLR0
     if ":" in spec:
         return b"".join(encode(inner, value[name], ordered) for name, inner in fields(spec))
     if spec[0] in "hb":
-        return (b"" if spec[0] == "h" else encode("c", len(value))) + value
+        return (b"" if spec[0] == "h" else encode("c", len(value))) + bytes(value)
     if ordered or spec[0] == "u":
         return int(value).to_bytes(16 if ordered else int(spec[1:]) // 8, "big" if ordered else "little")
     mode = (value >= 1 << 6) + (value >= 1 << 14) + (value >= 1 << 30)
@@ -151,7 +152,7 @@ class Input:
             return self.sequence(*spec.split("*", 1))
         if "=" in spec:
             name, inner = variants(spec).get(self.take(1)[0], ("", ""))
-            refuse(not name, "UnknownVariant")
+            refuse(not name, "CodecError" if kind == "WeightLimit" else "UnknownVariant")
             return {name: self.read(inner)} if inner else name
         if ":" in spec:
             return {name: self.read(inner) for name, inner in fields(spec)}

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from conformance.scale import TYPES, Refused, blake2, blake_concat, decode, encode, prefix, refuse, u32
-from conformance.tries import INVALID, Checks, Store, descend, pairs, put, values
+from conformance.tries import INVALID, Checks, Store, Weight, descend, fits, pairs, put, values
 from conformance.walk import Publisher, Stop, TooDeep
 
 TYPES |= {
@@ -22,6 +22,8 @@ TYPES |= {
     "DeliveredKeys": "bytes",
     "DisabledPublishers": "h1",
 }
+ZERO = {"ref_time": 0, "proof_size": 0}
+Spot = tuple[int, bytes]
 OF_A_PUBLISHER = ("UnfinishedPublishers", "CachedTrieNodes", "SharedTrieNodes")
 
 
@@ -34,7 +36,12 @@ class Subscriber:
         longest = self.config["max_value_length"]
         self.most = max(len(encode("c32", longest)) + longest + 8, 750)
         self.ref_time = self.proof_size = self.bytes_read = 0
-        self.stopped_at: tuple[int, bytes] | None = None
+        self.stopped_at: Spot | None = None
+        self.stuck = self.limited = False
+        self.callbacks, self.used = (
+            {(para, key): weight for para, key, weight in v.get(name, ())}
+            for name in ("callback_weights", "used_weights")
+        )
         self.roots: dict[int, bytes] = {
             one["para"]: one["value"] for one in self.get("PreviousPublishedDataRoots") or ()
         }
@@ -71,8 +78,9 @@ class Subscriber:
         """Find where the pass begins, and each publisher's range of keys in order (9.4)."""
         index = {publisher.para: n for n, publisher in enumerate(self.publishers)}
         spots = [(one["para"], one["key"]) if one else (0, b"") for one in stored]
-        counts = [spot if spot[0] in index and spot[1] in self.wanted[spot[0]] else None for spot in spots]
-        self.cursor, self.owed = counts if counts[0] else reversed(counts)
+        cursor, owed = (spot if spot[0] in index and spot[1] in self.wanted[spot[0]] else None for spot in spots)
+        self.cursor: Spot | None = cursor or owed
+        self.owed: Spot | None = owed if cursor else None
         self.begin = self.cursor if self.v["crowded"] or self.owed is None else self.owed
         self.work = [(publisher, 0, len(publisher.keys)) for publisher in self.publishers]
         if self.begin:
@@ -89,9 +97,9 @@ class Subscriber:
             except TooDeep:
                 publisher.disabled = True
             except Stop:
-                publisher.stopped, high = publisher.at, publisher.at
-                self.stopped_at = publisher.para, publisher.keys[high]
-            publisher.dealt.update(range(low, high))
+                publisher.stopped = publisher.at
+                self.stopped_at = publisher.para, publisher.keys[publisher.at]
+            publisher.dealt.update(range(low, high if publisher.stopped is None else publisher.stopped))
             if self.stopped_at:
                 break
         self.met = [publisher for publisher in dict.fromkeys(part[0] for part in self.work) if publisher.changed()]
@@ -99,24 +107,25 @@ class Subscriber:
 
     def next_cursors(self) -> None:
         """Find where the next passes begin."""
-        begin, end, owed = self.begin, self.stopped_at, self.owed
-        self.stuck = end is not None and end == begin
-        keys = [(publisher.para, key) for publisher, low, high in self.work for key in publisher.keys[low:high]]
-        if end is None:
-            self.next = None, None
+        begin, stop, owed = self.begin, self.stopped_at, self.owed
+        self.next: tuple[Spot | None, Spot | None] = (None, None)
+        if stop is None:
             return
-        end = keys[min(1, len(keys) - 1)] if self.stuck else end
+        keys = [(publisher.para, key) for publisher, low, high in self.work for key in publisher.keys[low:high]]
+        self.stuck = stop == begin
+        end = keys[min(1, len(keys) - 1)] if self.stuck else stop
         other = self.cursor if begin == owed else owed
-        if owed is None:
+        if owed is None or other is None:
             self.next = end, begin if self.stuck and self.v["crowded"] and end != begin else None
-        elif other == end or keys.index(other) < keys.index(self.stopped_at):
+        elif other == end or keys.index(other) < keys.index(stop):
             self.next = end, None
         else:
-            self.next = (self.cursor, end) if begin == owed else (end, owed)
+            self.next = (other, end) if begin == owed else (end, other)
 
     def can_consume(self, ref_time: int, proof_size: int) -> bool:
-        budget = self.v["budget"]
-        return self.ref_time + ref_time <= budget["ref_time"] and self.proof_size + proof_size <= budget["proof_size"]
+        return fits(
+            {"ref_time": self.ref_time + ref_time, "proof_size": self.proof_size + proof_size}, self.v["budget"]
+        )
 
     def pay(self, size: int, structure: bool = True) -> None:
         free = structure and self.policies.get("metering") == "values-only"
@@ -125,6 +134,20 @@ class Subscriber:
             raise Stop
         self.ref_time, self.proof_size = self.ref_time + ref_time, self.proof_size + proof_size
         self.bytes_read += size
+
+    def told_weight(self) -> Weight:
+        """Add up what the callbacks weigh, as they are declared (9.12)."""
+        weights = [weight for publisher in self.publishers if not publisher.disabled for weight in publisher.weights]
+        return {name: sum(weight[name] for weight in weights) for name in ZERO}
+
+    def callback_weight(self, para: int, key: bytes) -> Weight:
+        """Give what a callback is declared to weigh, if that fits."""
+        weight: Weight = self.callbacks.get((para, key), ZERO)
+        total = {name: weight[name] + told for name, told in self.told_weight().items()}
+        self.limited = bool(self.callbacks) and not fits(total, self.config["callback_limit"])
+        if self.limited:
+            raise Stop
+        return weight
 
     def relay(self, wanted: bytes, structure: bool = True) -> bytes:
         """Read a node or value of the proof."""
@@ -138,6 +161,7 @@ class Subscriber:
     def summary(self) -> dict[str, Any]:
         consumed = {"ref_time": self.ref_time, "proof_size": self.proof_size}
         out = {"consumed": consumed, "complete": self.stopped_at is None, "stopped_at": self.stopped_at}
+        out |= {"callback_weight": self.told_weight()} if "callback_weights" in self.v else {}
         return out | dict(zip(("cursor", "owed"), self.next, strict=True))
 
     def verify(self) -> None:
@@ -145,7 +169,7 @@ class Subscriber:
         self.run()
         if unused := sorted(set(self.nodes) - self.accessed):
             raise Refused("UnusedNodes", {"hashes": unused})
-        if self.stopped_at and self.can_consume(self.config["read_ref_time"], self.most):
+        if self.stopped_at and not self.limited and self.can_consume(self.config["read_ref_time"], self.most):
             left = {name: self.v["budget"][name] - used for name, used in self.summary()["consumed"].items()}
             place = dict(zip(("publisher", "key"), self.stopped_at, strict=True))
             raise Refused("IncompleteBelowLimit", place | {"remaining": left})
@@ -163,20 +187,7 @@ class Subscriber:
     def write(self) -> tuple[list[Any], list[bytes]]:
         """Write what VERIFY leaves (9.7); give the callbacks and the events."""
         events, finished = [], {}
-        if self.policies.get("deletion") == "told":
-            for publisher in self.publishers:
-                self.note_delivered(publisher)
-        for para in [para for para in self.digests if para not in self.wanted]:
-            del self.digests[para]
-            self.forget(para, ("SubscribedKeys", "UnfinishedPublishers", "DeliveredKeys"))
-        for publisher in self.publishers:
-            if publisher.change != "NONE":
-                self.digests[publisher.para] = publisher.digest
-                self.put("SubscribedKeys", publisher.keys, publisher.para)
-            if publisher.change == "REMOVED":
-                self.forget(publisher.para, OF_A_PUBLISHER)
-            if publisher.change == "ADDED":
-                self.put("UnfinishedPublishers", publisher.ranges(), publisher.para)
+        self.follow_subscriptions()
         for publisher in self.met:
             para, new = publisher.para, publisher.new
             if new is None:
@@ -195,9 +206,40 @@ class Subscriber:
             self.put(item, spot and dict(zip(("para", "key"), spot, strict=True)))
         self.put("PublisherOrderSeed", self.seed if self.stopped_at else None)
         if self.stuck and self.begin:
-            events.append(b"\2" + u32(self.begin[0]) + self.begin[1] + u32(self.bytes_read))
-        told = [one for publisher in self.met if not publisher.disabled for one in self.told(publisher)]
-        return [callback for callback, _ in told if callback], events + [event for _, event in told]
+            place, weight = u32(self.begin[0]) + self.begin[1], self.callbacks.get(self.begin, ZERO)
+            limit = b"\n" + place + encode("Weight", weight) + encode("Weight", self.config.get("callback_limit", ZERO))
+            events.append(limit if self.limited else b"\2" + place + u32(self.bytes_read))
+        callbacks = []
+        for callback, event in [
+            one for publisher in self.met if not publisher.disabled for one in self.told(publisher)
+        ]:
+            events.append(event)
+            if callback:
+                callbacks.append(callback)
+                events += self.overweight(*callback[:2])
+        return callbacks, events
+
+    def overweight(self, para: int, key: bytes) -> list[bytes]:
+        declared = self.callbacks.get((para, key), ZERO)
+        used = self.used.get((para, key), declared)
+        event = b"\x0b" + u32(para) + key + encode("Weight", declared) + encode("Weight", used)
+        return [] if fits(used, declared) else [event]
+
+    def follow_subscriptions(self) -> None:
+        """Write what was delivered and what is subscribed to (9.11, step 0; 9.7, step 1)."""
+        for publisher in self.publishers if self.policies.get("deletion") == "told" else ():
+            self.note_delivered(publisher)
+        for para in [para for para in self.digests if para not in self.wanted]:
+            del self.digests[para]
+            self.forget(para, ("SubscribedKeys", "UnfinishedPublishers", "DeliveredKeys"))
+        for publisher in self.publishers:
+            if publisher.change != "NONE":
+                self.digests[publisher.para] = publisher.digest
+                self.put("SubscribedKeys", publisher.keys, publisher.para)
+            if publisher.change == "REMOVED":
+                self.forget(publisher.para, OF_A_PUBLISHER)
+            if publisher.change == "ADDED":
+                self.put("UnfinishedPublishers", publisher.ranges(), publisher.para)
 
     def told(self, publisher: Publisher) -> Iterable[tuple[Any, bytes]]:
         """Give a publisher's callbacks with their events."""
@@ -209,20 +251,20 @@ class Subscriber:
             left = entry["when_inserted"] + entry["ttl"] - self.v["relay_parent_number"]
             state = b"\0" if not entry["ttl"] else b"\2" if left <= 0 else b"\1" + u32(min(left, 2**32 - 1))
             yield [publisher.para, key, entry["value"], state], b"\0" + place + u32(len(entry["value"]))
-        for key in publisher.deleted():
+        for key in publisher.deleted:
             yield [publisher.para, key, None, None], b"\t" + u32(publisher.para) + key
 
     def note_delivered(self, publisher: Publisher) -> None:
         """Write the bitmap of the keys that were delivered (9.11, step 0)."""
         told, met = publisher.delivered, publisher in self.met and not publisher.disabled
         known = publisher.root is not None or publisher.bases is not None
-        noted = publisher.changes or publisher.deleted() or not known
+        noted = publisher.changes or publisher.deleted or not known
         if publisher.change == "NONE" and not (publisher in self.met and noted):
             return
         if met:
             known = publisher.new is not None
-            told = told | {key for key, data in publisher.changes if decoded(data)} - set(publisher.deleted())
-            told -= set(publisher.deleted())
+            told = told | {key for key, data in publisher.changes if decoded(data)} - set(publisher.deleted)
+            told -= set(publisher.deleted)
         bits = sum(1 << n for n, key in enumerate(publisher.keys) if key in told)
         bitmap = bits.to_bytes((len(publisher.keys) + 7) // 8, "little")
         self.put("DeliveredKeys", bitmap if told or known else None, publisher.para)
@@ -246,10 +288,9 @@ class Subscriber:
     def interrupt(self, publisher: Publisher, new: bytes) -> None:
         had, stored, stopped = publisher.bases, publisher.cache, publisher.stopped
         publisher.bases = [new if n in publisher.dealt else base for n, base in enumerate(publisher.all_bases())]
-        ranges = publisher.ranges()
-        if self.policies.get("root_commit") == "after-first-key" and new != publisher.root:
-            self.roots[publisher.para], ranges = new, None
-        self.put("UnfinishedPublishers", ranges, publisher.para)
+        at_once = self.policies.get("root_commit") == "after-first-key" and new != publisher.root
+        self.roots |= {publisher.para: new} if at_once else {}
+        self.put("UnfinishedPublishers", None if at_once else publisher.ranges(), publisher.para)
         if had is not None and not 0 < publisher.first < (publisher.first if stopped is None else stopped):
             places = marked(zip(publisher.paths, publisher.bases, strict=True), stored | publisher.fresh)
             stored = {wanted: node for wanted, node in stored.items() if wanted in places}

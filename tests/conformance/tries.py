@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import groupby
 from typing import Any, NamedTuple
 
 from conformance.scale import Input, Refused, blake2, encode, refuse
 
 Store = dict[bytes, bytes]  # nodes and external values by hash
 Fetch = Callable[[bytes], bytes | None]
+Weight = dict[str, int]
 Checks = Iterator[tuple[str, Any]]  # a field of a vector, and what it must be
 
 EMPTY, CHILD = blake2(b"\0"), b":child_storage:default:"
@@ -76,9 +76,14 @@ def pairs(entries: Store) -> list[list[bytes]]:
     return [[key, entries[key]] for key in sorted(entries)]
 
 
+def fits(weight: Weight, limit: Weight) -> bool:
+    return all(weight[name] <= limit[name] for name in weight)
+
+
 def descend(root: bytes, path: str, fetch: Fetch) -> Iterator[tuple[int, bytes, Node]]:
     """Give the nodes on a path: the nibbles above, the hash or inline bytes, the node."""
-    depth, reference = 0, root
+    depth = 0
+    reference: bytes | None = root
     while reference is not None and (data := fetch(reference) if len(reference) == 32 else reference) is not None:
         node = Node.of(data)
         yield depth, reference, node

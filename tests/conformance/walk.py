@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from conformance.scale import blake2, decode, refuse, u32
-from conformance.tries import CHILD, Node, lookup
+from conformance.tries import CHILD, Node, Weight, lookup
 
 if TYPE_CHECKING:
     from conformance.subscriber import Subscriber
@@ -73,7 +73,8 @@ class Publisher:
         self.cache = {key[-32:]: decode("bytes", node) for key, node in cached.items()}
         self.paid, self.fresh, self.dealt = set[bytes](), dict[bytes, bytes](), set[int]()
         self.changes: list[tuple[bytes, bytes]] = []
-        self.absent: list[bytes] = []
+        self.deleted: list[bytes] = []
+        self.weights: list[Weight] = []  # of what is told
         self.new: bytes | None = None
         self.looked_up = self.disabled = False
         self.first = self.at = 0
@@ -96,9 +97,13 @@ class Publisher:
             {"first": self.keys[a], "last": self.keys[b - 1], "base": base} for a, b, base in runs if base != self.root
         ]
 
-    def deleted(self) -> list[bytes]:
-        told = self.block.policies.get("deletion") == "told"
-        return [key for key in self.absent if told and key in self.delivered]
+    def note_absent(self, low: int, high: int) -> None:
+        """Note keys that were delivered as deleted (9.11)."""
+        for number in range(low, high):
+            if self.block.policies.get("deletion") == "told" and self.keys[number] in self.delivered:
+                self.at = number
+                self.weights.append(self.block.callback_weight(self.para, self.keys[number]))
+                self.deleted.append(self.keys[number])
 
     def changed(self) -> bool:
         """Tell whether its child root was read and there is something to do."""
@@ -112,14 +117,15 @@ class Publisher:
             refuse(node is not None and (node.hashed or len(node.value or b"") != 32), "InvalidChildRoot")
             self.new, self.looked_up, self.first = node and node.value, True, low
         if self.new is None:
-            self.absent += self.keys[low:high]
+            self.note_absent(low, high)
         elif self.changed() and not self.disabled:
             for a, b, base in self.runs(low, high):
                 unknown = base is None or self.block.policies.get("callback") == "all-keys"
                 self.visit(a, b, Place(0, self.new, 0), None if unknown else Place(0, base or b"", 0))
 
     def visit(self, low: int, high: int, new: Side, old: Side) -> None:
-        self.absent += self.keys[low:high] if new is None and old is None else []
+        if new is None and old is None:
+            self.note_absent(low, high)
         if new == old:
             return
         self.at = low
@@ -133,9 +139,11 @@ class Publisher:
             for a, b, side in self.ways(low, high, old, self.read_old(old)):
                 self.visit(a, b, new, side)
         elif not isinstance(new, End):
-            self.absent.append(self.keys[low])
+            self.note_absent(low, low + 1)
         elif not isinstance(old, End) or new.hash() != old.hash():
+            weight = self.block.callback_weight(self.para, self.keys[low])
             entry = self.block.relay(new.value, structure=False) if new.hashed else new.value
+            self.weights.append(weight)
             self.changes.append((self.keys[low], entry))
 
     def both(self, low: int, high: int, new: Place, old: Place) -> None:
@@ -163,7 +171,8 @@ class Publisher:
             return path[: len(stem) + 1] if path.startswith(stem) else path > stem
 
         for head, group in groupby(range(low, high), way):
-            numbers, side = list(group), None
+            numbers = list(group)
+            side: Side = None
             if isinstance(head, str) and head == stem and node.value is not None:
                 side = End(node.value, node.hashed)
             elif isinstance(head, str) and node.children:

@@ -6,13 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from conformance.scale import TYPES, Refused, decode, encode, named, refuse
-from conformance.tries import Checks, refusal
+from conformance.tries import Checks, Weight, fits, refusal
 
-TYPES |= {
-    name: spec
-    for name, spec in (
-        line.split(maxsplit=1)
-        for line in """
+XCM = """\
 Location parents:u8,interior:Interior
 Interior 0=Here 1=X1/1*Junction 2=X2/2*Junction 3=X3/3*Junction 4=X4/4*Junction 5=X5/5*Junction 6=X6/6*Junction\
  7=X7/7*Junction 8=X8/8*Junction
@@ -25,7 +21,6 @@ BodyId 0=Unit 1=Moniker/h4 2=Index/c32 3=Executive 4=Technical 5=Legislative 6=J
  9=Treasury
 BodyPart 0=Voice 1=Members/count:c32 2=Fraction/nom:c32,denom:c32 3=AtLeastProportion/nom:c32,denom:c32\
  4=MoreThanProportion/nom:c32,denom:c32
-Weight ref_time:c64,proof_size:c64
 WeightLimit 0=Unlimited 1=Limited/Weight
 Asset id:Location,fun:Amount
 Amount 0=Fungible/c128positive
@@ -39,12 +34,10 @@ Instruction 0=WithdrawAsset/*Asset 4=TransferAsset/assets:*Asset,beneficiary:Loc
  20=RefundSurplus 21=SetErrorHandler/*Instruction 22=SetAppendix/*Instruction 23=ClearError 25=Trap/c64\
  44=SetTopic/h32 45=ClearTopic 47=UnpaidExecution/weight_limit:WeightLimit,check_origin:?Location\
  48=PayFees/asset:Asset 52=Publish/key:h32,value:bytes2048,ttl:u32
-""".strip().splitlines()
-    )
-}
+"""
+TYPES |= dict(line.split(maxsplit=1) for line in XCM.splitlines())
 MOST = 2**64 - 1
 PARACHAINS = {"filter": "OnlyParachains"}
-Weight = dict[str, int]
 
 
 def instructions(data: bytes) -> list[Any]:
@@ -52,10 +45,6 @@ def instructions(data: bytes) -> list[Any]:
     refuse(not data, "CodecError")
     refuse(data[0] != 5, "UnsupportedVersion")
     return list(decode("*Instruction", data[1:]))
-
-
-def fits(weight: Weight, limit: Weight) -> bool:
-    return all(weight[name] <= limit[name] for name in weight)
 
 
 def junctions(origin: Any) -> list[Any]:
@@ -124,7 +113,8 @@ def inside(rule: Any, origin: Any, message: list[Any], asked: dict[str, Any]) ->
         return message[:front] + ask(first, origin, message[front:], asked)
     if rule["barrier"] == "TrailingSetTopicAsId":
         back = len(message) - (bool(message) and named(message[-1])[0] == "SetTopic")
-        asked |= {"message_id": one["SetTopic"] for one in message[back:]}
+        if back < len(message):
+            asked["message_id"] = message[back]["SetTopic"]
         return ask(first, origin, message[:back], asked) + message[back:]
     for barrier in rule["inner"]:
         try:

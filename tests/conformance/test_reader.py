@@ -1,0 +1,372 @@
+"""The reader knows the suite's page alone: it passes all vectors, and notices every kind of change."""
+
+import ast
+import copy
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance import reader
+
+HERE = Path(__file__).parent
+FILES = sorted(path for path in HERE.glob("*.py") if path != Path(__file__))
+LINES_OF_A_FILE = 400
+LINES_OF_THE_READER = 1_600
+"""What the reader has: it may shrink, and grows only with the suite."""
+
+
+@pytest.fixture(scope="session")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("conformance") / "suite"
+    subprocess.run([sys.executable, "-m", "relaycast", "vectors", "export", str(directory)], check=True)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def vectors(suite: Path) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {kind: [] for kind in reader.CHECKS}
+    for file in sorted(suite.glob("*/*.json")):
+        document = json.loads(file.read_text())
+        found[document["kind"]] += document["vectors"]
+    for some in found.values():
+        random.Random(7).shuffle(some)
+    return found
+
+
+def test_every_vector_is_what_the_page_says(suite: Path) -> None:
+    assert reader.failures(suite) == []
+
+
+def test_the_suite_has_vectors_of_every_kind(vectors: dict[str, list[Any]]) -> None:
+    assert {kind for kind, some in vectors.items() if some} == set(reader.CHECKS)
+
+
+def test_the_reader_is_a_program_that_counts_and_fails(suite: Path, tmp_path: Path) -> None:
+    manifest = json.loads((suite / "suite.json").read_text())
+    manifest["files"] = [entry for entry in manifest["files"] if entry["kind"] == "xcm"]
+    (tmp_path / "suite.json").write_text(json.dumps(manifest))
+    (tmp_path / "xcm").mkdir()
+    for entry in manifest["files"]:
+        (tmp_path / entry["path"]).write_bytes((suite / entry["path"]).read_bytes())
+    run = [sys.executable, "-I", str(HERE / "reader.py"), str(tmp_path)]
+    passed = subprocess.run(run, capture_output=True, text=True, check=False)
+    vectors = sum(entry["vectors"] for entry in manifest["files"])
+    assert (passed.returncode, passed.stdout) == (0, f"xcm: {vectors} vectors, 0 mismatches\n")
+    file = min(tmp_path.glob("xcm/*.json"))
+    file.write_text(file.read_text().replace("0x05", "0x04", 1))
+    failed = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert failed.returncode == 1
+    assert "another hash" in failed.stdout
+
+
+def test_the_reader_stays_small() -> None:
+    lines = {path.name: len(path.read_text().splitlines()) for path in FILES}
+    assert max(lines.values()) <= LINES_OF_A_FILE, lines
+    assert sum(lines.values()) <= LINES_OF_THE_READER, lines
+
+
+def test_the_reader_imports_nothing_of_relaycast() -> None:
+    imported = {name.split(".")[0] for path in FILES for name in imports(path)}
+    assert imported <= {*sys.stdlib_module_names, "conformance"}
+
+
+def imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+            yield node.module or ""
+
+
+class Unfit(Exception):
+    """The change has no place in this vector, or no effect on it."""
+
+
+Change = Callable[[Any], object]
+
+
+def fit(condition: object) -> Any:
+    if not condition:
+        raise Unfit
+
+
+def flipped(text: str, at: int = -1) -> str:
+    """Bytes with one of their digits changed."""
+    fit(len(text) > 2)
+    digits = list(text[2:])
+    digits[at] = f"{int(digits[at], 16) ^ 1:x}"
+    return "0x" + "".join(digits)
+
+
+def flip(holder: Any, place: Any, at: int = -1) -> Any:
+    holder[place] = flipped(holder[place], at)
+
+
+def more(holder: Any, place: Any, by: int = 1) -> Any:
+    holder[place] = int(holder[place]) + by
+
+
+def swap(items: list[Any]) -> Any:
+    fit(len(items) > 1 and items[0] != items[1])
+    items[0], items[1] = items[1], items[0]
+
+
+def one_less(v: Any, dimension: str) -> None:
+    """A budget that is one short of what a complete pass consumed."""
+    fit(v["expect"]["complete"] and v["expect"]["consumed"][dimension])
+    v["budget"][dimension] = v["expect"]["consumed"][dimension] - 1
+
+
+def other_order(v: Any) -> None:
+    """Another seed, which an interrupted pass writes down."""
+    fit(not v["expect"]["complete"] and v["expect"]["after"] and "order" not in v.get("policies", {}))
+    fit(not any("654a13ca897758ebbe836bfdba86bed0" in key for key, _ in v["before"]))
+    flip(v, "seed")
+
+
+def cached_node(entries: list[Any]) -> list[Any]:
+    return next(entry for entry in entries if "593f7d5e9cbfc102bbd1cabfd92ace55" in entry[0])
+
+
+def kept_node(v: Any) -> bool:
+    return cached_node(v["before"]) in v["expect"]["after"]
+
+
+def honest(v: Any) -> Any:
+    fit("panic" not in v["expect"] and v.get("collected"))
+
+
+def told(v: Any) -> bool:
+    """Whether a block told something of its first subscription."""
+    return bool(v["subscriptions"][0][0] == v["expect"]["callbacks"][0][0])
+
+
+def without_a_node(v: Any) -> None:
+    honest(v)
+    fit(v["expect"]["complete"])
+    v["given"].pop()
+
+
+def with_a_node_too_many(v: Any) -> None:
+    honest(v)
+    v["given"].append(next(n for n in range(len(v["nodes"])) if n not in v["given"]))
+
+
+def less_deep(v: Any) -> None:
+    honest(v)
+    fit(v["expect"]["callbacks"])
+    v["config"]["max_trie_depth"] = 0
+
+
+def later(v: Any) -> None:
+    fit(any(callback[3] and callback[3].startswith("0x01") for callback in v["expect"]["callbacks"]))
+    more(v, "relay_parent_number")
+
+
+def another_panic(v: Any) -> None:
+    v["expect"]["panic"]["cause"] = {"UnusedNodes": "MissingNode"}.get(v["expect"]["panic"]["cause"], "UnusedNodes")
+
+
+def no_panic(v: Any) -> None:
+    v["expect"] = {"panic": {"cause": "UnusedNodes", "hashes": []}} if "panic" not in v["expect"] else {}
+
+
+def default_policy(v: Any, kind: str) -> Any:
+    fit(v["policies"][kind])
+    del v["policies"]
+
+
+def step_with(v: Any, field: str) -> Any:
+    """A step that does something."""
+    return next(s for s in v["steps"] if field in s and s["expect"]["result"] == "ok" and s["expect"]["events"])
+
+
+def failing(v: Any) -> Any:
+    return next(step["expect"]["result"] for step in v["steps"] if isinstance(step["expect"]["result"], dict))
+
+
+def smaller_limit(v: Any, limit: str, error: str) -> None:
+    """One more than the limit that a refused step met."""
+    fit(error in json.dumps(failing(v)))
+    more(v["config"], limit, by=5_000)
+
+
+def earlier(v: Any) -> None:
+    fit(any(event.startswith("0xc804") for event in step_with(v, "on_idle")["expect"]["events"]))
+    for step in v["steps"]:
+        step["block"] = 0
+
+
+def no_deposit(v: Any) -> None:
+    fit(v["config"]["publisher_deposit"] and step_with(v, "call")["call"].startswith("0xc800"))
+    v["config"]["publisher_deposit"] = 0
+
+
+def other_answer(v: Any) -> None:
+    v["expect"] = (
+        {"answer": "refused", "error": "Unsupported"} if v["expect"]["answer"] == "allowed" else {"answer": "allowed"}
+    )
+
+
+def lower_maximum(v: Any) -> None:
+    fit(v["expect"]["answer"] == "allowed" and v["barrier"]["barrier"] == "AllowPublishFrom")
+    v["barrier"]["max_instructions"] = 0
+
+
+def tight(v: Any) -> None:
+    fit("used" in v["expect"])
+    v["weight_limit"] = {"ref_time": 0, "proof_size": 0}
+
+
+def not_strict(v: Any) -> None:
+    fit(v["strict"] and v["expect"].get("error") in ("UnusedNodes", "DuplicateNode"))
+    v["strict"] = False
+
+
+def other_version(v: Any) -> None:
+    fit(any(len(value) > 2 + 2 * 32 for _, value in v["pairs"]))
+    v["state_version"] ^= 1
+
+
+SUBSCRIBER: dict[str, Change] = {
+    "a flipped byte in a node": lambda v: flip(v["nodes"], v["given"][0]),
+    "a flipped byte in a cached node": lambda v: fit(kept_node(v)) or flip(cached_node(v["before"]), 1),
+    "a missing cached node after the block": lambda v: v["expect"]["after"].remove(cached_node(v["expect"]["after"])),
+    "another cached node after the block": lambda v: flip(cached_node(v["expect"]["after"]), 1),
+    "a flipped byte in the relay root": lambda v: flip(v, "relay_root"),
+    "a flipped byte in the seed": other_order,
+    "a flipped byte in a subscribed key": lambda v: fit(told(v)) or flip(v["subscriptions"][0][1], 0),
+    "another publisher": lambda v: fit(told(v)) or more(v["subscriptions"][0], 0),
+    "one byte less of budget": lambda v: one_less(v, "proof_size"),
+    "less time of budget": lambda v: one_less(v, "ref_time"),
+    "a lower depth limit": less_deep,
+    "a later relay parent": later,
+    "a dearer database": lambda v: more(v["config"], "read_ref_time") or fit(v["expect"]["consumed"]["ref_time"]),
+    "a dropped callback": lambda v: v["expect"]["callbacks"].pop(),
+    "swapped callbacks": lambda v: swap(v["expect"]["callbacks"]),
+    "another value told": lambda v: flip(v["expect"]["callbacks"][0], 2),
+    "another time to live told": lambda v: flip(v["expect"]["callbacks"][0], 3),
+    "a moved cursor": lambda v: flip(v["expect"]["cursor"], 1),
+    "a dropped cursor": lambda v: fit(v["expect"].pop("cursor")),
+    "a moved owed key": lambda v: flip(v["expect"]["owed"], 1),
+    "a moved stop": lambda v: flip(v["expect"]["stopped_at"], 1),
+    "a pass that is complete or not": lambda v: more(v["expect"], "complete"),
+    "more bytes consumed": lambda v: more(v["expect"]["consumed"], "proof_size"),
+    "more time consumed": lambda v: more(v["expect"]["consumed"], "ref_time"),
+    "a missing storage entry": lambda v: v["expect"]["after"].pop(),
+    "another storage entry": lambda v: flip(v["expect"]["after"][0], 1),
+    "a storage entry too many": lambda v: v["expect"]["after"].append(["0xff", "0x00"]),
+    "an altered event": lambda v: flip(v["expect"]["events"], 0),
+    "a dropped event": lambda v: v["expect"]["events"].pop(),
+    "swapped events": lambda v: swap(v["expect"]["events"]),
+    "a node less than given": without_a_node,
+    "a node more than given": with_a_node_too_many,
+    "a node given twice": lambda v: honest(v) or v["given"].append(v["given"][0]),
+    "a node less than pruned": lambda v: v["pruned"].pop(),
+    "a node less than collected": lambda v: v["collected"].remove(v["pruned"][0]),
+    "a panic of another cause": another_panic,
+    "a panic or none": no_panic,
+    "another unused node": lambda v: flip(v["expect"]["panic"]["hashes"], 0),
+    "numeric order forgotten": lambda v: fit(v["id"].endswith("/first")) or default_policy(v, "order"),
+    "values-only metering forgotten": lambda v: default_policy(v, "metering"),
+    "told deletions forgotten": lambda v: default_policy(v, "deletion"),
+    "a refused call": lambda v: v["expect"]["call_results"].__setitem__(0, "NoCachedNodes"),
+    "another call": lambda v: fit(v["expect"]["call_results"][0] == "ok") or more(v["calls"][0], 1),
+    "another share of the messages": lambda v: more(v["share"], "downward_full"),
+    "another hash of a key": lambda v: flip(v["hashed_keys"][0], 1),
+    "another weight of the callbacks": lambda v: more(v["expect"]["callback_weight"], "ref_time"),
+}
+BROADCASTER: dict[str, Change] = {
+    "a flipped byte in a call": lambda v: fit("keys" not in v["why"]) or flip(step_with(v, "call"), "call", at=5),
+    "a flipped byte in a message": lambda v: flip(step_with(v, "xcm")["xcm"], "message"),
+    "another sender": lambda v: more(step_with(v, "xcm")["xcm"], "from"),
+    "another origin": lambda v: flip(step_with(v, "call")["origin"], "signed"),
+    "another root of a step": lambda v: flip(v["steps"][0]["expect"], "root"),
+    "an error renamed": lambda v: failing(v).update(error="Unknown"),
+    "a cause renamed": lambda v: fit(failing(v)["cause"]) or failing(v).update(cause="Unknown"),
+    "a refused step that succeeds": lambda v: (
+        failing(v) and v["steps"][-1]["expect"].update(result={"error": "NotManager"})
+    ),
+    "more weight consumed": lambda v: more(v["steps"][0]["expect"]["consumed"], "ref_time"),
+    "swapped events of a step": lambda v: swap(v["steps"][0]["expect"]["events"]),
+    "a larger value limit": lambda v: smaller_limit(v, "max_value_length", "ValueTooLarge"),
+    "more publishers allowed": lambda v: smaller_limit(v, "max_publishers", "TooManyPublishers"),
+    "more keys allowed": lambda v: smaller_limit(v, "max_stored_keys", "TooManyKeys"),
+    "no deposit": no_deposit,
+    "steps before their time": earlier,
+    "another balance before": lambda v: flip(v["before"]["top"][0], 1),
+    "another entry after": lambda v: flip(v["after"]["children"][0]["entries"][0], 1),
+    "a missing entry after": lambda v: v["after"]["top"].pop(),
+    "another child root after": lambda v: flip(v["after"]["children"][0], "root"),
+}
+XCM: dict[str, Change] = {
+    "a flipped byte in a message": lambda v: fit(v["test"] == "bytes") or flip(v, "encoded"),
+    "another version": lambda v: fit(v["test"] == "bytes") or flip(v, "encoded", at=1),
+    "another instruction in JSON": lambda v: v["message"].insert(0, "ClearError"),
+    "an error of decoding renamed": lambda v: fit(v["test"] == "malformed") or v.update(error="Unknown"),
+    "another answer of a barrier": other_answer,
+    "another error of a barrier": lambda v: v["expect"]["answer"] == "refused" and v["expect"].update(error="Unknown"),
+    "a lower maximum of instructions": lower_maximum,
+    "another credit left": lambda v: more(v["expect"]["credit_left"], "ref_time"),
+    "another message to run": lambda v: flip(v["expect"], "runs"),
+    "another id of a message": lambda v: flip(v["expect"], "message_id"),
+    "more weight used": lambda v: more(v["expect"]["used"], "ref_time"),
+    "another failing instruction": lambda v: more(v["expect"], "index"),
+    "a dropped publication": lambda v: v["expect"]["published"].pop(),
+    "a publication that was refused": lambda v: more(v["expect"]["published"][0], "accepted"),
+    "no weight allowed": tight,
+}
+COMPLETE = ("root", "proof", "compact")
+PROOFS: dict[str, Change] = {
+    "a flipped byte in a root": lambda v: fit(v["test"] in COMPLETE) or flip(v, "root"),
+    "a flipped byte in a value": lambda v: fit(v["test"] == "root") or flip(v["pairs"][0], 1),
+    "a flipped byte in a key": lambda v: fit(v["test"] == "root") or flip(v["pairs"][0], 0),
+    "the other state version": other_version,
+    "a missing node": lambda v: fit(v["test"] in COMPLETE) or v["nodes"].pop(0),
+    "another value found": lambda v: flip(v["expect"]["values"], 0),
+    "an absent key that is there": lambda v: v["expect"]["values"].__setitem__(
+        v["expect"]["values"].index(None), "0x00"
+    ),
+    "an error of verification renamed": lambda v: fit(v["expect"]["error"]) or v["expect"].update(error="Unknown"),
+    "a proof that is not strict": not_strict,
+    "a flipped byte in a compact proof": lambda v: fit(v["test"] == "compact") or flip(v["compact"], 0),
+    "swapped items of a compact proof": lambda v: fit(v["test"] == "compact") or swap(v["compact"]),
+    "an error of a compact proof renamed": lambda v: fit(v["test"] == "compact-error") or v.update(error="Unknown"),
+    "another partial key": lambda v: more(v["node"]["partial"], 0),
+    "a node that does not decode": lambda v: fit(v["node"]) or v.update(encoded="0x01"),
+}
+CHANGES = {
+    (kind, name): change
+    for kind, changes in (("subscriber", SUBSCRIBER), ("broadcaster", BROADCASTER), ("xcm", XCM), ("proofs", PROOFS))
+    for name, change in changes.items()
+}
+ENOUGH = 5
+"""In how many vectors each change is tried, in an order that is drawn once."""
+
+
+@pytest.mark.parametrize(("kind", "name"), CHANGES)
+def test_a_changed_vector_fails(vectors: dict[str, list[Any]], kind: str, name: str) -> None:
+    tried = list(islice(changed(vectors[kind], CHANGES[kind, name]), ENOUGH))
+    assert tried, "no vector has a place for this change"
+    for vector in tried:
+        assert list(reader.wrong(kind, vector)), vector["id"]
+
+
+def changed(some: list[Any], change: Change) -> Iterator[Any]:
+    """Vectors that a change has a place in, changed."""
+    for vector in some:
+        other = copy.deepcopy(vector)
+        try:
+            change(other)
+        except (Unfit, LookupError, TypeError, ValueError, AttributeError, StopIteration):
+            continue
+        if other != vector:
+            yield other
