@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,10 @@ from conformance.scale import blake2
 
 def thaw(value: Any) -> Any:
     """JSON with its bytes and its long numbers read."""
+    if isinstance(value, str) and value.startswith("0x"):
+        return bytes.fromhex(value[2:])
     if isinstance(value, str):
-        return (
-            bytes.fromhex(value[2:])
-            if value.startswith("0x")
-            else int(value)
-            if value.isdecimal() and value.isascii()
-            else value
-        )
+        return int(value) if value.isdecimal() else value
     if isinstance(value, (list, tuple)):
         return [thaw(one) for one in value]
     return {name: thaw(one) for name, one in value.items()} if isinstance(value, dict) else value
@@ -52,8 +49,10 @@ def read(directory: Path) -> Iterator[tuple[str, int, list[str]]]:
     for entry in manifest["files"]:
         data = (directory / entry["path"]).read_bytes()
         vectors = [] if entry["kind"] == "document" else json.loads(data)["vectors"]
-        found = [] if "0x" + blake2(data).hex() == entry["blake2_256"] else [f"{entry['path']}: another hash"]
-        found += [] if len(vectors) == entry["vectors"] else [f"{entry['path']}: another number of vectors"]
+        here = {"vectors": len(vectors), "bytes": len(data), "blake2_256": "0x" + blake2(data).hex()}
+        found = [
+            f"{entry['path']}: {name} is {entry[name]}, not {here[name]}" for name in here if entry[name] != here[name]
+        ]
         yield entry["kind"], len(vectors), found + [line for v in vectors for line in wrong(entry["kind"], v)]
 
 
@@ -63,15 +62,15 @@ def failures(directory: str | Path) -> list[str]:
 
 
 def main() -> int:
-    counts: dict[str, list[int]] = {}
+    vectors, bad = Counter[str](), Counter[str]()
     for kind, number, found in read(Path(sys.argv[1])):
-        total = counts.setdefault(kind, [0, 0])
-        total[0], total[1] = total[0] + number, total[1] + len(found)
+        vectors[kind] += number
+        bad[kind] += len(found)
         for line in found[:5]:
-            print(line[:2000])
-    for kind, (number, bad) in counts.items():
-        print(f"{kind}: {number} vectors, {bad} mismatches")
-    return int(any(bad for _, bad in counts.values()))
+            print(line[:2_000])
+    for kind, number in vectors.items():
+        print(f"{kind}: {number} vectors, {bad[kind]} mismatches")
+    return int(bad.total() > 0)
 
 
 if __name__ == "__main__":

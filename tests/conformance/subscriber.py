@@ -38,14 +38,9 @@ class Subscriber:
         self.ref_time = self.proof_size = self.bytes_read = 0
         self.stopped_at: Spot | None = None
         self.stuck = self.limited = False
-        self.callbacks, self.used = (
-            {(para, key): weight for para, key, weight in v.get(name, ())}
-            for name in ("callback_weights", "used_weights")
-        )
-        self.roots: dict[int, bytes] = {
-            one["para"]: one["value"] for one in self.get("PreviousPublishedDataRoots") or ()
-        }
-        self.digests: dict[int, bytes] = {one["para"]: one["value"] for one in self.get("SubscribedKeysDigests") or ()}
+        self.callbacks = {(para, key): weight for para, key, weight in v.get("callback_weights", ())}
+        self.used = {(para, key): weight for para, key, weight in v.get("used_weights", ())}
+        self.roots, self.digests = self.map("PreviousPublishedDataRoots"), self.map("SubscribedKeysDigests")
         self.wanted: dict[int, set[bytes]] = {}
         for para, keys in v["subscriptions"]:
             self.wanted.setdefault(para, set()).update(keys)
@@ -67,6 +62,9 @@ class Subscriber:
     def get(self, item: str, *keys: int) -> Any:
         data = self.entries.get(self.at(item, *keys))
         return None if data is None else decode(item, data)
+
+    def map(self, item: str) -> dict[int, bytes]:
+        return {one["para"]: one["value"] for one in self.get(item) or ()}
 
     def put(self, item: str, value: Any, *keys: int | bytes) -> None:
         put(self.entries, self.at(item, *keys), None if value is None else encode(item, value))
@@ -209,21 +207,9 @@ class Subscriber:
             place, weight = u32(self.begin[0]) + self.begin[1], self.callbacks.get(self.begin, ZERO)
             limit = b"\n" + place + encode("Weight", weight) + encode("Weight", self.config.get("callback_limit", ZERO))
             events.append(limit if self.limited else b"\2" + place + u32(self.bytes_read))
-        callbacks = []
-        for callback, event in [
-            one for publisher in self.met if not publisher.disabled for one in self.told(publisher)
-        ]:
-            events.append(event)
-            if callback:
-                callbacks.append(callback)
-                events += self.overweight(*callback[:2])
-        return callbacks, events
-
-    def overweight(self, para: int, key: bytes) -> list[bytes]:
-        declared = self.callbacks.get((para, key), ZERO)
-        used = self.used.get((para, key), declared)
-        event = b"\x0b" + u32(para) + key + encode("Weight", declared) + encode("Weight", used)
-        return [] if fits(used, declared) else [event]
+        told = [one for publisher in self.met if not publisher.disabled for one in self.told(publisher)]
+        events += [event for _, some in told for event in some]
+        return [callback for callback, _ in told if callback], events
 
     def follow_subscriptions(self) -> None:
         """Write what was delivered and what is subscribed to (9.11, step 0; 9.7, step 1)."""
@@ -241,18 +227,23 @@ class Subscriber:
             if publisher.change == "ADDED":
                 self.put("UnfinishedPublishers", publisher.ranges(), publisher.para)
 
-    def told(self, publisher: Publisher) -> Iterable[tuple[Any, bytes]]:
-        """Give a publisher's callbacks with their events."""
-        for key, data in publisher.changes:
-            place, entry = u32(publisher.para) + key, decoded(data)
-            if entry is None:
-                yield None, b"\1" + place
-                continue
-            left = entry["when_inserted"] + entry["ttl"] - self.v["relay_parent_number"]
-            state = b"\0" if not entry["ttl"] else b"\2" if left <= 0 else b"\1" + u32(min(left, 2**32 - 1))
-            yield [publisher.para, key, entry["value"], state], b"\0" + place + u32(len(entry["value"]))
-        for key in publisher.deleted:
-            yield [publisher.para, key, None, None], b"\t" + u32(publisher.para) + key
+    def told(self, publisher: Publisher) -> Iterable[tuple[Any, list[bytes]]]:
+        """Give a publisher's callbacks with their events (9.7, step 5)."""
+        para = publisher.para
+        for key, data in publisher.changes + [(key, b"") for key in publisher.deleted]:
+            declared = self.callbacks.get((para, key), ZERO)
+            used = self.used.get((para, key), declared)
+            over = b"\x0b" + u32(para) + key + encode("Weight", declared) + encode("Weight", used)
+            after, entry = [] if fits(used, declared) else [over], decoded(data)
+            if key in publisher.deleted:
+                yield [para, key, None, None], [b"\t" + u32(para) + key, *after]
+            elif entry is None:
+                yield None, [b"\1" + u32(para) + key]
+            else:
+                left = entry["when_inserted"] + entry["ttl"] - self.v["relay_parent_number"]
+                state = b"\0" if not entry["ttl"] else b"\2" if left <= 0 else b"\1" + u32(min(left, 2**32 - 1))
+                event = b"\0" + u32(para) + key + u32(len(entry["value"]))
+                yield [para, key, entry["value"], state], [event, *after]
 
     def note_delivered(self, publisher: Publisher) -> None:
         """Write the bitmap of the keys that were delivered (9.11, step 0)."""

@@ -185,7 +185,7 @@ def execute(origin: Any, message: list[Any], unit: Weight, limit: Weight, publis
     while message:
         register = run.all(message)
         message, run.registers[register] = run.registers[register], []
-    used = {name: total[name] - surplus for name, surplus in weigh(run.surplus).items()}
+    used = {name: max(0, total[name] - surplus) for name, surplus in weigh(run.surplus).items()}
     return {"outcome": "incomplete" if run.error else "complete", "used": used, **run.error}
 
 
