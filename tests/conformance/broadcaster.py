@@ -8,7 +8,7 @@ from typing import Any
 from conformance.proofs import trie
 from conformance.scale import Refused, blake_concat, decode, encode, prefix, refuse, twox_concat, u32
 from conformance.tries import CHILD, Checks, Store, pairs, put
-from conformance.xcm import MOST, PARACHAINS, ask, execute, instructions
+from conformance.xcm import MOST, PARACHAINS, Run, ask, execute, instructions
 
 PARA = "para:u32"
 CALLS = (PARA, "manager:h32,deposit:u128,para:u32", PARA, PARA, PARA, "keys:*h32,para:?u32", "para:u32,keys:*h32")
@@ -178,7 +178,7 @@ class Broadcaster:
             message = ask(barrier, origin, instructions(data), {"weight": ten})
         except Refused as error:
             return {"error": "Barrier", "cause": error.args[0]}, None
-        ended = execute(origin, message, ten, dict.fromkeys(ten, MOST), self.publish)
+        ended = execute(Run(origin, PARACHAINS, self.publish), message, ten, dict.fromkeys(ten, MOST))
         return {name: ended[name] for name in ("error", "index", "cause") if name in ended} or "ok", ended["used"]
 
     def step(self, step: Any) -> dict[str, Any]:

@@ -133,8 +133,8 @@ def count(message: list[Any]) -> int:
 class Run:
     """A message that is executed."""
 
-    def __init__(self, origin: Any, publish: Callable[[int, Any], None]) -> None:
-        self.origin, self.publish, self.surplus = origin, publish, 0
+    def __init__(self, origin: Any, publishers: Any, publish: Callable[[int, Any], None]) -> None:
+        self.origin, self.publishers, self.publish, self.surplus = origin, publishers, publish, 0
         self.error: dict[str, Any] = {}
         self.registers: dict[str, list[Any]] = {"SetErrorHandler": [], "SetAppendix": []}
 
@@ -142,9 +142,13 @@ class Run:
         refuse(name in ("Publish", "DescendOrigin") and self.origin is None, "BadOrigin")
         refuse(name == "Trap", "Trap")
         if name == "Publish":
-            refuse(not meant(PARACHAINS, self.origin), "NoPermission")
+            refuse(not meant(self.publishers, self.origin), "NoPermission")
+            first, *rest = [named(junction) for junction in junctions(self.origin)] or [("", None)]
+            refuse(
+                first[0] != "Parachain" or self.origin["parents"] != 1 and (rest or self.origin["parents"]), "BadOrigin"
+            )
             try:
-                self.publish(junctions(self.origin)[0]["Parachain"], body)
+                self.publish(first[1], body)
             except Refused as cause:
                 raise Refused("PublishFailed", cause.args[0]) from cause
         elif name == "DescendOrigin":
@@ -173,7 +177,7 @@ class Run:
         return "SetAppendix"
 
 
-def execute(origin: Any, message: list[Any], unit: Weight, limit: Weight, publish: Callable[[int, Any], None]) -> Any:
+def execute(run: Run, message: list[Any], unit: Weight, limit: Weight) -> dict[str, Any]:
     """Give the outcome, the weight that was used, the error."""
 
     def weigh(number: int) -> Weight:
@@ -181,7 +185,7 @@ def execute(origin: Any, message: list[Any], unit: Weight, limit: Weight, publis
 
     if not fits(weigh(count(message)), limit):
         return {"outcome": "not begun", "error": "WeightLimitReached"}
-    run, total = Run(origin, publish), weigh(count(message))
+    total = weigh(count(message))
     while message:
         register = run.all(message)
         message, run.registers[register] = run.registers[register], []
@@ -213,5 +217,6 @@ def check(v: Any) -> Checks:
             published.append({"publisher": para, **body, "accepted": para not in v["refuses"]})
             refuse(para in v["refuses"], "NotRegistered")
 
-        ended = execute(v["origin"], instructions(v["message"]), v["unit"], v["weight_limit"], publish)
+        run = Run(v["origin"], v.get("publishers", PARACHAINS), publish)
+        ended = execute(run, instructions(v["message"]), v["unit"], v["weight_limit"])
         yield "expect", {**ended, "published": published}
