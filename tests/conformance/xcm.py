@@ -144,9 +144,9 @@ class Run:
         if name == "Publish":
             refuse(not meant(self.publishers, self.origin), "NoPermission")
             first, *rest = [named(junction) for junction in junctions(self.origin)] or [("", None)]
-            refuse(
-                first[0] != "Parachain" or self.origin["parents"] != 1 and (rest or self.origin["parents"]), "BadOrigin"
-            )
+            parents = self.origin["parents"]
+            resolves = first[0] == "Parachain" and (parents == 1 or (parents == 0 and not rest))
+            refuse(not resolves, "BadOrigin")
             try:
                 self.publish(first[1], body)
             except Refused as cause:
