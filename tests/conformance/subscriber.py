@@ -192,7 +192,7 @@ class Subscriber:
                 self.forget(para, OF_A_PUBLISHER)
             elif publisher.disabled:
                 self.put("DisabledPublishers", b"\0", para)
-                events.append(b"\4" + u32(para))
+                events.append(b"\4" + u32(para) + b"\0")  # TrieDepthExceeded
             elif len(publisher.dealt) == len(publisher.keys):
                 self.roots[para] = finished[para] = new
                 self.finish(publisher, new)
