@@ -150,3 +150,13 @@ def cases(request: pytest.FixtureRequest) -> list[Case]:
     found = selection.cases()
     assert found, f"no cases in {selection}"
     return found
+
+
+@pytest.fixture(scope="session")
+def conformance_suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an exported suite; tests that change it take a copy."""
+    from relaycast.vectors.suite import export  # noqa: PLC0415 - few tests need it
+
+    folder = tmp_path_factory.mktemp("exported") / "suite"
+    export(folder)
+    return folder

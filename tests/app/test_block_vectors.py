@@ -160,6 +160,7 @@ def test_lies_are_refused_unless_they_are_none_or_hide_in_the_last_read(vectors:
         assert it.source.attack == "reorder" or not it.expect.complete, it.id
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes_and_another_one_other_bytes(vectors: list[BlockVector]) -> None:
     drawn = [msgspec.json.encode(it) for name in ("histories", "lies") for it in FILES[name](7)]
     assert drawn == [msgspec.json.encode(it) for it in vectors if it.id.split("/")[1] in {"histories", "lies"}]
@@ -167,11 +168,13 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_other_bytes(vectors:
         assert [msgspec.json.encode(it) for it in FILES[name](8)] != [msgspec.json.encode(it) for it in FILES[name](7)]
 
 
+@pytest.mark.slow
 def test_what_is_not_drawn_is_the_same_for_every_seed(vectors: list[BlockVector]) -> None:
     fixed = [it for name, made in FILES.items() if name not in {"histories", "lies"} for it in made(8)]
     assert fixed == [it for it in vectors if it.id.split("/")[1] not in {"histories", "lies"}]
 
 
+@pytest.mark.slow
 def test_vectors_are_computed_anew_from_their_bytes_alone(vectors: list[BlockVector]) -> None:
     for it in vectors:
         read = msgspec.json.decode(msgspec.json.encode(it), type=BlockVector)
@@ -278,6 +281,7 @@ OF_THE_PALLET = [
 """Mutants of the pass; the others are of the pallet above it, which holds the block together."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutate", OF_THE_PALLET, ids=lambda it: it.__name__)
 def test_the_vectors_catch_every_mutant_that_the_pallets_tests_catch(
     vectors: list[BlockVector], mutate: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch

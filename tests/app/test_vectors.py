@@ -46,11 +46,9 @@ KIND_OF = {
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def exported(conformance_suite: Path) -> Path:
     """Return the folder of a suite; tests that change it take a copy."""
-    folder = tmp_path_factory.mktemp("exported") / "suite"
-    export(folder)
-    return folder
+    return conformance_suite
 
 
 @pytest.fixture(scope="module")
@@ -83,11 +81,13 @@ def vectors_in(files: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from file["vectors"]
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes(exported: Path, tmp_path: Path) -> None:
     export(tmp_path / "again")
     assert bytes_in(tmp_path / "again") == bytes_in(exported)
 
 
+@pytest.mark.slow
 def test_another_seed_gives_other_random_vectors_and_the_same_written_ones(files: dict[str, Any]) -> None:
     other = {path: data for path, _, vectors, data in contents(8) if vectors}
     assert other.keys() == files.keys()
@@ -109,6 +109,7 @@ def test_the_manifest_lists_every_file_with_its_vectors(exported: Path, files: d
         assert file.vectors == 0 or file.path.startswith(f"{file.kind}/")
 
 
+@pytest.mark.slow
 def test_every_file_follows_the_schema(exported: Path, files: dict[str, Any]) -> None:
     schema = json.loads((exported / SCHEMA).read_bytes())
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -175,6 +176,7 @@ def test_a_policy_is_named_where_the_configuration_differs(files: dict[str, Any]
             assert (policies.get("slash_on_force") == "true") == config["slash_on_force"]
 
 
+@pytest.mark.slow
 def test_a_suite_that_nobody_touched_is_as_computed(exported: Path) -> None:
     assert check(exported) == suite.read_manifest(exported)
 
@@ -192,6 +194,7 @@ FAULTS = [
 """A file, what is replaced in its fifth vector, and by what."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "pattern", "changed"), FAULTS)
 def test_a_flipped_byte_is_found_with_its_file_and_vector(path: str, pattern: str, changed: str, copy: Path) -> None:
     lines = (copy / path).read_text().splitlines(keepends=True)

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from relaycast.cli.command import execute
-
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "docs" / "examples" / "conformance"
 REGISTRY = Path("/usr/share/cargo/registry")
@@ -31,10 +29,8 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("exported") / "suite"
-    assert execute(["vectors", "export", str(folder)]) == 0
-    return folder
+def suite(conformance_suite: Path) -> Path:
+    return conformance_suite
 
 
 def run(harness: Path, suite: Path) -> tuple[int, dict[str, tuple[int, int, int]], str]:
