@@ -85,7 +85,7 @@ class KeptValues:
                 self._deletes = True
                 self._undo.append(partial(self._reorder, list(self.values)))
             self._undo.append(partial(_restore, self.values, place, self.values.pop(place)))
-        return Weight.ZERO
+        return self.weights.get(place, Weight.ZERO)
 
     def subscribe(self, publisher: ParaId, keys: Iterable[SubscribedKey]) -> None:
         """Want more ``keys`` of a publisher."""

@@ -7,6 +7,7 @@ from relaycast_collator.relay_chain import RelayChain
 from relaycast_collator.upgrades import ParachainUpgrade, RelayUpgrade
 from relaycast_pallets.broadcaster.config import BroadcasterConfig
 from relaycast_pallets.subscriber.config import SubscriberConfig
+from relaycast_pallets.subscriber.subscription import ensure_hears
 from relaycast_xcm import ParaId
 
 
@@ -25,8 +26,8 @@ class UpgradeBook:
         """Schedule upgrades: those of the relay chain from its next block on, the others from its newest one on.
 
         Schedules all or none. ``ValueError`` for an unknown parachain, a block that has passed or stands before that of
-        an earlier upgrade, constants that a configuration refuses, values longer than a subscriber reckons with, and
-        subscriptions that the parachain cannot have.
+        an earlier upgrade, constants that a configuration refuses, values longer than a subscriber reckons with,
+        subscriptions that the parachain cannot have, and deletions told to a handler that does not hear of them.
         """
         given, newest = parachains or {}, self._relay_chain.head.number
         limits = self._relay_chain.upgrades.timeline(relay)
@@ -35,6 +36,9 @@ class UpgradeBook:
             if para_id not in self._parachains:
                 raise ValueError(f"there is no parachain {para_id}")
             _ensure_ahead([it.at for it in upgrades], f"parachain {para_id}", newest)
+            for it in upgrades:
+                tells = it.policies is not None and it.policies.deletion.tells
+                ensure_hears(self._parachains[para_id].subscriber.handler, deletions=tells)
         for para_id, parachain in self._parachains.items():
             coming = given.get(para_id, ())
             timeline = parachain.upgrades.timeline(coming)

@@ -12,14 +12,16 @@ import pytest
 from collator.networks import OTHER_PUBLISHER, PUBLISHER, SUBSCRIBER, kept, key, keys, network, publish, run, values
 from ledger.watched import Watched
 from relaycast_collator import Pace
+from relaycast_collator.upgrades import ParachainUpgrade
 from relaycast_ledger import Accounts, BlockRecord, KeyEnding
 from relaycast_ledger.event_lines import EventLines
 from relaycast_ledger.run_tables import RunTables
 from relaycast_ledger.segments.record_codec import decode_records, encode_records
 from relaycast_ledger.tally import Tally
-from relaycast_pallets import DataDeleted, Origin, Policies
+from relaycast_pallets import DataDeleted, Origin, Policies, SubscriberConfig
 from relaycast_pallets.subscriber.policies import Silent, Told
 from relaycast_pallets.subscriber.publisher_pass import PublisherPass
+from relaycast_pallets.subscriber.subscription import Subscriptions
 from relaycast_xcm import Weight
 
 PACES = [Pace(), Pace(cores=2), Pace(cores=3, relay_blocks=2, relay_parent_offset=3)]
@@ -94,6 +96,55 @@ def test_a_silent_subscriber_keeps_what_is_gone() -> None:
     deregister(net)
     assert not deleted(run(net, 8))
     assert len(kept(net, SUBSCRIBER)) == 6
+
+
+def test_an_upgrade_tells_of_deletions_from_then_on_until_another_ceases_to() -> None:
+    net = told_network(policies=Policies(deletion=Silent()))
+    run(net, 8)
+    told, silent = (Policies(deletion=policy) for policy in (Told(), Silent()))
+    now = net.relay_chain.head.number
+    upgrades = [ParachainUpgrade(at=now + 2, policies=told), ParachainUpgrade(at=now + 12, policies=silent)]
+    net.upgrades.schedule(parachains={SUBSCRIBER: upgrades})
+    run(net, 4)
+    delete_some(net)
+    assert sorted(deleted(run(net, 5))) == sorted((PUBLISHER, bytes(name)) for name in (key(2), key(4)))
+    run(net, 6)
+    storage = net.parachains[SUBSCRIBER].subscriber.storage
+    assert not list(storage.delivered_keys.items())
+    deregister(net)
+    assert not deleted(run(net, 6))
+    assert net.invariants.ok, net.invariants.violations
+
+
+def test_an_upgrade_that_tells_a_handler_that_does_not_hear_is_refused() -> None:
+    class Deaf:
+        def subscriptions(self) -> tuple[Subscriptions, Weight]:
+            return [], Weight.ZERO
+
+        def on_data_updated(self, *_: object) -> Weight:
+            raise AssertionError("never called")
+
+    net = network(subscribers=())
+    net.add_parachain(SUBSCRIBER, handler=Deaf())
+    told = ParachainUpgrade(at=5, policies=Policies(deletion=Told()))
+    with pytest.raises(ValueError, match=r"^deletions are told to handlers with on_data_deleted, got Deaf$"):
+        net.upgrades.schedule(parachains={SUBSCRIBER: [told]})
+    assert not net.parachains[SUBSCRIBER].upgrades.scheduled
+
+
+def test_deletions_weigh_what_was_declared_and_wait_for_the_blocks_that_hold_them() -> None:
+    net = network(subscribers=())
+    config = SubscriberConfig(callback_limit=Weight(30, 0))
+    net.add_parachain(SUBSCRIBER, policies=Policies(deletion=Told()), config=config)
+    net.subscribe(SUBSCRIBER, PUBLISHER, keys(6))
+    publish(net, PUBLISHER, values(6))
+    run(net, 8)
+    net.parachains[SUBSCRIBER].declare(PUBLISHER, keys(6), Weight(10, 0))
+    deregister(net)
+    blocks = [record for record in run(net, 6) if record.deletions]
+    assert [len(record.deletions) for record in blocks] == [3, 3]
+    assert [record.callback_weight for record in blocks] == [Weight(30, 0)] * 2
+    assert not kept(net, SUBSCRIBER)
 
 
 def test_events_records_rows_and_figures_are_the_same_deletions(tmp_path: Path) -> None:

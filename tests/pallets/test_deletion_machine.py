@@ -14,6 +14,7 @@ from pallets.test_subscriber_machine import (
     publishers,
     seeds,
 )
+from pallets.test_upgrade_machine import UpgradedNetwork
 from pallets.test_weighing_machine import WeighingNetwork
 from pallets.told_reader import ToldReader, both_modes_tell_the_same
 from relaycast_pallets import Policies
@@ -27,7 +28,6 @@ from relaycast_pallets.subscriber.policies import (
     Told,
     ValuesOnly,
 )
-from relaycast_pallets.subscriber.told_keys import migrate_delivered
 from relaycast_xcm.primitives import ParaId
 from searches import examples
 
@@ -77,24 +77,25 @@ class SwitchedNetwork(ToldNetwork):
 
     @rule()
     def tell(self) -> None:
-        self._upgrade(Policies(deletion=Told()))
+        self.world.upgrade(policies=Policies(deletion=Told()))
         self.reader.switch(self.world, tells=True)
 
     @rule()
     def tell_no_more(self) -> None:
-        self._upgrade(Policies(deletion=Silent()))
+        self.world.upgrade(policies=Policies(deletion=Silent()))
         self.reader.switch(self.world, tells=False)
         assert not list(self.world.storage.delivered_keys.items())
-
-    def _upgrade(self, policies: Policies) -> None:
-        subscriber = self.world.subscriber
-        before, subscriber.policies = subscriber.policies, policies
-        told_before, tells = before.deletion.tells, policies.deletion.tells
-        migrate_delivered(self.world.storage, told_before=told_before, tells=tells)
 
 
 class ToldWeighingNetwork(ToldNetwork, WeighingNetwork):
     """Callbacks weigh something, those that tell of deletions as well."""
+
+    def policies(self) -> Policies:
+        return Policies(deletion=Told())
+
+
+class ToldUpgradedNetwork(ToldNetwork, UpgradedNetwork):
+    """Depth limits, value bounds, orders and meterings change on the way; deletions are told all along."""
 
     def policies(self) -> Policies:
         return Policies(deletion=Told())
@@ -145,7 +146,17 @@ class FreeNodes(LooseNetwork):
 
 @pytest.mark.parametrize(
     "machine",
-    [ToldNetwork, ToldCarriedNetwork, ToldWeighingNetwork, SwitchedNetwork, Uncached, HalfCached, Eager, FreeNodes],
+    [
+        ToldNetwork,
+        ToldCarriedNetwork,
+        ToldWeighingNetwork,
+        ToldUpgradedNetwork,
+        SwitchedNetwork,
+        Uncached,
+        HalfCached,
+        Eager,
+        FreeNodes,
+    ],
 )
 def test_a_reader_that_is_told_of_deletions_knows_what_is_published(machine: type[Network]) -> None:
     run_state_machine_as_test(machine, settings=networks(examples(40)))
@@ -153,7 +164,17 @@ def test_a_reader_that_is_told_of_deletions_knows_what_is_published(machine: typ
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "machine", [ToldNetwork, ToldCarriedNetwork, ToldWeighingNetwork, SwitchedNetwork, Uncached, HalfCached, Eager]
+    "machine",
+    [
+        ToldNetwork,
+        ToldCarriedNetwork,
+        ToldWeighingNetwork,
+        ToldUpgradedNetwork,
+        SwitchedNetwork,
+        Uncached,
+        HalfCached,
+        Eager,
+    ],
 )
 def test_a_reader_that_is_told_knows_what_is_published_over_many_steps(machine: type[Network]) -> None:
     run_state_machine_as_test(machine, settings=settings(networks(150), stateful_step_count=60))

@@ -1,12 +1,14 @@
 """What a runtime upgrade does to the subscriber's storage, before the first block of the new code reads any of it.
 
 Most constants and policies may change between two blocks, even while a pass is interrupted: what is stored does not
-depend on them. Two changes need a migration:
+depend on them. Three changes need a migration:
 
 * Metering ``carried`` stores each cached node with its uses, the others store plain nodes and count those that stand
   at several places. Nodes are rewritten. Under ``carried`` uses are counted anew after any change of what is kept.
 * A root that ``after-first-key`` stored may stand for keys that were never dealt with. Nothing says which, so all roots
   are forgotten, and every subscribed value is delivered once more.
+* Deletions that are ``told`` take a record of the keys that are delivered. Where they were silent, keys that were dealt
+  with count as delivered; where they are told no more, the record goes.
 """
 
 from collections import Counter
@@ -19,6 +21,7 @@ from relaycast_pallets.subscriber.policies import Policies
 from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
 from relaycast_pallets.subscriber.storage import SubscriberStorage
 from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_pallets.subscriber.told_keys import migrate_delivered
 from relaycast_xcm.primitives import ParaId, Weight
 
 Nodes = dict[bytes, bytes]
@@ -35,6 +38,8 @@ def migrate(subscriber: Subscriber, before: Policies) -> Weight:
     """
     storage, after = subscriber.storage, subscriber.policies
     accesses = _migrate_nodes(storage, before, after) if _moves_nodes(before, after) else 0
+    told_before, tells = before.deletion.tells, after.deletion.tells
+    accesses += migrate_delivered(storage, told_before=told_before, tells=tells)
     if after.root_commit.keeps_updates and not before.root_commit.keeps_updates:
         accesses += _forget_roots(storage)
     return subscriber.config.db_weight.reads_writes(accesses, accesses)
