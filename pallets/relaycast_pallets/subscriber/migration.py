@@ -58,6 +58,7 @@ def _kept_by(policies: Policies) -> tuple[object, ...]:
 
 def _migrate_nodes(storage: SubscriberStorage, before: Policies, after: Policies) -> int:
     """Rewrite the cached nodes of all publishers, followed or not, and return how many there are."""
+    storage.drop_cached_sizes()
     stored: dict[ParaId, Nodes] = {}
     for para_id, node_hash, data in storage.cached_trie_nodes.items():
         stored.setdefault(para_id, {})[node_hash] = data
