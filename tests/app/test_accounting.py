@@ -152,7 +152,7 @@ def test_tables_are_written_in_groups_of_a_fixed_number(tmp_path: Path) -> None:
 
         account = cursor = panic = pov = None
         complete = True
-        deliveries = disabled = ()
+        deliveries = disabled = deletions = ()
 
         def __init__(self, tick: int) -> None:
             self.tick = tick

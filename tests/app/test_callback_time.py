@@ -135,7 +135,7 @@ def test_what_cannot_be_declared_is_refused_and_leaves_nothing(
 def test_the_limit_is_for_a_new_parachain(net: rc.Network) -> None:
     feed = net.publisher(2000).publish("a", b"1")
     net.subscriber(3000, keys=[feed])
-    with pytest.raises(ValueError, match="callback_limit_us are for new ones"):
+    with pytest.raises(ValueError, match="policies, budget and limits are for new ones"):
         net.subscriber(3000, keys=[feed], callback_limit_us=5)
 
 

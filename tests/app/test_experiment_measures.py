@@ -6,12 +6,12 @@ import sys
 import numpy as np
 import pytest
 
-from relaycast.experiments.contest import fairness
 from relaycast.experiments.e02_keys_in_a_budget import largest
 from relaycast.experiments.e09_depth import depths_of
 from relaycast.experiments.e14_encodings import binary_bytes, binary_proof
-from relaycast.experiments.exact_tries import ExactTrie, Keys, hashed_keys, prover
-from relaycast.experiments.simulations import crossing, mean, percentile
+from relaycast.experiments.ground.contest import fairness
+from relaycast.experiments.ground.exact_tries import ExactTrie, Keys, hashed_keys, prover
+from relaycast.experiments.ground.simulations import crossing, mean, percentile
 from relaycast.predict.closed_forms import entry_bytes
 from relaycast_trie import StateVersion, StorageProof
 from relaycast_trie.plain.build import build_database

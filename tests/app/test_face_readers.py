@@ -2,8 +2,8 @@
 
 import pytest
 
-from relaycast.experiments import face_readers
-from relaycast.experiments.face_readers import (
+from relaycast.experiments.ground import face_readers
+from relaycast.experiments.ground.face_readers import (
     FACES,
     FAST,
     ICRC,

@@ -8,8 +8,8 @@ from random import Random
 from statistics import fmean
 
 from relaycast.experiments.chart import Axis, Chart
-from relaycast.experiments.exact_tries import ExactTrie, hashed_keys
 from relaycast.experiments.experiment import Experiment, Row, Scale
+from relaycast.experiments.ground.exact_tries import ExactTrie, hashed_keys
 from relaycast.predict.closed_forms import entry_bytes, full_proof
 
 KEYS = (10, 100, 1_000, 10_000, 100_000, 1_000_000)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from relaycast.experiments.chart import Axis, Chart
-from relaycast.experiments.exact_tries import ExactTrie, Keys, hashed_keys
 from relaycast.experiments.experiment import Experiment, Row, Scale
-from relaycast.experiments.feeds import PUBLISHER, READER, UPSTREAM_A_BLOCK
+from relaycast.experiments.ground.exact_tries import ExactTrie, Keys, hashed_keys
+from relaycast.experiments.ground.feeds import PUBLISHER, READER, UPSTREAM_A_BLOCK
 from relaycast.network import Network
 from relaycast.predict.closed_forms import entry_bytes, full_proof
 from relaycast.scenario.workload import value_of

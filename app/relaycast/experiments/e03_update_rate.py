@@ -9,8 +9,8 @@ from math import floor
 
 from relaycast.experiments.chart import Axis, Chart
 from relaycast.experiments.experiment import Experiment, Row, Scale
-from relaycast.experiments.feeds import PUBLISHER, UPSTREAM_A_BLOCK, Feeds
-from relaycast.experiments.simulations import mean, percentile
+from relaycast.experiments.ground.feeds import PUBLISHER, UPSTREAM_A_BLOCK, Feeds
+from relaycast.experiments.ground.simulations import mean, percentile
 from relaycast.network import Network
 from relaycast.scenario.workload import value_of
 from relaycast_collator.relay_chain import BLOCK_WEIGHT

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from relaycast.experiments.chart import Axis, Chart
 from relaycast.experiments.experiment import Experiment, Row, Scale
-from relaycast.experiments.feeds import Feeds
-from relaycast.experiments.simulations import crossing, mean
+from relaycast.experiments.ground.feeds import Feeds
+from relaycast.experiments.ground.simulations import crossing, mean
 from relaycast.predict.closed_forms import cache_upkeep_bytes, delta_proof
 from relaycast.scenario.policy_choice import PolicyTable
 

@@ -9,8 +9,8 @@ from random import Random
 
 from relaycast.experiments.chart import Axis, Chart
 from relaycast.experiments.experiment import Experiment, Row, Scale
-from relaycast.experiments.feeds import READER, Feeds
-from relaycast.experiments.simulations import mean, percentile
+from relaycast.experiments.ground.feeds import READER, Feeds
+from relaycast.experiments.ground.simulations import mean, percentile
 from relaycast.scenario.policy_choice import PolicyTable
 from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES
 from relaycast_xcm import ParaId

@@ -7,8 +7,8 @@ blocks between, in which the reader catches up.
 from collections.abc import Sequence
 
 from relaycast.experiments.chart import Axis, Chart
-from relaycast.experiments.contest import Contest, fairness, mean_latency, p99_latency
 from relaycast.experiments.experiment import Experiment, Row, Scale
+from relaycast.experiments.ground.contest import Contest, fairness, mean_latency, p99_latency
 from relaycast.scenario.policy_choice import PolicyTable
 
 PUBLISHERS = tuple(range(2_000, 2_008))

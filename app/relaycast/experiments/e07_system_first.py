@@ -6,8 +6,8 @@ Eight publishers with equal feeds and one reader whose budget is short; some of 
 from collections.abc import Sequence
 
 from relaycast.experiments.chart import Axis, Chart
-from relaycast.experiments.contest import Contest, mean_latency
 from relaycast.experiments.experiment import Experiment, Row, Scale
+from relaycast.experiments.ground.contest import Contest, mean_latency
 from relaycast.scenario.policy_choice import PolicyTable
 
 PUBLISHERS, KEYS, VALUE_BYTES = 8, 10, 100

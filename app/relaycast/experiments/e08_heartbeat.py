@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from relaycast.experiments.chart import Axis, Chart
 from relaycast.experiments.experiment import Experiment, Row, Scale
-from relaycast.experiments.feeds import PUBLISHER, READER, Feeds
-from relaycast.experiments.simulations import check, mean
+from relaycast.experiments.ground.feeds import PUBLISHER, READER, Feeds
+from relaycast.experiments.ground.simulations import check, mean
 from relaycast.scenario.workload import value_of
 from relaycast_collator.outbox import Publication
 from relaycast_pallets.subscriber.subscription import SubscribedKey

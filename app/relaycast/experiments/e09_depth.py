@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from relaycast.attacks import depth
 from relaycast.experiments.chart import Axis, Chart
-from relaycast.experiments.exact_tries import Keys, hashed_keys
 from relaycast.experiments.experiment import Experiment, Row, Scale
+from relaycast.experiments.ground.exact_tries import Keys, hashed_keys
 
 KEYS = (100, 1_000, 4_000, 10_000, 100_000, 1_000_000)
 LIMITS = (8, 12, 16, 24, 32)

@@ -9,7 +9,7 @@ from random import Random
 
 from relaycast.experiments.chart import Axis, Chart
 from relaycast.experiments.experiment import Experiment, Row, Scale
-from relaycast.experiments.simulations import mean, percentile
+from relaycast.experiments.ground.simulations import mean, percentile
 from relaycast_collator import Chains
 from relaycast_collator.relay_chain import BLOCK_WEIGHT
 from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from relaycast.experiments.chart import Axis, Chart
-from relaycast.experiments.contest import Contest
 from relaycast.experiments.experiment import Experiment, Row, Scale
-from relaycast.experiments.feeds import UPSTREAM_A_BLOCK
-from relaycast.experiments.simulations import percentile
+from relaycast.experiments.ground.contest import Contest
+from relaycast.experiments.ground.feeds import UPSTREAM_A_BLOCK
+from relaycast.experiments.ground.simulations import percentile
 from relaycast.scenario.policy_choice import PolicyTable
 
 PUBLISHER, VALUE_BYTES = 2_000, 100

@@ -7,8 +7,8 @@ values change, skips what came between.
 from collections.abc import Sequence
 
 from relaycast.experiments.chart import Axis, Chart
-from relaycast.experiments.contest import Contest
 from relaycast.experiments.experiment import Experiment, Row, Scale
+from relaycast.experiments.ground.contest import Contest
 from relaycast.scenario.policy_choice import PolicyTable
 
 PUBLISHER, KEYS, VALUE_BYTES = 2_000, 120, 384

@@ -9,8 +9,8 @@ from functools import cache
 
 from relaycast.experiments.chart import Axis, Chart
 from relaycast.experiments.experiment import Experiment, Row, Scale
-from relaycast.experiments.feeds import PUBLISHER, READER, Feeds
-from relaycast.experiments.simulations import mean
+from relaycast.experiments.ground.feeds import PUBLISHER, READER, Feeds
+from relaycast.experiments.ground.simulations import mean
 from relaycast.scenario.policy_choice import PolicyTable
 from relaycast.scenario.workload import value_of
 from relaycast_collator.relay_chain import modelled_genesis

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from relaycast.experiments.chart import Axis, Chart
-from relaycast.experiments.exact_tries import Keys, Prover, hashed_keys, prover
 from relaycast.experiments.experiment import Experiment, Row, Scale
+from relaycast.experiments.ground.exact_tries import Keys, Prover, hashed_keys, prover
 from relaycast.predict.closed_forms import entry_bytes
 from relaycast_trie import (
     BLAKE2B_256,

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from relaycast.experiments.chart import Axis, Chart
 from relaycast.experiments.experiment import Experiment, Row, Scale
-from relaycast.experiments.feeds import Feeds
-from relaycast.experiments.simulations import mean
+from relaycast.experiments.ground.feeds import Feeds
+from relaycast.experiments.ground.simulations import mean
 from relaycast.scenario.policy_choice import PolicyTable
 from relaycast_pallets.frame.weights import parse_weights
 from relaycast_xcm.primitives import ROCKS_DB

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from relaycast.experiments.chart import Axis, Chart
 from relaycast.experiments.experiment import Experiment, Row, Scale
-from relaycast.experiments.feeds import PUBLISHER, READER, UPSTREAM_A_BLOCK
-from relaycast.experiments.simulations import check
+from relaycast.experiments.ground.feeds import PUBLISHER, READER, UPSTREAM_A_BLOCK
+from relaycast.experiments.ground.simulations import check
 from relaycast.network import Network
 from relaycast.scenario.workload import value_of
 from relaycast_ledger import BlockRecord

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from relaycast.experiments.chart import Axis, Chart
 from relaycast.experiments.experiment import Experiment, Row, Scale
-from relaycast.experiments.face_readers import (
+from relaycast.experiments.ground.face_readers import (
     BLOCK_SECONDS,
     FACES,
     FAST,

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from relaycast.experiments.chart import Axis, Chart
 from relaycast.experiments.experiment import Experiment, Row, Scale
-from relaycast.experiments.feeds import READER, UPSTREAM_A_BLOCK, Feeds
-from relaycast.experiments.simulations import check, mean
+from relaycast.experiments.ground.feeds import READER, UPSTREAM_A_BLOCK, Feeds
+from relaycast.experiments.ground.simulations import check, mean
 from relaycast.network import Network
 from relaycast.scenario.workload import value_of
 from relaycast_ledger import BlockRecord

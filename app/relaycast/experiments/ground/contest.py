@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from relaycast.experiments.feeds import READER
-from relaycast.experiments.simulations import RecordedRun, mean, percentile, simulated
+from relaycast.experiments.ground.feeds import READER
+from relaycast.experiments.ground.simulations import RecordedRun, mean, percentile, simulated
 from relaycast.scenario.policy_choice import PolicyTable
 from relaycast.scenario.scenario import ParachainTable, PublishTable, RelayChainTable, Scenario, SubscriptionTable
 from relaycast_ledger import BlockRecord, Delivery

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from relaycast.experiments.simulations import check
+from relaycast.experiments.ground.simulations import check
 from relaycast.feed import Feed
 from relaycast.network import Network, Publisher, Reader
 from relaycast.scenario.policy_choice import PolicyTable, budget_of, policies_of

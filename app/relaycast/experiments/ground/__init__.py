@@ -1,0 +1,1 @@
+"""What experiments measure on: exact tries, feeds, simulations, contests, readers of the faces."""
