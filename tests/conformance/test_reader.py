@@ -18,7 +18,7 @@ from conformance import reader
 HERE = Path(__file__).parent
 FILES = sorted(path for path in HERE.glob("*.py") if not path.name.startswith("test_"))
 LINES_OF_A_FILE = 400
-LINES_OF_THE_READER = 1_600
+LINES_OF_THE_READER = 1_560
 """What the reader has: it may shrink, and grows only with the suite."""
 
 
