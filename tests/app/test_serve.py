@@ -22,6 +22,7 @@ from app.browser import visited
 from app.page import parsed
 from command_line import Command, Refused
 from relaycast.serve.in_process import ServedNetwork
+from relaycast.serve.network import living
 from relaycast_node.rpc.rpc_error import RpcError
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.frame.well_known_keys import para_head
@@ -178,6 +179,7 @@ TOKEN_LINES = "# who\na-token-of-some-length\n"
             ["--token-file", "missing"],
             "--token-file missing: got no such file or directory, expected a file with tokens",
         ),
+        (["--finality", "257"], "--finality: got 257, expected a number of blocks from 0 to 256"),
         (["--data", ""], "--data: got an empty text, expected a folder"),
         (
             ["--face", "node", "--data", "kept"],
@@ -214,6 +216,14 @@ def test_a_folder_with_something_else_in_it_is_one_line_and_left_as_it_is(
     assert ended.code == 2
     assert ended.err.startswith(f"relaycast: --data data: data/{name}.sqlite: got ")
     assert place.read_bytes() == before
+
+
+@pytest.mark.parametrize(("finality", "behind"), [(None, 2), (0, 0), (5, 5)])
+def test_finality_is_as_many_blocks_behind_as_asked(finality: int | None, behind: int) -> None:
+    live = living("oracle", "manual", finality=finality).live
+    live.new_block(8)
+    for chain in live.served():
+        assert chain.best.number - chain.finalized.number == behind
 
 
 def test_a_port_in_use_is_one_line(refused: Refused) -> None:

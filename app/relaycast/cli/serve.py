@@ -18,10 +18,17 @@ if TYPE_CHECKING:
 PORT = 9_944
 """Where a Substrate node listens."""
 
+MOST_FINALITY = 256
+"""States of so many blocks can be proven from: what is not final yet must be among them."""
+
 Host = Annotated[str, Parameter(name="--host", help="address to listen on; others than loopback need --token-file")]
 Port = Annotated[int, Parameter(name="--port", help="port to listen on, 0 for any free one")]
 BlockTime = Annotated[
     str, Parameter(name="--block-time", help="time between blocks: 6s, 500ms; manual, or instant; else the scenario's")
+]
+Finality = Annotated[
+    int | None,
+    Parameter(name="--finality", help="blocks on top of a block that make it final, 0 for at once; by default 2"),
 ]
 TokenFile = Annotated[
     str | None,
@@ -95,6 +102,7 @@ def serve(
     host: Host = "127.0.0.1",
     port: Port = PORT,
     block_time: BlockTime = "",
+    finality: Finality = None,
     token_file: TokenFile = None,
     allow_host: AllowHost = None,
     allow_origin: AllowOrigin = None,
@@ -139,6 +147,8 @@ def serve(
         ensure_port("--rawsocket-port", rawsocket_port)
     if rate_limit is not None and rate_limit < 1:
         raise BadInput("--rate-limit", str(rate_limit), "at least 1")
+    if finality is not None and not 0 <= finality <= MOST_FINALITY:
+        raise BadInput("--finality", str(finality), f"a number of blocks from 0 to {MOST_FINALITY}")
     access = access_for(allow_host or (), allow_origin or (), token_file)
     tls = tls_of(tls_cert, tls_key)
     ensure_closed(host, has_tokens=bool(access.tokens), is_secure=behind_proxy or tls is not None)
@@ -148,7 +158,7 @@ def serve(
     for option, given in (("--history", history), ("--wamp", wamp), ("--rawsocket-port", rawsocket_port)):
         faces.ensure_used(option, given, faces.wamp, "wamp")
     config = router_config(wamp, history or (), access) if faces.wamp else None
-    network = living(scenario, block_time)
+    network = living(scenario, block_time, finality=finality)
     canisters = icrc_settings() if faces.icrc else None
     gateway = open_gateway(network, data, allow_sink or (), config, canisters) if faces.has_gateway else None
     raise_file_limit()

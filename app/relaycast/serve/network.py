@@ -32,8 +32,11 @@ def pace_of(block_time: str, *, default: float) -> BlockTime:
         raise BadInput("--block-time", shown(block_time), EXPECTED) from None
 
 
-def living(name: str, block_time: str = "") -> LivingNetwork:
-    """Return the network of a preset or a scenario file at block 0; raises ``BadInput``."""
+def living(name: str, block_time: str = "", *, finality: int | None = None) -> LivingNetwork:
+    """Return the network of a preset or a scenario file at block 0; raises ``BadInput``.
+
+    A block is final when ``finality`` blocks stand on it, by default two.
+    """
     scenario = load_named(name, "serve")
     pace = pace_of(block_time, default=scenario.relaychain.block_seconds)
     simulation = Simulation.prepare(scenario)
@@ -50,6 +53,9 @@ def living(name: str, block_time: str = "") -> LivingNetwork:
 
     relay, guests = _of_real_runtimes(simulation)
     live = Live(chains, step, name=scenario.name, block_time=pace, relay=relay, guests=guests)
+    if finality is not None:
+        for served in live.served():
+            served.finality_lag = finality
     return LivingNetwork(live, scenario.name, network.key_names)
 
 
