@@ -78,7 +78,7 @@ def storage(
     child_trie: HexBytes | None = None,
 ) -> None:
     """Tell storage items of a block one by one, then that there are no more."""
-    queries = queries_of(items)
+    queries = queries_of(items, are_paged=True)
     subscription.stream(map(msgspec.json.encode, _storage_events(served, at, queries, child_trie)))
 
 
@@ -99,7 +99,11 @@ def _storage_events(
     yield {"event": "storageDone"}
 
 
-@GROUP.subscription("archive_v1_storageDiff", notification=DIFF_EVENT, unsubscribe=("archive_v1_stopStorageDiff",))
+@GROUP.subscription(
+    "archive_v1_storageDiff",
+    notification=DIFF_EVENT,
+    unsubscribe=("archive_v1_stopStorageDiff", "archive_v1_storageDiff_stopStorageDiff"),
+)
 def storage_diff(
     served: Served,
     subscription: Subscription,
@@ -107,7 +111,11 @@ def storage_diff(
     items: list[AnyJson] | None = None,
     previous_hash: BlockHash | None = None,
 ) -> None:
-    """Tell which keys differ from another block, by default the parent; without ``items`` all of the top trie."""
+    """Tell which keys differ from another block, by default the parent; without ``items`` all of the top trie.
+
+    A deleted key comes with its former value, as a Substrate node tells it, which also calls the method that ends this
+    ``archive_v1_storageDiff_stopStorageDiff``.
+    """
     wanted = [
         _wanted(item, f"items[{index}]") for index, item in enumerate(items or [{"key": "0x", "returnType": VALUE}])
     ]
@@ -155,8 +163,9 @@ def _changes(new: StateFace, old: StateFace, prefix: bytes, kind: str) -> Iterat
             continue
         name = "added" if before is None else "deleted" if value is None else "modified"
         told: dict[str, object] = {"key": hexed(key), "type": name}
-        if value is not None:
-            told[kind] = hexed(value if kind == VALUE else blake2_256(value))
+        shown = before if value is None else value
+        assert shown is not None
+        told[kind] = hexed(shown if kind == VALUE else blake2_256(shown))
         yield told
 
 

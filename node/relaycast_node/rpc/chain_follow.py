@@ -36,10 +36,11 @@ Event = dict[str, object]
 
 
 class StorageOperation:
-    """A storage query under way: ``items`` that were not sent yet."""
+    """A storage query under way: ``items`` that were not sent yet; ``is_waiting`` for the client to continue."""
 
     def __init__(self, items: Iterator[Item]) -> None:
         self._items = items
+        self.is_waiting = False
 
     def part(self) -> tuple[list[Item], bool]:
         """Return the next items and whether they are the last."""
@@ -56,12 +57,12 @@ class StorageOperation:
 
 
 class ChainFollow:
-    """One follow subscription of one client."""
+    """One follow subscription of one client; ``with_runtime`` it tells of runtimes, and calls them."""
 
     def __init__(self, served: Served, subscription: Subscription, *, with_runtime: bool) -> None:
         self._served = served
         self._subscription = subscription
-        self._with_runtime = with_runtime
+        self.with_runtime = with_runtime
         self._pinned: set[bytes] = set()
         self._operations: dict[str, StorageOperation | None] = {}
         self._count = 0
@@ -69,6 +70,11 @@ class ChainFollow:
         self._begin()
         subscription.on_close(served.chain.new_heads.connect(self._hear))
         subscription.on_close(served.chain.finalized_heads.connect(self._hear_finalized))
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it was ended from here: to the client it is as one that never was."""
+        return self._is_stopped
 
     def pinned(self, block_hash: bytes) -> bool:
         return block_hash in self._pinned
@@ -112,10 +118,16 @@ class ChainFollow:
         self._operations[operation_id] = StorageOperation(items())
         return operation_id, lambda: self._go_on(operation_id)
 
+    def knows(self, operation_id: str) -> bool:
+        """Return whether an operation has begun and not ended."""
+        return operation_id in self._operations
+
     def resume(self, operation_id: str) -> Callable[[], None] | None:
         """Return what goes on with an operation that waits, ``None`` where none with this id does."""
-        if self._operations.get(operation_id) is None:
+        operation = self._operations.get(operation_id)
+        if operation is None or not operation.is_waiting:
             return None
+        operation.is_waiting = False
         return lambda: self._go_on(operation_id)
 
     def stop_operation(self, operation_id: str) -> None:
@@ -148,6 +160,7 @@ class ChainFollow:
             self._send({"event": "operationStorageItems", "operationId": operation_id, "items": items})
         if is_last:
             self._operations.pop(operation_id, None)
+        operation.is_waiting = not is_last
         name = "operationStorageDone" if is_last else "operationWaitingForContinue"
         self._send({"event": name, "operationId": operation_id})
 
@@ -167,7 +180,7 @@ class ChainFollow:
         numbers = range(max(0, last - FINALIZED_AT_FIRST + 1), last + 1)
         finalized = [found for number in numbers if (found := chain.hash_of(number)) is not None]
         opening: Event = {"event": "initialized", "finalizedBlockHashes": [hexed(it) for it in finalized]}
-        if self._with_runtime:
+        if self.with_runtime:
             opening["finalizedBlockRuntime"] = self._runtime(finalized[-1])
         self._pinned.update(finalized)
         self._send(opening)
@@ -192,15 +205,10 @@ class ChainFollow:
     def _tell_new(self, block: BlockFace) -> None:
         self._pinned.add(block.hash)
         parent = hexed(block.header.parent_hash)
-        has_new_code = self._with_runtime and CODE in block.changes
-        self._send(
-            {
-                "event": "newBlock",
-                "blockHash": hexed(block.hash),
-                "parentBlockHash": parent,
-                "newRuntime": self._runtime(block.hash) if has_new_code else None,
-            }
-        )
+        told: Event = {"event": "newBlock", "blockHash": hexed(block.hash), "parentBlockHash": parent}
+        if self.with_runtime:
+            told["newRuntime"] = self._runtime(block.hash) if CODE in block.changes else None
+        self._send(told)
 
     def _tell_best(self, block: BlockFace) -> None:
         self._send({"event": "bestBlockChanged", "bestBlockHash": hexed(block.hash)})
@@ -212,6 +220,7 @@ class ChainFollow:
             self._pinned.clear()
             self._operations.clear()
             self._send({"event": "stop"})
+            self._subscription.finish()
 
     def _runtime(self, block_hash: bytes) -> dict[str, object]:
         try:

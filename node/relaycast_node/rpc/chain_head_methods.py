@@ -17,7 +17,7 @@ FOLLOW_EVENT = "chainHead_v1_followEvent"
 MOST_FOLLOWS = 4
 """Follow subscriptions that one connection may have at a time: as many as a Substrate node allows."""
 
-TOO_MANY_FOLLOWS, INVALID_BLOCK, INVALID_CONTINUE, DUPLICATE_HASHES = -32800, -32801, -32803, -32804
+TOO_MANY_FOLLOWS, INVALID_BLOCK, INVALID_CALL, INVALID_CONTINUE, DUPLICATE_HASHES = range(-32800, -32805, -1)
 
 LIMIT_REACHED: dict[str, object] = {"result": "limitReached"}
 
@@ -66,6 +66,8 @@ def call(
 ) -> dict[str, object]:
     """Begin an operation that tells what a runtime call answers at a pinned block."""
     found = _pinning(session, follow_subscription, at)
+    if found is not None and not found.with_runtime:
+        raise RpcError(INVALID_CALL, "calls need a follow subscription with the runtime: chainHead_v1_follow [true]")
     return _started(session, found, lambda it: it.begin_call(at, function, call_parameters))
 
 
@@ -87,13 +89,13 @@ def storage(
 
 @GROUP.session_method("chainHead_v1_continue")
 def continue_(_served: Served, session: RpcSession, follow_subscription: str, operation_id: str) -> None:
-    """Go on with an operation that waits for that."""
+    """Go on with an operation that waits for that; one that has ended is no error."""
     found = _follow_of(session, follow_subscription)
-    if found is None:
+    if found is None or not found.knows(operation_id):
         return
     go_on = found.resume(operation_id)
     if go_on is None:
-        raise RpcError(INVALID_CONTINUE, "no operation with this id waits to be continued")
+        raise RpcError(INVALID_CONTINUE, f"the operation {operation_id} does not wait to be continued")
     session.later(go_on)
 
 
@@ -122,9 +124,9 @@ def unpin(
 
 
 def _follow_of(session: RpcSession, subscription_id: str) -> ChainFollow | None:
-    """Return what a client follows; another client's subscriptions are none."""
+    """Return what a client follows; another client's subscriptions are none, nor are those that were stopped."""
     found = session.kept.get(subscription_id)
-    return found if isinstance(found, ChainFollow) else None
+    return found if isinstance(found, ChainFollow) and not found.is_stopped else None
 
 
 def _pinning(session: RpcSession, subscription_id: str, block_hash: bytes) -> ChainFollow | None:

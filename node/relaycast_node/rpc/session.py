@@ -120,10 +120,12 @@ class ClientOutbox:
 class Subscription:
     """Something that a client subscribed to; nothing is sent before the client knows the ``id``."""
 
-    def __init__(self, notification: str, outbox: ClientOutbox) -> None:
+    def __init__(self, notification: str, outbox: ClientOutbox, forget: Callable[["Subscription"], None]) -> None:
         self.id = token_hex(8)
         self.notification = notification
         self._outbox = outbox
+        self._forget = forget
+        self._is_finished = False
         self._head = f'{{"jsonrpc":"2.0","method":"{notification}","params":{{"subscription":"{self.id}","result":'
         self._opening = self._head.encode()
         self._early: list[bytes] | None = []
@@ -131,7 +133,9 @@ class Subscription:
         self._disconnects: list[Callable[[], None]] = []
 
     def send(self, result: bytes) -> None:
-        """Send a notification with a ``result`` in JSON."""
+        """Send a notification with a ``result`` in JSON; nothing after the last one."""
+        if self._is_finished:
+            return
         message = self._opening + result + b"}}"
         if self._early is None:
             self._outbox.notify(message)
@@ -142,17 +146,28 @@ class Subscription:
         """Send ``results`` in JSON one by one, no faster than the client reads, until it wants no more."""
         self._results = results
 
+    def finish(self) -> None:
+        """Send nothing more: the client need not end what has come to its end."""
+        self._is_finished = True
+        if self._early is None:
+            self._forget(self)
+
     def start(self) -> None:
         """Send what came before the client knew the id, and everything after it at once."""
         early, self._early = self._early or [], None
         for message in early:
             self._outbox.notify(message)
-        if self._results is not None:
+        if self._is_finished:
+            self._forget(self)
+        elif self._results is not None:
             self._outbox.feed(self._send_next)
 
     def _send_next(self) -> bool:
-        result = None if self._results is None else next(self._results, None)
+        if self._results is None:
+            return False
+        result = next(self._results, None)
         if result is None:
+            self.finish()
             return False
         self.send(result)
         return True
@@ -189,7 +204,7 @@ class RpcSession:
         if len(self.subscriptions) >= MOST_SUBSCRIPTIONS:
             message = "Too many subscriptions on the connection"
             raise over_limit(TOO_MANY_SUBSCRIPTIONS, message, MOST_SUBSCRIPTIONS)
-        subscription = Subscription(notification, self.outbox)
+        subscription = Subscription(notification, self.outbox, self._forget)
         self.subscriptions[subscription.id] = subscription
         self._new.append(subscription)
         return subscription
@@ -204,6 +219,9 @@ class RpcSession:
         del self.subscriptions[known.id]
         known.close()
         return True
+
+    def _forget(self, subscription: Subscription) -> None:
+        self.end(subscription.id, subscription.notification)
 
     def keep(self, thing: object) -> str:
         """Keep something for later requests of this client and return its id."""

@@ -22,35 +22,50 @@ Item = dict[str, str]
 VALUE, HASH = "value", "hash"
 MERKLE_VALUE = "closestDescendantMerkleValue"
 VALUES_BELOW, HASHES_BELOW = "descendantsValues", "descendantsHashes"
-TYPES = (VALUE, HASH, MERKLE_VALUE, VALUES_BELOW, HASHES_BELOW)
+BELOW = (VALUES_BELOW, HASHES_BELOW)
+TYPES = (VALUE, HASH, MERKLE_VALUE, *BELOW)
+START = "paginationStartKey"
 
 _hex = reader_of(HexBytes)
 
 
 @dataclass(frozen=True, slots=True)
 class StorageQuery:
-    """One ``key`` and what is asked of it, one of ``TYPES``."""
+    """One ``key`` and what is asked of it, one of ``TYPES``; descendants begin behind the key ``after``."""
 
     key: bytes
     type: str
+    after: bytes | None = None
 
 
-def queries_of(items: list[Any]) -> list[StorageQuery]:
-    """Return the queries that a client sent; raises ``RpcError`` for what is none."""
-    return [_query(item, f"items[{index}]") for index, item in enumerate(items)]
+def queries_of(items: list[Any], *, are_paged: bool = False) -> list[StorageQuery]:
+    """Return the queries that a client sent; raises ``RpcError`` for what is none.
+
+    Where they ``are_paged``, descendants may have a ``paginationStartKey``.
+    """
+    return [_query(item, f"items[{index}]", is_paged=are_paged) for index, item in enumerate(items)]
 
 
-def _query(item: Any, place: str) -> StorageQuery:
+def _query(item: Any, place: str, *, is_paged: bool) -> StorageQuery:
     if not isinstance(item, dict):
         raise invalid_params(place, item, "an object with key and type")
-    try:
-        key: bytes = _hex(item.get("key"))
-    except Misfit as misfit:
-        raise invalid_params(f"{place}.key", misfit.got, misfit.expected) from None
+    key = _bytes_in(item, "key", place)
     kind = item.get("type")
     if kind not in TYPES:
         raise invalid_params(f"{place}.type", kind, f"one of {', '.join(TYPES)}")
-    return StorageQuery(key, kind)
+    if not is_paged or item.get(START) is None:
+        return StorageQuery(key, kind)
+    if kind not in BELOW:
+        raise invalid_params(f"{place}.type", kind, f"{' or '.join(BELOW)}, as there is a {START}")
+    return StorageQuery(key, kind, _bytes_in(item, START, place))
+
+
+def _bytes_in(item: dict[str, Any], name: str, place: str) -> bytes:
+    try:
+        found: bytes = _hex(item.get(name))
+    except Misfit as misfit:
+        raise invalid_params(f"{place}.{name}", misfit.got, misfit.expected) from None
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,30 +85,39 @@ class StorageView:
 
     def items(self, query: StorageQuery) -> Iterator[Item]:
         """Yield what answers a query; raises ``StateDiscarded`` where nothing can be proven any more."""
-        return _ANSWERS[query.type](self, query.key)
+        return _ANSWERS[query.type](self, query)
 
-    def _value(self, key: bytes) -> Iterator[Item]:
-        value = self.state.get(key)
+    def _value(self, query: StorageQuery) -> Iterator[Item]:
+        key, value = query.key, self.state.get(query.key)
         if value is not None:
             yield {"key": hexed(key), VALUE: hexed(value)}
 
-    def _hash(self, key: bytes) -> Iterator[Item]:
-        value = self.state.get(key)
+    def _hash(self, query: StorageQuery) -> Iterator[Item]:
+        key, value = query.key, self.state.get(query.key)
         if value is not None:
             yield {"key": hexed(key), HASH: hexed(blake2_256(value))}
 
-    def _values_below(self, key: bytes) -> Iterator[Item]:
-        for found, value in self.state.pairs(key):
-            yield {"key": hexed(found), VALUE: hexed(value)}
+    def _values_below(self, query: StorageQuery) -> Iterator[Item]:
+        for key, value in self._pairs_below(query):
+            yield {"key": hexed(key), VALUE: hexed(value)}
 
-    def _hashes_below(self, key: bytes) -> Iterator[Item]:
-        for found, value in self.state.pairs(key):
-            yield {"key": hexed(found), HASH: hexed(blake2_256(value))}
+    def _hashes_below(self, query: StorageQuery) -> Iterator[Item]:
+        for key, value in self._pairs_below(query):
+            yield {"key": hexed(key), HASH: hexed(blake2_256(value))}
 
-    def _merkle_value(self, key: bytes) -> Iterator[Item]:
-        found = self._closest(key)
+    def _pairs_below(self, query: StorageQuery) -> Iterator[tuple[bytes, bytes]]:
+        if query.after is None:
+            yield from self.state.pairs(query.key)
+            return
+        for key in self.state.keys(query.key, after=query.after):
+            value = self.state.get(key)
+            assert value is not None
+            yield key, value
+
+    def _merkle_value(self, query: StorageQuery) -> Iterator[Item]:
+        found = self._closest(query.key)
         if found is not None:
-            yield {"key": hexed(key), MERKLE_VALUE: hexed(found)}
+            yield {"key": hexed(query.key), MERKLE_VALUE: hexed(found)}
 
     def _closest(self, key: bytes) -> bytes | None:
         """Return the Merkle value of the closest node at or below a key, ``None`` where nothing is below it."""
@@ -110,7 +134,7 @@ class StorageView:
         return closest_merkle_value({blake2_256(node): node for node in nodes}, root, key)
 
 
-_ANSWERS: dict[str, Callable[[StorageView, bytes], Iterator[Item]]] = {
+_ANSWERS: dict[str, Callable[[StorageView, StorageQuery], Iterator[Item]]] = {
     VALUE: StorageView._value,
     HASH: StorageView._hash,
     MERKLE_VALUE: StorageView._merkle_value,

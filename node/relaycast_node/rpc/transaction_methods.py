@@ -81,20 +81,27 @@ def stop(_served: Served, session: RpcSession, operation_id: str) -> None:
     unsubscribe=("transactionWatch_v1_unwatch",),
 )
 def submit_and_watch(served: Served, subscription: Subscription, transaction: HexBytes) -> None:
-    """Submit a transaction and tell what becomes of it."""
+    """Submit a transaction and tell what becomes of it, up to the first of ``LAST_EVENTS``."""
+
+    def tell(event: dict[str, object]) -> None:
+        subscription.send(msgspec.json.encode(event))
+        if event["event"] in LAST_EVENTS:
+            subscription.finish()
 
     def hear(status: TransactionStatus) -> None:
         event = _event_of(status)
         if event is not None:
-            subscription.send(msgspec.json.encode(event))
+            tell(event)
 
     subscription.on_close(served.chain.pool.watch(extrinsic_hash(transaction), hear))
     try:
         submitted(served, transaction)
     except RpcError as error:
         why = error.message if error.data is None else f"{error.message}: {error.data}"
-        subscription.send(msgspec.json.encode({"event": "invalid", "error": why}))
+        tell({"event": "invalid", "error": why})
 
+
+LAST_EVENTS = frozenset({"finalized", "error", "invalid", "dropped"})
 
 _ENDINGS = {
     StatusKind.FINALITY_TIMEOUT: ("dropped", "the node gave up waiting for finality"),

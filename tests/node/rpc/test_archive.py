@@ -93,13 +93,66 @@ def test_a_long_answer_waits_for_a_client_that_reads_slowly() -> None:
     assert not session.outbox.broken
 
 
+def test_descendants_are_paged_by_the_key_to_start_behind(ask: Ask, told: Told, chain: SmallChain) -> None:
+    best = hexed(chain.best.hash)
+    query = {"key": hexed(b"a"), "type": "descendantsValues", "paginationStartKey": hexed(b"a1")}
+    ask("archive_v1_storage", best, [query])
+    assert events(told) == [
+        {"event": "storage", "key": hexed(b"a2"), "value": hexed(b"two" * 20)},
+        {"event": "storageDone"},
+    ]
+    ask("archive_v1_storage", best, [{**query, "paginationStartKey": hexed(b"a2")}])
+    assert events(told) == [{"event": "storageDone"}]
+    paged_child = {"key": "0x", "type": "descendantsHashes", "paginationStartKey": hexed(b"x" * 32)}
+    ask("archive_v1_storage", best, [paged_child], hexed(CHILD))
+    assert [event.get("key") for event in events(told)] == [hexed(b"y" * 32), None]
+
+
+@pytest.mark.parametrize(
+    ("query", "place"),
+    [
+        ({"type": "value", "paginationStartKey": "0x61"}, "items[0].type"),
+        ({"type": "descendantsValues", "paginationStartKey": "a key"}, "items[0].paginationStartKey"),
+    ],
+)
+def test_a_page_that_cannot_be_is_refused_by_place(
+    ask: Ask, session: RpcSession, chain: SmallChain, query: dict[str, str], place: str
+) -> None:
+    code, _, data = ask("archive_v1_storage", hexed(chain.best.hash), [{"key": "0x61", **query}])
+    assert code == -32602
+    assert data.startswith(place)
+    assert not session.subscriptions
+
+
+def test_an_answer_that_is_told_to_its_end_counts_no_more(
+    ask: Ask, told: Told, chain: SmallChain, session: RpcSession
+) -> None:
+    """Clients do not end what has said that it is done: the limit of subscriptions would be reached."""
+    best = hexed(chain.best.hash)
+    for _ in range(3):
+        ask("archive_v1_storage", best, [{"key": "0x", "type": "descendantsValues"}])
+        ask("archive_v1_storageDiff", best)
+        ask("archive_v1_storage", NOWHERE, [])
+        assert {it["event"] for it in events(told)} >= {"storageDone", "storageDiffDone", "storageError"}
+    assert not session.subscriptions
+
+
+def test_a_difference_is_ended_by_either_name(ask: Ask, chain: SmallChain, session: RpcSession) -> None:
+    """A Substrate node has another name for it than the specification."""
+    for name in ("archive_v1_stopStorageDiff", "archive_v1_storageDiff_stopStorageDiff"):
+        session.outbox.most_messages = 0  # nothing is sent, so that there is something to end
+        subscription = ask("archive_v1_storageDiff", hexed(chain.best.hash))
+        assert ask(name, subscription) is True
+        assert not session.subscriptions
+
+
 def test_a_difference_names_what_was_added_modified_and_deleted(ask: Ask, told: Told, chain: SmallChain) -> None:
     block = chain.add({b"a1": b"other", b"a2": None, b"new": b"1"})
     ask("archive_v1_storageDiff", hexed(block.hash), [{"key": "0x", "returnType": "value"}])
     found = {event["key"]: (event["type"], event.get("value")) for event in events(told) if "key" in event}
     assert found == {
         hexed(b"a1"): ("modified", hexed(b"other")),
-        hexed(b"a2"): ("deleted", None),
+        hexed(b"a2"): ("deleted", hexed(b"two" * 20)),
         hexed(b"new"): ("added", hexed(b"1")),
     }
     ask(
@@ -150,6 +203,20 @@ def test_a_watched_transaction_is_told_of_until_it_is_final(ask: Ask, told: Told
     ask("transactionWatch_v1_submitAndWatch", "0x1234")
     (invalid,) = events(told)
     assert invalid["event"] == "invalid"
+
+
+def test_a_watched_transaction_is_told_of_no_more_after_its_last_event(
+    ask: Ask, told: Told, chain: SmallChain, session: RpcSession
+) -> None:
+    transaction = hexed(encode_bytes(b"\x04\x00\x00"))
+    ask("transactionWatch_v1_submitAndWatch", transaction)
+    ask("transactionWatch_v1_submitAndWatch", transaction)  # it is in the pool already
+    assert [event["event"] for event in events(told)] == ["validated", "invalid"]
+    assert len(session.subscriptions) == 1
+    for _ in range(3):
+        chain.add()
+    assert [event["event"] for event in events(told)] == ["bestChainBlockIncluded", "finalized"]
+    assert not session.subscriptions
 
 
 @pytest.mark.parametrize(

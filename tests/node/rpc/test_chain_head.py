@@ -62,13 +62,13 @@ def test_a_client_hears_of_finalized_blocks_then_of_newer_ones_then_of_the_best(
     hashes = [hexed(block.hash) for block in chain.blocks]
     assert [event for _, _, event in found] == [
         {"event": "initialized", "finalizedBlockHashes": [hashes[0]]},
-        {"event": "newBlock", "blockHash": hashes[1], "parentBlockHash": hashes[0], "newRuntime": None},
-        {"event": "newBlock", "blockHash": hashes[2], "parentBlockHash": hashes[1], "newRuntime": None},
+        {"event": "newBlock", "blockHash": hashes[1], "parentBlockHash": hashes[0]},
+        {"event": "newBlock", "blockHash": hashes[2], "parentBlockHash": hashes[1]},
         {"event": "bestBlockChanged", "bestBlockHash": hashes[2]},
     ]
     block = chain.add()
     assert [event for _, _, event in told()] == [
-        {"event": "newBlock", "blockHash": hexed(block.hash), "parentBlockHash": hashes[2], "newRuntime": None},
+        {"event": "newBlock", "blockHash": hexed(block.hash), "parentBlockHash": hashes[2]},
         {"event": "bestBlockChanged", "bestBlockHash": hexed(block.hash)},
         {"event": "finalized", "finalizedBlockHashes": [hashes[1]], "prunedBlockHashes": []},
     ]
@@ -193,7 +193,29 @@ def test_a_long_answer_comes_in_parts_that_the_client_asks_for(
         assert events[-1]["event"] == "operationWaitingForContinue"
         assert ask("chainHead_v1_continue", follow, begun["operationId"]) is None
     assert seen == [hexed(b"a1"), hexed(b"a2")]
-    assert ask("chainHead_v1_continue", follow, begun["operationId"])[0] == chain_head_methods.INVALID_CONTINUE
+    assert ask("chainHead_v1_continue", follow, begun["operationId"]) is None, "it has ended"
+    assert told() == []
+
+
+def test_only_an_operation_that_waits_is_continued(
+    raw: Callable[[str], Any], told: Told, monkeypatch: pytest.MonkeyPatch, follow: str, best: str
+) -> None:
+    """In one batch: the client continues before it was asked to."""
+    monkeypatch.setattr(chain_follow, "ITEMS_AT_A_TIME", 1)
+    query = [{"key": hexed(b"a"), "type": "descendantsValues"}]
+    requests = [("chainHead_v1_storage", [follow, best, query]), ("chainHead_v1_continue", [follow, "1"])]
+    batch = [{"jsonrpc": "2.0", "id": 1, "method": method, "params": params} for method, params in requests]
+    begun, refused = raw(json.dumps(batch))
+    assert begun["result"] == {"result": "started", "operationId": "1", "discardedItems": 0}
+    assert refused["error"]["code"] == chain_head_methods.INVALID_CONTINUE
+    assert [event["event"] for _, _, event in told()] == ["operationStorageItems", "operationWaitingForContinue"]
+
+
+def test_calls_need_a_subscription_with_the_runtime(ask: Ask, told: Told, best: str) -> None:
+    name = ask("chainHead_v1_follow", False)
+    told()
+    assert ask("chainHead_v1_call", name, best, "Core_version", "0x")[0] == chain_head_methods.INVALID_CALL
+    assert told() == []
 
 
 def test_a_stopped_operation_tells_nothing_more(
@@ -203,7 +225,7 @@ def test_a_stopped_operation_tells_nothing_more(
     begun = ask("chainHead_v1_storage", follow, best, [{"key": hexed(b"a"), "type": "descendantsValues"}])
     told()
     assert ask("chainHead_v1_stopOperation", follow, begun["operationId"]) is None
-    assert ask("chainHead_v1_continue", follow, begun["operationId"])[0] == chain_head_methods.INVALID_CONTINUE
+    assert ask("chainHead_v1_continue", follow, begun["operationId"]) is None
     assert told() == []
 
 
@@ -230,8 +252,15 @@ def test_an_unpinned_block_is_not_read_any_more(ask: Ask, follow: str, best: str
 
 
 def test_a_client_that_pins_too_much_is_stopped(
-    ask: Ask, told: Told, monkeypatch: pytest.MonkeyPatch, follow: str, chain: SmallChain, best: str
+    ask: Ask,
+    told: Told,
+    monkeypatch: pytest.MonkeyPatch,
+    follow: str,
+    chain: SmallChain,
+    best: str,
+    session: RpcSession,
 ) -> None:
+    """What was stopped is as if it never was: it takes no place among those that the client may have."""
     monkeypatch.setattr(chain_follow, "MOST_PINNED", 4)
     chain.add()
     assert all(event["event"] != "stop" for _, _, event in told())
@@ -239,8 +268,12 @@ def test_a_client_that_pins_too_much_is_stopped(
     assert [event for _, _, event in told()] == [{"event": "stop"}]
     chain.add()
     assert told() == []
-    assert ask("chainHead_v1_header", follow, best)[0] == chain_head_methods.INVALID_BLOCK
-    assert ask("chainHead_v1_body", follow, best)[0] == chain_head_methods.INVALID_BLOCK
+    assert ask("chainHead_v1_header", follow, best) is None
+    assert ask("chainHead_v1_body", follow, best) == {"result": "limitReached"}
+    assert ask("chainHead_v1_unpin", follow, best) is None
+    assert not session.kept
+    assert not session.subscriptions
+    assert chain.new_heads.callbacks == chain.finalized_heads.callbacks == []
 
 
 def test_follow_subscriptions_of_a_connection_are_bounded(ask: Ask, told: Told, session: RpcSession) -> None:
