@@ -1,5 +1,6 @@
 // Uses a served network as somebody with polkadot-api does, with descriptors that `papi add` made of its metadata:
-// node papi.mjs URL URL_THAT_CAN_BE_CUT
+// node papi.mjs URL URL_THAT_CAN_BE_CUT legacy|new
+// The last word is the interface for what polkadot-api has no typed call for.
 
 import { parachain, relay as relayChain } from "@polkadot-api/descriptors";
 import { Keyring } from "@polkadot/keyring";
@@ -12,11 +13,13 @@ import { filter, firstValueFrom, map, take, toArray } from "rxjs";
 import { WebSocket } from "ws";
 import { askForACut, childKey, hex, item, pause, refusal } from "./items.mjs";
 import { NEWCOMER, PUBLISHER, READER } from "./network.mjs";
+import { legacyReadings, newReadings } from "./papi_readings.mjs";
 
-const [url, cuttable] = process.argv.slice(2) as [string, string];
+const [url, cuttable, dialect] = process.argv.slice(2) as [string, string, "legacy" | "new"];
 const websocketClass = WebSocket as unknown as typeof globalThis.WebSocket;
-const connect = (address: string, onStatusChanged = (_: StatusChange) => {}) =>
-  createClient(getWsProvider(address, { websocketClass, onStatusChanged }));
+const provider = (address: string, onStatusChanged = (_: StatusChange) => {}) =>
+  getWsProvider(address, { websocketClass, onStatusChanged });
+const connect = (...to: Parameters<typeof provider>) => createClient(provider(...to));
 const clients = [url, ...[NEWCOMER, READER].map((id) => `${url}/para/${id}`)].map((it) => connect(it));
 const [client, ...others] = clients as [PolkadotClient, ...PolkadotClient[]];
 const relay = client.getTypedApi(relayChain);
@@ -38,10 +41,10 @@ const shown = ({ type, value }: TxFinalizedPayload["events"][number]) => ({
   fields: value.value,
 });
 const newest = async () => (await client.getBestBlocks())[0]!;
-const ask = (method: string, ...params: unknown[]) => client._request(method, params);
+const readings = dialect === "legacy" ? legacyReadings(client) : newReadings(client, () => provider(url));
 
 await item("connect", async () => ({
-  chain: await ask("system_chain"),
+  chain: await readings.chain(),
   genesis: (await client.getChainSpecData()).genesisHash,
   spec_name: (await relay.apis.Core.version()).spec_name,
   ss58: await relay.constants.System.SS58Prefix(),
@@ -80,11 +83,7 @@ await item("past", async () => {
 
 await item("paged keys", async () => {
   const prefix = await relay.query.System.Account.getKey();
-  const pages: string[][] = [];
-  do {
-    const after = pages.at(-1)?.at(-1);
-    pages.push(await ask("state_getKeysPaged", prefix, 5, ...(after ? [after] : [])));
-  } while (pages.at(-1)?.length === 5);
+  const pages = await readings.pagesOfKeys(prefix, 5);
   const entries = await relay.query.System.Account.getEntries(best);
   const [first] = entries;
   return { pages, entries: entries.length, first_account: first?.keyArgs[0], first_free: first?.value.data.free };
@@ -123,32 +122,28 @@ await item("block", async () => {
 
 await item("child storage", async () => {
   const { hash: at } = await newest();
-  const child = childKey(PUBLISHER);
-  const keys: string[] = await ask("childstate_getKeys", child, "0x", at);
+  const keys = await readings.childKeys(PUBLISHER, at);
   return {
     at,
     keys,
-    second_page: await ask("childstate_getKeysPaged", child, "0x", 7, keys[6], at),
-    value: await ask("childstate_getStorage", child, keys[0], at),
-    size: await ask("childstate_getStorageSize", child, keys[0], at),
-    hash: await ask("childstate_getStorageHash", child, keys[0], at),
+    second_page: await readings.childKeysAfter(PUBLISHER, 7, keys[6]!, at),
+    value: await readings.childValue(PUBLISHER, keys[0]!, at),
+    size: await readings.childSize(PUBLISHER, keys[0]!, at),
+    hash: await readings.childHash(PUBLISHER, keys[0]!, at),
   };
 });
 
 await item("child proof", async () => {
-  const { hash: at } = await client.getFinalizedBlock();
-  const child = childKey(PUBLISHER);
-  const [key] = await ask("childstate_getKeys", child, "0x", at);
-  const proof = await ask("state_getChildReadProof", child, [key], at);
+  const { at, provedAt, key, nodes, topNodes } = await readings.childProof(PUBLISHER);
   return {
     at,
-    proved_at: proof.at,
+    proved_at: provedAt,
     state_root: (await client.getBlockHeader(at)).stateRoot,
-    child_key: child,
+    child_key: childKey(PUBLISHER),
     key,
-    value: await ask("childstate_getStorage", child, key, at),
-    nodes: proof.proof,
-    top_nodes: (await ask("state_getReadProof", [child], at)).proof,
+    value: await readings.childValue(PUBLISHER, key, at),
+    nodes,
+    top_nodes: topNodes,
   };
 });
 
@@ -227,7 +222,7 @@ await item("publish", async () => {
     key: KEY,
     value: hex(value),
     ttl: 100,
-    entry: await ask("childstate_getStorage", childKey(NEWCOMER), KEY, block.hash),
+    entry: await readings.childValue(NEWCOMER, KEY, block.hash),
   };
 });
 
@@ -254,7 +249,11 @@ await item("nonces", async () => {
   const { nonce } = await relay.query.System.Account.getValue(charlie.address);
   const later = remark.signAndSubmit(signer, { nonce: nonce + 1 });
   await pause(1_200);
-  const waiting = (await ask("author_pendingExtrinsics")).length;
+  // The new interface does not list the pool: what waits is not in a block.
+  const waiting =
+    dialect === "legacy"
+      ? (await client._request("author_pendingExtrinsics", [])).length
+      : (await relay.query.System.Account.getValue(charlie.address, best)).nonce - nonce;
   const sooner = await remark.signAndSubmit(signer, { nonce });
   const second = await later;
   return {
@@ -298,7 +297,7 @@ await item("sudo", async () => {
 
 await item("runtime apis", async () => ({
   nonce: await relay.apis.AccountNonceApi.account_nonce(alice.address),
-  system_nonce: await ask("system_accountNextIndex", alice.address),
+  system_nonce: await readings.nextNonce(alice.address, alice.publicKey),
 }));
 
 await item("reconnection", async () => {
