@@ -3,6 +3,8 @@
 import asyncio
 import json
 import random
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import aiohttp
@@ -14,6 +16,10 @@ from relaycast.serve.server import Server
 
 CODES = {-32700, -32600, -32601, -32602, -32603, -32006, -32007, -32008, -32010, -32011, 1, 2, 3001, 4001, 4002, 4003}
 POOL_CODES = set(range(1001, 1041))
+FOLLOW_CODES = set(range(-32804, -32799))
+
+CHILD = "0x" + (b"pubsub" + (2000).to_bytes(4, "little")).hex()
+ID_DIGITS = 16
 
 BLOCKS_ALLOWED = 40
 """Beyond these ``dev_newBlock`` is left out: the chains themselves grow with their blocks."""
@@ -32,6 +38,30 @@ WORDS = [
     "price",
     "9" * 5_000,
 ]
+MEMBERS = ["hash", "extrinsic", "count", "a", "key", "type", "returnType", "paginationStartKey", "childTrieKey"]
+QUERIES = ["value", "hash", "closestDescendantMerkleValue", "descendantsValues", "descendantsHashes"]
+
+AS_MEANT = {
+    "chainHead_v1_follow": "b",
+    "chainHead_v1_unfollow": "w",
+    "chainHead_v1_header": "wh",
+    "chainHead_v1_body": "wh",
+    "chainHead_v1_call": "whfx",
+    "chainHead_v1_storage": "whqc",
+    "chainHead_v1_continue": "wo",
+    "chainHead_v1_stopOperation": "wo",
+    "chainHead_v1_unpin": "wh",
+    "archive_v1_call": "hfx",
+    "archive_v1_storage": "hqc",
+    "archive_v1_storageDiff": "hqh",
+    "archive_v1_stopStorage": "s",
+    "transaction_v1_broadcast": "x",
+    "transaction_v1_stop": "s",
+    "transactionWatch_v1_submitAndWatch": "x",
+    "transactionWatch_v1_unwatch": "s",
+}
+"""Parameters that fit: ids of a follow (w) or another subscription (s) or operation (o), block hash (h), function (f)
+and bytes (x), queries (q) of the top or a child trie (c), true or false (b)."""
 
 
 class Fuzzer:
@@ -41,6 +71,10 @@ class Fuzzer:
         self.rng = random.Random(seed)
         self.names = names
         self.known = [*known, *WORDS]
+        self.blocks = deque(known[:2], maxlen=4)
+        self.subscriptions = deque([""], maxlen=4)
+        self.follows = deque([""], maxlen=2)
+        """What the present connection has been told of last."""
 
     def value(self, depth: int = 0) -> Any:  # noqa: PLR0911
         kind = self.rng.randrange(11 if depth < 3 else 8)
@@ -58,17 +92,61 @@ class Fuzzer:
             case 7:
                 return "0x" + self.rng.randbytes(self.rng.choice([0, 1, 4, 32, 33, 100])).hex()
             case 8:
-                return {self.rng.choice(["hash", "extrinsic", "count", "a"]): self.value(depth + 1)}
+                return {self.rng.choice(MEMBERS): self.value(depth + 1)}
             case _:
                 return [self.value(depth + 1) for _ in range(self.rng.randrange(4))]
 
+    def meant(self, kind: str) -> Any:
+        """Return a parameter of a kind of ``AS_MEANT``, as it should be."""
+        choice = self.rng.choice
+        made: dict[str, Callable[[], Any]] = {
+            "b": lambda: self.rng.random() < 0.8,
+            "s": lambda: choice(self.subscriptions),
+            "w": lambda: choice(self.follows),
+            "h": lambda: choice(self.blocks),
+            "f": lambda: choice(["Core_version", "Metadata_metadata_versions", "AccountNonceApi_account_nonce"]),
+            "q": lambda: [self.query() for _ in range(self.rng.randrange(4))],
+            "c": lambda: choice([None, CHILD]),
+            "o": lambda: str(self.rng.randrange(20)),
+            "x": lambda: "0x" + self.rng.randbytes(choice([0, 32])).hex(),
+        }
+        return made[kind]()
+
+    def query(self) -> dict[str, Any]:
+        kind, start = self.rng.choice(QUERIES), self.rng.choice([None, self.rng.choice(self.known)])
+        key = self.rng.choice(["0x", *self.known[:10]])
+        return {"key": key, "type": kind, "returnType": kind, "paginationStartKey": start}
+
+    def learn(self, told: Any) -> None:
+        """Remember ids that an answer has, and blocks that a notification has."""
+        if not isinstance(told, dict):
+            return
+        result = told.get("result")
+        if isinstance(result, str) and len(result) == ID_DIGITS:
+            self.subscriptions.append(result)
+        if told.get("method") == "chainHead_v1_followEvent":
+            event = told["params"]["result"]
+            if event["event"] == "initialized":
+                self.follows.append(told["params"]["subscription"])
+                self.blocks.extend(event["finalizedBlockHashes"][-1:])
+            elif event["event"] == "newBlock":
+                self.blocks.append(event["blockHash"])
+
+    def forget(self) -> None:
+        """Forget the ids: the connection is another."""
+        for ids in (self.subscriptions, self.follows):
+            ids.clear()
+            ids.append("")
+
     def request(self) -> Any:
-        name = self.rng.choice(self.names)
+        name = self.rng.choice(self.names if self.rng.random() < 0.7 else list(AS_MEANT))
         if self.rng.random() < 0.1:
             place = self.rng.randrange(len(name))
             name = name[:place] + self.rng.choice("_xA\x00é") + name[place + 1 :]
         params: Any = [self.value() for _ in range(self.rng.randrange(5))]
-        if self.rng.random() < 0.1:
+        if name in AS_MEANT and self.rng.random() < 0.8:
+            params = [self.meant(kind) if self.rng.random() < 0.95 else self.value() for kind in AS_MEANT[name]]
+        elif self.rng.random() < 0.1:
             params = self.rng.choice([{"at": self.value(), "key": self.value()}, self.value()])
         request: dict[str, Any] = {
             "jsonrpc": "2.0",
@@ -110,7 +188,7 @@ def check(answer: bytes) -> None:
         assert one["jsonrpc"] == "2.0"
         assert ("result" in one) != ("error" in one)
         if "error" in one:
-            assert one["error"]["code"] in CODES | POOL_CODES, one
+            assert one["error"]["code"] in CODES | POOL_CODES | FOLLOW_CODES, one
             assert isinstance(one["error"]["message"], str)
             assert "Traceback" not in json.dumps(one)
 
@@ -149,7 +227,9 @@ async def fuzz(count: int, *, seed: int, weighings: int = 0) -> list[Weight]:
                 while (answer := json.loads(await socket.receive_str(timeout=120))) != END:
                     if "method" not in answer if isinstance(answer, dict) else True:
                         check(json.dumps(answer).encode())
+                    fuzzer.learn(answer)
                 if index % 200 == 0:
+                    fuzzer.forget()
                     await socket.close()
                     socket = await client.ws_connect(server.url("ws"), max_msg_size=0)
             await socket.close()
