@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from command_line import Command
+from relaycast.pov.block_input import read_block
 from relaycast.pov.inspection import CHANNELS, OTHER, PUBLISHERS, STATIC, TOP, UNUSED, inspect_block
 from relaycast.pov.parachain_block import RawBlock, read_relay_data
 from relaycast.scenario.files import load_scenario
@@ -174,6 +175,15 @@ def test_a_block_comes_as_hex_as_bytes_and_as_json(relaycast: Command, block: Pa
     said = relaycast("pov", "inspect", "block.json").out
     assert "of parachain 3000" in said
     assert "from parachain 2101" in said
+
+
+@pytest.mark.parametrize("opening", [b"{", b" {", b"0x", b"\n0x"])
+def test_a_block_whose_parent_hash_begins_as_text_does_is_no_text(
+    block: ParachainBlock, tmp_path: Path, opening: bytes
+) -> None:
+    data = opening + encoded(block)[len(opening) :]
+    (tmp_path / "block.scale").write_bytes(data)
+    assert read_block(str(tmp_path / "block.scale")).header.parent_hash.startswith(opening)
 
 
 @pytest.mark.parametrize(

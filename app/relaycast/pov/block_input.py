@@ -7,19 +7,26 @@ place, always in one line.
 import asyncio
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
-from relaycast.inputs import MAX_FILE_BYTES, parse_json, place_of, read_bytes
+from relaycast.inputs import parse_json, place_of, read_bytes
 from relaycast.pov.parachain_block import RawBlock
 from relaycast.refusal import BadInput, shown
 from relaycast_collator.header import DigestItem, Header
 from relaycast_trie import CodecError
 from relaycast_trie.scale import ScaleReader
+from relaycast_xcm.primitives import U32_MAX
 
 EXPECTED = "a block: SCALE bytes, their hexadecimal, or what chain_getBlock answers"
 SCHEMES = ("http://", "https://", "ws://", "wss://")
 SECONDS = 30
 """How long a node may take for each answer."""
+
+MOST_ANSWER_BYTES = 64 << 20
+"""Largest answer of a node that is read; the hexadecimal of the largest block has 20 MB."""
+
+NUMBER_DIGITS = 10
 
 
 def read_block(source: str, *, at: str | None = None) -> RawBlock:
@@ -31,6 +38,8 @@ def read_block(source: str, *, at: str | None = None) -> RawBlock:
     if source.startswith("0x"):
         return _of_hex(source, "BLOCK")
     place, data = place_of(source), read_bytes(source)
+    with suppress(CodecError, ValueError):
+        return RawBlock.decode(data)  # first: a parent hash may begin with the bytes of a brace
     text = data.strip()
     if text.startswith(b"{"):
         return _of_json(parse_json(text, place), place)
@@ -109,19 +118,16 @@ async def _fetched(url: str, at: str | None) -> Any:
     """Return what a node answers to ``chain_getBlock``."""
     import aiohttp  # noqa: PLC0415 - only blocks that come from a node need it
 
+    number = None if at is None or at.startswith("0x") else _number(at)
     try:
-        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=SECONDS)) as client:
-            wanted = at
-            if at is not None and not at.startswith("0x"):
-                if not (at.isascii() and at.isdecimal()):
-                    raise BadInput("--at", shown(at), "the hash or the number of a block")
-                wanted = await _asked(client, url, "chain_getBlockHash", [int(at)])
+        async with aiohttp.ClientSession() as client:
+            wanted = at if number is None else await _asked(client, url, "chain_getBlockHash", [number])
             found = (
                 None
                 if at is not None and wanted is None
                 else await _asked(client, url, "chain_getBlock", [] if wanted is None else [wanted])
             )
-    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+    except (aiohttp.ClientError, TimeoutError, OSError, UnicodeError) as error:
         said = str(error) or f"no answer for {SECONDS} s"
         raise BadInput(url, said, "a node that answers JSON-RPC") from None
     if found is None:
@@ -129,25 +135,45 @@ async def _fetched(url: str, at: str | None) -> Any:
     return found
 
 
+def _number(at: str) -> int:
+    if not (at.isascii() and at.isdecimal() and len(at) <= NUMBER_DIGITS and int(at) <= U32_MAX):
+        raise BadInput("--at", shown(at), "the hash or the number of a block")
+    return int(at)
+
+
 async def _asked(client: Any, url: str, method: str, parameters: list[Any]) -> Any:
     request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}
-    if url.startswith("ws"):
-        async with client.ws_connect(url, max_msg_size=MAX_FILE_BYTES) as socket:
-            await socket.send_json(request)
-            text = await socket.receive_str()
-    else:
-        async with client.post(url, json=request) as response:
-            if response.status != 200:
-                raise BadInput(url, f"status {response.status} for {method}", "an answer of JSON-RPC")
-            text = await response.text()
+    async with asyncio.timeout(SECONDS):
+        data = await (_sent if url.startswith("ws") else _posted)(client, url, request)
     try:
-        answer = json.loads(text)
-    except ValueError:
+        answer = json.loads(data)
+    except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict) or ("result" not in answer and "error" not in answer):
-        raise BadInput(url, f"{shown(text)} for {method}", "an answer of JSON-RPC")
+        raise BadInput(url, f"{shown(data.decode(errors='replace'))} for {method}", "an answer of JSON-RPC")
     if "error" in answer:
         error = answer["error"]
         said = error.get("message") if isinstance(error, dict) else error
         raise BadInput(url, f"the error {shown(said)} for {method}", "a block")
     return answer["result"]
+
+
+async def _posted(client: Any, url: str, request: dict[str, Any]) -> bytes:
+    async with client.post(url, json=request) as response:
+        if response.status != 200:
+            raise BadInput(url, f"status {response.status} for {request['method']}", "an answer of JSON-RPC")
+        data = bytearray()
+        async for part in response.content.iter_any():
+            data += part
+            if len(data) > MOST_ANSWER_BYTES:
+                raise BadInput(url, f"more than {MOST_ANSWER_BYTES:,} bytes", "a smaller answer")
+    return bytes(data)
+
+
+async def _sent(client: Any, url: str, request: dict[str, Any]) -> bytes:
+    async with client.ws_connect(url, max_msg_size=MOST_ANSWER_BYTES) as socket:
+        await socket.send_json(request)
+        message = await socket.receive()
+    if not isinstance(message.data, str):
+        raise BadInput(url, f"no text ({message.type.name.lower()}) for {request['method']}", "an answer of JSON-RPC")
+    return message.data.encode(errors="replace")
