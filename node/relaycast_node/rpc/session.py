@@ -125,16 +125,16 @@ class Subscription:
         self.notification = notification
         self._outbox = outbox
         self._forget = forget
-        self._is_finished = False
         self._head = f'{{"jsonrpc":"2.0","method":"{notification}","params":{{"subscription":"{self.id}","result":'
         self._opening = self._head.encode()
         self._early: list[bytes] | None = []
         self._results: Iterator[bytes] | None = None
+        self._is_finished = self._is_closed = False
         self._disconnects: list[Callable[[], None]] = []
 
     def send(self, result: bytes) -> None:
-        """Send a notification with a ``result`` in JSON; nothing after the last one."""
-        if self._is_finished:
+        """Send a notification with a ``result`` in JSON; nothing after the last one, or after the end."""
+        if self._is_finished or self._is_closed:
             return
         message = self._opening + result + b"}}"
         if self._early is None:
@@ -177,6 +177,7 @@ class Subscription:
         self._disconnects.append(disconnect)
 
     def close(self) -> None:
+        self._is_closed = True
         self._results = None
         disconnects, self._disconnects = self._disconnects, []
         for disconnect in disconnects:
@@ -195,7 +196,7 @@ class RpcSession:
         self._subscribes = subscribes
         self._new: list[Subscription] = []
         self._later: list[Callable[[], None]] = []
-        self._closers: list[Callable[[], None]] = []
+        self._endings: dict[str, Callable[[], None]] = {}
 
     def open(self, notification: str) -> Subscription:
         """Return a new subscription; raises ``RpcError`` where there can be none."""
@@ -223,19 +224,16 @@ class RpcSession:
     def _forget(self, subscription: Subscription) -> None:
         self.end(subscription.id, subscription.notification)
 
-    def keep(self, thing: object) -> str:
-        """Keep something for later requests of this client and return its id."""
+    def keep(self, thing: object, end: Callable[[], None]) -> str:
+        """Keep something for later requests of this client and return its id; ``end`` it when the client is gone."""
         name = token_hex(8)
-        self.kept[name] = thing
+        self.kept[name], self._endings[name] = thing, end
         return name
 
     def drop(self, name: str) -> None:
         """Keep something no longer."""
         self.kept.pop(name, None)
-
-    def on_close(self, callback: Callable[[], None]) -> None:
-        """Call back when the client is gone."""
-        self._closers.append(callback)
+        self._endings.pop(name, None)
 
     def later(self, callback: Callable[[], None]) -> None:
         """Call back once the answer to the present request is on the way."""
@@ -257,7 +255,7 @@ class RpcSession:
         closing, self.subscriptions = self.subscriptions, {}
         for subscription in closing.values():
             subscription.close()
-        closers, self._closers = self._closers, []
-        for close in closers:
-            close()
+        endings, self._endings = self._endings, {}
+        for end in endings.values():
+            end()
         self.kept.clear()

@@ -60,9 +60,7 @@ def broadcast(served: Served, session: RpcSession, transaction: HexBytes) -> str
     if count >= MOST_BROADCASTS:
         return None
     made = Broadcast(served, transaction)
-    operation_id = session.keep(made)
-    session.on_close(made.stop)
-    return operation_id
+    return session.keep(made, made.stop)
 
 
 @GROUP.session_method("transaction_v1_stop")

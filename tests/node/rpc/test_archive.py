@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -192,6 +193,16 @@ def test_broadcasts_of_a_connection_are_bounded_and_end_with_it(
     assert chain.new_heads.callbacks == []
 
 
+def test_nothing_is_kept_of_a_broadcast_that_a_client_ended(ask: Ask, session: RpcSession) -> None:
+    transaction = hexed(encode_bytes(bytes(100_000)))
+    tracemalloc.start()
+    for _ in range(50):
+        ask("transaction_v1_stop", ask("transaction_v1_broadcast", transaction))
+    assert tracemalloc.get_traced_memory()[0] < 1_000_000
+    tracemalloc.stop()
+    assert session.kept == {}
+
+
 def test_a_watched_transaction_is_told_of_until_it_is_final(ask: Ask, told: Told, chain: SmallChain) -> None:
     ask("transactionWatch_v1_submitAndWatch", hexed(encode_bytes(b"\x04\x00\x00")))
     assert events(told) == [{"event": "validated"}]
@@ -217,6 +228,30 @@ def test_a_watched_transaction_is_told_of_no_more_after_its_last_event(
         chain.add()
     assert [event["event"] for event in events(told)] == ["bestChainBlockIncluded", "finalized"]
     assert not session.subscriptions
+
+
+def test_what_was_told_to_its_end_takes_no_subscription(
+    ask: Ask, told: Told, chain: SmallChain, session: RpcSession
+) -> None:
+    best = hexed(chain.best.hash)
+    ask("transactionWatch_v1_submitAndWatch", hexed(encode_bytes(b"\x04\x00\x00")))
+    assert len(session.subscriptions) == 1
+    for _ in range(3):
+        chain.add()
+    ask("transactionWatch_v1_submitAndWatch", "0x1234")
+    ask("archive_v1_storage", best, [{"key": "0x", "type": "value"}])
+    ask("archive_v1_storageDiff", best)
+    endings = [it["event"] for it in events(told) if it["event"] not in {"storage", "storageDiff"}]
+    assert endings == [
+        "validated",
+        "bestChainBlockIncluded",
+        "finalized",
+        "invalid",
+        "storageDone",
+        "storageDiffDone",
+    ]
+    assert session.subscriptions == {}
+    assert chain.pool.watchers._callbacks == {}
 
 
 @pytest.mark.parametrize(

@@ -276,6 +276,18 @@ def test_a_client_that_pins_too_much_is_stopped(
     assert chain.new_heads.callbacks == chain.finalized_heads.callbacks == []
 
 
+def test_a_client_that_was_stopped_may_begin_anew_without_ending_what_has_ended(
+    ask: Ask, told: Told, monkeypatch: pytest.MonkeyPatch, session: RpcSession, chain: SmallChain
+) -> None:
+    monkeypatch.setattr(chain_follow, "MOST_PINNED", 3)
+    for _ in range(chain_head_methods.MOST_FOLLOWS + 1):
+        assert isinstance(ask("chainHead_v1_follow", False), str)
+        for _ in range(4):
+            chain.add()
+        assert [event for _, _, event in told()][-1] == {"event": "stop"}
+    assert (session.kept, chain.new_heads.callbacks, chain.finalized_heads.callbacks) == ({}, [], [])
+
+
 def test_follow_subscriptions_of_a_connection_are_bounded(ask: Ask, told: Told, session: RpcSession) -> None:
     names = [ask("chainHead_v1_follow", False) for _ in range(chain_head_methods.MOST_FOLLOWS)]
     assert ask("chainHead_v1_follow", False)[0] == chain_head_methods.TOO_MANY_FOLLOWS
