@@ -143,13 +143,19 @@ def _wanted(item: Any, place: str) -> Wanted:
     if not isinstance(item, dict):
         raise invalid_params(place, item, "an object with key and returnType")
     kind = item.get("returnType", VALUE)
-    if kind not in {VALUE, HASH}:
+    if kind not in (VALUE, HASH):  # not a set: lists and objects have no hash
         raise invalid_params(f"{place}.returnType", kind, "value or hash")
+    child = item.get("childTrieKey")
+    key = _bytes_in(item.get("key", "0x"), f"{place}.key")
+    return key, kind, None if child is None else _bytes_in(child, f"{place}.childTrieKey")
+
+
+def _bytes_in(value: Any, place: str) -> bytes:
     try:
-        child = None if item.get("childTrieKey") is None else _hex(item["childTrieKey"])
-        return _hex(item.get("key", "0x")), kind, child
+        data: bytes = _hex(value)
     except Misfit as misfit:
-        raise invalid_params(f"{place}.key", misfit.got, misfit.expected) from None
+        raise invalid_params(place, misfit.got, misfit.expected) from None
+    return data
 
 
 def _tries(new: StateFace, old: StateFace, child: bytes | None) -> tuple[StateFace, StateFace]:

@@ -167,6 +167,23 @@ def test_a_difference_names_what_was_added_modified_and_deleted(ask: Ask, told: 
     assert events(told)[0]["event"] == "storageDiffError"
 
 
+@pytest.mark.parametrize(
+    ("item", "place"),
+    [
+        (1, "items[0]"),
+        ({"returnType": []}, "items[0].returnType"),
+        ({"returnType": {}}, "items[0].returnType"),
+        ({"returnType": None}, "items[0].returnType"),
+        ({"key": 1}, "items[0].key"),
+        ({"childTrieKey": []}, "items[0].childTrieKey"),
+    ],
+)
+def test_wrong_items_of_a_difference_are_refused_by_place(ask: Ask, chain: SmallChain, item: Any, place: str) -> None:
+    code, _, data = ask("archive_v1_storageDiff", hexed(chain.best.hash), [item])
+    assert code == -32602
+    assert data.startswith((f"{place}:", f"{place} "))
+
+
 def test_a_broadcast_transaction_is_in_the_pool_until_it_is_included(ask: Ask, chain: SmallChain) -> None:
     transaction = encode_bytes(b"\x04\x00\x00")
     operation = ask("transaction_v1_broadcast", hexed(transaction))
