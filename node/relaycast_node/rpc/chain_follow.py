@@ -41,6 +41,7 @@ class StorageOperation:
     def __init__(self, items: Iterator[Item]) -> None:
         self._items = items
         self.is_waiting = False
+        """Whether the client was told to ask for more, and has not asked."""
 
     def part(self) -> tuple[list[Item], bool]:
         """Return the next items and whether they are the last."""
@@ -158,9 +159,9 @@ class ChainFollow:
             return
         if items:
             self._send({"event": "operationStorageItems", "operationId": operation_id, "items": items})
+        operation.is_waiting = not is_last
         if is_last:
             self._operations.pop(operation_id, None)
-        operation.is_waiting = not is_last
         name = "operationStorageDone" if is_last else "operationWaitingForContinue"
         self._send({"event": name, "operationId": operation_id})
 

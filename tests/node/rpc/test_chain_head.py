@@ -218,6 +218,20 @@ def test_calls_need_a_subscription_with_the_runtime(ask: Ask, told: Told, best: 
     assert told() == []
 
 
+def test_an_operation_is_continued_once_for_each_time_that_it_waits(
+    raw: Callable[[str], Any], ask: Ask, told: Told, monkeypatch: pytest.MonkeyPatch, follow: str, best: str
+) -> None:
+    monkeypatch.setattr(chain_follow, "ITEMS_AT_A_TIME", 1)
+    items = [{"key": hexed(key), "type": "value"} for key in (b"a1", b"a2", b"a1", b"a2")]
+    begun = ask("chainHead_v1_storage", follow, best, items)
+    told()
+    request = {"jsonrpc": "2.0", "method": "chainHead_v1_continue", "params": [follow, begun["operationId"]]}
+    answers = raw(json.dumps([{**request, "id": number} for number in range(50)]))
+    assert answers[0]["result"] is None
+    assert {it["error"]["code"] for it in answers[1:]} == {chain_head_methods.INVALID_CONTINUE}
+    assert [event["event"] for _, _, event in told()] == ["operationStorageItems", "operationWaitingForContinue"]
+
+
 def test_a_stopped_operation_tells_nothing_more(
     ask: Ask, told: Told, monkeypatch: pytest.MonkeyPatch, follow: str, best: str
 ) -> None:
