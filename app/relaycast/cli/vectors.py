@@ -8,6 +8,7 @@ from cyclopts import App, Parameter, validators
 
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.options import Json
+from relaycast.refusal import one_line
 from relaycast.terminal import counted
 
 app = App(name="vectors", help="A conformance suite for implementations of pub-sub, as JSON.")
@@ -58,7 +59,7 @@ def check(folder: Folder, /, *, json: Json = False) -> ExitCode:
         if json:
             print(json_text.dumps({"path": fault.path, "vector": fault.vector, "reason": fault.reason}))
         else:
-            print(f"{folder}/{fault}")
+            print(one_line(f"{folder}/{fault}"))
         return ExitCode.CHECK_FAILED
     if json:
         print(json_text.dumps({"vectors": manifest.by_kind(), "bytes": manifest.size}))

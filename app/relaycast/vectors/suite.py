@@ -4,7 +4,10 @@ Law: the same version and seed give the same bytes. A folder is written beside i
 suite is ever replaced.
 """
 
+import errno
 import os
+import re
+import stat
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
@@ -13,7 +16,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from relaycast.refusal import BadInput
+from relaycast.refusal import BadInput, shown
 from relaycast.simulation.run_folder import staged
 from relaycast.vectors.kinds import KINDS
 from relaycast.vectors.vector import Drafted, Hash, Vector
@@ -25,6 +28,15 @@ SuiteName = Literal["relaycast-conformance"]
 SuiteVersion = Literal[1]
 MANIFEST, README, SCHEMA = "suite.json", "README.md", "schema.json"
 DEFAULT_SEED = 7
+DOCUMENT = "document"
+
+MOST_FILE_BYTES = 64 << 20
+"""Largest file of a suite that is read."""
+
+UNREADABLE = (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What reading a manifest raises that is none."""
+
+_PATH = re.compile(r"([A-Za-z0-9_-][A-Za-z0-9._-]{0,99}/){0,9}[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 
 class SuiteFile(Struct, frozen=True, forbid_unknown_fields=True):
@@ -83,8 +95,8 @@ def export(folder: Path, *, seed: int = DEFAULT_SEED) -> SuiteManifest:
 def contents(seed: int) -> Iterator[tuple[str, str, int, bytes]]:
     """Yield path, kind, number of vectors and bytes of every file but the manifest."""
     readme = resources.files("relaycast.vectors").joinpath(README).read_bytes()
-    yield README, "document", 0, readme
-    yield SCHEMA, "document", 0, msgspec.json.format(msgspec.json.encode(suite_schema()), indent=1) + b"\n"
+    yield README, DOCUMENT, 0, readme
+    yield SCHEMA, DOCUMENT, 0, msgspec.json.format(msgspec.json.encode(suite_schema()), indent=1) + b"\n"
     known: set[str] = set()
     for kind in KINDS:
         by_file: dict[str, list[Vector]] = {}
@@ -120,7 +132,7 @@ def check_place(place: Path, shown: str) -> None:
         return
     try:
         known = {MANIFEST, *(file.path for file in read_manifest(place).files)}
-    except (OSError, msgspec.DecodeError):
+    except UNREADABLE:
         known = set()
     foreign = sorted(there - known)
     if foreign:
@@ -128,8 +140,20 @@ def check_place(place: Path, shown: str) -> None:
 
 
 def read_manifest(folder: Path) -> SuiteManifest:
-    """Return the manifest of the suite in ``folder``; raises ``OSError`` and ``msgspec.DecodeError``."""
-    return msgspec.json.decode((folder / MANIFEST).read_bytes(), type=SuiteManifest)
+    """Return the manifest of the suite in ``folder``; raises what is ``UNREADABLE``."""
+    return msgspec.json.decode(_read(folder / MANIFEST), type=SuiteManifest)
+
+
+def _read(path: Path) -> bytes:
+    """Return what a regular file holds; raises ``OSError``, for larger ones and other kinds, too."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with os.fdopen(handle, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), str(path))
+        data = stream.read(MOST_FILE_BYTES + 1)
+    if len(data) > MOST_FILE_BYTES:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+    return data
 
 
 def suite_schema() -> dict[str, Any]:
@@ -190,12 +214,13 @@ def check(folder: Path) -> SuiteManifest:
     """
     try:
         manifest = read_manifest(folder)
-    except (OSError, msgspec.DecodeError) as error:
+    except UNREADABLE as error:
         raise BadInput(f"DIR {folder}", f"no suite ({error})", f"a folder with {MANIFEST}") from None
     kinds = {kind.name: kind for kind in KINDS}
+    check_manifest(manifest)
     for file in manifest.files:
         try:
-            data = (folder / file.path).read_bytes()
+            data = _read(folder / file.path)
         except OSError as error:
             raise SuiteFault(file.path, "", os.strerror(error.errno or 0).lower()) from None
         is_intact = blake2_256(data).hex() == file.blake2_256.removeprefix("0x")
@@ -203,7 +228,31 @@ def check(folder: Path) -> SuiteManifest:
             check_file(file, data, kinds[file.kind], manifest)
         if not is_intact:
             raise SuiteFault(file.path, _changed_vector(file, data, manifest), "the file's digest is another one")
+        if len(data) != file.bytes:
+            raise SuiteFault(file.path, "", f"{len(data):,} bytes, {MANIFEST} says {file.bytes:,}")
     return manifest
+
+
+def check_manifest(manifest: SuiteManifest) -> None:
+    """Raise ``SuiteFault`` for a manifest whose files are not a suite's, or whose numbers do not add up."""
+    known = {DOCUMENT, *(kind.name for kind in KINDS)}
+    paths: set[str] = set()
+    for file in manifest.files:
+        path = shown(file.path)
+        if not _PATH.fullmatch(file.path):
+            raise SuiteFault(MANIFEST, "", f"{path} is no path inside the suite")
+        if file.path in paths:
+            raise SuiteFault(MANIFEST, "", f"{path} is listed twice")
+        if file.kind not in known:
+            raise SuiteFault(
+                MANIFEST, "", f"{path} is of the kind {shown(file.kind)}, known: {', '.join(sorted(known))}"
+            )
+        if file.kind == DOCUMENT and file.vectors:
+            raise SuiteFault(MANIFEST, "", f"{path} is a document with {file.vectors:,} vectors")
+        paths.add(file.path)
+    total = sum(file.vectors for file in manifest.files)
+    if total != manifest.vectors or not total:
+        raise SuiteFault(MANIFEST, "", f"{manifest.vectors:,} vectors, its files have {total:,}")
 
 
 def check_file(file: SuiteFile, data: bytes, kind: VectorKind, manifest: SuiteManifest) -> None:
@@ -212,7 +261,7 @@ def check_file(file: SuiteFile, data: bytes, kind: VectorKind, manifest: SuiteMa
     for line in lines:
         try:
             vector = msgspec.json.decode(line.rstrip(b","), type=kind.vector)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise SuiteFault(file.path, _changed_vector(file, data, manifest), f"no vector: {error}") from None
         difference = kind.difference(vector)
         if difference:
