@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import msgspec
+
 from relaycast.vectors.broadcaster.broadcaster_vector import BroadcasterVector
 from relaycast.vectors.broadcaster.step_sequence import StepSequence, key, with_limits
 from relaycast.vectors.vector import VectorSource, scenario
@@ -178,11 +180,28 @@ def _total_limits() -> Iterator[BroadcasterVector]:
     ):
         there = _there(max_total_storage_size=100).publish(2_000, "a", bytes(68)).begin()
         yield there.publish(2_000, "a", b"\x01" * length).vector(f"publish/total-{name}", why, _TOO_MUCH)
+    yield from _lowered_limits()
     upstream = VectorSource(upstream="total_storage_size_limit_enforced")
     draft = _there(max_value_length=1_024, max_total_storage_size=2_048, max_stored_keys=50).begin()
     draft.publish(2_000, "key1", bytes(1_024)).publish(2_000, "key2", bytes(1_024))
     draft.publish(2_000, "key1", bytes(100)).publish(2_000, "key2", bytes(900))
     yield draft.vector("publish/total-of-the-draft", "the figures of the draft's test", upstream)
+
+
+def _lowered_limits() -> Iterator[BroadcasterVector]:
+    """Yield publications of a publisher that stores 300 bytes where only 100 are allowed any more."""
+    for name, published, length, why in (
+        ("shrinks", "a", 67, "an update that shrinks a total above the limit is allowed, although it stays above"),
+        ("shrinks-below", "b", 0, "an update brings the total from above the limit to below it"),
+        ("equal", "a", 68, "an update that keeps a total above the limit is allowed"),
+        ("grows", "a", 69, "an update that grows a total above the limit is refused"),
+        ("new-key", "c", 0, "a new key grows a total above the limit"),
+    ):
+        there = _there().publish(2_000, "a", bytes(68)).publish(2_000, "b", bytes(168)).begin()
+        limit = 132 if name == "shrinks-below" else 100
+        there.limits = msgspec.structs.replace(there.limits, max_total_storage_size=limit)
+        there.publish(2_000, published, b"\x01" * length)
+        yield there.vector(f"publish/lowered-limit-{name}", why, _TOO_MUCH)
 
 
 def _updates() -> Iterator[BroadcasterVector]:

@@ -11,12 +11,16 @@ from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_trie import (
     CHILD_STORAGE_PREFIX,
     CompactProof,
+    HashedValue,
+    Leaf,
     MemoryDB,
     StateVersion,
     StorageProof,
     blake2_256,
     build_database,
+    encode_node,
 )
+from relaycast_trie.nibbles import to_nibbles
 
 _SOURCE = VectorSource(upstream="sp-trie encode_compact")
 _WRONG = VectorSource(attack="a changed compact proof")
@@ -126,6 +130,22 @@ def _wrong(seed: int) -> Iterator[ProofVector]:
     no_root, short_root = build_database({CHILD_STORAGE_PREFIX + b"name": bytes(31)}, state_version=StateVersion.V1)
     leaf = no_root.get(short_root) or b""
     yield _refused("no-child-root", "the value under a child's key has 31 bytes", short_root, [leaf])
+    yield from _external_child_roots()
+
+
+def _external_child_roots() -> Iterator[ProofVector]:
+    """Yield proofs whose value under a child's key stands outside its node, which no child root does."""
+    child, child_root = build_database(published("ab"), state_version=StateVersion.V1)
+    behind = CompactProof.encode(StorageProof.generate(child, child_root, published("ab")), child_root).nodes
+    partial = to_nibbles(CHILD_STORAGE_PREFIX + b"name")
+    for name, value in (("33", child_root + b"\x00"), ("32", child_root)):
+        leaf = encode_node(Leaf(partial, HashedValue(blake2_256(value))))
+        root = blake2_256(leaf)
+        why = f"the value under a child's key has {name} bytes and stands outside its node"
+        yield _refused(f"external-child-root-{name}", f"{why}: its hash is no child root", root, [leaf])
+        marked = [b"\x01" + encode_node(Leaf(partial, b"")), value]
+        yield _refused(f"external-child-root-{name}-attached", f"{why}, which is given", root, marked)
+        yield _refused(f"external-child-root-{name}-child", f"{why}; a child trie follows", root, [*marked, *behind])
 
 
 def _way(tries: dict[int, Pairs]) -> StorageProof:

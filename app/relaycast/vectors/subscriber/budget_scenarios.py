@@ -93,6 +93,28 @@ def _budget_calculation() -> Iterator[BlockVector]:
         "messages that leave one byte",
         downward=[4_456_448 - 1],
     )
+    yield from _reserved_messages(title)
+
+
+def _reserved_messages(title: str) -> Iterator[BlockVector]:
+    """Yield shares in which a second downward message meets what is kept for horizontal ones."""
+    left = FIVE_MIB * 85 // 100 - 1_000_000
+    for name, horizontal, reserved in (
+        ("first", [5_000], 5_000),
+        ("short-first", [30], 40),
+        ("equal-first", [40], 40),
+        ("others", [5_000, 90_000, 70], 5_080),
+    ):
+        for more in (0, 1):
+            size = left - reserved + more
+            why = f"{reserved} bytes are kept for horizontal messages: a second downward one of {size} bytes"
+            yield from _shared(
+                title,
+                f"budget-calculation/reserved-{name}-{more}",
+                f"{why} {'does not fit' if more else 'just fits'}",
+                downward=[1_000_000, size],
+                horizontal=horizontal,
+            )
 
 
 def _light_block() -> Iterator[BlockVector]:

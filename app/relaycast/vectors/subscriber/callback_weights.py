@@ -118,6 +118,40 @@ def _overweight() -> Iterator[BlockVector]:
     yield network.block(about("overweight", "a callback that returns more than it declared is an event"), seal=False)
 
 
+def _overweight_in_one() -> Iterator[BlockVector]:
+    """Yield callbacks that return more in one dimension and less in the other, which the event gives as they are."""
+    network = weighing({A: 10, B: 10, C: 0, D: 10})
+    network.write(ALPHA, D, b"\xff")
+    network.callback_weights[ALPHA, C] = Weight.ZERO
+    network.used_weights = {
+        (ALPHA, A): Weight(10 * MICROSECOND + 1, 9),
+        (ALPHA, B): Weight(MICROSECOND, 1 << 20),
+        (ALPHA, C): Weight(1 << 40, 0),
+        (ALPHA, D): Weight(1 << 40, 1 << 40),
+    }
+    part = about("overweight/one-dimension", "more than declared in one dimension is enough; no callback, no event")
+    yield network.block(part)
+    network.policies = {"deletion": "told"}
+    network.delete(ALPHA, [A, B])
+    yield network.block(about("overweight/deletions", "the callback of a told deletion returns more than it declared"))
+
+
+def _beyond_one_meter() -> Iterator[BlockVector]:
+    """Yield a key at the cursor that does not fit one of the two meters."""
+    network = weighing({A: 10, B: 10})
+    network.config = replace(network.config, callback_limit=VectorWeight(100 * MICROSECOND, 70_000))
+    network.callback_weights[ALPHA, A] = Weight(20 * MICROSECOND, 70_001)
+    for number in range(2):
+        part = about(f"beyond/proof-size-{number}", "a callback above the limit in its proof size alone", 8)
+        yield network.block(part, seal=False)
+    network = weighing({A: 10, B: 10})
+    network.publish(ALPHA, [A], bytes(600))
+    network.seal()
+    for number in range(2):
+        part = about(f"beyond/budget-{number}", "a key that weighs something and does not fit the budget", 8)
+        yield network.block(part, budget=of_bytes(500), seal=False)
+
+
 def _deletions() -> Iterator[BlockVector]:
     for name, deleted in (("keys", [A, B]), ("trie", K)):
         network = weighing({A: 60, B: 60, C: 10})
@@ -142,6 +176,8 @@ def weight_vectors() -> Iterator[BlockVector]:
         _lies,
         _disabled,
         _overweight,
+        _overweight_in_one,
+        _beyond_one_meter,
         _deletions,
     ):
         yield from scene()

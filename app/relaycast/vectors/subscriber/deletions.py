@@ -7,7 +7,16 @@ from msgspec.structs import replace
 from relaycast.vectors.subscriber.block_vector import BlockVector
 from relaycast.vectors.subscriber.budget_scenarios import costs, of_bytes
 from relaycast.vectors.subscriber.scenarios import K
-from relaycast.vectors.subscriber.small_network import ALPHA, BETA, SMALL, About, SmallNetwork, path_key, staircase
+from relaycast.vectors.subscriber.small_network import (
+    ALPHA,
+    BETA,
+    SMALL,
+    About,
+    SmallNetwork,
+    keys,
+    path_key,
+    staircase,
+)
 from relaycast.vectors.vector import VectorSource, hexed
 
 A, B, C, D, E, F = K
@@ -154,6 +163,65 @@ def _switched_on() -> Iterator[BlockVector]:
         yield network.block(about(f"switched-on/{name}", f"{why} ({name})"))
 
 
+def _left_alone() -> Iterator[BlockVector]:
+    """Yield publishers of which no bitmap is written, and one whose bitmap of zeros stays."""
+    for name, foreign in (("unchanged", []), ("foreign", [D])):
+        network = SmallNetwork()
+        network.subscribe(ALPHA, K[:3])
+        network.publish(ALPHA, K[:4], b"value")
+        network.block(about("", ""))
+        network.policies = TOLD
+        network.publish(ALPHA, foreign, b"foreign")
+        why = f"the policy comes in mid-run and nothing of it is told ({name}): no bitmap is written yet"
+        yield network.block(about(f"left-alone/{name}", why))
+    network, absent = SmallNetwork(), path_key("10")
+    network.subscribe(ALPHA, [path_key("0"), absent])
+    network.publish(ALPHA, [path_key(name) for name in ("0", "11", "12")], bytes(20))
+    network.seal()
+    stopped_at(network, about("", ""), absent)
+    network.policies = TOLD
+    why = "bases without a root, and a rest without a change: no bitmap is written yet"
+    yield network.block(about("left-alone/interrupted", why))
+    network = SmallNetwork(policies=TOLD)
+    network.subscribe(ALPHA, [A, B])
+    network.publish(ALPHA, [D], b"foreign")
+    yield network.block(about("zeros/first", "a publisher without a wanted key: a bitmap of zeros"))
+    clear = [("clear_stored_roots", int(ALPHA))]
+    yield network.block(about("zeros/cleared", "its root is cleared: the bitmap of zeros stays"), calls=clear)
+    yield network.block(about("zeros/waits", "the pass does not come to it: the bitmap stays"), budget=of_bytes(0))
+    yield network.block(about("zeros/read", "the pass comes to it"))
+
+
+def _zeros_of_a_disabled_publisher() -> Iterator[BlockVector]:
+    network = SmallNetwork(policies=TOLD, config=replace(SMALL, max_trie_depth=3))
+    network.subscribe(ALPHA, [path_key("0"), path_key("f")])
+    network.publish(ALPHA, [path_key("8")], b"foreign")
+    network.block(about("", ""))
+    network.publish(ALPHA, [path_key("0"), *staircase(4, subscribed=path_key("f"))], b"deep")
+    yield network.block(about("zeros/disabled", "a publisher with a root is disabled: its bitmap of zeros stays"))
+
+
+def _not_come_to() -> Iterator[BlockVector]:
+    """Yield changed subscriptions of a publisher that the pass does not come to."""
+    for name, wanted in (("added", K[:4]), ("removed", [B, C]), ("others", [D, E])):
+        network = _following()
+        network.delete(ALPHA, [A, C])
+        network.subscribe(ALPHA, wanted)
+        why = f"the subscription changes ({name}), no byte is left: the bitmap follows the keys"
+        yield network.block(about(f"not-come-to/{name}", why), budget=of_bytes(0))
+        yield network.block(about(f"not-come-to/{name}-rest", "what was delivered and is still wanted is told"))
+
+
+def _whole_bytes() -> Iterator[BlockVector]:
+    for count in (8, 9):
+        network, wanted = SmallNetwork(policies=TOLD), keys(count)
+        network.subscribe(ALPHA, wanted)
+        network.publish(ALPHA, [*wanted[1:4], *wanted[6:]], b"value")
+        yield network.block(about(f"bitmap/{count}", f"the bitmap of {count} keys"))
+        network.delete(ALPHA, [wanted[2], wanted[-1]])
+        yield network.block(about(f"bitmap/{count}-deleted", f"two of {count} keys are deleted, the last among them"))
+
+
 def deletion_vectors() -> Iterator[BlockVector]:
     """Yield the vectors of told deletions."""
     for scene in (
@@ -164,5 +232,9 @@ def deletion_vectors() -> Iterator[BlockVector]:
         _calls,
         _never_delivered,
         _switched_on,
+        _left_alone,
+        _zeros_of_a_disabled_publisher,
+        _not_come_to,
+        _whole_bytes,
     ):
         yield from scene()

@@ -6,6 +6,7 @@ from relaycast.vectors.subscriber.block_run import recomputed
 from relaycast.vectors.subscriber.block_vector import BlockVector
 from relaycast.vectors.subscriber.budget_scenarios import proof_scenarios
 from relaycast.vectors.subscriber.budgets import budget_vectors
+from relaycast.vectors.subscriber.caches import cache_vectors
 from relaycast.vectors.subscriber.callback_weights import weight_vectors
 from relaycast.vectors.subscriber.changes import change_vectors
 from relaycast.vectors.subscriber.deletions import deletion_vectors
@@ -29,6 +30,7 @@ FILES: dict[str, Callable[[int], Iterator[BlockVector]]] = {
     "policies": lambda _: policy_vectors(),
     "deletions": lambda _: deletion_vectors(),
     "callback-weights": lambda _: weight_vectors(),
+    "caches": lambda _: cache_vectors(),
 }
 """The vectors of each file, made from the seed."""
 
