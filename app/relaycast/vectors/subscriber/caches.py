@@ -68,7 +68,8 @@ def _long_inline_node() -> Iterator[BlockVector]:
         network = SmallNetwork(config=_limited(depth))
         network.subscribe(ALPHA, keys)
         network.seal()
-        part = about(f"inline/long-{depth}", f"hashed leaves below a long inline branch, {depth} hashed nodes allowed", 8)
+        why = f"hashed leaves below a long inline branch, which does not count: {depth} hashed nodes are allowed"
+        part = about(f"inline/long-{depth}", why, 8)
         top, nodes = _top_trie(network, blake2_256(root))
         asked = replace(network.asked(part), relay_root=hexed(top))
         given = [*nodes, root] if depth == 1 else [*nodes, root, *leaves]
