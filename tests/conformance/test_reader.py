@@ -135,7 +135,9 @@ def cached_node(entries: list[Any]) -> list[Any]:
 
 
 def kept_node(v: Any) -> bool:
-    return cached_node(v["before"]) in v["expect"]["after"]
+    """Whether the first cached node stays, and was not read anew from the proof."""
+    node = cached_node(v["before"])
+    return node in v["expect"]["after"] and not any(node[1].endswith(v["nodes"][n][2:]) for n in v["given"])
 
 
 def honest(v: Any) -> Any:
@@ -180,6 +182,10 @@ def no_panic(v: Any) -> None:
 def default_policy(v: Any, kind: str) -> Any:
     fit(v["policies"][kind])
     del v["policies"]
+
+
+def tells_a_deletion(v: Any) -> bool:
+    return any(event.startswith("0x09") for event in v["expect"]["events"])
 
 
 def step_with(v: Any, field: str) -> Any:
@@ -235,7 +241,7 @@ def other_version(v: Any) -> None:
 
 
 SUBSCRIBER: dict[str, Change] = {
-    "a flipped byte in a node": lambda v: flip(v["nodes"], v["given"][0]),
+    "a flipped byte in a node": lambda v: honest(v) or flip(v["nodes"], v["given"][0]),
     "a flipped byte in a cached node": lambda v: fit(kept_node(v)) or flip(cached_node(v["before"]), 1),
     "a missing cached node after the block": lambda v: v["expect"]["after"].remove(cached_node(v["expect"]["after"])),
     "another cached node after the block": lambda v: flip(cached_node(v["expect"]["after"]), 1),
@@ -275,7 +281,7 @@ SUBSCRIBER: dict[str, Change] = {
     "another unused node": lambda v: flip(v["expect"]["panic"]["hashes"], 0),
     "numeric order forgotten": lambda v: fit(v["id"].endswith("/first")) or default_policy(v, "order"),
     "values-only metering forgotten": lambda v: default_policy(v, "metering"),
-    "told deletions forgotten": lambda v: default_policy(v, "deletion"),
+    "told deletions forgotten": lambda v: fit(tells_a_deletion(v)) or default_policy(v, "deletion"),
     "a refused call": lambda v: v["expect"]["call_results"].__setitem__(0, "NoCachedNodes"),
     "another call": lambda v: fit(v["expect"]["call_results"][0] == "ok") or more(v["calls"][0], 1),
     "another share of the messages": lambda v: more(v["share"], "downward_full"),
