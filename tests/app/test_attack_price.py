@@ -286,7 +286,8 @@ def test_a_broken_invariant_makes_the_exit_code_three(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("churrn",), "ATTACK: got 'churrn', expected one of spam, depth, deep-paths"),
+        (("churrn",), "ATTACK: got 'churrn', expected an attack (did you mean churn?)"),
+        (("xyz",), "ATTACK: got 'xyz', expected an attack (known: callbacks, churn, deep-paths,"),
         (("--keys", "257"), "--keys"),
         (("--blocks", "1"), "--blocks"),
         (("--budget", "0"), "--budget"),
@@ -294,3 +295,8 @@ def test_a_broken_invariant_makes_the_exit_code_three(monkeypatch: pytest.Monkey
 )
 def test_what_cannot_be_priced_is_refused(refused: Refused, arguments: tuple[str, ...], says: str) -> None:
     assert says in refused("attack", "price", *arguments)
+
+
+def test_help_names_every_attack_that_has_a_price(relaycast: Command) -> None:
+    shown = relaycast("attack", "price", "--help").out.replace("│", " ")
+    assert f"by default all: {', '.join(MEASURED)} " in " ".join(shown.split())

@@ -17,7 +17,7 @@ SUBVERBS = {
     "proof": ["make", "verify", "show"],
     "xcm": ["encode", "decode"],
     "scale": ["encode", "decode", "list"],
-    "attack": ["spam", "depth", "churn", "squat", "omit", "extra", "price"],
+    "attack": ["spam", "depth", "churn", "squat", "omit", "extra", "callbacks", "price"],
     "import": ["chain-spec", "state"],
     "runtime": ["show", "call", "diff"],
     "subscribe": ["add", "list", "show", "remove", "deadletters"],

@@ -270,6 +270,14 @@ def test_help_shows_an_example(relaycast: Command, verb: str) -> None:
     assert "Example:" in ended.out
 
 
+def test_help_names_every_policy(relaycast: Command) -> None:
+    shown = " ".join(relaycast("compare", "--help").out.split())
+    for kind, names in KINDS.items():
+        listed = re.search(rf"{kind} \((.*?)\)", shown)
+        assert listed is not None, kind
+        assert [re.sub(r"\[.*", "", name) for name in listed[1].split(", ")] == list(names)
+
+
 def test_a_reader_of_one_scenario_alone_is_shown_alone(relaycast: Command) -> None:
     ended = relaycast("compare", "oracle", "config-sync", "--blocks", "4")
     assert "subscriber 3001 lender, in the first alone" in ended.out

@@ -110,7 +110,14 @@ PriceKeys = Annotated[
         validator=validators.Number(gte=1, lte=256),
     ),
 ]
-PricedAttacks = Annotated[list[str] | None, Parameter(name="ATTACK", help="attacks to price, by default all")]
+PricedAttacks = Annotated[
+    list[str] | None,
+    Parameter(
+        name="ATTACK",
+        help="attacks to price, by default all: spam, depth, deep-paths, churn, heartbeat, large-values, deletion, "
+        "callbacks, metered-callbacks, squat, lies",
+    ),
+]
 
 
 @app.command
@@ -321,7 +328,7 @@ def price(
     chosen = tuple(attacks or ())
     for name in chosen:
         if name not in MEASURED:
-            raise BadInput("ATTACK", shown(name), f"one of {', '.join(MEASURED)}", nearest(name, list(MEASURED)))
+            raise BadInput("ATTACK", shown(name), "an attack", nearest(name, list(MEASURED)))
     report = price_attacks(
         attacks=chosen, keys=keys, blocks=blocks, budget_bytes=budget, seed=seed, trie_engine=trie_engine
     )

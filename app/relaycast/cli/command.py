@@ -52,7 +52,7 @@ VERBS = {
     "predict": ("relaycast.cli.predict:predict", "What a subscription costs, by closed forms, at once."),
     "new": ("relaycast.cli.scenario_files:new", "Write a commented scenario file to begin with."),
     "schema": ("relaycast.cli.scenario_files:schema", "Print the JSON Schema of scenario files, for editors."),
-    "pov": ("relaycast.cli.pov:app", "Keep proof sizes under version control, and fail when they grow."),
+    "pov": ("relaycast.cli.pov:app", "Keep proof sizes under version control, and take a real block apart."),
     "trie": ("relaycast.cli.trie:app", "The root of key-value pairs, and the trie that they make."),
     "proof": ("relaycast.cli.proof:app", "Make, verify and look into storage proofs."),
     "compare": ("relaycast.cli.compare:compare", "The same trace under two designs, side by side."),
@@ -92,7 +92,7 @@ EPILOGUE = """\
 Every verb has --help with an example, and takes -q (--quiet): print nothing but errors. In a pipe and under NO_COLOR
 there are neither colours nor bars.
 
-Exit codes: 0 fine, 1 a check failed, 2 bad input, 3 an invariant was violated, 130 interrupted.
+Exit codes: 0 fine, 1 a check failed, 2 bad input, 3 an invariant was violated, 130 interrupted, 143 stopped by SIGTERM.
 """
 
 

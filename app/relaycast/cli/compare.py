@@ -46,9 +46,9 @@ def compare(
     The page with both side by side, report.html, goes to a folder of its own in out/, with comparison.json.
 
     Policies: root_commit (when-done, after-first-key, forget-unchanged), callback (changed-keys, all-keys), cache
-    (structure, none), order (shuffled, numeric), metering (every-read, values-only), budget (remaining[:PERCENT],
-    cumulus, floor[:BYTES]), deletion (silent, told), max_cached_node (bytes). The first of each kind is the default;
-    the others are what drafts do, or might. A [policies] table in a scenario takes the same names.
+    (structure, none), order (shuffled, numeric), metering (every-read, values-only, carried), budget
+    (remaining[:PERCENT], cumulus, floor[:BYTES]), deletion (silent, told), max_cached_node (bytes). The first of each
+    kind is the default; the others are what drafts do, or might. A [policies] table in a scenario takes the same names.
 
     What the second design breaks is part of the comparison; an invariant that the first one violates makes the exit
     code 3.
