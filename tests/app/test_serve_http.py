@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -23,10 +24,10 @@ ASK = {"jsonrpc": "2.0", "id": 1, "method": "system_chain"}
 Visit = Callable[[Server, aiohttp.ClientSession], Awaitable[None]]
 
 
-def small_server(access: Access | None = None) -> Server:
+def small_server(access: Access | None = None, dialect: str = "all") -> Server:
     chain = SmallChain({b"key": b"value"})
     chain.add()
-    return Server(SmallLive(chain), title="small", key_names=dict, access=access or Access())
+    return Server(SmallLive(chain), title="small", key_names=dict, access=access or Access(), dialect=dialect)
 
 
 def chain_of(server: Server) -> SmallChain:
@@ -368,5 +369,24 @@ def test_a_browser_that_does_not_read_is_dropped() -> None:
             await asyncio.sleep(0)
         assert server.feed.watchers == 0
         assert [event async for event in events] == []
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("dialect", ["all", "legacy", "new"])
+def test_the_request_and_the_client_that_a_server_proposes_can_be_used(dialect: str) -> None:
+    """polkadot.js needs the legacy methods."""
+
+    async def run() -> None:
+        server = small_server(dialect=dialect)
+        async with started(server) as client:
+            lines = [line.use for line in server.lines()]
+            (request,) = (found[1] for use in lines if (found := re.search(r"-d '(.*jsonrpc.*)' http", use)))
+            async with client.post(server.url("http"), json=json.loads(request)) as response:
+                assert "result" in await response.json()
+            async with client.get(server.url("http"), headers={"accept": "text/html"}) as response:
+                page = await response.text()
+            for shown in ("\n".join(lines), page):
+                assert ("polkadot.js.org/apps" in shown) == (dialect != "new")
 
     asyncio.run(run())

@@ -60,8 +60,10 @@ class LiveFeed:
         key_names: KeyNames,
         gateway: Gateway | None = None,
         faces: Faces | None = None,
+        dialect: str = "all",
     ) -> None:
         self._live = live
+        self._dialect = dialect
         self._faces = faces or Faces(cloudevents=gateway is not None, wamp=False, icrc=False)
         self._gateway = gateway
         self._title = title
@@ -95,7 +97,7 @@ class LiveFeed:
         relay = self._live.relay.name
         router = None if self._gateway is None else self._gateway.router
         realm = None if router is None else router.config.realms[0]
-        render = partial(render_live, faces=self._faces, realm=realm)
+        render = partial(render_live, faces=self._faces, realm=realm, dialect=self._dialect)
         return await asyncio.to_thread(render, self._title, host, relay, parachains, first)
 
     async def events(self, caller: Caller = EVERYBODY_HERE) -> AsyncIterator[bytes]:

@@ -20,12 +20,14 @@ def render_live(
     *,
     faces: Faces,
     realm: "RealmConfig | None" = None,
+    dialect: str = "all",
 ) -> str:
     """Return the page of a server that is reached as ``host``; ``relay`` and ``parachains`` are names of chains.
 
-    ``first`` is what happened so far, in JSON; ``realm`` is the first one of the WAMP router.
+    ``first`` is what happened so far, in JSON; ``realm`` is the first one of the WAMP router, ``dialect`` the
+    methods that are served.
     """
-    lines = chain_lines(ServedAt(host), relay, parachains) if faces.node else []
+    lines = chain_lines(ServedAt(host), relay, parachains, dialect=dialect) if faces.node else []
     lines += subscription_lines(ServedAt(host)) if faces.cloudevents else []
     lines += [] if realm is None else wamp_lines(ServedAt(host), realm)
     lines += icrc_lines(ServedAt(host)) if faces.icrc else []

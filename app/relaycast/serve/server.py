@@ -66,9 +66,10 @@ class Server:
         self.live = live
         self.access = access
         self.node = NodeFace(live, version=__version__, dialect=dialect)
+        self._dialect = dialect
         self.gateway = gateway
         self.rates = RequestRates() if rates is None else rates
-        self.feed = LiveFeed(live, title=title, key_names=key_names, gateway=gateway, faces=self.faces)
+        self.feed = LiveFeed(live, title=title, key_names=key_names, gateway=gateway, faces=self.faces, dialect=dialect)
         self.host, self.port, self.is_secure = "", 0, False
         self.rawsocket_port: int | None = None
         self._rawsocket: RawSocketServer | None = None
@@ -89,7 +90,8 @@ class Server:
         """Return each URL with a line that shows how to use it."""
         names = {para_id: chain.name for para_id, chain in sorted(self.live.parachains.items())}
         place = ServedAt(self.address, has_tokens=bool(self.access.tokens), is_secure=self.is_secure)
-        lines = chain_lines(place, self.live.relay.name, names) if self.faces.node else []
+        relay = self.live.relay.name
+        lines = chain_lines(place, relay, names, dialect=self._dialect) if self.faces.node else []
         if self.gateway is not None and self.faces.cloudevents:
             lines += subscription_lines(place, self.gateway.allowed_sinks)
         if self.gateway is not None and self.gateway.router is not None:

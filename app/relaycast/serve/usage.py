@@ -36,12 +36,15 @@ class ServedAt:
         return "curl -H 'authorization: Bearer TOKEN'" if self.has_tokens else "curl"
 
 
-def chain_lines(place: ServedAt, relay: str, parachains: Mapping[int, str]) -> list[UsageLine]:
-    """Return the lines of all chains of a server."""
-    ask = """-H 'content-type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"chain_getHeader"}'"""
+def chain_lines(place: ServedAt, relay: str, parachains: Mapping[int, str], *, dialect: str = "all") -> list[UsageLine]:
+    """Return the lines of all chains of a server; polkadot.js and ``chain_getHeader`` need the legacy methods."""
+    is_new = dialect == "new"
+    method = "archive_v1_finalizedHeight" if is_new else "chain_getHeader"
+    ask = f"""-H 'content-type: application/json' -d '{{"jsonrpc":"2.0","id":1,"method":"{method}"}}'"""
     sockets = {place.url("ws"): relay}
     sockets |= {f"{place.url('ws')}/para/{para_id}": name for para_id, name in parachains.items()}
-    lines = [UsageLine(url, name, f"https://polkadot.js.org/apps/?rpc={url}") for url, name in sockets.items()]
+    client = 'PAPI: createWsClient("{}")' if is_new else "https://polkadot.js.org/apps/?rpc={}"
+    lines = [UsageLine(url, name, client.format(url)) for url, name in sockets.items()]
     url = place.url("http")
     return [*lines, UsageLine(url, f"{relay}, by POST", f"{place.curl} {ask} {url}")]
 
