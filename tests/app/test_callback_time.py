@@ -8,6 +8,7 @@ from relaycast.refusal import BadInput
 from relaycast.report.verdicts import Severity, verdicts
 from relaycast.scenario.checks import check_references
 from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable
+from relaycast.scenario.upgrade_tables import UpgradeTable
 from relaycast.simulation.simulation import Simulation
 from relaycast_collator import KeptValues
 from relaycast_ledger.outcome import Outcome
@@ -48,6 +49,19 @@ def test_callbacks_of_a_scenario_fill_their_limit_and_no_block_more() -> None:
     assert "Callbacks filled the 0.5 seconds that a block of 3000 has for them in 6 blocks" in fits.text
     assert "The budget" not in fits.text
     assert run.invariants.ok
+
+
+def test_a_limit_that_an_upgrade_changed_is_not_told_as_the_limit_of_the_run() -> None:
+    it = scenario(callback_us=100_000, blocks=12)
+    upgraded = msgspec.structs.replace(it.parachains[1], upgrades=[UpgradeTable(at=8, callback_limit_us=50_000)])
+    fits = next(
+        it
+        for it in verdicts(outcome(msgspec.structs.replace(it, parachains=[it.parachains[0], upgraded])))
+        if it.about == "fits"
+    )
+    assert "0.5 seconds" not in fits.text
+    assert "Callbacks filled the time, changed by an upgrade, that a block of 3000 has in " in fits.text
+    assert "passed over (CallbackBeyondLimit in events.jsonl)" in fits.text
 
 
 def test_without_a_limit_the_verdict_on_the_time_of_a_block_is_red() -> None:

@@ -14,6 +14,7 @@ import relaycast as rc
 from command_line import Command
 from relaycast.choices import policies_of
 from relaycast.refusal import BadInput
+from relaycast.report.upgrades import upgrade_sentence
 from relaycast.scenario.files import load_scenario
 from relaycast.scenario.policy_choice import KINDS, PolicyTable
 from relaycast.scenario.scenario import ParachainTable, PublishTable, RelayChainTable, Scenario, SubscriptionTable
@@ -150,6 +151,12 @@ def test_a_run_tells_of_its_upgrades(relaycast: Command, tmp_path: Path) -> None
     assert "3 runtime upgrades changed the code of 2 chains, on relay blocks 4, 6, 7." in report
     assert "cache: structure -&gt; none" in report
     assert report.count("<title>upgrade of 3000 on relay block 4: max_trie_depth: 16 -&gt; 9</title>") == 2
+
+
+def test_one_upgrade_changes_code_on_one_block(tmp_path: Path) -> None:
+    scenario = load_scenario(str(written(tmp_path, upgrades=[{"at": 4, "max_trie_depth": 9}])))
+    told = upgrade_sentence(Simulation.prepare(scenario).run())
+    assert told == " 1 runtime upgrade changed the code of 1 chain, on relay block 4."
 
 
 def test_a_scenario_without_upgrades_says_nothing_of_them(tmp_path: Path) -> None:

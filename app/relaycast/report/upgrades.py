@@ -16,7 +16,8 @@ def upgrade_sentence(run: Outcome) -> str:
     named = ", ".join(blocks[:MAX_NAMED])
     more = f" and {counted(len(blocks) - MAX_NAMED, 'later block')}" if len(blocks) > MAX_NAMED else ""
     chains = counted(len({it.para_id for it in upgrades}), "chain")
-    return f" {counted(len(blocks), 'runtime upgrade')} changed the code of {chains}, on relay blocks {named}{more}."
+    where = "relay block" if len(blocks) == 1 else "relay blocks"
+    return f" {counted(len(blocks), 'runtime upgrade')} changed the code of {chains}, on {where} {named}{more}."
 
 
 def upgrade_rows(run: Outcome) -> list[tuple[int, str, str]]:

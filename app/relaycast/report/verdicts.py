@@ -169,10 +169,13 @@ def _callbacks(run: Outcome) -> str:
     it, load = max(loads, key=lambda pair: pair[1].waiting_blocks)
     others = sum(other.waiting_blocks for _, other in loads) - load.waiting_blocks
     alike = f", and {counted(others, 'block')} of other readers" if others else ""
-    return (
-        f"Callbacks filled the {load.limit_ref_time / 1e12:g} seconds that a block of {title(it)} has for them in "
-        f"{counted(load.waiting_blocks, 'block')}{alike}; further ones waited."
-    )
+    blocks = f"in {counted(load.waiting_blocks, 'block')}{alike}; further ones waited"
+    changes = (change for upgrade in run.upgrades or () if upgrade.para_id == it.para_id for change in upgrade.changes)
+    if any(change.startswith("callback_limit_us:") for change in changes):
+        over = "one that declares more than the limit of its block is passed over (CallbackBeyondLimit in events.jsonl)"
+        return f"Callbacks filled the time, changed by an upgrade, that a block of {title(it)} has {blocks}; {over}."
+    seconds = f"{load.limit_ref_time / 1e12:g} seconds"
+    return f"Callbacks filled the {seconds} that a block of {title(it)} has for them {blocks}."
 
 
 def _alternative(run: Outcome) -> RunVerdict:
