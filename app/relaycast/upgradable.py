@@ -33,8 +33,9 @@ class Upgradable:
     ) -> None:
         """Let a parachain run other code from its first block on relay block ``at`` on, by default from its next block.
 
-        ``limits`` are ``max_trie_depth`` and ``max_value_bytes``. It reads ``keys`` in the place of everything that it
-        read. Policies that are not named stay as they are. ``ValueError`` for what chains do not agree on.
+        ``limits`` are ``max_trie_depth``, ``max_value_bytes``, ``max_publishers``, ``max_subscribed_keys``,
+        ``max_total_keys``, ``max_cached_bytes`` and ``callback_limit_us``. It reads ``keys`` in the place of everything
+        that it read. Policies that are not named stay as they are. ``ValueError`` for what chains do not agree on.
 
         >>> from relaycast import Network
         >>> net = Network(seed=7)
@@ -61,8 +62,9 @@ class Upgradable:
     def upgrade_relay_chain(self, *, at: int | None = None, **limits: int) -> None:
         """Let the relay chain run other code from block ``at`` on, by default from its next block.
 
-        ``limits`` are ``max_value_bytes``, ``max_stored_keys``, ``max_total_bytes`` and ``max_publishers``. What is
-        published already stays. ``ValueError`` where a subscriber expects shorter values than may then be published.
+        ``limits`` are ``max_value_bytes``, ``max_stored_keys``, ``max_total_bytes``, ``max_publishers`` and
+        ``max_publishes_per_block``. What is published already stays. ``ValueError`` where a subscriber expects shorter
+        values than may then be published.
         """
         first = self.chains.relay_chain.head.number + 1 if at is None else whole_number(at, "at")
         upgrade = collator.RelayUpgrade(at=first, constants=_constants(limits, BROADCASTER_CONSTANTS))
