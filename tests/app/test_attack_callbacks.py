@@ -111,11 +111,19 @@ def test_the_verdict_depends_on_the_limit(relaycast: Command) -> None:
     ended = relaycast(*few)
     assert (ended.code, ended.err) == (0, "")
     assert "every block fits its 2 seconds; values of others wait" in ended.out
+    assert "the reader's 3 blocks that see the attack; what follows counts the whole run" in ended.out
     drafts = relaycast(*few, "--limit-us", "0")
     assert (drafts.code, drafts.err) == (1, "")
     assert "3 blocks exceed 2 seconds" in drafts.out
     shown = relaycast(*few, "--keys", "4", "--json").json
     assert (shown["attack"], shown["ok"], shown["harmed"]) == ("callbacks", True, False)
+
+
+def test_what_the_whole_run_counts_beyond_the_blocks_that_see_the_attack_came_before(relaycast: Command) -> None:
+    shown = relaycast("attack", "callbacks", "--blocks", str(FEWEST_BLOCKS), "--json").json
+    alone = sum(it["alone"]["callbacks"] for it in shown["bystanders"])
+    limited = sum(it["attacked"]["callbacks"] for it in shown["bystanders"]) + shown["target_limited"]["callbacks"]
+    assert alone - shown["alone"]["callbacks"] == limited - shown["limited"]["callbacks"] > 0
 
 
 @pytest.mark.parametrize(

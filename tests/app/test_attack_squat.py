@@ -109,7 +109,7 @@ def test_a_squat_that_harms_others_makes_the_exit_code_one(attacked_once: None, 
     assert (ended.code, ended.err) == (1, "")
     assert "others were harmed" in ended.out
     assert "not public parachain 2x" in ended.out
-    assert "transaction fees are not modelled" in ended.out
+    assert "Transaction fees are apart: relaycast attack price squat." in ended.out
     shown = relaycast("attack", "squat", "--blocks", "8", "--json").json
     assert (shown["schema"], shown["attack"], shown["ok"]) == (2, "squat", False)
     assert shown["harmed"] == [True, False, False, True]

@@ -137,7 +137,7 @@ def print_callbacks(report: CallbackReport) -> None:
     runs = [("alone", report.alone), ("attacked, no limit", report.unlimited)]
     runs += [("attacked, with the limit", report.limited)] if report.limit_us else []
     print_table(out, TIME, (_time(name, it) for name, it in runs), right=TIME[1:])
-    out.print()
+    out.print(f"the reader's {report.limited.blocks:,} blocks that see the attack; what follows counts the whole run\n")
     for line in (
         f"sent       {report.sent_messages:,} messages, {report.sent_bytes:,} bytes of the attacker's",
         f"callbacks  {report.target_limited.callbacks:,} for the attacker's keys, "
@@ -174,7 +174,7 @@ def print_squat(report: SquatReport) -> None:
     out.print(
         f"\n3000 builds on every relay block, 3001 on every third, 3002 subscribes at block {report.late_from}.\n"
         "missing: keys without a value that have one without the attack, summed over all blocks.\n"
-        f"Of the deposit {spent:,} planck are gone; transaction fees are not modelled.",
+        f"Of the deposit {spent:,} planck are gone. Transaction fees are apart: relaycast attack price squat.",
         markup=False,
     )
     _print_verdict(
