@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import relaycast as rc
 from command_line import Command
 from relaycast.pov.block_input import read_block
 from relaycast.pov.inspection import CHANNELS, OTHER, PUBLISHERS, STATIC, TOP, UNUSED, inspect_block
@@ -14,6 +15,7 @@ from relaycast.scenario.files import load_scenario
 from relaycast.simulation.simulation import Simulation
 from relaycast_collator import BlockBuilt
 from relaycast_collator.parachain import ParachainBlock
+from relaycast_node.rpc.node_face import DIALECTS
 from relaycast_pallets.frame.state import State
 from relaycast_pallets.messaging.inbound_message import InboundMessagesData
 from relaycast_pallets.parachain_system.pallet import PersistedValidationData
@@ -219,8 +221,41 @@ def test_a_block_without_the_inherent_is_refused(relaycast: Command, block: Para
 def test_a_node_that_is_not_there_is_refused_in_one_line(relaycast: Command) -> None:
     ended = relaycast("pov", "inspect", "http://127.0.0.1:9/")
     assert (ended.code, ended.err.count("\n")) == (2, 1)
-    assert "127.0.0.1:9" in ended.err
+    assert (
+        ended.err == "relaycast: http://127.0.0.1:9/: got Connection refused, expected a node that answers JSON-RPC\n"
+    )
     assert relaycast("pov", "inspect", "0x00", "--at", "1").code == 2
+
+
+@pytest.mark.parametrize("scheme", ["http", "ws"])
+def test_a_node_without_legacy_methods_is_asked_by_archive(
+    scheme: str, monkeypatch: pytest.MonkeyPatch, relaycast: Command
+) -> None:
+    found = []
+    for dialect in ("legacy", "new"):
+        monkeypatch.setitem(DIALECTS, "all", DIALECTS[dialect])
+        with rc.serve("oracle") as chains:
+            chains.new_block(5)
+            url = f"{scheme}{chains.parachain_url(3000).removeprefix('ws')}"
+            ended = [relaycast("pov", "inspect", url, "--json", *at) for at in ((), ("--at", "3"), ("--at", "99"))]
+            found.append([(it.code, it.out, it.err.replace(url, "URL")) for it in ended])
+            known = json.loads(ended[1].out)["hash"]
+            assert relaycast("pov", "inspect", url, "--json", "--at", known).out == ended[1].out
+    assert found[0][1:] == found[1][1:]
+    newest, final = (json.loads(it[0][1])["number"] for it in found)
+    assert 0 < final < newest == 5, "archive_v1 knows which block is final, not which is the best"
+    assert [code for code, _, _ in found[0]] == [0, 0, 2]
+    assert found[0][2][2] == "relaycast: URL: got no block 99, expected a block that the node has\n"
+
+
+def test_a_node_without_either_method_is_refused(monkeypatch: pytest.MonkeyPatch, relaycast: Command) -> None:
+    monkeypatch.setitem(DIALECTS, "all", ())
+    with rc.serve("oracle") as chains:
+        ended = relaycast("pov", "inspect", chains.http_url)
+    assert ended.code == 2
+    assert (
+        "got no method archive_v1_finalizedHeight, expected a node with chain_getBlock, or with archive_v1" in ended.err
+    )
 
 
 def test_keys_that_are_not_known_have_a_part_of_their_own(block: ParachainBlock) -> None:

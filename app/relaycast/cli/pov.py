@@ -42,7 +42,11 @@ GitHub = Annotated[
 ]
 BlockSource = Annotated[str, Parameter(help="a parachain block: hexadecimal, a file, or the URL of a node")]
 At = Annotated[
-    str | None, Parameter(name="--at", help="the hash or number of the block, of a node; its newest by default")
+    str | None,
+    Parameter(
+        name="--at",
+        help="of a node, the hash or number of the block; by default its newest, by archive_v1 its newest final one",
+    ),
 ]
 
 

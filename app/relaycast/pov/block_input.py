@@ -1,11 +1,13 @@
 """Where a block to look into comes from: hexadecimal, a file, or a node.
 
-A file holds SCALE bytes, their hexadecimal, or the answer of ``chain_getBlock`` in JSON. Raises ``BadInput`` with the
-place, always in one line.
+A file holds SCALE bytes, their hexadecimal, or the answer of ``chain_getBlock`` in JSON. A node is asked by
+``chain_getBlock``, and by ``archive_v1`` where it has no legacy methods. Raises ``BadInput`` with the place, always in
+one line.
 """
 
 import asyncio
 import json
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -27,6 +29,9 @@ MOST_ANSWER_BYTES = 64 << 20
 """Largest answer of a node that is read; the hexadecimal of the largest block has 20 MB."""
 
 NUMBER_DIGITS = 10
+
+METHOD_NOT_FOUND = -32_601
+"""The code of JSON-RPC 2.0."""
 
 
 def read_block(source: str, *, at: str | None = None) -> RawBlock:
@@ -85,6 +90,8 @@ def _extrinsic(text: Any, place: str) -> bytes:
 
 
 def _header(value: Any, place: str) -> Header:
+    if isinstance(value, str):
+        return _encoded_header(_bytes(value, place), place)
     if not isinstance(value, Mapping):
         raise BadInput(place, shown(value), "a header")
     try:
@@ -95,6 +102,13 @@ def _header(value: Any, place: str) -> Header:
         raise BadInput(place, f"no {error}", "parentHash, number, stateRoot, extrinsicsRoot and digest") from None
     except (TypeError, ValueError, CodecError) as error:
         raise BadInput(place, f"a header that does not decode: {error}", "what chain_getHeader answers") from None
+
+
+def _encoded_header(data: bytes, place: str) -> Header:
+    try:
+        return Header.decode(data)
+    except (CodecError, ValueError) as error:
+        raise BadInput(place, f"a header that does not decode: {error}", "what archive_v1_header answers") from None
 
 
 def _digest_item(text: Any, place: str) -> DigestItem:
@@ -115,20 +129,21 @@ def _bytes(text: Any, place: str) -> bytes:
 
 
 async def _fetched(url: str, at: str | None) -> Any:
-    """Return what a node answers to ``chain_getBlock``."""
+    """Return what a node answers to ``chain_getBlock``, or the same by ``archive_v1``."""
     import aiohttp  # noqa: PLC0415 - only blocks that come from a node need it
 
     number = None if at is None or at.startswith("0x") else _number(at)
+    wanted = at if number is None else number
     try:
         async with aiohttp.ClientSession() as client:
-            wanted = at if number is None else await _asked(client, url, "chain_getBlockHash", [number])
-            found = (
-                None
-                if at is not None and wanted is None
-                else await _asked(client, url, "chain_getBlock", [] if wanted is None else [wanted])
-            )
+            try:
+                found = await _by_chain(client, url, wanted)
+            except _UnknownMethod:
+                found = await _by_archive(client, url, wanted)
+    except _UnknownMethod as error:
+        raise BadInput(url, f"no method {error}", "a node with chain_getBlock, or with archive_v1") from None
     except (aiohttp.ClientError, TimeoutError, OSError, UnicodeError) as error:
-        said = str(error) or f"no answer for {SECONDS} s"
+        said = _reason(error) or f"no answer for {SECONDS} s"
         raise BadInput(url, said, "a node that answers JSON-RPC") from None
     if found is None:
         raise BadInput(url, f"no block {at}", "a block that the node has")
@@ -139,6 +154,37 @@ def _number(at: str) -> int:
     if not (at.isascii() and at.isdecimal() and len(at) <= NUMBER_DIGITS and int(at) <= U32_MAX):
         raise BadInput("--at", shown(at), "the hash or the number of a block")
     return int(at)
+
+
+def _reason(error: Exception) -> str:
+    """Return why there was no answer: of a connection that was not made, what the system says."""
+    number = getattr(getattr(error, "os_error", None), "errno", None)
+    return os.strerror(number) if isinstance(number, int) and number > 0 else str(error)
+
+
+async def _by_chain(client: Any, url: str, at: str | int | None) -> Any:
+    """Return what ``chain_getBlock`` answers; ``None`` where there is no such block."""
+    if at is None:
+        return await _asked(client, url, "chain_getBlock", [])
+    wanted = await _asked(client, url, "chain_getBlockHash", [at]) if isinstance(at, int) else at
+    return None if wanted is None else await _asked(client, url, "chain_getBlock", [wanted])
+
+
+async def _by_archive(client: Any, url: str, at: str | int | None) -> Any:
+    """Return header and extrinsics as ``archive_v1`` answers them; ``None`` where there is no such block."""
+    wanted = at
+    if not isinstance(at, str):
+        height = await _asked(client, url, "archive_v1_finalizedHeight", []) if at is None else at
+        hashes = await _asked(client, url, "archive_v1_hashByHeight", [height])
+        wanted = hashes[0] if isinstance(hashes, list) and hashes else None
+    if wanted is None:
+        return None
+    header, body = [await _asked(client, url, f"archive_v1_{part}", [wanted]) for part in ("header", "body")]
+    return None if header is None else {"header": header, "extrinsics": body}
+
+
+class _UnknownMethod(Exception):
+    """A node has no such method."""
 
 
 async def _asked(client: Any, url: str, method: str, parameters: list[Any]) -> Any:
@@ -153,6 +199,8 @@ async def _asked(client: Any, url: str, method: str, parameters: list[Any]) -> A
         raise BadInput(url, f"{shown(data.decode(errors='replace'))} for {method}", "an answer of JSON-RPC")
     if "error" in answer:
         error = answer["error"]
+        if isinstance(error, dict) and error.get("code") == METHOD_NOT_FOUND:
+            raise _UnknownMethod(method)
         said = error.get("message") if isinstance(error, dict) else error
         raise BadInput(url, f"the error {shown(said)} for {method}", "a block")
     return answer["result"]
