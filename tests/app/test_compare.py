@@ -270,6 +270,14 @@ def test_help_shows_an_example(relaycast: Command, verb: str) -> None:
     assert "Example:" in ended.out
 
 
+def test_the_screen_says_why_parts_of_a_block_add_up_to_more_than_it(relaycast: Command) -> None:
+    ended = relaycast("compare", "oracle", "--policy", "cache=none", "--blocks", "8", "--json")
+    it = ended.json["first"]["subscribers"]["3000"]
+    assert it["proof_bytes"]["total"] + it["own_bytes"]["total"] > it["pov_bytes"]["total"]
+    shown = relaycast("compare", "oracle", "--policy", "cache=none", "--blocks", "8").out
+    assert "own state proof: whole nodes; whole blocks carry them as compact proofs, which are smaller" in shown
+
+
 def test_help_names_every_policy(relaycast: Command) -> None:
     shown = " ".join(relaycast("compare", "--help").out.split())
     for kind, names in KINDS.items():

@@ -132,6 +132,7 @@ def _print(comparison: "Comparison", folder: Path) -> None:
         if missing := left_out(ours, theirs):
             out.print(missing, style="dim", markup=False)
     out.print()
+    out.print("own state proof: whole nodes; whole blocks carry them as compact proofs, which are smaller", style="dim")
     for which, design in (("first", first), ("second", second)):
         if not design.broken:
             out.print(f"[green]{which}: every invariant held[/green]")
