@@ -53,7 +53,7 @@ class BroadcasterConfig:
 
     publisher_deposit: Balance = 100 * UNITS
     max_publishes_per_block: u32 | None = None
-    """Publications of one publisher in one relay block; no limit where it is not set, as RFC-0160 has it."""
+    """Publications that a publisher may make in a relay block; unlimited by default, as in RFC-0160."""
 
     max_ttl_scans_per_idle: u32 = 500
     slash_on_force: bool = False
@@ -82,7 +82,7 @@ class BroadcasterConfig:
         object.__setattr__(self, "weights", self.weights.over(DRAFT_WEIGHTS))
 
     def weight(self, call: str, **components: int) -> Weight:
-        """Return what ``call`` weighs under this configuration; a publication that is counted reads and writes more."""
+        """Return the weight of ``call``; under a limit of publications, publish reads and writes their count too."""
         weight = self.weights[call].at(self.db_weight, **components)
         counted = call == "publish" and self.max_publishes_per_block is not None
         return weight + self.db_weight.reads_writes(1, 1) if counted else weight

@@ -14,7 +14,7 @@
         ├── ValueTooLarge           a value longer than MaxValueLength
         ├── TooManyKeys             a new key beyond MaxStoredKeys
         ├── TotalStorageSizeExceeded  keys and values together beyond MaxTotalStorageSize
-        └── TooManyPublishes        one publication more in a block than MaxPublishesPerBlock
+        └── TooManyPublishes        more publications in a block than MaxPublishesPerBlock
 """
 
 from typing import ClassVar
@@ -172,4 +172,4 @@ class TooManyPublishes(BroadcasterError):
         self.limit = limit
 
     def __str__(self) -> str:
-        return f"parachain {self.publisher} has published {self.limit} times in this block, as often as it may"
+        return f"parachain {self.publisher} has published {self.limit} times in this block, the limit"

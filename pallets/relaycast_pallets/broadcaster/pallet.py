@@ -256,7 +256,7 @@ class Broadcaster:
             raise NotRegistered(para_id)
 
     def _count_publish(self, publisher: ParaId) -> None:
-        """Count one more publication of this block; refuse it beyond the limit, where there is one."""
+        """Count a publication in this block; raises ``TooManyPublishes`` beyond the limit, if one is set."""
         limit, now = self.config.max_publishes_per_block, self.system.block_number
         if limit is None:
             return

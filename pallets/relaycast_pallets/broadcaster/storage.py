@@ -96,7 +96,7 @@ class BroadcasterStorage:
         self.ttl_data = StorageDoubleMap(state, PALLET, "TtlData", (para, (ttl_key_hasher, BYTES32)), ttl)
         self.ttl_scan_cursor = StorageValue(state, PALLET, "TtlScanCursor", cursor)
         self.publish_counts = StorageMap(state, PALLET, "PublishCounts", para, ttl)
-        """How often a publisher has published in which relay block; written where that is limited."""
+        """The last relay block in which a publisher published, and how often; written only under a limit."""
 
     def child(self, publisher: ParaId) -> Storage:
         """Return the publisher's child trie."""
@@ -123,7 +123,7 @@ class BroadcasterStorage:
         return self.total_storage_size.get(publisher) or 0
 
     def publishes_in(self, publisher: ParaId, block_number: BlockNumber) -> int:
-        """Return how often ``publisher`` has published in this block, where that is counted."""
+        """Return how often ``publisher`` has published in this block; counted only under a limit."""
         count, counted_in = self.publish_counts.get(publisher) or (0, 0)
         return count if counted_in == block_number else 0
 

@@ -1,4 +1,4 @@
-"""What frame-system tells, with upstream's names and fields, in its order, and what only a modelled chain tells."""
+"""Events of frame-system with upstream's names, fields and order, and one that only modelled chains deposit."""
 
 from dataclasses import dataclass
 from typing import ClassVar

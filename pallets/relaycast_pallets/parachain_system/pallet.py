@@ -257,8 +257,7 @@ def _usage(
 def ensure_exhausted(result: ProofProcessingResult, meter: WeightMeter) -> None:
     """Raise ``IncompleteBelowLimit`` where a pass ended early although ``meter`` would have held the largest read.
 
-    A pass that its own meter of callbacks ended may leave any budget: the proof has no part in that, since the chain
-    comes to the same key by itself.
+    A pass ended by its callback meter may leave any budget: whatever the proof holds, the chain stops at the same key.
     """
     if result.stopped_at is None or result.is_stopped_by_callbacks:
         return

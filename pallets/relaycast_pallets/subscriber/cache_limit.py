@@ -1,12 +1,12 @@
-"""Which nodes a subscriber keeps where ``max_cached_bytes`` limits them: those nearest to the roots, in equal shares.
+"""The nodes that a subscriber keeps under ``max_cached_bytes``: those nearest to the roots, in equal shares.
 
-Every publisher that is followed has the same share of the limit, so no publisher's trie pushes out another's nodes. Of
-one publisher's nodes those with the fewest nibbles above them are kept first, then those with the lowest prefix. Where
-they do not all fit, the first node that is left out is the *cut*: from there on nothing is kept until the nodes are
-counted anew. What is not kept is proven again, and delivered again, whenever a change leads there; no update is lost.
+Every followed publisher has the same share of the limit, so no publisher's trie evicts another's nodes. A publisher's
+nodes are kept by the number of nibbles above them, fewest first, then by prefix. If they do not all fit, the first
+node left out is the *cut*: nothing from there on is kept until the nodes are counted again. A node that is not kept is
+proven and delivered again whenever a change leads there; no update is lost.
 
-Sizes and cuts are in storage, written under a limit alone. A limit that is lowered, or a share that shrinks because
-another publisher is followed, holds for a publisher when it next changes: until then nothing new is kept.
+Sizes and cuts are stored only under a limit. When a limit is lowered, or a share shrinks because another publisher is
+followed, a publisher's nodes are evicted at its next change; until then no new node is kept.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -18,13 +18,13 @@ from relaycast_pallets.subscriber.publisher_walk import Placement
 from relaycast_xcm.primitives import ParaId
 
 SPARE = 8
-"""One part in so many of a share stays free when nodes are left out, so that a trie that grows is seldom counted."""
+"""When nodes are left out, 1/SPARE of a share stays free, so that a growing trie is seldom counted again."""
 
 Sizes = dict[ParaId, "CachedSize"]
 
 
 class CachedSize(NamedTuple):
-    """What is kept of one publisher: ``size`` bytes of nodes, none of them at the nibbles ``cut`` or beyond."""
+    """The cached nodes of one publisher: ``size`` bytes, none at the nibbles ``cut`` or beyond."""
 
     size: int = 0
     cut: bytes | None = None
@@ -45,7 +45,7 @@ class SizedNodes(Protocol):
 
 
 class CacheLimit:
-    """A limit of ``max_bytes`` over ``followed`` publishers during one block; storage is read when it is first asked.
+    """A limit of ``max_bytes`` over ``followed`` publishers during one block; storage is read on first use.
 
     ``begin``, then one call of ``moved``, ``marked`` or ``admitted`` for each publisher in turn, then ``store``.
     """
@@ -58,7 +58,7 @@ class CacheLimit:
 
     @property
     def sizes(self) -> Sizes:
-        """What is kept of every publisher so far."""
+        """The cached nodes by publisher."""
         if self._sizes is None:
             self._sizes = self._storage.cached_sizes_or_counted()
         return self._sizes
@@ -67,12 +67,12 @@ class CacheLimit:
         return self.sizes.get(publisher, CachedSize())
 
     def room(self, publisher: ParaId) -> int:
-        """Return how many bytes of a publisher's nodes may be kept: its share, as far as the others leave it."""
+        """Return the bytes that a publisher's nodes may take: its share, or what the others leave of it."""
         others = sum(it.size for known, it in self.sizes.items() if known != publisher)
         return max(0, min(self.share, self.max_bytes - others))
 
     def begin(self, views: Mapping[ParaId, PublisherView], gone: Iterable[ParaId]) -> None:
-        """Forget the caches that go altogether: of a child trie that is ``gone``, of subscriptions that lost keys."""
+        """Forget caches that are dropped whole: of ``gone`` child tries, and of subscriptions that lost keys."""
         cleared = {para_id for para_id, view in views.items() if view.change is SubscriptionChange.REMOVED}
         for publisher in cleared.union(gone):
             self.sizes.pop(publisher, None)
@@ -86,9 +86,9 @@ class CacheLimit:
         new: Mapping[bytes, bytes],
         old: Mapping[bytes, bytes],
     ) -> PublisherCache | None:
-        """Return the changes by the places that came and went, ``None`` where the nodes have to be counted anew.
+        """Return the changes from the places gained and lost, ``None`` if the nodes have to be counted again.
 
-        ``new`` are nodes by hash that the proof gave, ``old`` those that were read from the cache.
+        ``new`` are nodes by hash from the proof, ``old`` those from the cache.
         """
         publisher, known, room = view.para_id, self.of(view.para_id), self.room(view.para_id)
         inserted = {it: new[it] for prefix, it in gained if it in new and known.keeps(prefix)}
@@ -101,7 +101,7 @@ class CacheLimit:
         return cache
 
     def marked(self, view: PublisherView, root: bytes, new: Mapping[bytes, bytes]) -> PublisherCache:
-        """Return the changes that leave the nodes nearest to ``root``, counted anew: all stored nodes are read."""
+        """Return the changes that keep the nodes nearest to ``root``; counting them reads all stored nodes."""
         stored = view.cached_nodes()
         known = {**stored, **new}
         placements = marked_placements(view.subscribed, root, known)
@@ -110,7 +110,7 @@ class CacheLimit:
         return PublisherCache.exactly((it for it in placements if it[1] in kept), kept, stored)
 
     def admitted(self, view: PublisherView, cache: PublisherCache, gained: Iterable[Placement]) -> PublisherCache:
-        """Return the changes of an interrupted pass, new nodes as far as there is room: none goes for them."""
+        """Return the changes of an interrupted pass: new nodes as far as there is room; none is removed for them."""
         publisher, known, room = view.para_id, self.of(view.para_id), self.room(view.para_id)
         stored = view.cached_nodes() if cache.remove else {}
         size, cut, inserted = known.size - _bytes(stored[it] for it in cache.remove), known.cut, dict[bytes, bytes]()
@@ -127,14 +127,14 @@ class CacheLimit:
         return PublisherCache(inserted, cache.remove, cache.shared)
 
     def store(self, followed: Collection[ParaId]) -> None:
-        """Write what is kept now; a publisher that is not ``followed`` is left out once nothing of it is kept."""
+        """Write the sizes; a publisher that is not ``followed`` is left out once none of its nodes are kept."""
         if self._sizes is not None:
             kept = {publisher: it for publisher, it in self._sizes.items() if it.size or publisher in followed}
             self._storage.put_cached_sizes({publisher: it for publisher, it in kept.items() if it != CachedSize()})
 
 
 class SettlesCache(Protocol):
-    """What a pass found of one publisher, as far as its cache goes."""
+    """The result of a pass for one publisher, as its cache needs it."""
 
     @property
     def para_id(self) -> ParaId: ...
@@ -151,7 +151,7 @@ def settle_caches(
     limit: CacheLimit | None,
     storage: SizedNodes,
 ) -> None:
-    """Work out what becomes of every publisher's cache, before anything of the pass is written but sizes."""
+    """Compute the changes of every publisher's cache; writes the sizes and nothing else of the pass."""
     if limit is None:
         storage.drop_cached_sizes()
     else:

@@ -1,9 +1,8 @@
-"""The callbacks of one block: which of them fit, what they weigh, and what they are told.
+"""The callbacks of one block: which of them fit, what they weigh, and how they are called.
 
-The inherent is mandatory, so the time that callbacks take must have a bound. A handler that declares what a callback
-weighs is never called for more than the limit of a block: before a changed value is read, the meter has to have room
-for its callback. The pass ends at the first key for which it has not, and the next one goes on there. A callback that
-tells of a deletion weighs what one with a value does.
+The inherent is mandatory, so the time that callbacks take must be bounded. The callbacks of a block never declare more
+than its limit: a changed value is read only if the meter has room for its callback. The pass ends at the first key
+without room, and the next pass continues there. A callback for a deletion weighs the same as one with a value.
 """
 
 from dataclasses import dataclass, field
@@ -26,9 +25,9 @@ from relaycast_xcm.primitives import BlockNumber, ParaId, Weight
 
 
 class CallbackMeter:
-    """What the callbacks of one pass weigh together, as ``handler`` declares it: at most ``limit``.
+    """Sum of the weights that ``handler`` declares for the callbacks of one pass: at most ``limit``.
 
-    A handler that declares nothing has callbacks of no weight.
+    If a handler declares nothing, its callbacks weigh nothing.
     """
 
     __slots__ = ("_weigher", "consumed", "limit")
@@ -39,7 +38,7 @@ class CallbackMeter:
         self.consumed = Weight.ZERO
 
     def admit(self, publisher: ParaId, key: SubscribedKey) -> Weight:
-        """Return what one more callback weighs, for ``consume``; raises ``Stop`` where the limit has no room for it."""
+        """Return the weight of one more callback, for ``consume``; raises ``Stop`` if it does not fit."""
         if self._weigher is None:
             return Weight.ZERO
         weight = self._weigher.callback_weight(publisher, key)
@@ -62,11 +61,11 @@ class CallbackMeter:
 
 @dataclass(slots=True)
 class Delivered:
-    """What one block handed on, for reports, in the order of the calls: values, and keys that were told as deleted."""
+    """What one block delivered, for reports, in the order of the calls: values, and keys reported as deleted."""
 
     updates: list[tuple[ParaId, SubscribedKey, PublishedEntry]] = field(default_factory=list)
     weight: Weight = Weight.ZERO
-    """What the callbacks returned; the block is charged with it, whatever they declared."""
+    """Sum of the weights that callbacks returned; the block is charged with it, whatever they declared."""
 
     deletions: list[tuple[ParaId, SubscribedKey]] = field(default_factory=list)
 
@@ -93,7 +92,7 @@ def deliver(
         _charge(system, delivered, change.para_id, key, declared, used)
     if not change.deleted:
         return
-    assert isinstance(handler, HearsDeletions), "a handler that is not told is refused at set-up"
+    assert isinstance(handler, HearsDeletions), "set-up refuses handlers without on_data_deleted"
     for key in change.deleted:
         declared = _declared(weigher, change.para_id, key)
         used = handler.on_data_deleted(change.para_id, key)
@@ -109,7 +108,7 @@ def _declared(weigher: WeighsCallbacks | None, publisher: ParaId, key: Subscribe
 def _charge(
     system: System, delivered: Delivered, publisher: ParaId, key: SubscribedKey, declared: Weight | None, used: Weight
 ) -> None:
-    """Count what a callback weighed, and tell where that is more than was ``declared``."""
+    """Charge the weight that a callback used; deposits ``CallbackOverweight`` if it is more than ``declared``."""
     if used is not Weight.ZERO:
         delivered.weight += used
     if declared is not None and used.any_gt(declared):

@@ -7,7 +7,7 @@ from relaycast_trie.scale import encode_compact
 from relaycast_xcm.primitives import ROCKS_DB, U64_MAX, DbWeight, Weight, u32
 
 CALLBACK_LIMIT = Weight(500_000_000_000, U64_MAX)
-"""The most that the callbacks of a block may weigh: a quarter of its two seconds, whatever they read."""
+"""The most that the callbacks of a block may weigh: a quarter of its two seconds, and any proof size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class SubscriberConfig:
     db_weight: DbWeight = ROCKS_DB
     callback_limit: Weight = CALLBACK_LIMIT
     max_subscribed_keys: u32 | None = None
-    """Keys of one publisher; this and the next two are no limits where they are not set, as in RFC-0160."""
+    """Keys of one publisher; this and the next two are unlimited by default, as in RFC-0160."""
 
     max_total_keys: u32 | None = None
     max_cached_bytes: u32 | None = None
@@ -33,9 +33,9 @@ class SubscriberConfig:
 
     @property
     def min_weight(self) -> Weight:
-        """What must not fit any more when a pass ends incomplete: one read of the largest node or entry.
+        """One read of the largest node or entry: a pass may end incomplete only if this no longer fits.
 
-        Its bytes are also the most that a single read is charged for.
+        Its bytes are also the most that a single read is charged.
         """
         return Weight(self.db_weight.read, max(self.max_entry_bytes, MAX_NODE_BYTES))
 

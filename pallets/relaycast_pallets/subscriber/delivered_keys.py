@@ -1,8 +1,8 @@
-"""Which subscribed keys of a publisher are delivered: the handler has a value of them and no deletion.
+"""The delivered keys of a publisher: subscribed keys whose last callback had a value.
 
-One bit for each key, set by a callback with a value and cleared by one without. A deletion is told where the bit is set
-and the proof shows that the key is absent. So it is told once, whatever becomes of roots, node caches and passes that
-end early.
+Each key has one bit, set by a callback with a value and cleared by one without. A deletion is told if the bit is set
+and the proof shows that the key is absent. So it is told exactly once, whatever happens to roots, node caches and
+interrupted passes.
 """
 
 from collections.abc import Callable, Collection, Sequence, Set
@@ -14,7 +14,7 @@ BITS = 8
 
 
 class DeliveredKeys:
-    """The delivered keys of one publisher among those subscribed now, loaded when they are first asked for."""
+    """The delivered keys of one publisher among those subscribed now, loaded on first use."""
 
     __slots__ = ("_keys", "_load")
 
@@ -45,5 +45,5 @@ def bitmap_of(keys: Collection[SubscribedKey], delivered: Set[SubscribedKey]) ->
 
 
 def keys_in(bitmap: bytes, keys: Sequence[SubscribedKey]) -> frozenset[SubscribedKey]:
-    """Return those of the sorted ``keys`` whose bit is set."""
+    """Return the sorted ``keys`` whose bit is set."""
     return frozenset(compress(keys, (byte >> bit & 1 for byte in bitmap for bit in range(BITS))))

@@ -52,7 +52,7 @@ class SubscriptionsFixed(DispatchError):
 
 
 class TooManySubscribedKeys(DispatchError):
-    """More keys than ``excess.limit`` would be followed."""
+    """The parachain would subscribe to more keys than ``excess.limit``."""
 
     def __init__(self, excess: KeyExcess) -> None:
         super().__init__(excess)

@@ -1,6 +1,6 @@
-"""What the subscriber tells: its events, each about one publisher.
+"""The subscriber's events, each about one publisher.
 
-The place of an event in this file is its index in SCALE: a new one comes behind the others.
+An event's position in this file is its index in SCALE: new events are appended.
 """
 
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class EntryUndecodable(SubscriberEvent):
 class KeyBeyondBudget(SubscriberEvent):
     """A pass began with ``key`` and could not finish it within its budget: the next one begins with the next key.
 
-    ``bytes_read`` is what the pass read for it. The key stays owed, and has its turn in the next round.
+    ``bytes_read`` is what the pass read for it. The key stays pending until the next round.
     """
 
     key: Key
@@ -55,7 +55,7 @@ class PublisherRootCleared(SubscriberEvent):
 
 
 class DisableReason(Enum):
-    """Why a publisher is left out."""
+    """Why a publisher is disabled."""
 
     TrieDepthExceeded = 0
     """A path of its trie has more nodes than ``max_trie_depth``."""
@@ -92,7 +92,7 @@ class KeysUnsubscribed(SubscriberEvent):
 
 @dataclass(frozen=True, slots=True)
 class DataDeleted(SubscriberEvent):
-    """The handler was told that ``key`` is no longer published, which it had a value of."""
+    """The callback for ``key`` had no value: it was delivered before and is no longer published."""
 
     key: Key
 
@@ -101,7 +101,7 @@ class DataDeleted(SubscriberEvent):
 class CallbackBeyondLimit(SubscriberEvent):
     """A pass began with ``key``, whose callback weighs more than a block allows: the next one begins with the next key.
 
-    The key stays owed, and has its turn in the next round.
+    The key stays pending until the next round.
     """
 
     key: Key

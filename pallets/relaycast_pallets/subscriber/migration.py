@@ -1,14 +1,14 @@
-"""What a runtime upgrade does to the subscriber's storage, before the first block of the new code reads any of it.
+"""Migrations of the subscriber's storage at a runtime upgrade, before the first block of the new code reads it.
 
 Most constants and policies may change between two blocks, even while a pass is interrupted: what is stored does not
 depend on them. Three changes need a migration:
 
 * Metering ``carried`` stores each cached node with its uses, the others store plain nodes and count those that stand
-  at several places. Nodes are rewritten. Under ``carried`` uses are counted anew after any change of what is kept.
-* A root that ``after-first-key`` stored may stand for keys that were never dealt with. Nothing says which, so all roots
-  are forgotten, and every subscribed value is delivered once more.
-* Deletions that are ``told`` take a record of the keys that are delivered. Where they were silent, keys that were dealt
-  with count as delivered; where they are told no more, the record goes.
+  at several places. Nodes are rewritten. Under ``carried`` any change of the kept nodes makes uses be counted again.
+* A root that ``after-first-key`` stored may stand for keys that were never dealt with. Storage does not say which, so
+  all roots are forgotten, and every subscribed value is delivered once more.
+* Policy ``told`` needs a record of the delivered keys. After ``silent``, keys that were dealt with count as delivered;
+  a change to ``silent`` removes the record.
 """
 
 from collections import Counter
@@ -32,9 +32,9 @@ Groups = list[tuple[SubscribedPaths, bytes]]
 
 
 def migrate(subscriber: Subscriber, before: Policies) -> Weight:
-    """Make the storage that code with the policies ``before`` left fit those of ``subscriber``; return what it weighs.
+    """Migrate storage from the policies ``before`` to those of ``subscriber``; return the weight.
 
-    The weight covers one read and one write for each cached node of each publisher, whatever their number.
+    The weight is one read and one write for each cached node of each publisher; no limit bounds it.
     """
     storage, after = subscriber.storage, subscriber.policies
     accesses = _migrate_nodes(storage, before, after) if _moves_nodes(before, after) else 0
@@ -46,7 +46,7 @@ def migrate(subscriber: Subscriber, before: Policies) -> Weight:
 
 
 def _moves_nodes(before: Policies, after: Policies) -> bool:
-    """Return whether cached nodes are stored in another form, or with uses that other policies may have left wrong."""
+    """Return whether the form of cached nodes changes, or whether their uses may be wrong."""
     counted = after.metering.charges_own_state
     return before.metering.charges_own_state != counted or (counted and _kept_by(before) != _kept_by(after))
 
@@ -91,9 +91,9 @@ def _dealt_with(storage: SubscriberStorage, para_id: ParaId) -> Groups | None:
 
 
 def _counted(nodes: Nodes, dealt_with: Groups | None) -> Nodes:
-    """Return nodes with their uses. A pass would never remove those on no path: they go.
+    """Return nodes with their uses, without those on no path: no pass would ever remove them.
 
-    Where no root is remembered, all nodes stay: a pass removes them first, or somebody clears them.
+    Without a remembered root all nodes stay, until a pass or a call removes them.
     """
     if dealt_with is None:
         return {node_hash: with_uses(data, 0) for node_hash, data in nodes.items()}
@@ -123,7 +123,7 @@ def _rewrite(storage: SubscriberStorage, para_id: ParaId, stored: Mapping[bytes,
 
 
 def _forget_roots(storage: SubscriberStorage) -> int:
-    """Forget what was dealt with of every publisher, and return of how many."""
+    """Forget the roots of all publishers; return the number of publishers."""
     followed = sorted(storage.digests())
     for para_id in followed:
         storage.forget_root(para_id)

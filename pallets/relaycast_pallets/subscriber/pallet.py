@@ -286,11 +286,11 @@ class Subscriber:
 
     @property
     def keeps_every_node(self) -> bool:
-        """Whether the cache holds the whole structure of the subscribed paths: then no value is told again."""
+        """Whether the cache holds the whole structure of the subscribed paths: then no value is delivered twice."""
         return self.config.max_cached_bytes is None and self.policies.cache.keeps(bytes(MAX_NODE_BYTES))
 
     def cache_limit(self) -> CacheLimit | None:
-        """Return what decides in the next block which nodes are kept, ``None`` where all are."""
+        """Return the limit of cached bytes for the next block, ``None`` if all nodes are kept."""
         most = self.config.max_cached_bytes
         if most is None or self._removes_within_budget:
             return None

@@ -67,7 +67,7 @@ class PublisherView:
     change: SubscriptionChange
     cache: CachedNodes
     delivered: DeliveredKeys = NOTHING_DELIVERED
-    """Keys whose deletion is to be told; none where deletions are silent."""
+    """Keys whose deletion is to be told; empty under ``silent``."""
 
     def cached_node(self, node_hash: bytes) -> bytes | None:
         return self.cache.get(node_hash)

@@ -202,7 +202,7 @@ class NoCache:
 
 
 class DeletionPolicy(Protocol):
-    """What the handler learns of a key that the publisher's trie does not have any more."""
+    """What the handler learns when a key is no longer in the publisher's trie."""
 
     tells: ClassVar[bool]
     """Whether a proven absence is a callback without a value; the pallet then remembers which keys are delivered."""

@@ -59,7 +59,7 @@ class PublisherChange:
     """Keys with their new entries, in the order in which they were read."""
 
     deleted: list[SubscribedKey] = field(default_factory=list)
-    """Delivered keys that are proven absent, in the order in which they were met; none where deletions are silent."""
+    """Delivered keys that are proven absent, in the order of the pass; empty under ``silent``."""
 
     bases: dict[SubscribedKey, bytes | None] = field(default_factory=dict)
     """For a publisher cut short, the root against which each key was last dealt with."""
@@ -111,14 +111,14 @@ class ProofProcessingResult:
     """What must not fit any more when the pass is incomplete: the most that its last step could have weighed."""
 
     stopped_by: StopCause | None = None
-    """What had no more when the pass was cut short."""
+    """What ran out when the pass was cut short."""
 
     callback_weight: Weight = Weight.ZERO
-    """What its callbacks weigh, as they are declared; at most ``callback_limit``."""
+    """Declared weight of its callbacks, at most ``callback_limit``."""
 
     callback_limit: Weight = Weight.MAX
     cache_limit: CacheLimit | None = None
-    """What decides which nodes are kept, where their bytes are limited."""
+    """The limit of cached bytes, if one is set."""
 
     @property
     def is_complete(self) -> bool:

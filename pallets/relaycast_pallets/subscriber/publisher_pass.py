@@ -180,7 +180,7 @@ class PublisherPass:
         return next(changed, None)
 
     def _note_absent(self, low: int, high: int) -> None:
-        """Note which of the keys ``[low, high)``, all proven absent, are to be told; raises ``Stop`` at one of them."""
+        """Note the keys of ``[low, high)``, all proven absent, whose deletion is to be told; may raise ``Stop``."""
         keys, delivered = self._view.subscribed.keys, self._view.delivered
         for index in range(low, high):
             if keys[index] in delivered:
@@ -189,7 +189,7 @@ class PublisherPass:
                 self._deleted.append(keys[index])
 
     def _note_all_absent(self, low: int, high: int) -> None:
-        """Note the same where the whole trie is absent: what is not told now is still owed in the next pass."""
+        """Note the same for a trie that is absent as a whole; the next pass tells the deletions that do not fit."""
         try:
             self._note_absent(low, high)
         except Stop:
@@ -259,9 +259,9 @@ class PublisherPass:
         return PublisherCache.exactly(placements, self._kept(known), stored)
 
     def _limited_cache(self, limit: CacheLimit, kept: dict[bytes, bytes], *, settled: bool) -> PublisherCache:
-        """Return the changes that leave as much of the structure as there is room for.
+        """Return the changes that keep as much of the structure as fits.
 
-        Nodes that an earlier block left out are unseen in the old trie: nothing of them is in the cache.
+        Nodes that an earlier block left out are not in the cache, and so unseen in the old trie.
         """
         view, walk, old = self._view, self._walk, self._reads.old
         if settled and len(kept) == len(self._new):

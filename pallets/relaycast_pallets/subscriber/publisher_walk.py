@@ -92,7 +92,7 @@ class PublisherWalk:
         max_depth: int,
         absent: Callable[[int, int], None] | None = None,
     ) -> None:
-        """``absent`` is called with the bounds of keys that the new trie turns out not to have, in their order."""
+        """``absent`` is called with the bounds of keys that the new trie does not have, in their order."""
         self.subscribed = subscribed
         self._reads = reads
         self._absent = absent

@@ -17,7 +17,7 @@ def ensure_values_fit(subscriber: SubscriberConfig, broadcaster: BroadcasterConf
 
 
 def ensure_callbacks_fit(subscriber: SubscriberConfig, handler: SubscriptionHandler) -> None:
-    """Raise ``ValueError`` when ``handler`` declares a callback that weighs more than a whole block may spend on them.
+    """Raise ``ValueError`` if ``handler`` declares a callback that weighs more than all callbacks of a block may.
 
     Such a key would be passed over in every round.
     """

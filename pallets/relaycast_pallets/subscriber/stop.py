@@ -4,7 +4,7 @@ from enum import Enum
 
 
 class StopCause(Enum):
-    """What had no more: the meter of reads, the proof, or the meter of callbacks."""
+    """What ran out: the meter of reads, the proof, or the meter of callbacks."""
 
     BUDGET = "budget"
     PROOF = "proof"

@@ -40,7 +40,7 @@ from relaycast_xcm.primitives import ParaId
 PALLET = "Subscriber"
 
 DEALT_WITH_NONE = bytes(32)
-"""The digest of a publisher that stays followed although all that was dealt with of it is forgotten."""
+"""The digest of a publisher that stays followed while its roots are forgotten."""
 
 TRIE_DEPTH_EXCEEDED = b"\x00"
 """``DisableReason::TrieDepthExceeded``."""
@@ -109,7 +109,7 @@ class SubscriberStorage:
         return self.subscribed_keys_digests.get() or {}
 
     def followed_keys(self) -> dict[ParaId, tuple[SubscribedKey, ...]]:
-        """Return the keys that every publisher was followed for in the last block."""
+        """Return the keys that the last block subscribed to, by publisher."""
         return {para_id: self.subscribed_keys.get(para_id) or () for para_id in self.digests()}
 
     def put_digests(self, digests: Mapping[ParaId, bytes]) -> None:
@@ -152,9 +152,9 @@ class SubscriberStorage:
         self.unfinished_publishers.insert(para_id, ranges)
 
     def delivered(self, para_id: ParaId, keys: Sequence[SubscribedKey], root: bytes | None) -> frozenset[SubscribedKey]:
-        """Return those of the sorted subscribed ``keys`` that are delivered.
+        """Return the sorted subscribed ``keys`` that are delivered.
 
-        Where none was noted, deletions were not told so far: keys that were dealt with count as delivered.
+        Without a record, deletions were silent so far: keys that were dealt with count as delivered.
         """
         bitmap = self.delivered_keys.get(para_id)
         if bitmap is not None:
@@ -168,7 +168,7 @@ class SubscriberStorage:
         return self.cached_trie_nodes.clear_prefix(para_id)
 
     def cached_sizes_or_counted(self) -> Sizes:
-        """Return what is kept of every publisher: counted, by reading all nodes, where no limit was set before."""
+        """Return the cached nodes by publisher; if no limit was set before, all nodes are read and counted."""
         sizes = self.cached_sizes.get()
         if sizes is None:
             sizes = {}
@@ -180,11 +180,11 @@ class SubscriberStorage:
         self.cached_sizes.put(dict(sizes))
 
     def forget_cached_size(self, para_id: ParaId) -> None:
-        """Forget what was counted of a publisher whose nodes are gone."""
+        """Forget the cached size of a publisher whose nodes are gone."""
         self.put_cached_sizes({known: it for known, it in self.cached_sizes_or_counted().items() if known != para_id})
 
     def drop_cached_sizes(self) -> None:
-        """Forget all that was counted under a limit that is gone; without one nothing is read (a migration)."""
+        """Forget the sizes that a former limit left, as a migration does; reads nothing if there are none."""
         if self.cached_sizes.prefix in self.state.top.values:
             self.cached_sizes.kill()
 
@@ -198,9 +198,9 @@ class SubscriberStorage:
         return True
 
     def forget_publisher(self, para_id: ParaId, *, keeps_delivered: bool = False) -> None:
-        """Forget all that is remembered of a publisher but its nodes, and a cursor that stands at one of its keys.
+        """Forget everything about a publisher but its nodes, and a cursor that stands at one of its keys.
 
-        With ``keeps_delivered`` a publisher that is followed stays so: which of its keys are delivered is kept.
+        With ``keeps_delivered`` a followed publisher stays followed and keeps its delivered keys.
         """
         self.forget_root(para_id)
         digests = self.digests()

@@ -116,10 +116,10 @@ class ChosenSubscriptions(SubscriptionHandler, Protocol):
 
 @runtime_checkable
 class HearsDeletions(SubscriptionHandler, Protocol):
-    """A handler that is told of deletions: under the policy ``Told`` every handler has to be one."""
+    """A handler with a callback for deletions; the policy ``Told`` requires it."""
 
     def on_data_deleted(self, publisher: ParaId, key: SubscribedKey) -> Weight:
-        """Learn that ``key``, once delivered, is published no more; return what that weighed."""
+        """Handle the deletion of a delivered ``key``; return the weight that this used."""
         ...
 
 
@@ -147,7 +147,7 @@ class CombinedHandlers:
     def on_data_deleted(self, publisher: ParaId, key: SubscribedKey) -> Weight:
         weight = Weight.ZERO
         for handler in self._subscribed_to(publisher, key):
-            assert isinstance(handler, HearsDeletions), "set-up refuses handlers that cannot be told"
+            assert isinstance(handler, HearsDeletions), "set-up refuses handlers without on_data_deleted"
             weight += handler.on_data_deleted(publisher, key)
         return weight
 
@@ -157,7 +157,7 @@ class CombinedHandlers:
                 yield handler
 
     def callback_weight(self, publisher: ParaId, key: SubscribedKey) -> Weight:
-        """Return what the handlers that subscribe to the key declare together; one that does not declare weighs 0."""
+        """Return the sum of what the key's subscribers declare; a handler that declares nothing weighs 0."""
         weight = Weight.ZERO
         for handler in self._subscribed_to(publisher, key):
             weigher = weigher_of(handler)
@@ -167,7 +167,7 @@ class CombinedHandlers:
 
 
 def ensure_hears(handler: SubscriptionHandler, *, deletions: bool) -> None:
-    """Raise ``ValueError`` where ``deletions`` are told and a handler, combined or alone, does not hear of them."""
+    """Raise ``ValueError`` if ``deletions`` are told and a handler, combined or alone, has no callback for them."""
     if not deletions:
         return
     if isinstance(handler, CombinedHandlers):
@@ -178,7 +178,7 @@ def ensure_hears(handler: SubscriptionHandler, *, deletions: bool) -> None:
 
 
 def weigher_of(handler: SubscriptionHandler) -> WeighsCallbacks | None:
-    """Return the handler if it declares what its callbacks weigh; of several combined at least one has to."""
+    """Return the handler if it, or one of those that it combines, declares what its callbacks weigh."""
     if isinstance(handler, CombinedHandlers) and not any(map(weigher_of, handler.handlers)):
         return None
     return handler if isinstance(handler, WeighsCallbacks) else None

@@ -1,4 +1,4 @@
-"""How many keys a parachain may subscribe to, of one publisher and in all; neither is limited unless it is set."""
+"""Limits of the keys that a parachain subscribes to, of one publisher and in all; unlimited by default."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, Protocol
@@ -7,7 +7,7 @@ from relaycast_pallets.subscriber.subscription import SubscribedKey, Subscriptio
 from relaycast_xcm.primitives import ParaId
 
 Wanted = Mapping[ParaId, Collection[SubscribedKey]]
-"""The keys wanted of each publisher, every one once."""
+"""The wanted keys by publisher, each once."""
 
 
 class KeyLimits(Protocol):
@@ -21,7 +21,7 @@ class KeyLimits(Protocol):
 
 
 class KeyExcess(NamedTuple):
-    """More ``keys`` than the limit called ``name`` allows; those of all publishers where no ``publisher`` is given."""
+    """More ``keys`` than the limit called ``name`` allows, of all publishers if ``publisher`` is ``None``."""
 
     name: str
     limit: int
@@ -34,7 +34,7 @@ class KeyExcess(NamedTuple):
 
 
 def key_excess(limits: KeyLimits, wanted: Wanted, *, before: Wanted | None = None) -> KeyExcess | None:
-    """Return the first limit that ``wanted`` exceeds; what does not grow from ``before`` is within every limit."""
+    """Return the first limit that ``wanted`` exceeds; a number of keys that is not above ``before`` exceeds none."""
     known = before or {}
     most, total = limits.max_subscribed_keys, limits.max_total_keys
     if most is not None:
@@ -51,7 +51,7 @@ def key_excess(limits: KeyLimits, wanted: Wanted, *, before: Wanted | None = Non
 def excess_with(
     limits: KeyLimits, subscriptions: Subscriptions, publisher: ParaId, keys: Iterable[SubscribedKey]
 ) -> KeyExcess | None:
-    """Return the first limit that ``subscriptions`` exceed with more ``keys`` of a publisher, if they grow by them."""
+    """Return the first limit that ``subscriptions`` exceed once ``keys`` of a publisher are added, if any is new."""
     if limits.max_subscribed_keys is None and limits.max_total_keys is None:
         return None
     before = by_publisher(subscriptions)

@@ -1,4 +1,4 @@
-"""What a block remembers of the callbacks that it makes, where deletions are told (``DeliveredKeys``)."""
+"""The record of delivered keys that a block writes under the policy ``told`` (``DeliveredKeys``)."""
 
 from collections.abc import Set
 
@@ -20,7 +20,7 @@ def delivered_keys(
     *,
     are_same: bool,
 ) -> DeliveredKeys:
-    """Return which ``keys`` are delivered of a publisher with this stored root; ``are_same`` as in the last block."""
+    """Return a publisher's delivered ``keys``, given its stored root; ``are_same``: unchanged since the last block."""
 
     def load() -> Set[SubscribedKey]:
         before = keys if are_same else storage.subscribed_keys.get(para_id) or ()
@@ -30,9 +30,9 @@ def delivered_keys(
 
 
 def migrate_delivered(storage: SubscriberStorage, *, told_before: bool, tells: bool) -> int:
-    """Make storage fit a runtime upgrade that tells of deletions, or ceases to; return the number of items touched.
+    """Migrate storage to or from the policy ``told``; return the number of items touched.
 
-    Keys that were dealt with count as delivered from then on. To be called before roots are forgotten.
+    Keys that were dealt with count as delivered from then on. Call it before roots are forgotten.
     """
     if told_before == tells:
         return 0
@@ -51,7 +51,7 @@ def migrate_delivered(storage: SubscriberStorage, *, told_before: bool, tells: b
 
 
 def note_told(storage: SubscriberStorage, result: ProofProcessingResult) -> None:
-    """Write which keys are delivered after the callbacks of a pass, before anything else of it is written.
+    """Write the delivered keys after the callbacks of a pass, before the rest of the pass is written.
 
     Keys that the subscription lost are dropped; keys that it gained have not been delivered.
     """
