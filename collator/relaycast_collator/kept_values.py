@@ -34,7 +34,7 @@ class KeptDump(DumpRow, frozen=True):
 
 
 class WeightDump(DumpRow, frozen=True):
-    """What a callback for a key is declared to weigh."""
+    """The declared weight of a key's callback."""
 
     publisher: U32
     key: Hash
@@ -43,7 +43,7 @@ class WeightDump(DumpRow, frozen=True):
 
 
 class KeptValues:
-    """Keeps the last value of every key; its callbacks weigh what is declared for them, by default nothing.
+    """Keeps the last value of every key; its callbacks use the weight declared for them, by default none.
 
     It remembers outside of the chain's state and therefore joins it (``State.join``), as every such handler has to:
     what a panicking block or a refused call told it is forgotten.
@@ -67,11 +67,11 @@ class KeptValues:
         return self.weights.get(place, Weight.ZERO)
 
     def callback_weight(self, publisher: ParaId, key: SubscribedKey) -> Weight:
-        """Return what was declared for a key."""
+        """Return the weight declared for a key's callback."""
         return self.weights.get((publisher, key), Weight.ZERO)
 
     def declare(self, publisher: ParaId, keys: Iterable[SubscribedKey], weight: Weight) -> None:
-        """Declare what a callback for each of these keys weighs, and let it take that."""
+        """Declare the weight that a callback for each of these keys uses."""
         for key in keys:
             if weight == Weight.ZERO:
                 self.weights.pop((publisher, key), None)
@@ -118,12 +118,12 @@ class KeptValues:
         return wanted, kept
 
     def dump_weights(self) -> list[WeightDump]:
-        """Return what callbacks are declared to weigh, as data."""
+        """Return the declared weights as data."""
         weights = self.weights.items()
         return [WeightDump(int(publisher), bytes(key), it.ref_time, it.proof_size) for (publisher, key), it in weights]
 
     def load_weights(self, weights: Iterable[WeightDump]) -> None:
-        """Declare what another did."""
+        """Declare the weights that another handler dumped."""
         self.weights = {
             (ParaId(it.publisher), SubscribedKey(it.key)): Weight(it.ref_time, it.proof_size) for it in weights
         }
@@ -143,7 +143,7 @@ class KeptValues:
         self._deletes = False
 
     def _reorder(self, order: list[tuple[ParaId, SubscribedKey]]) -> None:
-        """Put values back into the order in which they stood before one was dropped."""
+        """Restore the order that values had before one was dropped."""
         values = dict(self.values)
         self.values.clear()
         self.values.update((place, values[place]) for place in order)

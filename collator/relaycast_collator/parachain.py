@@ -40,7 +40,7 @@ from relaycast_xcm.ump import POLKADOT_LIMITS, UpwardLimits
 Update = tuple[ParaId, SubscribedKey, PublishedEntry]
 
 Deletion = tuple[ParaId, SubscribedKey]
-"""A key that the subscriber was told to be deleted."""
+"""A key whose deletion the subscriber was told."""
 
 
 class ParachainDump(Dump, frozen=True):
@@ -58,7 +58,7 @@ class ParachainDump(Dump, frozen=True):
     """Number of runtime upgrades up to ``head``; absent where there were none."""
 
     weights: list[WeightDump] | UnsetType = UNSET
-    """What callbacks are declared to weigh; absent where none weighs anything."""
+    """The declared weights of callbacks; absent if all are zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class Parachain:
         self.kept.subscribe(publisher, added)
 
     def declare(self, publisher: ParaId, keys: list[bytes], weight: Weight) -> None:
-        """Declare what a callback for each of these keys weighs; ``ValueError`` where its own handler declares that."""
+        """Declare the weight of a callback for each of these keys; ``ValueError`` for a handler of the chain's own."""
         if self.subscriber.handler is not self.kept:
             raise ValueError(f"parachain {self.para_id} has a handler of its own that says what its callbacks weigh")
         self.kept.declare(publisher, map(SubscribedKey, keys), weight)

@@ -50,9 +50,9 @@ class UpgradeBook:
             self._parachains[para_id].upgrades.scheduled += upgrades
 
     def check_reader(self, para_id: ParaId, publisher: ParaId) -> None:
-        """Raise ``ValueError`` where upgrades to come do not go with a subscription to ``publisher``.
+        """Raise ``ValueError`` if scheduled upgrades rule out a subscription to ``publisher``.
 
-        Longer values may be published then than the parachain expects, or it may read fewer publishers.
+        They may allow longer values than the parachain expects, or fewer publishers.
         """
         parachain, newest = self._parachains[para_id], self._relay_chain.head.number
         timeline = parachain.upgrades.timeline()
@@ -73,7 +73,7 @@ def _ensure_values_fit(
     *,
     since: int,
 ) -> None:
-    """Raise ``ValueError`` where the relay chain lets longer values be published than the subscriber expects.
+    """Raise ``ValueError`` if the relay chain allows longer values than the subscriber expects.
 
     Looks at relay block ``since`` and later ones.
     """
@@ -93,7 +93,7 @@ def _ensure_subscribable(
     coming: Sequence[ParachainUpgrade],
     timeline: Sequence[tuple[int, SubscriberConfig]],
 ) -> None:
-    """Raise ``ValueError`` where a parachain that reads ``publishers`` cannot have what upgrades make of that."""
+    """Raise ``ValueError`` if upgrades replace fixed subscriptions or allow fewer than ``publishers``."""
     upgrades = [*parachain.upgrades.pending, *coming]
     for upgrade, (at, config) in zip(upgrades, timeline[len(timeline) - len(upgrades) :], strict=True):
         if upgrade.subscriptions is not None:

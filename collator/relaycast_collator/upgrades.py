@@ -1,8 +1,8 @@
 """Runtime upgrades: from a relay block on, a chain runs other code, with other constants, policies or subscriptions.
 
-Law: code changes between two blocks. The first block of the new code begins with its migration and tells
-``RuntimeUpgraded``; the collator prunes for that block as the migrated state has it. A block that panics leaves the
-migration to the next one.
+Law: code changes between two blocks. The first block of the new code begins with its migration and deposits
+``RuntimeUpgraded``; the collator prunes for that block from the migrated state. If the block panics, the next one
+migrates.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,11 +52,11 @@ class ParachainUpgrade:
 
 
 class _TakenBack(Exception):
-    """Ends a transaction of which nothing is to stay."""
+    """Ends a transaction that is rolled back."""
 
 
 class RelayUpgrades:
-    """The upgrades of a relay chain in their order; which of them hold follows from the number of its block."""
+    """The upgrades of a relay chain in their order; the number of its block decides which of them hold."""
 
     def __init__(self, broadcaster: Broadcaster) -> None:
         self.scheduled: list[RelayUpgrade] = []
@@ -88,7 +88,7 @@ class RelayUpgrades:
 
 
 class ParachainUpgrades:
-    """The upgrades of a parachain in their order, and how far it has come with them."""
+    """The upgrades of a parachain in their order, and how many of them are done."""
 
     def __init__(self, system: ParachainSystem, kept: KeptValues) -> None:
         self.scheduled: list[ParachainUpgrade] = []
@@ -113,7 +113,7 @@ class ParachainUpgrades:
 
     @property
     def kept_fewer_nodes(self) -> bool:
-        """Whether code before the one that runs left nodes out of the cache that it could have kept."""
+        """Whether code before the running one left nodes out of the cache."""
         before = [self._first[1], *(it.policies for it in self.scheduled[: self._running] if it.policies is not None)]
         return any(not policies.cache.keeps(bytes(MAX_NODE_BYTES)) for policies in before[:-1])
 
@@ -128,7 +128,7 @@ class ParachainUpgrades:
 
     @contextmanager
     def migrated(self) -> Iterator[None]:
-        """Show storage for a while as the next block finds it after its migration; what is written is taken back."""
+        """Show storage as it is after the next block's migration, then roll it back."""
         if self._running == self.built:
             yield
             return

@@ -163,7 +163,7 @@ class KeyEnding(Enum):
     """It is as it was when it was last dealt with, in this block or in an earlier one of the same round."""
 
     DELETED = "deleted"
-    """It was delivered and is no longer there, and that is told; where deletions are silent it is unchanged."""
+    """It was delivered and is deleted, and the deletion is told; under ``silent`` it counts as unchanged."""
 
     NOT_REACHED = "not reached"
     DISABLED = "disabled"

@@ -83,10 +83,10 @@ def pass_checks(subscriber: Subscriber, block: ParachainBlock) -> Iterator[Check
 def delivery_checks(
     parachain: Parachain, block: ParachainBlock, repeated: list[Update], lost: list[Place]
 ) -> Iterator[Check]:
-    """Check that subscribers are told every change and nothing else, which takes a cache that keeps every node.
+    """Check that subscribers get every change and nothing else; holds only for a cache that keeps every node.
 
-    Where the code before an upgrade kept fewer nodes, a part of the old trie may be out of sight: then values below it
-    are told again once.
+    If the code before an upgrade kept fewer nodes, a part of the old trie may not be cached: values below it are
+    delivered again once.
     """
     if parachain.subscriber.keeps_every_node:
         excused: set[ParaId] = set()
@@ -99,7 +99,7 @@ def delivery_checks(
 
 
 def deletion_checks(block: ParachainBlock, still_published: list[Place]) -> Iterator[Check]:
-    """Check, where deletions are told, that they are told of what is gone, and of no key that has a value."""
+    """Check that told deletions are of deleted keys, none of which is delivered in the same block."""
     seen = [f"0x{key.hex()} of {publisher}" for publisher, key in still_published]
     yield Check("a key that is told as deleted is not published", not still_published, seen)
     both = {(publisher, key) for publisher, key, _ in block.updates} & set(block.deletions)

@@ -77,7 +77,7 @@ class GuestTally:
         return spread(self._columns[name], after=self._after)
 
     def outcome(self, para_id: int, name: str, *, waiting: int) -> RuntimeOutcome:
-        """Return what the blocks came to; so many extrinsics are still ``waiting`` for one."""
+        """Return the totals of all blocks; ``waiting`` is the number of extrinsics for later ones."""
         pov, compressed = self.spread("pov_bytes"), self.spread("compressed_bytes")
         return RuntimeOutcome(
             para_id=para_id,

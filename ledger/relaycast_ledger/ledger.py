@@ -300,7 +300,7 @@ class Ledger:
         return list(self.deliveries.lost(fact.para_id, result, fact.relay_parent.number, entries))
 
     def _still_published(self, fact: BlockBuilt) -> list[Place]:
-        """Return keys that were told as deleted although the relay parent has them, and the relay chain still does."""
+        """Return keys told as deleted that both the relay parent and the relay chain's newest block hold."""
         entries = self.chains.relay_chain.broadcaster.storage.entry
         found = ((place, entries(*place)) for place in fact.block.deletions)
         number = fact.relay_parent.number

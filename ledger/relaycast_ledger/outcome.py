@@ -79,13 +79,13 @@ class PublisherCost(Struct, frozen=True, kw_only=True):
 
 
 class CallbackLoad(Struct, frozen=True, kw_only=True):
-    """What the callbacks of a subscriber weighed, where some weigh something."""
+    """The weight of a subscriber's callbacks, if any weighs something."""
 
     limit_ref_time: int
     """Picoseconds that the callbacks of a block may declare; the largest u64 is no limit."""
 
     ref_time_max: int
-    """Picoseconds that callbacks took in the block in which they took longest."""
+    """The most picoseconds that callbacks took in a block."""
 
     ref_time_total: int
     waiting_blocks: int
@@ -172,7 +172,7 @@ class SubscriberOutcome(Struct, frozen=True, kw_only=True):
     """Absent where no callback weighs anything."""
 
     deletions: int | UnsetType = UNSET
-    """Callbacks without a value, for keys that were deleted; absent where none was told."""
+    """Callbacks without a value, for deleted keys; absent if none was told."""
 
 
 class Alternative(Struct, frozen=True, kw_only=True):

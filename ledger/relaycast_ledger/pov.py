@@ -56,7 +56,7 @@ class PovSize:
 
     max_ref_time: int = MAX_BLOCK_REF_TIME
     callback_bytes: int = 0
-    """Part of ``pov_bytes``: what callbacks said that they read. Modelled, and taken to be incompressible."""
+    """Part of ``pov_bytes``: proof size that callbacks returned. Modelled, and assumed incompressible."""
 
     @property
     def is_oversize(self) -> bool:

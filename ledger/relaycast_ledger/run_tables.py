@@ -127,9 +127,9 @@ DELIVERIES = pa.schema(
         ("told_again", FLAG),
     ]
 )
-"""One row for each callback; one that was ``told_again`` brought an entry that the subscriber had been told before.
+"""One row for each callback; one that was ``told_again`` repeats an entry that the subscriber already got.
 
-Where deletions are told, one without a value says that the key was deleted: its publication is null as well.
+A callback without a value tells of a deletion (policy ``told``): its publication is null as well.
 """
 
 RUNTIMES = pa.schema(

@@ -73,7 +73,7 @@ class SubscriberTally:
     callback_ref_time_max: int = 0
     callback_ref_time: int = 0
     callback_ended_blocks: int = 0
-    """Incomplete blocks that had bytes left, and no room for one more callback."""
+    """Incomplete blocks with bytes left but no room for one more callback."""
 
     overweight_callbacks: int = 0
     taken_bytes: list[int] = field(default_factory=list)
@@ -214,7 +214,7 @@ class SubscriberTally:
         return [pictures[start], *later[:1]]
 
     def callback_load(self, limit: Weight) -> CallbackLoad | UnsetType:
-        """Return what callbacks took of blocks that have ``limit`` for them, nothing where none weighed anything."""
+        """Return the callbacks' use of ``limit``, unset if none weighed anything."""
         if not (self.callback_ref_time or self.callback_ended_blocks):
             return UNSET
         return CallbackLoad(

@@ -99,7 +99,7 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class SubscriberTerms:
-    """What subscribers are: the same for all of them, but for the ``upgrades`` of each by its id.
+    """The configuration of subscribers: shared by all, but for ``upgrades`` by parachain.
 
     With ``prune`` proofs are as collected, and each is pruned by the collator's pass before the block is given it.
     After every ``state_every``-th block of a subscriber its state is put away; with 0 none is.
@@ -180,7 +180,7 @@ class _Chain:
         return result
 
     def _prepare(self, row: Row) -> None:
-        """Let the chain run its code of then, and want what the row says, within the budget that it names."""
+        """Run the code that is due at the row, with its subscriptions and budget."""
         system = self.parachain.parachain_system
         system.budget = self._budget
         self.parachain.upgrades.install(row["relay_parent"])

@@ -184,7 +184,7 @@ def _wanted_rows(wanted: Mapping[ParaId, Sequence[bytes]]) -> list[Row]:
 
 
 def _deletion_row(deletion: ToldDeletion) -> Row:
-    """Return a callback without a value; what a publication has is null."""
+    """Return a callback without a value; the publication's columns are null."""
     return {
         **dict.fromkeys(DELIVERIES.value_type.names),
         "publisher": int(deletion.publisher),

@@ -201,11 +201,11 @@ class OverlayedChanges:
             self._protected = before
 
     def mark(self) -> tuple[int, int]:
-        """Return how much was looked at so far, for ``forget``."""
+        """Return the number of accesses so far, for ``forget``."""
         return len(self._noted), len(self.tried)
 
     def forget(self, mark: tuple[int, int]) -> None:
-        """Take what was looked at since ``mark`` as never looked at."""
+        """Drop the accesses recorded since ``mark``."""
         noted, tried = mark
         while len(self._noted) > noted:
             seen, name, key = self._noted.pop()

@@ -26,7 +26,7 @@ STORAGE_EVENT, DIFF_EVENT = "archive_v1_storageEvent", "archive_v1_storageDiffEv
 _hex = reader_of(HexBytes)
 
 Wanted = tuple[bytes, str, bytes | None]
-"""Keys under a prefix, told as value or hash, of a child trie or the top trie."""
+"""Keys under a prefix, each with its value or hash, in a child trie or the top trie."""
 
 
 @GROUP.method("archive_v1_finalizedHeight")
@@ -41,7 +41,7 @@ def genesis_hash(served: Served) -> str:
 
 @GROUP.method("archive_v1_hashByHeight")
 def hash_by_height(served: Served, height: U32) -> list[str]:
-    """Return the blocks of this height: one up to the finalized height, and all that are known above it."""
+    """Return the blocks of this height: one up to the finalized height, all known ones above it."""
     return [hexed(it) for it in served.chain.hashes_at(height)]
 
 
@@ -59,7 +59,7 @@ def body(served: Served, at: BlockHash) -> list[str] | None:
 
 @GROUP.method("archive_v1_call")
 def call(served: Served, at: BlockHash, function: str, call_parameters: HexBytes) -> dict[str, object] | None:
-    """Return what a runtime call answers, or why it gives no answer; ``null`` for a block that is not there."""
+    """Return the result or error of a runtime call; ``null`` for an unknown block."""
     try:
         output = served.chain.call(function, call_parameters, at)
     except UnknownBlock:
@@ -139,7 +139,7 @@ def _diff_events(
 
 
 def _wanted(item: Any, place: str) -> Wanted:
-    """Return prefix, kind and child trie that one item asks for."""
+    """Return the prefix, kind and child trie of one item."""
     if not isinstance(item, dict):
         raise invalid_params(place, item, "an object with key and returnType")
     kind = item.get("returnType", VALUE)

@@ -1,7 +1,7 @@
 """``chainHead_v1_follow``: one client that follows a chain, the blocks that it has pinned, and its operations.
 
-Law: what a client was told of stays readable until it unpins it. A client that pins too much, or is behind, is stopped:
-it begins anew. Events of an operation come after the answer that names it.
+Law: a reported block stays readable until the client unpins it. A client that pins too many blocks, or falls behind, is
+stopped and has to follow again. Events of an operation come after the answer with its id.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ MOST_OPERATIONS = 16
 """Operations that one client may have under way."""
 
 FINALIZED_AT_FIRST = 16
-"""Finalized blocks, the newest, that a client hears of when it begins."""
+"""The newest finalized blocks that a client gets at the start."""
 
 ITEMS_AT_A_TIME = 1_000
 BYTES_AT_A_TIME = 1 << 20
@@ -81,7 +81,7 @@ class ChainFollow:
         return block_hash in self._pinned
 
     def unpin(self, hashes: list[bytes]) -> None:
-        """Let these pinned blocks go."""
+        """Unpin these blocks."""
         self._pinned.difference_update(hashes)
 
     @property
@@ -90,11 +90,11 @@ class ChainFollow:
         return not self._is_stopped and len(self._operations) < MOST_OPERATIONS
 
     def begin_body(self, block_hash: bytes) -> tuple[str, Callable[[], None]]:
-        """Return the id of an operation that tells a block's extrinsics, and what begins it."""
+        """Return the id of an operation that sends a block's extrinsics, and a function that starts it."""
         return self._operation(lambda: {"event": "operationBodyDone", "value": self._body(block_hash)})
 
     def begin_call(self, block_hash: bytes, method: str, data: bytes) -> tuple[str, Callable[[], None]]:
-        """Return the id of an operation that tells what a runtime call answers, and what begins it."""
+        """Return the id of an operation that sends a runtime call's result, and a function that starts it."""
 
         def done() -> Event:
             try:
@@ -108,7 +108,7 @@ class ChainFollow:
     def begin_storage(
         self, block_hash: bytes, queries: list[StorageQuery], child: bytes | None
     ) -> tuple[str, Callable[[], None]]:
-        """Return the id of an operation that tells storage items, and what begins it."""
+        """Return the id of an operation that sends storage items, and a function that starts it."""
         operation_id = self._new_id()
 
         def items() -> Iterator[Item]:
@@ -132,7 +132,7 @@ class ChainFollow:
         return lambda: self._go_on(operation_id)
 
     def stop_operation(self, operation_id: str) -> None:
-        """Give an operation up; nothing more is told of it."""
+        """Cancel an operation; no more of its events are sent."""
         self._operations.pop(operation_id, None)
 
     def _operation(self, done: Callable[[], Event]) -> tuple[str, Callable[[], None]]:
@@ -175,7 +175,7 @@ class ChainFollow:
         return [hexed(it) for it in block.extrinsics]
 
     def _begin(self) -> None:
-        """Tell of the newest finalized blocks, of those above them, and which one is the best."""
+        """Send the newest finalized blocks, those above them, and the best block."""
         chain = self._served.chain
         last = chain.finalized.header.number
         numbers = range(max(0, last - FINALIZED_AT_FIRST + 1), last + 1)
@@ -215,7 +215,7 @@ class ChainFollow:
         self._send({"event": "bestBlockChanged", "bestBlockHash": hexed(block.hash)})
 
     def _stop(self) -> None:
-        """End the subscription: the client hears of nothing more, and has nothing pinned."""
+        """End the subscription: no more events, no pinned blocks."""
         if not self._is_stopped:
             self._is_stopped = True
             self._pinned.clear()

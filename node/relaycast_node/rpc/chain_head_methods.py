@@ -1,4 +1,4 @@
-"""``chainHead_v1_*``: a client follows a chain and reads the blocks that it was told of (JSON-RPC interface spec)."""
+"""``chainHead_v1_*``: a client follows a chain and reads the reported blocks (JSON-RPC interface spec)."""
 
 from collections.abc import Callable
 
@@ -26,7 +26,7 @@ Begun = tuple[str, Callable[[], None]]
 
 @GROUP.session_method("chainHead_v1_follow")
 def follow(served: Served, session: RpcSession, with_runtime: Bool = False) -> str:
-    """Tell of finalized blocks, new blocks and the best block, until the client ends it."""
+    """Report finalized blocks, new blocks and the best block, until the client ends it."""
     if sum(isinstance(it, ChainFollow) for it in session.kept.values()) >= MOST_FOLLOWS:
         raise RpcError(TOO_MANY_FOLLOWS, f"at most {MOST_FOLLOWS} follow subscriptions a connection")
     subscription = session.open(FOLLOW_EVENT)
@@ -50,7 +50,7 @@ def header(served: Served, session: RpcSession, follow_subscription: str, at: Bl
 
 @GROUP.session_method("chainHead_v1_body")
 def body(_served: Served, session: RpcSession, follow_subscription: str, at: BlockHash) -> dict[str, object]:
-    """Begin an operation that tells a pinned block's extrinsics."""
+    """Start an operation that sends a pinned block's extrinsics."""
     found = _pinning(session, follow_subscription, at)
     return _started(session, found, lambda it: it.begin_body(at))
 
@@ -64,7 +64,7 @@ def call(
     function: str,
     call_parameters: HexBytes,
 ) -> dict[str, object]:
-    """Begin an operation that tells what a runtime call answers at a pinned block."""
+    """Start an operation that sends the result of a runtime call at a pinned block."""
     found = _pinning(session, follow_subscription, at)
     if found is not None and not found.with_runtime:
         raise RpcError(INVALID_CALL, "calls need a follow subscription with the runtime: chainHead_v1_follow [true]")
@@ -80,7 +80,7 @@ def storage(
     items: list[AnyJson],
     child_trie: HexBytes | None = None,
 ) -> dict[str, object]:
-    """Begin an operation that tells storage items of a pinned block; ``child_trie`` is the name without its prefix."""
+    """Start an operation that sends storage items of a pinned block; ``child_trie`` is the name without its prefix."""
     queries = queries_of(items)
     found = _pinning(session, follow_subscription, at)
     answer = _started(session, found, lambda it: it.begin_storage(at, queries, child_trie))
@@ -101,7 +101,7 @@ def continue_(_served: Served, session: RpcSession, follow_subscription: str, op
 
 @GROUP.session_method("chainHead_v1_stopOperation")
 def stop_operation(_served: Served, session: RpcSession, follow_subscription: str, operation_id: str) -> None:
-    """Give an operation up; one that has ended is no error."""
+    """Cancel an operation; no error if it has ended."""
     found = _follow_of(session, follow_subscription)
     if found is not None:
         found.stop_operation(operation_id)
@@ -111,7 +111,7 @@ def stop_operation(_served: Served, session: RpcSession, follow_subscription: st
 def unpin(
     _served: Served, session: RpcSession, follow_subscription: str, hash_or_hashes: list[BlockHash] | BlockHash
 ) -> None:
-    """Let pinned blocks go, all or none of them."""
+    """Unpin blocks, all or none of them."""
     hashes = hash_or_hashes if isinstance(hash_or_hashes, list) else [hash_or_hashes]
     found = _follow_of(session, follow_subscription)
     if found is None:
@@ -130,7 +130,7 @@ def _follow_of(session: RpcSession, subscription_id: str) -> ChainFollow | None:
 
 
 def _pinning(session: RpcSession, subscription_id: str, block_hash: bytes) -> ChainFollow | None:
-    """Return what a client follows where it has pinned a block; raises ``RpcError`` where it has not."""
+    """Return a follow subscription of this client; raises ``RpcError`` if the block is not pinned there."""
     found = _follow_of(session, subscription_id)
     if found is not None:
         _ensure_pinned(found, block_hash)

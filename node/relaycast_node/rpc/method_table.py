@@ -40,7 +40,7 @@ class MethodGroup:
         return register
 
     def session_method(self, *names: str) -> Callable[[F], F]:
-        """Register a function that works on what the same client has begun before."""
+        """Register a function that works on state of the same client's session."""
 
         def register(function: F) -> F:
             self._add(names, RpcMethod(function, expected_of(function, skip=2), takes_session=True))

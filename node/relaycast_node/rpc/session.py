@@ -67,15 +67,15 @@ class ClientOutbox:
         self.put(message)
 
     def feed(self, put_next: Callable[[], bool]) -> None:
-        """Let a long answer be put message by message, no faster than the client reads.
+        """Queue a long answer message by message, no faster than the client reads.
 
-        ``put_next`` puts one message and returns whether there may be more.
+        ``put_next`` queues one message and returns whether there may be more.
         """
         self._feeds.append(put_next)
         self._refill()
 
     def _refill(self) -> None:
-        """Put messages of long answers while at least half of the room is left."""
+        """Queue messages of long answers while at least half of the queue is free."""
         while self._feeds and not self._closed and 2 * len(self._waiting) < self.most_messages:
             if 2 * self.waiting_bytes >= self.most_bytes:
                 return
@@ -191,7 +191,7 @@ class RpcSession:
         self.outbox = ClientOutbox() if outbox is None else outbox
         self.subscriptions: dict[str, Subscription] = {}
         self.kept: dict[str, object] = {}
-        """What methods keep for later ones of the same client, by id, such as the subscription's."""
+        """State that methods keep for later calls of the same client, by id."""
 
         self._subscribes = subscribes
         self._new: list[Subscription] = []
@@ -231,16 +231,16 @@ class RpcSession:
         return name
 
     def drop(self, name: str) -> None:
-        """Keep something no longer."""
+        """Forget something kept."""
         self.kept.pop(name, None)
         self._endings.pop(name, None)
 
     def later(self, callback: Callable[[], None]) -> None:
-        """Call back once the answer to the present request is on the way."""
+        """Call back once the answer to the current request is sent."""
         self._later.append(callback)
 
     def start(self) -> None:
-        """Let new subscriptions send, and do what was put off: the answers are on the way."""
+        """Let new subscriptions send, and run the postponed callbacks: the answers are sent."""
         started, self._new = self._new, []
         for subscription in started:
             if subscription.id in self.subscriptions:

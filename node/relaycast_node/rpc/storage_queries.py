@@ -1,4 +1,4 @@
-"""Storage queries of the new JSON-RPC interface: what to ask of a key, and the items that answer it.
+"""Storage queries of the new JSON-RPC interface: queries of keys, and the items that answer them.
 
 Items come one by one, so that a large answer is never held whole. A value that is not there gives no item.
 """
@@ -79,7 +79,7 @@ class StorageView:
 
     @classmethod
     def of(cls, chain: ChainFace, block_hash: bytes, child: bytes | None) -> "StorageView":
-        """Look at a state; raises ``StateDiscarded``."""
+        """Open a state; raises ``StateDiscarded``."""
         state = chain.state_at(block_hash)
         return cls(chain, block_hash, state if child is None else state.child(child), child)
 

@@ -23,7 +23,7 @@ MOST_BROADCASTS = 16
 
 
 class Broadcast:
-    """A transaction that is offered to the pool after each block until it is taken, or the client ends it."""
+    """A transaction that is offered to the pool after each block until it is accepted or the client stops it."""
 
     def __init__(self, served: Served, transaction: bytes) -> None:
         self._served = served
@@ -33,7 +33,7 @@ class Broadcast:
             self._disconnect = served.chain.new_heads.connect(lambda _: self._try_again())
 
     def stop(self) -> None:
-        """Offer it no more."""
+        """Stop offering it."""
         if self._disconnect is not None:
             self._disconnect()
             self._disconnect = None
@@ -43,7 +43,7 @@ class Broadcast:
             self.stop()
 
     def _is_taken(self) -> bool:
-        """Offer it; what is not decodable never will be taken."""
+        """Offer it; an undecodable transaction counts as taken, because offering it again is useless."""
         try:
             self._served.chain.submit(self._transaction)
         except PoolError:
@@ -55,7 +55,7 @@ class Broadcast:
 
 @GROUP.session_method("transaction_v1_broadcast")
 def broadcast(served: Served, session: RpcSession, transaction: HexBytes) -> str | None:
-    """Offer a transaction to the pool until it is in; ``null`` where the client has too many under way."""
+    """Offer a transaction to the pool until it is accepted; ``null`` if the client has too many under way."""
     count = sum(isinstance(it, Broadcast) for it in session.kept.values())
     if count >= MOST_BROADCASTS:
         return None

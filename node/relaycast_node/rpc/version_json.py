@@ -19,7 +19,7 @@ def version_json(version: CodeVersion) -> dict[str, object]:
 
 
 def runtime_json(version: CodeVersion) -> dict[str, object]:
-    """Return the same as the new interface has it: APIs by name, and no version of the authoring."""
+    """Return the version as the new interface has it: APIs by name, no authoring version."""
     return {
         "specName": version.spec_name,
         "implName": version.impl_name,
