@@ -1,10 +1,10 @@
-"""What callbacks take of a block, as scenario files and Python say it: microseconds, and bytes of proof."""
+"""Weight of callbacks as scenario files and Python give it: microseconds, and bytes of proof."""
 
 from relaycast.feed import whole_number
 from relaycast_xcm.primitives import U64_MAX, Weight
 
 PICOSECONDS = 1_000_000
-"""Of a microsecond."""
+"""Picoseconds in a microsecond."""
 
 MAX_MICROSECONDS = 10**9
 """The most that a callback may declare, or a block allow."""
@@ -16,12 +16,12 @@ def weight_of(microseconds: int, proof_bytes: int = 0) -> Weight:
 
 
 def limit_of(microseconds: int) -> Weight:
-    """Return the most that the callbacks of a block may weigh; 0 microseconds stand for no limit, as in the drafts."""
+    """Return the limit of a block's callbacks; 0 microseconds is no limit, as in the drafts."""
     return Weight(microseconds * PICOSECONDS, U64_MAX) if microseconds else Weight.MAX
 
 
 def declared(microseconds: int, proof_bytes: int, limit: Weight) -> Weight:
-    """Return the weight of one callback; ``TypeError`` and ``ValueError`` where it cannot be, or exceeds ``limit``."""
+    """Return the weight of one callback; ``TypeError`` or ``ValueError`` if it is invalid or exceeds ``limit``."""
     weight = weight_of(
         _within(microseconds, "callback_us", MAX_MICROSECONDS), _within(proof_bytes, "callback_proof_bytes", U64_MAX)
     )
@@ -31,7 +31,7 @@ def declared(microseconds: int, proof_bytes: int, limit: Weight) -> Weight:
 
 
 def allowed(microseconds: int) -> Weight:
-    """Return the most that the callbacks of a block may weigh; ``TypeError`` and ``ValueError`` where it cannot be."""
+    """Return the limit of a block's callbacks; ``TypeError`` or ``ValueError`` if it is no valid limit."""
     return limit_of(_within(microseconds, "callback_limit_us", MAX_MICROSECONDS))
 
 

@@ -12,7 +12,7 @@ from relaycast_pallets.subscriber.policies import Policies
 def chain_options(
     policies: Policies | Mapping[str, str | int] | None, budget: BudgetPolicy | str | None, max_pov_bytes: int | None
 ) -> dict[str, Any]:
-    """Return what is given of them, as a new parachain takes it."""
+    """Return the given options as a new parachain takes them."""
     if isinstance(policies, Mapping):
         policies = policies_of(policies)
     if isinstance(budget, str):

@@ -24,7 +24,7 @@ def limited_config(
     *,
     callback_limit_us: int | None = None,
 ) -> SubscriberConfig:
-    """Return the configuration with these limits, those that are ``None`` left at their default.
+    """Return the configuration with these limits; ``None`` leaves a default.
 
     Raises ``TypeError`` or ``ValueError`` for a limit that is no number, out of range, or at odds with the metering.
     """
@@ -43,7 +43,7 @@ def limited_config(
 def ensure_within(
     config: SubscriberConfig, already: Mapping[ParaId, list[SubscribedKey]], wanted: Iterable[Feed]
 ) -> None:
-    """Raise ``ValueError`` where a reader of these keys goes beyond a limit when it wants more feeds."""
+    """Raise ``ValueError`` if a reader of these keys exceeds a limit with more feeds."""
     before = by_publisher(list(already.items()))
     added = [(ParaId(feed.publisher), [SubscribedKey(feed.key)]) for feed in wanted]
     after = by_publisher([*already.items(), *added])

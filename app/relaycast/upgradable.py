@@ -71,13 +71,13 @@ class Upgradable:
         self.chains.upgrades.schedule(relay=[upgrade])
 
     def name_feeds(self, feeds: Iterable[Feed]) -> None:
-        """Know the names of feeds by which reports call their keys."""
+        """Register the names of feeds, for reports."""
         for feed in feeds:
             self._feeds[feed] = feed
 
 
 def _subscriptions(feeds: Iterable[Feed]) -> dict[ParaId, list[SubscribedKey]]:
-    """Return the keys of each publisher; ``TypeError`` for what is no feed."""
+    """Return the keys of each publisher; ``TypeError`` for anything but feeds."""
     wanted: dict[ParaId, list[SubscribedKey]] = {}
     for feed in feeds:
         if not isinstance(feed, Feed):
@@ -87,7 +87,7 @@ def _subscriptions(feeds: Iterable[Feed]) -> dict[ParaId, list[SubscribedKey]]:
 
 
 def _constants(limits: Mapping[str, Any], known: Constants) -> dict[str, Any]:
-    """Return the constants that limits set; ``TypeError`` for a limit that is not known."""
+    """Return the constants that limits set; ``TypeError`` for an unknown limit."""
     found: dict[str, Any] = {}
     for name, value in limits.items():
         if name not in known:
@@ -100,7 +100,7 @@ def _constants(limits: Mapping[str, Any], known: Constants) -> dict[str, Any]:
 
 
 def _policies_over(before: Policies, chosen: Policies | Mapping[str, str | int] | None) -> Policies | None:
-    """Return policies, those that names choose over the ones ``before``; ``None`` where nothing is chosen."""
+    """Return ``before`` with the chosen policies; ``None`` if none are chosen."""
     if isinstance(chosen, Mapping):
         named = policies_of(chosen)
         kinds = {"cache" if kind == "max_cached_node" else kind for kind in chosen}

@@ -3,8 +3,8 @@
 ``spam`` floods the relay chain with messages, ``depth`` publishes under crafted keys, ``churn`` puts keys in and takes
 them out beside subscribed ones, ``callbacks`` keeps a reader's callbacks busy, ``squat`` registers a parachain that
 belongs to others, ``omit`` and ``extra`` are collators that lie about the relay chain's state and about messages.
-``price`` (a folder) sets what each costs those who make it beside what it harms. Each returns a report that prints,
-compares and encodes to JSON.
+``price`` (a folder) measures what each costs the attacker beside its harm. Each returns a report that prints, compares
+and encodes to JSON.
 """
 
 from relaycast.attacks.bystander import Bystander, Carried, Service

@@ -1,8 +1,8 @@
 """The callback attack: a publisher that changes every key in every block, against a reader whose callbacks take long.
 
-The inherent of a block is mandatory, and so are the callbacks that it leads to. Without a limit they take as much time
-as publishers please, and a block that takes longer than two seconds is not valid. With one, what does not fit waits for
-the next block, also what others published.
+The inherent of a block is mandatory, and so are its callbacks. Without a limit publishers decide how long they take,
+and a block that takes longer than two seconds is invalid. With a limit, callbacks that do not fit wait for the next
+block, those for other publishers included.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ FEEDS = (
     HonestPublisher.of(2_000, 10),
     HonestPublisher.of(2_002, 10, per_block=1),
 )
-"""Bystanders: two of which every value is new in every block, and one of which one value a block is."""
+"""Bystanders: two change every value in every block, the third changes one value in each block."""
 
 KEYS_READ = tuple(SubscribedKey.from_data(f"heavy/{index}".encode()) for index in range(MAX_KEYS))
 VALUE_BYTES = 16
@@ -42,11 +42,11 @@ FEWEST_BLOCKS = STRIKE_AT + 4
 """The subscriber sees the first changes two blocks after they were sent."""
 
 SETTLING_BLOCKS = 512
-"""Quiet blocks in which a subscriber may catch up before a value counts as lost."""
+"""Blocks without changes in which a subscriber may catch up before a value counts as lost."""
 
 
 class TimeTaken(Struct, frozen=True, kw_only=True):
-    """What the subscriber's blocks computed from the strike on; times in picoseconds."""
+    """Computation time of the subscriber's blocks from the strike on, in picoseconds."""
 
     ref_time: Spread
     blocks: int
@@ -60,7 +60,7 @@ class TimeTaken(Struct, frozen=True, kw_only=True):
 
 
 class CallbackReport(Struct, frozen=True, kw_only=True):
-    """What heavy callbacks did to their reader and to other publishers, without a limit and with one."""
+    """The effect of heavy callbacks on their reader and on other publishers, without a limit and with one."""
 
     keys: int
     blocks: int
@@ -79,17 +79,17 @@ class CallbackReport(Struct, frozen=True, kw_only=True):
     sent_bytes: int
     alone: TimeTaken
     unlimited: TimeTaken
-    """Attacked where nothing bounds callbacks, as in the drafts."""
+    """Under attack without a limit, as in the drafts."""
 
     limited: TimeTaken
-    """Attacked with the limit."""
+    """Under attack with the limit."""
 
     target_alone: Service
     target_limited: Service
-    """What the subscriber was handed of the attacker's keys, over the whole run: nothing without the attack."""
+    """Deliveries of the attacker's keys over the whole run; none without the attack."""
 
     lost: int
-    """Subscribed keys whose value had not arrived when it was quiet again."""
+    """Subscribed keys whose value had not arrived after the quiet blocks."""
 
     bystanders: tuple[Bystander, ...]
     """Other publishers, without the attack and under it with the limit."""
@@ -103,7 +103,7 @@ class CallbackReport(Struct, frozen=True, kw_only=True):
 
     @property
     def harmed(self) -> bool:
-        """Whether anything of other publishers arrives later or less often."""
+        """Whether values of other publishers arrive later or less often."""
         return any(it.harmed for it in self.bystanders)
 
     def __repr__(self) -> str:
@@ -120,7 +120,7 @@ def callbacks(
     seed: int = 0,
     trie_engine: Engine = "auto",
 ) -> CallbackReport:
-    """Change ``keys`` keys in every block, whose callbacks take ``callback_us`` each, of ``limit_us`` in a block."""
+    """Change ``keys`` keys in every block; a callback takes ``callback_us``, a block has ``limit_us`` for all."""
     fits = limit_us == 0 or callback_us <= limit_us
     most = MAX_MICROSECONDS
     if not (1 <= keys <= MAX_KEYS and blocks >= FEWEST_BLOCKS and 1 <= callback_us <= most and limit_us >= 0 and fits):
@@ -180,7 +180,7 @@ class _Readers:
         )
 
     def lost(self) -> int:
-        """Let it be quiet until a pass is complete, and return how many keys are not as the relay chain has them."""
+        """Run without changes until a pass is complete, and return how many keys differ from the relay chain."""
         sent_last = self.network.tick
         for _ in range(SETTLING_BLOCKS):
             records = self.ledger.step()

@@ -1,4 +1,4 @@
-"""``relaycast pov``: proof sizes under version control, as ``forge snapshot --check`` does it for gas; blocks apart."""
+"""``relaycast pov``: proof sizes under version control, as ``forge snapshot --check`` does for gas; real blocks."""
 
 import json as json_text
 import os

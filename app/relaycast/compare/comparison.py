@@ -77,7 +77,7 @@ class DesignFigures(Struct, frozen=True, kw_only=True):
     disabled_publishers: list[int]
     panics: int
     deletions: int | UnsetType = UNSET
-    """Keys that were told as deleted; absent where none was."""
+    """Told deletions; absent if there are none."""
 
 
 class BrokenInvariant(Struct, frozen=True, kw_only=True):

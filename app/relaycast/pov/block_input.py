@@ -23,7 +23,7 @@ from relaycast_xcm.primitives import U32_MAX
 EXPECTED = "a block: SCALE bytes, their hexadecimal, or what chain_getBlock answers"
 SCHEMES = ("http://", "https://", "ws://", "wss://")
 SECONDS = 30
-"""How long a node may take for each answer."""
+"""Seconds that a node may take for each answer."""
 
 MOST_ANSWER_BYTES = 64 << 20
 """Largest answer of a node that is read; the hexadecimal of the largest block has 20 MB."""
@@ -35,7 +35,7 @@ METHOD_NOT_FOUND = -32_601
 
 
 def read_block(source: str, *, at: str | None = None) -> RawBlock:
-    """Return the block that ``source`` is or names; ``at`` is a hash or number for a node, by default its newest."""
+    """Return the block that ``source`` holds or names; ``at`` is a hash or number for a node, by default its newest."""
     if source.startswith(SCHEMES):
         return _of_json(asyncio.run(_fetched(source, at)), source)
     if at is not None:

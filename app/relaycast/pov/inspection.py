@@ -1,7 +1,7 @@
-"""What the bytes of a parachain block are for: its relay proof node by node, its messages, and the rest.
+"""Inspection of a parachain block: its bytes by purpose, the relay proof node by node, its messages, and the rest.
 
-Law: every sum adds up. Each node of the proof counts in one part, the first that needs it in the order of ``PARTS``;
-what no key that is known here needs is told apart from what the root does not lead to at all.
+Law: every sum adds up. Each node of the proof counts in one part, the first that needs it in the order of ``PARTS``.
+Nodes that no known key needs are separate from nodes that the root does not lead to.
 """
 
 from collections import Counter, defaultdict
@@ -104,7 +104,7 @@ class Inspection(Struct, frozen=True, kw_only=True):
 
 
 def inspect_block(block: RawBlock) -> Inspection | None:
-    """Take a block apart, ``None`` where no extrinsic hands over the relay chain's data."""
+    """Inspect a block; returns ``None`` if no extrinsic holds the relay chain's data."""
     found = block.relay_data()
     if found is None:
         return None
@@ -139,7 +139,7 @@ def inspect_block(block: RawBlock) -> Inspection | None:
 
 
 def _parts(given: GivenRelayData, proof: StorageProof, root: bytes) -> list[ProofPart]:
-    """Return what the nodes are for, in the order of ``PARTS``; repeated nodes are unused."""
+    """Return the parts of the proof, in the order of ``PARTS``; repeated nodes are unused."""
     known = _KnownKeys(_para_id(proof, root))
     reached: set[bytes] = set()
     nodes, sizes = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
@@ -191,7 +191,7 @@ def _trie_name(storage_key: bytes) -> str:
 
 
 def _item_name(path: bytes) -> str:
-    """Return the storage item, or as much of the key as is known."""
+    """Return the storage item, or the known part of its key."""
     whole = from_nibbles(path[: len(path) // 2 * 2])
     return f"0x{whole[:ITEM_BYTES].hex()}"
 

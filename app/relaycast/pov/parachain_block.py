@@ -1,8 +1,7 @@
-"""A parachain block as a node hands it out, and the inherent with what the relay chain says.
+"""A parachain block as a node returns it, and the inherent with the relay chain's data.
 
-The call ``set_validation_data`` is recognised by what it holds, whatever index its pallet has: all bytes of a bare
-extrinsic are one of the forms that cumulus gave its arguments, and the relay chain's state root is the hash of a node
-of the proof.
+The call ``set_validation_data`` is recognised by its arguments, whatever the index of its pallet: a bare extrinsic
+decodes completely in one of cumulus' forms, and the relay chain's state root is the hash of a node of the proof.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,7 +23,7 @@ ROOT_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class GivenRelayData:
-    """What ``set_validation_data`` was called with; ``form`` names which version of cumulus writes it so."""
+    """Arguments of ``set_validation_data``; ``form`` names the encoding of a cumulus version."""
 
     form: str
     call_index: tuple[int, int]
@@ -61,7 +60,7 @@ class RawBlock:
         return len(encode_vec(encode_bytes(it) for it in self.extrinsics))
 
     def relay_data(self) -> tuple[int, GivenRelayData] | None:
-        """Return which extrinsic hands over the relay chain's data, and them; ``None`` where none does."""
+        """Return the index of the extrinsic with the relay chain's data, and the data; ``None`` if there is none."""
         for index, extrinsic in enumerate(self.extrinsics):
             given = read_relay_data(extrinsic)
             if given is not None:
@@ -70,7 +69,7 @@ class RawBlock:
 
 
 def read_relay_data(extrinsic: bytes) -> GivenRelayData | None:
-    """Return what a bare extrinsic hands over of the relay chain, ``None`` where it is another call."""
+    """Return the relay chain's data in a bare extrinsic, ``None`` for another call."""
     if len(extrinsic) < 1 + CALL_INDEX_BYTES or extrinsic[0] not in BARE:
         return None
     call = extrinsic[1], extrinsic[2]
@@ -133,4 +132,4 @@ _FORMS: dict[str, Callable[[ScaleReader], Rest]] = {
     "abridged messages, relay parent descendants": _read_with_descendants,
     "abridged messages, relay parent descendants, collator peer": _read_with_peer,
 }
-"""How the arguments go on behind the proof, oldest first (cumulus ``ParachainInherentData`` and its successors)."""
+"""Readers of the arguments after the proof, oldest first (cumulus ``ParachainInherentData`` and its successors)."""

@@ -52,8 +52,8 @@ def band_chart(
 ) -> str:
     """Return a line for each middle, over a pale band from the lowest to the highest where they differ.
 
-    The scale ends at ``top`` where it is given, which is no smaller than any value. ``marks`` are the x of upright
-    lines, with what each means.
+    The scale ends at ``top`` if given, which is at least the largest value. ``marks`` are x and meaning of upright
+    lines.
     """
     xs = [point[0] for band in bands for point in band.points]
     if not xs:

@@ -8,7 +8,7 @@ MAX_NAMED = 8
 
 
 def upgrade_sentence(run: Outcome) -> str:
-    """Return when code changed in mid-run, with a space before it; empty where it never did."""
+    """Return a sentence about the upgrades, with a space before it; empty without upgrades."""
     upgrades = run.upgrades or ()
     if not upgrades:
         return ""
@@ -26,7 +26,7 @@ def upgrade_rows(run: Outcome) -> list[tuple[int, str, str]]:
 
 
 def upgrade_marks(run: Outcome) -> dict[int, str]:
-    """Return what changes from each relay block on, for charts."""
+    """Return the changes by relay block, for charts."""
     found: dict[int, str] = {}
     for at, chain, changes in upgrade_rows(run):
         before = f"{found[at]}; " if at in found else ""
@@ -35,5 +35,5 @@ def upgrade_marks(run: Outcome) -> dict[int, str]:
 
 
 def chain_of(upgrade: UpgradeOutcome) -> str:
-    """Return the chain that an upgrade is of, as tables name it."""
+    """Return the upgraded chain, as tables name it."""
     return "relay chain" if upgrade.para_id is None else str(upgrade.para_id)

@@ -164,7 +164,7 @@ def _budget(run: Outcome) -> str:
 
 
 def _callbacks(run: Outcome) -> str:
-    """Return in how many blocks callbacks filled what they may take, of the reader of which that was most often so."""
+    """Return in how many blocks callbacks reached their limit, for the reader with the most such blocks."""
     loads = [(it, it.callback_load) for it in run.subscribers if it.callback_load]
     it, load = max(loads, key=lambda pair: pair[1].waiting_blocks)
     others = sum(other.waiting_blocks for _, other in loads) - load.waiting_blocks

@@ -1,4 +1,4 @@
-"""Limits of a subscriber that a scenario sets: whether what it reads is within them, and its policies go with them."""
+"""Checks of a subscriber's limits: its subscriptions are within them, and its policies allow them."""
 
 from collections.abc import Callable
 
@@ -8,11 +8,11 @@ from relaycast.scenario.scenario import ParachainTable, Scenario, SubscriptionTa
 from relaycast_pallets.subscriber.config import SubscriberConfig
 
 KeyCount = Callable[[SubscriptionTable], int]
-"""How many keys a subscription wants at a time."""
+"""Number of keys that a subscription wants at a time."""
 
 
 def check_limits(chain: ParachainTable, count_of: KeyCount, place: str) -> None:
-    """Raise ``BadInput`` where a parachain reads more publishers or keys at a time than its limits let it."""
+    """Raise ``BadInput`` if a parachain reads more publishers or keys at a time than its limits allow."""
     most = chain.max_publishers if isinstance(chain.max_publishers, int) else SubscriberConfig().max_publishers
     starts = {it.starts_at for it in chain.subscribe}
     at_a_time = [[it for it in chain.subscribe if holds(it, block)] for block in starts]
@@ -34,14 +34,14 @@ def check_limits(chain: ParachainTable, count_of: KeyCount, place: str) -> None:
 
 
 def check_cache_limits(scenario: Scenario, place: str) -> Scenario:
-    """Return the scenario; raise ``BadInput`` where a limit of cached bytes does not go with the metering."""
+    """Return the scenario; raise ``BadInput`` if the metering rules out a limit of cached bytes."""
     for index, chain in enumerate(scenario.parachains):
         check_cache_limit(chain, scenario.policies, f"{place} at parachains[{index}]")
     return scenario
 
 
 def check_cache_limit(chain: ParachainTable, policies: PolicyTable, place: str) -> None:
-    """Raise ``BadInput`` where a limit of cached bytes does not go with the metering."""
+    """Raise ``BadInput`` if the metering rules out a limit of cached bytes."""
     if isinstance(chain.max_cached_bytes, int) and policies_of(policies).metering.charges_own_state:
         got = f"{chain.max_cached_bytes} with metering = {policies.metering!r}"
         raise BadInput(f"{place}.max_cached_bytes", got, "another metering: here a node goes with its last key")

@@ -1,4 +1,4 @@
-"""Numbers that a scenario may name, with the least and the most that each may be."""
+"""Ranges of the numbers in a scenario."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Whether the runtime upgrades of a scenario fit together, and to the rest of it."""
+"""Checks of a scenario's runtime upgrades against each other and the rest of the scenario."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class _Bound:
 
 
 def check_upgrades(scenario: Scenario, place: str) -> None:
-    """Raise ``BadInput`` where upgrades come in no order, change nothing, name no policy, or expect too short values.
+    """Raise ``BadInput`` if upgrades are out of order, change nothing, name no policy, or expect too short values.
 
     What upgrades subscribe to is checked with the other subscriptions.
     """
@@ -52,7 +52,7 @@ LIMITS = ("max_publishers", "max_subscribed_keys", "max_total_keys", "max_cached
 
 
 def readers_over_time(chain: ParachainTable, place: str) -> Iterator[tuple[str, ParachainTable]]:
-    """Yield what a parachain reads, and its limits, at first and after each upgrade that changes one of them."""
+    """Yield a parachain's subscriptions and limits, at first and after each upgrade that changes them."""
     yield place, chain
     replaced = upgraded_subscriptions(chain)
     for number, upgrade in enumerate(chain.upgrades or []):
@@ -65,7 +65,7 @@ def readers_over_time(chain: ParachainTable, place: str) -> Iterator[tuple[str, 
 
 
 def most_generous(relay: RelayChainTable) -> RelayChainTable:
-    """Return the relay chain's table with the highest that each limit ever is."""
+    """Return the relay chain's table with the highest value of each limit over time."""
     limits: dict[str, int] = {}
     for upgrade in relay.upgrades or []:
         for name, value in given(upgrade).items():

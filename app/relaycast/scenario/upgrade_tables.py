@@ -1,7 +1,7 @@
 """Runtime upgrades in a scenario: what changes on a chain from a relay block on.
 
-Law: an upgrade says what changes, and everything else stays as the blocks before it had it. To add an option, give the
-table a field and name the pallet's constant in ``SUBSCRIBER_CONSTANTS`` or ``BROADCASTER_CONSTANTS``.
+Law: an upgrade changes what it names, and nothing else. To add an option, give the table a field and name the pallet's
+constant in ``SUBSCRIBER_CONSTANTS`` or ``BROADCASTER_CONSTANTS``.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,7 +30,7 @@ class PolicyChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Bytes of the largest node that is kept."""
 
     def over(self, table: PolicyTable) -> PolicyTable:
-        """Return ``table`` with what changes."""
+        """Return ``table`` with the changes."""
         return replace(table, **given(self))
 
 
@@ -94,7 +94,7 @@ class RelayUpgradeTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 Constants = Mapping[str, tuple[str, Callable[[Any], object]]]
-"""By option, the constant of the pallet's configuration that it sets, and how the constant is made of its value."""
+"""Each option's constant in the pallet's configuration, and the conversion of its value."""
 
 SUBSCRIBER_CONSTANTS: Constants = {
     "max_trie_depth": ("max_trie_depth", int),
@@ -116,7 +116,7 @@ BROADCASTER_CONSTANTS: Constants = {
 
 
 def given(table: Struct) -> dict[str, Any]:
-    """Return what a table says, without the fields that it leaves out."""
+    """Return the fields that a table sets."""
     return {name: value for name, value in asdict(table).items() if value is not UNSET}
 
 

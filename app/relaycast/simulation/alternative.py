@@ -26,9 +26,9 @@ MOST_KEY_BLOCKS = 20_000
 
 
 def with_alternative(run: Outcome, scenario: Scenario, *, trie_engine: Engine = "auto") -> Outcome:
-    """Return ``run`` with what the other cache policy makes of its first blocks, where they are enough to tell.
+    """Return ``run`` with the figures of the other cache policy for its first blocks, if there are enough blocks.
 
-    A runtime upgrade among them may replace the policy: then nothing is said.
+    An upgrade among them may replace the policy: then ``run`` is unchanged.
     """
     keys = sum(it.keys for it in run.subscribers)
     last = min(PROBED_BLOCKS, scenario.blocks, MOST_KEY_BLOCKS // max(1, keys))

@@ -31,7 +31,7 @@ class Sendings:
 
 
 def count_block(block: RelayBlock, published: Mapping[int, Sendings], runtimes: Mapping[int, GuestTally]) -> None:
-    """Count what a relay block took of every publisher, modelled (``published``) or with a real runtime."""
+    """Count publications and refusals in a relay block, of modelled publishers (``published``) and real runtimes."""
     counts = Counter(int(event.publisher) for event in block.events if isinstance(event, DataPublished))
     for para_id, count in counts.items():
         if para_id in runtimes:

@@ -1,4 +1,4 @@
-"""The runtime upgrades of a scenario, as its chains take them and as its outcome tells them."""
+"""The runtime upgrades of a scenario, scheduled on its chains and listed in its outcome."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -25,7 +25,7 @@ from relaycast_xcm import ParaId
 
 
 def schedule_upgrades(scenario: Scenario, network: Network, feeds: WantedFeeds) -> None:
-    """Let the chains of ``network`` upgrade as the scenario says."""
+    """Schedule the scenario's upgrades on the chains of ``network``."""
     relay = scenario.relaychain
     network.chains.upgrades.schedule(
         relay=[
@@ -40,7 +40,7 @@ def schedule_upgrades(scenario: Scenario, network: Network, feeds: WantedFeeds) 
 
 
 def upgrade_outcomes(scenario: Scenario) -> list[UpgradeOutcome] | UnsetType:
-    """Return what the upgrades of a scenario change, up to its last block; unset where there are none."""
+    """Return a scenario's upgrades up to its last block; unset without any."""
     relay, last = scenario.relaychain, scenario.blocks
     chains: list[tuple[int | None, ParachainTable | RelayChainTable]] = [(None, relay)]
     chains += [(chain.id, chain) for chain in scenario.parachains]

@@ -46,7 +46,7 @@ class WantedFeeds:
         return len(before.union(after))
 
     def upgraded(self, chain: ParachainTable) -> dict[int, dict[int, list[Feed]]]:
-        """Return what upgrades let a reader want instead, by their relay block, then by publisher."""
+        """Return the feeds that upgrades give a reader, by relay block, then by publisher."""
         return {
             at: {it.publisher: self._feeds(it, 0) for it in tables}
             for at, tables in upgraded_subscriptions(chain).items()

@@ -271,7 +271,7 @@ def check_file(file: SuiteFile, data: bytes, kind: VectorKind, manifest: SuiteMa
 
 
 def _changed_vector(file: SuiteFile, data: bytes, manifest: SuiteManifest) -> str:
-    """Return the id of the first vector of a file that the manifest's seed gives otherwise, empty where none does."""
+    """Return the id of a file's first vector that the manifest's seed gives otherwise, empty if none differs."""
     if not file.vectors or manifest.relaycast != __version__:
         return ""
     written = next((found for path, _, _, found in contents(manifest.seed) if path == file.path), b"")

@@ -1,4 +1,4 @@
-"""What an attack costs those who make it, beside what it harms: ``relaycast attack price``."""
+"""The cost of each attack to the attacker, beside its harm: ``relaycast attack price``."""
 
 from relaycast.attacks.price.bills import AttackPrice, Bill, Harm
 from relaycast.attacks.price.table import MEASURED, PriceReport, price

@@ -1,4 +1,4 @@
-"""What an attack harms and what it costs those who make it: the fields of a price, each labelled by how it is known."""
+"""Harm and cost of an attack: the fields of a price, each labelled exact, modelled or assumed."""
 
 from msgspec import Struct
 
@@ -32,16 +32,16 @@ LABELS = {
     "a day": "assumed: 14,400 relay blocks, of which the attack uses each as those that were run",
     "left out": "what a parachain pays to build blocks (coretime, collators), tips, and what a token is worth",
 }
-"""How the fields of a price are known."""
+"""How each field of a price is known."""
 
 
 class Harm(Struct, frozen=True, kw_only=True):
-    """What an attack does to one reader: means of its blocks under attack, beyond those of the same run without it."""
+    """The harm to one reader: means over its blocks under attack, minus those of the same run without it."""
 
     pov_bytes: float | None = 0.0
     """Bytes of the PoV before compression; ``None`` where the attack does not aim at blocks.
 
-    Below 0 readers get less than without the attack.
+    Below 0, readers get fewer bytes than without the attack.
     """
 
     compressed_bytes: float | None = 0.0
@@ -78,23 +78,23 @@ class Harm(Struct, frozen=True, kw_only=True):
     """Publishers that readers disable."""
 
     relay_share: float = 0.0
-    """What the attack takes of a relay block's ``ref_time``."""
+    """The attack's share of a relay block's ``ref_time``."""
 
 
 class Bill(Struct, frozen=True, kw_only=True):
-    """What those who attack send and pay under one kind of execution, in planck; messages and bytes are of a day."""
+    """Messages, bytes and planck of the attackers in a day, under one kind of execution."""
 
     publications: int
     messages: int
     message_bytes: int
     once_planck: int
-    """Before the first strike: transactions that register, and messages that prepare."""
+    """Planck before the first strike: for registrations and preparing messages."""
 
     day_planck: int
 
 
 class AttackPrice(Struct, frozen=True, kw_only=True):
-    """One line of the table: an attack, what it harms, and what it costs; ``payer`` says whom."""
+    """One line of the table: an attack, its harm, its cost, and who pays."""
 
     attack: str
     meaning: str
@@ -104,10 +104,10 @@ class AttackPrice(Struct, frozen=True, kw_only=True):
     """Held while the attack lasts, not spent."""
 
     free: Bill
-    """Where messages of ``Publish`` alone run without payment, as drafted."""
+    """If messages of ``Publish`` alone run without payment, as drafted."""
 
     paid: Bill
-    """Where the same publications are sent in messages that pay for their execution."""
+    """If the same publications are sent in messages that pay for their execution."""
 
     free_planck_a_byte: int | None
     paid_planck_a_byte: int | None
@@ -154,7 +154,7 @@ def registration_fee() -> int:
 
 
 def renewal_fee(entries: int) -> int:
-    """Return the planck that it costs to deregister a publisher with ``entries`` and register it again in a batch."""
+    """Return the fee in planck of a batch that deregisters a publisher with ``entries`` and registers it again."""
     weight = POLKADOT.weight("deregister_publisher", k=entries) + POLKADOT.weight("register_publisher")
     return transaction_fee(RENEW_BYTES, weight)
 

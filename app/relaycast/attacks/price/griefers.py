@@ -1,6 +1,6 @@
-"""Publishers that harm their readers or others: what each sends once, and what it sends in every block.
+"""Griefers: publishers that harm readers or others, by what they send once and in every block.
 
-A griefer is one entry of ``GRIEFERS``. ``PriceGround`` runs it; whether its messages pay does not change what it sends.
+A griefer is an entry of ``GRIEFERS``, run by ``PriceGround``. It sends the same whether or not its messages pay.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +15,7 @@ from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_xcm import MAX_PUBLISH_INSTRUCTIONS, POLKADOT_LIMITS, ParaId
 
 PUBLISHES_A_BLOCK = POLKADOT_LIMITS.messages_per_candidate * MAX_PUBLISH_INSTRUCTIONS
-"""What a parachain may send with a block in free messages."""
+"""Publications that a parachain may send with a block in free messages."""
 
 VALUE_BYTES = 16
 
@@ -32,7 +32,7 @@ SPAMMED_KEYS = 15 * PUBLISHES_A_BLOCK
 """Keys that a spammer writes in turns: within the limit of 4,000."""
 
 CALLBACK_MS = 40
-"""What heavy callbacks take each, in milliseconds; assumed. 50 of them fill a block."""
+"""Milliseconds that a heavy callback takes; assumed. 50 of them fill a block."""
 
 Publishing = tuple[SubscribedKey, bytes, int]
 """A key, its value and its time to live."""
@@ -70,10 +70,10 @@ class Griefer:
     strike: Callable[[Attacker, int], Iterable[Publishing]] = _nothing
     publishers: int = 1
     is_read: bool = True
-    """Whether readers subscribe to the attacker: otherwise nothing but the relay chain's blocks is attacked."""
+    """Whether readers subscribe to the attacker: otherwise the attack hits the relay chain's blocks alone."""
 
     callback_ms: int = 0
-    """What readers' callbacks for the attacker's keys declare and take."""
+    """Time that readers' callbacks for the attacker's keys declare and take."""
 
     limits_callbacks: bool = True
     """Whether readers keep the default limit of callbacks in a block; the drafts have none."""

@@ -1,7 +1,6 @@
 """The network that prices attacks: an attacker, its readers, bystanders, and an account that pays the attacker's fees.
 
-Law: courses with the same arguments but for the griefer and the payment have the same seed, the same bystanders and the
-same number of blocks; the attack is all that differs.
+Law: courses that differ only in griefer and payment have the same seed, bystanders and number of blocks.
 """
 
 from collections.abc import Iterable
@@ -35,14 +34,14 @@ MILLISECOND = 1_000
 """In microseconds."""
 
 FUNDS = 1_000_000 * UNITS
-"""What each attacking account begins with."""
+"""Initial balance of each attacking account, in planck."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What all courses share: ``keys`` of the attacker that each of ``readers`` subscribes to, struck for ``blocks``.
+    """Terms of all courses: each of ``readers`` subscribes to ``keys`` of the attacker, who strikes for ``blocks``.
 
-    ``budget_bytes`` is what messages and pub-sub share in a reader's block, ``None`` for the specification's part.
+    ``budget_bytes`` is for messages and pub-sub in a reader's block, ``None`` for the specification's share.
     """
 
     keys: int
@@ -55,7 +54,7 @@ class Terms:
 
 @dataclass(slots=True)
 class Sent:
-    """What attackers sent in a phase, and the fees that they paid for what was executed in it."""
+    """Publications of the attackers in a phase, and the fees paid for what was executed in it."""
 
     publications: int = 0
     messages: int = 0
@@ -65,7 +64,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """A network's course: ``records`` of the blocks that readers build under attack, and what the attack took."""
+    """The course of a network: ``records`` of the readers' blocks under attack, and the attack's resources."""
 
     records: tuple[BlockRecord, ...]
     once: Sent
@@ -117,7 +116,7 @@ class PriceGround:
         )
 
     def prepared_in(self) -> int:
-        """Return the blocks from the first message of the preparation until readers know of the last."""
+        """Return the number of blocks from the first preparing message until readers have seen the last."""
         if self._griefer is None:
             return 0
         count = max(len(list(self._griefer.prepare(attacker))) for attacker in self.attackers)
@@ -145,7 +144,7 @@ class PriceGround:
         return range(FIRST_READER, FIRST_READER + self._terms.readers)
 
     def _settle(self) -> None:
-        """Let all readers know a value of every key, as they do before any attack, and declare their callbacks."""
+        """Deliver a value of every key to all readers, and declare their callbacks."""
         keys = self._read.keys
         self._publish(self._read, [(key, self._read.value(index, 0), 0) for index, key in enumerate(keys)], fees=0)
         for _ in range(-(-len(keys) // PUBLISHES_A_BLOCK) + QUIET_BLOCKS):

@@ -31,14 +31,14 @@ from relaycast_ledger.pov import PovSize
 from relaycast_trie import Engine
 
 SQUAT_EVERY, SQUAT_BLOCKS = 4, 24
-"""As ``relaycast attack squat`` does: late readers need some blocks to lose anything."""
+"""As in ``relaycast attack squat``: late readers lose values only after some blocks."""
 
 LIES_OF_A_KIND = 2
 """Ways to tell each lie in each block."""
 
 
 class PriceReport(Struct, frozen=True, kw_only=True):
-    """What every attack harms and costs. ``labels`` say which figures are exact, modelled or assumed."""
+    """Harm and cost of every attack. ``labels`` say which figures are exact, modelled or assumed."""
 
     keys: int
     blocks: int
@@ -51,7 +51,7 @@ class PriceReport(Struct, frozen=True, kw_only=True):
     violations: tuple[str, ...]
 
     def of(self, attack: str) -> AttackPrice:
-        """Return the line of an attack; ``KeyError`` when it was not measured."""
+        """Return the line of an attack; ``KeyError`` if it was not measured."""
         return {row.attack: row for row in self.rows}[attack]
 
     def __repr__(self) -> str:
@@ -59,7 +59,7 @@ class PriceReport(Struct, frozen=True, kw_only=True):
 
 
 class Measuring:
-    """What the measurements of one table share: the terms, courses without an attack, and broken invariants."""
+    """State shared by a table's measurements: terms, courses without an attack, and broken invariants."""
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
@@ -67,13 +67,13 @@ class Measuring:
         self._alone: dict[int, Course] = {}
 
     def alone(self, prepared_in: int) -> Course:
-        """Return the course without an attack that has as many blocks as one which is prepared for so many."""
+        """Return the course without an attack that is as long as one with ``prepared_in`` blocks of preparation."""
         if prepared_in not in self._alone:
             self._alone[prepared_in] = self.noted(PriceGround(self.terms).course(prepared_in))
         return self._alone[prepared_in]
 
     def noted(self, course: Course) -> Course:
-        """Return ``course``, with what it violated kept."""
+        """Return ``course``, and record the invariants that it broke."""
         self.violations += course.violations
         return course
 
@@ -93,7 +93,7 @@ def price(
 ) -> PriceReport:
     """Price ``attacks``, by default all, against readers of ``keys`` keys of the attacker, struck for ``blocks``.
 
-    ``ValueError`` for other numbers than can be, or an attack that is not in ``MEASURED``.
+    ``ValueError`` for a number out of range, or an attack that is not in ``MEASURED``.
     """
     unknown = [name for name in attacks if name not in MEASURED]
     if unknown:
@@ -144,7 +144,7 @@ def price_griefer(griefer: Griefer, measuring: Measuring) -> AttackPrice:
 
 
 def price_squat(measuring: Measuring) -> AttackPrice:
-    """Squat on a public id that is not registered; transactions are paid for under any execution of messages."""
+    """Squat on an unregistered public id; its transactions pay fees even where messages run free."""
     terms = measuring.terms
     blocks = max(terms.blocks, SQUAT_BLOCKS)
     report = squat(every=SQUAT_EVERY, blocks=blocks, seed=terms.seed, trie_engine=terms.trie_engine)
@@ -168,7 +168,7 @@ def price_squat(measuring: Measuring) -> AttackPrice:
 
 
 def price_lies(measuring: Measuring) -> AttackPrice:
-    """Let collators lie: what is caught costs a block, and what passes puts callbacks off by one."""
+    """Let collators lie: a caught lie costs a block, one that passes delays callbacks by a block."""
     terms = measuring.terms
     reports: list[LieReport] = [
         tell(blocks=terms.blocks, samples=LIES_OF_A_KIND, seed=terms.seed, trie_engine=terms.trie_engine)
@@ -224,7 +224,7 @@ def _missed(it: Bystander) -> int:
 
 
 def _delay(it: Bystander) -> int:
-    """Return by how many blocks the latest value comes later; 0 where none comes, as it is missed."""
+    """Return the extra latency of the latest value in blocks; 0 if none comes, as it counts as missed."""
     before, after = it.alone.latency_blocks.max, it.attacked.latency_blocks.max
     return 0 if before is None or after is None else max(0, after - before)
 
@@ -234,4 +234,4 @@ MEASURED: Mapping[str, Measure] = {
     "squat": price_squat,
     "lies": price_lies,
 }
-"""What measures each attack, by the name of its line."""
+"""The measurement of each attack, by the name of its line."""

@@ -1,6 +1,6 @@
 """Runs a vector of kind ``subscriber`` through the subscriber pallet: what it must expect, and what PRUNE keeps.
 
-Law: the vector alone is what a run starts from, in the bytes that are exported. So what is written is what is checked.
+Law: a run starts from the vector alone, in the exported bytes. So the exported vector is the one that is checked.
 """
 
 from collections.abc import Iterable, Mapping
@@ -77,7 +77,7 @@ def _weights(given: Iterable[CallbackWeight]) -> dict[Cursor, Weight]:
 
 
 class BlockRun:
-    """The parachain as the vector's ``before`` has it: its pallet, and a handler that notes what it is told."""
+    """The parachain as the vector's ``before`` has it: its pallet, and a handler that records its callbacks."""
 
     def __init__(self, vector: BlockVector) -> None:
         self._vector = vector
@@ -140,7 +140,7 @@ def subscriber_of(vector: BlockVector, system: System, listener: _Listener) -> S
 
 
 def expectation_of(vector: BlockVector) -> BlockExpectation:
-    """Return what the block of the vector comes to (VERIFY), whatever the vector expects."""
+    """Return the result of the vector's block (VERIFY), whatever the vector expects."""
     run = BlockRun(vector)
     root = unhexed(vector.relay_root)
     try:
@@ -198,7 +198,7 @@ def ensure_one_pass(vector: BlockVector, pruning: ProofProcessingResult) -> None
 
 
 def shared_out(share: PovShare) -> PovShare:
-    """Return a share with what follows from what it is given."""
+    """Return a share with its derived fields computed."""
     usage = PovUsage(share.max_pov_size, tuple(map(bytes, share.downward)), tuple(map(bytes, share.horizontal)))
     found = Remaining(share.percent).share_out(usage)
     return replace(

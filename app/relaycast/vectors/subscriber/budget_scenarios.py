@@ -28,12 +28,12 @@ FIVE_MIB = 5 * MIB
 
 
 def of_bytes(proof_size: int) -> Weight:
-    """Return a budget of so many bytes whose time is ample."""
+    """Return a budget of ``proof_size`` bytes and ample time."""
     return Weight(AMPLE.ref_time, proof_size)
 
 
 def costs(vector: BlockVector) -> list[int]:
-    """Return the bytes that a pass over what was collected has paid for after each of its reads."""
+    """Return the bytes charged after each read of a pass over the collected nodes."""
     _, result = prune(vector)
     return list(accumulate(read.weight.proof_size for read in result.reads))
 

@@ -85,7 +85,7 @@ class About:
 
 
 def executes(title: str, name: str, why: str) -> About:
-    """Return what the scenario ``Requirement / Scenario`` of the specification gives a vector."""
+    """Return name, reason and source of a vector that executes ``Requirement / Scenario`` of the specification."""
     return About(f"scenarios/{name}", why, scenario(title))
 
 

@@ -34,7 +34,7 @@ WHOLE_BRANCH = [path_key(f"{nibble:x}") for nibble in range(16)]
 
 
 def trap(name: str, why: str) -> About:
-    """Return what a trap gives a vector."""
+    """Return name, reason and source of a trap's vector."""
     return About(f"traps/{name}", why, VectorSource(trap=name))
 
 
