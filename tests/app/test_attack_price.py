@@ -27,10 +27,10 @@ from relaycast_trie import StateVersion, StorageProof, build_database
 from relaycast_xcm import ParaId, Weight
 
 ALONE, ANOTHER = 100_175_834, 65_809_092
-"""What a publication costs that is alone in its message, and each further one, in planck; see the paying publishers."""
+"""Fees of a publication alone in its message, and of each further one, in planck; see the paying publishers."""
 
 BY_BLOCKS = ("depth", "deep-paths", "churn", "heartbeat", "large-values", "deletion")
-"""Attacks by one publisher on those who read it."""
+"""Attacks by one publisher on its readers."""
 
 TERMS = Terms(keys=8, blocks=2)
 

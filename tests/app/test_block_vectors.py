@@ -35,7 +35,7 @@ REQUIREMENTS = {
     "Relay Proof Collection",
     "Proof Processing",
 }
-"""What the specification says of subscribers and their collators."""
+"""Requirements on subscribers and their collators."""
 
 CAUSES = {
     "DuplicateNode",
@@ -95,7 +95,7 @@ def test_every_storage_item_is_there_before_a_block_and_behind_one(vectors: list
 
 
 def test_new_events_come_behind_those_that_are_there() -> None:
-    """The README gives the index of each, which every reader has written down."""
+    """The README gives the index of each, and readers hard-code it."""
     assert block_run.event_names() == dict(
         enumerate(
             [

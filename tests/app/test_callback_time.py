@@ -1,4 +1,4 @@
-"""What callbacks take, declared in scenario files and in Python, and what runs say of it."""
+"""Time of callbacks, declared in scenario files and in Python, and reported by runs."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Limits in scenarios and networks: what they refuse, where they say so, and that a run keeps them."""
+"""Limits in scenarios and networks: refusals that name their place, and runs within the limits."""
 
 from dataclasses import replace
 from typing import Any

@@ -37,7 +37,7 @@ messages = { downward = 3_000, horizontal = 2_000, message_bytes = 700, senders 
 
 
 def built(tmp_path: Path, blocks: int = 6) -> ParachainBlock:
-    """Return the last block of a subscriber that is sent messages, too."""
+    """Return the last block of a subscriber that also gets messages."""
     file = tmp_path / "scenario.toml"
     file.write_text(SCENARIO)
     simulation = Simulation.prepare(load_scenario(str(file)))
@@ -151,7 +151,7 @@ def test_what_the_root_does_not_lead_to_is_unused(block: ParachainBlock) -> None
 
 
 def answer_of(block: ParachainBlock) -> dict[str, object]:
-    """Return what ``chain_getBlock`` answers."""
+    """Return the answer of ``chain_getBlock``."""
     header = block.header
     json_header = {
         "parentHash": f"0x{header.parent_hash.hex()}",

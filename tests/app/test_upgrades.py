@@ -1,4 +1,4 @@
-"""Runtime upgrades in scenarios and in Python: what may be said, what it does, and where a run tells of it."""
+"""Runtime upgrades in scenarios and in Python: their options, their effects, and their place in the output of a run."""
 
 import json
 from pathlib import Path
@@ -102,7 +102,7 @@ def test_upgrades_that_do_not_fit_are_bad_input(
 
 
 def test_values_that_a_later_limit_lets_through_may_be_published(tmp_path: Path) -> None:
-    """And what the limit of the moment forbids is refused by the relay chain, not by the reader of the file."""
+    """A value above the current limit is refused by the relay chain, not when the file is read."""
     raised = {"max_value_bytes": 50, "upgrades": [{"at": 6, "max_value_bytes": 100}]}
     scenario = load_scenario(str(written(tmp_path, relay=raised, upgrades=[{"at": 6, "max_value_bytes": 100}])))
     outcome = Simulation.prepare(scenario).run()
@@ -337,7 +337,7 @@ def test_an_upgrade_that_cannot_be_is_refused_at_once(upgrade: dict[str, Any], e
 
 
 def test_publishers_may_upgrade_to_limits_that_no_reader_expects() -> None:
-    """No one reads yet; who begins to read is told."""
+    """There is no reader yet; a later one is refused."""
     net = rc.Network(seed=7)
     price = net.publisher(2000).publish("price", b"1")
     net.upgrade_relay_chain(at=5, max_value_bytes=4_000)

@@ -66,7 +66,7 @@ MUTANTS: dict[str, tuple[VectorKind, str, Patch]] = {
         XCM, "barriers", ("relaycast_xcm.filters.LOWEST_PUBLIC_ID", 2_001)
     ),
 }  # fmt: skip
-"""What is wrong, and where it stands; each name says what would pass if no vector looked."""
+"""Faults by name, each with the vectors that catch it and the constant or function that is wrong."""
 
 
 @pytest.mark.parametrize("name", MUTANTS)

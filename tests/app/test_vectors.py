@@ -65,7 +65,7 @@ def copy(exported: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the suite be that of proofs alone, made once: for tests of folders."""
+    """Reduce the suite to proofs, made once, for tests of folders."""
     kept = tuple(kind for kind in KINDS if kind.name == "proofs")
     monkeypatch.setattr(suite, "KINDS", kept)
     made = cache(lambda seed: list(contents(seed)))
@@ -191,7 +191,7 @@ FAULTS = [
     ("proofs/compact.json", r'("compact":\["0x)..', r"\1ff"),
     ("proofs/tries.json", r'(\{"test":")node', r"\1noda"),
 ]
-"""A file, what is replaced in its fifth vector, and by what."""
+"""A file, a pattern in its fifth vector, and its replacement."""
 
 
 @pytest.mark.slow

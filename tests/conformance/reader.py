@@ -57,7 +57,7 @@ def read(directory: Path) -> Iterator[tuple[str, int, list[str]]]:
 
 
 def failures(directory: str | Path) -> list[str]:
-    """What does not agree with the suite's own rules."""
+    """Files and vectors that break the suite's rules."""
     return [line for _, _, found in read(Path(directory)) for line in found]
 
 

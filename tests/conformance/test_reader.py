@@ -354,7 +354,7 @@ CHANGES = {
     for name, change in changes.items()
 }
 ENOUGH = 5
-"""In how many vectors each change is tried, in an order that is drawn once."""
+"""The number of vectors in which each change is tried, in an order drawn once."""
 
 
 @pytest.mark.parametrize(("kind", "name"), CHANGES)

@@ -237,7 +237,7 @@ def stop_early(situation: Situation) -> Iterator[Nodes]:
 
 
 def weigh_callbacks_otherwise(situation: Situation) -> Iterator[Nodes]:
-    """Prune as if a block had less time for callbacks, or more of it than there is."""
+    """Prune as if a block had less time for callbacks, or more."""
     subscriber = situation.world.subscriber
     config = subscriber.config
     for count in (0, 1, 2, 3, 4, 6, 8, 1_000):

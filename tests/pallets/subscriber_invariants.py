@@ -193,7 +193,7 @@ def refused(world: World, tamper: Tamper, *, pubsub_bytes: int = 1 << 20, seed: 
 
 
 def slack_of(world: World, result: ProofProcessingResult) -> Weight:
-    """Return what must not fit any more when a pass is incomplete."""
+    """Return the weight that must no longer fit when a pass is incomplete."""
     charges_own_state = world.subscriber.policies.metering.charges_own_state
     return result.least if charges_own_state else world.subscriber.config.min_weight
 

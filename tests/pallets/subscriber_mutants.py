@@ -34,7 +34,7 @@ def tell_every_absent_key(patch: pytest.MonkeyPatch) -> None:
 
 
 def tell_where_the_old_trie_had_it(patch: pytest.MonkeyPatch) -> None:
-    """A deletion is told where the trie that the key was dealt with against had an entry, not by what was told."""
+    """A deletion is told if the key's base trie had an entry, whether or not that was delivered."""
     compare = PublisherWalk._compare
 
     def compared(self: PublisherWalk, index: int, new: Any, old: Any) -> None:
@@ -76,7 +76,7 @@ def remember_deletions_as_delivered(patch: pytest.MonkeyPatch) -> None:
 
 
 def forget_what_was_delivered_with_the_cache(patch: pytest.MonkeyPatch) -> None:
-    """What is cleared or forgotten takes the bits along, though the handler still has the values."""
+    """Clearing or forgetting a publisher removes its bits, though the handler still has the values."""
     forget = SubscriberStorage.forget_publisher
 
     def forgotten(self: SubscriberStorage, para_id: Any, *, keeps_delivered: bool = False) -> None:

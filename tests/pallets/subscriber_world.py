@@ -111,7 +111,7 @@ class Block:
     outcome: ValidationOutcome
     calls: tuple[Call, ...]
     deleted: tuple[tuple[ParaId, SubscribedKey], ...] = ()
-    """Keys that the handler was told to be deleted."""
+    """Keys whose deletion the handler was told."""
 
     @property
     def result(self) -> ProofProcessingResult:

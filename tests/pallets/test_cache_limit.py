@@ -46,7 +46,7 @@ def cached_bytes(world: World, publisher: ParaId) -> int:
 
 
 def sizes_are_those_of_the_nodes(world: World) -> None:
-    """What is counted of a publisher is what is stored of it, and nothing is counted where no limit is set."""
+    """The counted bytes of a publisher are its stored bytes; without a limit nothing is counted."""
     counted = world.storage.cached_sizes.get()
     if world.subscriber.config.max_cached_bytes is None or counted is None:
         assert counted is None
@@ -130,7 +130,7 @@ class LimitedNetwork(Network):
 
 
 def holds(world: World, block: Block) -> None:
-    """Check every invariant but those that take a whole cache."""
+    """Check every invariant but those that need a whole cache."""
     one_pass_in_both_modes(block)
     within_the_limit(block)
     proof_is_what_was_read(world, block)
@@ -416,12 +416,12 @@ def never_less(patch: pytest.MonkeyPatch) -> None:
 
 
 def leaves_no_nodes_out(patch: pytest.MonkeyPatch) -> None:
-    """The limit is told, and not held."""
+    """The limit is set but not enforced."""
     patch.setattr(CacheLimit, "room", lambda self, _: 1 << 30)
 
 
 def settled_when_pruned(patch: pytest.MonkeyPatch) -> None:
-    """The collator keeps what it counts."""
+    """The collator writes its counts."""
     run = Pass.run
 
     def counting(self: Pass) -> ProofProcessingResult:
@@ -447,7 +447,7 @@ def left_out_by_the_chain_alone(patch: pytest.MonkeyPatch) -> None:
 
 
 def all_laws() -> None:
-    """One life under a limit, with all that the invariants ask for."""
+    """One history under a limit, with every invariant checked."""
     world = limited(1_500, ALPHA, count=40)
     for number in range(6):
         if number == 2:

@@ -1,4 +1,4 @@
-"""The meter of callbacks: a pass stops where those of a block weigh enough, and goes on there in the next block."""
+"""The meter of callbacks: a pass stops at the limit of a block, and continues there in the next one."""
 
 import re
 from dataclasses import replace
@@ -83,7 +83,7 @@ def test_a_pass_stops_at_the_first_key_whose_callback_does_not_fit_and_goes_on_t
 
 
 def test_a_value_is_not_read_for_a_callback_that_does_not_fit() -> None:
-    """Its way is in the proof, since only that shows that it changed; its value would be bytes for nothing."""
+    """Its path is in the proof, because only the path shows the change; its value would be wasted bytes."""
     block = heavy(micros(2), micros(4)).block()
     values = [read for read in block.result.reads if read.source is ReadSource.RELAY_VALUE]
     assert (len(values), len(block.called)) == (2, 2)
@@ -126,7 +126,7 @@ def test_callbacks_of_no_weight_fit_any_limit() -> None:
 
 
 def test_what_had_no_more_is_known() -> None:
-    """A collator knows what was short; a chain that is given less finds a node missing, and both their own meter."""
+    """A collator runs out of budget, a chain that gets fewer nodes misses one, and both know their callback meter."""
     by_budget, by_callbacks = heavy(micros(1), micros(10)).block(1_500), heavy(micros(1), micros(9)).block()
     assert (by_budget.pruning.stopped_by, by_budget.result.stopped_by) == (StopCause.BUDGET, StopCause.PROOF)
     assert (by_callbacks.pruning.stopped_by, by_callbacks.result.stopped_by) == (StopCause.CALLBACKS,) * 2
@@ -263,7 +263,7 @@ def ask_after_reading(patch: PATCH) -> None:
 
 
 def demand_an_exhausted_budget_all_the_same(patch: PATCH) -> None:
-    """The chain takes a pass that callbacks ended for one that a collator ended."""
+    """The chain treats a pass ended by callbacks as one that its collator cut short."""
 
     def demand(result: Any, meter: Any) -> None:
         if result.stopped_at is not None and meter.can_consume(result.least):
@@ -279,7 +279,7 @@ def keep_what_the_disabled_took(patch: PATCH) -> None:
 
 
 def count_nothing(patch: PATCH) -> None:
-    """Each callback is held against the limit alone."""
+    """Each callback is compared with the limit on its own."""
     patch.setattr(CallbackMeter, "consume", lambda _self, _weight: None)
 
 

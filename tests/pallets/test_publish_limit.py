@@ -1,4 +1,4 @@
-"""``max_publishes_per_block``: how often one publisher may publish in one relay block, where a runtime limits it."""
+"""``max_publishes_per_block``: a runtime's limit of one publisher's publications in one relay block."""
 
 from collections.abc import Callable
 from dataclasses import replace

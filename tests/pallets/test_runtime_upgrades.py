@@ -48,7 +48,7 @@ from relaycast_xcm.primitives import ParaId, Weight
 PATCH = pytest.MonkeyPatch
 W = keys(12, prefix="w")
 OTHERS = [path_key("0"), *keys(4, prefix="more"), path_key("f")]
-"""Keys that nobody reads, before, between and behind those."""
+"""Keys without a reader, before, between and after those."""
 
 PLAIN, CARRIED = Policies(), Policies(metering=EverythingCarried())
 ENOUGH_FOR_SOME = 3_000
@@ -178,7 +178,7 @@ def uses_are_counted_from_now_on() -> None:
 
 
 def a_root_was_forgotten_in_mid_pass() -> None:
-    """Keys that waited count for nothing any more, and neither do the nodes that they used."""
+    """Waiting keys no longer count, and neither do the nodes that they used."""
     chain = following(Policies(metering=EverythingCarried(), root_commit=ForgetUnchanged()))
     write(chain, 1)
     chain.block(ENOUGH_FOR_SOME)
@@ -200,7 +200,7 @@ def keys_were_lost_before() -> None:
 
 
 def a_publisher_that_left_has_nodes() -> None:
-    """They are nobody's: they stay in their new form until they are cleared, and do no harm when it comes back."""
+    """No subscription uses them: they stay in their new form until they are cleared, and do no harm when it returns."""
     for before, after in ((PLAIN, CARRIED), (CARRIED, PLAIN)):
         chain = following(before)
         chain.subscribe(ALPHA, [])
@@ -317,7 +317,7 @@ def migrate_followed_publishers_alone(patch: PATCH) -> None:
 
 
 def charge_as_before(patch: PATCH) -> None:
-    """What reads weigh is worked out once, for the first configuration."""
+    """The weight of reads is computed once, for the first configuration."""
     charges = vars(Subscriber)["charges"]
     known: dict[int, Any] = {}
     patch.setattr(

@@ -1,4 +1,4 @@
-"""``max_subscribed_keys`` and ``max_total_keys``: how many keys a parachain may follow, of one publisher and in all."""
+"""``max_subscribed_keys`` and ``max_total_keys``: limits of the followed keys, of one publisher and in all."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -1,7 +1,7 @@
 """A subscriber whose code changes between two blocks, while a cursor, bases and a cache are stored.
 
-Two machines upgrade at random moments. One changes what is not observable in callbacks, and all invariants hold. The
-other changes every policy to every other; what a policy gives up is not asked of it.
+Two machines upgrade at random moments. The changes of one do not show in callbacks, and all invariants hold. The other
+changes every policy to every other; invariants that a policy gives up are not checked under it.
 """
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The machine of everything that can happen to a subscriber, where callbacks weigh something and blocks bound it.
+"""The subscriber's machine with callbacks that declare a weight, and blocks that limit it.
 
 Weights and the limit change on the way, as runtime upgrades change them, also to weights that never fit.
 """
@@ -27,10 +27,10 @@ HIGHEST = Weight(6, 6)
 
 
 def callback_passes(world: WeighingWorld) -> int:
-    """Return how many passes the callbacks for everything can end where no callback weighs more than the limit.
+    """Return how many passes the callbacks of all keys can end, if no callback weighs more than the limit.
 
-    What a pass that they end leaves free is less than the first callback of the next pass: two passes in a row take
-    more than the limit, in the dimension that ended the first.
+    Such a pass leaves less free than the first callback of the next pass takes: two passes in a row take more than
+    the limit, in the dimension that ended the first.
     """
     limit = world.subscriber.config.callback_limit
     whole = sum(

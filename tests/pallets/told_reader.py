@@ -1,4 +1,4 @@
-"""A model of one reader: the values that it was told, and nothing of how the pallet knows what it told."""
+"""A model of one reader: its delivered values, independent of how the pallet records them."""
 
 from dataclasses import dataclass, field
 
@@ -9,10 +9,10 @@ from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 
 @dataclass
 class ToldReader:
-    """What was told and not taken back of every key that is followed.
+    """The values of followed keys that were delivered and not deleted.
 
-    ``begin`` before each block, ``hear`` after it. ``uncertain`` are keys of which nobody knows what was told, since
-    deletions were silent before: one deletion of each may be told, or not.
+    ``begin`` before each block, ``hear`` after it. ``uncertain`` are keys that may have been delivered while deletions
+    were silent: one deletion of each may be told, or not.
     """
 
     values: dict[Wanted, bytes] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class ToldReader:
                 self.uncertain.discard(wanted)
 
     def hear(self, world: World) -> None:
-        """Take over what a block told: each deletion of a key that was told, and that is not there."""
+        """Apply a block's callbacks; asserts that each deletion is of a delivered key that is absent."""
         delivered = world.subscriber.delivered
         assert delivered.deletions == world.handler.deleted
         assert self.tells or not delivered.deletions
@@ -53,7 +53,7 @@ class ToldReader:
         self.tells = tells
 
     def knows_everything(self, world: World) -> None:
-        """Assert, where the relay chain stands still, that the reader has what is published, and nothing else."""
+        """Assert, while the relay chain does not change, that the reader has exactly what is published."""
         published: dict[Wanted, bytes] = {}
         for publisher, keys in world.handler.wanted.items():
             for key in keys:

@@ -1,4 +1,4 @@
-"""``chainHead_v1_*``: what a client that follows a chain is told, pins, and reads of pinned blocks."""
+"""``chainHead_v1_*``: events, pins and reads of a client that follows a chain."""
 
 import asyncio
 import json
