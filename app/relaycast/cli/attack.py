@@ -213,10 +213,10 @@ def callbacks(
     trie_engine: TrieEngine = "auto",
     json: Json = False,
 ) -> ExitCode:
-    """Change every key in every block, and print how long the callbacks of a reader take, and who waits for them.
+    """Change every key in every block; print the time of a reader's callbacks and the delay of other values.
 
-    Without a limit the callbacks take longer than a block may, and the exit code is 1. With one every block fits, and
-    values of others wait too: they are compared with the same run without the attack.
+    Without a limit the callbacks take longer than a block may, and the exit code is 1. With a limit every block fits,
+    and values of others wait too: the report compares them with the same run without the attack.
 
     Example: relaycast attack callbacks --limit-us 0
     """
@@ -312,11 +312,11 @@ def price(
     trie_engine: TrieEngine = "auto",
     json: Json = False,
 ) -> ExitCode:
-    """Run every attack and print what it harms beside what it costs those who make it, a day.
+    """Run every attack; print its harm, and its cost to the attacker in a day.
 
-    Costs are the deposit, fees of transactions, and fees of messages: none where messages of Publish run free, as
-    drafted, and those of the same publications in messages that pay for their execution. The table says which figures
-    are exact, modelled or assumed.
+    Costs are the deposit, fees of transactions, and fees of messages: none if messages of Publish run free, as drafted,
+    and those of the same publications in messages that pay for their execution. The table says which figures are exact,
+    modelled or assumed.
 
     Example: relaycast attack price churn deep-paths --keys 16
     """

@@ -105,12 +105,12 @@ def snapshot(
 
 @app.command
 def inspect(block: BlockSource, /, *, at: At = None, json: Json = False) -> ExitCode:
-    """Take a parachain block apart: what the bytes of its relay proof are for, its messages, and its size.
+    """Take a parachain block apart: its relay proof by purpose, its messages, and its size.
 
     BLOCK is hexadecimal, a file (SCALE, hexadecimal, or what chain_getBlock answers), or the URL of a node
     (http, https, ws, wss). The inherent set_validation_data is found in the block, whatever the runtime. Its relay
-    proof is checked from the state root on, node by node: what no known key needs and what the root does not lead to
-    is listed apart. The block's own state proof is not part of a block.
+    proof is checked from the state root on, node by node. Nodes that no known key needs, and nodes that the root does
+    not lead to, are listed apart. The parachain's own state proof is not part of a block.
 
     Example: relaycast pov inspect block.json
 

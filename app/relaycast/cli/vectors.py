@@ -16,7 +16,7 @@ app = App(name="vectors", help="A conformance suite for implementations of pub-s
 Folder = Annotated[str, Parameter(name="DIR", help="the suite's folder")]
 Seed = Annotated[
     int,
-    Parameter(name="--seed", help="what random vectors are drawn from", validator=validators.Number(gte=0, lt=1 << 53)),
+    Parameter(name="--seed", help="seed of the random vectors", validator=validators.Number(gte=0, lt=1 << 53)),
 ]
 
 

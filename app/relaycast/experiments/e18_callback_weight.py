@@ -12,7 +12,7 @@ from relaycast.experiments.experiment import Experiment, Row, Scale
 ALONE, UNLIMITED, LIMITED = "no attack", "no limit", "limit"
 LIMIT_US = 500_000
 USUAL_US = 10_000
-"""A callback of which the sentence tells: some hundred database accesses."""
+"""Microseconds of a callback in the answer: some hundred database accesses."""
 
 
 class CallbackRow(Row, frozen=True, kw_only=True):
@@ -40,7 +40,7 @@ class CallbackRow(Row, frozen=True, kw_only=True):
     """Values of the bystanders that were overwritten before their reader saw them."""
 
     heard: int
-    """Their values that it saw."""
+    """Values of the bystanders that their reader saw."""
 
     latency_p99: int
     """Of the bystanders together, the slowest of them."""

@@ -1,7 +1,7 @@
-"""E19: what it costs to tell readers that a value is gone, beside the draft's silence.
+"""E19: the cost of telling readers about deletions, compared with the draft's silence.
 
-The same network twice, with deletions silent and told: one publisher, a reader of all its keys, and one thing that
-happens to the keys. What the reader's blocks carry from then on is set side by side.
+The same network runs twice, with deletions silent and told: one publisher, a reader of all its keys, and one event that
+changes keys. The bytes of the reader's blocks from then on are compared.
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ from relaycast_xcm import ParaId, Weight
 KEYS = (10, 100, 1_000, 3_000)
 VALUE_BYTES = 32
 SHARE = 10
-"""Of so many keys one is updated or deleted."""
+"""One key in this many is updated or deleted."""
 
 CALM = 4
-"""Blocks between the values' arrival and what happens to them; as many are looked at after the last change."""
+"""Blocks between the values' arrival and the event; as many are measured after the last change."""
 
 QUIET, UPDATE, DELETION, EXPIRY, DEREGISTRATION = "nothing", "update", "deletion", "expiry", "deregistration"
 CAUSES = {
@@ -44,7 +44,7 @@ CONFIG = BroadcasterConfig(
 
 
 class Telling(Row, frozen=True, kw_only=True):
-    """What a reader of ``keys`` carries in ``blocks`` after ``cause``; ``extra_`` is what telling adds to silence."""
+    """Bytes that a reader of ``keys`` carries in ``blocks`` after ``cause``; ``extra_`` is what telling adds."""
 
     cause: str
     keys: int
@@ -55,7 +55,7 @@ class Telling(Row, frozen=True, kw_only=True):
     """Callbacks without a value."""
 
     stale_silent: int
-    """Keys that are gone and of which the reader has a value at the end."""
+    """Deleted keys of which the reader has a value at the end."""
 
     stale_told: int
     proof_bytes: int

@@ -1,4 +1,4 @@
-"""E20: what an attack costs those who make it, beside what it does to every subscriber.
+"""E20: the cost of each attack to the attacker, beside its harm to every subscriber.
 
 The attacks are those of ``relaycast attack price``.
 """
@@ -26,7 +26,7 @@ TIGHT_KEYS, TIGHT_BUDGET_BYTES = 16, 65_536
 OTHERS = ("spam", "depth", "callbacks", "metered-callbacks", "squat", "lies")
 OTHERS_KEYS = 64
 OTHERS_CALLBACKS = sum(feed.per_block for feed in FEEDS)
-"""What a subscriber gets of the bystanders in every block."""
+"""Callbacks that a subscriber gets from the bystanders in every block."""
 
 
 class Priced(Row, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class Priced(Row, frozen=True, kw_only=True):
     attack: str
     keys: int
     budget_bytes: int | None
-    """What messages and pub-sub share in the subscriber's blocks, ``None`` for 85% of a PoV."""
+    """Bytes for messages and pub-sub in the subscriber's blocks, ``None`` for 85% of a PoV."""
 
     blocks: int
     publications_a_day: int

@@ -1,4 +1,4 @@
-"""E21: how late, and how much of it, what a chain publishes reaches a consumer by each face, when the consumer is slow.
+"""E21: latency and losses of a slow consumer on each face.
 
 One publisher, more and more values in a block. On each face of the gateway's log, and on chain, a fast reader and a
 slow one.
@@ -30,7 +30,7 @@ SECOND_NS = 1_000_000_000
 
 
 class FaceRow(Row, frozen=True, kw_only=True):
-    """A reader on a face, and what it got of so many values in each block. Latencies are from the block on."""
+    """A reader on a face, and what it got of the ``values`` in each block. Latencies count from the block."""
 
     face: str
     reader: str

@@ -1,8 +1,8 @@
 """E22: what the limits that reviewers ask for bound, and what each costs.
 
 Four limits, each alone: keys read of one publisher, publishers read, bytes of cached nodes, publications of one
-publisher in a block. Of each the worst block that it still lets pass is built and measured; the limit of cached bytes
-is also run at several paces, since it takes from one proof what it adds to the other.
+publisher in a block. The worst block that each allows is built and measured. The limit of cached bytes also runs at
+several paces, because it shrinks one proof and grows the other.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ KEYS, PUBLISHERS = "max_subscribed_keys", "max_publishers"
 CACHE, PUBLISHES = "max_cached_bytes", "max_publishes_per_block"
 
 ASKED_TOTAL_KEYS, ASKED_CACHE_BYTES, ASKED_PUBLISHES = 1_000, 10_000_000, 10
-"""What reviewers of the draft ask for: subscriptions in all, bytes of the cache, publications in a block."""
+"""Limits that reviewers of the draft ask for: subscriptions in all, bytes of the cache, publications in a block."""
 
 QUARTER = 0.25
 SHARES = (1.0, 0.5, QUARTER, 0.125, 0.0625, 0.03125, 0.0)
@@ -68,13 +68,13 @@ class Limited(Row, frozen=True, kw_only=True):
     own_bytes: float
     callbacks: float
     told_again: float
-    """Callbacks of a block with an entry that the reader had been told before."""
+    """Callbacks of a block that repeat an entry."""
 
     relay_bytes_max: int
     own_bytes_max: int
     callbacks_max: int
     latency_blocks: int
-    """The longest way of a value, in relay blocks; it counts the time for which a publisher holds it back."""
+    """The longest latency of a value, in relay blocks, with the time for which its publisher holds it back."""
 
     refused: int = 0
     """Publications that the relay chain refuses of a burst that its publisher does not spread."""
@@ -196,7 +196,7 @@ def _measured(
     latency: int | None = None,
     refused: int = 0,
 ) -> Limited:
-    """Return what these blocks of the reader carried."""
+    """Return the row of these blocks of the reader."""
     parachain = network.chains.parachains[ParaId(READER)]
     subscriber, followed = parachain.subscriber, list(parachain.kept.wanted)
     cached = sum(len(node) for publisher in followed for node in subscriber.cached_nodes(publisher).values())
@@ -227,7 +227,7 @@ def _measured(
 
 
 def named(row: Limited) -> str:
-    """Return what a reader is called."""
+    """Return the label of a reader."""
     return f"{row.read:,} of {row.keys:,} keys"
 
 

@@ -56,7 +56,7 @@ def story(run: Outcome) -> str:
         text += f" {told_again:,} of them told what the reader had been told before; they count in no latency."
     deletions = sum(it.deletions or 0 for it in run.subscribers)
     if deletions:
-        text += f" {counted(deletions, 'deletion')} {'was' if deletions == 1 else 'were'} told besides."
+        text += f" {counted(deletions, 'deletion')} {'was' if deletions == 1 else 'were'} told as well."
     text += _warm_up_sentence(run) + _uncharged_sentence(run)
     text = f"{text} The relay chain refused {counted(refused, 'message')}." if refused else text
     text = " ".join([text + upgrade_sentence(run), *runtime_sentences(run)])

@@ -39,7 +39,7 @@ class KeysTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     publisher: U32
     keys: Count | Annotated[list[str], Meta(min_length=1)] | Literal["all"] = "all"
-    """The first so many, a list of names, or all."""
+    """The number of keys, the first ones; a list of names; or all."""
 
 
 class UpgradeTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -147,7 +147,7 @@ def print_callbacks(report: CallbackReport) -> None:
     ):
         out.print(line, markup=False)
     print_table(out, OTHERS, map(_other, report.bystanders), right=OTHERS[2:])
-    waits = "values of others wait" if report.harmed else "nobody else waits"
+    waits = "values of others wait" if report.harmed else "no value of others waits"
     most = f"{report.max_ref_time / 1e12:g} seconds"
     good, bad = f"every block fits its {most}; {waits}", f"{report.limited.refused_blocks} blocks exceed {most}"
     _print_verdict(out, report.violations, ok=report.contained, good=good, bad=bad)

@@ -1,1 +1,1 @@
-"""What experiments measure on: exact tries, feeds, simulations, contests, readers of the faces."""
+"""Setups of the experiments: exact tries, feeds, simulations, contests, readers of the faces."""

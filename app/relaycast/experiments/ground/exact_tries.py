@@ -3,7 +3,7 @@
 Keys are hashed names, as publishers make them. Of a value that stands outside of its node, the trie holds the hash
 whatever its length: tries are therefore built with the shortest such entry, and the lengths of values are added.
 
-Small tries are plain ones, so that nobody waits for kernels to be compiled; large ones are arrays, with the same bytes.
+Small tries are plain ones, which need no compiled kernels; large ones are arrays, with the same bytes.
 """
 
 from dataclasses import dataclass
@@ -98,7 +98,7 @@ class _CompiledProver:
 def prover(
     keys: Keys, values: Keys, *, state_version: StateVersion = StateVersion.V1, engine: Engine = "auto"
 ) -> Prover:
-    """Return the trie of ``keys`` with ``values``, a row each, by the engine that suits so many."""
+    """Return the trie of ``keys`` with ``values``, a row each, by the engine that suits their number."""
     made = _CompiledProver if takes_array(engine, len(keys)) else _PlainProver
     return made(keys, values, state_version)
 
