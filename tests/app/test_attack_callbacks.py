@@ -7,7 +7,8 @@ import pytest
 
 from command_line import Command, Refused
 from relaycast.attacks import CallbackReport, callbacks
-from relaycast.attacks.heavy_callbacks import FEWEST_BLOCKS, MAX_KEYS, STRIKE_AT
+from relaycast.attacks.heavy_callbacks import FEWEST_BLOCKS, STRIKE_AT
+from relaycast.attacks.message_flood import PUBLISHES_A_BLOCK
 from relaycast_pallets.subscriber.callbacks import CallbackMeter
 from relaycast_pallets.subscriber.publisher_walk import PublisherWalk
 from relaycast_pallets.subscriber.stop import Stop
@@ -94,7 +95,7 @@ def test_the_same_seed_attacks_the_same() -> None:
     "call",
     [
         lambda: callbacks(keys=0),
-        lambda: callbacks(keys=MAX_KEYS + 1),
+        lambda: callbacks(keys=PUBLISHES_A_BLOCK + 1),
         lambda: callbacks(blocks=FEWEST_BLOCKS - 1),
         lambda: callbacks(callback_us=0),
         lambda: callbacks(limit_us=-1),

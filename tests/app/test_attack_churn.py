@@ -6,7 +6,8 @@ import pytest
 
 from command_line import Command, Refused
 from relaycast.attacks import ChurnReport, churn
-from relaycast.attacks.churned_paths import CHURN_AT, MAX_KEYS, TARGETS
+from relaycast.attacks.churned_paths import CHURN_AT, TARGETS
+from relaycast.attacks.message_flood import PUBLISHES_A_BLOCK
 from relaycast_pallets.subscriber import publisher_walk
 from relaycast_pallets.subscriber.publisher_pass import PublisherPass
 from relaycast_pallets.subscriber.subscription import SubscribedKey
@@ -77,7 +78,7 @@ def test_a_walk_that_hands_on_all_that_it_meets_is_found_out(monkeypatch: pytest
 
 
 def test_more_keys_cost_the_attacker_and_the_reader_more(ample: ChurnReport) -> None:
-    most = churn(keys=MAX_KEYS, blocks=12)
+    most = churn(keys=PUBLISHES_A_BLOCK, blocks=12)
     churned_blocks = most.blocks - CHURN_AT
     assert ample.sent_messages == 4 * churned_blocks
     assert most.sent_messages == 16 * churned_blocks

@@ -311,9 +311,9 @@ def stops_at(world: World, pubsub_bytes: int) -> tuple[ParaId, SubscribedKey] | 
 K = keys(10)
 
 
-def following(*publishers: ParaId, wanted: int = 3) -> World:
+def following(*publishers: ParaId, wanted: int = 3, policies: Policies | None = None) -> World:
     """Return a world whose subscriber has seen the first keys of each publisher."""
-    world = World()
+    world = World(policies=policies)
     for publisher in publishers or (ALPHA,):
         world.subscribe(publisher, K[:wanted])
         world.publish(publisher, K, str(publisher).encode())

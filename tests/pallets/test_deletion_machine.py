@@ -144,38 +144,26 @@ class FreeNodes(LooseNetwork):
     CHOSEN = Policies(metering=ValuesOnly(), deletion=Told())
 
 
-@pytest.mark.parametrize(
-    "machine",
-    [
-        ToldNetwork,
-        ToldCarriedNetwork,
-        ToldWeighingNetwork,
-        ToldUpgradedNetwork,
-        SwitchedNetwork,
-        Uncached,
-        HalfCached,
-        Eager,
-        FreeNodes,
-    ],
+MACHINES = (
+    ToldNetwork,
+    ToldCarriedNetwork,
+    ToldWeighingNetwork,
+    ToldUpgradedNetwork,
+    SwitchedNetwork,
+    Uncached,
+    HalfCached,
+    Eager,
 )
+"""The machines that also run for long."""
+
+
+@pytest.mark.parametrize("machine", [*MACHINES, FreeNodes])
 def test_a_reader_that_is_told_of_deletions_knows_what_is_published(machine: type[Network]) -> None:
     run_state_machine_as_test(machine, settings=networks(examples(40)))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "machine",
-    [
-        ToldNetwork,
-        ToldCarriedNetwork,
-        ToldWeighingNetwork,
-        ToldUpgradedNetwork,
-        SwitchedNetwork,
-        Uncached,
-        HalfCached,
-        Eager,
-    ],
-)
+@pytest.mark.parametrize("machine", MACHINES)
 def test_a_reader_that_is_told_knows_what_is_published_over_many_steps(machine: type[Network]) -> None:
     run_state_machine_as_test(machine, settings=settings(networks(150), stateful_step_count=60))
 

@@ -17,7 +17,18 @@ from pallets.subscriber_mutants import (
     tell_no_deletion_without_the_trie,
     tell_where_the_old_trie_had_it,
 )
-from pallets.subscriber_world import ALPHA, BETA, FREE_READS, PUBLIC, Recorder, World, keys, path_key, staircase
+from pallets.subscriber_world import (
+    ALPHA,
+    BETA,
+    FREE_READS,
+    PUBLIC,
+    K,
+    Recorder,
+    World,
+    following,
+    path_key,
+    staircase,
+)
 from pallets.told_reader import both_modes_tell_the_same
 from pallets.weighing_world import WeighingWorld, micros
 from relaycast_pallets import (
@@ -43,20 +54,12 @@ from relaycast_trie.scale import encode_bytes
 from relaycast_xcm.primitives import ParaId, Weight
 
 TOLD = Policies(deletion=Told())
-K = keys(10)
 ROOT = Origin.root()
 
 
 def told_world(*publishers: ParaId, wanted: int = 3, policies: Policies = TOLD) -> World:
     """Return a world whose reader was told the first keys of each publisher."""
-    world = World(policies=policies)
-    for publisher in publishers or (ALPHA,):
-        world.subscribe(publisher, K[:wanted])
-        world.publish(publisher, K, str(publisher).encode())
-    world.block()
-    world.handler.take()
-    world.system.events.take()
-    return world
+    return following(*publishers, wanted=wanted, policies=policies)
 
 
 def bits(world: World, publisher: ParaId = ALPHA) -> str | None:

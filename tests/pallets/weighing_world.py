@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from pallets.subscriber_world import MOCK, Recorder, World
 from relaycast_pallets import Policies, SubscribedKey, SubscriberConfig, TtlState
-from relaycast_xcm.primitives import U64_MAX, ParaId, Weight
+from relaycast_xcm.primitives import ParaId, Weight
 
 MICROSECOND = 1_000_000
 """In picoseconds."""
@@ -53,7 +53,3 @@ class WeighingWorld(World):
     def allow(self, limit: Weight) -> None:
         """Let the callbacks of the blocks to come weigh at most ``limit``, as a runtime upgrade would."""
         self.subscriber.config = replace(self.subscriber.config, callback_limit=limit)
-
-
-def unbounded_time(proof_size: int) -> Weight:
-    return Weight(U64_MAX, proof_size)

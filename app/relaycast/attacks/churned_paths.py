@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from relaycast.attacks.bystander import Bystander, Carried, Service, add_bystanders, bystander, carried
 from relaycast.attacks.deep_paths import ATTACKER, FEEDS, SUBSCRIBER
+from relaycast.attacks.message_flood import PUBLISHES_A_BLOCK
 from relaycast.scenario.workload import value_of
 from relaycast_collator import Chains, Fact, MessagesQueued
 from relaycast_ledger import BlockRecord, Ledger
@@ -19,16 +20,13 @@ from relaycast_ledger.spreads import Spread, spread
 from relaycast_pallets.parachain_system.relay_budget import Remaining
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie import Engine
-from relaycast_xcm import MAX_PUBLISH_INSTRUCTIONS, POLKADOT_LIMITS, ParaId
+from relaycast_xcm import ParaId
 
 TARGETS = tuple(SubscribedKey.from_data(f"target/{index}".encode()) for index in range(10))
 """The attacker's subscribed keys: published in the first block, and never again."""
 
 PARTING_NIBBLES = 12
 """Keys part at one of the first nibbles: a branch at each of them is still within the default ``MaxTrieDepth``."""
-
-MAX_KEYS = POLKADOT_LIMITS.messages_per_candidate * MAX_PUBLISH_INSTRUCTIONS
-"""What a parachain may send with a block."""
 
 CHURN_AT = 6
 FEWEST_BLOCKS = CHURN_AT + 4
@@ -84,9 +82,9 @@ def churn(
     *, keys: int = 64, blocks: int = 20, budget_bytes: int | None = None, seed: int = 0, trie_engine: Engine = "auto"
 ) -> ChurnReport:
     """Churn ``keys`` keys in every block, beside those of a subscriber with ``budget_bytes`` in a block for pub-sub."""
-    if not 1 <= keys <= MAX_KEYS or blocks < FEWEST_BLOCKS or (budget_bytes is not None and budget_bytes < 1):
+    if not 1 <= keys <= PUBLISHES_A_BLOCK or blocks < FEWEST_BLOCKS or (budget_bytes is not None and budget_bytes < 1):
         raise ValueError(
-            f"1 to {MAX_KEYS} keys, {FEWEST_BLOCKS} blocks or more and a budget of at least one byte, "
+            f"1 to {PUBLISHES_A_BLOCK} keys, {FEWEST_BLOCKS} blocks or more and a budget of at least one byte, "
             f"got {keys}, {blocks} and {budget_bytes}"
         )
     alone, attacked = (_Churn(keys, budget_bytes, seed, trie_engine) for _ in range(2))

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from relaycast.attacks.bystander import Bystander, HonestPublisher, Service, add_bystanders, bystander
 from relaycast.attacks.deep_paths import ATTACKER, SUBSCRIBER
+from relaycast.attacks.message_flood import PUBLISHES_A_BLOCK
 from relaycast.callback_time import MAX_MICROSECONDS, limit_of, weight_of
 from relaycast.scenario.workload import value_of
 from relaycast_collator import Chains, Fact, MessagesQueued
@@ -20,10 +21,7 @@ from relaycast_ledger.spreads import Spread, spread
 from relaycast_pallets.subscriber.config import CALLBACK_LIMIT, SubscriberConfig
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie import Engine
-from relaycast_xcm import MAX_PUBLISH_INSTRUCTIONS, POLKADOT_LIMITS, ParaId
-
-MAX_KEYS = POLKADOT_LIMITS.messages_per_candidate * MAX_PUBLISH_INSTRUCTIONS
-"""What a parachain may send with a block."""
+from relaycast_xcm import ParaId
 
 FEEDS = (
     HonestPublisher.of(1_000, 10),
@@ -32,7 +30,7 @@ FEEDS = (
 )
 """Bystanders: two change every value in every block, the third changes one value in each block."""
 
-KEYS_READ = tuple(SubscribedKey.from_data(f"heavy/{index}".encode()) for index in range(MAX_KEYS))
+KEYS_READ = tuple(SubscribedKey.from_data(f"heavy/{index}".encode()) for index in range(PUBLISHES_A_BLOCK))
 VALUE_BYTES = 16
 
 CALLBACK_US, LIMIT_US = 10_000, CALLBACK_LIMIT.ref_time // weight_of(1).ref_time
@@ -113,7 +111,7 @@ class CallbackReport(Struct, frozen=True, kw_only=True):
 
 def callbacks(
     *,
-    keys: int = MAX_KEYS,
+    keys: int = PUBLISHES_A_BLOCK,
     blocks: int = 24,
     callback_us: int = CALLBACK_US,
     limit_us: int = LIMIT_US,
@@ -122,11 +120,13 @@ def callbacks(
 ) -> CallbackReport:
     """Change ``keys`` keys in every block; a callback takes ``callback_us``, a block has ``limit_us`` for all."""
     fits = limit_us == 0 or callback_us <= limit_us
-    most = MAX_MICROSECONDS
-    if not (1 <= keys <= MAX_KEYS and blocks >= FEWEST_BLOCKS and 1 <= callback_us <= most and limit_us >= 0 and fits):
+    if not (
+        1 <= keys <= PUBLISHES_A_BLOCK and blocks >= FEWEST_BLOCKS and 1 <= callback_us <= MAX_MICROSECONDS and fits
+    ):
         raise ValueError(
-            f"1 to {MAX_KEYS} keys, {FEWEST_BLOCKS} blocks or more, callbacks of 1 to {most:,} us and a limit that "
-            f"holds one or is 0, got {keys}, {blocks}, {callback_us} and {limit_us}"
+            f"keys must be 1 to {PUBLISHES_A_BLOCK}, blocks at least {FEWEST_BLOCKS}, callback_us 1 to "
+            f"{MAX_MICROSECONDS:,} and limit_us 0 or at least callback_us, "
+            f"got {keys}, {blocks}, {callback_us} and {limit_us}"
         )
     alone = _Readers(keys, callback_us, limit_us, seed, trie_engine)
     unlimited = _Readers(keys, callback_us, 0, seed, trie_engine)

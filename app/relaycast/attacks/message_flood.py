@@ -34,6 +34,9 @@ from relaycast_xcm import (
 )
 from relaycast_xcm.outcome import Incomplete
 
+PUBLISHES_A_BLOCK = POLKADOT_LIMITS.messages_per_candidate * MAX_PUBLISH_INSTRUCTIONS
+"""Publications that a parachain may send with a block in free messages."""
+
 FIRST_SPAMMER = 4_000
 MAX_PARACHAINS = 900
 """Together with the bystanders they fit the broadcaster's thousand publishers."""
@@ -96,8 +99,7 @@ class SpamReport(Struct, frozen=True, kw_only=True):
     @property
     def block_fits_parachains(self) -> float:
         """How many parachains can send all that they may before they wait for one another."""
-        each = POLKADOT_LIMITS.messages_per_candidate * MAX_PUBLISH_INSTRUCTIONS
-        return self.block_fits_publishes / each
+        return self.block_fits_publishes / PUBLISHES_A_BLOCK
 
     def __repr__(self) -> str:
         harm = "others were harmed" if self.harmed else "nobody else was harmed"

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from random import Random
 
 from relaycast.attacks.churned_paths import parting_key, sibling_keys
+from relaycast.attacks.message_flood import PUBLISHES_A_BLOCK
 from relaycast.scenario.workload import crafted_keys, value_of
 from relaycast_collator.relay_chain import BLOCK_WEIGHT
 from relaycast_pallets.broadcaster.config import POLKADOT
 from relaycast_pallets.subscriber.subscription import SubscribedKey
-from relaycast_xcm import MAX_PUBLISH_INSTRUCTIONS, POLKADOT_LIMITS, ParaId
-
-PUBLISHES_A_BLOCK = POLKADOT_LIMITS.messages_per_candidate * MAX_PUBLISH_INSTRUCTIONS
-"""Publications that a parachain may send with a block in free messages."""
+from relaycast_xcm import ParaId
 
 VALUE_BYTES = 16
 

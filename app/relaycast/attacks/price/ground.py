@@ -10,7 +10,8 @@ from functools import partial
 from relaycast.account import FEES
 from relaycast.attacks.bystander import HonestPublisher, add_bystanders
 from relaycast.attacks.churned_paths import SETTLING_BLOCKS
-from relaycast.attacks.price.griefers import PUBLISHES_A_BLOCK, Attacker, Griefer, Publishing
+from relaycast.attacks.message_flood import PUBLISHES_A_BLOCK
+from relaycast.attacks.price.griefers import Attacker, Griefer, Publishing
 from relaycast.callback_time import weight_of
 from relaycast_collator import Chains, Fact, MessagesQueued
 from relaycast_collator.chains import manager_of

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from relaycast.attacks.bystander import Bystander, bystander
 from relaycast.attacks.lying_collator import LieReport, extra, omit
+from relaycast.attacks.message_flood import PUBLISHES_A_BLOCK
 from relaycast.attacks.price.bills import (
     BLOCKS_A_DAY,
     LABELS,
@@ -22,7 +23,7 @@ from relaycast.attacks.price.bills import (
     renewal_fee,
     transactions_bill,
 )
-from relaycast.attacks.price.griefers import GRIEFERS, PUBLISHES_A_BLOCK, Griefer
+from relaycast.attacks.price.griefers import GRIEFERS, Griefer
 from relaycast.attacks.price.ground import ATTACKER, FEEDS, FIRST_READER, Course, PriceGround, Terms
 from relaycast.attacks.squatted_ids import PUBLIC, squat
 from relaycast_collator.relay_chain import BLOCK_WEIGHT
@@ -95,22 +96,10 @@ def price(
 
     ``ValueError`` for a number out of range, or an attack that is not in ``MEASURED``.
     """
-    unknown = [name for name in attacks if name not in MEASURED]
-    if unknown:
-        raise ValueError(f"attacks must be among {', '.join(MEASURED)}, got {', '.join(unknown)}")
-    if (
-        not 1 <= keys <= PUBLISHES_A_BLOCK
-        or blocks < 2
-        or readers < 1
-        or (budget_bytes is not None and budget_bytes < 1)
-    ):
-        raise ValueError(
-            f"keys must be 1 to {PUBLISHES_A_BLOCK}, blocks at least 2, readers and a budget at least 1, "
-            f"got {keys}, {blocks}, {readers} and {budget_bytes}"
-        )
     terms = Terms(
         keys=keys, blocks=blocks, budget_bytes=budget_bytes, readers=readers, seed=seed, trie_engine=trie_engine
     )
+    _check(terms, attacks)
     measuring = Measuring(terms)
     rows = tuple(measure(measuring) for name, measure in MEASURED.items() if name in attacks or not attacks)
     return PriceReport(
@@ -124,6 +113,19 @@ def price(
         labels=LABELS,
         violations=tuple(measuring.violations),
     )
+
+
+def _check(terms: Terms, attacks: Sequence[str]) -> None:
+    """Raise ``ValueError`` for a number out of range, or an attack that is not in ``MEASURED``."""
+    unknown = [name for name in attacks if name not in MEASURED]
+    if unknown:
+        raise ValueError(f"attacks must be among {', '.join(MEASURED)}, got {', '.join(unknown)}")
+    keys, blocks, readers, budget = terms.keys, terms.blocks, terms.readers, terms.budget_bytes
+    if not 1 <= keys <= PUBLISHES_A_BLOCK or blocks < 2 or readers < 1 or (budget is not None and budget < 1):
+        raise ValueError(
+            f"keys must be 1 to {PUBLISHES_A_BLOCK}, blocks at least 2, readers and a budget at least 1, "
+            f"got {keys}, {blocks}, {readers} and {budget}"
+        )
 
 
 def price_griefer(griefer: Griefer, measuring: Measuring) -> AttackPrice:
