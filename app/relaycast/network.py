@@ -270,9 +270,9 @@ class Network(Upgradable):
         """Let the parachain read ``keys``, of one publisher or several, beside those that it reads already.
 
         A publisher may also come later. A callback for one of them declares and takes ``callback_us`` microseconds. The
-        rest is for a new parachain: what it does where public drafts disagree, how much of a block its proofs may use,
-        the bytes of its largest proof of validity, and limits: publishers (100 unless given), keys of one publisher,
-        keys of all, bytes of the trie nodes that it keeps, and the time that a block has for callbacks, 0 for no limit.
+        other options are for a new parachain: what it does where public drafts disagree, how much of a block its proofs
+        may use, the bytes of its largest proof of validity, and limits. These are publishers (100 by default), keys of
+        one publisher, keys of all, bytes of cached trie nodes, and the time of a block's callbacks (0 for no limit).
         """
         wanted = _feeds(keys)
         options = chain_options(policies, budget, max_pov_bytes)

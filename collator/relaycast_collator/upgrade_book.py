@@ -25,9 +25,13 @@ class UpgradeBook:
     ) -> None:
         """Schedule upgrades: those of the relay chain from its next block on, the others from its newest one on.
 
-        Schedules all or none. ``ValueError`` for an unknown parachain, a block that has passed or stands before that of
-        an earlier upgrade, constants that a configuration refuses, values longer than a subscriber reckons with,
-        subscriptions that the parachain cannot have, and deletions told to a handler that does not hear of them.
+        Schedules all or none. ``ValueError`` for
+
+        * an unknown parachain, or constants that a configuration refuses,
+        * a block that has passed, or that is before the block of an earlier upgrade,
+        * values longer than a subscriber expects,
+        * subscriptions that the parachain cannot have,
+        * policy ``told`` with a handler that has no callback for deletions.
         """
         given, newest = parachains or {}, self._relay_chain.head.number
         limits = self._relay_chain.upgrades.timeline(relay)

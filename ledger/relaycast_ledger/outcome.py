@@ -227,7 +227,7 @@ class UpgradeOutcome(Struct, frozen=True, kw_only=True):
     """The parachain, ``None`` for the relay chain."""
 
     changes: list[str]
-    """What changes, each as ``name: before -> after``."""
+    """Changes, each as ``name: before -> after``."""
 
 
 class RecordedOutcome(Struct, frozen=True, kw_only=True):

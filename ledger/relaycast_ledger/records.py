@@ -122,7 +122,7 @@ class BlockRecord:
     """What the whole block carries; ``None`` of one that panicked, which nobody sends."""
 
     callback_weight: Weight = Weight.ZERO
-    """What the block's callbacks weighed."""
+    """Weight of the block's callbacks."""
 
     ended_by_callbacks: bool = False
     """Whether the pass ended because the limit of a block had no room for one more callback."""

@@ -22,7 +22,7 @@ PAGE = resources.files("relaycast.vectors").joinpath("README.md").read_text(enco
 
 
 OFF_IN_ALL_VECTORS = {"PublishCounts", "TooManyPublishes"}
-"""What belongs to the limit on publications per block, which no vector sets."""
+"""Names that belong to the limit on publications per block, which no vector sets."""
 
 
 def rows(heading: str) -> list[list[str]]:

@@ -46,7 +46,7 @@ Side = Place | End | None
 
 
 class Publisher:
-    """What a pass knows and learns of a publisher."""
+    """The state of a publisher during a pass."""
 
     def __init__(self, block: Subscriber, para: int) -> None:
         self.block, self.para, self.keys = block, para, sorted(block.wanted[para])

@@ -410,7 +410,7 @@ def others_do_not_count(patch: pytest.MonkeyPatch) -> None:
 
 
 def never_less(patch: pytest.MonkeyPatch) -> None:
-    """What is removed stays counted."""
+    """Removed nodes stay counted."""
     begin = CacheLimit.begin
     patch.setattr(CacheLimit, "begin", lambda self, views, _: begin(self, views, ()))
 

@@ -108,7 +108,7 @@ def test_either_dimension_of_a_weight_stops_a_pass(each: Weight, limit: Weight) 
 
 @pytest.mark.parametrize("limit", [Weight.ZERO, micros(1), Weight.MAX])
 def test_a_handler_that_declares_nothing_is_called_for_everything(limit: Weight) -> None:
-    """What it returns counts against no limit: the draft's behaviour, in which nothing bounds callbacks."""
+    """The returned weight counts against no limit: the draft's behaviour."""
     world = World(config=replace(MOCK, callback_limit=limit))
     world.handler.weight = micros(5)
     world.subscribe(ALPHA, K)

@@ -140,7 +140,7 @@ def count_all_together(patch: pytest.MonkeyPatch) -> None:
 
 
 def count_before_the_checks(patch: pytest.MonkeyPatch) -> None:
-    """What is refused counts, and writes."""
+    """Refused publications are counted."""
     total_with = Broadcaster._total_with
 
     def counting(self: Broadcaster, publisher: ParaId, key: bytes, value: bytes) -> int:

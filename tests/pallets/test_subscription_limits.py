@@ -143,7 +143,7 @@ def with_repeated_keys(patch: pytest.MonkeyPatch) -> None:
 
 
 def of_the_call_alone(patch: pytest.MonkeyPatch) -> None:
-    """What is followed already does not count."""
+    """Keys that are followed already do not count."""
 
     def alone(limits: KeyLimits, _: Subscriptions, publisher: ParaId, keys: list[SubscribedKey]) -> KeyExcess | None:
         return excess_with(limits, [], publisher, keys)

@@ -21,7 +21,7 @@ class WeighingRecorder(Recorder):
     each: Weight = Weight.ZERO
     declared: dict[tuple[ParaId, SubscribedKey], Weight] = field(default_factory=dict)
     used: Weight | None = None
-    """What every callback returns, the declared weight where that is ``None``."""
+    """Weight that every callback returns; ``None`` for the declared one."""
 
     def callback_weight(self, publisher: ParaId, key: SubscribedKey) -> Weight:
         return self.declared.get((publisher, key), self.each)

@@ -1,10 +1,14 @@
 """Attacks on a running network, seeded and in seconds: what they cost, whom they harm, what catches them.
 
-``spam`` floods the relay chain with messages, ``depth`` publishes under crafted keys, ``churn`` puts keys in and takes
-them out beside subscribed ones, ``callbacks`` keeps a reader's callbacks busy, ``squat`` registers a parachain that
-belongs to others, ``omit`` and ``extra`` are collators that lie about the relay chain's state and about messages.
-``price`` (a folder) measures what each costs the attacker beside its harm. Each returns a report that prints, compares
-and encodes to JSON.
+* ``spam`` floods the relay chain with messages.
+* ``depth`` publishes under crafted keys.
+* ``churn`` adds and removes keys beside subscribed ones.
+* ``callbacks`` makes a reader's callbacks take long.
+* ``squat`` registers a parachain that belongs to others.
+* ``omit`` and ``extra`` are collators that lie about the relay chain's state and about messages.
+* ``price`` (a folder) measures the cost of each to the attacker, beside its harm.
+
+Each returns a report that prints, compares and encodes to JSON.
 """
 
 from relaycast.attacks.bystander import Bystander, Carried, Service

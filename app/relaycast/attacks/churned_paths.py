@@ -43,7 +43,7 @@ class ChurnReport(Struct, frozen=True, kw_only=True):
     blocks: int
     seed: int
     budget_bytes: int | None
-    """What messages and pub-sub share in the subscriber's blocks; ``None`` for the specification's part of a PoV."""
+    """Bytes for messages and pub-sub in the subscriber's blocks; ``None`` for the specification's part of a PoV."""
 
     churned_at: int
     """The block in which the first churned keys are sent."""

@@ -25,7 +25,7 @@ class CallbackRow(Row, frozen=True, kw_only=True):
     """0 is no limit."""
 
     declared_us: int
-    """What all callbacks for the attacker's keys take together."""
+    """Time of all callbacks for the attacker's keys."""
 
     block_us_p50: int
     block_us_max: int
@@ -43,7 +43,7 @@ class CallbackRow(Row, frozen=True, kw_only=True):
     """Values of the bystanders that their reader saw."""
 
     latency_p99: int
-    """Of the bystanders together, the slowest of them."""
+    """That of the slowest bystander."""
 
     lost: int
 

@@ -71,7 +71,7 @@ class UpgradeTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Microseconds that the callbacks of a block may declare; 0 is no limit."""
 
     subscribe: list[KeysTable] | UnsetType = UNSET
-    """What it reads instead of everything that it read before, also of what ``subscribe`` planned for later blocks."""
+    """Subscriptions that replace all earlier ones, also those that ``subscribe`` plans for later blocks."""
 
     policies: PolicyChange | UnsetType = UNSET
     """Policies that it replaces; the others stay."""

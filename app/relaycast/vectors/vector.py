@@ -1,4 +1,4 @@
-"""What every vector has, and the spelling of bytes and numbers in it.
+"""Fields of every vector, and the spelling of bytes and numbers.
 
 Bytes are ``0x`` and lower-case hexadecimal digits. A number above 2**53 is decimal text, because many readers of JSON
 round it. The suite's schema is made from these structures.

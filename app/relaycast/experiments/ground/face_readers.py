@@ -46,7 +46,7 @@ GENESIS_SECONDS = 1_735_689_600
 
 SLOW_EVENTS_A_BLOCK = 40
 SERVICE_NS = {FAST: SECOND // 1_000, SLOW: BLOCK_SECONDS * SECOND // SLOW_EVENTS_A_BLOCK}
-"""What a reader takes for an event."""
+"""Nanoseconds that a reader takes for an event."""
 
 VALUE_BYTES = 64
 SLOW_BUDGET_BYTES = 12_000

@@ -43,7 +43,7 @@ PARA_IDS = frozenset({"para_id", "publisher"})
 """Arguments of calls that are parachains' ids."""
 
 LEFT_OUT = (storage_prefix("System", "Number"), storage_prefix("System", "ParentHash"))
-"""What a block writes whatever happens in it: no part of a vector's state."""
+"""Items that every block writes: no part of a vector's state."""
 
 
 def config_of(limits: BroadcasterLimits) -> BroadcasterConfig:

@@ -28,10 +28,10 @@ class BroadcasterLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     ttl_key_hasher: Literal["Twox64Concat", "Blake2_128Concat"]
     db_weight: DbPrices
     existential_deposit: Number
-    """Of the balances pallet."""
+    """A constant of the balances pallet."""
 
     max_publish_instructions: U32Number
-    """Of the barrier ``AllowPublishFrom``."""
+    """A constant of the barrier ``AllowPublishFrom``."""
 
 
 class ChildEntries(Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""What the vectors of tries and proofs expect."""
+"""Expectations of the vectors of tries and proofs."""
 
 import msgspec
 

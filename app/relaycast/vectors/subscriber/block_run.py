@@ -41,7 +41,7 @@ from relaycast_trie.proofs.storage_proof import StorageProof
 from relaycast_xcm.primitives import ParaId, Weight, WeightMeter
 
 CALLS = ("clear_stored_roots", "enable_publisher", "clear_publisher_cache")
-"""What the root origin may call in a vector."""
+"""Calls that the root origin may make in a vector."""
 
 
 class _Listener:

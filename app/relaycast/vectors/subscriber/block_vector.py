@@ -34,7 +34,7 @@ class BlockConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     read_ref_time: int
     write_ref_time: int
     callback_limit: VectorWeight | None = None
-    """What the callbacks of a block may weigh together; given where callbacks declare a weight."""
+    """The limit of a block's callbacks together; present if callbacks declare a weight."""
 
     @property
     def db_weight(self) -> DbWeight:
@@ -88,7 +88,7 @@ class BlockExpectation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     after: tuple[Entry, ...] | UnsetType = UNSET
     call_results: tuple[str, ...] | UnsetType = UNSET
     callback_weight: VectorWeight | UnsetType = UNSET
-    """What the callbacks weigh as they are declared; absent where none declares a weight."""
+    """The declared weight of all callbacks; absent if none declares a weight."""
 
 
 class BlockVector(Vector, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -115,10 +115,10 @@ class BlockVector(Vector, frozen=True, kw_only=True, omit_defaults=True, forbid_
     """``clear_stored_roots``, ``enable_publisher`` and ``clear_publisher_cache``, made after the pass."""
 
     callback_weights: tuple[CallbackWeight, ...] = ()
-    """What callbacks declare; those that are not listed weigh nothing."""
+    """Declared weights of callbacks; those that are not listed weigh nothing."""
 
     used_weights: tuple[CallbackWeight, ...] = ()
-    """What callbacks return instead of what they declared."""
+    """Weights that callbacks return instead of the declared ones."""
 
     share: PovShare | None = None
     hashed_keys: tuple[tuple[Hex, Hash], ...] = ()

@@ -1,4 +1,4 @@
-"""What the vectors of XCM expect: bytes decoded, barriers asked, messages executed."""
+"""Expectations of the vectors of XCM: bytes decoded, barriers asked, messages executed."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

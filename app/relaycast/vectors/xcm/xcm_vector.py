@@ -30,7 +30,7 @@ class XcmFilter(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
 
     filter: Literal["Everything", "Nothing", "Equals", "IsIn", "OnlyParachains", "IsChildSystemParachain"]
     locations: list[LocationJson] | None = None
-    """Of ``Equals`` one, of ``IsIn`` any number."""
+    """One for ``Equals``, any number for ``IsIn``."""
 
 
 class XcmBarrier(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
