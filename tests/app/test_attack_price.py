@@ -274,6 +274,13 @@ def test_the_table_shows_harm_cost_and_how_both_are_known(relaycast: Command) ->
     assert (shown["schema"], shown["attack"], shown["ok"]) == (2, "price", True)
     assert shown["rows"][0]["deposit_planck"] == 100 * UNITS
     assert set(shown["labels"]) == set(LABELS)
+    assert "deposit: exact under" in ended.out
+    assert not any(name in ended.out for name in ("deposit_planck", "message_bytes")), "those are names in the JSON"
+
+
+def test_what_rounds_to_nothing_is_no_harm(relaycast: Command) -> None:
+    ended = relaycast("attack", "price", "depth", "--keys", "4", "--blocks", "2")
+    assert "-0.0" not in ended.out
 
 
 def test_a_broken_invariant_makes_the_exit_code_three(monkeypatch: pytest.MonkeyPatch, relaycast: Command) -> None:

@@ -22,7 +22,10 @@ Settings = Annotated[
     ),
 ]
 PolicyOverrides = Annotated[
-    list[str] | None, Parameter(name="--policy", help="KIND=NAME, such as cache=none; may be given several times")
+    list[str] | None,
+    Parameter(
+        name="--policy", help="KIND=NAME, such as cache=none (compare --help lists all); may be given several times"
+    ),
 ]
 
 

@@ -38,6 +38,13 @@ COSTS = (
     "a byte, paid (DOT)",
 )
 
+ON_SCREEN = {
+    "publications, messages, message_bytes": "publications, MB",
+    "deposit_planck": "deposit",
+    "callbacks": "time of callbacks",
+}
+"""What the tables call the fields that labels are about."""
+
 
 def print_prices(report: "PriceReport") -> None:
     """Print what attacks harm, what they cost, and how the figures are known."""
@@ -63,11 +70,13 @@ def _notes(report: "PriceReport") -> Iterator[str]:
     yield ""
     yield "others: callbacks of other publishers that are missed, and keys without a value, in each block."
     yield "cut short, refused: blocks of the run that end incomplete, and that exceed what the relay chain takes."
+    yield "relay block: of the weight that a relay block may use. MB: the messages that carry the publications."
+    yield "once: the registration, and what is published a single time; each day comes on top."
     yield "free: messages of Publish alone run without payment, as drafted. paid: the same publications buy execution."
     yield "a byte: a day's fees for one byte of PoV more in each block of every subscriber, however many there are."
     yield ""
     for what, known in report.labels.items():
-        yield f"{what}: {known}"
+        yield f"{ON_SCREEN.get(what, what)}: {known}"
 
 
 def _harm(row: "AttackPrice") -> tuple[str, ...]:
@@ -79,7 +88,7 @@ def _harm(row: "AttackPrice") -> tuple[str, ...]:
         _signed(it.relay_bytes),
         _signed(it.own_bytes),
         _some(it.callbacks, f"{it.callbacks:+,g}"),
-        _some(it.ref_time_us, f"{it.ref_time_us / 1_000:+,.1f}"),
+        _some(round(it.ref_time_us / 1_000, 1), f"{it.ref_time_us / 1_000:+,.1f}"),
         _some(it.missed_callbacks, f"{it.missed_callbacks:,g}"),
         _some(it.missing_values, f"{it.missing_values:,g}"),
         _some(it.delay_blocks, f"+{it.delay_blocks}"),
