@@ -5,7 +5,8 @@ from dataclasses import fields, replace
 from typing import Any
 
 import relaycast_collator as collator
-from relaycast.choices import budget_of, policies_of
+from relaycast.chain_options import chain_options
+from relaycast.choices import policies_of
 from relaycast.feed import Feed, described, para_id_of, whole_number
 from relaycast.refusal import nearest
 from relaycast.scenario.upgrade_tables import BROADCASTER_CONSTANTS, SUBSCRIBER_CONSTANTS, Constants
@@ -53,7 +54,7 @@ class Upgradable:
             at=self.chains.relay_chain.head.number if at is None else whole_number(at, "at"),
             constants=constants,
             policies=_policies_over(self.chains.parachains[known].upgrades.policies, policies),
-            budget=budget_of(budget) if isinstance(budget, str) else budget,
+            budget=chain_options(None, budget, None).get("budget"),
             subscriptions=None if feeds is None else _subscriptions(feeds),
         )
         self.chains.upgrades.schedule(parachains={known: [upgrade]})

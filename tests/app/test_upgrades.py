@@ -323,6 +323,7 @@ def test_a_network_upgrades_in_python() -> None:
         ({"policies": {"cash": "none"}}, "'cash' is no kind of policy"),
         ({"policies": 5}, "policies are Policies(..)"),
         ({"budget": "flor:5"}, "flor"),
+        ({"budget": 5}, "a budget shares out a block"),
         ({"keys": ["price"]}, "keys are feeds"),
         ({"at": -1}, "at relay block 0 or later, got -1"),
     ],
