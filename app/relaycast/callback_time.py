@@ -9,6 +9,9 @@ PICOSECONDS = 1_000_000
 MAX_MICROSECONDS = 10**9
 """The most that a callback may declare, or a block allow."""
 
+MAX_PROOF_BYTES = 1 << 30
+"""The most bytes of proof that a callback may declare: those of a block's callbacks add up to less than 2^63."""
+
 
 def weight_of(microseconds: int, proof_bytes: int = 0) -> Weight:
     """Return the weight of one callback."""
@@ -23,7 +26,8 @@ def limit_of(microseconds: int) -> Weight:
 def declared(microseconds: int, proof_bytes: int, limit: Weight) -> Weight:
     """Return the weight of one callback; ``TypeError`` or ``ValueError`` if it is invalid or exceeds ``limit``."""
     weight = weight_of(
-        _within(microseconds, "callback_us", MAX_MICROSECONDS), _within(proof_bytes, "callback_proof_bytes", U64_MAX)
+        _within(microseconds, "callback_us", MAX_MICROSECONDS),
+        _within(proof_bytes, "callback_proof_bytes", MAX_PROOF_BYTES),
     )
     if weight.any_gt(limit):
         raise ValueError(f"a callback weighs at most {limit}, the callback limit of a block, got {weight}")

@@ -132,6 +132,7 @@ def test_python_declares_callbacks_as_scenarios_do(net: rc.Network) -> None:
         ({"callback_us": 10**9 + 1}, ValueError, "got 1000000001"),
         ({"callback_us": 1.5}, TypeError, "callback_us is a whole number, got 1.5"),
         ({"callback_proof_bytes": -1}, ValueError, "callback_proof_bytes is a number from 0"),
+        ({"callback_proof_bytes": 2**63}, ValueError, "callback_proof_bytes is a number from 0 to 1,073,741,824"),
         ({"callback_limit_us": -1}, ValueError, "callback_limit_us is a number from 0 to 1,000,000,000, got -1"),
         ({"callback_us": 2, "callback_limit_us": 1}, ValueError, r"at most \(1,000,000 ps, .*, got \(2,000,000 ps"),
         ({"callback_us": 500_001}, ValueError, r"at most \(500,000,000,000 ps"),  # the default

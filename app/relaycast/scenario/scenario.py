@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from relaycast.account import FEES
-from relaycast.callback_time import limit_of, weight_of
+from relaycast.callback_time import MAX_PROOF_BYTES, limit_of, weight_of
 from relaycast.scenario.message_load import MessageLoad
 from relaycast.scenario.policy_choice import PolicyTable
 from relaycast.scenario.ranges import (
@@ -120,7 +120,7 @@ class SubscriptionTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     callback_us: Microseconds | UnsetType = UNSET
     """Computation time that a callback for one of these keys declares and takes, in microseconds; by default none."""
 
-    callback_proof_bytes: Annotated[int, Meta(ge=0, le=1 << 30)] | UnsetType = UNSET
+    callback_proof_bytes: Annotated[int, Meta(ge=0, le=MAX_PROOF_BYTES)] | UnsetType = UNSET
     """Bytes of proof that such a callback declares and takes, modelled; by default none."""
 
     @property
