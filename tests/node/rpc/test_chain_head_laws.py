@@ -16,7 +16,8 @@ from relaycast_node.rpc.node_face import NodeFace
 from relaycast_node.rpc.session import RpcSession
 from small_chain import SmallChain, SmallLive
 
-METHODS = ("follow", "unfollow", "header", "body", "call", "storage", "continue", "stopOperation", "unpin")
+READING = ("header", "body", "call", "storage", "storage")
+METHODS = ("follow", "unfollow", *READING, *READING, "continue", "continue", "stopOperation", "unpin")
 QUERY_TYPES = ("value", "hash", "closestDescendantMerkleValue", "descendantsValues", "descendantsHashes")
 ERRORS = set(range(-32804, -32799))
 LAST = {"operationBodyDone", "operationCallDone", "operationStorageDone", "operationInaccessible", "operationError"}
@@ -88,6 +89,8 @@ class Client:
         self.face = NodeFace(SmallLive(chain), version="1")
         self.session = RpcSession()
         self.followers: dict[str, Follower] = {}
+        self.begun = ["another", "1"]
+        """The storage operation begun last, behind its follow subscription."""
 
     async def ask(self, method: str, params: list[Any]) -> None:
         """Send a request and hear its answer, and the events behind it."""
@@ -140,6 +143,8 @@ class Client:
             if method != "header" and result != {"result": "limitReached"}:
                 assert result["operationId"] not in follower.operations
                 follower.operations[result["operationId"]] = False
+                if method == "storage":
+                    self.begun = [params[0], result["operationId"]]
 
 
 @st.composite
@@ -148,18 +153,18 @@ def requests(draw: st.DrawFn, client: Client) -> tuple[str, list[Any]]:
     method = draw(st.sampled_from(METHODS))
     if method == "follow":
         return method, [draw(st.booleans())]
-    name = draw(st.sampled_from([*client.followers, "another"]))
-    block = f"0x{draw(st.sampled_from(client.chain.blocks)).hash.hex()}"
+    name = draw(st.sampled_from(["another", *client.followers][-2:]))
+    block = f"0x{draw(st.sampled_from(client.chain.blocks[-3:])).hash.hex()}"
     match method:
         case "unfollow":
             return method, [name]
         case "continue" | "stopOperation":
-            return method, [name, str(draw(st.integers(1, 4)))]
+            return method, draw(st.sampled_from([client.begun, client.begun, [name, str(draw(st.integers(1, 9)))]]))
         case "call":
             return method, [name, block, draw(st.sampled_from(["Metadata_metadata_versions", "Not_there"])), "0x"]
         case "storage":
             kinds = draw(st.lists(st.sampled_from(QUERY_TYPES), max_size=3))
-            return method, [name, block, [{"key": draw(st.sampled_from(["0x", "0x61"])), "type": it} for it in kinds]]
+            return method, [name, block, [{"key": draw(st.sampled_from(["0x61", "0x"])), "type": it} for it in kinds]]
     return method, [name, block]
 
 
@@ -174,15 +179,18 @@ async def exchange(data: st.DataObject) -> None:
     chain.add()
     client = Client(chain)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(chain_follow, "MOST_PINNED", 8)
+        patched.setattr(chain_follow, "MOST_PINNED", 6)
         patched.setattr(chain_follow, "ITEMS_AT_A_TIME", 1)
-        for _ in range(data.draw(st.integers(1, 40), label="steps")):
-            if data.draw(st.integers(0, 3), label="grows") == 0:
+        await client.ask("follow", [True])
+        for _ in range(data.draw(st.integers(30, 60), label="steps")):
+            if data.draw(st.integers(0, 4), label="grows") == 0:
                 chain.add({b"a1": bytes([len(chain.blocks)])})
                 await client.hear()
             else:
                 await client.ask(*data.draw(requests(client), label="request"))
     best = f"0x{chain.best.hash.hex()}"
-    assert all(it.best == best for it in client.followers.values() if not it.is_over)
+    alive = {name: it for name, it in client.followers.items() if not it.is_over}
+    assert all(it.best == best for it in alive.values())
+    assert client.session.subscriptions.keys() == client.session.kept.keys() == alive.keys()
     client.session.close()
     assert chain.new_heads.callbacks == chain.finalized_heads.callbacks == []
