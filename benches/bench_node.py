@@ -1,5 +1,7 @@
 """How fast a served network answers: ready time, memory, storage reads in batches and one by one, while blocks come.
 
+Reads are those of ``state_getStorage``, and of ``chainHead_v1_storage``, whose values come as events.
+
 ::
 
     python benches/bench_node.py [--scenario oracle] [--block-time 500ms] [--reads 10000] [--seconds 10]
@@ -24,6 +26,9 @@ import psutil
 
 NUMBER = "0x26aa394eea5630e07c48ae0c9558cef702a5c1b19ab7a04f536c519aca4983ac"
 """The storage key of ``System.Number``."""
+
+OPERATIONS = 16
+"""Operations of ``chainHead_v1`` that a client may have under way."""
 
 ROUNDS = 3
 READY_BY = 60.0
@@ -77,10 +82,45 @@ async def one_by_one(socket: aiohttp.ClientWebSocketResponse, seconds: float) ->
     return taken
 
 
-async def measure(url: str, reads: int, seconds: float) -> tuple[float, list[list[float]]]:
+async def followed(socket: aiohttp.ClientWebSocketResponse, at_a_time: int, seconds: float) -> float:
+    """Return how many storage queries of a pinned block end in a second, ``at_a_time`` in a batch."""
+    await socket.send_json({"jsonrpc": "2.0", "id": 0, "method": "chainHead_v1_follow", "params": [False]})
+    name = (await socket.receive_json())["result"]
+    opening = (await socket.receive_json())["params"]["result"]
+    query = [name, opening["finalizedBlockHashes"][-1], [{"key": NUMBER, "type": "value"}]]
+    request = {"jsonrpc": "2.0", "id": 1, "method": "chainHead_v1_storage", "params": query}
+    batch = msgspec.json.encode([request] * at_a_time)
+    began, done = time.perf_counter(), 0
+    while time.perf_counter() < began + seconds:
+        await socket.send_bytes(batch)
+        goal = done + at_a_time
+        while done < goal:
+            done += b"operationStorageDone" in (await socket.receive()).data.encode()
+    took = time.perf_counter() - began
+    await socket.send_json({"jsonrpc": "2.0", "id": 2, "method": "chainHead_v1_unfollow", "params": [name]})
+    while (await socket.receive_json()).get("id") != 2:
+        pass
+    return done / took
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """Reads a second of each way, and the milliseconds that single reads of ``state_getStorage`` took, by round."""
+
+    batched: float
+    singles: list[list[float]]
+    followed_batched: float
+    followed_singles: float
+
+
+async def measure(url: str, reads: int, seconds: float) -> Reads:
     async with aiohttp.ClientSession() as session, session.ws_connect(url, max_msg_size=0) as socket:
-        best = max([await batched(socket, reads) for _ in range(ROUNDS)])
-        return best, [await one_by_one(socket, seconds / ROUNDS) for _ in range(ROUNDS)]
+        return Reads(
+            max([await batched(socket, reads) for _ in range(ROUNDS)]),
+            [await one_by_one(socket, seconds / ROUNDS) for _ in range(ROUNDS)],
+            max([await followed(socket, OPERATIONS, seconds / ROUNDS) for _ in range(ROUNDS)]),
+            max([await followed(socket, 1, seconds / ROUNDS) for _ in range(ROUNDS)]),
+        )
 
 
 def main() -> None:
@@ -101,16 +141,18 @@ def main() -> None:
     assert server.process.stdout is not None
     with closing(server.process.stdout):
         try:
-            best, rounds = asyncio.run(measure(server.url, given.reads, given.seconds))
+            reads = asyncio.run(measure(server.url, given.reads, given.seconds))
             peak = psutil.Process(server.process.pid).memory_info().rss
         finally:
             server.process.terminate()
             server.process.wait(READY_BY)
-    singles = sorted(it for taken in rounds for it in taken)
+    singles = sorted(it for taken in reads.singles for it in taken)
     print(f"ready in {min(it.seconds for it in tries):.2f} s with {server.resident_bytes / 1e6:.0f} MB")
-    print(f"batched reads: {best:,.0f} a second; after them {peak / 1e6:.0f} MB")
-    print(f"one by one: {max(1e3 * len(taken) / sum(taken) for taken in rounds):,.0f} a second")
+    print(f"batched reads: {reads.batched:,.0f} a second; after them {peak / 1e6:.0f} MB")
+    print(f"one by one: {max(1e3 * len(taken) / sum(taken) for taken in reads.singles):,.0f} a second")
     p50, p99 = singles[len(singles) // 2], singles[len(singles) * 99 // 100]
+    print(f"chainHead_v1_storage: {reads.followed_batched:,.0f} a second in batches of {OPERATIONS}, ", end="")
+    print(f"{reads.followed_singles:,.0f} one by one")
     print(f"p50 {p50:.2f} ms, p99 {p99:.2f} ms, a block every {given.block_time}")
 
 

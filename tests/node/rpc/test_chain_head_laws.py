@@ -182,7 +182,7 @@ async def exchange(data: st.DataObject) -> None:
         patched.setattr(chain_follow, "MOST_PINNED", 6)
         patched.setattr(chain_follow, "ITEMS_AT_A_TIME", 1)
         await client.ask("follow", [True])
-        for _ in range(data.draw(st.integers(30, 60), label="steps")):
+        for _ in range(data.draw(st.integers(20, 40), label="steps")):
             if data.draw(st.integers(0, 4), label="grows") == 0:
                 chain.add({b"a1": bytes([len(chain.blocks)])})
                 await client.hear()
