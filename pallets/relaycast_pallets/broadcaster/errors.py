@@ -172,4 +172,4 @@ class TooManyPublishes(BroadcasterError):
         self.limit = limit
 
     def __str__(self) -> str:
-        return f"parachain {self.publisher} has published {self.limit} times in this block, the limit"
+        return f"parachain {self.publisher} has published {self.limit} times in this block, as often as it may"
