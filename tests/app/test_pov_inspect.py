@@ -19,6 +19,8 @@ from relaycast_node.rpc.node_face import DIALECTS
 from relaycast_pallets.frame.state import State
 from relaycast_pallets.messaging.inbound_message import InboundMessagesData
 from relaycast_pallets.parachain_system.pallet import PersistedValidationData
+from relaycast_trie import Branch, Leaf, blake2_256
+from relaycast_trie.node_codec import encode_node
 from relaycast_trie.scale import encode_bytes, encode_compact, encode_u32, encode_vec
 
 SCENARIO = """
@@ -209,6 +211,22 @@ def test_what_is_no_block_is_refused_in_one_line(relaycast: Command, tmp_path: P
     assert ended.code == 2
     assert told in ended.err
     assert ended.err.count("\n") == 1
+
+
+def test_a_proof_whose_nodes_stand_at_too_many_places_is_not_called_broken(
+    relaycast: Command, block: ParachainBlock, tmp_path: Path
+) -> None:
+    """Thirty branches, each with the next one sixteen times: as a compact proof it would have 16^30 nodes."""
+    nodes = [encode_node(Leaf(b"\1", bytes(40)))]
+    for _ in range(30):
+        nodes.append(encode_node(Branch(b"", (blake2_256(nodes[-1]),) * 16, None)))
+    root = blake2_256(nodes[-1])
+    relay = encode_bytes(b"") + encode_u32(1) + root + encode_u32(5 << 20) + encode_vec(map(encode_bytes, nodes))
+    inherent = b"\x04\x01\x00" + relay + bytes(2)
+    (tmp_path / "block").write_bytes(block.header.encode() + encode_vec([encode_bytes(inherent)]))
+    ended = relaycast("pov", "inspect", "block")
+    assert ended.code == 0
+    assert "stand at too many places" in ended.out
 
 
 def test_a_block_without_the_inherent_is_refused(relaycast: Command, block: ParachainBlock, tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ class Inspection(Struct, frozen=True, kw_only=True):
     parts: list[ProofPart]
     messages: list[MessageCount]
     compact_bytes: int | None
-    """The relay proof as a compact proof; ``None`` where it is broken."""
+    """The relay proof as a compact proof; ``None`` where nodes are missing, or stand at too many places."""
 
     zstd_bytes: int
     """The relay proof as it stands, compressed at the level of a PoV."""

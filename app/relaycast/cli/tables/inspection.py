@@ -64,7 +64,8 @@ def _messages(count: MessageCount) -> str:
 
 def _saved(found: Inspection) -> str:
     if found.compact_bytes is None:
-        return f"the relay proof is broken: no compact proof; compressed it has {found.zstd_bytes:,} bytes"
+        why = "the relay proof has no compact form: nodes are missing, or stand at too many places"
+        return f"{why}; compressed it has {found.zstd_bytes:,} bytes"
     saved = found.relay_proof_bytes - found.compact_bytes
     return (
         f"As a compact proof the relay proof would have {found.compact_bytes:,} bytes ({saved:,} less), compressed "
