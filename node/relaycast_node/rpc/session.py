@@ -225,8 +225,14 @@ class RpcSession:
         self.end(subscription.id, subscription.notification)
 
     def keep(self, thing: object, end: Callable[[], None]) -> str:
-        """Keep something for later requests of this client and return its id; ``end`` it when the client is gone."""
+        """Keep something for later requests of this client and return its id; ``end`` it when the client is gone.
+
+        A client that is asked once has no later requests: what it began ends at once.
+        """
         name = token_hex(8)
+        if not self._subscribes:
+            end()
+            return name
         self.kept[name], self._endings[name] = thing, end
         return name
 

@@ -220,6 +220,19 @@ def test_nothing_is_kept_of_a_broadcast_that_a_client_ended(ask: Ask, session: R
     assert session.kept == {}
 
 
+def test_a_broadcast_over_http_ends_with_its_request(face: NodeFace, chain: SmallChain) -> None:
+    transaction = encode_bytes(b"\x04\x00\x00")
+    request = {"jsonrpc": "2.0", "id": 1, "method": "transaction_v1_broadcast", "params": [hexed(transaction)]}
+    for _ in range(3):  # the pool takes the first one, and refuses it afterwards
+        session = RpcSession(subscribes=False)
+        answer = asyncio.run(face.relay.answer(json.dumps(request), session))
+        assert answer is not None
+        assert isinstance(json.loads(answer)["result"], str)
+        assert not session.kept
+    assert list(chain.pool.waiting) == [extrinsic_hash(transaction)]
+    assert chain.new_heads.callbacks == []
+
+
 def test_a_watched_transaction_is_told_of_until_it_is_final(ask: Ask, told: Told, chain: SmallChain) -> None:
     ask("transactionWatch_v1_submitAndWatch", hexed(encode_bytes(b"\x04\x00\x00")))
     assert events(told) == [{"event": "validated"}]
