@@ -38,7 +38,7 @@ def kept_by_all(values: object) -> bool:
 
 
 def _printed_label(label: str | int) -> bool:
-    return isinstance(label, int) or not set(label) & {"\0", ","}
+    return isinstance(label, int) or (label != "_" and not set(label) & {"\0", ","})
 
 
 def _names_no_number(label: str | int) -> bool:

@@ -130,6 +130,14 @@ def test_didc_prints_a_text_with_an_escape_that_candid_does_not_have(didc: TextC
         didc.encoded("(text)", '("\\0")')
 
 
+def test_didc_leaves_out_a_field_with_the_name_of_an_underscore(didc: TextCodec) -> None:
+    types = '(record { "_" : bool; b : nat })'
+    message = encode(types, [{"_": False, "b": 3}])
+    assert decode(message, types) == [{"_": False, "b": 3}]
+    with pytest.raises(CandidError, match="the field _ is missing"):
+        didc.decoded(types, message)
+
+
 def test_didc_ends_where_it_prints_a_case_with_a_comma_in_its_name() -> None:
     types = '(variant { "a,b" })'
     with peer(NODE, "dfinity_candid.mjs") as one, pytest.raises(Refused, match="unreachable"):
