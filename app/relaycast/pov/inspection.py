@@ -5,12 +5,12 @@ Nodes that no known key needs are separate from nodes that the root does not lea
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
 from relaycast.pov.parachain_block import GivenRelayData, RawBlock
-from relaycast.xray.nodes import Place, places, xray
+from relaycast.xray.nodes import Place, places
 from relaycast_ledger.pov import compressed
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.frame.well_known_keys import (
@@ -19,7 +19,7 @@ from relaycast_pallets.frame.well_known_keys import (
 )
 from relaycast_pallets.messaging.inbound_message import AbridgedMessages
 from relaycast_trie import CHILD_STORAGE_PREFIX, Branch, CodecError, CompactProof, Leaf, ProofError, StorageProof
-from relaycast_trie.hasher import blake2_256, twox_64_concat, twox_128
+from relaycast_trie.hasher import twox_64_concat, twox_128
 from relaycast_trie.nibbles import from_nibbles, to_nibbles
 from relaycast_trie.node_codec import decode_node
 from relaycast_trie.scale import encode_bytes, encode_vec
@@ -111,12 +111,13 @@ def inspect_block(block: RawBlock) -> Inspection | None:
     index, given = found
     header, inherent = block.header.encode(), encode_bytes(block.extrinsics[index])
     proof, root = StorageProof(given.nodes), given.validation_data.relay_parent_storage_root
-    compact = _compact(proof, root)
+    compact, walked = _compact(proof, root), list(places(proof, root))
+    para_id = _para_id(walked)
     whole = header + encode_vec(map(encode_bytes, block.extrinsics))
     return Inspection(
         number=block.header.number,
         hash=f"0x{block.header.hash.hex()}",
-        para_id=_para_id(proof, root),
+        para_id=para_id,
         form=given.form,
         relay_parent_number=given.validation_data.relay_parent_number,
         relay_state_root=f"0x{root.hex()}",
@@ -128,7 +129,7 @@ def inspect_block(block: RawBlock) -> Inspection | None:
         other_extrinsics=len(block.extrinsics) - 1,
         relay_proof_nodes=len(given.nodes),
         relay_proof_bytes=sum(map(len, given.nodes)),
-        parts=_parts(given, proof, root),
+        parts=_parts(given, walked, para_id),
         messages=list(_messages(given)),
         compact_bytes=None if compact is None else compact.proof_bytes,
         zstd_bytes=len(compressed(proof.encode())),
@@ -138,22 +139,19 @@ def inspect_block(block: RawBlock) -> Inspection | None:
     )
 
 
-def _parts(given: GivenRelayData, proof: StorageProof, root: bytes) -> list[ProofPart]:
+def _parts(given: GivenRelayData, walked: Sequence[Place], para_id: int | None) -> list[ProofPart]:
     """Return the parts of the proof, in the order of ``PARTS``; repeated nodes are unused."""
-    known = _KnownKeys(_para_id(proof, root))
+    known, left = _KnownKeys(para_id), Counter(given.nodes)
     reached: set[bytes] = set()
     nodes, sizes = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-    for place in places(proof, xray(proof, root=root)):
+    for place in walked:
         if place.node_hash is None or place.node_hash in reached:
             continue
         reached.add(place.node_hash)
+        left[place.data] -= 1
         part = known.part_of(place)
         nodes[part] += 1
         sizes[part] += len(place.data)
-    left = Counter(given.nodes)
-    for node in proof.nodes:
-        if blake2_256(node) in reached:
-            left[node] -= 1
     for node, times in left.items():
         nodes[UNUSED, ""] += times
         sizes[UNUSED, ""] += times * len(node)
@@ -196,17 +194,17 @@ def _item_name(path: bytes) -> str:
     return f"0x{whole[:ITEM_BYTES].hex()}"
 
 
-def _para_id(proof: StorageProof, root: bytes) -> int | None:
+def _para_id(walked: Iterable[Place]) -> int | None:
     """Return the parachain that most keys of the proof name."""
-    named = Counter(_named(proof, root)).most_common(2)
+    named = Counter(_named(walked)).most_common(2)
     if not named or (len(named) == 2 and named[0][1] == named[1][1]):
         return None
     return named[0][0]
 
 
-def _named(proof: StorageProof, root: bytes) -> Iterator[int]:
+def _named(walked: Iterable[Place]) -> Iterator[int]:
     items = {key[:ITEM_BYTES] for key in static_relay_keys(ParaId(0)) if len(key) == _OF_A_PARACHAIN}
-    for place in places(proof, xray(proof, root=root)):
+    for place in walked:
         key = None if place.label or place.is_value else _held_key(place)
         if key is not None and len(key) == _OF_A_PARACHAIN and key[:ITEM_BYTES] in items:
             yield int.from_bytes(key[-4:], "little")

@@ -114,12 +114,14 @@ def xray(
     return Xray(tuple(map(_hex, roots)), tuple(views), totals)
 
 
-def places(proof: StorageProof, picture: Xray) -> Iterator["Place"]:
-    """Yield every node and external value that the roots of ``picture`` lead to, at its place."""
+def places(proof: StorageProof, *roots: bytes) -> Iterator["Place"]:
+    """Yield every node and external value that the ``roots`` lead to, at its place.
+
+    Raises ``BadInput`` for paths that are too long, as ``xray`` does.
+    """
     blobs = proof.by_hash()
     reached: set[bytes] = set()
-    for root in picture.roots:
-        yield from _walk(blobs, bytes.fromhex(root[2:]), reached)
+    return _bounded((place for root in roots for place in _walk(blobs, root, reached)), proof.proof_bytes)
 
 
 def unused_nodes(proof: StorageProof, root: bytes, keys: Iterable[bytes]) -> tuple[bytes, ...]:

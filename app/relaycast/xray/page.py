@@ -55,7 +55,7 @@ def trie_views(
     """Return a view of each trie that the roots lead to, child tries among them."""
     blobs = proof.by_hash()
     groups: dict[tuple[str, bytes], list[Place]] = {}
-    for place in places(proof, picture):
+    for place in places(proof, *(bytes.fromhex(root[2:]) for root in picture.roots)):
         groups.setdefault((place.label, place.root), []).append(place)
     count = max(1, len(groups))
     room = Room(MAX_ROWS // count, MAX_NODES // count)

@@ -76,7 +76,7 @@ class TooManyPublishers(BroadcasterError):
         self.limit = limit
 
     def __str__(self) -> str:
-        return f"there are {self.limit} publishers, as many as may be"
+        return f"the limit of {self.limit} publishers is reached"
 
 
 class NotManager(BroadcasterError):

@@ -5,8 +5,6 @@ import msgspec
 from relaycast.pov.inspection import UNUSED, Inspection, MessageCount
 from relaycast.terminal import console, counted, print_table
 
-DIGITS = 18
-
 
 def print_inspection_json(found: Inspection) -> None:
     """Print everything as one JSON object."""
@@ -48,8 +46,8 @@ def _print_sizes(found: Inspection) -> None:
     assert sum(lines.values()) == found.block_bytes
     for name, size in lines.items():
         print(f"{name:<22}{size:>12,} bytes")
-    share = f"{found.block_bytes / found.max_pov_size:.2%} of the largest PoV" if found.max_pov_size else ""
-    print(f"{'block':<22}{found.block_bytes:>12,} bytes, {share}, {found.block_zstd_bytes:,} compressed")
+    share = f"{found.block_bytes / found.max_pov_size:.2%} of the largest PoV, " if found.max_pov_size else ""
+    print(f"{'block':<22}{found.block_bytes:>12,} bytes, {share}{found.block_zstd_bytes:,} compressed")
 
 
 def _share(size: int, found: Inspection) -> str:

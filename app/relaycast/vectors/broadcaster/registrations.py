@@ -151,7 +151,7 @@ def _full() -> Iterator[BroadcasterVector]:
         for para_id in range(2_000, 2_000 + limit):
             there.register(para_id)
         full = there.begin().register(3_000)
-        yield full.vector(f"register/full-{limit}", f"{limit} publishers are there, as many as may be", _FULL)
+        yield full.vector(f"register/full-{limit}", f"the limit of {limit} publishers is reached", _FULL)
     there = with_limits(max_publishers=1).register(2_000).begin()
     yield there.force_register(2_001).vector("register/full-for-root", "governance is bound by the limit, too", _FULL)
     there = with_limits(max_publishers=1).register(2_000).begin().deregister(2_000).register(2_001)

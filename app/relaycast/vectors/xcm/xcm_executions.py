@@ -96,7 +96,7 @@ def _origins() -> Iterator[XcmVector]:
     yield _executed("descended", "an account inside a parachain is no publisher", without, inside, publish())
     yield _executed("descended-nowhere", "an empty interior changes nothing", without, DescendOrigin(()), publish())
     full = DescendOrigin((PalletInstance(1),) * 7)
-    yield _executed("descended-to-8", "eight junctions are as many as may be", without, full)
+    yield _executed("descended-to-8", "eight junctions are the limit of a location", without, full)
     deep = DescendOrigin((PalletInstance(1),) * 8)
     yield _executed("descended-too-deep", "nine junctions are too many", without, deep, publish())
     yield _executed("descended-without", "no origin can descend", without, ClearOrigin(), inside)
