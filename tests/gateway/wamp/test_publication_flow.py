@@ -1,7 +1,7 @@
 """Publications go through the log in one order, once each, and nothing is delivered that was not stored."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +236,14 @@ def test_many_events_of_others_are_delivered_in_steps(monkeypatch: pytest.Monkey
 
 def test_many_publications_are_delivered_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(publication_flow, "PUBLICATIONS_OF_A_STEP", 4)
+    log, commits, tellers = EventLog.open(), list[int](), list[Callable[[int], None]]()
+    connect = log.connect
+
+    def connect_but_hold(told: Callable[[int], None]) -> Callable[[], None]:
+        tellers.append(told)
+        return connect(commits.append)
+
+    monkeypatch.setattr(log, "connect", connect_but_hold)
 
     async def visit(town: Town) -> None:
         reader, writer = town.session(), town.session()
@@ -245,14 +253,16 @@ def test_many_publications_are_delivered_in_steps(monkeypatch: pytest.MonkeyPatc
             if number % 3 == 2:
                 await asyncio.sleep(0)
         town.log.purge()
+        assert (commits[-1], reader.events) == (30, [])
+        tellers[0](commits[-1])
         seen = []
         while len(reader.events) < 30:
             await asyncio.sleep(0)
             seen.append(len(reader.events))
-        assert len(set(seen)) > 3
+        assert seen == [6, 12, 18, 24, 30], "the batch of three that a step begins with is delivered whole"
         assert numbers(reader) == list(range(30))
 
-    in_town(visit)
+    in_town(visit, log=log)
 
 
 def test_events_that_retention_has_dropped_are_passed_over() -> None:
