@@ -1,4 +1,4 @@
-"""What the README says besides its code blocks, which are tested with those of all pages."""
+"""What the README and the guides to runs say besides their code blocks, which are tested with those of all pages."""
 
 import re
 from pathlib import Path
@@ -14,15 +14,21 @@ from rooms import ROOMS, ROOT
 from shared_vectors import shared
 
 README = (ROOT / "README.md").read_text()
+GUIDES = ROOT / "docs" / "guides"
+MOST_LINES = 150
 
 
 def test_the_scenario_is_one(tmp_path: Path) -> None:
-    (example,) = (block for block in blocks_of(ROOT / "README.md") if block.title == "weather.toml")
+    (example,) = (block for block in blocks_of(GUIDES / "scenarios.md") if block.title == "weather.toml")
     file = tmp_path / "weather.toml"
     file.write_text(example.text)
     scenario = load_scenario(str(file))
     assert scenario.publishers()[2000].size_of(1) == 200
     assert execute(["run", str(file), "--blocks", "10", "--out", str(tmp_path), "--json"]) == 0
+
+
+def test_the_readme_is_read_in_one_sitting() -> None:
+    assert len(README.splitlines()) < MOST_LINES
 
 
 def test_what_is_linked_is_there() -> None:
@@ -44,7 +50,9 @@ def test_nothing_is_installed_from_an_index_that_does_not_have_it() -> None:
     assert named.search("pip install 'relaycast[spark]'")
 
 
-GENESIS_TABLE = re.findall(r"^\| (oracle|ring-roots|config-sync) \|[^|]*\| (.*) \|$", README, re.MULTILINE)
+GENESIS_TABLE = re.findall(
+    r"^\| (oracle|ring-roots|config-sync) \|[^|]*\| (.*) \|$", (GUIDES / "runs.md").read_text(), re.MULTILINE
+)
 
 
 @pytest.mark.parametrize("blocks", [20, pytest.param(None, marks=pytest.mark.slow)])

@@ -9,7 +9,8 @@ from unittest.mock import patch
 
 from mkdocs.structure.pages import Page
 
-from relaycast.cli.command import VERBS, execute
+from relaycast.cli.command import execute
+from relaycast.cli.verbs import VERBS
 
 LISTED = re.compile(r"^│ ([a-z][a-z-]*)  +", re.MULTILINE)
 COLUMNS = "96"

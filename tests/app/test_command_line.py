@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from command_line import Command, Refused
-from relaycast.cli.command import VERBS, build_app
+from relaycast.cli.command import build_app
+from relaycast.cli.verbs import QUESTIONS, VERBS
 
 SUBVERBS = {
     "trie": ["root", "show"],
@@ -29,6 +30,19 @@ RELAYCAST = [sys.executable, "-m", "relaycast"]
 
 _HELP: list[str] = []
 """The page of all verbs, printed once."""
+
+
+def test_without_arguments_it_says_in_ten_lines_what_it_can_do(relaycast: Command) -> None:
+    ended = relaycast()
+    lines = ended.out.splitlines()
+    assert (ended.code, len(lines), max(map(len, lines)) < 120) == (0, 10, True)
+    for (question, verbs), line in zip(QUESTIONS.items(), lines[1:-1], strict=True):
+        assert line.split("?")[0].strip() + "?" == question
+        assert line.split("?")[1].strip().split(", ") == list(verbs)
+
+
+def test_every_verb_answers_one_question() -> None:
+    assert sum(map(len, QUESTIONS.values())) == len(VERBS)
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -15,7 +15,7 @@ import pytest
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
 
-from relaycast.cli.command import VERBS
+from relaycast.cli.verbs import VERBS
 from rooms import ROOT
 
 WALKTHROUGH = ROOT / "docs" / "walkthrough"

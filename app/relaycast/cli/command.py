@@ -14,6 +14,7 @@ from cyclopts import (
     App,
     CoercionError,
     CycloptsError,
+    Group,
     MissingArgumentError,
     Parameter,
     UnknownCommandError,
@@ -22,66 +23,12 @@ from cyclopts import (
 
 from relaycast import __version__
 from relaycast.cli.exit_code import ExitCode
+from relaycast.cli.verbs import QUESTIONS, overview
 from relaycast.inputs import STDIN
 from relaycast.refusal import BadInput, nearest, one_line, shown
 from relaycast.terminal import hushed
 from relaycast_spark.exceptions import SparkUnavailable, TableRefused
 from relaycast_trie.exceptions import RelaycastError
-
-VERBS = {
-    "demo": ("relaycast.cli.simulate:demo", "Run a preset end to end: a summary here, a report in out/."),
-    "run": ("relaycast.cli.simulate:run", "Simulate a scenario file."),
-    "budget": ("relaycast.cli.budget:budget", "The smallest budget that delivers everything, and the curve below it."),
-    "serve": (
-        "relaycast.cli.serve:serve",
-        "Let the chains of a scenario live, for polkadot.js, PAPI and other clients.",
-    ),
-    "subscribe": (
-        "relaycast.cli.subscribe:app",
-        "Push what the chains of a running server tell to a webhook or a broker.",
-    ),
-    "history": (
-        "relaycast.cli.history:history",
-        "Print the events that a running server keeps of a topic, and follow new ones.",
-    ),
-    "icrc": (
-        "relaycast.cli.icrc:app",
-        "Call the canisters of a running server, and listen to events as ICRC-72 has it.",
-    ),
-    "list": ("relaycast.cli.scenario_files:list_presets", "List the presets: what each is and what it shows."),
-    "predict": ("relaycast.cli.predict:predict", "What a subscription costs, by closed forms, at once."),
-    "new": ("relaycast.cli.scenario_files:new", "Write a commented scenario file to begin with."),
-    "schema": ("relaycast.cli.scenario_files:schema", "Print the JSON Schema of scenario files, for editors."),
-    "pov": ("relaycast.cli.pov:app", "Keep proof sizes under version control, and take a real block apart."),
-    "trie": ("relaycast.cli.trie:app", "The root of key-value pairs, and the trie that they make."),
-    "proof": ("relaycast.cli.proof:app", "Make, verify and look into storage proofs."),
-    "compare": ("relaycast.cli.compare:compare", "The same trace under two designs, side by side."),
-    "attack": (
-        "relaycast.cli.attack:app",
-        "Spam, crafted and churned keys, heavy callbacks, squatted ids, lying collators: what they cost, what helps.",
-    ),
-    "xcm": ("relaycast.cli.xcm:app", "Messages from JSON to bytes, and bytes back to what they mean."),
-    "scale": ("relaycast.cli.scale:app", "SCALE bytes from JSON and back, for every type of pub-sub."),
-    "prove": ("relaycast.cli.prove:prove", "Make proofs in bulk for a state, on Spark."),
-    "verify-proofs": ("relaycast.cli.verify_proofs:verify_proofs", "Verify a table of proofs in bulk, on Spark."),
-    "sweep": ("relaycast.cli.sweep:sweep", "Run a grid of scenarios, seeds and policies as one Spark job."),
-    "bench": (
-        "relaycast.cli.bench:app",
-        "Run the headline experiments E1 to E22, or time the engines here.",
-    ),
-    "runtime": (
-        "relaycast.cli.runtime:app",
-        "Look into a real runtime: what it is, what it answers, what an upgrade changes.",
-    ),
-    "import": ("relaycast.cli.import_:app", "Read real chain data and check it by its state root."),
-    "doctor": ("relaycast.cli.doctor:doctor", "What is installed, what is slow, and how to fix it."),
-    "vectors": (
-        "relaycast.cli.vectors:app",
-        "Write and check a conformance suite for implementations of pub-sub.",
-    ),
-    "completion": ("relaycast.cli.completion:completion", "Print what bash, zsh or fish need to complete verbs."),
-}
-"""Where each verb stands, and its line on the help page; its module is loaded when it is called."""
 
 KINDS: dict[object, str] = {int: "a whole number", float: "a number"}
 
@@ -107,8 +54,10 @@ def build_app(*, called: str = "") -> App:
         suppress_keyboard_interrupt=False,
         result_action="return_value",
     )
-    for name, (place, line) in VERBS.items():
-        app.command(place, name=name, **({} if name == called else {"help": line}))
+    for number, (question, verbs) in enumerate(QUESTIONS.items()):
+        group = Group(question, sort_key=number)
+        for name, (place, line) in verbs.items():
+            app.command(place, name=name, group=group, **({} if name == called else {"help": line}))
     return app
 
 
@@ -117,6 +66,9 @@ def execute(arguments: Sequence[str]) -> ExitCode:
     spoken = [argument for argument in arguments if argument not in QUIET]
     tokens = [STDIN if argument == "-" else argument for argument in spoken]
     try:
+        if not arguments:
+            print(overview(), flush=True)
+            return ExitCode.FINE
         with nullcontext() if len(spoken) == len(arguments) else hushed():
             result = build_app(called=next(iter(spoken), ""))(tokens, exit_on_error=False, print_error=False)
             sys.stdout.flush()

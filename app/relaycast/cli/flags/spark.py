@@ -60,7 +60,7 @@ def bulk_session(master: str | None, *, ui: bool, compiled: bool = False) -> Ite
 
     Work that is ``compiled`` finds the kernels in their cache: this process fills it before any worker looks.
     """
-    from relaycast.cli.bars import stage_progress  # noqa: PLC0415
+    from relaycast.cli.tables.bars import stage_progress  # noqa: PLC0415
     from relaycast_spark.session import require_spark, spark_session  # noqa: PLC0415
     from relaycast_trie import warm_up  # noqa: PLC0415
 
@@ -114,7 +114,7 @@ def run_on_spark(
     scenario: Scenario, out: "Path", flags: SparkFlags, *, per_key: bool | None = None, trie_engine: "Engine" = "auto"
 ) -> "Finished":
     """Run ``scenario`` on Spark; raises ``BadInput`` where Spark cannot start."""
-    from relaycast.cli.bars import stage_progress  # noqa: PLC0415
+    from relaycast.cli.tables.bars import stage_progress  # noqa: PLC0415
     from relaycast.simulation.spark_engine import SparkOptions, simulate_with_spark  # noqa: PLC0415
 
     if flags.segment_blocks is not None and not 1 <= flags.segment_blocks <= MAX_BLOCKS:

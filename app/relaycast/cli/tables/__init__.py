@@ -1,1 +1,1 @@
-"""What verbs print as tables and sentences."""
+"""What verbs print: tables, sentences, progress."""
