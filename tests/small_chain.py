@@ -9,7 +9,9 @@ from relaycast_collator import Chains
 from relaycast_collator.header import DigestItem, Header, ordered_root
 from relaycast_node.block_time import BlockTime
 from relaycast_node.chain.code import CodeVersion
+from relaycast_node.chain.exceptions import CannotGoBack, UnknownBlock
 from relaycast_node.chain.modelled_calls import call_modelled, version_of
+from relaycast_node.chain.served_chain import Finality
 from relaycast_node.extrinsic.decoded_call import DecodedCall
 from relaycast_node.extrinsic.extrinsic import extrinsic_hash, take_extrinsic
 from relaycast_node.extrinsic.pool_errors import AlreadyImported
@@ -152,7 +154,7 @@ class SmallChain:
         self.para_id: ParaId | None = None
         self.properties: dict[str, Any] = {"ss58Format": 42, "tokenDecimals": 12, "tokenSymbol": "UNIT"}
         self.runtime, self.pool = SmallRuntime(), SmallPool()
-        self.new_heads, self.finalized_heads = Signal(), Signal()
+        self.new_heads, self.moved_heads, self.finalized_heads = Signal(), Signal(), Signal()
         self.children = {name: dict(held) for name, held in (children or {}).items()}
         infos = {ChildInfo.new_default(name): held for name, held in self.children.items()}
         self.state = State(values, infos, window=window, engine="plain")
@@ -184,7 +186,7 @@ class SmallChain:
         self.pool.waiting.clear()
         self.pool.watchers.in_block(block.hash, hashes)
         self.new_heads.send(block)
-        self.finalized_heads.send(self.finalized)
+        self.finalized_heads.send(Finality(self.finalized))  # type: ignore[arg-type]
         self.pool.watchers.finalized(self.finalized.hash)
         return block
 
@@ -271,3 +273,23 @@ class SmallLive:
         assert para_id is None
         assert child is None
         self.relay.add(values)
+
+    @property
+    def snapshots(self) -> list[int]:
+        return []
+
+    def snapshot(self) -> int:
+        """Refuse: this chain has no way back."""
+        raise CannotGoBack("a small chain cannot go back")
+
+    def set_head(self, _chain: object, block_hash: bytes) -> SmallBlock:
+        raise UnknownBlock(block_hash)
+
+    def revert(self, number: int) -> None:
+        raise KeyError(number)
+
+    def travel(self, milliseconds: int) -> None:
+        raise CannotGoBack(f"{milliseconds} ms: a small chain has no time")
+
+    def publish(self, para_id: int, key: bytes, value: bytes, *, ttl: int = 0) -> None:
+        raise ValueError(f"there is no parachain {para_id} for {key!r}, {value!r}, {ttl}")

@@ -1,30 +1,72 @@
 """Chains that live: a clock that lets ticks pass, and the chains behind the RPC that follow.
 
 Law: everything happens in one thread, tick by tick. What is submitted while a tick passes waits for the next one.
+Whatever is put into the chains comes through here, so that they can go back: see ``timeline``.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
 
 from relaycast_collator import BlockBuilt, Chains, Fact, GuestBuilt, RelaySealed
+from relaycast_collator.header import Header
 from relaycast_node.block_time import BlockTime
-from relaycast_node.chain.genesis import Token, serve_parachain, serve_relay_chain
+from relaycast_node.chain.exceptions import CannotGoBack, UnknownBlock
+from relaycast_node.chain.genesis import ModelledTime, Token, serve_parachain, serve_relay_chain
 from relaycast_node.chain.served_block import ServedBlock
 from relaycast_node.chain.served_chain import ServedChain
 from relaycast_node.chain.signal import Signal
+from relaycast_node.extrinsic.extrinsic import is_bare
+from relaycast_node.inputs import Published, StorageWritten, TimeMoved
+from relaycast_node.timeline import ChainId, Idle, Moment, Offers, Tick, Timeline, Workload
+from relaycast_xcm import ParaId
+
+REAL_RUNTIMES = "chains of real runtimes cannot go back"
+"""Their states could, but what the runtimes keep beside them is not known here."""
+
+MOST_SNAPSHOTS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Where all chains stood: ``finalized`` are the numbers of their finalized blocks, ``waiting`` their pools."""
+
+    moment: Moment
+    finalized: Mapping[ChainId, int]
+    waiting: Mapping[ChainId, tuple[bytes, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Timed:
+    """A workload with the time of the chains."""
+
+    workload: Workload
+    time: ModelledTime
+
+    def step(self) -> object:
+        return self.workload.step()
+
+    def dump(self) -> tuple[int, Any]:
+        return self.time.offset, self.workload.dump()
+
+    def load(self, dump: tuple[int, Any]) -> None:
+        self.time.offset, inner = dump
+        self.workload.load(inner)
 
 
 class Live:
-    """Served ``chains``, at block 0, and the ``step`` that lets one tick pass; ``name`` is part of their names.
+    """Served ``chains``, at block 0, and what lets one tick pass: a ``step``, or a workload that can go back too.
 
-    Chains that run code of their own come served: ``guests`` by id, and the relay chain as ``relay``.
+    ``name`` is part of the chains' names. Chains that run code of their own come served: ``guests`` by id, and the
+    relay chain as ``relay``.
     """
 
     def __init__(
         self,
         chains: Chains,
-        step: Callable[[], object],
+        step: Callable[[], object] | Workload,
         *,
         name: str = "relaycast",
         block_time: BlockTime = "manual",
@@ -34,21 +76,36 @@ class Live:
     ) -> None:
         self.chains = chains
         self.name = name
-        self.relay = relay or serve_relay_chain(chains.relay_chain, f"{name} relay", token=token)
+        self.time = ModelledTime()
+        self.relay = relay or serve_relay_chain(chains.relay_chain, f"{name} relay", token=token, time=self.time)
         self.parachains: dict[int, ServedChain] = {
-            int(para_id): serve_parachain(chain, f"{name} parachain {para_id}", token=token)
+            int(para_id): serve_parachain(chain, f"{name} parachain {para_id}", token=token, time=self.time)
             for para_id, chain in chains.parachains.items()
         } | dict(guests or {})
         self.facts: Signal[Fact] = Signal()
         """Every fact, when the chains behind the RPC have taken note of it."""
 
-        self._step = step
         self._block_time = block_time
         self._changed = asyncio.Event()
         self._noted: list[ServedBlock] = []
+        self._snapshots: dict[int, Snapshot] = {}
+        self._snapshot_count = 0
+        workload = Idle(step) if callable(step) else step
+        refusal = REAL_RUNTIMES if guests or relay is not None else None
+        self._timeline = Timeline(chains, _Timed(workload, self.time), self._heads, refusal=refusal)
+        self._offers: dict[ChainId, Offers] = {}
+        for chain in self.served():
+            if refusal is None:
+                self._follow_timeline(chain)
+            chain.submitted.connect(lambda _: self._wake())
         chains.listeners.append(self._hear)
-        for served in self.served():
-            served.submitted.connect(lambda _: self._wake())
+
+    def _follow_timeline(self, chain: ServedChain) -> None:
+        """Let a chain build blocks again from what they held; a parachain's are final with the relay chain's."""
+        offers = self._offers[chain.para_id] = Offers(self._timeline, chain.para_id, chain.pool.pending)
+        chain.contents.ready = offers.offer
+        if chain is not self.relay:
+            chain.most_final = lambda: self._final_with_relay(chain)
 
     def served(self) -> list[ServedChain]:
         """Return all chains, the relay chain first."""
@@ -71,7 +128,7 @@ class Live:
             raise ValueError(f"at least one block is built, got {count}")
         self._noted = []
         for _ in range(count):
-            self._step()
+            self._timeline.pass_tick(self._is_final)
         return self._noted
 
     def set_storage(
@@ -81,7 +138,102 @@ class Live:
 
         ``child`` is the bare name of a child trie. ``ValueError`` for a key of the top trie that names a child trie.
         """
-        (self.relay if para_id is None else self.parachains[int(para_id)]).set_storage(values, child=child)
+        chain = self.relay if para_id is None else self.parachains[int(para_id)]
+        self._timeline.put(StorageWritten(chain, values, child))
+
+    def publish(self, para_id: int, key: bytes, value: bytes, *, ttl: int = 0) -> None:
+        """Let a modelled parachain publish with its next block; ``ValueError`` for what cannot be published."""
+        self._timeline.put(Published(self.chains.parachains[ParaId(para_id)], key, value, ttl))
+
+    def travel(self, milliseconds: int) -> None:
+        """Let the relay chain's next block be of this time, since 1970, and all later blocks accordingly.
+
+        ``CannotGoBack`` for a time before the one that it has anyway.
+        """
+        self._ensure_modelled()
+        least = self.time.of_block(self.relay.best.number + 1)
+        if milliseconds < least:
+            raise CannotGoBack(f"the next block's time is {least} ms, {milliseconds} ms is before that")
+        self._timeline.put(TimeMoved(self.time, self.time.offset + milliseconds - least))
+
+    def set_head(self, chain: ServedChain, block_hash: bytes) -> ServedBlock:
+        """Make a kept block the newest of its chain, and return it; all other chains go where they stood then.
+
+        What waits for the next block is lost, but for extrinsics. ``UnknownBlock`` for a block that is not kept,
+        ``CannotGoBack`` for one that finalized blocks of any chain do not allow.
+        """
+        self._ensure_modelled()
+        block = chain.block(block_hash)
+        if block is None:
+            raise UnknownBlock(block_hash)
+        if not chain.may_be_best(block):
+            final = chain.finalized.number
+            raise CannotGoBack(f"block {block.number} does not descend from the finalized block {final}")
+        tick = next(filter(self._may_return, self._timeline.with_head(chain.para_id, block_hash)), None)
+        if tick is None:
+            raise CannotGoBack(
+                f"block {block.number}: the chains never stood there together since a block became final"
+            )
+        self._timeline.go_to(self._timeline.moment(tick))
+        for it in self.served():
+            it.move(tick.heads[it.para_id])
+        self._wake()
+        return block
+
+    def snapshot(self) -> int:
+        """Keep where all chains stand, with their pools, and return the number of this snapshot."""
+        self._ensure_modelled()
+        if len(self._snapshots) >= MOST_SNAPSHOTS:
+            raise CannotGoBack(f"{MOST_SNAPSHOTS} snapshots are kept already, revert to one of them")
+        self._snapshot_count += 1
+        self._snapshots[self._snapshot_count] = Snapshot(
+            self._timeline.moment(),
+            {it.para_id: it.finalized.number for it in self.served()},
+            {it.para_id: (*it.pool.pending(), *it.pool.futures()) for it in self.served()},
+        )
+        return self._snapshot_count
+
+    def revert(self, number: int) -> None:
+        """Let all chains stand where they stood at a snapshot; it and later ones are gone then.
+
+        ``KeyError`` for a number that no snapshot has, ``CannotGoBack`` where its blocks are no longer kept.
+        """
+        kept = self._snapshots[number]
+        heads = kept.moment.tick.heads
+        for it in self.served():
+            if not it.keeps(heads[it.para_id], finalized=kept.finalized[it.para_id]):
+                raise CannotGoBack(f"the blocks of snapshot {number} are no longer kept")
+        self._timeline.go_to(kept.moment)
+        for it in self.served():
+            it.rewind(heads[it.para_id], kept.finalized[it.para_id], kept.waiting[it.para_id])
+        self._snapshots = {it: snapshot for it, snapshot in self._snapshots.items() if it < number}
+        self._wake()
+
+    @property
+    def snapshots(self) -> list[int]:
+        """Return the numbers of the snapshots."""
+        return list(self._snapshots)
+
+    def _ensure_modelled(self) -> None:
+        if self._timeline.refusal is not None:
+            raise CannotGoBack(self._timeline.refusal)
+
+    def _heads(self) -> dict[ChainId, bytes]:
+        return {it.para_id: it.best.hash for it in self.served()}
+
+    def _is_final(self, tick: Tick) -> bool:
+        block = self.relay.block(tick.heads[None])
+        return block is not None and block.number <= self.relay.finalized.number
+
+    def _may_return(self, tick: Tick) -> bool:
+        blocks = [(it, it.block(tick.heads[it.para_id])) for it in self.served()]
+        return all(block is not None and it.may_be_best(block) for it, block in blocks)
+
+    def _final_with_relay(self, chain: ServedChain) -> int:
+        """Return the number of a parachain's newest block when the relay chain's finalized block was built."""
+        tick = self._timeline.at(self.relay.finalized.hash)
+        block = None if tick is None else chain.block(tick.heads[chain.para_id])
+        return chain.best.number if block is None else block.number
 
     async def run(self) -> None:
         """Let ticks pass as the block time says, until this is cancelled."""
@@ -108,10 +260,16 @@ class Live:
 
     def _hear(self, fact: Fact) -> None:
         if isinstance(fact, RelaySealed):
-            self._noted.append(self.relay.note(fact.block.header))
+            self._note(self.relay, fact.block.header)
         elif isinstance(fact, BlockBuilt | GuestBuilt) and int(fact.para_id) in self.parachains:
-            self._noted.append(self.parachains[int(fact.para_id)].note(fact.block.header))
+            self._note(self.parachains[int(fact.para_id)], fact.block.header)
         self.facts.emit(fact)
+
+    def _note(self, chain: ServedChain, header: Header) -> None:
+        block = chain.note(header)
+        self._noted.append(block)
+        if chain.para_id in self._offers:
+            self._offers[chain.para_id].took(it for it in block.extrinsics if not is_bare(it))
 
     def __repr__(self) -> str:
         return f"<Live {self.name} at relay block {self.relay.best.number}>"

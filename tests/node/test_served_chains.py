@@ -22,6 +22,7 @@ from relaycast_collator.header import Header, ordered_root
 from relaycast_node.chain.exceptions import UnknownBlock
 from relaycast_node.chain.genesis import ENDOWMENT
 from relaycast_node.chain.served_block import ServedBlock
+from relaycast_node.chain.served_chain import Finality
 from relaycast_node.extrinsic.era import Mortal
 from relaycast_node.extrinsic.extrinsic import Bare, decode_extrinsic
 from relaycast_node.extrinsic.pool_errors import PoolError
@@ -169,12 +170,12 @@ def test_an_unknown_block_is_named(live: Live) -> None:
 
 def test_finality_lags_and_every_block_is_told_once_as_final() -> None:
     live = live_chains()
-    heads, finalized = list[ServedBlock](), list[ServedBlock]()
+    heads, finalized = list[ServedBlock](), list[Finality]()
     live.relay.new_heads.connect(heads.append)
     disconnect = live.relay.finalized_heads.connect(finalized.append)
     live.new_block(5)
     assert [it.number for it in heads] == [1, 2, 3, 4, 5]
-    assert [it.number for it in finalized] == [1, 2, 3]
+    assert [it.block.number for it in finalized] == [1, 2, 3]
     assert live.relay.finalized.number == 3
     disconnect()
     live.new_block()

@@ -484,3 +484,12 @@ def test_a_wrong_limit_is_found_out(
     mutant(monkeypatch)
     with pytest.raises((AssertionError, Panic)):
         law()
+
+
+def test_a_cache_that_is_cleared_behind_a_removed_limit_is_not_counted_when_a_limit_comes_back() -> None:
+    world = limited(900)
+    assert world.storage.cached_sizes.get()
+    world.subscriber.config = replace(MOCK, max_cached_bytes=None)
+    world.subscriber.clear_publisher_cache(ROOT, ALPHA)
+    world.subscriber.config = replace(MOCK, max_cached_bytes=900)
+    assert world.storage.cached_sizes_or_counted() == {}

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from relaycast.genesis.chain_spec import ChainSpec
 from relaycast.refusal import BadInput, shown
 from relaycast.scenario.files import load_named
+from relaycast.scenario.workload_dump import WorkloadDump
 from relaycast.serve.live_feed import KeyNames
 from relaycast.simulation.simulation import Simulation
 from relaycast_node.block_time import EXPECTED, BlockTime, block_time_of
@@ -20,6 +21,28 @@ class LivingNetwork:
     live: Live
     title: str
     key_names: KeyNames
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioWorkload:
+    """What a scenario's parachains want and send, block by block (``Workload``)."""
+
+    simulation: Simulation
+
+    def step(self) -> None:
+        """Let one tick pass; raises ``BadInput`` for a real runtime that refuses the relay chain's next block."""
+        chains = self.simulation.chains
+        self.simulation.begin(chains.tick + 1)
+        try:
+            chains.step()
+        except RelaycastError as error:
+            raise BadInput(f"relay block {chains.tick}", str(error), "a runtime that builds it") from error
+
+    def dump(self) -> WorkloadDump:
+        return self.simulation.dump()
+
+    def load(self, dump: WorkloadDump) -> None:
+        self.simulation.load(dump)
 
 
 def pace_of(block_time: str, *, default: float) -> BlockTime:
@@ -44,15 +67,8 @@ def living(name: str, block_time: str = "", *, finality: int | None = None) -> L
     for listener in (network.ledger.hear, simulation.hear):  # nobody asks this server for the tables of a run
         chains.listeners.remove(listener)
 
-    def step() -> None:
-        simulation.begin(chains.tick + 1)
-        try:
-            chains.step()
-        except RelaycastError as error:  # a relay chain of a real runtime whose next block that refuses
-            raise BadInput(f"relay block {chains.tick}", str(error), "a runtime that builds it") from error
-
     relay, guests = _of_real_runtimes(simulation)
-    live = Live(chains, step, name=scenario.name, block_time=pace, relay=relay, guests=guests)
+    live = Live(chains, ScenarioWorkload(simulation), name=scenario.name, block_time=pace, relay=relay, guests=guests)
     if finality is not None:
         for served in live.served():
             served.finality_lag = finality

@@ -5,6 +5,7 @@
     RelaycastError
     └── ChainRefusal
         ├── UnknownBlock          no block with this hash
+        ├── CannotGoBack          the chains cannot stand there
         └── CodeRefused           the chain's code gave no answer
             ├── MissingMethod     it has no such method
             └── BadCallInput      the method cannot read its input
@@ -26,6 +27,17 @@ class UnknownBlock(ChainRefusal):
 
     def __str__(self) -> str:
         return f"there is no block 0x{self.hash.hex()}"
+
+
+class CannotGoBack(ChainRefusal):
+    """Chains that cannot stand at another block or time, for ``reason``."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
 
 
 class CodeRefused(ChainRefusal):

@@ -58,10 +58,22 @@ class Token:
         return {"ss58Format": self.ss58_format, "tokenDecimals": self.decimals, "tokenSymbol": self.symbol}
 
 
+@dataclass(slots=True)
+class ModelledTime:
+    """The time of blocks: a slot for each block since the genesis, and an ``offset`` in milliseconds."""
+
+    offset: int = 0
+
+    def of_block(self, number: int) -> int:
+        """Return the time of a block in milliseconds since 1970, if it is the next one."""
+        return GENESIS_MILLISECONDS + number * SLOT_MILLISECONDS + self.offset
+
+
 class _Common:
     """The pallets that every served chain has beside its own."""
 
-    def __init__(self, system: System, balances: Balances) -> None:
+    def __init__(self, system: System, balances: Balances, time: ModelledTime) -> None:
+        self.time = time
         self.system = system
         self.balances = balances
         self.timestamp = Timestamp(system)
@@ -101,15 +113,16 @@ class _Common:
         self.blocks.last_runtime_upgrade.put(encode_compact(names.spec_version) + encode_compact(len(name)) + name)
 
     def time_given(self, runtime: Runtime) -> Given:
-        now = GENESIS_MILLISECONDS + self.system.block_number * SLOT_MILLISECONDS
-        return Given(runtime.encode_call("Timestamp", "set", now=now))
+        return Given(runtime.encode_call("Timestamp", "set", now=self.time.of_block(self.system.block_number)))
 
 
-def serve_relay_chain(relay: RelayChain, name: str, *, token: Token | None = None) -> ServedChain:
+def serve_relay_chain(
+    relay: RelayChain, name: str, *, token: Token | None = None, time: ModelledTime | None = None
+) -> ServedChain:
     """Let a relay chain at block 0 be served: its genesis is sealed anew with what clients read."""
     token, names = token or Token(), RuntimeNames("relaycast-relay")
     relay.balances.existential_deposit = EXISTENTIAL_DEPOSIT
-    common = _Common(relay.system, relay.balances)
+    common = _Common(relay.system, relay.balances, time or ModelledTime())
     traps = relay.executor.trap
     declared = [
         *common.declared(token, names),
@@ -139,10 +152,13 @@ def serve_relay_chain(relay: RelayChain, name: str, *, token: Token | None = Non
     return ServedChain(name, relay.head.header, relay.state, code, executive, properties=properties)
 
 
-def serve_parachain(chain: Parachain, name: str, *, token: Token | None = None) -> ServedChain:
+def serve_parachain(
+    chain: Parachain, name: str, *, token: Token | None = None, time: ModelledTime | None = None
+) -> ServedChain:
     """Let a parachain at block 0 be served: its genesis is sealed anew with what clients read."""
     token, names = token or Token(), RuntimeNames("relaycast-parachain")
-    common = _Common(chain.system, Balances(chain.system, existential_deposit=EXISTENTIAL_DEPOSIT))
+    balances = Balances(chain.system, existential_deposit=EXISTENTIAL_DEPOSIT)
+    common = _Common(chain.system, balances, time or ModelledTime())
     publisher = PublisherPallet(chain.system, lambda key, value, ttl: chain.publish(key, value, ttl=ttl))
     declared = [
         *common.declared(token, names),

@@ -1,25 +1,49 @@
-"""One chain behind the RPC: its blocks from the genesis on, every state between them, its pool, and who listens.
+"""One chain behind the RPC: its blocks, the states that they left, its pool, and who listens.
 
-Law: blocks are noted one after the other, each on the one before. What was sealed never changes: a state is read by
-bisection among the changes of blocks, and what can be proven is what the chain itself keeps.
+Law: a block is noted on the best one. ``move`` makes another kept block the best, and what left the best branch stays
+readable. What was sealed never changes: a state is read by bisection among the changes of blocks, and what can be
+proven is what the chain itself keeps.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 from relaycast_collator.header import Header
+from relaycast_node.chain.block_tree import BlockTree, Move
 from relaycast_node.chain.code import CODE, BlockContents, BlockState, ChainCode, CodeVersion
 from relaycast_node.chain.exceptions import UnknownBlock
 from relaycast_node.chain.served_block import Changes, ServedBlock
 from relaycast_node.chain.signal import Signal
-from relaycast_node.chain.versions import PastState, TrieVersions
+from relaycast_node.chain.versions import ForkedState, PastState, TrieVersions
 from relaycast_node.extrinsic.extrinsic import extrinsic_hash
 from relaycast_node.extrinsic.pool import TransactionPool
-from relaycast_pallets.frame.state import State
-from relaycast_trie.child_info import ChildInfo
+from relaycast_pallets.frame.state import State, StateDiscarded
+from relaycast_trie.child_info import CHILD_STORAGE_PREFIX, ChildInfo
 from relaycast_xcm.primitives import ParaId
 
 PROVABLE_BLOCKS = 256
 """States that can be proven from, the newest; nodes that are no archives keep as many."""
+
+KEPT_BLOCKS = 4_096
+"""Blocks whose bodies and states are kept unless a user says otherwise, the newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeadMove:
+    """The best block became ``block`` without a new one; ``changes`` lead from the former best state to that one's."""
+
+    block: ServedBlock
+    changes: Changes
+    is_rewound: bool = False
+    """Whether finalized blocks went: nothing that was told before holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finality:
+    """A block that is final now, and the blocks that can no longer be."""
+
+    block: ServedBlock
+    pruned: tuple[bytes, ...] = ()
 
 
 class ServedChain:
@@ -39,23 +63,30 @@ class ServedChain:
         para_id: ParaId | None = None,
         properties: Mapping[str, object] | None = None,
         finality_lag: int = 2,
+        kept_blocks: int | None = KEPT_BLOCKS,
     ) -> None:
         self.name = name
         self.para_id = para_id
         self.properties: dict[str, object] = dict(properties or {})
         self.finality_lag = finality_lag
+        self.kept_blocks = kept_blocks
+        """Blocks to keep, the newest; ``None`` for all."""
+
+        self.most_final: Callable[[], int] | None = None
+        """Gives the highest number that may be final, where another chain says that."""
+
         self.code = code
         self.genesis_hash = genesis.hash
         self.new_heads: Signal[ServedBlock] = Signal()
-        self.finalized_heads: Signal[ServedBlock] = Signal()
+        """Blocks that were built on the best one, and are the best now."""
+
+        self.moved_heads: Signal[HeadMove] = Signal()
+        self.finalized_heads: Signal[Finality] = Signal()
         self.submitted: Signal[bytes] = Signal()
         self._state = state
         self._top = TrieVersions(state.top.values)
         self._children = {info.storage_key: TrieVersions(state.child(info).values) for info in state.children()}
-        first = ServedBlock(genesis, self.genesis_hash)
-        self._blocks = {first.hash: first}
-        self._canonical = [first.hash]
-        self._finalized = 0
+        self._tree = BlockTree(ServedBlock(genesis, self.genesis_hash))
         self._contents = contents
         code.follow(self)
         self.pool = TransactionPool(code.view(self.newest()))
@@ -63,38 +94,55 @@ class ServedChain:
 
     @property
     def best(self) -> ServedBlock:
-        """The newest block."""
-        return self._blocks[self._canonical[-1]]
+        """The block that the next one is built on."""
+        return self._tree.best
 
     @property
     def finalized(self) -> ServedBlock:
         """The newest block that stays for ever."""
-        return self._blocks[self._canonical[self._finalized]]
+        return self._tree.finalized
+
+    @property
+    def contents(self) -> BlockContents:
+        """What fills the blocks."""
+        return self._contents
 
     def block(self, block_hash: bytes) -> ServedBlock | None:
-        return self._blocks.get(block_hash)
+        return self._tree.get(block_hash)
 
     def hash_of(self, number: int) -> bytes | None:
-        """Return the hash of the block with this number."""
-        return self._canonical[number] if 0 <= number < len(self._canonical) else None
+        """Return the hash of the block with this number on the best branch."""
+        return self._tree.hash_of(number)
 
     def hashes_at(self, number: int) -> list[bytes]:
-        """Return the hashes of all blocks with this number."""
-        found = self.hash_of(number)
-        return [] if found is None else [found]
+        """Return the hashes of all blocks with this number, the best branch's first."""
+        return self._tree.hashes_at(number)
+
+    def may_be_best(self, block: ServedBlock) -> bool:
+        """Return whether ``block`` is the newest finalized block or descends from it."""
+        return self._tree.may_be_best(block)
+
+    def keeps(self, block_hash: bytes, *, finalized: int) -> bool:
+        """Return whether a block is kept, and the state of the block number ``finalized`` on the way to it."""
+        return self._tree.get(block_hash) is not None and finalized >= self._tree.first
 
     def state_at(self, block_hash: bytes) -> PastState:
-        """Return the state after a block; raises ``UnknownBlock``."""
-        return PastState(self._top, self._children, self._known(block_hash).number)
+        """Return the state after a block; raises ``UnknownBlock``, and ``StateDiscarded`` for one before those kept."""
+        block = self._known(block_hash)
+        above = self._tree.above_branch(block)
+        number = block.number - len(above)
+        if number < self._tree.first:
+            raise StateDiscarded(block.header.state_root)
+        state = PastState(self._top, self._children, number)
+        return ForkedState.of(state, [(it.changes, it.child_changes) for it in above]) if above else state
 
     def newest(self) -> BlockState:
         """Return the newest block with its state."""
-        return self.state_of(self._canonical[-1])
+        return self.state_of(self.best.hash)
 
     def state_of(self, block_hash: bytes) -> BlockState:
-        """Return a block with its state; raises ``UnknownBlock``."""
-        header = self._known(block_hash).header
-        return BlockState(header, block_hash, PastState(self._top, self._children, header.number))
+        """Return a block with its state; raises as ``state_at``."""
+        return BlockState(self._known(block_hash).header, block_hash, self.state_at(block_hash))
 
     def prove(self, block_hash: bytes, keys: Iterable[bytes]) -> list[bytes]:
         """Return the nodes that prove keys of the top trie after a block.
@@ -137,6 +185,9 @@ class ServedChain:
         ``child`` is the bare name of a child trie. ``ValueError`` for a key of the top trie that names a child trie,
         and for code that is none.
         """
+        linked = [key for key in values if child is None and key.startswith(CHILD_STORAGE_PREFIX)]
+        if linked:
+            raise ValueError(f"0x{linked[0].hex()} names a child trie: its root is written when the state is sealed")
         if child is None and CODE in values:
             self.code.take_over(values[CODE])
         storage = self._state if child is None else self._state.child(ChildInfo.new_default(child))
@@ -148,29 +199,87 @@ class ServedChain:
 
     def note(self, header: Header) -> ServedBlock:
         """Take note of the block that the chain has just sealed, and tell those who listen."""
-        assert header.parent_hash == self._canonical[-1], "blocks are noted one after the other"
         block_hash = header.hash
         changes, child_changes = self._sealed_changes()
-        block = ServedBlock(header, block_hash, tuple(self._contents.extrinsics), changes, child_changes)
-        self._top.note(header.number, changes)
-        for storage_key, changed in child_changes.items():
-            self._children.setdefault(storage_key, TrieVersions()).note(header.number, changed)
-        self._blocks[block_hash] = block
-        self._canonical.append(block_hash)
+        known = self._tree.get(block_hash)
+        extrinsics = tuple(self._contents.extrinsics)
+        block = known or ServedBlock(header, block_hash, extrinsics, changes, child_changes)
+        self._tree.add(block)
+        self._note_changes(block)
         self.code.follow(self)
         self.pool.prune(block.extrinsics, self.code.view(self.newest()))
         self.pool.remove(map(extrinsic_hash, self._contents.invalid))
-        self.new_heads.emit(block)
-        self._finalize(header.number - self.finality_lag)
+        if known is None:
+            self.new_heads.emit(block)
+        else:
+            self.moved_heads.emit(HeadMove(block, block.changes))
+        self._finalize()
         return block
 
-    def _finalize(self, number: int) -> None:
-        """Make all blocks up to ``number`` stay for ever."""
-        while self._finalized < number:
-            self._finalized += 1
-            block = self.finalized
+    def move(self, block_hash: bytes) -> Move:
+        """Make a kept block the best, whose state the chain holds already; the pool and those who listen follow.
+
+        ``UnknownBlock`` for a block that is not kept.
+        """
+        target = self._known(block_hash)
+        assert self._tree.may_be_best(target), "finalized blocks stay"
+        moved, changes = self._move(target)
+        for block in reversed(moved.retracted):
+            self.pool.retract(block.hash, block.extrinsics, self.code.view(self.newest()))
+        for block in moved.enacted:
+            self.pool.prune(block.extrinsics, self.code.view(self.state_of(block.hash)))
+        if moved.retracted or moved.enacted:
+            self.moved_heads.emit(HeadMove(target, changes))
+        return moved
+
+    def rewind(self, block_hash: bytes, finalized: int, waiting: Iterable[bytes]) -> None:
+        """Make a kept block the best, as ``move`` does, and the block number ``finalized`` on its branch the final one.
+
+        The pool holds the extrinsics ``waiting`` and no others. ``UnknownBlock`` for a block that is not kept.
+        """
+        target = self._known(block_hash)
+        _, changes = self._move(target)
+        self._tree.unfinalize(finalized)
+        self.pool.replace(waiting, self.code.view(self.newest()))
+        self.moved_heads.emit(HeadMove(target, changes, is_rewound=True))
+
+    def _move(self, target: ServedBlock) -> tuple[Move, Changes]:
+        """Return how the best branch changed, and what leads from the former best state to the one now."""
+        move = self._tree.route(target)
+        touched = sorted({key for block in (*move.retracted, *move.enacted) for key in block.changes})
+        state = self.newest().state
+        before = [state.get(key) for key in touched]
+        self._tree.follow(move)
+        for block in move.retracted:
+            self._top.undo(block.number, block.changes)
+            for storage_key, changed in block.child_changes.items():
+                self._children[storage_key].undo(block.number, changed)
+        for block in move.enacted:
+            self._note_changes(block)
+        self.code.follow(self)
+        state = self.newest().state
+        now = [(key, state.get(key)) for key in touched]
+        return move, {key: value for (key, value), old in zip(now, before, strict=True) if value != old}
+
+    def _note_changes(self, block: ServedBlock) -> None:
+        self._top.note(block.number, block.changes)
+        for storage_key, changed in block.child_changes.items():
+            self._children.setdefault(storage_key, TrieVersions()).note(block.number, changed)
+
+    def _finalize(self) -> None:
+        """Make blocks final that are deep enough, and forget those that are older than what is kept."""
+        number = self.best.number - self.finality_lag
+        if self.most_final is not None:
+            number = min(number, self.most_final())
+        while self.finalized.number < number:
+            block, pruned = self._tree.finalize_next()
             self.pool.finalize(block.hash)
-            self.finalized_heads.emit(block)
+            self.finalized_heads.emit(Finality(block, pruned))
+        if self.kept_blocks is not None:
+            for block in self._tree.forget(self.best.number - self.kept_blocks + 1):
+                self._top.forget(block.number, block.changes)
+                for storage_key, changed in block.child_changes.items():
+                    self._children[storage_key].forget(block.number, changed)
 
     def _sealed_changes(self) -> tuple[Changes, Mapping[bytes, Changes]]:
         """Return what the last seal wrote: to the top trie, with the roots of child tries, and to each child trie."""
@@ -186,7 +295,7 @@ class ServedChain:
         return top, children
 
     def _known(self, block_hash: bytes) -> ServedBlock:
-        block = self._blocks.get(block_hash)
+        block = self._tree.get(block_hash)
         if block is None:
             raise UnknownBlock(block_hash)
         return block

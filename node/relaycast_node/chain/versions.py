@@ -1,11 +1,13 @@
-"""What a chain's tries held after each block: the genesis, and for each key the values that blocks gave it.
+"""What a chain's tries held after each block: the values of the oldest block, and those that later blocks gave to keys.
 
-Law: blocks are noted in the order of their numbers, and undone in the reverse order. A value is looked up by bisection
-among those of its key; nothing is copied for a block.
+Law: blocks of the best branch are noted in the order of their numbers, undone in the reverse order, and forgotten from
+the oldest on. A value is looked up by bisection among those of its key; nothing is copied for a block. What blocks
+beside the best branch changed lies over the state that they branch off from.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import merge
 
 from sortedcontainers import SortedSet
 
@@ -13,10 +15,10 @@ Values = Mapping[bytes, bytes | None]
 
 
 class TrieVersions:
-    """One trie, from the values that it held at block 0."""
+    """One trie, from the values that it held at the oldest block."""
 
-    def __init__(self, genesis: Mapping[bytes, bytes] | None = None) -> None:
-        self._genesis = dict(genesis or {})
+    def __init__(self, oldest: Mapping[bytes, bytes] | None = None) -> None:
+        self._oldest = dict(oldest or {})
         self._numbers: dict[bytes, list[int]] = {}
         self._values: dict[bytes, list[bytes | None]] = {}
         self._keys: SortedSet | None = None
@@ -34,6 +36,26 @@ class TrieVersions:
         for key in changes:
             assert self._numbers[key].pop() == number, "blocks are undone from the last one on"
             self._values[key].pop()
+            self._drop_if_unknown(key)
+
+    def forget(self, number: int, changes: Values) -> None:
+        """Let block ``number``, the first one that was noted, be the oldest block; ``changes`` are what it wrote."""
+        for key, value in changes.items():
+            assert self._numbers[key].pop(0) == number, "blocks are forgotten from the first one on"
+            self._values[key].pop(0)
+            if value is None:
+                self._oldest.pop(key, None)
+            else:
+                self._oldest[key] = value
+            self._drop_if_unknown(key)
+
+    def _drop_if_unknown(self, key: bytes) -> None:
+        """Keep no empty lists, and no key that no block has."""
+        if self._numbers[key]:
+            return
+        del self._numbers[key], self._values[key]
+        if key not in self._oldest and self._keys is not None:
+            self._keys.discard(key)
 
     def get(self, key: bytes, number: int) -> bytes | None:
         """Return the value of ``key`` after block ``number``."""
@@ -42,12 +64,12 @@ class TrieVersions:
             place = len(numbers) if numbers[-1] <= number else bisect_right(numbers, number)
             if place:
                 return self._values[key][place - 1]
-        return self._genesis.get(key)
+        return self._oldest.get(key)
 
     def keys(self, number: int, prefix: bytes = b"", *, after: bytes | None = None) -> Iterator[bytes]:
         """Iterate over the keys under ``prefix`` after block ``number`` in order, those behind ``after`` alone."""
         if self._keys is None:
-            self._keys = SortedSet(self._genesis.keys() | self._numbers.keys())
+            self._keys = SortedSet(self._oldest.keys() | self._numbers.keys())
         start, inclusive = (prefix, True) if after is None or after < prefix else (after, False)
         for key in self._keys.irange(start, inclusive=(inclusive, True)):
             if not key.startswith(prefix):
@@ -83,3 +105,40 @@ class PastState:
     def child(self, storage_key: bytes) -> "PastState":
         """Return the child trie of this name, without prefix; one that never held anything is empty."""
         return PastState(self._children.get(storage_key) or TrieVersions(), {}, self._number)
+
+
+class ForkedState(PastState):
+    """The state after a block beside the best branch: what was ``written`` since they parted, over the state there."""
+
+    __slots__ = ("_over", "_written", "_written_below")
+
+    def __init__(self, base: PastState, written: Values, below: Mapping[bytes, Values]) -> None:
+        self._over = base
+        self._written = written
+        self._written_below = below
+
+    @classmethod
+    def of(cls, base: PastState, written: Sequence[tuple[Values, Mapping[bytes, Values]]]) -> "ForkedState":
+        """Put what blocks wrote over ``base``, the oldest block first: to the top trie, and to child tries by name."""
+        top: dict[bytes, bytes | None] = {}
+        below: dict[bytes, dict[bytes, bytes | None]] = {}
+        for changes, child_changes in written:
+            top.update(changes)
+            for name, changed in child_changes.items():
+                below.setdefault(name, {}).update(changed)
+        return cls(base, top, below)
+
+    def get(self, key: bytes) -> bytes | None:
+        return self._written[key] if key in self._written else self._over.get(key)
+
+    def keys(self, prefix: bytes = b"", *, after: bytes | None = None) -> Iterator[bytes]:
+        added = sorted(
+            key
+            for key, value in self._written.items()
+            if value is not None and key.startswith(prefix) and (after is None or key > after)
+        )
+        kept = (key for key in self._over.keys(prefix, after=after) if key not in self._written)
+        yield from merge(kept, added)
+
+    def child(self, storage_key: bytes) -> PastState:
+        return ForkedState(self._over.child(storage_key), self._written_below.get(storage_key, {}), {})

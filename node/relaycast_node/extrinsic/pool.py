@@ -215,7 +215,19 @@ class TransactionPool:
         self._import_again([*candidates, *(one for one in known if one.hash not in back)], before=before)
         self._enforce_limits()
 
-    def _import_again(self, transactions: Iterable[PooledTransaction], *, before: Statuses) -> bool:
+    def replace(self, waiting: Iterable[bytes], view: PoolView) -> None:
+        """Hold the extrinsics ``waiting`` and no others, as if those had never come; no ban stays."""
+        self.view = view
+        self._banned_until.clear()
+        wanted = {extrinsic_hash(data): data for data in waiting}
+        for gone in self._graph.clear():
+            if gone.hash not in wanted:
+                self._tell(gone.hash, DROPPED)
+        self._import_again(PooledTransaction(one, data, 0, (), (), U64_MAX) for one, data in wanted.items())
+
+    def _import_again(
+        self, transactions: Iterable[PooledTransaction], *, before: Statuses = MappingProxyType({})
+    ) -> bool:
         """Validate and import; tell those whose status is another than ``before``. Return whether one was imported."""
         is_one_imported = False
         for transaction in transactions:

@@ -1,7 +1,7 @@
 """``chainHead_v1_follow``: one client that follows a chain, the blocks that it has pinned, and its operations.
 
-Law: a reported block stays readable until the client unpins it. A client that pins too many blocks, or falls behind, is
-stopped and has to follow again. Events of an operation come after the answer with its id.
+Law: a reported block stays readable until the client unpins it. A client that pins too many blocks, or blocks that are
+too old to be kept, is stopped and has to follow again. Events of an operation come after the answer with its id.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,6 +11,7 @@ import msgspec
 
 from relaycast_node.chain.code import CODE
 from relaycast_node.chain.exceptions import ChainRefusal
+from relaycast_node.chain.served_chain import Finality, HeadMove
 from relaycast_node.rpc.faces import BlockFace
 from relaycast_node.rpc.header_json import hexed
 from relaycast_node.rpc.served import Served
@@ -64,12 +65,16 @@ class ChainFollow:
         self._served = served
         self._subscription = subscription
         self.with_runtime = with_runtime
-        self._pinned: set[bytes] = set()
+        self._pinned: dict[bytes, None] = {}
+        self._reported: set[bytes] = set()
+        """Blocks that the client knows of and that are not final yet."""
+
         self._operations: dict[str, StorageOperation | None] = {}
         self._count = 0
         self._is_stopped = False
         self._begin()
         subscription.on_close(served.chain.new_heads.connect(self._hear))
+        subscription.on_close(served.chain.moved_heads.connect(self._hear_moved))
         subscription.on_close(served.chain.finalized_heads.connect(self._hear_finalized))
 
     @property
@@ -82,7 +87,8 @@ class ChainFollow:
 
     def unpin(self, hashes: list[bytes]) -> None:
         """Unpin these blocks."""
-        self._pinned.difference_update(hashes)
+        for block_hash in hashes:
+            self._pinned.pop(block_hash, None)
 
     @property
     def has_room(self) -> bool:
@@ -91,7 +97,7 @@ class ChainFollow:
 
     def begin_body(self, block_hash: bytes) -> tuple[str, Callable[[], None]]:
         """Return the id of an operation that sends a block's extrinsics, and a function that starts it."""
-        return self._operation(lambda: {"event": "operationBodyDone", "value": self._body(block_hash)})
+        return self._operation(lambda: self._body(block_hash))
 
     def begin_call(self, block_hash: bytes, method: str, data: bytes) -> tuple[str, Callable[[], None]]:
         """Return the id of an operation that sends a runtime call's result, and a function that starts it."""
@@ -169,10 +175,11 @@ class ChainFollow:
         self._count += 1
         return str(self._count)
 
-    def _body(self, block_hash: bytes) -> list[str]:
+    def _body(self, block_hash: bytes) -> Event:
         block = self._served.chain.block(block_hash)
-        assert block is not None, "pinned blocks stay"
-        return [hexed(it) for it in block.extrinsics]
+        if block is None:  # too old to be kept: the next block stops this subscription
+            return {"event": "operationInaccessible"}
+        return {"event": "operationBodyDone", "value": [hexed(it) for it in block.extrinsics]}
 
     def _begin(self) -> None:
         """Send the newest finalized blocks, those above them, and the best block."""
@@ -183,7 +190,7 @@ class ChainFollow:
         opening: Event = {"event": "initialized", "finalizedBlockHashes": [hexed(it) for it in finalized]}
         if self.with_runtime:
             opening["finalizedBlockRuntime"] = self._runtime(finalized[-1])
-        self._pinned.update(finalized)
+        self._pinned |= dict.fromkeys(finalized)
         self._send(opening)
         for number in range(last + 1, chain.best.header.number + 1):
             block_hash = chain.hash_of(number)
@@ -193,18 +200,43 @@ class ChainFollow:
         self._tell_best(chain.best)
 
     def _hear(self, block: BlockFace) -> None:
-        if len(self._pinned) >= MOST_PINNED:
+        oldest = next(iter(self._pinned), None)
+        is_forgotten = oldest is not None and self._served.chain.block(oldest) is None
+        if is_forgotten or len(self._pinned) >= MOST_PINNED:
             self._stop()
         if not self._is_stopped:
             self._tell_new(block)
             self._tell_best(block)
 
-    def _hear_finalized(self, block: BlockFace) -> None:
+    def _hear_moved(self, move: HeadMove) -> None:
+        """Report that another block is the best; where finalized blocks went, the client has to begin anew."""
+        if move.is_rewound:
+            self._stop()
         if not self._is_stopped:
-            self._send({"event": "finalized", "finalizedBlockHashes": [hexed(block.hash)], "prunedBlockHashes": []})
+            for block in self._unreported(move.block):
+                self._tell_new(block)
+            self._tell_best(move.block)
+
+    def _unreported(self, block: BlockFace) -> list[BlockFace]:
+        """Return the blocks on the way from the finalized block to this one that the client does not know, in order."""
+        chain = self._served.chain
+        found: list[BlockFace] = []
+        while block.hash not in self._reported and block.header.number > chain.finalized.header.number:
+            found.append(block)
+            parent = chain.block(block.header.parent_hash)
+            assert parent is not None, "the way to the finalized block is kept"
+            block = parent
+        return found[::-1]
+
+    def _hear_finalized(self, final: Finality) -> None:
+        if not self._is_stopped:
+            found, pruned = hexed(final.block.hash), [hexed(it) for it in final.pruned if it in self._reported]
+            self._reported.difference_update((final.block.hash, *final.pruned))
+            self._send({"event": "finalized", "finalizedBlockHashes": [found], "prunedBlockHashes": pruned})
 
     def _tell_new(self, block: BlockFace) -> None:
-        self._pinned.add(block.hash)
+        self._pinned[block.hash] = None
+        self._reported.add(block.hash)
         parent = hexed(block.header.parent_hash)
         told: Event = {"event": "newBlock", "blockHash": hexed(block.hash), "parentBlockHash": parent}
         if self.with_runtime:

@@ -50,12 +50,12 @@ def get_finalized_head(served: Served) -> str:
     unsubscribe=("chain_unsubscribeNewHeads", "chain_unsubscribeNewHead", "unsubscribe_newHead"),
 )
 def subscribe_new_heads(served: Served, subscription: Subscription) -> None:
-    _follow(served.new_heads, subscription, header_json(served.chain.best.header))
+    _follow(served.best_heads, subscription, header_json(served.chain.best.header))
 
 
 @GROUP.subscription("chain_subscribeAllHeads", notification="chain_allHead", unsubscribe=("chain_unsubscribeAllHeads",))
 def subscribe_all_heads(served: Served, subscription: Subscription) -> None:
-    _follow(served.new_heads, subscription, header_json(served.chain.best.header))
+    _follow(served.imported_heads, subscription, header_json(served.chain.best.header))
 
 
 @GROUP.subscription(

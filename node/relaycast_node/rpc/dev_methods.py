@@ -59,12 +59,11 @@ def set_block_time(served: Served, block_time: AnyJson) -> str:
 def publish(served: Served, publisher: U32, key: str, value: HexBytes, ttl: U32 = 0) -> dict[str, object]:
     """Let a parachain send ``Publish`` with its next block; a ``key`` is 0x and 64 digits, or a name that is hashed."""
     chains = served.live.chains
-    parachain = chains.parachains.get(ParaId(publisher))
-    if parachain is None:
+    if ParaId(publisher) not in chains.parachains:
         raise invalid_params("publisher", publisher, _one_of(map(int, chains.parachains)))
     published = _key_of(key)
     try:
-        parachain.publish(published, value, ttl=ttl)
+        served.live.publish(publisher, published, value, ttl=ttl)
     except ValueError as error:
         raise invalid_params("value", hexed(value), str(error)) from None
     return {"publisher": publisher, "key": hexed(published), "valueBytes": len(value), "ttl": ttl}

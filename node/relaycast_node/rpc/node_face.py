@@ -11,6 +11,7 @@ from relaycast_node.rpc import (
     chain_spec_methods,
     childstate_methods,
     dev_methods,
+    fork_methods,
     payment_methods,
     rpc_methods,
     state_methods,
@@ -48,7 +49,7 @@ class NodeFace:
 
     def __init__(self, live: LiveFace, *, version: str, dialect: str = "all") -> None:
         self.live = live
-        self.table = MethodTable((*DIALECTS[dialect], dev_methods.GROUP, rpc_methods.GROUP))
+        self.table = MethodTable((*DIALECTS[dialect], dev_methods.GROUP, fork_methods.GROUP, rpc_methods.GROUP))
         self.proofs = ProofBook(live.chains)
         self._version = version
         self.relay = self._serving(live.relay)

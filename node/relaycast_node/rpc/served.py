@@ -1,12 +1,11 @@
 """What the methods of one chain work with: the chain, the clock of all chains, and feeds that are encoded once."""
 
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
 from relaycast_node.chain.exceptions import ChainRefusal
-from relaycast_node.rpc.faces import BlockFace, ChainFace, Disconnect, LiveFace, SignalFace, StateFace
+from relaycast_node.rpc.faces import BlockFace, ChainFace, Changes, Disconnect, LiveFace, StateFace
 from relaycast_node.rpc.header_json import header_json, hexed
 from relaycast_node.rpc.proof_book import ProofBook
 from relaycast_node.rpc.rpc_error import execution_failed, state_discarded, unknown_block
@@ -17,12 +16,17 @@ from relaycast_pallets.frame.state import StateDiscarded
 NODE_NAME = "relaycast"
 
 
-class HeadFeed:
-    """Blocks of one signal for all who subscribed to them; a block is encoded once, however many there are."""
+Heard = Callable[[BlockFace], None]
 
-    def __init__(self, signal: SignalFace, to_json: Callable[[Any], object]) -> None:
-        self._signal = signal
-        self._to_json = to_json
+
+class HeadFeed:
+    """Headers of blocks for all who subscribed to them; a header is encoded once, however many there are.
+
+    ``connect`` lets a callback hear of the blocks.
+    """
+
+    def __init__(self, connect: Callable[[Heard], Disconnect]) -> None:
+        self._connect = connect
         self._subscriptions: dict[str, Subscription] = {}
         self._disconnect: Disconnect | None = None
 
@@ -31,7 +35,7 @@ class HeadFeed:
         self._subscriptions[subscription.id] = subscription
         subscription.on_close(lambda: self._leave(subscription))
         if self._disconnect is None:
-            self._disconnect = self._signal.connect(self._hear)
+            self._disconnect = self._connect(self._hear)
 
     def _leave(self, subscription: Subscription) -> None:
         self._subscriptions.pop(subscription.id, None)
@@ -40,7 +44,7 @@ class HeadFeed:
             disconnect()
 
     def _hear(self, block: BlockFace) -> None:
-        data = msgspec.json.encode(self._to_json(block))
+        data = msgspec.json.encode(header_json(block.header))
         for subscription in tuple(self._subscriptions.values()):
             subscription.send(data)
 
@@ -57,8 +61,22 @@ class Served:
         self.method_names = method_names
         self.node_version = version
         self._metadata = b"", ""
-        self.new_heads = HeadFeed(chain.new_heads, _header_of)
-        self.finalized_heads = HeadFeed(chain.finalized_heads, _header_of)
+        self.imported_heads = HeadFeed(chain.new_heads.connect)
+        self.best_heads = HeadFeed(lambda hear: self.follow_best(lambda block, _: hear(block)))
+        self.finalized_heads = HeadFeed(lambda hear: chain.finalized_heads.connect(lambda final: hear(final.block)))
+
+    def follow_best(self, hear: Callable[[BlockFace, Changes], None]) -> Disconnect:
+        """Let ``hear`` know each best block, and what it changed in the top trie of the best block before it."""
+        ends = [
+            self.chain.new_heads.connect(lambda block: hear(block, block.changes)),
+            self.chain.moved_heads.connect(lambda move: hear(move.block, move.changes)),
+        ]
+
+        def disconnect() -> None:
+            for end in ends:
+                end()
+
+        return disconnect
 
     def metadata_text(self, block_hash: bytes | None) -> str:
         """Return the metadata at a block in hexadecimal; written once, for clients ask for it first."""
@@ -102,7 +120,3 @@ class Served:
             return self.chain.state_at(at)
         except StateDiscarded:
             raise state_discarded(at) from None
-
-
-def _header_of(block: BlockFace) -> dict[str, object]:
-    return header_json(block.header)

@@ -6,7 +6,7 @@ from itertools import islice
 import msgspec
 
 from relaycast_node.chain.code import CODE
-from relaycast_node.rpc.faces import BlockFace
+from relaycast_node.rpc.faces import BlockFace, Changes
 from relaycast_node.rpc.header_json import hexed, hexed_or_null
 from relaycast_node.rpc.method_table import MethodGroup
 from relaycast_node.rpc.parameters import U32, BlockHash, HexBytes
@@ -146,13 +146,12 @@ def subscribe_storage(served: Served, subscription: Subscription, keys: list[Hex
         state, best = served.state(None), served.chain.best
         subscription.send(msgspec.json.encode(_change_set(best, [(key, state.get(key)) for key in wanted])))
 
-    def hear(block: BlockFace) -> None:
-        changes = block.changes
+    def hear(block: BlockFace, changes: Changes) -> None:
         found = list(changes.items()) if wanted is None else [(it, changes[it]) for it in wanted if it in changes]
         if found:
             subscription.send(msgspec.json.encode(_change_set(block, found)))
 
-    subscription.on_close(served.chain.new_heads.connect(hear))
+    subscription.on_close(served.follow_best(hear))
 
 
 @GROUP.subscription(
@@ -166,13 +165,13 @@ def subscribe_runtime_version(served: Served, subscription: Subscription) -> Non
     sent = served.version(None)
     subscription.send(msgspec.json.encode(sent))
 
-    def hear(block: BlockFace) -> None:
+    def hear(block: BlockFace, changes: Changes) -> None:
         nonlocal sent
-        if CODE in block.changes and (found := served.version(block.hash)) != sent:
+        if CODE in changes and (found := served.version(block.hash)) != sent:
             sent = found
             subscription.send(msgspec.json.encode(sent))
 
-    subscription.on_close(served.chain.new_heads.connect(hear))
+    subscription.on_close(served.follow_best(hear))
 
 
 def read_proof(block: BlockFace, nodes: Iterable[bytes]) -> dict[str, object]:

@@ -30,7 +30,7 @@ class Broadcast:
         self._transaction = transaction
         self._disconnect: Callable[[], None] | None = None
         if not self._is_taken():
-            self._disconnect = served.chain.new_heads.connect(lambda _: self._try_again())
+            self._disconnect = served.follow_best(lambda _, __: self._try_again())
 
     def stop(self) -> None:
         """Stop offering it."""

@@ -224,7 +224,9 @@ class Subscriber:
             raise NoCachedNodes(publisher)
 
         self.storage.clear_cache(publisher)
-        if self.config.max_cached_bytes is not None:
+        if self.config.max_cached_bytes is None:
+            self.storage.drop_cached_sizes()  # a limit that was removed since the last block has left them
+        else:
             self.storage.forget_cached_size(publisher)
         self.storage.forget_publisher(publisher, keeps_delivered=self._tells_deletions)
         self.system.deposit_event(PublisherCacheCleared(publisher))

@@ -1,0 +1,126 @@
+"""``dev_setHead`` and its like: other heads, snapshots, another time, and the whole state in one answer."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from relaycast_node.chain.exceptions import CannotGoBack, UnknownBlock
+from relaycast_node.rpc.faces import StateFace
+from relaycast_node.rpc.header_json import hexed
+from relaycast_node.rpc.method_table import MethodGroup
+from relaycast_node.rpc.parameters import AnyJson, BlockHash, Misfit, reader_of
+from relaycast_node.rpc.rpc_error import TOO_BIG_RESPONSE, client_error, invalid_params, over_limit, unknown_block
+from relaycast_node.rpc.served import Served
+from relaycast_node.rpc.state_methods import MOST_LISTED_BYTES
+from relaycast_trie import CHILD_STORAGE_PREFIX
+
+GROUP = MethodGroup()
+
+EXPECTED_BLOCK = "the hash of a block, its number on the best branch, or a negative number: so many blocks back"
+EXPECTED_TIME = "milliseconds since 1970, or a time such as 2026-01-31T12:00:00Z"
+EXPECTED_SNAPSHOT = "the id of a snapshot"
+
+_hash = reader_of(BlockHash)
+
+T = TypeVar("T")
+
+
+@GROUP.method("dev_setHead")
+def set_head(served: Served, hash_or_number: AnyJson) -> str:
+    """Make a kept block the best one and return its hash; the next block is built on it.
+
+    All chains go back to where they stood then. Transactions of blocks that leave the best branch return to the pool.
+    """
+    block_hash = _wanted(served, hash_or_number)
+    return hexed(_allowed(lambda: served.live.set_head(served.chain, block_hash)).hash)
+
+
+@GROUP.method("dev_snapshot")
+def snapshot(served: Served) -> str:
+    """Remember where all chains stand, with their pools, and return the id of this snapshot."""
+    return hex(_allowed(served.live.snapshot))
+
+
+@GROUP.method("dev_revert")
+def revert(served: Served, snapshot_id: AnyJson) -> bool:
+    """Return to a snapshot, below finalized blocks too; it and all later ones are gone then."""
+    number = _snapshot_number(snapshot_id)
+    if number not in served.live.snapshots:
+        known = ", ".join(map(hex, served.live.snapshots)) or "there is none"
+        raise invalid_params("id", snapshot_id, f"{EXPECTED_SNAPSHOT}: {known}")
+    _allowed(lambda: served.live.revert(number))
+    return True
+
+
+@GROUP.method("dev_timeTravel")
+def time_travel(served: Served, date: AnyJson) -> int:
+    """Set the time of the relay chain's next block and return it in milliseconds since 1970; later blocks follow it."""
+    milliseconds = _milliseconds(date)
+    _allowed(lambda: served.live.travel(milliseconds))
+    return milliseconds
+
+
+@GROUP.method("dev_dumpState")
+def dump_state(served: Served, at: BlockHash | None = None) -> dict[str, object]:
+    """Return all keys and values after a block, as the ``genesis`` of a raw chain spec has them."""
+    state, room = served.state(at), MOST_LISTED_BYTES
+    top, children = dict[str, str](), dict[str, dict[str, str]]()
+    for name, trie in _tries(state):
+        held = top if name is None else children.setdefault(hexed(name), {})
+        for key, value in trie.pairs():
+            if name is None and key.startswith(CHILD_STORAGE_PREFIX):
+                continue
+            held[hexed(key)] = hexed(value)
+            room -= len(key) + len(value)
+            if room < 0:
+                raise over_limit(TOO_BIG_RESPONSE, "Response is too big", 2 * MOST_LISTED_BYTES)
+    return {"genesis": {"raw": {"top": top, "childrenDefault": children}}}
+
+
+def _tries(state: StateFace) -> Iterator[tuple[bytes | None, StateFace]]:
+    """Yield the top trie and each child trie with its bare name."""
+    yield None, state
+    for key in state.keys(CHILD_STORAGE_PREFIX):
+        name = key.removeprefix(CHILD_STORAGE_PREFIX)
+        yield name, state.child(name)
+
+
+def _allowed(move: Callable[[], T]) -> T:
+    try:
+        return move()
+    except UnknownBlock as unknown:
+        raise unknown_block(unknown.hash) from None
+    except CannotGoBack as refusal:
+        raise client_error(str(refusal)) from None
+
+
+def _wanted(served: Served, given: AnyJson) -> bytes:
+    chain = served.chain
+    if type(given) is not int:
+        try:
+            block_hash: bytes = _hash(given)
+        except Misfit:
+            raise invalid_params("hashOrNumber", given, EXPECTED_BLOCK) from None
+        return block_hash
+    best = chain.best.header.number
+    found = chain.hash_of(given if given >= 0 else best + given)
+    if found is None:
+        raise invalid_params("hashOrNumber", given, f"{EXPECTED_BLOCK}; the best block is {best}")
+    return found
+
+
+def _snapshot_number(given: AnyJson) -> int:
+    try:
+        return given if type(given) is int else int(given, 16)
+    except (TypeError, ValueError):
+        raise invalid_params("id", given, EXPECTED_SNAPSHOT) from None
+
+
+def _milliseconds(given: AnyJson) -> int:
+    if type(given) is int and given >= 0:
+        return given
+    try:
+        time = datetime.fromisoformat(given)
+    except (TypeError, ValueError):
+        raise invalid_params("date", given, EXPECTED_TIME) from None
+    return round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1_000)
