@@ -23,7 +23,9 @@ from app.page import parsed
 from command_line import Command, Refused
 from relaycast.serve.in_process import ServedNetwork
 from relaycast.serve.network import living
+from relaycast_node.chain.served_chain import ServedChain
 from relaycast_node.rpc.rpc_error import RpcError
+from relaycast_node.timeline import TICKS_OF_A_CHECKPOINT
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.frame.well_known_keys import para_head
 from relaycast_trie import StorageProof, blake2_256
@@ -180,6 +182,8 @@ TOKEN_LINES = "# who\na-token-of-some-length\n"
             "--token-file missing: got no such file or directory, expected a file with tokens",
         ),
         (["--finality", "257"], "--finality: got 257, expected a number of blocks from 0 to 256"),
+        (["--keep", "511"], "--keep: got '511', expected a number of blocks from 512 on, or all"),
+        (["--keep", "some"], "--keep: got 'some', expected a number of blocks from 512 on, or all"),
         (["--data", ""], "--data: got an empty text, expected a folder"),
         (
             ["--face", "node", "--data", "kept"],
@@ -224,6 +228,28 @@ def test_finality_is_as_many_blocks_behind_as_asked(finality: int | None, behind
     live.new_block(8)
     for chain in live.served():
         assert chain.best.number - chain.finalized.number == behind
+
+
+@pytest.mark.parametrize(("keep", "kept"), [("", 4_096), ("512", 512), ("all", None)])
+def test_as_many_blocks_are_kept_as_asked(keep: str, kept: int | None) -> None:
+    assert {chain.kept_blocks for chain in living("oracle", "manual", keep=keep).live.served()} == {kept}
+
+
+def sizes(chain: ServedChain) -> list[int]:
+    """Return how many blocks a chain keeps, and how many values of each trie."""
+    tries = [chain._top, *chain._children.values()]
+    return [len(chain._tree._blocks), *(sum(map(len, it._values.values())) for it in tries)]
+
+
+def test_a_chain_that_lives_long_holds_no_more_than_its_window() -> None:
+    live = living("config-sync", "manual").live
+    for chain in live.served():
+        chain.kept_blocks = 40
+    live.new_block(200)
+    first = [sizes(chain) for chain in live.served()]
+    live.new_block(500)  # the workload repeats itself every 25 blocks
+    assert [sizes(chain) for chain in live.served()] == first
+    assert len(live._timeline._by_relay_block) < 3 * TICKS_OF_A_CHECKPOINT
 
 
 def test_a_port_in_use_is_one_line(refused: Refused) -> None:

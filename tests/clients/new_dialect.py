@@ -53,7 +53,7 @@ def _header(ask: Translation, _served: OnlyNew, at: str) -> dict[str, str]:
 
 
 def _block_hash(ask: Translation, _served: OnlyNew, number: int) -> str:
-    (found,) = ask("archive_v1_hashByHeight", number)
+    found, *_ = ask("archive_v1_hashByHeight", number)  # the best branch comes first
     assert isinstance(found, str)
     return found
 

@@ -201,6 +201,16 @@ class WholeList:
         assert not seen["left"]
         assert seen["refused"][-1]["name"] == "System.ExtrinsicFailed"
 
+    def test_it_sees_a_fork(self, said: Said, served: Served) -> None:
+        """A transaction's block is lost, and the transaction comes again in the block that took its place."""
+        seen = said("fork")
+        first, second = seen["first"], seen["second"]
+        assert first != second
+        assert height(served, first) == height(served, second)
+        assert served.ask("chain_getBlockHash", height(served, second)) == second
+        assert seen["blocks"] == [first, second]
+        assert seen["markers"] == [None, "0x01"]
+
     def test_it_comes_back_after_a_cut(self, said: Said) -> None:
         seen = said("reconnection")
         assert seen["before"]

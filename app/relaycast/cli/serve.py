@@ -30,6 +30,12 @@ Finality = Annotated[
     int | None,
     Parameter(name="--finality", help="blocks on top of a block that make it final, 0 for at once; by default 2"),
 ]
+Keep = Annotated[
+    str,
+    Parameter(
+        name="--keep", help="newest blocks of each chain that are kept with their states, or all; by default 4096"
+    ),
+]
 TokenFile = Annotated[
     str | None,
     Parameter(
@@ -103,6 +109,7 @@ def serve(
     port: Port = PORT,
     block_time: BlockTime = "",
     finality: Finality = None,
+    keep: Keep = "",
     token_file: TokenFile = None,
     allow_host: AllowHost = None,
     allow_origin: AllowOrigin = None,
@@ -158,7 +165,7 @@ def serve(
     for option, given in (("--history", history), ("--wamp", wamp), ("--rawsocket-port", rawsocket_port)):
         faces.ensure_used(option, given, faces.wamp, "wamp")
     config = router_config(wamp, history or (), access) if faces.wamp else None
-    network = living(scenario, block_time, finality=finality)
+    network = living(scenario, block_time, finality=finality, keep=keep)
     canisters = icrc_settings() if faces.icrc else None
     gateway = open_gateway(network, data, allow_sink or (), config, canisters) if faces.has_gateway else None
     raise_file_limit()

@@ -102,6 +102,7 @@ def serve(
     scenario: str | PathLike[str] = "oracle",
     *,
     block_time: str = "manual",
+    keep: str = "",
     host: str = "127.0.0.1",
     port: int = 0,
     data: str | PathLike[str] | None = None,
@@ -112,14 +113,15 @@ def serve(
 ) -> Iterator[ServedNetwork]:
     """Serve a preset or a scenario file until the block ends; ``port`` 0 takes a free one.
 
-    ``block_time`` is ``6s``, ``500ms``, ``manual`` (``new_block`` builds) or ``instant``. ``data`` is a folder that
+    ``block_time`` is ``6s``, ``500ms``, ``manual`` (``new_block`` builds) or ``instant``. ``keep`` is how many blocks
+    each chain keeps, or ``all``. ``data`` is a folder that
     keeps events and subscriptions, and ``allow_sink`` names hosts of this machine or its network that events may be
     sent to. ``history`` are topics whose WAMP publications are kept, ``wamp`` is the router's TOML file, and
     ``rawsocket_port`` opens a RawSocket. ``ValueError`` for what cannot be served.
     """
     try:
         config = router_config(None if wamp is None else fspath(wamp), history, Access())
-        network = living(fspath(scenario), block_time)
+        network = living(fspath(scenario), block_time, keep=keep)
         gateway = open_gateway(network, None if data is None else fspath(data), allow_sink, config, icrc_settings())
     except BadInput as error:
         raise ValueError(str(error)) from None

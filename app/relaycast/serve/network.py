@@ -9,9 +9,12 @@ from relaycast.scenario.workload_dump import WorkloadDump
 from relaycast.serve.live_feed import KeyNames
 from relaycast.simulation.simulation import Simulation
 from relaycast_node.block_time import EXPECTED, BlockTime, block_time_of
-from relaycast_node.chain.served_chain import ServedChain
+from relaycast_node.chain.served_chain import KEPT_BLOCKS, ServedChain
 from relaycast_node.live import Live
 from relaycast_trie.exceptions import RelaycastError
+
+LEAST_KEPT = 512
+"""As many blocks as a client of ``chainHead_v1`` may have pinned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +58,24 @@ def pace_of(block_time: str, *, default: float) -> BlockTime:
         raise BadInput("--block-time", shown(block_time), EXPECTED) from None
 
 
-def living(name: str, block_time: str = "", *, finality: int | None = None) -> LivingNetwork:
+def kept_of(keep: str) -> int | None:
+    """Return how many blocks a user wants to keep, ``None`` for all; raises ``BadInput``."""
+    if not keep:
+        return KEPT_BLOCKS
+    if keep == "all":
+        return None
+    if not keep.isdecimal() or len(keep) > 9 or int(keep) < LEAST_KEPT:
+        raise BadInput("--keep", shown(keep), f"a number of blocks from {LEAST_KEPT} on, or all")
+    return int(keep)
+
+
+def living(name: str, block_time: str = "", *, finality: int | None = None, keep: str = "") -> LivingNetwork:
     """Return the network of a preset or a scenario file at block 0; raises ``BadInput``.
 
-    A block is final when ``finality`` blocks stand on it, by default two.
+    A block is final when ``finality`` blocks stand on it, by default two. Each chain keeps ``keep`` blocks with their
+    states: a number, or ``all``.
     """
+    kept = kept_of(keep)
     scenario = load_named(name, "serve")
     pace = pace_of(block_time, default=scenario.relaychain.block_seconds)
     simulation = Simulation.prepare(scenario)
@@ -69,8 +85,9 @@ def living(name: str, block_time: str = "", *, finality: int | None = None) -> L
 
     relay, guests = _of_real_runtimes(simulation)
     live = Live(chains, ScenarioWorkload(simulation), name=scenario.name, block_time=pace, relay=relay, guests=guests)
-    if finality is not None:
-        for served in live.served():
+    for served in live.served():
+        served.kept_blocks = kept
+        if finality is not None:
             served.finality_lag = finality
     return LivingNetwork(live, scenario.name, network.key_names)
 

@@ -74,7 +74,7 @@ def dump_state(served: Served, at: BlockHash | None = None) -> dict[str, object]
             room -= len(key) + len(value)
             if room < 0:
                 raise over_limit(TOO_BIG_RESPONSE, "Response is too big", 2 * MOST_LISTED_BYTES)
-    return {"genesis": {"raw": {"top": top, "childrenDefault": children}}}
+    return {"name": served.chain.name, "genesis": {"raw": {"top": top, "childrenDefault": children}}}
 
 
 def _tries(state: StateFace) -> Iterator[tuple[bytes | None, StateFace]]:

@@ -8,12 +8,24 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from hashlib import blake2b
 from typing import Any
 
 from async_substrate_interface import AsyncSubstrateInterface
 
 from clients.scripts.async_user import Pair, User
-from clients.scripts.items import DOT, KEY, NEWCOMER, PUBLISHER, READER, Facts, ask_for_a_cut, child_key, do_async
+from clients.scripts.items import (
+    DOT,
+    KEY,
+    MARKER,
+    NEWCOMER,
+    PUBLISHER,
+    READER,
+    Facts,
+    ask_for_a_cut,
+    child_key,
+    do_async,
+)
 
 
 async def result_of(chain: Any, method: str, *params: object) -> Any:
@@ -351,6 +363,30 @@ async def sudo(user: User) -> Facts:
     }
 
 
+def extrinsic_hash(extrinsic: str) -> str:
+    return f"0x{blake2b(bytes.fromhex(extrinsic[2:]), digest_size=32).hexdigest()}"
+
+
+async def fork(user: User) -> Facts:
+    relay = user.relay
+    await result_of(relay, "dev_setBlockTime", "manual")
+    try:
+        parent = await result_of(relay, "chain_getBlockHash")
+        call = await relay.compose_call("System", "remark", {"remark": MARKER})
+        signed = await relay.create_signed_extrinsic(call, user.charlie)  # it counts the nonce of what was refused
+        sent = (await relay.submit_extrinsic(signed)).extrinsic_hash
+        first = await result_of(relay, "dev_newBlock")
+        await result_of(relay, "dev_setHead", parent)
+        await result_of(relay, "dev_setStorage", [[MARKER, "0x01"]])
+        second = await result_of(relay, "dev_newBlock")
+        bodies = [(at, (await result_of(relay, "chain_getBlock", at))["block"]["extrinsics"]) for at in (first, second)]
+        blocks = [at for at, extrinsics in bodies if sent in map(extrinsic_hash, extrinsics)]
+        markers = [await result_of(relay, "state_getStorage", MARKER, at) for at in (first, second)]
+        return {"first": first, "second": second, "blocks": blocks, "markers": markers}
+    finally:
+        await result_of(relay, "dev_setBlockTime", "500ms")
+
+
 async def reconnection(_: User) -> Facts:
     async with AsyncSubstrateInterface(url=CUTTABLE) as chain:
         before = [await height(chain)]
@@ -381,6 +417,7 @@ ITEMS = {
     "mortality": mortality,
     "bad signature": bad_signature,
     "sudo": sudo,
+    "fork": fork,
     "reconnection": reconnection,
 }
 

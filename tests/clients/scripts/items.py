@@ -22,6 +22,9 @@ NEWCOMER = 3001
 KEY = f"0x{'07' * 32}"
 """What ``NEWCOMER`` publishes under."""
 
+MARKER = "0x666f726b"
+"""A storage key that one branch of a fork has."""
+
 DOT = 10_000_000_000
 SECONDS = 60
 """The longest that one item may take."""

@@ -1,4 +1,6 @@
-// The parachains of the served scenario, and what each is there for.
+// The parachains of the served scenario, and what each is there for; and a storage key that one branch of a fork has.
+
+export const MARKER = "0x666f726b";
 
 // It publishes from block 1 on.
 export const PUBLISHER = 2000;

@@ -12,7 +12,7 @@ import { getWsProvider, type StatusChange } from "polkadot-api/ws";
 import { filter, firstValueFrom, map, take, toArray } from "rxjs";
 import { WebSocket } from "ws";
 import { askForACut, childKey, hex, item, pause, refusal } from "./items.mjs";
-import { NEWCOMER, PUBLISHER, READER } from "./network.mjs";
+import { MARKER, NEWCOMER, PUBLISHER, READER } from "./network.mjs";
 import { legacyReadings, newReadings } from "./papi_readings.mjs";
 
 const [url, cuttable, dialect] = process.argv.slice(2) as [string, string, "legacy" | "new"];
@@ -299,6 +299,40 @@ await item("runtime apis", async () => ({
   nonce: await relay.apis.AccountNonceApi.account_nonce(alice.address),
   system_nonce: await readings.nextNonce(alice.address, alice.publicKey),
 }));
+
+await item("fork", async () => {
+  const ask = (method: string, ...params: unknown[]) => client._request<string>(method, params);
+  await ask("dev_setBlockTime", "manual");
+  try {
+    const [blocks, ended]: [string[], string[]] = [[], []];
+    relay.tx.System.remark({ remark: new Uint8Array(4) }).signSubmitAndWatch(signing(dave)).subscribe({
+      next: (it) => {
+        if (it.type === "txBestBlocksState" && it.found && !blocks.includes(it.block.hash)) blocks.push(it.block.hash);
+        if (it.type === "finalized") ended.push(it.block.hash);
+      },
+      error: (error) => ended.push(String(error)),
+    });
+    const until = async (done: () => boolean) => {
+      while (!done()) await pause(20);
+    };
+    while (blocks.length === 0) {
+      await pause(100);
+      await ask("dev_newBlock");
+      await pause(100);
+    }
+    const first = blocks[0]!;
+    await ask("dev_setHead", await relay.query.System.ParentHash.getValue({ at: first }));
+    await ask("dev_setStorage", [[MARKER, "0x01"]]);
+    const second = await ask("dev_newBlock");
+    await until(() => blocks.length === 2);
+    await ask("dev_newBlock", 2);
+    await until(() => ended.length > 0);
+    const markers = await Promise.all([first, second].map((at) => client.rawQuery(MARKER, { at })));
+    return { first, second, blocks, ended, markers };
+  } finally {
+    await ask("dev_setBlockTime", "500ms");
+  }
+});
 
 await item("reconnection", async () => {
   const statuses: unknown[] = [];

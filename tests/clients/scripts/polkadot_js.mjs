@@ -1,7 +1,7 @@
 // Uses a served network as somebody with @polkadot/api does: node polkadot_js.mjs URL URL_THAT_CAN_BE_CUT
 
 import { ApiPromise, Keyring, WsProvider } from "@polkadot/api";
-import { NEWCOMER, PUBLISHER, READER } from "./network.mjs";
+import { MARKER, NEWCOMER, PUBLISHER, READER } from "./network.mjs";
 import { askForACut, childKey, hex, item, pause, refusal } from "./items.mjs";
 
 const [url, cuttable] = process.argv.slice(2);
@@ -322,6 +322,35 @@ await item("sudo", async () => {
     left: (await relay.query.broadcaster.registeredPublishers(NEWCOMER)).isSome,
     refused: refused.result.events.map(shown),
   };
+});
+
+await item("fork", async () => {
+  const ask = (method, ...params) => relay._rpcCore.provider.send(method, params);
+  await ask("dev_setBlockTime", "manual");
+  try {
+    const parent = (await relay.rpc.chain.getBlockHash()).toHex();
+    const [statuses, blocks] = [[], []];
+    await relay.tx.system.remark(MARKER).signAndSend(dave, ({ status }) => {
+      statuses.push(status.type);
+      if (status.isInBlock) blocks.push(status.asInBlock.toHex());
+    });
+    const until = async (done) => {
+      while (!done()) await pause(20);
+    };
+    const first = await ask("dev_newBlock");
+    await until(() => blocks.length === 1);
+    await ask("dev_setHead", parent);
+    await until(() => statuses.includes("Retracted"));
+    await ask("dev_setStorage", [[MARKER, "0x01"]]);
+    const second = await ask("dev_newBlock");
+    await until(() => blocks.length === 2);
+    await ask("dev_newBlock", 2);
+    await until(() => statuses.includes("Finalized"));
+    const markers = await Promise.all([first, second].map((at) => relay.rpc.state.getStorage(MARKER, at)));
+    return { first, second, blocks, markers: markers.map((it) => (it.isSome ? it.unwrap().toHex(true) : null)) };
+  } finally {
+    await ask("dev_setBlockTime", "500ms");
+  }
 });
 
 await item("reconnection", async () => {

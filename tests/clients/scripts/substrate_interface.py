@@ -13,7 +13,7 @@ from substrateinterface import ExtrinsicReceipt, Keypair, KeypairType, Substrate
 from substrateinterface.exceptions import SubstrateRequestException
 from websocket import WebSocketConnectionClosedException
 
-from clients.scripts.items import DOT, KEY, NEWCOMER, PUBLISHER, READER, Facts, ask_for_a_cut, child_key, do
+from clients.scripts.items import DOT, KEY, MARKER, NEWCOMER, PUBLISHER, READER, Facts, ask_for_a_cut, child_key, do
 
 URL, CUTTABLE = sys.argv[1:]
 relay = SubstrateInterface(url=URL)
@@ -350,6 +350,27 @@ def sudo() -> Facts:
     }
 
 
+def fork() -> Facts:
+    result_of(relay, "dev_setBlockTime", "manual")
+    try:
+        parent = relay.get_block_hash()
+        call = relay.compose_call("System", "remark", {"remark": MARKER})
+        sent = relay.submit_extrinsic(relay.create_signed_extrinsic(call, dave)).extrinsic_hash
+        first = result_of(relay, "dev_newBlock")
+        result_of(relay, "dev_setHead", parent)
+        result_of(relay, "dev_setStorage", [[MARKER, "0x01"]])
+        second = result_of(relay, "dev_newBlock")
+        blocks = [
+            at
+            for at in (first, second)
+            if sent in {f"0x{it.extrinsic_hash.hex()}" for it in relay.get_block(at)["extrinsics"] if it.extrinsic_hash}
+        ]
+        markers = [result_of(relay, "state_getStorage", MARKER, at) for at in (first, second)]
+        return {"first": first, "second": second, "blocks": blocks, "markers": markers}
+    finally:
+        result_of(relay, "dev_setBlockTime", "500ms")
+
+
 def reconnection() -> Facts:
     with SubstrateInterface(url=CUTTABLE) as chain:
         before = [chain.query("System", "Number").value]
@@ -384,6 +405,7 @@ do(
         ("mortality", mortality),
         ("bad signature", bad_signature),
         ("sudo", sudo),
+        ("fork", fork),
         ("reconnection", reconnection),
     ]
 )
