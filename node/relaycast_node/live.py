@@ -20,7 +20,7 @@ from relaycast_node.chain.served_chain import ServedChain
 from relaycast_node.chain.signal import Signal
 from relaycast_node.extrinsic.extrinsic import is_bare
 from relaycast_node.inputs import Published, StorageWritten, TimeMoved
-from relaycast_node.timeline import ChainId, Idle, Moment, Offers, Tick, Timeline, Workload
+from relaycast_node.timeline import ChainId, Idle, TimelinePoint, Offers, Tick, Timeline, Workload
 from relaycast_xcm import ParaId
 
 REAL_RUNTIMES = "chains of real runtimes cannot go back"
@@ -30,10 +30,10 @@ MOST_SNAPSHOTS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class ChainsSnapshot:
     """Where all chains stood: ``finalized`` are the numbers of their finalized blocks, ``waiting`` their pools."""
 
-    moment: Moment
+    moment: TimelinePoint
     finalized: Mapping[ChainId, int]
     waiting: Mapping[ChainId, tuple[bytes, ...]]
 
@@ -88,7 +88,7 @@ class Live:
         self._block_time = block_time
         self._changed = asyncio.Event()
         self._noted: list[ServedBlock] = []
-        self._snapshots: dict[int, Snapshot] = {}
+        self._snapshots: dict[int, ChainsSnapshot] = {}
         self._snapshot_count = 0
         workload = Idle(step) if callable(step) else step
         refusal = REAL_RUNTIMES if guests or relay is not None else None
@@ -159,8 +159,9 @@ class Live:
     def set_head(self, chain: ServedChain, block_hash: bytes) -> ServedBlock:
         """Make a kept block the newest of its chain, and return it; all other chains go where they stood then.
 
-        What waits for the next block is lost, but for extrinsics. ``UnknownBlock`` for a block that is not kept,
-        ``CannotGoBack`` for one that finalized blocks of any chain do not allow.
+        What waits for the next block is lost, but for extrinsics; those that return to the pool bring no block by
+        themselves, with ``instant`` neither. ``UnknownBlock`` for a block that is not kept, ``CannotGoBack`` for one
+        that finalized blocks of any chain do not allow.
         """
         self._ensure_modelled()
         block = chain.block(block_hash)
@@ -177,7 +178,6 @@ class Live:
         self._timeline.go_to(self._timeline.moment(tick))
         for it in self.served():
             it.move(tick.heads[it.para_id])
-        self._wake()
         return block
 
     def snapshot(self) -> int:
@@ -186,7 +186,7 @@ class Live:
         if len(self._snapshots) >= MOST_SNAPSHOTS:
             raise CannotGoBack(f"{MOST_SNAPSHOTS} snapshots are kept already, revert to one of them")
         self._snapshot_count += 1
-        self._snapshots[self._snapshot_count] = Snapshot(
+        self._snapshots[self._snapshot_count] = ChainsSnapshot(
             self._timeline.moment(),
             {it.para_id: it.finalized.number for it in self.served()},
             {it.para_id: (*it.pool.pending(), *it.pool.futures()) for it in self.served()},
@@ -207,7 +207,6 @@ class Live:
         for it in self.served():
             it.rewind(heads[it.para_id], kept.finalized[it.para_id], kept.waiting[it.para_id])
         self._snapshots = {it: snapshot for it, snapshot in self._snapshots.items() if it < number}
-        self._wake()
 
     @property
     def snapshots(self) -> list[int]:

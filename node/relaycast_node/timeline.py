@@ -82,7 +82,7 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class TimelinePoint:
     """A tick, the checkpoint before it with the ticks between, and what was put in since."""
 
     checkpoint: Checkpoint
@@ -185,12 +185,12 @@ class Timeline:
             if tick.heads.get(chain) == block_hash and self._way_to(tick) is not None:
                 yield tick
 
-    def moment(self, tick: Tick | None = None) -> Moment:
+    def moment(self, tick: Tick | None = None) -> TimelinePoint:
         """Return where the chains stand, or, for a ``tick`` after the checkpoint, where they stood after it."""
         way = self._way_to(tick or self._tick)
         assert self._checkpoint is not None, "asked where there is no refusal"
         assert way is not None, "a tick to go back to follows the checkpoint"
-        return Moment(self._checkpoint, way, () if tick else tuple(self._inputs))
+        return TimelinePoint(self._checkpoint, way, () if tick else tuple(self._inputs))
 
     def _way_to(self, tick: Tick) -> tuple[Tick, ...] | None:
         """Return the ticks after the checkpoint up to this one; ``None`` for one that does not follow it."""
@@ -202,7 +202,7 @@ class Timeline:
             tick = tick.parent
         return tuple(reversed(ticks))
 
-    def go_to(self, moment: Moment) -> None:
+    def go_to(self, moment: TimelinePoint) -> None:
         """Let chains and workload stand where they stood at a moment."""
         with self._nobody_listening():
             self._chains.load(moment.checkpoint.chains)

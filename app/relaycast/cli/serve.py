@@ -152,10 +152,7 @@ def serve(
     ensure_port("--port", port)
     if rawsocket_port is not None:
         ensure_port("--rawsocket-port", rawsocket_port)
-    if rate_limit is not None and rate_limit < 1:
-        raise BadInput("--rate-limit", str(rate_limit), "at least 1")
-    if finality is not None and not 0 <= finality <= MOST_FINALITY:
-        raise BadInput("--finality", str(finality), f"a number of blocks from 0 to {MOST_FINALITY}")
+    _ensure_limits(rate_limit, finality)
     access = access_for(allow_host or (), allow_origin or (), token_file)
     tls = tls_of(tls_cert, tls_key)
     ensure_closed(host, has_tokens=bool(access.tokens), is_secure=behind_proxy or tls is not None)
@@ -182,6 +179,13 @@ def serve(
     asyncio.run(_run(server, host, port, rawsocket_port, tls))
     print("stopped", flush=True)
     return ExitCode.FINE
+
+
+def _ensure_limits(rate_limit: int | None, finality: int | None) -> None:
+    if rate_limit is not None and rate_limit < 1:
+        raise BadInput("--rate-limit", str(rate_limit), "at least 1")
+    if finality is not None and not 0 <= finality <= MOST_FINALITY:
+        raise BadInput("--finality", str(finality), f"a number of blocks from 0 to {MOST_FINALITY}")
 
 
 async def _run(

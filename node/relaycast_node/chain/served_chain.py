@@ -238,9 +238,10 @@ class ServedChain:
         The pool holds the extrinsics ``waiting`` and no others. ``UnknownBlock`` for a block that is not kept.
         """
         target = self._known(block_hash)
-        _, changes = self._move(target)
+        move, changes = self._move(target)
         self._tree.unfinalize(finalized)
-        self.pool.replace(waiting, self.code.view(self.newest()))
+        lost = [(block.hash, block.extrinsics) for block in move.retracted]
+        self.pool.replace(waiting, self.code.view(self.newest()), lost=lost)
         self.moved_heads.emit(HeadMove(target, changes, is_rewound=True))
 
     def _move(self, target: ServedBlock) -> tuple[Move, Changes]:

@@ -215,11 +215,21 @@ class TransactionPool:
         self._import_again([*candidates, *(one for one in known if one.hash not in back)], before=before)
         self._enforce_limits()
 
-    def replace(self, waiting: Iterable[bytes], view: PoolView) -> None:
-        """Hold the extrinsics ``waiting`` and no others, as if those had never come; no ban stays."""
+    def replace(
+        self, waiting: Iterable[bytes], view: PoolView, *, lost: Iterable[tuple[bytes, Sequence[bytes]]] = ()
+    ) -> None:
+        """Hold the extrinsics ``waiting`` and no others, as if those had never come; no ban stays.
+
+        ``lost`` are the blocks, by hash and with their extrinsics, that are gone with them.
+        """
         self.view = view
         self._banned_until.clear()
         wanted = {extrinsic_hash(data): data for data in waiting}
+        for block_hash, extrinsics in lost:
+            self._watchers.retracted(block_hash)
+            for included in map(extrinsic_hash, extrinsics):
+                if included not in wanted:
+                    self._tell(included, DROPPED)
         for gone in self._graph.clear():
             if gone.hash not in wanted:
                 self._tell(gone.hash, DROPPED)

@@ -18,6 +18,9 @@ GROUP = MethodGroup()
 
 EXPECTED_BLOCK = "the hash of a block, its number on the best branch, or a negative number: so many blocks back"
 EXPECTED_TIME = "milliseconds since 1970, or a time such as 2026-01-31T12:00:00Z"
+LAST_MILLISECOND = 253_402_300_799_999
+"""The end of the year 9999."""
+
 EXPECTED_SNAPSHOT = "the id of a snapshot"
 
 _hash = reader_of(BlockHash)
@@ -117,7 +120,7 @@ def _snapshot_number(given: AnyJson) -> int:
 
 
 def _milliseconds(given: AnyJson) -> int:
-    if type(given) is int and given >= 0:
+    if type(given) is int and 0 <= given <= LAST_MILLISECOND:
         return given
     try:
         time = datetime.fromisoformat(given)

@@ -373,7 +373,8 @@ async def fork(user: User) -> Facts:
     try:
         parent = await result_of(relay, "chain_getBlockHash")
         call = await relay.compose_call("System", "remark", {"remark": MARKER})
-        signed = await relay.create_signed_extrinsic(call, user.charlie)  # it counts the nonce of what was refused
+        nonce = await result_of(relay, "system_accountNextIndex", user.dave.ss58_address)
+        signed = await relay.create_signed_extrinsic(call, user.dave, nonce=nonce)  # it counts what was refused, too
         sent = (await relay.submit_extrinsic(signed)).extrinsic_hash
         first = await result_of(relay, "dev_newBlock")
         await result_of(relay, "dev_setHead", parent)

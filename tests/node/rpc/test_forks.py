@@ -222,7 +222,33 @@ def test_time_travels_forward_for_all_chains_and_back_with_the_head(ask: Ask, li
     assert now.now == GENESIS_MILLISECONDS + 4 * SLOT_MILLISECONDS
 
 
-@pytest.mark.parametrize("date", [0, -1, "yesterday", None, [1]])
+def test_a_transaction_from_after_a_snapshot_is_gone_with_its_block_and_can_come_again(
+    ask: Ask, told: Told, live: Live
+) -> None:
+    ask("dev_newBlock", 2)
+    number, extrinsic = ask("dev_snapshot"), transfer(live)
+    ask("author_submitAndWatchExtrinsic", extrinsic)
+    block = ask("dev_newBlock")
+    ask("dev_revert", number)
+    assert [it for _, _, it in told()] == ["ready", {"inBlock": block}, {"retracted": block}, "dropped"]
+    assert ask("author_pendingExtrinsics") == []
+    ask("author_submitExtrinsic", extrinsic)
+    assert ask("dev_newBlock") == block
+
+
+def test_the_head_moves_although_blocks_come_with_extrinsics(ask: Ask, live: Live) -> None:
+    live.block_time = "instant"
+    live._changed.clear()
+    ask("dev_newBlock", 2)
+    live.relay.submit(bytes.fromhex(transfer(live)[2:]))
+    live.new_block()
+    live._changed.clear()
+    ask("dev_setHead", 2)
+    assert not live._changed.is_set(), "or the lost block would be built again at once"
+    assert len(ask("author_pendingExtrinsics")) == 1
+
+
+@pytest.mark.parametrize("date", [0, -1, 10**30, "yesterday", None, [1]])
 def test_a_time_that_is_none_or_in_the_past_is_refused(ask: Ask, live: Live, date: object) -> None:
     ask("dev_newBlock")
     code, message, data = ask("dev_timeTravel", date)
