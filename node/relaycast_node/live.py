@@ -20,7 +20,7 @@ from relaycast_node.chain.served_chain import ServedChain
 from relaycast_node.chain.signal import Signal
 from relaycast_node.extrinsic.extrinsic import is_bare
 from relaycast_node.inputs import Published, StorageWritten, TimeMoved
-from relaycast_node.timeline import ChainId, Idle, TimelinePoint, Offers, Tick, Timeline, Workload
+from relaycast_node.timeline import ChainId, Idle, Offers, Tick, Timeline, TimelinePoint, Workload
 from relaycast_xcm import ParaId
 
 REAL_RUNTIMES = "chains of real runtimes cannot go back"
