@@ -73,6 +73,41 @@ SECONDS_OF_A_FILE = {
 }
 """About how long files take whose tests are few and long; workers begin with what takes longest."""
 
+SECONDS_OF_A_SLOW_FILE = {
+    "app/test_experiments.py": 321,
+    ONE_SPARK: 223,
+    "spark/test_two_writers.py": 160,
+    "wasm/test_other_host.py": 142,
+    "trie/test_kernels.py": 119,
+    "spark/test_kill.py": 93,
+    "trie/test_other_cpus.py": 86,
+    "pallets/test_deletion_machine.py": 74,
+    "pallets/test_subscriber_machine.py": 73,
+    "app/test_digests.py": 58,
+    "spark/test_cluster.py": 55,
+    "docs/test_code_blocks.py": 53,
+    "spark/test_early_kill.py": 44,
+    "gateway/icrc/test_simulation.py": 41,
+    "clients/test_papi.py": 39,
+    "clients/test_papi_on_the_new_dialect.py": 39,
+    "app/test_serve_fuzz.py": 35,
+    "wasm/test_hostile_arguments.py": 35,
+    "wamp_clients/test_clients.py": 34,
+    "app/test_vectors.py": 33,
+    "gateway/cloudevents/test_interface_fuzz.py": 31,
+    "gateway/candid/test_fuzz.py": 26,
+    "app/test_trie_engines.py": 25,
+    "pallets/test_broadcaster_machine.py": 25,
+    "app/test_wheel.py": 21,
+    "clients/test_polkadot_js.py": 21,
+    "clients/test_real_runtimes.py": 19,
+    "clients/test_substrate_interface.py": 19,
+    "clients/test_guide.py": 17,
+    "pallets/test_oversize_nodes.py": 17,
+    "clients/test_async_substrate_interface.py": 16,
+}
+"""The same of the slow suite, where a file that comes last keeps one worker busy alone for minutes."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the journal of long hauls."""
@@ -112,10 +147,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     places = [_place_of(item.path) for item in items]
     tests = Counter(places)
     folder = Path(__file__).parent
+    chosen = config.option.markexpr
+    known = SECONDS_OF_A_FILE if "slow" not in chosen or "not slow" in chosen else SECONDS_OF_A_SLOW_FILE
 
     def seconds(place: str) -> float:
         name = place if place == ONE_SPARK else Path(place).relative_to(folder).as_posix()
-        return SECONDS_OF_A_FILE.get(name, SECONDS_OF_A_TEST * tests[place])
+        return known.get(name, SECONDS_OF_A_TEST * tests[place])
 
     order = sorted(range(len(items)), key=lambda at: (-seconds(places[at]), places[at]))
     items[:] = [items[at] for at in order]
