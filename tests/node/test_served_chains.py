@@ -18,6 +18,7 @@ from node.chains import (
     submit,
     sudo,
 )
+from relaycast_collator import BlockBuilt, Fact, RelaySealed
 from relaycast_collator.header import Header, ordered_root
 from relaycast_node.chain.exceptions import UnknownBlock
 from relaycast_node.chain.genesis import ENDOWMENT
@@ -226,6 +227,37 @@ def test_the_same_transactions_give_the_same_blocks() -> None:
     for live in (first, second):
         live.new_block(3)
     assert [it.best for it in first.served()] == [it.best for it in second.served()]
+
+
+def test_served_chains_go_on_from_a_dump_with_the_very_same_blocks() -> None:
+    """The dump lies between two ticks: a publication is on its way, and a written value waits for its block."""
+    first, second = live_chains(), live_chains()
+    sudo(first.relay, "Broadcaster", "force_register_publisher", manager=BOB.account, deposit=0, para_id=PUBLISHER)
+    first.new_block(2)
+    first.chains.parachains[ParaId(PUBLISHER)].publish(KEY, b"price")
+    first.new_block()
+    first.set_storage(None, {b"waits": b"for its block"})
+
+    second.chains.load(first.chains.dump())
+    transfers = []
+    for chain, other in zip(
+        (first.relay, first.parachains[READER]), (second.relay, second.parachains[READER]), strict=True
+    ):
+        transfers.append(submit(chain, BOB, "Balances", "transfer_keep_alive", dest=address(ALICE), value=5))
+        other.submit(transfers[-1])
+    headers: list[Header] = []
+    second.chains.listeners[:] = [lambda fact: headers.extend(sealed_in(fact))]
+    for _ in range(4):
+        second.chains.step()
+
+    built = first.new_block(4)
+    assert [header.hash for header in headers] == [block.hash for block in built]
+    assert {*transfers} <= {extrinsic for block in built for extrinsic in block.extrinsics}
+    assert first.relay.state_at(first.relay.best.hash).get(b"waits") == b"for its block"
+
+
+def sealed_in(fact: Fact) -> list[Header]:
+    return [fact.block.header] if isinstance(fact, RelaySealed | BlockBuilt) else []
 
 
 def test_a_parachains_block_that_panics_leaves_its_transactions_in_the_pool(live: Live) -> None:
