@@ -90,19 +90,34 @@ def test_the_slot_of_a_reference_is_copied_from_the_table_of_its_node(node: int)
     assert out.tobytes() == b"\xee" * 5 + slot + b"\xee" * 42
 
 
-@twin_of("sort._compare", "sort.sort_order", "sort.unique_last")
-@given(strings, st.randoms(use_true_random=False))
+@twin_of("sort.take_words")
+@given(strings, st.integers(0, 24), st.booleans())
+def test_a_word_is_eight_bytes_of_a_string_with_zeros_behind(some: list[bytes], skip: int, spread_out: bool) -> None:
+    out = np.full(len(some), 7, np.uint64)
+    sort.take_words(spread(*some) if spread_out else column(*some), skip, out)
+    assert out.tolist() == [int.from_bytes(string[skip : skip + 8].ljust(8, b"\0"), "big") for string in some]
+
+
+@twin_of("sort._compare", "sort._is_before", "sort._sort_run", "sort.settle_ties")
+@given(
+    strings | st.lists(st.sampled_from([b"", b"\0", b"\0" * 9, b"\0" * 8 + b"a"]), max_size=20),
+    st.randoms(use_true_random=False),
+)
 def test_an_order_is_sorted_as_a_list_is(some: list[bytes], chance: Any) -> None:
     held, order = column(*some), list(range(len(some)))
     chance.shuffle(order)
     for left, right in pairwise(order):
-        found = sort._compare(held, left, right)
-        assert found == (some[left] > some[right]) - (some[left] < some[right])
-    given_order, spare = slots(*order), slots(*order)
-    sort.sort_order(held, given_order, spare)
-    expected = sorted(order, key=lambda index: some[index])
-    assert given_order.tolist() == expected
-    kept = sort.unique_last(held, given_order)
+        assert sort._compare(held, left, right) == (some[left] > some[right]) - (some[left] < some[right])
+        assert sort._is_before(held, left, right) == ((some[left], left) < (some[right], right))
+    expected = sorted(order, key=lambda index: (some[index], index))
+    half = len(order) // 2
+    run, spare = slots(*order), slots(*order)
+    sort._sort_run(held, run, spare, half, len(order))
+    assert run.tolist() == order[:half] + sorted(order[half:], key=lambda index: (some[index], index))
+    word = {index: int.from_bytes(some[index][:8].ljust(8, b"\0"), "big") for index in order}
+    order.sort(key=lambda index: word[index])
+    given_order = slots(*order)
+    kept = sort.settle_ties(held, np.array([word[index] for index in order], np.uint64), given_order, spare)
     last = {some[index]: index for index in expected}
     assert given_order[:kept].tolist() == list(last.values())
 

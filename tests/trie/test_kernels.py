@@ -23,8 +23,12 @@ from strategies import keys, nodes
 from twins import twin_of
 
 
-@given(st.lists(keys | st.binary(min_size=9, max_size=9), max_size=30))
-def test_strings_ascend(strings: list[bytes]) -> None:
+@given(
+    st.lists(keys | st.binary(min_size=9, max_size=9), max_size=30),
+    st.sampled_from([b"", b"p" * 5, b"p" * 8, b"p" * 16, bytes(24)]),
+)
+def test_strings_ascend(some: list[bytes], prefix: bytes) -> None:
+    strings = [prefix + string for string in some]
     given_column, count = column_of_list(strings)
     order = ascending(given_column, count)
     assert order.tolist() == ascending_unique(strings)

@@ -84,8 +84,7 @@ class ArrayTrie:
     ) -> "ArrayTrie":
         """Return the trie of keys and values of any lengths; of a key that comes twice the last value counts."""
         known = pairs if isinstance(pairs, Mapping) else dict(pairs)
-        keys = sorted(known)
-        return cls.from_arrays(keys, [known[key] for key in keys], state_version=state_version, window=window)
+        return cls.from_arrays(list(known), list(known.values()), state_version=state_version, window=window)
 
     @property
     def root(self) -> bytes:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from relaycast_trie.kernels.gather import NOT_BYTES, gathered
-from relaycast_trie.kernels.sort import sort_order, take_strings, unique_last
+from relaycast_trie.kernels.sort import settle_ties, take_strings, take_words
 from relaycast_trie.kernels.tables import Column
 
 Array = npt.NDArray[Any]
@@ -72,13 +72,17 @@ def longest(column: Column, count: int) -> int:
 
 
 def ascending(column: Column, count: int) -> npt.NDArray[np.int32]:
-    """Return the order in which strings strictly ascend; of equal ones only the last counts."""
-    order = np.arange(count, dtype=np.int32)
-    if column.width >= 8:
-        heads = column.data.reshape(count, column.width)[:, :8]
-        order = np.argsort(np.ascontiguousarray(heads).view(">u8").reshape(-1), kind="stable").astype(np.int32)
-    sort_order(column, order, np.empty(count, np.int32))
-    return order[: unique_last(column, order)]
+    """Return the order in which strings strictly ascend; of equal ones only the last counts.
+
+    Strings are sorted by the first eight bytes in which they are not all equal: keys of storage share long prefixes.
+    """
+    words = np.zeros(count, np.uint64)
+    for skip in range(0, longest(column, count), 8):
+        take_words(column, skip, words)
+        if words.min() != words.max():
+            break
+    order = np.argsort(words).astype(np.int32)
+    return order[: settle_ties(column, words[order], order, np.empty(count, np.int32))]
 
 
 def take(column: Column, order: npt.NDArray[np.int32]) -> Column:

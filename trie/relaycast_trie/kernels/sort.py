@@ -1,7 +1,22 @@
-"""Orders of byte strings: merge sort by comparison, for what a sort of the first eight bytes leaves undecided."""
+"""Orders of byte strings: by eight bytes of each as a number first, then by comparison where those are equal."""
 
-from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy, int64, kernel
+import numpy as np
+
+from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, Words, copy, int64, kernel
 from relaycast_trie.kernels.tables import Column, nibble, place, shared_nibbles
+
+
+@kernel
+def take_words(column: Column, skip: int, words: Words) -> None:
+    """Write the eight bytes of each string after its first ``skip`` as a big-endian number, zeros for missing bytes."""
+    for i in range(len(words)):
+        at, size = place(column, i)
+        word = np.uint64(0)
+        for byte in range(skip, skip + 8):
+            word <<= np.uint64(8)
+            if byte < size:
+                word |= np.uint64(column.data[at + byte])
+        words[i] = word
 
 
 @kernel
@@ -18,22 +33,25 @@ def _compare(column: Column, left: int, right: int) -> int:
 
 
 @kernel
-def sort_order(column: Column, order: Int32s, spare: Int32s) -> None:
-    """Sort ``order`` by the strings it names, keeping equal ones as they come; fast where it is nearly sorted.
+def _is_before(column: Column, left: int, right: int) -> bool:
+    """Return whether string ``left`` comes first: it is less, or equal and earlier in the column."""
+    order = _compare(column, left, right)
+    return order < 0 or (order == 0 and left < right)
 
-    ``spare`` is room of the same length.
-    """
-    count = len(order)
+
+@kernel
+def _sort_run(column: Column, order: Int32s, spare: Int32s, start: int, end: int) -> None:
+    """Merge sort ``order[start:end]`` by the strings it names; fast where it is nearly sorted."""
     width = 1
-    while width < count:
-        for low in range(0, count - width, 2 * width):
+    while width < end - start:
+        for low in range(start, end - width, 2 * width):
             middle = low + width
-            high = min(low + 2 * width, count)
-            if _compare(column, order[middle - 1], order[middle]) <= 0:
+            high = min(low + 2 * width, end)
+            if _is_before(column, order[middle - 1], order[middle]):
                 continue
             i, j = low, middle
             for k in range(low, high):
-                if j == high or (i < middle and _compare(column, order[i], order[j]) <= 0):
+                if j == high or (i < middle and _is_before(column, order[i], order[j])):
                     spare[k] = order[i]
                     i += 1
                 else:
@@ -45,14 +63,27 @@ def sort_order(column: Column, order: Int32s, spare: Int32s) -> None:
 
 
 @kernel
-def unique_last(column: Column, order: Int32s) -> int:
-    """Keep the last of equal neighbours in a sorted ``order``, moved to its front; return how many stay."""
+def settle_ties(column: Column, ranked: Words, order: Int32s, spare: Int32s) -> int:
+    """Finish a sort by words, keep only the last of equal strings at the front of ``order``, return how many stay.
+
+    ``ranked`` holds the word of each string in ``order`` and ascends; strings are compared only where words are equal.
+    ``spare`` has the length of ``order``.
+    """
+    count = len(order)
     kept = 0
-    for i in range(len(order)):
-        if i + 1 < len(order) and _compare(column, order[i], order[i + 1]) == 0:
-            continue
-        order[kept] = order[i]
-        kept += 1
+    start = 0
+    while start < count:
+        end = start + 1
+        while end < count and ranked[end] == ranked[start]:
+            end += 1
+        if end - start > 1:
+            _sort_run(column, order, spare, start, end)
+        for i in range(start, end):
+            if i + 1 < end and _compare(column, order[i], order[i + 1]) == 0:
+                continue
+            order[kept] = order[i]
+            kept += 1
+        start = end
     return kept
 
 
