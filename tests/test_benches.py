@@ -19,6 +19,6 @@ def test_the_bench_of_a_subscriber_measures_blocks_that_hold() -> None:
 @pytest.mark.slow
 def test_the_bench_of_a_long_served_chain_says_what_it_holds() -> None:
     bench = ROOT / "benches" / "bench_long_serve.py"
-    given = [sys.executable, bench, "--blocks", "40", "--keep", "512"]
+    given = [sys.executable, str(bench), "--blocks", "40", "--keep", "512"]
     ended = subprocess.run(given, capture_output=True, text=True, check=True)
     assert len(ended.stdout.splitlines()) == 11
