@@ -222,7 +222,9 @@ class Live:
 
     def _is_final(self, tick: Tick) -> bool:
         block = self.relay.block(tick.heads[None])
-        return block is not None and block.number <= self.relay.finalized.number
+        if block is None or block.number > self.relay.finalized.number:
+            return False
+        return self.relay.hash_of(block.number) == block.hash
 
     def _may_return(self, tick: Tick) -> bool:
         blocks = [(it, it.block(tick.heads[it.para_id])) for it in self.served()]

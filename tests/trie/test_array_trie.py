@@ -284,3 +284,9 @@ def test_memory_stays_under_160_bytes_a_key() -> None:
 
 def test_warm_up_tells_how_long_it_took() -> None:
     assert array_module.warm_up() > 0
+
+
+@pytest.mark.parametrize("count", [array_module.KERNELS_SORT_FROM - 1, array_module.KERNELS_SORT_FROM])
+def test_a_mapping_in_any_order_has_the_root_of_its_sorted_pairs(count: int) -> None:
+    pairs = {b"prefix of all" + (7 * i % 1009).to_bytes(4, "little"): bytes([i % 256]) * 40 for i in range(count)}
+    assert ArrayTrie.from_pairs(pairs).root == trie_root(pairs, engine="plain")

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from node.chains import ALICE, BOB, PUBLISHER, address, live_chains, modelled, signed
+from relaycast_collator import Chains
+from relaycast_collator.collator import Pace
 from relaycast_node.live import MOST_SNAPSHOTS, Live
 from relaycast_node.rpc.node_face import NodeFace
 from relaycast_pallets.timestamp.pallet import GENESIS_MILLISECONDS, SLOT_MILLISECONDS
@@ -276,3 +278,14 @@ def test_old_blocks_are_forgotten_and_named_as_such(ask: Ask, live: Live) -> Non
     assert ask("chain_getBlockHash", 21) is not None
     assert "State already discarded" in ask("state_getStorage", "0xaa", f"0x{old.hex()}")[1]
     assert ask("state_getKeysPaged", "0x", 5, "0x", ask("chain_getBlockHash", 21))
+
+
+def test_a_parachain_of_two_blocks_a_tick_is_final_with_the_relay_chain() -> None:
+    chains = Chains()
+    chains.add_parachain(PUBLISHER, pace=Pace(cores=2))
+    live = Live(chains, chains.step)
+    live.new_block(6)
+    parachain = live.parachains[PUBLISHER]
+    assert (live.relay.finalized.number, parachain.finalized.number, parachain.best.number) == (4, 8, 12)
+    live.set_head(live.relay, live.relay.finalized.hash)
+    assert parachain.best.number == 8
