@@ -118,6 +118,7 @@ class Timeline:
         self._again: Counter[ChainId] = Counter()
         self._inputs: list[Input] = []
         self._tick = Tick(chains.tick, None, heads=heads())
+        self._ticks = {self._tick: None}
         self._by_relay_block = {self._tick.heads[None]: self._tick}
         self._checkpoint = self._next = self._taken()
 
@@ -147,7 +148,7 @@ class Timeline:
             raise
         self._inputs.clear()
         tick.heads = self._heads()
-        self._by_relay_block[tick.heads[None]] = tick
+        self._keep(tick)
         if self._checkpoint is None or self._next is None:
             self._checkpoint = self._next = self._taken()
             if self._checkpoint is not None:
@@ -163,7 +164,12 @@ class Timeline:
         """Forget the ticks before a checkpoint."""
         first = checkpoint.tick
         first.parent = None
+        self._ticks = {tick: None for tick in self._ticks if tick.number >= first.number}
         self._by_relay_block = {it: tick for it, tick in self._by_relay_block.items() if tick.number >= first.number}
+
+    def _keep(self, tick: Tick) -> None:
+        self._ticks[tick] = None
+        self._by_relay_block[tick.heads[None]] = tick
 
     def at(self, relay_block: bytes) -> Tick | None:
         """Return the tick after which a relay block was the newest, if it is not before the checkpoint.
@@ -180,7 +186,7 @@ class Timeline:
             if tick.parent is None:
                 break
             tick = tick.parent
-        others = (it for it in reversed(self._by_relay_block.values()) if it not in mine)
+        others = (it for it in reversed(self._ticks) if it not in mine)
         for tick in (*mine, *others):
             if tick.heads.get(chain) == block_hash and self._way_to(tick) is not None:
                 yield tick
@@ -217,7 +223,8 @@ class Timeline:
                 self._workload.step()
                 assert self._heads_built() == tick.heads, "the blocks that come out are the same"
         self._checkpoint = self._next = moment.checkpoint
-        self._by_relay_block |= {tick.heads[None]: tick for tick in (moment.checkpoint.tick, *moment.ticks)}
+        for tick in (moment.checkpoint.tick, *moment.ticks):
+            self._keep(tick)
         self._inputs = []
         for given in moment.inputs:
             self.put(given)

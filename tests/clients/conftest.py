@@ -17,6 +17,7 @@ from clients.whole_list import READER  # noqa: E402
 def served() -> Iterator[Served]:
     """Serve the oracle of the presets, a block every half second."""
     with serving("oracle", "--block-time", "500ms") as network:
+        network.wait_for(4)  # scripts look two blocks back, and some begin at once
         yield network
 
 

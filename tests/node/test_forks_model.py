@@ -89,6 +89,10 @@ class Place:
         return found
 
 
+Kept = tuple[Place, dict[bytes, tuple[bytes, int]], list[bytes], dict[ParaId | None, int]]
+"""What a snapshot brings back: a place, what was sent until then, the pool, and the numbers of the finalized blocks."""
+
+
 class Forks(RuleBasedStateMachine):
     """Blocks, transactions, writes, other heads and snapshots in any order."""
 
@@ -104,7 +108,7 @@ class Forks(RuleBasedStateMachine):
         self.sent = dict[bytes, tuple[bytes, int]]()
         """Extrinsics with the account and the nonce that each of them uses."""
 
-        self.snapshots: dict[int, tuple[Place, dict[bytes, tuple[bytes, int]], list[bytes]]] = {}
+        self.snapshots: dict[int, Kept] = {}
         self.note()
 
     @property
@@ -172,30 +176,27 @@ class Forks(RuleBasedStateMachine):
             number = self.live.snapshot()
         except CannotGoBack:
             return
-        self.snapshots[number] = self.now, dict(self.sent), self.live.relay.pool.pending()
+        self.snapshots[number] = self.now, dict(self.sent), self.live.relay.pool.pending(), self.finals()
 
     @precondition(lambda self: self.snapshots)
     @rule(back=st.integers(0, 5))
     def revert(self, back: int) -> None:
         number = sorted(self.snapshots)[-1 - back % len(self.snapshots)]
-        place, sent, waiting = self.snapshots[number]
+        place, sent, waiting, finals = self.snapshots[number]
         heads = place.heads
         try:
             self.live.revert(number)
         except CannotGoBack:
-            assert any(self.copies[it].chain.block(found) is None for it, found in heads.items()) or self.is_old(heads)
+            gone = [it for it, found in heads.items() if self.copies[it].chain.block(found) is None]
+            assert gone or any(finals[it] < copies.chain._tree.first for it, copies in self.copies.items())
             return
         assert self.heads() == heads
         assert self.live.relay.pool.pending() == waiting
         self.now, self.sent, self.has_reverted = place, sent, True
         self.snapshots = {it: kept for it, kept in self.snapshots.items() if it < number}
 
-    def is_old(self, heads: Mapping[ParaId | None, bytes]) -> bool:
-        """Return whether the blocks that were final under these heads may be forgotten."""
-        return any(
-            self.copies[it].chain.best.number - KEPT >= self.copies[it].blocks[found].number - 3
-            for it, found in heads.items()
-        )
+    def finals(self) -> dict[ParaId | None, int]:
+        return {name: copies.blocks[copies.final].number for name, copies in self.copies.items()}
 
     @invariant()
     def every_kept_block_reads_as_its_copy(self) -> None:
