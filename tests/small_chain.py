@@ -76,9 +76,6 @@ class SmallPool:
     def pending(self) -> Sequence[bytes]:
         return list(self.waiting.values())
 
-    def remove(self, hashes: Sequence[bytes]) -> Sequence[bytes]:
-        return [it for it in hashes if self.waiting.pop(it, None) is not None]
-
     def next_nonce(self, account: bytes) -> int:
         return 5 if account == ALICE else 0
 
@@ -212,6 +209,9 @@ class SmallChain:
         if state is None:
             raise StateDiscarded(block_hash)
         return state
+
+    def remove(self, hashes: Sequence[bytes]) -> Sequence[bytes]:
+        return [it for it in hashes if self.pool.waiting.pop(it, None) is not None]
 
     def prove(self, block_hash: bytes, keys: list[bytes]) -> list[bytes]:
         return list(self.state.prove_read(self.known[block_hash].header.state_root, keys).nodes)

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
+from hashlib import blake2b
 from typing import Protocol
 from urllib.parse import quote
 
@@ -121,6 +122,12 @@ class ChainFeed:
         self.proofs = proofs
         """Whether each ``data.published`` carries the proof of its value, from the next block on."""
 
+        self.told = 0
+        """Blocks that the chains have told of."""
+
+        self.known_blocks = 0
+        """So many of the first of them are in the log already, from an earlier run of the same chains."""
+
         self.lost = 0
         """Events that could not be appended."""
 
@@ -155,6 +162,16 @@ class ChainFeed:
                 for source in self._sources.values():
                     yield f"{self._prefix}.{name}", source
 
+    @property
+    def log_identity(self) -> bytes:
+        """What tells this log, and the namespaces of these chains in it, from all others; 16 bytes."""
+        return blake2b(self._log.identity + self._prefix.encode(), digest_size=16).digest()
+
+    @property
+    def logged_blocks(self) -> int:
+        """The number of blocks in the log, those of other chains that it had before counted."""
+        return self._log.count(f"{self._prefix}.{IMPORTED}")
+
     def close(self) -> None:
         """Hear no more."""
         if self.hear in self._chains.listeners:
@@ -163,14 +180,19 @@ class ChainFeed:
     def hear(self, fact: Fact) -> None:
         """Append what a block tells; other facts are no events."""
         self._names = None
+        if not isinstance(fact, RelaySealed | BlockBuilt | GuestBuilt):
+            return
+        self.told += 1
+        if not isinstance(fact, RelaySealed) and fact.block.header.number == 1:
+            self._sources[fact.para_id] = chain_principal(fact.parent.hash)
+        if self.told <= self.known_blocks:
+            return
         if isinstance(fact, RelaySealed):
             drafts = list(self._of_relay_block(fact))
         elif isinstance(fact, BlockBuilt):
             drafts = list(self._of_parachain_block(fact))
-        elif isinstance(fact, GuestBuilt):
-            drafts = [self._of_guest_block(fact)]
         else:
-            return
+            drafts = [self._of_guest_block(fact)]
         self._log.append_soon(drafts).add_done_callback(partial(self._report, len(drafts)))
 
     def _report(self, events: int, future: "Future[list[EventRecord]]") -> None:
@@ -226,8 +248,6 @@ class ChainFeed:
 
     def _parachain_block(self, fact: BlockBuilt | GuestBuilt, system: System) -> _Block:
         header = fact.block.header
-        if header.number == 1:
-            self._sources[fact.para_id] = chain_principal(fact.parent.hash)
         path = f"/{self._network}/para/{fact.para_id}"
         occurred_ns = self._block_time(system, header.number)
         return _Block(header, header.hash, self._sources[fact.para_id], path, fact.para_id, occurred_ns)

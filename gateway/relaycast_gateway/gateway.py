@@ -96,7 +96,9 @@ class Gateway:
         """The canisters, where that face is offered."""
 
         self.chain_prefix = PREFIX if wamp is None else wamp.realms[0].chain_prefix.removesuffix(".")
-        self._feeds: list[ChainFeed] = []
+        self.feeds: list[ChainFeed] = []
+        """What the chains tell, on its way into the log."""
+
         self.allowed_sinks = allowed_sinks
         self.is_ready = False
         self.on_change: Callable[[], None] = lambda: None
@@ -169,7 +171,7 @@ class Gateway:
             key_names=key_names,
             proofs=self.book.needs_proofs,
         )
-        self._feeds.append(feed)
+        self.feeds.append(feed)
         if self.icrc is not None:
             self.icrc.follow(feed)
         return feed
@@ -185,7 +187,7 @@ class Gateway:
 
     async def stop(self) -> None:
         """End deliveries and close all files; also where ``start`` was never called."""
-        for feed in self._feeds:
+        for feed in self.feeds:
             feed.close()
         if self.is_ready:
             self.is_ready = False
@@ -196,24 +198,30 @@ class Gateway:
             await self.deliveries.stop()
             with suppress(sqlite3.Error):  # counted again from the log
                 self.book.end()
+        self.close()
+
+    def close(self) -> None:
+        """Close all files of a gateway that was never started, or has stopped; a second call does nothing."""
+        for feed in self.feeds:
+            feed.close()
         self._held.close()
 
     def _subscriptions_changed(self) -> None:
-        for feed in self._feeds:
+        for feed in self.feeds:
             feed.proofs = self.book.needs_proofs
         self.on_change()
 
     @property
     def lost(self) -> int:
         """The number of events that the log could not take."""
-        return sum(feed.lost for feed in self._feeds)
+        return sum(feed.lost for feed in self.feeds)
 
     @property
     def trouble(self) -> str | None:
         """Why the gateway does not do its work, ``None`` where it does."""
         if not self.is_ready:
             return "the gateway has not started"
-        lossy = next((feed.error for feed in self._feeds if feed.error is not None), None)
+        lossy = next((feed.error for feed in self.feeds if feed.error is not None), None)
         if lossy is not None:
             return f"events are being lost, {self.lost:,} so far: {lossy}"
         kept = self.deliveries.gauges.store_error

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 from relaycast_collator import BlockBuilt, Chains, Fact, GuestBuilt, RelaySealed
@@ -20,6 +21,17 @@ from relaycast_node.chain.served_chain import ServedChain
 from relaycast_node.chain.signal import Signal
 from relaycast_node.extrinsic.extrinsic import is_bare
 from relaycast_node.inputs import Published, StorageWritten, TimeMoved
+from relaycast_node.journal.entries import (
+    HeadEntry,
+    PaceEntry,
+    PublishEntry,
+    RevertEntry,
+    SnapshotEntry,
+    StoreEntry,
+    TickEntry,
+    TravelEntry,
+)
+from relaycast_node.journal.input_log import InputLog
 from relaycast_node.timeline import ChainId, Idle, Offers, Tick, Timeline, TimelinePoint, Workload
 from relaycast_xcm import ParaId
 
@@ -85,6 +97,7 @@ class Live:
         self.facts: Signal[Fact] = Signal()
         """Every fact, when the chains behind the RPC have taken note of it."""
 
+        self._log = InputLog()
         self._block_time = block_time
         self._changed = asyncio.Event()
         self._noted: list[ServedBlock] = []
@@ -98,6 +111,7 @@ class Live:
             if refusal is None:
                 self._follow_timeline(chain)
             chain.submitted.connect(lambda _: self._wake())
+        self.log = self._log
         chains.listeners.append(self._hear)
 
     def _follow_timeline(self, chain: ServedChain) -> None:
@@ -111,6 +125,21 @@ class Live:
         """Return all chains, the relay chain first."""
         return [self.relay, *self.parachains.values()]
 
+    def chain(self, para_id: int | None) -> ServedChain:
+        """Return a parachain, or the relay chain; ``KeyError`` for a parachain that is not here."""
+        return self.relay if para_id is None else self.parachains[int(para_id)]
+
+    @property
+    def log(self) -> InputLog:
+        """What notes every input, of all chains."""
+        return self._log
+
+    @log.setter
+    def log(self, log: InputLog) -> None:
+        self._log = log
+        for chain in self.served():
+            chain.log = log
+
     @property
     def block_time(self) -> BlockTime:
         return self._block_time
@@ -119,6 +148,7 @@ class Live:
     def block_time(self, block_time: BlockTime) -> None:
         if not isinstance(block_time, str) and not block_time > 0:
             raise ValueError(f"a block time is more than 0 seconds, got {block_time}")
+        self._log.note(PaceEntry(block_time))
         self._block_time = block_time
         self._changed.set()
 
@@ -128,8 +158,22 @@ class Live:
             raise ValueError(f"at least one block is built, got {count}")
         self._noted = []
         for _ in range(count):
-            self._timeline.pass_tick(self._is_final)
+            self._pass_tick()
         return self._noted
+
+    def _pass_tick(self) -> None:
+        take_back = self._log.note(TickEntry())
+        try:
+            self._timeline.pass_tick(self._is_final)
+        except Exception as error:
+            take_back()
+            self._log.end(f"relay block {self.chains.tick} could not be built: {error}")
+            raise
+        self._log.tick_done(self.heads_digest())
+
+    def heads_digest(self) -> bytes:
+        """Return a digest of all chains' newest blocks, 16 bytes."""
+        return blake2b(b"".join(self._heads().values()), digest_size=16).digest()
 
     def set_storage(
         self, para_id: int | None, values: Mapping[bytes, bytes | None], *, child: bytes | None = None
@@ -138,12 +182,15 @@ class Live:
 
         ``child`` is the bare name of a child trie. ``ValueError`` for a key of the top trie that names a child trie.
         """
-        chain = self.relay if para_id is None else self.parachains[int(para_id)]
-        self._timeline.put(StorageWritten(chain, values, child))
+        chain = self.chain(para_id)
+        with self._log.noting(StoreEntry(chain.number_in_entries, list(values.items()), child)):
+            self._timeline.put(StorageWritten(chain, values, child))
 
     def publish(self, para_id: int, key: bytes, value: bytes, *, ttl: int = 0) -> None:
         """Let a modelled parachain publish with its next block; ``ValueError`` for what cannot be published."""
-        self._timeline.put(Published(self.chains.parachains[ParaId(para_id)], key, value, ttl))
+        parachain = self.chains.parachains[ParaId(para_id)]
+        with self._log.noting(PublishEntry(int(para_id), key, value, ttl)):
+            self._timeline.put(Published(parachain, key, value, ttl))
 
     def travel(self, milliseconds: int) -> None:
         """Let the relay chain's next block be of this time, since 1970, and all later blocks accordingly.
@@ -154,7 +201,8 @@ class Live:
         least = self.time.of_block(self.relay.best.number + 1)
         if milliseconds < least:
             raise CannotGoBack(f"the next block's time is {least} ms, {milliseconds} ms is before that")
-        self._timeline.put(TimeMoved(self.time, self.time.offset + milliseconds - least))
+        with self._log.noting(TravelEntry(milliseconds)):
+            self._timeline.put(TimeMoved(self.time, self.time.offset + milliseconds - least))
 
     def set_head(self, chain: ServedChain, block_hash: bytes) -> ServedBlock:
         """Make a kept block the newest of its chain, and return it; all other chains go where they stood then.
@@ -175,6 +223,7 @@ class Live:
             raise CannotGoBack(
                 f"block {block.number}: the chains never stood there together since a block became final"
             )
+        self._log.note(HeadEntry(chain.number_in_entries, block_hash))
         self._timeline.go_to(self._timeline.moment(tick))
         for it in self.served():
             it.move(tick.heads[it.para_id])
@@ -185,6 +234,7 @@ class Live:
         self._ensure_modelled()
         if len(self._snapshots) >= MOST_SNAPSHOTS:
             raise CannotGoBack(f"{MOST_SNAPSHOTS} snapshots are kept already, revert to one of them")
+        self._log.note(SnapshotEntry())
         self._snapshot_count += 1
         self._snapshots[self._snapshot_count] = ChainsSnapshot(
             self._timeline.moment(),
@@ -203,6 +253,7 @@ class Live:
         for it in self.served():
             if not it.keeps(heads[it.para_id], finalized=kept.finalized[it.para_id]):
                 raise CannotGoBack(f"the blocks of snapshot {number} are no longer kept")
+        self._log.note(RevertEntry(number))
         self._timeline.go_to(kept.moment)
         for it in self.served():
             it.rewind(heads[it.para_id], kept.finalized[it.para_id], kept.waiting[it.para_id])

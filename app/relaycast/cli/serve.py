@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import time
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     import ssl
 
     from relaycast.serve.server import Server
+    from relaycast_gateway.gateway import Gateway
 
 PORT = 9_944
 """Where a Substrate node listens."""
@@ -63,7 +65,7 @@ Data = Annotated[
     str | None,
     Parameter(
         name="--data",
-        help="folder that keeps events, subscriptions and deliveries for the next start; chains begin at block 0 again",
+        help="folder that keeps chains, events, subscriptions and deliveries: the next start goes on from there",
     ),
 ]
 History = Annotated[
@@ -145,6 +147,7 @@ def serve(
     from relaycast.serve.access import access_for  # noqa: PLC0415
     from relaycast.serve.faces import Faces  # noqa: PLC0415
     from relaycast.serve.gateway_face import icrc_settings, open_gateway, router_config  # noqa: PLC0415
+    from relaycast.serve.kept_chains import keeping  # noqa: PLC0415
     from relaycast.serve.network import living  # noqa: PLC0415
     from relaycast.serve.request_rates import REQUESTS_A_SECOND, RequestRates  # noqa: PLC0415
     from relaycast.serve.server import Server, ensure_closed, ensure_port, raise_file_limit, tls_of  # noqa: PLC0415
@@ -157,26 +160,29 @@ def serve(
     tls = tls_of(tls_cert, tls_key)
     ensure_closed(host, has_tokens=bool(access.tokens), is_secure=behind_proxy or tls is not None)
     faces = Faces.named(face)
-    faces.ensure_used("--data", data, faces.has_gateway, "cloudevents, wamp or icrc")
     faces.ensure_used("--allow-sink", allow_sink, faces.cloudevents or faces.icrc, "cloudevents or icrc")
     for option, given in (("--history", history), ("--wamp", wamp), ("--rawsocket-port", rawsocket_port)):
         faces.ensure_used(option, given, faces.wamp, "wamp")
     config = router_config(wamp, history or (), access) if faces.wamp else None
     network = living(scenario, block_time, finality=finality, keep=keep)
     canisters = icrc_settings() if faces.icrc else None
-    gateway = open_gateway(network, data, allow_sink or (), config, canisters) if faces.has_gateway else None
+    has_gateway = faces.has_gateway or data is not None
+    gateway = open_gateway(network, data, allow_sink or (), config, canisters) if has_gateway else None
     raise_file_limit()
     server = Server(
         network.live,
         title=network.title,
         key_names=network.key_names,
         access=access,
-        gateway=gateway,
+        gateway=gateway if faces.has_gateway else None,
         faces=faces,
         rates=RequestRates(REQUESTS_A_SECOND if rate_limit is None else rate_limit),
         dialect=dialect,
     )
-    asyncio.run(_run(server, host, port, rawsocket_port, tls))
+    with keeping(network, data, gateway, progress=_Again()):
+        if data is not None and gateway is not None:
+            _tell_kept(network.live.relay.best.number, gateway)
+        asyncio.run(_run(server, host, port, rawsocket_port, tls))
     print("stopped", flush=True)
     return ExitCode.FINE
 
@@ -210,14 +216,28 @@ async def _run(
         await server.stop()
 
 
+class _Again:
+    """Says once a second how far the chains are that are built again; nothing where that takes less."""
+
+    def __init__(self) -> None:
+        self._due = time.monotonic() + 1.0
+
+    def __call__(self, done: int, total: int) -> None:
+        if time.monotonic() >= self._due:
+            self._due = time.monotonic() + 1.0
+            print(f"building kept blocks again: {done:,} of {total:,}", flush=True)
+
+
+def _tell_kept(number: int, gateway: "Gateway") -> None:
+    kept = counted(len(gateway.book), "subscription")
+    print(f"kept: {counted(gateway.log.last_seq, 'event')} and {kept}; the chains go on at relay block {number:,}")
+
+
 def _tell(server: "Server") -> None:
     from relaycast_node.block_time import block_time_text  # noqa: PLC0415
 
     lines = server.lines()
     width = max(len(line.url) for line in lines)
-    if server.gateway is not None and server.gateway.log.place != "memory":
-        kept = counted(len(server.gateway.book), "subscription")
-        print(f"kept: {counted(server.gateway.log.last_seq, 'event')} and {kept}; the chains begin at block 0")
     for line in lines:
         print(f"{line.url:<{width}}  {line.what}: {line.use}")
     pace = block_time_text(server.live.block_time)

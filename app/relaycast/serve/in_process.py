@@ -18,6 +18,7 @@ from relaycast.refusal import BadInput
 from relaycast.serve.access import Access
 from relaycast.serve.faces import Faces
 from relaycast.serve.gateway_face import icrc_settings, open_gateway, router_config
+from relaycast.serve.kept_chains import keeping
 from relaycast.serve.network import LivingNetwork, living
 from relaycast.serve.server import Server
 from relaycast_gateway.gateway import Gateway
@@ -114,8 +115,8 @@ def serve(
     """Serve a preset or a scenario file until the block ends; ``port`` 0 takes a free one.
 
     ``block_time`` is ``6s``, ``500ms``, ``manual`` (``new_block`` builds) or ``instant``. ``keep`` is how many blocks
-    each chain keeps, or ``all``. ``data`` is a folder that
-    keeps events and subscriptions, and ``allow_sink`` names hosts of this machine or its network that events may be
+    each chain keeps, or ``all``. ``data`` is a folder that keeps chains, events and subscriptions for the next start.
+    ``allow_sink`` names hosts of this machine or its network that events may be
     sent to. ``history`` are topics whose WAMP publications are kept, ``wamp`` is the router's TOML file, and
     ``rawsocket_port`` opens a RawSocket. ``ValueError`` for what cannot be served.
     """
@@ -125,7 +126,8 @@ def serve(
         gateway = open_gateway(network, None if data is None else fspath(data), allow_sink, config, icrc_settings())
     except BadInput as error:
         raise ValueError(str(error)) from None
-    with serving(network, host=host, port=port, gateway=gateway, rawsocket_port=rawsocket_port) as served:
+    kept_in = None if data is None else fspath(data)
+    with serving(network, host=host, port=port, gateway=gateway, rawsocket_port=rawsocket_port, data=kept_in) as served:
         yield served
 
 
@@ -139,8 +141,9 @@ def serving(
     rawsocket_port: int | None = None,
     access: Access | None = None,
     faces: Faces | None = None,
+    data: str | None = None,
 ) -> Iterator[ServedNetwork]:
-    """Serve a network that lives already, until the block ends."""
+    """Serve a network that lives already, until the block ends; its chains go on where those in ``data`` were."""
     server = Server(
         network.live,
         title=network.title,
@@ -149,16 +152,26 @@ def serving(
         gateway=gateway,
         faces=faces,
     )
+    try:
+        with keeping(network, data, gateway), _in_a_thread() as loop:
+            try:
+                asyncio.run_coroutine_threadsafe(server.start(host, port, rawsocket_port=rawsocket_port), loop).result()
+                yield ServedNetwork(server, loop)
+            finally:
+                asyncio.run_coroutine_threadsafe(server.stop(), loop).result()
+    except BadInput as error:
+        raise ValueError(str(error)) from None
+
+
+@contextmanager
+def _in_a_thread() -> Iterator[asyncio.AbstractEventLoop]:
+    """Give an event loop that runs in a thread of its own."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=_run, args=(loop,), name="relaycast serve", daemon=True)
     thread.start()
     try:
-        asyncio.run_coroutine_threadsafe(server.start(host, port, rawsocket_port=rawsocket_port), loop).result()
-        yield ServedNetwork(server, loop)
-    except BadInput as error:
-        raise ValueError(str(error)) from None
+        yield loop
     finally:
-        asyncio.run_coroutine_threadsafe(server.stop(), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()

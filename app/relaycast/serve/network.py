@@ -19,11 +19,17 @@ LEAST_KEPT = 512
 
 @dataclass(frozen=True, slots=True)
 class LivingNetwork:
-    """The chains and their clock; ``key_names`` gives the names that the scenario has for keys."""
+    """The chains and their clock; ``key_names`` gives the names that the scenario has for keys.
+
+    ``source_digest`` says what they are made from. A user may have asked for a ``finality``, and for a block time.
+    """
 
     live: Live
     title: str
     key_names: KeyNames
+    source_digest: bytes
+    finality: int | None = None
+    is_paced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,7 @@ def living(name: str, block_time: str = "", *, finality: int | None = None, keep
     scenario = load_named(name, "serve")
     pace = pace_of(block_time, default=scenario.relaychain.block_seconds)
     simulation = Simulation.prepare(scenario)
+    digest = simulation.source_digest
     chains, network = simulation.chains, simulation.network
     for listener in (network.ledger.hear, simulation.hear):  # nobody asks this server for the tables of a run
         chains.listeners.remove(listener)
@@ -89,7 +96,7 @@ def living(name: str, block_time: str = "", *, finality: int | None = None, keep
         served.kept_blocks = kept
         if finality is not None:
             served.finality_lag = finality
-    return LivingNetwork(live, scenario.name, network.key_names)
+    return LivingNetwork(live, scenario.name, network.key_names, digest, finality, is_paced=bool(block_time))
 
 
 def _of_real_runtimes(simulation: Simulation) -> tuple[ServedChain | None, dict[int, ServedChain]]:

@@ -175,12 +175,20 @@ class Simulation:
     @property
     def run_id(self) -> str:
         """The digest of everything that the outcome depends on."""
-        parts = [msgspec.json.encode(self.echo()), self.network.chains.relay_chain.genesis_root, __version__.encode()]
+        return self._digest(__version__.encode()).hexdigest()
+
+    @property
+    def source_digest(self) -> bytes:
+        """The digest of what the chains are made from, whatever version makes them; 8 bytes."""
+        return self._digest().digest()
+
+    def _digest(self, *version: bytes) -> "blake2b":
+        parts = [msgspec.json.encode(self.echo()), self.network.chains.relay_chain.genesis_root, *version]
         if self.playback is not None:
             parts.append(self.playback.recording.digest)
         parts.extend(digest for load in self.sources.loads.values() for digest in load.digests)
         parts.extend(source.digest for source in self.sources.guests.values())
-        return blake2b(b"\x00".join(parts), digest_size=8).hexdigest()
+        return blake2b(b"\x00".join(parts), digest_size=8)
 
     def keep_accounts(self, *, per_key: bool | None = None) -> bool:
         """Let the ledger say what each byte is for; return whether it does so by key, see ``simulate``.

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
+from hashlib import blake2b
 from os import PathLike
 from pathlib import Path
 from threading import Lock
@@ -84,6 +85,11 @@ class EventLog:
             log = cls(table, place="memory" if file is None else str(file), clock=clock, retention=retention)
             log._held = held.pop_all()
             return log
+
+    @property
+    def identity(self) -> bytes:
+        """What tells this log from every other, 16 bytes."""
+        return blake2b(self._table.key, digest_size=16, person=b"event log").digest()
 
     @property
     def clock(self) -> Clock:

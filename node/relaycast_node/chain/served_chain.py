@@ -5,7 +5,7 @@ readable. What was sealed never changes: a state is read by bisection among the 
 proven is what the chain itself keeps.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from relaycast_collator.header import Header
@@ -17,6 +17,9 @@ from relaycast_node.chain.signal import Signal
 from relaycast_node.chain.versions import ForkedState, PastState, TrieVersions
 from relaycast_node.extrinsic.extrinsic import extrinsic_hash
 from relaycast_node.extrinsic.pool import TransactionPool
+from relaycast_node.extrinsic.pool_errors import AlreadyImported, BadExtrinsicFormat, TemporarilyBanned
+from relaycast_node.journal.entries import RemoveEntry, SubmitEntry
+from relaycast_node.journal.input_log import InputLog
 from relaycast_pallets.frame.state import State, StateDiscarded
 from relaycast_trie.child_info import CHILD_STORAGE_PREFIX, ChildInfo
 from relaycast_xcm.primitives import ParaId
@@ -75,6 +78,9 @@ class ServedChain:
         self.most_final: Callable[[], int] | None = None
         """Gives the highest number that may be final, where another chain says that."""
 
+        self.log = InputLog()
+        """Notes each extrinsic that comes or is removed."""
+
         self.code = code
         self.genesis_hash = genesis.hash
         self.new_heads: Signal[ServedBlock] = Signal()
@@ -89,7 +95,7 @@ class ServedChain:
         self._tree = BlockTree(ServedBlock(genesis, self.genesis_hash))
         self._contents = contents
         code.follow(self)
-        self.pool = TransactionPool(code.view(self.newest()))
+        self.pool = TransactionPool(code.view(self.newest()), clock=lambda: self.log.now)
         contents.ready = self.pool.pending
 
     @property
@@ -159,9 +165,24 @@ class ServedChain:
 
     def submit(self, data: bytes) -> bytes:
         """Give an extrinsic to the pool and return its hash; raises ``PoolError``."""
-        found = self.pool.submit(data)
+        take_back = self.log.note(SubmitEntry(self.number_in_entries, data, self.best.hash))
+        try:
+            found = self.pool.submit(data)
+        except (BadExtrinsicFormat, AlreadyImported, TemporarilyBanned):  # the others are banned, or drop others
+            take_back()
+            raise
         self.submitted.emit(found)
         return found
+
+    def remove(self, hashes: Sequence[bytes]) -> list[bytes]:
+        """Remove extrinsics from the pool and ban them for a while; return the hashes of all that left."""
+        self.log.note(RemoveEntry(self.number_in_entries, list(hashes)))
+        return self.pool.remove(hashes)
+
+    @property
+    def number_in_entries(self) -> int | None:
+        """How entries of a journal name this chain."""
+        return None if self.para_id is None else int(self.para_id)
 
     def call(self, method: str, data: bytes, block_hash: bytes) -> bytes:
         """Return what a method of the chain's code answers at a block; raises ``ChainRefusal``."""

@@ -34,7 +34,7 @@ def pending_extrinsics(served: Served) -> list[str]:
 def remove_extrinsic(served: Served, bytes_or_hash: list[AnyJson]) -> list[str]:
     """Remove extrinsics and ban them for a while; each is ``{"hash": ..}`` or ``{"extrinsic": ..}``."""
     hashes = [_hash_in(it, f"bytesOrHash[{index}]") for index, it in enumerate(bytes_or_hash)]
-    return [hexed(it) for it in served.chain.pool.remove(hashes)]
+    return [hexed(it) for it in served.chain.remove(hashes)]
 
 
 @GROUP.subscription(

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from relaycast_node.journal.journal import NotNoted
 from relaycast_node.rpc.method_table import MethodTable
 from relaycast_node.rpc.parameters import arguments
 from relaycast_node.rpc.rpc_error import (
@@ -135,9 +136,8 @@ class JsonRpc:
             return _encoded(number, self._call(request, session))
         except RpcError as error:
             return _refused(number, error)
-        except Exception:
-            log.exception("%s failed", request.method)
-            return _refused(number, RpcError(INTERNAL_ERROR, "Internal error"))
+        except Exception as error:
+            return _refused(number, _failure(request.method, error))
 
     def _call(self, request: _Request, session: RpcSession) -> object:
         method = self.table.find(request.method)
@@ -170,6 +170,14 @@ def rate_exceeded(message: bytes | str | None, reason: str) -> bytes:
     """Return the answer to a message that came too soon; ``None`` is one that was not read."""
     number = None if message is None else _id_of(message)
     return _refused(number, RpcError(RATE_EXCEEDED, "RPC rate limit exceeded", reason))
+
+
+def _failure(method: str, error: Exception) -> RpcError:
+    """Return what a client is told of a method that failed: why only where the reason is not in the code."""
+    if isinstance(error, NotNoted):
+        return RpcError(INTERNAL_ERROR, "Internal error", str(error))
+    log.error("%s failed", method, exc_info=error)
+    return RpcError(INTERNAL_ERROR, "Internal error")
 
 
 def _encoded(number: Id, result: object) -> bytes:

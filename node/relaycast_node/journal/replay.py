@@ -1,0 +1,161 @@
+"""Chains that go on from a journal: its entries are put in again, and what comes out is compared with what came then.
+
+Law: either the chains are what they were, or ``OtherChains`` says which entry was the first that they differ at.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+
+from relaycast_node.chain.exceptions import ChainRefusal
+from relaycast_node.chain.served_block import ServedBlock
+from relaycast_node.chain.served_chain import HeadMove, ServedChain
+from relaycast_node.extrinsic.pool_errors import PoolError
+from relaycast_node.journal.entries import (
+    BeginEntry,
+    Entry,
+    FeedEntry,
+    HeadEntry,
+    PaceEntry,
+    PublishEntry,
+    RemoveEntry,
+    RevertEntry,
+    SnapshotEntry,
+    StoreEntry,
+    SubmitEntry,
+    TickDoneEntry,
+    TickEntry,
+    TravelEntry,
+)
+from relaycast_node.journal.frames import Frame
+from relaycast_node.journal.input_log import InputLog
+from relaycast_node.live import Live
+from relaycast_trie.exceptions import RelaycastError
+
+Progress = Callable[[int], None]
+"""Told how many ticks have passed again."""
+
+
+class OtherChains(RelaycastError):
+    """Chains that are not what they were, from entry ``index`` on, for ``reason``."""
+
+    def __init__(self, index: int, reason: str) -> None:
+        super().__init__(index, reason)
+        self.index = index
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"entry {self.index}: {self.reason}"
+
+
+class _Replayed(InputLog):
+    """Notes nothing: the time is that of the entry that is put in again."""
+
+    def note(self, entry: Entry) -> Callable[[], None]:  # noqa: ARG002
+        return lambda: None
+
+
+class JournalReplay:
+    """Puts entries into chains that stand where the first of them came."""
+
+    def __init__(self, live: Live, *, progress: Progress | None = None) -> None:
+        self.ticks = 0
+        """Ticks that have passed again."""
+
+        self._live = live
+        self._progress = progress
+        self._log = _Replayed()
+
+    def run(self, frames: Iterable[Frame]) -> None:
+        """Put entries in; raises ``OtherChains``, and what a tick raises that cannot pass."""
+        live, former = self._live, self._live.log
+        live.log = self._log
+        waiting = deque(frames)
+        try:
+            while waiting:
+                frame = waiting.popleft()
+                self._log.now = frame.milliseconds / 1_000
+                if isinstance(frame.entry, TickEntry):
+                    self._pass_tick(list(_inside(waiting)))
+                else:
+                    self._put_in(frame)
+        finally:
+            live.log = former
+
+    def _pass_tick(self, inside: list[Frame]) -> None:
+        with self._submitting(inside):
+            self._live.new_block()
+        if inside:
+            raise OtherChains(inside[0].index, "an extrinsic came with a block that does not come now")
+        self.ticks += 1
+        if self._progress is not None:
+            self._progress(self.ticks)
+
+    @contextmanager
+    def _submitting(self, inside: list[Frame]) -> Iterator[None]:
+        """Submit what came while a tick passed, each extrinsic after the block that it came after."""
+
+        def hear(chain: ServedChain, block: ServedBlock) -> None:
+            for frame in list(inside):
+                entry = frame.entry
+                assert isinstance(entry, SubmitEntry), "nothing else comes while a tick passes"
+                if (entry.chain, entry.after) == (chain.number_in_entries, block.hash):
+                    inside.remove(frame)
+                    self._log.now = frame.milliseconds / 1_000
+                    _submit(chain, entry)
+
+        def hear_moved(chain: ServedChain, move: HeadMove) -> None:
+            hear(chain, move.block)
+
+        ends = [chain.new_heads.connect(partial(hear, chain)) for chain in self._live.served()]
+        ends += [chain.moved_heads.connect(partial(hear_moved, chain)) for chain in self._live.served()]
+        try:
+            yield
+        finally:
+            for end in ends:
+                end()
+
+    def _put_in(self, frame: Frame) -> None:
+        try:
+            self._apply(frame.entry)
+        except (ChainRefusal, LookupError, ValueError) as error:
+            raise OtherChains(frame.index, str(error)) from None
+        if isinstance(frame.entry, TickDoneEntry) and frame.entry.heads != self._live.heads_digest():
+            number = self._live.relay.best.number
+            raise OtherChains(frame.index, f"the blocks of relay block {number:,} are others than they were")
+
+    def _apply(self, entry: Entry) -> None:
+        live = self._live
+        match entry:
+            case SubmitEntry():
+                _submit(live.chain(entry.chain), entry)
+            case RemoveEntry():
+                live.chain(entry.chain).remove(entry.hashes)
+            case StoreEntry():
+                live.set_storage(entry.chain, dict(entry.values), child=entry.child)
+            case PublishEntry():
+                live.publish(entry.chain, entry.key, entry.value, ttl=entry.ttl)
+            case TravelEntry():
+                live.travel(entry.milliseconds)
+            case HeadEntry():
+                live.set_head(live.chain(entry.chain), entry.hash)
+            case SnapshotEntry():
+                live.snapshot()
+            case RevertEntry():
+                live.revert(entry.number)
+            case PaceEntry():
+                live.block_time = entry.block_time
+            case BeginEntry() | FeedEntry() | TickEntry() | TickDoneEntry():
+                return
+
+
+def _inside(waiting: "deque[Frame]") -> Iterator[Frame]:
+    """Take from ``waiting`` what was submitted in the tick that has just begun."""
+    while waiting and isinstance(waiting[0].entry, SubmitEntry):
+        yield waiting.popleft()
+
+
+def _submit(chain: ServedChain, entry: SubmitEntry) -> None:
+    with suppress(PoolError):  # it was refused then, too
+        chain.submit(entry.data)
