@@ -355,10 +355,11 @@ def ensure_kept(served: ServeProcess, told: Told) -> None:
 
 def kill_again_and_again(folder: Path, twin: ServedChain, rounds: int, seed: int) -> None:
     told, random = Told(), Random(seed)
-    options = ("--block-time", "30ms", "--data", str(folder))
+    options = ("--block-time", "manual", "--data", str(folder))
     for _ in range(rounds):
         with ServeProcess("oracle", *options) as served:
             ensure_kept(served, told)
+            served.ask("dev_setBlockTime", "30ms")
             asyncio.run(_until_killed(served, twin, told, random.uniform(0.1, 1.5)))
     with ServeProcess("oracle", *options) as served:
         ensure_kept(served, told)
