@@ -11,6 +11,7 @@ from relaycast.report.verdicts import verdicts
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.alternative import with_alternative
 from relaycast.simulation.run_folder import staged
+from relaycast.simulation.side_by_side import shares_of, team_of
 from relaycast.simulation.simulation import Progress, Simulation
 from relaycast_ledger.event_lines import EventLines
 from relaycast_ledger.outcome import Outcome
@@ -32,11 +33,12 @@ def simulate(
     progress: Progress | None = None,
     per_key: bool | None = None,
     trie_engine: Engine = "auto",
+    workers: int = 1,
 ) -> Finished:
     """Run ``scenario`` and write its files into ``out``; raises ``BadInput`` before anything is written.
 
     ``per_key`` says whether ``keys.parquet`` is among them; unless it does, the number of its rows decides. The bytes
-    are the same on either ``trie_engine``.
+    are the same on either ``trie_engine``, and by any number of ``workers``; raises ``WorkerEnded`` when one is killed.
     """
     simulation = Simulation.prepare(scenario, trie_engine=trie_engine)
     by_key = simulation.keep_accounts(per_key=per_key)
@@ -44,8 +46,15 @@ def simulate(
     with staged(out, run_id) as folder:
         with (folder / "events.jsonl").open("wb") as stream, simulation.tables(folder, by_key=by_key) as tables:
             simulation.tally = simulation.new_tally(tables=tables)
-            simulation.chains.listeners.append(EventLines(stream, run_id).hear)
-            outcome = with_alternative(simulation.run(progress), scenario, trie_engine=trie_engine)
+            lines = EventLines(stream, run_id)
+            shares = shares_of(simulation, workers)
+            if len(shares) > 1:
+                with team_of(simulation, shares, stream) as team:
+                    measured = team.run(progress)
+            else:
+                simulation.chains.listeners.append(lines.hear)
+                measured = simulation.run(progress)
+            outcome = with_alternative(measured, scenario, trie_engine=trie_engine)
         write_files(folder, outcome, simulation.echo())
     return Finished(outcome, out / run_id)
 
