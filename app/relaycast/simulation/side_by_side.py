@@ -21,7 +21,7 @@ from relaycast.simulation.simulation import Progress, Simulation
 from relaycast.simulation.worker_processes import begin_worker
 from relaycast_collator import BlockBuilt, BlockPanicked, Fact
 from relaycast_collator.built_elsewhere import BuiltElsewhere
-from relaycast_ledger import Invariants
+from relaycast_ledger import BlockRecord, Invariants
 from relaycast_ledger.event_lines import EventLines
 from relaycast_ledger.outcome import Outcome
 from relaycast_ledger.records import VIOLATIONS_KEPT, Violation
@@ -79,6 +79,9 @@ class LinesByChain:
 READER_COST = 20
 """What a reader's block costs beside its keys, in keys."""
 
+TABLES_COST = 0.1
+"""What it takes to put the tables together, beside the blocks of all readers."""
+
 ALL_KEYS = 50
 """Keys that a reader of all keys of a publisher is taken to have: shares need not be exact."""
 
@@ -92,6 +95,8 @@ class ReaderShare:
     elsewhere: frozenset[ParaId]
     tells_of_all: bool
     lines: LinesByChain = field(default_factory=LinesByChain)
+    records: list[BlockRecord] = field(default_factory=list)
+    """Those of the last tick, of the process that tells of all."""
 
     def begin(self) -> None:
         """Build from now on no blocks of readers that others build, and hear of one's own alone."""
@@ -107,10 +112,10 @@ class ReaderShare:
         ledger.invariants = checks = Invariants()
         simulation.begin(block)
         with simulation.sources.telling_refusals(simulation.scenario, block):
-            records = ledger.step()
+            self.records = records = ledger.step()
         return TickReport(
             heads=[simulation.chains.built(para_id) for para_id in self.readers],
-            records=encode_records(records),
+            records=b"" if self.tells_of_all else encode_records(records),
             lines=self.lines.take(),
             checked=checks.checked,
             violated=checks.violated,
@@ -158,7 +163,7 @@ class Team:
 
     def _tell(self, told: list[TickReport], order: dict[int, int], total: Invariants) -> None:
         """Tell of a tick in the order of one process."""
-        records = [record for it in told for record in decode_records(it.records)]
+        records = [*self.share.records, *(record for it in told[1:] for record in decode_records(it.records))]
         for record in sorted(records, key=lambda record: order[int(record.para_id)]):
             self.share.simulation.tally.add(record)
         lines = {chain: text for it in told for chain, text in it.lines.items()}
@@ -199,6 +204,8 @@ def shares_of(simulation: Simulation, workers: int) -> list[list[ParaId]]:
             keys[ParaId(chain.id)] = sum(_key_count(it.keys) for it in chain.subscribe)
     shares: list[list[ParaId]] = [[] for _ in range(min(workers, len(keys)))]
     loads = [0.0] * len(shares)
+    if loads:
+        loads[0] = TABLES_COST * sum(READER_COST + count for count in keys.values())
     for para_id in sorted(keys, key=lambda para_id: (-keys[para_id], para_id)):
         least = min(range(len(loads)), key=lambda number: (loads[number], -number))
         shares[least].append(para_id)
