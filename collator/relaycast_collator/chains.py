@@ -70,6 +70,7 @@ class Chains:
             raise ValueError(f"parachains build on the relay block before the newest: no window of {window} will do")
         self.seed = seed
         self.window = window
+        self._trie_engine: Engine = trie_engine
         self.listeners: list[Listener] = []
         """Told of every fact as it happens, in this order."""
 
@@ -103,10 +104,11 @@ class Chains:
     @property
     def trie_engine(self) -> Engine:
         """What works on the tries of every chain; nothing but time follows from it, and it may change between ticks."""
-        return self.relay_chain.state.engine
+        return self._trie_engine
 
     @trie_engine.setter
     def trie_engine(self, engine: Engine) -> None:
+        self._trie_engine = engine
         chains: Iterable[Parachain | Guest] = (*self.parachains.values(), *self.guests.values())
         for state in (self.relay_chain.state, *(chain.state for chain in chains)):
             state.engine = engine
