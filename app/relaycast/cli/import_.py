@@ -1,6 +1,7 @@
 """``relaycast import``: real chain data, checked by its state root."""
 
 import json as json_text
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
@@ -20,6 +21,24 @@ app = App(name="import", help="Read real chain data and check it by its state ro
 
 KnownRoot = Annotated[
     str | None, Parameter(name="--root", help="the state root that a node gives; another one makes the exit code 1")
+]
+
+NodeUrl = Annotated[str, Parameter(help="the node: http://, https://, ws:// or wss://")]
+Out = Annotated[Path, Parameter(name="--out", help="the file to write; its name ends in .witness.json.gz")]
+At = Annotated[str | None, Parameter(name="--at", help="hash or number of the block; by default the newest final one")]
+ForScenario = Annotated[
+    str, Parameter(name="--scenario", help="the preset or scenario file whose chains will start from it")
+]
+ParaIds = Annotated[
+    list[int] | None, Parameter(name="--para-id", help="a further parachain; may be given several times")
+]
+MoreKeys = Annotated[
+    list[str] | None,
+    Parameter(name=["--keys", "--key"], help="a further key, 0x and hex digits; may be given several times"),
+]
+Accounts = Annotated[
+    list[str] | None,
+    Parameter(name="--account", help="a further account, as SS58 or in hex; may be given several times"),
 ]
 
 
@@ -50,6 +69,35 @@ def state(file: File, /, *, state_version: OwnVersion = None, root: KnownRoot = 
 
     found = read_state(file)
     return _told(found, found.state_version if state_version is None else state_version, root, json)
+
+
+@app.command
+def rpc(
+    url: NodeUrl,
+    /,
+    *,
+    out: Out,
+    at: At = None,
+    scenario: ForScenario = "oracle",
+    para_id: ParaIds = None,
+    keys: MoreKeys = None,
+    account: Accounts = None,
+    json: Json = False,
+) -> ExitCode:
+    """Fetch a part of a real relay chain's state from a node, as a witness that relay chains start from.
+
+    `relaycast run --genesis FILE` starts the relay chain from it, as does genesis in a scenario's [relaychain]. The
+    witness holds what the chains of the scenario read and write, and the development accounts. Every trie node is
+    checked by its hash against the block's state root. All else is a gap: reading it is an error by name.
+
+    The node needs state_getReadProof, and the block's state: without --at, that of its newest final block.
+
+    Example: relaycast import rpc wss://rpc.example.org --scenario scenario.toml --out fork.witness.json.gz
+    """
+    from relaycast.cli.witness_import import import_witness  # noqa: PLC0415
+
+    more = keys or [], account or []
+    return import_witness(url, out, at=at, scenario=scenario, para_ids=para_id or [], more=more, json=json)
 
 
 def _told(state: "ChainSpec", version: int, root: str | None, json: bool) -> ExitCode:

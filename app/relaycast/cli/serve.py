@@ -240,6 +240,10 @@ def _tell(server: "Server") -> None:
     width = max(len(line.url) for line in lines)
     for line in lines:
         print(f"{line.url:<{width}}  {line.what}: {line.use}")
+    known = server.live.chains.relay_chain.state.top
+    if known.gaps:
+        keys = counted(len(known.values), "known key")
+        print(f"relay chain: a witness with {keys}, on plain tries; what it does not show is an error by name")
     pace = block_time_text(server.live.block_time)
     when = {"manual": "blocks on demand (dev_newBlock)", "instant": "a block for each extrinsic"}
     parachains = counted(len(server.live.parachains), "parachain")

@@ -76,7 +76,7 @@ def _of_json(answer: Any, place: str) -> RawBlock:
     if not isinstance(extrinsics, list):
         raise BadInput(f"{place}: extrinsics", shown(extrinsics), "a list of hexadecimal")
     taken = tuple(_extrinsic(text, f"{place}: extrinsics[{index}]") for index, text in enumerate(extrinsics))
-    return RawBlock(_header(found["header"], f"{place}: header"), taken)
+    return RawBlock(read_header(found["header"], f"{place}: header"), taken)
 
 
 def _extrinsic(text: Any, place: str) -> bytes:
@@ -89,7 +89,8 @@ def _extrinsic(text: Any, place: str) -> bytes:
     return data
 
 
-def _header(value: Any, place: str) -> Header:
+def read_header(value: Any, place: str) -> Header:
+    """Return the header in an answer of ``chain_getHeader``, or of ``archive_v1_header``."""
     if isinstance(value, str):
         return _encoded_header(_bytes(value, place), place)
     if not isinstance(value, Mapping):
