@@ -9,9 +9,13 @@ from cyclopts import App, Parameter
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.options import File, Json, Version
 from relaycast.inputs import parse_hex
+from relaycast.refusal import BadInput, shown
 
 if TYPE_CHECKING:
     from relaycast.genesis.chain_spec import ChainSpec
+    from relaycast.genesis.witness_keys import Wanted
+
+SUFFIX = ".witness.json.gz"
 
 OwnVersion = Annotated[
     Literal[0, 1] | None, Parameter(name="--state-version", help="0 for a chain spec and 1 for an export unless given")
@@ -94,10 +98,40 @@ def rpc(
 
     Example: relaycast import rpc wss://rpc.example.org --scenario scenario.toml --out fork.witness.json.gz
     """
-    from relaycast.cli.witness_import import import_witness  # noqa: PLC0415
+    from relaycast.cli.tables.witness import import_progress, print_witness  # noqa: PLC0415
+    from relaycast.genesis.witness_fetch import fetch_witness  # noqa: PLC0415
+    from relaycast.out_file import check_file, written  # noqa: PLC0415
 
-    more = keys or [], account or []
-    return import_witness(url, out, at=at, scenario=scenario, para_ids=para_id or [], more=more, json=json)
+    if not out.name.endswith(SUFFIX):
+        raise BadInput("--out", shown(str(out)), f"a file name that ends in {SUFFIX}")
+    wanted = _wanted(scenario, para_id or [], keys or [], account or [])
+    check_file(out, "--out")
+    with import_progress() as (tell, progress):
+        found = fetch_witness(url, wanted, at=at, tell=tell, progress=progress)
+    data = found.encode()
+    with written(out, "--out") as stream:
+        stream.write(data)
+    print_witness(found, out, len(data), json=json)
+    return ExitCode.FINE
+
+
+def _wanted(scenario: str, para_ids: list[int], keys: list[str], accounts: list[str]) -> "Wanted":
+    """Return what a scenario needs and what is asked for beside it; raises ``BadInput``."""
+    from relaycast.genesis.witness_keys import account_keys, wanted_for  # noqa: PLC0415
+    from relaycast.scenario.files import load_named  # noqa: PLC0415
+    from relaycast_node.rpc.account_text import account_of  # noqa: PLC0415
+    from relaycast_xcm.primitives import U32_MAX  # noqa: PLC0415
+
+    more = [parse_hex(key, "--key") for key in keys]
+    for para_id in para_ids:
+        if not 0 <= para_id <= U32_MAX:
+            raise BadInput("--para-id", str(para_id), f"a number from 0 to {U32_MAX}")
+    for text in accounts:
+        account = account_of(text)
+        if account is None:
+            raise BadInput("--account", shown(text), "an SS58 address, or 0x and 64 hex digits")
+        more += account_keys(account)
+    return wanted_for(load_named(scenario, "import rpc"), para_ids=para_ids, keys=more)
 
 
 def _told(state: "ChainSpec", version: int, root: str | None, json: bool) -> ExitCode:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from relaycast.genesis.node_client import NodeClient, NodeRefused, Tell
-from relaycast.genesis.witness_file import Origin, WitnessFile
+from relaycast.genesis.witness_file import WitnessFile, WitnessOrigin
 from relaycast.genesis.witness_keys import Wanted
 from relaycast.inputs import parse_hex
 from relaycast.pov.block_input import read_header
@@ -70,7 +70,7 @@ class _Import:
     progress: Progress
     nodes: dict[bytes, bytes] = field(default_factory=dict)
     node_bytes: int = 0
-    at_a_time: int = KEYS_AT_A_TIME
+    at_a_time: int = field(default_factory=lambda: KEYS_AT_A_TIME)
 
     async def run(self, wanted: Wanted, at: str | int | None) -> WitnessFile:
         block = await self._block(at)
@@ -119,7 +119,7 @@ class _Import:
             raise BadInput(self.node.url, f"block {block.header.number:,}", f"block {at:,}")
         return block
 
-    async def _origin(self, block: _Block) -> Origin:
+    async def _origin(self, block: _Block) -> WitnessOrigin:
         """Return what the chain is called; a node need not say it."""
         name, properties, version = [
             await self._said(method, *params)
@@ -130,7 +130,7 @@ class _Import:
             )
         ]
         state_version = version.get("stateVersion") if isinstance(version, dict) else None
-        return Origin(
+        return WitnessOrigin(
             chain=name if isinstance(name, str) and name else "a chain",
             number=block.header.number,
             block_hash=block.hash,

@@ -24,7 +24,7 @@ EXPECTED = "a witness as relaycast import rpc writes it"
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class WitnessOrigin:
     """The block that a witness is from."""
 
     chain: str
@@ -43,13 +43,13 @@ class Origin:
 class WitnessFile:
     """A witness with its origin, and what it shows of the top trie and of child tries by name."""
 
-    origin: Origin
+    origin: WitnessOrigin
     witness: StateWitness
     top: PartialTrie
     children: Mapping[bytes, PartialTrie]
 
     @classmethod
-    def of(cls, origin: Origin, root: bytes, nodes: Mapping[bytes, bytes]) -> "WitnessFile":
+    def of(cls, origin: WitnessOrigin, root: bytes, nodes: Mapping[bytes, bytes]) -> "WitnessFile":
         """Explore the nodes; raises ``ProofError``."""
         known = dict(nodes)
         top = explore(known, root)
@@ -107,7 +107,7 @@ def witness_of(content: Mapping[str, Any], place: str) -> WitnessFile:
     return found
 
 
-def _origin_of(content: Mapping[str, Any], place: str) -> Origin:
+def _origin_of(content: Mapping[str, Any], place: str) -> WitnessOrigin:
     chain, number = content.get("chain"), content.get("number")
     if not isinstance(chain, str):
         raise BadInput(f"{place} at .chain", shown(chain), "the name of a chain")
@@ -117,7 +117,7 @@ def _origin_of(content: Mapping[str, Any], place: str) -> Origin:
     if type(version) is not int or version not in (0, 1):
         raise BadInput(f"{place} at .stateVersion", shown(version), "0 or 1")
     block_hash = parse_hex(content.get("hash"), f"{place} at .hash", size=HASH_LENGTH)
-    return Origin(chain, number, block_hash, version, properties if isinstance(properties, dict) else {})
+    return WitnessOrigin(chain, number, block_hash, version, properties if isinstance(properties, dict) else {})
 
 
 def _refuse_others(others: Iterable[bytes], root: bytes, place: str) -> None:
