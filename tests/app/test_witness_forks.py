@@ -6,13 +6,18 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 import relaycast as rc
 from command_line import Command, Refused
 from long_hauls import soak
+from node.chains import submit
 from relaycast.genesis.witness_keys import account_keys, wanted_by
+from relaycast.scenario.files import load_named
 from relaycast.serve.in_process import ServedNetwork, serving
 from relaycast.serve.network import living
+from relaycast.simulation.simulation import Simulation
+from relaycast_node.chain.served_chain import ServedChain
 from relaycast_node.extrinsic.accounts import dev_account
 from relaycast_node.live import Live
 from relaycast_node.rpc.rpc_error import RpcError
@@ -162,22 +167,6 @@ def test_the_new_interface_tells_a_gap_as_an_error_of_the_operation(wide_fork: S
     assert state.get(account_keys(FERDIE)[0])
 
 
-def test_no_listing_of_a_fork_is_short(live: Live, fork: ServedNetwork) -> None:
-    relay = fork._server.live.relay
-    forked, state = relay.state_at(relay.best.hash), fork._server.live.chains.relay_chain.state
-    known = sorted(state.top.values)
-    answered = 0
-    for key in known:
-        for length in (0, 1, 16, 32, len(key)):
-            try:
-                found = list(forked.keys(key[:length]))
-            except MissingNode:
-                continue
-            answered += 1
-            assert found == [it for it in known if it.startswith(key[:length])]
-    assert answered > len(known)
-
-
 def test_a_write_beside_a_gap_is_refused_by_name_and_changes_nothing(wide_fork: ServedNetwork) -> None:
     state = wide_fork._server.live.chains.relay_chain.state
     before = state.snapshot()
@@ -240,3 +229,32 @@ def test_a_fork_keeps_everything_of_its_parachains_in_sight(live: Live) -> None:
     assert [name for name, trie in found.children.items() if not trie.gaps] == [b"pubsub\xd0\x07\x00\x00"]
     assert PARACHAINS[0] == 2000
     assert isinstance(live.chains.relay_chain.state, State)
+
+
+def test_a_transfer_into_a_gap_is_dropped_and_the_chain_goes_on(wide_fork: ServedNetwork) -> None:
+    relay = wide_fork._server.live.relay
+    assert isinstance(relay, ServedChain)
+    alice, bob = dev_account("Alice"), dev_account("Bob")
+    nonce = relay.pool.next_nonce(alice.account)
+    for receiver in (b"nobody".ljust(32, b"-"), bob.account):
+        submit(relay, alice, "Balances", "transfer_allow_death", dest=("Id", receiver), value=10**10, nonce=nonce)
+        wide_fork.new_block()
+    assert relay.pool.next_nonce(alice.account) == nonce + 1, "the second took the place of the first"
+    assert not relay.pool.pending()
+
+
+def test_a_fork_goes_on_from_a_checkpoint_without_its_files(fork_file: str) -> None:
+    scenario = load_named("oracle", "run")
+    scenario = replace(scenario, relaychain=replace(scenario.relaychain, genesis=fork_file))
+    first = Simulation.prepare(scenario)
+    blocks = first.blocks(last=6)
+    for _ in range(3):
+        next(blocks)
+    second = Simulation.prepare(scenario, sources=first.sources.without_files({2000}))
+    second.chains.load(first.chains.dump())
+    second.load(first.dump())
+    later = second.blocks(last=6)
+    for _ in range(3):
+        next(blocks)
+        next(later)
+    assert second.chains.relay_chain.head.header == first.chains.relay_chain.head.header

@@ -34,7 +34,8 @@ PerKey = Annotated[
     ),
 ]
 GenesisFile = Annotated[
-    str | None, Parameter(name="--genesis", help="a raw chain spec, or keys and values, to start the relay chain from")
+    str | None,
+    Parameter(name="--genesis", help="a raw chain spec, keys and values, or a witness, to start the relay chain from"),
 ]
 
 OUT = Path("out")

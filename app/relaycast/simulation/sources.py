@@ -74,8 +74,9 @@ class Sources:
         """Return what it takes to go on from a checkpoint where no file lies.
 
         The checkpoint brings the state and publications; what it takes is the keys of recorded publishers that are
-        ``read``.
+        ``read``, and a witness, for a state with gaps goes on in one of its kind.
         """
+        spec = self.spec if self.spec is not None and self.spec.witness is not None else None
         if self.recording is None:
-            return Sources(loads=self.loads)
-        return Sources(recording=self.recording.without_keys_but(read), loads=self.loads)
+            return Sources(spec, loads=self.loads)
+        return Sources(spec, recording=self.recording.without_keys_but(read), loads=self.loads)
