@@ -26,6 +26,13 @@ export function askForACut() {
   tell({ ask: "cut" });
 }
 
+// Asks for the server to be killed and started again, and waits until it is there: it answers with a line.
+export async function askForARestart() {
+  tell({ ask: "restart" });
+  await new Promise((resume) => process.stdin.once("data", resume));
+  process.stdin.destroy();
+}
+
 // Returns what `work` is refused with.
 export async function refusal(work) {
   try {
