@@ -2,7 +2,7 @@
 
 const SECONDS = 60;
 
-function tell(said) {
+export function tell(said) {
   console.log(JSON.stringify(said, (_, value) => (typeof value === "bigint" ? value.toString() : value)));
 }
 
