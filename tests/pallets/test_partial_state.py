@@ -84,6 +84,15 @@ def test_a_removal_that_needs_a_missing_sibling_is_refused_by_name() -> None:
     assert state.snapshot() == before
 
 
+def test_what_keeps_a_branch_is_loaded_before_what_goes() -> None:
+    state = _two(lone_is_known=False)
+    state.put(b"\x10\x01", b"keeps the branch")
+    state.kill(b"\x10\x00")
+    before = state.snapshot()
+    state.load(state.dump())
+    assert state.snapshot() == before
+
+
 def test_a_removal_beside_a_known_sibling_goes_on_although_its_value_is_missing() -> None:
     state, twin = _two(lone_is_known=True), State({b"\x11\x00": bytes(40), b"\x20": bytes(60)}, engine="plain")
     state.kill(b"\x10\x00")

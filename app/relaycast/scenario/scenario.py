@@ -228,7 +228,7 @@ class RelayChainTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The relay chain: where it starts from, and its limits."""
 
     genesis: str | None = None
-    """A raw chain spec, or keys and values in JSON or Parquet; its path is relative to the scenario file.
+    """A raw chain spec, keys and values in JSON or Parquet, or a witness; its path is relative to the scenario file.
 
     Without it the relay chain starts from a modelled state.
     """

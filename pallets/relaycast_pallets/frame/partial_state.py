@@ -85,6 +85,15 @@ class PartialState(State):
         except RootMismatch as error:
             raise MissingNode(error.expected) from None
 
+    def write(self, changes: Mapping[Name, Values]) -> None:
+        """Write ``changes`` by trie: new values first, for a branch that they keep does not collapse."""
+        for removes in (False, True):
+            part = {
+                name: {it: value for it, value in values.items() if (value is None) == removes}
+                for name, values in changes.items()
+            }
+            super().write(part)
+
     def dump(self) -> StateDump:
         """Return all nodes that are known, and what was written since; not inside a transaction."""
         if self._journal.frame is not None:
