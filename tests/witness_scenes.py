@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import relaycast as rc
-from relaycast.genesis.node_client import NodeRefused
 from relaycast.genesis.witness_fetch import _Import
 from relaycast.genesis.witness_file import WitnessFile
 from relaycast.genesis.witness_keys import Wanted, wanted_by
+from relaycast.node_client import NodeRefused
 from relaycast.refusal import BadInput
 from relaycast_node.chain.exceptions import UnknownBlock
 from relaycast_node.live import Live

@@ -13,10 +13,11 @@ import pytest
 from aiohttp import web
 
 from command_line import Command, Refused
-from relaycast.genesis import node_client, witness_fetch
-from relaycast.genesis.node_client import NodeClient, NodeRefused
+from relaycast import node_client
+from relaycast.genesis import witness_fetch
 from relaycast.genesis.state_export import read_state
 from relaycast.genesis.witness_keys import wanted_by
+from relaycast.node_client import NodeClient, NodeRefused
 from relaycast.refusal import BadInput
 from relaycast.serve.in_process import ServedNetwork, serve
 from relaycast.serve.network import living
@@ -196,7 +197,9 @@ def test_what_cannot_be_meant_is_refused_and_writes_nothing(
     assert told in refused("import", "rpc", served.http_url, *options)
 
 
-@pytest.mark.parametrize("url", ["ftp://node", "http://127.0.0.1:9", "ws://127.0.0.1:9", "http://..."])
+@pytest.mark.parametrize(
+    "url", ["ftp://node", "http://127.0.0.1:9", "ws://127.0.0.1:9", "http://...", "http://[", "ws://["]
+)
 def test_a_node_that_is_not_there_is_refused_at_once(refused: Refused, url: str) -> None:
     assert refused("import", "rpc", url, "--out", "f.witness.json.gz")
 
@@ -221,7 +224,7 @@ class Weather:
                 assert request.transport is not None
                 request.transport.close()
                 return web.Response()
-            code = {"rate": -32_999, "words": -1}[self.kind]
+            code = {"rate": -32_999, "words": [-1]}[self.kind]
             error = {"code": code, "message": "Too many requests"}
             return web.json_response({"jsonrpc": "2.0", "id": body["id"], "error": error})
         return web.json_response({"jsonrpc": "2.0", "id": body["id"], "result": body["method"]})
@@ -296,6 +299,6 @@ def test_a_busy_node_is_waited_for_and_a_lost_connection_made_again(weather: Wea
 @pytest.mark.parametrize("kind", ["429", "lost", "closed"])
 def test_a_node_is_not_waited_for_without_end(weather: Weather, kind: str) -> None:
     weather.kind, weather.left = kind, 1_000
-    with pytest.raises(BadInput, match="for method0, 9 times in a row, expected a node that answers"):
+    with pytest.raises(BadInput, match="for method0, 9 times in a row, expected a node that answers JSON-RPC"):
         asked(f"{'ws' if kind == 'closed' else 'http'}://{weather.target}/", 1)
     weather.left = 0

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from relaycast.genesis.node_client import NodeClient, NodeRefused, Tell
 from relaycast.genesis.witness_file import WitnessFile, WitnessOrigin
 from relaycast.genesis.witness_keys import Wanted
 from relaycast.inputs import parse_hex
+from relaycast.node_client import NodeClient, NodeRefused, Tell
 from relaycast.pov.block_input import read_header
 from relaycast.refusal import BadInput, shown
 from relaycast_collator.header import Header

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from relaycast.genesis.node_client import Tell
 from relaycast.genesis.witness_fetch import Progress
 from relaycast.genesis.witness_file import WitnessFile
+from relaycast.node_client import Tell
 from relaycast.refusal import one_line
 from relaycast.terminal import console, counted, shows_progress
 

@@ -13,9 +13,8 @@ from typing import Any
 
 import aiohttp
 
+from relaycast.inputs import NODE_SCHEMES
 from relaycast.refusal import BadInput, shown
-
-SCHEMES = ("http://", "https://", "ws://", "wss://")
 
 SECONDS = 60.0
 """Seconds that a node may take for each answer."""
@@ -35,10 +34,12 @@ BUSY_CODES = frozenset({-32_999, -32_029, -32_016, -32_009, -32_005, 429})
 
 BUSY_WORDS = ("rate limit", "too many requests", "limit exceeded", "too busy")
 
+EXPECTED = "a node that answers JSON-RPC"
+
 METHOD_NOT_FOUND = -32_601
 TOO_BIG = frozenset({-32_007, -32_008})
 
-NO_SUCH_NODE = (aiohttp.ClientConnectorError, aiohttp.InvalidURL, aiohttp.WSServerHandshakeError, UnicodeError)
+NO_SUCH_NODE = (aiohttp.ClientConnectorError, aiohttp.InvalidURL, aiohttp.WSServerHandshakeError, ValueError)
 """What the first question meets where nobody listens: it is not asked again."""
 
 Tell = Callable[[str], None]
@@ -85,13 +86,14 @@ class _Lost(Exception):
 
 
 class NodeClient:
-    """One node by its ``url``; used in ``async with``."""
+    """One node by its ``url``; used in ``async with``. A busy or lost one is waited for ``waits`` times in a row."""
 
-    def __init__(self, url: str, tell: Tell = lambda _: None) -> None:
-        if not url.startswith(SCHEMES):
+    def __init__(self, url: str, tell: Tell = lambda _: None, *, waits: int = MOST_WAITS) -> None:
+        if not url.startswith(NODE_SCHEMES):
             raise BadInput("URL", shown(url), "the address of a node: http://, https://, ws:// or wss://")
         self.url = url
         self._tell = tell
+        self._waits = waits
         self._socket: aiohttp.ClientWebSocketResponse | None = None
         self._asked = 0
 
@@ -108,23 +110,23 @@ class NodeClient:
     async def ask(self, method: str, *params: object) -> Any:
         """Return the result of a method; raises ``NodeRefused`` and ``BadInput``."""
         wait = FIRST_WAIT
-        for turn in range(MOST_WAITS + 1):
+        for turn in range(self._waits + 1):
             try:
                 async with asyncio.timeout(SECONDS):
                     return self._result(method, await self._answer(method, params))
             except _Busy as busy:
                 reason, seconds = busy.reason, min(busy.seconds or wait, LONGEST_WAIT)
-            except (_Lost, aiohttp.ClientError, TimeoutError, OSError, UnicodeError) as error:
+            except (_Lost, aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
                 if self._asked == 1 and turn == 0 and isinstance(error, NO_SUCH_NODE):
-                    raise BadInput(self.url, _why(error), "a node that answers JSON-RPC") from None
+                    raise BadInput(self.url, _why(error), EXPECTED) from None
                 await self._hang_up()
                 reason, seconds = _why(error), wait
-            if turn < MOST_WAITS:
+            if turn < self._waits:
                 self._tell(f"{self.url}: {reason}; asking again in {seconds:g} s")
                 await asyncio.sleep(seconds)
             wait = min(2 * wait, LONGEST_WAIT)
-        got = f"{reason} for {method}, {MOST_WAITS + 1} times in a row"
-        raise BadInput(self.url, got, "a node that answers")
+        times = f", {self._waits + 1} times in a row" if self._waits else ""
+        raise BadInput(self.url, f"{reason} for {method}{times}", EXPECTED)
 
     async def _answer(self, method: str, params: tuple[object, ...]) -> Any:
         self._asked += 1
@@ -135,7 +137,8 @@ class NodeClient:
         except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict) or ("result" not in answer and "error" not in answer):
-            raise BadInput(self.url, f"{shown(data)} for {method}", "an answer of JSON-RPC")
+            text = data.decode(errors="replace") if isinstance(data, bytes) else data
+            raise BadInput(self.url, f"{shown(text)} for {method}", "an answer of JSON-RPC")
         return answer
 
     @staticmethod
@@ -147,11 +150,12 @@ class NodeClient:
         text = str(message)
         if isinstance(error, dict) and isinstance(error.get("data"), str):
             text = f"{text}: {error['data']}"
+        code = code if isinstance(code, int) else 0
         if code in BUSY_CODES or any(words in text.lower() for words in BUSY_WORDS):
             raise _Busy(f"the error {shown(text)}")
-        raise NodeRefused(method, code if isinstance(code, int) else 0, text)
+        raise NodeRefused(method, code, text)
 
-    async def _posted(self, request: dict[str, Any]) -> str:
+    async def _posted(self, request: dict[str, Any]) -> bytes:
         async with self._client.post(self.url, json=request) as response:
             if response.status in BUSY_STATUSES:
                 after = response.headers.get("Retry-After", "")
@@ -164,7 +168,7 @@ class NodeClient:
                 data += part
                 if len(data) > MOST_ANSWER_BYTES:
                     raise BadInput(self.url, f"more than {MOST_ANSWER_BYTES:,} bytes", "a smaller answer")
-        return data.decode(errors="replace")
+        return bytes(data)
 
     async def _sent(self, request: dict[str, Any]) -> str:
         if self._socket is None or self._socket.closed:
@@ -178,9 +182,9 @@ class NodeClient:
         while True:
             message = await self._socket.receive()
             if message.type is aiohttp.WSMsgType.BINARY:
-                raise BadInput(self.url, f"bytes for {request['method']}", "an answer of JSON-RPC, as text")
+                raise BadInput(self.url, f"no text (binary) for {request['method']}", "an answer of JSON-RPC")
             if not isinstance(message.data, str):
-                raise _Lost(f"a closed connection ({message.type.name.lower()})")
+                raise _Lost(f"no text ({message.type.name.lower()})")
             if _is_for(request["id"], message.data):
                 return message.data
 
