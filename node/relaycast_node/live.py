@@ -7,9 +7,7 @@ Whatever is put into the chains comes through here, so that they can go back: se
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
 
 from relaycast_collator import BlockBuilt, Chains, Fact, GuestBuilt, RelaySealed
 from relaycast_collator.header import Header
@@ -19,6 +17,7 @@ from relaycast_node.chain.genesis import ModelledTime, Token, serve_parachain, s
 from relaycast_node.chain.served_block import ServedBlock
 from relaycast_node.chain.served_chain import ServedChain
 from relaycast_node.chain.signal import Signal
+from relaycast_node.chains_snapshot import ChainsSnapshot
 from relaycast_node.extrinsic.extrinsic import is_bare
 from relaycast_node.inputs import Published, StorageWritten, TimeMoved
 from relaycast_node.journal.entries import (
@@ -33,7 +32,8 @@ from relaycast_node.journal.entries import (
 )
 from relaycast_node.journal.input_log import InputLog
 from relaycast_node.live_dump import LiveDump
-from relaycast_node.timeline import ChainId, Idle, Offers, Tick, Timeline, TimelinePoint, Workload
+from relaycast_node.timed_workload import TimedWorkload
+from relaycast_node.timeline import ChainId, Idle, Offers, Tick, Timeline, Workload
 from relaycast_xcm import ParaId
 from relaycast_xcm.checkpoint import CheckpointRefused, refusing
 
@@ -41,33 +41,6 @@ REAL_RUNTIMES = "chains of real runtimes cannot go back"
 """Their states could, but what the runtimes keep beside them is not known here."""
 
 MOST_SNAPSHOTS = 64
-
-
-@dataclass(frozen=True, slots=True)
-class ChainsSnapshot:
-    """Where all chains stood: ``finalized`` are the numbers of their finalized blocks, ``waiting`` their pools."""
-
-    moment: TimelinePoint
-    finalized: Mapping[ChainId, int]
-    waiting: Mapping[ChainId, tuple[bytes, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Timed:
-    """A workload with the time of the chains."""
-
-    workload: Workload
-    time: ModelledTime
-
-    def step(self) -> object:
-        return self.workload.step()
-
-    def dump(self) -> tuple[int, Any]:
-        return self.time.offset, self.workload.dump()
-
-    def load(self, dump: tuple[int, Any]) -> None:
-        self.time.offset, inner = dump
-        self.workload.load(inner)
 
 
 class Live:
@@ -110,7 +83,7 @@ class Live:
         self._snapshot_count = 0
         workload = Idle(step) if callable(step) else step
         refusal = REAL_RUNTIMES if guests or relay is not None else None
-        self._timeline = Timeline(chains, _Timed(workload, self.time), self._heads, refusal=refusal)
+        self._timeline = Timeline(chains, TimedWorkload(workload, self.time), self._heads, refusal=refusal)
         self._offers: dict[ChainId, Offers] = {}
         for chain in self.served():
             if refusal is None:

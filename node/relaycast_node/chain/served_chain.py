@@ -91,16 +91,15 @@ class ServedChain:
         self.finalized_heads: Signal[Finality] = Signal()
         self.submitted: Signal[bytes] = Signal()
         self._state = state
-        self._tree = BlockTree(ServedBlock(genesis, self.genesis_hash))
-        self._begin()
+        self._begin(BlockTree(ServedBlock(genesis, self.genesis_hash)))
         self._contents = contents
         code.follow(self)
         self.pool = TransactionPool(code.view(self.newest()), clock=lambda: self.log.now)
         contents.ready = self.pool.pending
 
-    def _begin(self) -> None:
-        """Let the state that the chain holds be that of the oldest block."""
-        state = self._state
+    def _begin(self, tree: BlockTree) -> None:
+        """Let the state that the chain holds be that of the only block."""
+        self._tree, state = tree, self._state
         self._top = TrieVersions(state.top.values)
         self._children = {info.storage_key: TrieVersions(state.child(info).values) for info in state.children()}
 
@@ -113,8 +112,7 @@ class ServedChain:
     def load(self, dump: ServedChainDump) -> None:
         """Begin with a block that was the best one, whose state the chain holds already: it is final."""
         header = Header.decode(dump.header)
-        self._tree = BlockTree(self._tree.genesis, ServedBlock(header, header.hash, tuple(dump.extrinsics)))
-        self._begin()
+        self._begin(BlockTree(self._tree.genesis, ServedBlock(header, header.hash, tuple(dump.extrinsics))))
         self.code.follow(self)
         self.pool.replace((), self.code.view(self.newest()), bans=dict(dump.bans))
 
