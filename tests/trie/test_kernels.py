@@ -128,8 +128,16 @@ def kernel_names() -> set[str]:
 
 EXERCISE = str(ROOT / "tests" / "kernel_exercise.py")
 
-COMPILED_ALONE = {"lanes._hash_short", "gather._gather", "handover._fill_cells"}
-"""Where nothing is compiled, hashlib and Python's own functions stand in their place."""
+COMPILED_ALONE = {
+    "lanes._hash_short",
+    "gather._gather",
+    "handover._fill_cells",
+    "scatter._scatter",
+    "scatter.put_string",
+    *(f"at_once.{name}" for name in ("_answer", "_put_values", "decode_at_once", "get_at_once", "prove_at_once")),
+    *(f"at_once.{name}" for name in ("root_at_once", "verify_columns_at_once", "verify_list_at_once")),
+}
+"""Where nothing is compiled, hashlib, Python's own functions and other kernels stand in their place."""
 
 
 @pytest.mark.slow

@@ -19,9 +19,6 @@ ARRAY_FROM = 20_000
 Below it, loading the kernels costs more time than they save.
 """
 
-ARRAY_FROM_ONCE_LOADED = 500
-"""The same when the kernels are already in memory."""
-
 ARRAY_FROM_UNCOMPILED = 1_000_000
 """The same when the kernels must be compiled first.
 
@@ -32,7 +29,12 @@ KERNELS = Path(__file__).parent / "kernels"
 PACKAGE = "relaycast_trie.kernels"
 
 BUILDS, CHANGES, VERIFIES = "encode.refer_to_branches", "settle.change", "verify.verify_proofs"
+ROOTS, READS = "at_once.root_at_once", "at_once.verify_list_at_once"
+DECODES, ENCODES = "at_once.decode_at_once", "vectors.write_list"
 """For each kind of work, the kernel that contains most others that the work needs, by module and name."""
+
+CROSSOVERS = {BUILDS: 10, CHANGES: 500, VERIFIES: 8, ROOTS: 2, READS: 4, DECODES: 500, ENCODES: 64}
+"""Size from which arrays are faster once their kernels are loaded: keys, nodes of proofs, and bytes to decode."""
 
 
 def check_engine(engine: Engine) -> None:
@@ -60,9 +62,17 @@ def kernels_are_loaded(work: str = CHANGES) -> bool:
 
     An imported kernel module alone does not count.
     """
-    module, _, name = work.partition(".")
-    kernel = getattr(sys.modules.get(f"{PACKAGE}.{module}"), name, None)
-    return bool(getattr(kernel, "overloads", None))
+    if work not in _LOADED:
+        module, _, name = work.partition(".")
+        kernel = getattr(sys.modules.get(f"{PACKAGE}.{module}"), name, None)
+        if not getattr(kernel, "overloads", None):
+            return False
+        _LOADED.add(work)
+    return True
+
+
+_LOADED: set[str] = set()
+"""Kinds of work whose kernels are loaded: they stay."""
 
 
 @cache
@@ -91,11 +101,16 @@ def _cache_folders() -> Iterator[Path]:
     yield from (Path(named) if named else users).glob(f"{KERNELS.name}_*")
 
 
+def pays_in_arrays(work: str, size: int) -> bool:
+    """Return whether ``auto`` takes the array engine for ``size`` keys, nodes or bytes."""
+    return size >= CROSSOVERS[work] and takes_array("auto", size, work=work)
+
+
 def takes_array(engine: Engine, size: int, *, work: str = BUILDS) -> bool:
     """Return whether ``engine`` means the array engine for ``size`` keys or nodes; raises as ``check_engine``."""
     check_engine(engine)
     if engine != "auto" or not kernels_can_be_compiled():
         return engine == "array"
     if kernels_are_loaded(work):
-        return size >= ARRAY_FROM_ONCE_LOADED
+        return size >= CROSSOVERS[work]
     return size >= (ARRAY_FROM if kernels_are_compiled(work) else ARRAY_FROM_UNCOMPILED)

@@ -19,7 +19,8 @@ from relaycast_trie.array.columns import Strings, ascending, column_of, column_o
 from relaycast_trie.array.compact import decode_compact, encode_compact
 from relaycast_trie.array.forest import ArrayForest
 from relaycast_trie.array.proof_columns import decode_proofs
-from relaycast_trie.array.prove import ProofColumns, prove_columns
+from relaycast_trie.array.prove import FEW_KEYS, ProofColumns, prove_columns, prove_few
+from relaycast_trie.kernels import at_once
 from relaycast_trie.kernels.announce import ANNOUNCER
 from relaycast_trie.kernels.get import find_entries
 from relaycast_trie.kernels.sort import measure_strings, take_strings
@@ -121,6 +122,12 @@ class ArrayTrie:
 
     def get(self, key: bytes, *, at: bytes | None = None) -> bytes | None:
         """Return the value of ``key``, ``None`` when the trie holds none; ``at`` is a committed root."""
+        if at_once.AT_ONCE and type(key) is bytes:
+            arena, root = self._version(at)
+            keys, values = [key], [None]
+            if at_once.get_at_once(arena.tables, root, id(keys), id(bytes), id(values)):
+                raise MemoryError("no memory for a value")
+            return values[0]
         data, _, found = self.get_many([key], at=at)
         return data.tobytes() if found[0] else None
 
@@ -138,6 +145,11 @@ class ArrayTrie:
 
     def prove(self, keys: Strings, *, at: bytes | None = None) -> StorageProof:
         """Return the nodes that reading ``keys`` touches: what trie-db's recorder keeps; ``at`` is a committed root."""
+        if type(keys) is list and len(keys) <= FEW_KEYS and at_once.AT_ONCE:
+            self._arena.settle(self._arena.top)
+            proof = prove_few(*self._version(at), keys)
+            if proof is not None:
+                return proof
         wanted, count = column_of(keys, "keys")
         data, offsets, _ = self._prove(wanted, np.array([0, count]), at)
         return ArrayProof.of_arrays(data, offsets)
