@@ -7,7 +7,7 @@ import numpy as np
 
 from exercise.drawing import HEADERS, LIES, Exercise
 from exercise.outcomes import outcome, result
-from relaycast_trie import ArrayTrie, CompactProof, StateVersion, StorageProof, TrieDB, blake2_256
+from relaycast_trie import ArrayTrie, CompactProof, StateVersion, StorageProof, TrieDB, blake2_256, trie_root
 from relaycast_trie.array import one_proof
 from relaycast_trie.array.array_proofs import trace_paths, verify_many
 from relaycast_trie.array.compact import decode_compact
@@ -19,7 +19,9 @@ from relaycast_trie.scale import encode_bytes, encode_vec
 def foreign_proofs(draw: Exercise) -> Iterator[tuple[bytes, list[bytes], list[bytes]]]:
     """Yield roots, nodes and keys: some sound, some spoiled, some forged, some short of a node or with one too many."""
     held = draw.pairs(25)
-    trie = ArrayTrie.from_pairs(held, state_version=draw.random.choice(list(StateVersion)))
+    version = draw.random.choice(list(StateVersion))
+    trie = ArrayTrie.from_pairs(held, state_version=version)
+    assert trie_root(held, state_version=version, engine="array") == trie.root
     wanted = draw.questions(held)
     nodes = sorted(trie.prove(wanted).nodes)
     yield trie.root, nodes, wanted

@@ -113,8 +113,9 @@ def test_nothing_is_read_of_what_is_not_exactly_bytes(other: Any) -> None:
     held = [b"k", other]
     sound, out, taken = [b"k", bytes(32)], [None, None], id(held)
     assert at_once.decode_at_once(id(other), id(bytes))[0] == NOT_BYTES
-    assert at_once.verify_list_at_once(taken, id(sound), id(bytes), id(out)) == NOT_BYTES
-    assert at_once.verify_list_at_once(id(sound), taken, id(bytes), id(out)) == NOT_BYTES
+    for nodes, keys in ((taken, id(sound)), (id(sound), taken), (0, taken)):
+        none = one_proof.NO_BYTES, one_proof.NO_OFFSETS
+        assert at_once.verify_at_once(nodes, *none, keys, id(bytes), id(out)) == NOT_BYTES
     assert at_once.root_at_once(taken, id(sound), id(bytes), 33, id(out)) == NOT_BYTES
     assert at_once.root_at_once(id(sound), taken, id(bytes), 33, id(out)) == NOT_BYTES
     trie = ArrayTrie.from_pairs({b"k": b"v"})
@@ -146,7 +147,7 @@ def test_reads_of_a_trie_are_those_of_the_plain_engine(case: tuple[Pairs, list[b
     assert trie.prove(wanted) == StorageProof.generate(db, root, wanted)
 
 
-@twin_of("at_once.verify_list_at_once", "at_once.verify_columns_at_once")
+@twin_of("at_once.verify_at_once")
 @given(pairs_with_questions(), state_versions, st.data())
 def test_one_proof_is_verified_as_the_plain_engine_does(
     case: tuple[Pairs, list[bytes]], version: StateVersion, data: st.DataObject
@@ -174,9 +175,7 @@ def test_one_proof_is_verified_as_the_plain_engine_does(
             else:
                 assert (found.root, found.values) == (root, expected.values)
                 assert list(found.values) == list(expected.values)
-    if at_once.AT_ONCE:
-        assert callable(at_once.verify_list_at_once)
-        assert callable(at_once.verify_columns_at_once)
+    assert not at_once.AT_ONCE or at_once.verify_at_once
 
 
 @twin_of("at_once.root_at_once")

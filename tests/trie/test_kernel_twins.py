@@ -27,7 +27,6 @@ FUNCTIONS = {
 """Every function that is declared a kernel, as ``module.name``."""
 
 PART_OF = {
-    "at_once._answer": "at_once.verify_list_at_once",
     "at_once._put_values": "at_once.get_at_once",
     "build._attach": "build.build_branches",
     "compact._value_end": "compact.encode_walk",

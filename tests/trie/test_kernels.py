@@ -134,8 +134,8 @@ COMPILED_ALONE = {
     "handover._fill_cells",
     "scatter._scatter",
     "scatter.put_string",
-    *(f"at_once.{name}" for name in ("_answer", "_put_values", "decode_at_once", "get_at_once", "prove_at_once")),
-    *(f"at_once.{name}" for name in ("root_at_once", "verify_columns_at_once", "verify_list_at_once")),
+    *(f"at_once.{name}_at_once" for name in ("decode", "get", "prove", "root", "verify")),
+    "at_once._put_values",
 }
 """Where nothing is compiled, hashlib, Python's own functions and other kernels stand in their place."""
 

@@ -30,10 +30,15 @@ def trie_root(pairs: Pairs, *, state_version: StateVersion = StateVersion.V1, en
     """Return the Blake2b-256 root of the trie that holds ``pairs``; if a key repeats, its last value wins."""
     state_version = StateVersion(state_version)
     known = pairs if isinstance(pairs, Mapping) else dict(pairs)
-    if takes_array(engine, len(known), work=ROOTS):
+    check_engine(engine)
+    if engine == "array" or (engine == "auto" and pays_in_arrays(ROOTS, len(known))):
         from relaycast_trie.array.root import root_of  # noqa: PLC0415 - loads the compiler
 
         return root_of(known, state_version)
+    if takes_array(engine, len(known)):
+        from relaycast_trie.array.array_trie import ArrayTrie  # noqa: PLC0415 - loads the compiler
+
+        return ArrayTrie.from_pairs(known, state_version=state_version).root
     return build_root(known, state_version=state_version)
 
 
@@ -69,7 +74,7 @@ def warm_up_for(engine: Engine) -> None:
     """Load the kernels if ``engine`` is ``"array"``; kernels that no earlier run has compiled are compiled."""
     check_engine(engine)
     if engine == "array":
-        from relaycast_trie.array.array_trie import warm_up  # noqa: PLC0415 - loads the compiler
+        from relaycast_trie.array.warm_up import warm_up  # noqa: PLC0415 - loads the compiler
 
         warm_up()
 

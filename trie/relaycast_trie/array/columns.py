@@ -50,6 +50,14 @@ def column_of_list(strings: Sequence[bytes]) -> tuple[Column, int]:
     return Column(data, offsets[:-1], sizes, -1), len(sizes)
 
 
+def rows_of(strings: list[bytes]) -> Array | None:
+    """Return strings of one width as a matrix with a string a row, ``None`` for others: for few, where that is fast."""
+    width = len(strings[0]) if strings and type(strings[0]) is bytes else 0
+    if not width or not all(type(string) is bytes and len(string) == width for string in strings):
+        return None
+    return np.frombuffer(bytearray().join(strings), np.uint8).reshape(len(strings), width)
+
+
 def strings_together(strings: Iterable[bytes]) -> tuple[Array, npt.NDArray[np.int64], npt.NDArray[np.int32], int]:
     """Return strings one after another, their offsets, their sizes, and the width that they share, -1 for none.
 

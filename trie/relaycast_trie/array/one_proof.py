@@ -16,6 +16,8 @@ from relaycast_trie.kernels.verify import FAILS, UNUSED
 from relaycast_trie.proofs.storage_proof import StorageProof
 from relaycast_trie.proofs.verify import VerifiedProof
 
+NO_BYTES, NO_OFFSETS = np.empty(0, np.uint8), np.empty(0, np.int64)
+
 MOST_AT_ONCE = 10_000
 """Nodes of a proof that is verified in one call, which keeps the interpreter's lock for less than a thread's turn."""
 
@@ -49,10 +51,10 @@ def verify(proof: StorageProof, root: bytes, keys: list[bytes], *, strict: bool 
     values: list[bytes | None] = [None] * len(keys)
     asked = [*keys, root]
     if isinstance(proof, ArrayProof):
-        answer = at_once.verify_columns_at_once(*proof.arrays, id(asked), id(bytes), id(values))
+        answer = at_once.verify_at_once(0, *proof.arrays, id(asked), id(bytes), id(values))
     else:
         nodes = list(proof.nodes)
-        answer = at_once.verify_list_at_once(id(nodes), id(asked), id(bytes), id(values))
+        answer = at_once.verify_at_once(id(nodes), NO_BYTES, NO_OFFSETS, id(asked), id(bytes), id(values))
     if answer == at_once.NO_MEMORY:
         raise MemoryError("no memory for the values of a proof")
     if answer in (FAILS, NOT_BYTES) or (strict and answer % at_once.TWINS == UNUSED):

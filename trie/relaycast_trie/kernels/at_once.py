@@ -44,15 +44,27 @@ if AT_ONCE:
     from relaycast_trie.kernels.scatter import put_string
 
     @locked_kernel
-    def _answer(data: Bytes, starts: Int64s, sizes: Int32s, asked: int, exact: int, values: int) -> int:
-        """Do what ``verify_columns_at_once`` does, for nodes whose sizes are known."""
+    def verify_at_once(nodes: int, data: Bytes, offsets: Int64s, asked: int, exact: int, values: int) -> int:
+        """Verify a proof; return its status or another answer.
+
+        Its nodes are the list at the address ``nodes`` or, where that is 0, lie between consecutive offsets. ``asked``
+        is the address of a list of keys with the root, 32 bytes, behind them; ``values`` of one that has an item for
+        each key, which becomes its value unless it is absent; ``exact`` that of the type ``bytes``. A status is one of
+        ``verify``'s, with ``TWINS`` where nodes come twice. The answer is ``NOT_BYTES`` where an item of a list is of
+        another type.
+        """
         key_data, key_offsets, key_sizes, width = _gather(asked, exact)
+        if nodes and width != NOT_BYTES:
+            data, offsets, _, width = _gather(nodes, exact)
         if width == NOT_BYTES:
             return int64(NOT_BYTES)
-        count, keys = len(starts), len(key_sizes) - 1
-        nodes = (data, starts, sizes, int64(-1))
+        count, keys = len(offsets) - 1, len(key_sizes) - 1
+        sizes = np.empty(count, np.int32)
+        for node in range(count):
+            sizes[node] = offsets[node + 1] - offsets[node]
+        strings = (data, offsets[:-1], sizes, int64(-1))
         hashes = np.empty(HASH * count, np.uint8)
-        hash_strings(nodes, count, hashes)
+        hash_strings(strings, count, hashes)
         places = 4
         while places < 2 * count:
             places *= 2
@@ -60,7 +72,7 @@ if AT_ONCE:
         node_ends[1], key_ends[1] = count, keys
         used, found, status = np.zeros(count, np.uint8), np.empty(3 * keys, np.int64), np.empty(1, np.uint8)
         verify_proofs(
-            nodes,
+            strings,
             hashes,
             node_ends,
             key_data[key_offsets[keys] :],
@@ -86,28 +98,6 @@ if AT_ONCE:
                 return answer + TWINS
         return answer
 
-    @locked_kernel
-    def verify_list_at_once(nodes: int, asked: int, exact: int, values: int) -> int:
-        """Verify a proof, whose nodes are the list at the address ``nodes``; return its status or another answer.
-
-        ``asked`` is the address of a list of keys with the root, 32 bytes, behind them; ``values`` of one that has an
-        item for each key, which becomes its value unless it is absent; ``exact`` that of the type ``bytes``. A status
-        is one of ``verify``'s, with ``TWINS`` where nodes come twice. The answer is ``NOT_BYTES`` where an item of a
-        list is of another type.
-        """
-        data, offsets, sizes, width = _gather(nodes, exact)
-        if width == NOT_BYTES:
-            return int64(NOT_BYTES)
-        return _answer(data, offsets[:-1], sizes, asked, exact, values)
-
-    @locked_kernel
-    def verify_columns_at_once(data: Bytes, offsets: Int64s, asked: int, exact: int, values: int) -> int:
-        """Verify as ``verify_list_at_once`` does a proof whose nodes lie between consecutive offsets."""
-        sizes = np.empty(len(offsets) - 1, np.int32)
-        for node in range(len(sizes)):
-            sizes[node] = offsets[node + 1] - offsets[node]
-        return _answer(data, offsets[:-1], sizes, asked, exact, values)
-
     @kernel
     def _put_values(tables: Tables, found: Int32s, values: int) -> bool:
         """Make the value of each entry that is not negative an item of the list; return whether there was memory."""
@@ -121,7 +111,7 @@ if AT_ONCE:
 
     @locked_kernel
     def get_at_once(tables: Tables, root: int, keys: int, exact: int, values: int) -> int:
-        """Read keys below the node ``root``: addresses and answers as in ``verify_list_at_once``, 0 for no error."""
+        """Read keys below the node ``root``: addresses and answers as in ``verify_at_once``, 0 for no error."""
         data, offsets, sizes, width = _gather(keys, exact)
         if width == NOT_BYTES:
             return int64(NOT_BYTES)
@@ -133,7 +123,7 @@ if AT_ONCE:
     def prove_at_once(tables: Tables, root: int, longest: int, keys: int, exact: int) -> tuple[int, Bytes, Int64s]:
         """Return how many nodes reading keys below ``root`` touches, the nodes one after another, and their offsets.
 
-        ``keys`` and ``exact`` are addresses as in ``verify_list_at_once``; references are settled, and ``longest``
+        ``keys`` and ``exact`` are addresses as in ``verify_at_once``; references are settled, and ``longest``
         bounds the bytes of a node. In place of the number there may be ``NOT_BYTES`` or ``TOO_MANY``.
         """
         data, offsets, sizes, width = _gather(keys, exact)

@@ -144,6 +144,11 @@ class StorageProof:
         """Return the proof that ``Vec<Vec<u8>>`` bytes hold; raises ``CodecError``, also for bytes left over."""
         if cls is StorageProof and (decoded := cls.bulk.decode(data)) is not None:
             return decoded
+        return cls.decode_plainly(data)
+
+    @classmethod
+    def decode_plainly(cls, data: bytes) -> "StorageProof":
+        """Do what ``decode`` does, in Python whatever the size: it says where bytes are none of a proof."""
         reader = ScaleReader(data)
         nodes = [reader.bytes_() for _ in range(reader.length())]
         reader.done()
@@ -152,7 +157,11 @@ class StorageProof:
     def encode(self) -> bytes:
         """Return the proof as SCALE ``Vec<Vec<u8>>``, nodes in the order of their bytes."""
         encoded = self.bulk.encode(self)
-        return encode_vec(encode_bytes(node) for node in self) if encoded is None else encoded
+        return self.encode_plainly() if encoded is None else encoded
+
+    def encode_plainly(self) -> bytes:
+        """Do what ``encode`` does, in Python whatever the size."""
+        return encode_vec(encode_bytes(node) for node in self)
 
     def verify(
         self, root: bytes, keys: Iterable[bytes], *, strict: bool = False, hasher: Hasher = BLAKE2B_256
