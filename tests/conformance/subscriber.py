@@ -55,7 +55,7 @@ class Subscriber(Pass):
                 self.tell("PublisherDisabled", publisher.para, "TrieDepthExceeded")
             else:
                 self.keep(publisher, publisher.new, publisher.para in finished)
-        self.roots = finished if self.policies["root_commit"] == "forget-unchanged" else self.roots | finished
+        self.roots = finished if self.policies.get("root_commit") == "forget-unchanged" else self.roots | finished
         self.settle()
         for item, spot in zip(("RelayProofProcessingCursor", "OwedKey"), self.next, strict=True):
             self.put(item, spot)
@@ -69,7 +69,7 @@ class Subscriber(Pass):
 
     def follow_subscriptions(self) -> None:
         """Write what was delivered and what is subscribed to (9.11, step 0; 9.7, step 1)."""
-        for publisher in self.publishers if self.policies["deletion"] == "told" else ():
+        for publisher in self.publishers if self.policies.get("deletion") == "told" else ():
             self.note_delivered(publisher)
         for para in set(self.digests) - set(self.wanted):
             del self.digests[para]
@@ -122,7 +122,7 @@ class Subscriber(Pass):
             for place in descend(base, key, nodes.get) if base else ():
                 if isinstance(place, Place) and place.reference in nodes:
                     places.setdefault(place.reference, set()).add(key.hex()[: 64 - len(place.path)])
-        most = 0 if self.policies["cache"] == "none" else int(self.policies["max_cached_node"])
+        most = 0 if self.policies.get("cache") == "none" else int(self.policies.get("max_cached_node", 750))
         small = {wanted: node for wanted, node in nodes.items() if len(node) <= most}
         if finished:
             kept = {wanted: node for wanted, node in small.items() if wanted in places}
@@ -130,7 +130,7 @@ class Subscriber(Pass):
             self.put("SharedTrieNodes", counts or None, para)
             self.put("UnfinishedPublishers", None, para)
         else:
-            at_once = self.policies["root_commit"] == "after-first-key" and new != publisher.root
+            at_once = self.policies.get("root_commit") == "after-first-key" and new != publisher.root
             self.roots |= {para: new} if at_once else {}
             self.put("UnfinishedPublishers", None if at_once else publisher.ranges(bases), para)
             first, (stopped_in, stop) = publisher.first or 0, self.stopped_at or (0, b"")
@@ -162,7 +162,7 @@ class Subscriber(Pass):
         return "ok"
 
     def clear_cache(self, para: int) -> bool:
-        remembers = self.policies["deletion"] == "told" and para in self.digests
+        remembers = self.policies.get("deletion") == "told" and para in self.digests
         items = OF_A_PUBLISHER if remembers else (*OF_A_PUBLISHER, "SubscribedKeys", "DeliveredKeys")
         held = para in self.roots or self.digests.get(para, bytes(32)) != bytes(32)
         if not held and not any(self.under(item, para) for item in items):

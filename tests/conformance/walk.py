@@ -7,8 +7,6 @@ from conformance.scale import Refused, Storage, blake2, decode, encode, refuse
 from conformance.tries import CHILD, Node, Place, Store, lookup, values
 from conformance.xcm import ZERO, Weight, fits
 
-KINDS = ("order", "metering", "root_commit", "callback", "cache", "deletion")
-DEFAULTS = {"max_cached_node": 750} | dict.fromkeys(KINDS)
 Spot = tuple[int, bytes]
 Side = Place | Node | None
 
@@ -64,7 +62,7 @@ class Pass(Storage):
 
     def __init__(self, v: Any, nodes: list[bytes]) -> None:
         super().__init__(v["before"])
-        self.v, self.config, self.policies = v, v["config"], DEFAULTS | v.get("policies", {})
+        self.v, self.config, self.policies = v, v["config"], v.get("policies", {})
         self.given, self.nodes, self.accessed = nodes, {blake2(node): node for node in nodes}, set[bytes]()
         longest = self.config["max_value_length"]
         self.most = max(len(encode("c32", longest)) + longest + 8, 750)
@@ -76,25 +74,21 @@ class Pass(Storage):
         self.wanted: dict[int, set[bytes]] = {}
         for para, keys in v["subscriptions"]:
             self.wanted |= {para: self.wanted.get(para, set()) | set(keys)} if keys else {}
-        cursor, owed = self.get("RelayProofProcessingCursor"), self.get("OwedKey")
-        self.seed = (self.get("PublisherOrderSeed") if cursor else None) or v["seed"]
+        stored = self.get("RelayProofProcessingCursor")
+        self.seed = (self.get("PublisherOrderSeed") if stored else None) or v["seed"]
         there = [para for para in self.wanted if self.get("DisabledPublishers", para) is None]
         self.publishers = [Publisher(self, para) for para in sorted(there, key=self.order)]
-        self.plan(cursor, owed if cursor else None)
-
-    def order(self, para: int) -> tuple[bool, bytes]:
-        shuffled = para >= 2000 and self.policies["order"] != "numeric"
-        return para >= 2000, blake2(self.seed + encode("u32", para)) if shuffled else para.to_bytes(4, "big")
-
-    def plan(self, *stored: Spot | None) -> None:
-        """Find where the pass begins, and all keys in the order of the pass (9.4)."""
         work = [((one.para, key), one, number) for one in self.publishers for number, key in enumerate(one.keys)]
         spots = [spot for spot, _, _ in work]
-        cursor, owed = (spot if spot in spots else None for spot in stored)
+        cursor, owed = (spot if stored and spot in spots else None for spot in (stored, self.get("OwedKey")))
         self.cursor, self.owed = cursor or owed, owed if cursor else None
-        self.begin = self.cursor if self.v["crowded"] or self.owed is None else self.owed
+        self.begin = self.cursor if v["crowded"] or self.owed is None else self.owed
         at = spots.index(self.begin) if self.begin else 0
         self.work = work[at:] + work[:at]
+
+    def order(self, para: int) -> tuple[bool, bytes]:
+        shuffled = para >= 2000 and self.policies.get("order") != "numeric"
+        return para >= 2000, blake2(self.seed + encode("u32", para)) if shuffled else para.to_bytes(4, "big")
 
     def run(self) -> None:
         """Read the static keys, then what changed of the wanted keys (9.5)."""
@@ -131,7 +125,7 @@ class Pass(Storage):
         return plus(self.consumed, read)
 
     def pay(self, size: int, structure: bool = True) -> None:
-        free = structure and self.policies["metering"] == "values-only"
+        free = structure and self.policies.get("metering") == "values-only"
         refuse(not free and not fits(self.charged(size), self.v["budget"]), "stop")
         self.consumed, self.bytes_read = self.consumed if free else self.charged(size), self.bytes_read + size
 
@@ -168,7 +162,7 @@ class Pass(Storage):
         if publisher.new is None:
             self.note(publisher, key, None)
         elif publisher.changed() and not publisher.disabled:
-            known = base is not None and self.policies["callback"] != "all-keys"
+            known = base is not None and self.policies.get("callback") != "all-keys"
             self.walk(publisher, key, Place(key.hex(), publisher.new), Place(key.hex(), base or b"") if known else None)
 
     def walk(self, publisher: Publisher, key: bytes, new: Side, old: Side) -> None:
@@ -201,7 +195,7 @@ class Pass(Storage):
 
     def note(self, publisher: Publisher, key: bytes, end: Node | None) -> None:
         """Note a key with a new value, or one that was delivered and is absent now."""
-        if end is None and (self.policies["deletion"] != "told" or key not in publisher.delivered):
+        if end is None and (self.policies.get("deletion") != "told" or key not in publisher.delivered):
             return
         weight = plus(self.callback_weight(), self.declared.get((publisher.para, key), ZERO))
         self.limited = bool(self.declared) and not fits(weight, self.config["callback_limit"])

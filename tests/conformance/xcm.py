@@ -20,12 +20,8 @@ def instructions(data: bytes) -> list[Any]:
     return list(decode("*Instruction", data[1:]))
 
 
-def junctions(interior: Any) -> list[Any]:
-    return named(interior)[1] or []
-
-
 def deeper(origin: Any, interior: Any, error: str) -> Any:
-    inner = junctions(origin["interior"]) + junctions(interior)
+    inner = [junction for part in (origin["interior"], interior) for junction in named(part)[1] or ()]
     refuse(len(inner) > 8, error)
     return {**origin, "interior": {f"X{len(inner)}": inner} if inner else "Here"}
 
@@ -109,7 +105,7 @@ def execute(v: Any, message: list[Any], publish: Callable[[int, Any], Any]) -> d
         match name:
             case "Publish":
                 refuse(not meant(v.get("publishers", {"filter": "OnlyParachains"}), origin), "NoPermission")
-                first, *rest = map(named, [*junctions(origin["interior"]), "nothing"])
+                first, *rest = map(named, [*(named(origin["interior"])[1] or ()), "nothing"])
                 alone = origin["parents"] == 1 or (origin["parents"] == 0 and len(rest) == 1)
                 refuse(first[0] != "Parachain" or not alone, "BadOrigin")
                 published = attempt("ok", lambda: publish(first[1], body))
