@@ -13,7 +13,7 @@ OF_A_PUBLISHER = ("UnfinishedPublishers", "CachedTrieNodes", "SharedTrieNodes")
 
 def decoded(data: bytes | None) -> Any:
     """Give the entry that these bytes are, if they are one."""
-    return data and attempt("entry", lambda: decode("PublishedEntry", data)).get("entry")
+    return None if data is None else attempt("entry", lambda: decode("PublishedEntry", data)).get("entry")
 
 
 class Subscriber(Pass):
