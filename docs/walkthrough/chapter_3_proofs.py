@@ -14,7 +14,7 @@ with app.setup:
     import relaycast_trie as rt
     from relaycast_trie import reference
 
-    from lesson import Listing, Table, Verdict
+    from lesson import Aid, Listing, Table, Verdict
     from trie_pictures import draw_trie
 
     V1 = rt.StateVersion.V1
@@ -241,6 +241,17 @@ def _():
 def _():
     answer: set[int] = set()
     return (answer,)
+
+
+@app.cell(hide_code=True)
+def _():
+    aid = Aid(
+        "Begin at the root and follow the nibbles 3, then f. A value of more than 32 bytes is a piece of its own.",
+        {3, 5, 7, 8},
+        "The root, the branch below it, the leaf, and the value, which stands outside of its leaf.",
+    )
+    aid
+    return (aid,)
 
 
 @app.cell(hide_code=True)

@@ -16,7 +16,7 @@ with app.setup:
     import relaycast_trie as rt
     import relaycast_xcm as rx
 
-    from lesson import Table, Verdict
+    from lesson import Aid, Table, Verdict
     from trie_pictures import draw_trie
 
 
@@ -243,6 +243,19 @@ def _():
 def _():
     answer = {"stale": "?", "forge": "?", "stutter": "?"}
     return (answer,)
+
+
+@app.cell(hide_code=True)
+def _():
+    aid = Aid(
+        "Take the demands in their order. A duplicate is refused before anything is read; a wrong root stops the walk "
+        "at its first step; no step looks for a forged node.",
+        {"stale": "RootMismatch", "forge": "UnusedNodes", "stutter": "DuplicateNode"},
+        "The old proof lacks the new root. The forged leaf has another hash, so no step reads it. A node that comes "
+        "twice is refused at once.",
+    )
+    aid
+    return (aid,)
 
 
 @app.cell(hide_code=True)

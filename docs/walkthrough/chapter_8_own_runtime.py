@@ -20,7 +20,7 @@ with app.setup:
     import relaycast_xcm as rx
     from relaycast.genesis.chain_spec import ChainSpec
 
-    from lesson import Table, Verdict, cut
+    from lesson import Aid, Table, Verdict, cut
     from proof_below import ProofBelow
     from trie_pictures import draw_trie
 
@@ -146,6 +146,18 @@ def _(runtime):
 def _():
     answer = None
     return (answer,)
+
+
+@app.cell(hide_code=True)
+def _():
+    aid = Aid(
+        "The runtime refuses a count beyond 100. Go through the four in their order, and keep the count after each "
+        "that is valid.",
+        (95, 2),
+        "5 + 40 = 45. Adding 60 is refused and rolled back. 45 + 50 = 95. Adding 6 would make 101 and is refused.",
+    )
+    aid
+    return (aid,)
 
 
 @app.cell(hide_code=True)
@@ -317,6 +329,17 @@ def _(child, net, price, relay_parent):
 def _():
     answer_2 = None
     return (answer_2,)
+
+
+@app.cell(hide_code=True)
+def _():
+    aid_2 = Aid(
+        "A node that is also on the way to a key that is always proven is carried in any case. Add up the others.",
+        115,
+        "The nodes that only the price needs have 115 bytes together.",
+    )
+    aid_2
+    return (aid_2,)
 
 
 @app.cell(hide_code=True)

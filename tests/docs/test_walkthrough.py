@@ -134,6 +134,16 @@ def test_the_solution_is_right(chapter: str) -> None:
     assert verdict.right, verdict.said
 
 
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_the_solution_that_a_reader_can_open_is_right(chapter: str) -> None:
+    found = defined(chapter)
+    assert found["aid"].solution == SOLUTIONS[chapter][0]
+    for number in ("", "_2"):
+        if f"check{number}" in found:
+            assert found[f"check{number}"](found[f"aid{number}"].solution).right
+            assert repr(found[f"aid{number}"].solution) not in found[f"aid{number}"].hint
+
+
 @pytest.mark.parametrize(
     "chapter", [pytest.param(it, marks=[] if it == "chapter_2_v1_values" else pytest.mark.slow) for it in CHAPTERS]
 )
