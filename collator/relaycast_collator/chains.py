@@ -1,11 +1,11 @@
 """Many chains and one clock: a relay chain, parachains that publish and subscribe, a collator for each.
 
-In every tick each parachain builds a block on the relay block of the tick before, and the relay chain builds the next
-block with the messages that parachains sent in the tick before. So a value published at tick t is in the relay chain
-at t + 1 and reaches subscribers at t + 2, unless queues, budgets or the pace of a parachain hold it up. What the relay
-chain's queue has no room for stays in the parachain's outbox. Messages for a parachain stand in the relay chain's
-queues until a block that took them is included; one that a block has no room for goes with the next. Guests, whose
-blocks somebody else's code builds, do so after the parachains that are modelled.
+In every tick each parachain builds a block on the relay block of the tick before. The relay chain then builds the next
+block with the messages that parachains sent in the tick before. A value published at tick t is in the relay chain at t
++ 1 and reaches subscribers at t + 2. Queues, budgets or the pace of a parachain may delay it. What the relay chain's
+queue has no room for stays in the parachain's outbox. Messages for a parachain stand in the relay chain's queues until
+a block that took them is included; one that a block has no room for goes with the next. Guests, whose blocks somebody
+else's code builds, do so after the parachains that are modelled.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -67,7 +67,9 @@ class Chains:
         trie_engine: Engine = "auto",
     ) -> None:
         if window < 2:
-            raise ValueError(f"parachains build on the relay block before the newest: no window of {window} will do")
+            raise ValueError(
+                f"parachains build on the relay block before the newest: window must be at least 2, got {window}"
+            )
         self.seed = seed
         self.window = window
         self.listeners: list[Listener] = []
@@ -127,9 +129,9 @@ class Chains:
 
         Without a ``config`` it reckons with the longest values that this relay chain lets anyone publish. Where the
         relay chain has queued messages for this id before, it takes over their heads: its relay parents are not older.
-        ``ValueError`` when this id is taken, ``config`` reckons with shorter values than may be published, ``handler``
-        declares a callback that no block has time for, or the relay parents would be older than can be proven from;
-        ``CodecError`` when the relay chain's state holds no such heads where they should be.
+        ``ValueError`` when this id is taken, when ``config`` allows for shorter values than may be published, when
+        ``handler`` declares a callback that no block has time for, or when the relay parents would be older than can be
+        proven from. ``CodecError`` when the relay chain's state has no such heads.
         """
         known, pace = ParaId(para_id), pace or Pace()
         self._check_addition(known, pace)
@@ -170,7 +172,7 @@ class Chains:
         self.paces[known], self._inbound.joined[known] = pace, self.relay_chain.head.number
 
     def offboard(self, para_id: int) -> None:
-        """Let a parachain go: it builds no block any more; the next relay block removes all that it published."""
+        """Let a parachain go: it builds no more blocks, and the next relay block removes all that it published."""
         leaving = ParaId(para_id)
         if leaving in self.guests:
             self.guests.leave(leaving)
@@ -266,7 +268,7 @@ class Chains:
     def load(self, dump: ChainsDump) -> None:
         """Stand where others stood that were made like these; raises ``CheckpointRefused``.
 
-        The listeners stay, and no call waits any more. Chains that refuse are of no use any more.
+        The listeners stay, and no call waits. Chains that refuse can no longer be used.
         """
         with refusing("the parachains"):
             known, given = list(self.parachains), [chain.para_id for chain in dump.parachains]

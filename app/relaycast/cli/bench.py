@@ -107,9 +107,9 @@ def engine(
 ) -> ExitCode:
     """Time roots, gets, proofs, updates and removals over random tries, by default of 1k to 1M keys.
 
-    Beside each time stands what it is in hashlib calls for 64 bytes; over the floor, which is hashing alone at the
-    speed of full lanes; and what the Rust peer takes over what we would take on its machine. Backends skip tries that
-    are too large for them; one that is not installed is left out, with the reason.
+    Each time has three more columns: the time in hashlib calls for 64 bytes; the time over the floor, which is hashing
+    alone at the speed of full lanes; the Rust peer's time over what ours would be on its machine. Backends skip tries
+    that are too large for them; one that is not installed is left out, with the reason.
 
     Example: relaycast bench engine --sizes 1000 10000 --backends array plain --json engine.json
     """

@@ -21,7 +21,7 @@ PORT = 9_944
 """Where a Substrate node listens."""
 
 MOST_FINALITY = 256
-"""States of so many blocks can be proven from: what is not final yet must be among them."""
+"""Number of newest blocks whose states can be proven from; it includes all that are not final."""
 
 Host = Annotated[str, Parameter(name="--host", help="address to listen on; others than loopback need --token-file")]
 Port = Annotated[int, Parameter(name="--port", help="port to listen on, 0 for any free one")]

@@ -35,7 +35,7 @@ CONFIG = BroadcasterConfig(
 
 
 class Expiry(Row, frozen=True, kw_only=True):
-    """So many entries that will expire, and blocks with so much idle time."""
+    """A number of entries that will expire, and the idle time of each block."""
 
     entries: int
     idle_share: float

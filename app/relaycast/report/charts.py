@@ -121,7 +121,7 @@ def stacked_chart(
 
 
 def bar_chart(groups: Mapping[str, Mapping[int, int]], *, unit: str, x_name: str, label: str, step: int = 1) -> str:
-    """Return one bar for each value of each group, side by side; with a ``step`` a value is the first of so many."""
+    """Return one bar for each value of each group, side by side; with a ``step``, each stands for that many."""
     values = sorted({value for counts in groups.values() for value in counts})
     if not values:
         return ""

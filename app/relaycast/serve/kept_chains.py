@@ -148,7 +148,7 @@ class KeptChains:
         self._is_on = True
 
     def close(self) -> None:
-        """Close the journal, once the gateway is closed and nothing comes any more."""
+        """Close the journal, once the gateway is closed and no more events come."""
         if self._is_on:
             self._note_feed(FeedEntry(self._feed.log_identity, self._feed.logged_blocks, self._feed.told))
         self._journal.close()

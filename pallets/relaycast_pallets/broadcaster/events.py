@@ -33,7 +33,7 @@ class PublisherRegistered(Event):
 
 @dataclass(frozen=True, slots=True)
 class PublisherDeregistered(Event):
-    """``para_id`` is no publisher any more, and its data is gone."""
+    """``para_id`` is no longer a publisher, and its data is gone."""
 
     pallet: ClassVar[str] = "Broadcaster"
     para_id: ParaId

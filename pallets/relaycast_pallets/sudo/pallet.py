@@ -78,7 +78,7 @@ class KeyChanged(SudoEvent):
 
 @dataclass(frozen=True, slots=True)
 class KeyRemoved(SudoEvent):
-    """There is no key any more."""
+    """The sudo key was removed."""
 
 
 @dataclass(frozen=True, slots=True)
