@@ -101,6 +101,7 @@ SOLUTIONS: dict[str, tuple[object, list[object]]] = {
             None,
         ],
     ),
+    "chapter_9_node": (55, [50, 5, 12, 45, 0, "55", None, True]),
 }
 
 
@@ -118,7 +119,7 @@ def defined(chapter: str) -> Mapping[str, Any]:
 
 def test_every_chapter_has_an_exercise_with_a_solution() -> None:
     assert list(SOLUTIONS) == CHAPTERS
-    assert len(CHAPTERS) == 8
+    assert len(CHAPTERS) == 9
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
