@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 app = App(
     name="attack",
-    help="Spam, crafted keys, heavy callbacks, squatted ids, lying collators: what they harm and cost, what helps.",
+    help="Measure what an attack costs, what it harms and what helps: spam, crafted keys, lying collators and more.",
 )
 
 MAX_BLOCKS = 10_000

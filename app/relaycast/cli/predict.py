@@ -50,7 +50,7 @@ def predict(
     measure: Measure = 0,
     json: Json = False,
 ) -> ExitCode:
-    """Say at once, by closed forms, what a subscription costs: proof bytes, node cache, keys and updates in a budget.
+    """Estimate at once what a subscription costs: proof bytes, node cache, keys and updates in a budget.
 
     A proof is made of branches (3 bytes, and 33 for each child), leaves and values. A leaf has 2 bytes, the rest of the
     key, and the stored entry: the value and some 9 bytes. An entry of more than 32 bytes is a node of its own, and its

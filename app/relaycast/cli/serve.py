@@ -127,7 +127,7 @@ def serve(
     wamp: RouterFile = None,
     rawsocket_port: RawSocketPort = None,
 ) -> ExitCode:
-    """Let the chains of a scenario live: polkadot.js, PAPI and the Python clients connect as to a Substrate node.
+    """Serve the chains of a scenario: polkadot.js, PAPI and the Python clients connect as to a Substrate node.
 
     The relay chain is at /, each parachain at /para/ID, as WebSocket and by POST; in a browser / is a live page. Only
     this machine is let in unless a token file is given. Ctrl-C stops the server.
