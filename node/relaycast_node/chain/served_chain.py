@@ -13,6 +13,7 @@ from relaycast_node.chain.block_tree import BlockTree, Move
 from relaycast_node.chain.code import CODE, BlockContents, BlockState, ChainCode, CodeVersion
 from relaycast_node.chain.exceptions import UnknownBlock
 from relaycast_node.chain.served_block import Changes, ServedBlock
+from relaycast_node.chain.served_chain_dump import ServedChainDump
 from relaycast_node.chain.signal import Signal
 from relaycast_node.chain.versions import ForkedState, PastState, TrieVersions
 from relaycast_node.extrinsic.extrinsic import extrinsic_hash
@@ -90,13 +91,35 @@ class ServedChain:
         self.finalized_heads: Signal[Finality] = Signal()
         self.submitted: Signal[bytes] = Signal()
         self._state = state
-        self._top = TrieVersions(state.top.values)
-        self._children = {info.storage_key: TrieVersions(state.child(info).values) for info in state.children()}
-        self._tree = BlockTree(ServedBlock(genesis, self.genesis_hash))
+        self._begin(BlockTree(ServedBlock(genesis, self.genesis_hash)))
         self._contents = contents
         code.follow(self)
         self.pool = TransactionPool(code.view(self.newest()), clock=lambda: self.log.now)
         contents.ready = self.pool.pending
+
+    def _begin(self, tree: BlockTree) -> None:
+        """Let the state that the chain holds be that of the only block."""
+        self._tree, state = tree, self._state
+        self._top = TrieVersions(state.top.values)
+        self._children = {info.storage_key: TrieVersions(state.child(info).values) for info in state.children()}
+
+    def dump(self) -> ServedChainDump:
+        """Return the best block and the pool's bans; ``ValueError`` while a transaction waits."""
+        if self.pool.pending() or self.pool.futures():
+            raise ValueError("transactions wait for a block")
+        return ServedChainDump(self.best.header.encode(), list(self.best.extrinsics), list(self.pool.bans.items()))
+
+    def load(self, dump: ServedChainDump) -> None:
+        """Begin with a block that was the best one, whose state the chain holds already: it is final."""
+        header = Header.decode(dump.header)
+        self._begin(BlockTree(self._tree.genesis, ServedBlock(header, header.hash, tuple(dump.extrinsics))))
+        self.code.follow(self)
+        self.pool.replace((), self.code.view(self.newest()), bans=dict(dump.bans))
+
+    @property
+    def oldest_number(self) -> int:
+        """Number of the oldest block whose state is kept."""
+        return self._tree.first
 
     @property
     def best(self) -> ServedBlock:
