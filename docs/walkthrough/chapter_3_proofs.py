@@ -273,7 +273,7 @@ def _(answer, pieces, shelf, shelf_root):
             place = f"after {len(missing.path)} nibbles" if len(missing.path) < 64 else "at the end of the path"
             return Verdict(False, f"The reader gets on well, but {place} something is looked for that is not there.")
         except rt.UnusedNodes as unused:
-            return Verdict(False, f"All that is needed is there. Of what is there, {len(unused.hashes)} too many.")
+            return Verdict(False, f"All that is needed is there, and {len(unused.hashes)} nodes too many.")
         return Verdict(True, "The reader finds every piece by its hash, and uses all of them.")
 
     verdict = check(answer)

@@ -170,7 +170,7 @@ def _():
     The block believes the relay chain's root, and nothing that the collator says. It demands three things:
 
     1. What it needs must be there, found by its hash. Values can therefore not be forged (chapter 3).
-    2. **Every node that is there must have been used.** Otherwise a collator could fill blocks with rubbish, and all
+    2. **Every node of the proof must have been used.** Otherwise a collator could fill blocks with rubbish, and all
        who check them would have to load it.
     3. **Nothing may be missing that would have fitted.** Otherwise a collator could hide a price that it does not like,
        and say there was no room. It may leave something out only if the block's budget is spent; chapter 6 is about

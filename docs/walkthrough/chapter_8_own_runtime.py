@@ -285,7 +285,7 @@ def _(add, code, genesis):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    The inherent is no “hello” any more: it has the relay parent's state root and a **relay proof**, nodes of that
+    The inherent is no longer a “hello”: it has the relay parent's state root and a **relay proof**, nodes of that
     state. Some keys are always proven, such as the time. The collator asks a runtime that wants more for them, before
     each block: `KeyToIncludeInRelayProof_keys_to_prove`. The counter wants the price, and the proof has it:
     """)
@@ -350,7 +350,7 @@ def _(always, answer_2, block, way):
         if given == way.proof_bytes:
             return Verdict(False, "That is the whole way. But some of its nodes are in the proof anyway.")
         if given != block.relay_proof.proof_bytes - always.proof_bytes:
-            return Verdict(False, "That is not it. Which nodes would nobody need any more?")
+            return Verdict(False, "That is not it. Which nodes would no other key need?")
         return Verdict(True, f"The relay proof has {block.relay_proof.proof_bytes:,} bytes in all.")
 
     verdict_2 = check_2(answer_2)

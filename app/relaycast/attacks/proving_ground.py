@@ -232,7 +232,7 @@ class ProvingGround:
             yield moment
 
     def _messages(self, relay_block: int) -> Messages:
-        """Return three messages of each kind, and some more now and then; no two are alike."""
+        """Return three messages of each kind, and at times some more; no two are alike."""
         count = 8 if relay_block % OUTBURST_EVERY == 0 else 3
         downward, horizontal = (
             tuple(
