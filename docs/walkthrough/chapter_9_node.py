@@ -27,7 +27,13 @@ def _():
     Wallets and indexers do not link against a chain. They send **JSON-RPC** to a *node*, which answers for the chain:
     what is stored, what happened in a block, whether a transaction is good. `relaycast serve oracle` is such a node,
     and polkadot.js cannot tell it from one of Substrate. In this chapter you publish one price through it.
+    """)
+    return
 
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(r"""
     In polkadot.js that takes a few lines:
     """)
     return

@@ -69,15 +69,16 @@ def test_the_page_is_fresh_and_shows_every_chart() -> None:
     assert all(f"(experiments/{chart})" in page for chart in charts)
 
 
-def test_several_findings_are_a_list_and_nothing_is_lost() -> None:
+def test_the_first_finding_is_to_be_quoted_the_others_are_a_list_and_nothing_is_lost() -> None:
     several = "One (a; b) costs 5%; 6% for two; three cost more (of four; none (c) else)."
     assert experiments_page.told(several) == [
-        "- One (a; b) costs 5%; 6% for two.",
+        "> One (a; b) costs 5%; 6% for two.",
+        "",
         "- Three cost more.",
         "",
         "Conditions: of four; none (c) else.",
     ]
-    assert experiments_page.told("One thing alone (of one).") == ["One thing alone (of one)."]
+    assert experiments_page.told("One thing alone (of one).") == ["> One thing alone.", "", "Conditions: of one."]
     for name, record in experiments_page.on_record().items():
         answer = record["full"].get("answer") or record["answer"]
         told = " ".join(experiments_page.told(answer)).lower()
@@ -257,10 +258,10 @@ def test_a_log_axis_that_begins_at_0_shows_0_as_0() -> None:
 
 
 def test_lines_that_may_coincide_get_thinner_one_by_one() -> None:
-    axes = {name: Axis(field=name, title=name) for name in "xy"}
+    x, y = (Axis(field=name, title=name) for name in "xy")
     colour = Axis(field="line", title="line", names=True, order=("a", "b", "c"))
     points = [{"x": 1, "y": 1, "line": name} for name in "abc"]
-    chart = Chart(title="t", mark="line", points=points, colour=colour, nested=True, **axes)
+    chart = Chart(title="t", mark="line", x=x, y=y, points=points, colour=colour, nested=True)
     scale = specification(chart)["encoding"]["strokeWidth"]["scale"]
     assert scale["domain"] == ["a", "b", "c"]
     assert scale["range"] == sorted(set(scale["range"]), reverse=True)
