@@ -21,7 +21,7 @@ PADDING: Any = {"left": 5, "top": 5, "bottom": 5, "right": 40}
 """Around a chart: a browser's letters may be wider than those that the legend's room was measured with."""
 
 NESTED_WIDTHS = (12.0, 8.0, 3.0, 1.4)
-"""Of lines that may coincide, in the order in which they are drawn."""
+"""Widths of lines that may coincide, in the order in which they are drawn."""
 
 _STROKES: Any = {"symbolType": "stroke", "labelExpr": "datum.label + (datum.index ? ', dashed' : ', solid')"}
 """How a legend shows dashes: in words, as their samples have no colour of their own."""
