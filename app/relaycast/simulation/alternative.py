@@ -37,6 +37,7 @@ def with_alternative(run: Outcome, scenario: Scenario, *, trie_engine: Engine = 
         return run
     policies = replace(scenario.policies, cache=OTHER_CACHE[scenario.policies.cache])
     simulation = Simulation.prepare(replace(scenario, policies=policies, blocks=last), trie_engine=trie_engine)
+    simulation.network.ledger.compresses = False
     for _ in simulation.blocks():
         pass
     ours = sum(_carried(run.series[it.para_id], first, last) for it in run.subscribers)
