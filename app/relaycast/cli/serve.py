@@ -152,9 +152,8 @@ def serve(
     from relaycast.serve.request_rates import REQUESTS_A_SECOND, RequestRates  # noqa: PLC0415
     from relaycast.serve.server import Server, ensure_closed, ensure_port, raise_file_limit, tls_of  # noqa: PLC0415
 
-    ensure_port("--port", port)
-    if rawsocket_port is not None:
-        ensure_port("--rawsocket-port", rawsocket_port)
+    for option, number in (("--port", port), ("--rawsocket-port", rawsocket_port or 0)):
+        ensure_port(option, number)
     _ensure_limits(rate_limit, finality)
     access = access_for(allow_host or (), allow_origin or (), token_file)
     tls = tls_of(tls_cert, tls_key)
@@ -180,8 +179,7 @@ def serve(
         dialect=dialect,
     )
     with keeping(network, data, gateway, progress=_Again()):
-        if data is not None and gateway is not None:
-            _tell_kept(network.live.relay.best.number, gateway)
+        _tell_kept(network.live.relay.best.number, gateway if data else None)
         asyncio.run(_run(server, host, port, rawsocket_port, tls))
     print("stopped", flush=True)
     return ExitCode.FINE
@@ -228,7 +226,9 @@ class _Again:
             print(f"building kept blocks again: {done:,} of {total:,}", flush=True)
 
 
-def _tell_kept(number: int, gateway: "Gateway") -> None:
+def _tell_kept(number: int, gateway: "Gateway | None") -> None:
+    if gateway is None:
+        return
     kept = counted(len(gateway.book), "subscription")
     print(f"kept: {counted(gateway.log.last_seq, 'event')} and {kept}; the chains go on at relay block {number:,}")
 
@@ -240,6 +240,10 @@ def _tell(server: "Server") -> None:
     width = max(len(line.url) for line in lines)
     for line in lines:
         print(f"{line.url:<{width}}  {line.what}: {line.use}")
+    known = server.live.chains.relay_chain.state.top
+    if known.gaps:
+        keys = counted(len(known.values), "known key")
+        print(f"relay chain: a witness with {keys}, on plain tries; what it does not show is an error by name")
     pace = block_time_text(server.live.block_time)
     when = {"manual": "blocks on demand (dev_newBlock)", "instant": "a block for each extrinsic"}
     parachains = counted(len(server.live.parachains), "parachain")

@@ -276,6 +276,13 @@ class Tries:
         self._shown = False
         self._used: PlainTries | ArrayTries = PlainTries(MemoryDB(), state_version, window)
 
+    @classmethod
+    def over(cls, plain: PlainTries, *, window: int) -> "Tries":
+        """Return tries that go on from plain ones, and stay plain: arrays take whole contents."""
+        tries = cls(state_version=plain.state_version, window=window, engine="plain")
+        tries._used = plain
+        return tries
+
     @property
     def db(self) -> MemoryDB:
         """All nodes and external values by their hash, from now on: the same object always."""
