@@ -30,7 +30,7 @@ from relaycast_collator.guest_table import GuestTable
 from relaycast_collator.guests import Guest
 from relaycast_collator.header import Header
 from relaycast_collator.inbound_book import InboundBook
-from relaycast_collator.outbox import Publication, SentMessage
+from relaycast_collator.outbox import SentMessage
 from relaycast_collator.parachain import Parachain
 from relaycast_collator.relay_chain import BLOCK_WEIGHT, Call, Genesis, RelayBlock, RelayChain
 from relaycast_collator.traffic import MODELLED_SENDER, Traffic, by_sender
@@ -264,19 +264,13 @@ class Chains:
         """Return where all chains stand between two ticks; ``ValueError`` while a call waits for the next block."""
         if self._calls:
             raise ValueError(f"{len(self._calls)} calls wait for the next relay block: they cannot be put away")
-        sent = [
-            SentDump(
-                int(para_id), [[[it.dump() for it in one.publications] for one in messages] for messages in blocks]
-            )
-            for para_id, blocks in self._sent.items()
-        ]
         return ChainsDump(
             version=VERSION,
             tick=self.tick,
             relay_chain=self.relay_chain.dump(),
             parachains=[chain.dump() for chain in self.parachains.values()],
             inbound=list(map(self._inbound.dump, self.parachains)),
-            sent=sent,
+            sent=[SentDump.of(para_id, blocks) for para_id, blocks in self._sent.items()],
             guests=self.guests.dump(),
         )
 
@@ -295,17 +289,10 @@ class Chains:
             self._inbound.load(parachain.para_id, inbound)
         self.guests.load(dump.guests)
         with refusing("messages under way"):
-            self._sent = {ParaId(it.para_id): self._messages_of(it) for it in dump.sent}
+            self._sent = {ParaId(it.para_id): it.messages(self._known(it.para_id).outbox) for it in dump.sent}
         self.tick = dump.tick
         self._calls.clear()
         self._facts.clear()
-
-    def _messages_of(self, dump: SentDump) -> list[list[SentMessage]]:
-        outbox = self._known(dump.para_id).outbox
-        return [
-            [outbox.message_of([Publication.of_dump(it) for it in publications]) for publications in messages]
-            for messages in dump.blocks
-        ]
 
     def _known(self, para_id: int) -> Parachain:
         parachain = self.parachains.get(ParaId(para_id))
