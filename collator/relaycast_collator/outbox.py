@@ -7,7 +7,8 @@ free ones. What a panicking block put in is taken out again.
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie import blake2_256
@@ -41,8 +42,7 @@ class PublicationDump(DumpRow, frozen=True):
     fees: Count
 
 
-@dataclass(frozen=True, slots=True)
-class Publication:
+class Publication(Struct, frozen=True):
     """A value on its way out, and the ``tick`` of the first block that could send it.
 
     ``fees`` are the planck that it may cost; at 0 it asks for free execution.
@@ -76,8 +76,7 @@ class Publication:
         return FIXED_PUBLISH_BYTES + len(encode_compact(len(self.value))) + len(self.value)
 
 
-@dataclass(frozen=True, slots=True)
-class SentMessage:
+class SentMessage(Struct, frozen=True):
     """An upward message with the publications in it; ``first`` is the index of their first instruction."""
 
     data: bytes

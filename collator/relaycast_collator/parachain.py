@@ -4,9 +4,9 @@ Every parachain can publish and subscribe. A block takes the inherent over or pa
 and what was done in it is undone.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from relaycast_collator.block_body import BlockBody
 from relaycast_collator.digests import aura_pre_digest, modelled_seal, relay_parent_storage_root_item
@@ -61,8 +61,7 @@ class ParachainDump(Dump, frozen=True):
     """The declared weights of callbacks; absent if all are zero."""
 
 
-@dataclass(frozen=True, slots=True)
-class ParachainBlock:
+class ParachainBlock(Struct, frozen=True):
     """A block that was built: its header, the inherent it was given, what that did, and what it cost."""
 
     header: Header

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
+from msgspec import Struct
+
 from relaycast_node.metadata.python_types import attribute_docs, docs_of
 from relaycast_pallets.balances.pallet import HoldReason
 from relaycast_pallets.frame.dispatch import DispatchError, Origin
@@ -167,7 +169,8 @@ def _calls_of(cls: type) -> Iterator[DeclaredCall]:
 def _constants_of(target: object) -> Iterator[DeclaredConstant]:
     """Iterate over what a pallet was made with: keyword arguments that it keeps, and the fields of its ``config``."""
     config = getattr(target, "config", None)
-    holder, maker = (config, type(config)) if dataclasses.is_dataclass(config) else (target, type(target).__init__)
+    is_value = isinstance(config, Struct) or dataclasses.is_dataclass(config)
+    holder, maker = (config, type(config)) if is_value else (target, type(target).__init__)
     for name, hint in get_type_hints(maker, include_extras=True).items():
         if hasattr(holder, name) and _names_a_rust_type(hint):
             yield DeclaredConstant(camel_case(name), hint, getattr(holder, name), DocstringPlace(type(holder), name))

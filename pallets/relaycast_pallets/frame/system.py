@@ -6,7 +6,8 @@ storage (a node keeps it under ``System::Events``) and rolls back with it. What 
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from relaycast_pallets.frame.account import ACCOUNT_INFO, AccountInfo
 from relaycast_pallets.frame.dispatch import (

@@ -5,9 +5,10 @@ added, they have not been processed against any root. If keys were removed, root
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
+
+from msgspec import Struct
 
 from relaycast_pallets.subscriber.delivered_keys import NOTHING_DELIVERED, DeliveredKeys
 from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
@@ -56,8 +57,7 @@ class _Nothing:
 NO_CACHED_NODES: CachedNodes = _Nothing()
 
 
-@dataclass(frozen=True, slots=True)
-class PublisherView:
+class PublisherView(Struct, frozen=True):
     """One publisher as it counts for the next pass; ``bases`` is ``None`` when its last pass was finished."""
 
     para_id: ParaId
@@ -79,8 +79,7 @@ class PublisherView:
         return self.cache.shared()
 
 
-@dataclass(frozen=True, slots=True)
-class SubscriberPlan:
+class SubscriberPlan(Struct, frozen=True):
     """All publishers wanted and not disabled, and where the last pass ended."""
 
     views: dict[ParaId, PublisherView]

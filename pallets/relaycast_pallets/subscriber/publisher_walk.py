@@ -7,10 +7,11 @@ moves the others up or down. Presence in the cache is none either, because two k
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import compress
 from operator import ne
 from typing import Protocol
+
+from msgspec import Struct
 
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie.exceptions import RelaycastError
@@ -30,8 +31,7 @@ Placement = tuple[bytes, bytes]
 """A node that has a hash, with the nibble prefix at which it stands."""
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(Struct, frozen=True):
     """A path ended at this value."""
 
     value: Value
@@ -63,8 +63,7 @@ class NodeReads(Protocol):
     def old_node(self, node_hash: bytes) -> Node | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class SubscribedPaths:
+class SubscribedPaths(Struct, frozen=True):
     """Subscribed keys of one publisher in their order, with their nibbles."""
 
     keys: tuple[SubscribedKey, ...]

@@ -5,9 +5,10 @@ an interrupted pass came, and which cached nodes stand at several places.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
+
+from msgspec.structs import replace
 
 from relaycast_pallets.frame.state import State
 from relaycast_pallets.frame.typed_storage import (
