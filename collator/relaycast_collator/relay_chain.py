@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from msgspec import Struct
+
 from relaycast_collator.block_body import BlockBody, ClosedBody
 from relaycast_collator.digests import authority_of, babe_pre_digest
 from relaycast_collator.header import DigestItem, Header, ordered_root
@@ -71,16 +73,14 @@ class Genesis:
     witness: StateWitness | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """A call for a block: ``run`` makes it and returns what it used of the weight it ``declared``."""
 
     run: Callable[[], Weight]
     declared: Weight
 
 
-@dataclass(frozen=True, slots=True)
-class RelayBlock:
+class RelayBlock(Struct, frozen=True):
     """A sealed block, with what happened in it; ``calls`` says of each call how it ended, in their order."""
 
     header: Header
@@ -288,7 +288,7 @@ class RelayChain:
     def load(self, dump: RelayChainDump) -> None:
         """Stand where another chain stood that was made like this one; raises ``CheckpointRefused``.
 
-        It knows the headers of earlier blocks, not what happened in them. A chain that refuses cannot be used any more.
+        It knows the headers of earlier blocks, not what happened in them. A chain that refuses can no longer be used.
         """
         with refusing("the relay chain"):
             self.state.load(dump.state)

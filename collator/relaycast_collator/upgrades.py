@@ -7,8 +7,10 @@ migrates.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TypeVar
+
+from msgspec import Struct, field
 
 from relaycast_collator.kept_values import KeptValues
 from relaycast_pallets.broadcaster.config import BroadcasterConfig
@@ -29,16 +31,14 @@ FIRST_VERSION = 1
 """The ``spec_version`` before the first upgrade; each upgrade adds one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RelayUpgrade:
+class RelayUpgrade(Struct, frozen=True, kw_only=True):
     """A relay chain's new code, from block ``at`` on: ``constants`` of ``BroadcasterConfig`` by name."""
 
     at: int
     constants: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParachainUpgrade:
+class ParachainUpgrade(Struct, frozen=True, kw_only=True):
     """A parachain's new code, from its first block on relay block ``at`` or a later one; ``None`` stays as it is.
 
     ``constants`` are those of ``SubscriberConfig`` by name; ``subscriptions`` replace all that there were. Callbacks
