@@ -112,6 +112,7 @@ def test_kills_signals_inputs_and_machines_have_their_hauls() -> None:
         "test_what_was_acknowledged_survives_any_kill",
         "test_what_was_published_survives_any_kill",
         "test_forks_build_the_blocks_of_whole_chains",
+        "test_it_goes_through_any_forks_and_kills",
         "test_many_more_tries_have_the_roots_of_the_oracle",
         "test_the_pallet_agrees_with_the_model_for_ever_longer",
         "test_whatever_a_signal_hits_the_next_run_completes_it",
