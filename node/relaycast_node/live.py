@@ -7,9 +7,7 @@ Whatever is put into the chains comes through here, so that they can go back: se
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
 
 from relaycast_collator import BlockBuilt, Chains, Fact, GuestBuilt, RelaySealed
 from relaycast_collator.header import Header
@@ -19,6 +17,7 @@ from relaycast_node.chain.genesis import ModelledTime, Token, serve_parachain, s
 from relaycast_node.chain.served_block import ServedBlock
 from relaycast_node.chain.served_chain import ServedChain
 from relaycast_node.chain.signal import Signal
+from relaycast_node.chains_snapshot import ChainsSnapshot
 from relaycast_node.extrinsic.extrinsic import is_bare
 from relaycast_node.inputs import Published, StorageWritten, TimeMoved
 from relaycast_node.journal.entries import (
@@ -32,40 +31,16 @@ from relaycast_node.journal.entries import (
     TravelEntry,
 )
 from relaycast_node.journal.input_log import InputLog
-from relaycast_node.timeline import ChainId, Idle, Offers, Tick, Timeline, TimelinePoint, Workload
+from relaycast_node.live_dump import LiveDump
+from relaycast_node.timed_workload import TimedWorkload
+from relaycast_node.timeline import ChainId, Idle, Offers, Tick, Timeline, Workload
 from relaycast_xcm import ParaId
+from relaycast_xcm.checkpoint import CheckpointRefused, refusing
 
 REAL_RUNTIMES = "chains of real runtimes cannot go back"
 """Their states could, but what the runtimes keep beside them is not known here."""
 
 MOST_SNAPSHOTS = 64
-
-
-@dataclass(frozen=True, slots=True)
-class ChainsSnapshot:
-    """Where all chains stood: ``finalized`` are the numbers of their finalized blocks, ``waiting`` their pools."""
-
-    moment: TimelinePoint
-    finalized: Mapping[ChainId, int]
-    waiting: Mapping[ChainId, tuple[bytes, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Timed:
-    """A workload with the time of the chains."""
-
-    workload: Workload
-    time: ModelledTime
-
-    def step(self) -> object:
-        return self.workload.step()
-
-    def dump(self) -> tuple[int, Any]:
-        return self.time.offset, self.workload.dump()
-
-    def load(self, dump: tuple[int, Any]) -> None:
-        self.time.offset, inner = dump
-        self.workload.load(inner)
 
 
 class Live:
@@ -97,15 +72,18 @@ class Live:
         self.facts: Signal[Fact] = Signal()
         """Every fact, when the chains behind the RPC have taken note of it."""
 
+        self.ticks: Signal[Tick] = Signal()
+        """The tick that passed last, after each one that passes and each move to an earlier one."""
+
         self._log = InputLog()
         self._block_time = block_time
         self._changed = asyncio.Event()
         self._noted: list[ServedBlock] = []
-        self._snapshots: dict[int, ChainsSnapshot] = {}
+        self._snapshots: dict[int, ChainsSnapshot | None] = {}
         self._snapshot_count = 0
         workload = Idle(step) if callable(step) else step
         refusal = REAL_RUNTIMES if guests or relay is not None else None
-        self._timeline = Timeline(chains, _Timed(workload, self.time), self._heads, refusal=refusal)
+        self._timeline = Timeline(chains, TimedWorkload(workload, self.time), self._heads, refusal=refusal)
         self._offers: dict[ChainId, Offers] = {}
         for chain in self.served():
             if refusal is None:
@@ -170,6 +148,7 @@ class Live:
             self._log.end(f"relay block {self.chains.tick} could not be built: {error}")
             raise
         self._log.tick_done(self.heads_digest())
+        self.ticks.emit(self._timeline.now)
 
     def heads_digest(self) -> bytes:
         """Return a digest of all chains' newest blocks, 16 bytes."""
@@ -227,6 +206,7 @@ class Live:
         self._timeline.go_to(self._timeline.moment(tick))
         for it in self.served():
             it.move(tick.heads[it.para_id])
+        self.ticks.emit(self._timeline.now)
         return block
 
     def snapshot(self) -> int:
@@ -249,20 +229,56 @@ class Live:
         ``KeyError`` for a number that no snapshot has, ``CannotGoBack`` where its blocks are no longer kept.
         """
         kept = self._snapshots[number]
+        if kept is None or not self._keeps(kept):
+            raise CannotGoBack(f"the blocks of snapshot {number} are no longer kept")
         heads = kept.moment.tick.heads
-        for it in self.served():
-            if not it.keeps(heads[it.para_id], finalized=kept.finalized[it.para_id]):
-                raise CannotGoBack(f"the blocks of snapshot {number} are no longer kept")
         self._log.note(RevertEntry(number))
         self._timeline.go_to(kept.moment)
         for it in self.served():
             it.rewind(heads[it.para_id], kept.finalized[it.para_id], kept.waiting[it.para_id])
         self._snapshots = {it: snapshot for it, snapshot in self._snapshots.items() if it < number}
+        self.ticks.emit(self._timeline.now)
+
+    def _keeps(self, kept: ChainsSnapshot) -> bool:
+        heads = kept.moment.tick.heads
+        return all(it.keeps(heads[it.para_id], finalized=kept.finalized[it.para_id]) for it in self.served())
 
     @property
     def snapshots(self) -> list[int]:
         """Return the numbers of the snapshots."""
         return list(self._snapshots)
+
+    def came_through(self, tick: Tick) -> bool:
+        """Return whether the chains stand behind a tick that they stood at before, and not on another branch."""
+        return self._timeline.came_through(tick)
+
+    def dump(self) -> LiveDump:
+        """Return where all chains stand, without the blocks before; ``ValueError`` where that cannot be put away.
+
+        That is so while something waits for the next block, and for chains of real runtimes.
+        """
+        if self._timeline.pending:
+            raise ValueError("something waits for the next block")
+        served = [it.dump() for it in self.served()]
+        point = self._timeline.take()
+        return LiveDump(
+            point.chains, point.workload, served, list(self._snapshots), self._snapshot_count, self._block_time
+        )
+
+    def load(self, dump: LiveDump) -> None:
+        """Stand where chains stood that were made like these; raises ``CheckpointRefused``.
+
+        Blocks before that are not kept, so that there is no way to its snapshots.
+        """
+        with refusing("the served chains"):
+            self._timeline.load(dump.chains, dump.workload)
+            for it, its_dump in zip(self.served(), dump.served, strict=True):
+                it.load(its_dump)
+            if self._heads() != self._timeline.now.heads:
+                raise CheckpointRefused("other blocks than the chains have")
+        self._snapshots = dict.fromkeys(dump.snapshots)
+        self._snapshot_count = dump.snapshot_count
+        self._block_time = dump.block_time
 
     def _ensure_modelled(self) -> None:
         if self._timeline.refusal is not None:

@@ -1,8 +1,8 @@
 """The ticks of served chains as a tree, and the way back to one of them.
 
 Law: everything that chains do follows from where they began, from what was put in before each tick, and from the
-extrinsics in their blocks. To go back, the chains load the last checkpoint before that tick and let the ticks after it
-pass again, with nobody listening; the blocks that come out are the same bytes. A checkpoint is taken every
+extrinsics in their blocks. To go back, the chains load the last checkpoint before that tick and repeat the ticks after
+it, without listeners. The blocks that come out are the same bytes. A checkpoint is taken every
 ``TICKS_OF_A_CHECKPOINT`` ticks, so that this takes a second at most.
 """
 
@@ -120,6 +120,7 @@ class Timeline:
         self._tick = Tick(chains.tick, None, heads=heads())
         self._ticks = {self._tick: None}
         self._by_relay_block = {self._tick.heads[None]: self._tick}
+        self._checkpoint: Checkpoint | None = None
         self._checkpoint = self._next = self._taken()
 
     @property
@@ -170,6 +171,28 @@ class Timeline:
     def _keep(self, tick: Tick) -> None:
         self._ticks[tick] = None
         self._by_relay_block[tick.heads[None]] = tick
+
+    def came_through(self, tick: Tick) -> bool:
+        """Return whether the tick that passed last is this one or follows it.
+
+        Every tick that the chains can go back to follows those before the checkpoint.
+        """
+        now: Tick | None = self._tick
+        while now is not None and now.number > tick.number:
+            now = now.parent
+        return now is None or now is tick
+
+    def load(self, chains: ChainsDump, workload: Any) -> None:
+        """Let chains and workload stand where others stood after a tick; nothing before that is known."""
+        with self._nobody_listening():
+            self._chains.load(chains)
+            self._workload.load(workload)
+        self._tick = Tick(self._chains.tick, None, heads=self._heads_built())
+        self._ticks = {self._tick: None}
+        self._by_relay_block = {self._tick.heads[None]: self._tick}
+        self._inputs = []
+        self._checkpoint = self._next = Checkpoint(self._tick, chains, workload)
+        self.refusal = None
 
     def at(self, relay_block: bytes) -> Tick | None:
         """Return the tick after which a relay block was the newest, if it is not before the checkpoint.
@@ -249,14 +272,21 @@ class Timeline:
             self._chains.listeners = listeners
             self.replayed = None
 
+    def take(self) -> Checkpoint:
+        """Return a checkpoint of now; ``ValueError`` for chains that never can or that wait for a call."""
+        if self._never:
+            raise ValueError(self.refusal)
+        return Checkpoint(self._tick, self._chains.dump(), self._workload.dump())
+
     def _taken(self) -> Checkpoint | None:
-        """Return a checkpoint of now; ``None`` where chains that never can or that wait for a call have none."""
+        """Return a checkpoint of now, ``None`` where none can be taken; without an earlier one there is no way back."""
         if self._never:
             return None
         try:
-            taken = Checkpoint(self._tick, self._chains.dump(), self._workload.dump())
+            taken = self.take()
         except ValueError as error:
-            self.refusal = f"the chains cannot go back before the next block: {error}"
+            if self._checkpoint is None:
+                self.refusal = f"the chains cannot go back before the next block: {error}"
             return None
         self.refusal = None
         return taken

@@ -11,7 +11,7 @@ from command_line import Command, Refused
 from peers import missing
 from relaycast.bench import peer, py_trie, sheet, yardstick
 from relaycast.bench.engine import MODULES, SIZES, EngineBench, Sheet
-from relaycast.bench.peer import FIGURES, HASHLIB_NS, ratio
+from relaycast.bench.peer import FIGURES, figure
 from relaycast_trie import warm_up
 
 ROOT = Path(__file__).parents[2]
@@ -38,20 +38,34 @@ def test_a_table_is_printed_and_the_same_is_written(relaycast: Command, tmp_path
     }
     for row in written["rows"]:
         assert f"{row['backend']:11}{row['workload']:40}{row['keys']:>9}" in ended.out
+        assert row["path"] in ("user", "kernel")
+
+
+def test_user_paths_kernel_paths_and_the_hash_floor_are_tables_of_their_own(relaycast: Command) -> None:
+    ended = relaycast("bench", "engine", "--sizes", "20", "--values", "32", "--backends", "array")
+    titles = ["User paths", "Kernel paths", "Hash floor"]
+    parts = {title: ended.out.partition(f"\n{title}\n")[2].partition("\n\n")[0] for title in titles}
+    assert "trie_root(dict)" in parts["User paths"]
+    assert "bulk root" not in parts["User paths"]
+    assert "bulk root" in parts["Kernel paths"]
+    assert "trie_root(dict)" not in parts["Kernel paths"]
+    assert "verify() of a set to a dict k=10" in parts["Hash floor"]
+    assert "update" not in parts["Hash floor"]
+    assert ended.out.splitlines()[-1].endswith(f"peer: {peer.NAME} on {peer.CPU}, as recorded there")
 
 
 def test_what_the_peer_was_measured_with_is_measured_here() -> None:
     bench = EngineBench(["array"])
     (one,) = bench.sheets_of([1_000], [32])
-    found = {row.workload: row.peer_ratio for row in one.rows() if row.peer_ratio is not None}
-    assert found.keys() == FIGURES.keys()
+    found = {row.workload: row.peer for row in one.rows() if row.peer is not None}
+    assert found == {workload: figures[1_000, 32] for workload, figures in FIGURES.items()}
+    assert bench.report()["peer"] == {"name": peer.NAME, "cpu": peer.CPU}
 
 
-def test_a_ratio_moves_with_the_speed_of_the_machine() -> None:
-    slow, fast = (ratio("get, ns", 1_000, 32, 100.0, ns) for ns in (2 * HASHLIB_NS, HASHLIB_NS))
-    assert fast == pytest.approx(5.47)
-    assert slow == pytest.approx(10.94)
-    assert ratio("get, ns", 1_001, 32, 100.0, HASHLIB_NS) is None
+def test_a_figure_of_the_peer_is_shown_as_it_was_recorded_or_not_at_all() -> None:
+    assert figure("get, ns", 1_000, 32) == 547
+    assert figure("get, ns", 1_001, 32) is None
+    assert figure("memory, bytes/key", 1_000, 32) is None
     assert {keys for known in peer.FIGURES.values() for keys, _ in known} == set(SIZES)
 
 

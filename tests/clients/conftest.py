@@ -9,21 +9,27 @@ pytest.register_assert_rewrite("clients.whole_list", "clients.papi_project")
 
 from clients.descriptors import add_descriptors, ran  # noqa: E402 - rewritten assertions come first
 from clients.papi_project import make_project  # noqa: E402
-from clients.served import Line, Served, serving  # noqa: E402
+from clients.served import Line, Served  # noqa: E402
 from clients.whole_list import READER  # noqa: E402
 
 
 @pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
+def data(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return a folder in which a network is kept."""
+    return str(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="module")
+def served(data: str) -> Iterator[Served]:
     """Serve the oracle of the presets, a block every half second."""
-    with serving("oracle", "--block-time", "500ms") as network:
+    with Served.serving("oracle", "--block-time", "500ms", "--data", data) as network:
         network.wait_for(4)  # scripts look two blocks back, and some begin at once
         yield network
 
 
 @pytest.fixture(scope="module")
 def line(served: Served) -> Iterator[Line]:
-    line = Line(served.port)
+    line = Line(served)
     yield line
     line.close()
 

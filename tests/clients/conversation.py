@@ -1,7 +1,8 @@
 """What a client's script says, item by item.
 
 A script prints one line of JSON for each item of its list: ``{"item": NAME, ...}`` with what it saw, or with ``error``.
-``{"ask": "cut"}`` asks for its connections through the line to be cut.
+``{"ask": "cut"}`` asks for its connections through the line to be cut, ``{"ask": "restart"}`` for the server to be
+killed and started again, and an empty line says that it was.
 """
 
 import json
@@ -86,6 +87,7 @@ def listen_to(command: Sequence[str | Path], line: Line, folder: Path) -> Said:
         errors.open("w") as stderr,
         subprocess.Popen(
             command,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,
@@ -95,12 +97,16 @@ def listen_to(command: Sequence[str | Path], line: Line, folder: Path) -> Said:
     ):
         late = threading.Timer(SECONDS, process.kill)
         late.start()
+        assert process.stdin is not None
         assert process.stdout is not None
         stray: list[str] = []
         for text in process.stdout:
             said = json.loads(text) if text.startswith("{") else {}
-            if "ask" in said:
+            if said.get("ask") == "cut":
                 line.cut()
+            elif "ask" in said:
+                line.served.restart()
+                print(file=process.stdin, flush=True)
             elif "item" in said:
                 items[said["item"]] = said
             else:

@@ -21,8 +21,6 @@ Translation = Callable[..., Any]
 class OnlyNew(Served):
     """``ask`` takes the legacy methods of ``TRANSLATIONS``, and others as they are."""
 
-    __slots__ = ()
-
     def ask(self, method: str, *params: object, para: int | None = None) -> Any:
         """Return what the legacy method would; raises ``AssertionError`` for an error."""
         translation = TRANSLATIONS.get(method)

@@ -5,7 +5,15 @@ from pathlib import Path
 from clients.conversation import SCRIPTS, Facts, Said, node_packages, npm_project
 from clients.whole_list import WholeList
 
-SOURCES = ("papi.mts", "papi_readings.mts", "items.mjs", "network.mjs", "tsconfig.json")
+SOURCES = (
+    "papi.mts",
+    "papi_readings.mts",
+    "steps_papi.mts",
+    "steps.mjs",
+    "items.mjs",
+    "network.mjs",
+    "tsconfig.json",
+)
 
 
 def make_project(folder: Path) -> None:

@@ -15,18 +15,73 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 ADDRESS = re.compile(r"\bws://127\.0\.0\.1:(\d+)")
 SECONDS_TO_START = 60.0
 
 
-@dataclass(frozen=True, slots=True)
 class Served:
     """A network that listens on ``port``; parachain ``id`` is served at ``/para/id``."""
 
-    port: int
+    def __init__(self, *arguments: str) -> None:
+        self._arguments = arguments
+        self._said: list[str] = []
+        self.port = 0
+        self._start()
+
+    @classmethod
+    @contextmanager
+    def serving(cls, *arguments: str) -> Iterator[Self]:
+        """Serve a network until the block ends; ``arguments`` go behind ``relaycast serve``."""
+        network = cls(*arguments)
+        try:
+            yield network
+        finally:
+            network.stop()
+
+    def restart(self) -> None:
+        """Kill the server and start it again on the same port."""
+        assert "--data" in self._arguments, "nothing is kept"
+        self._process.kill()
+        self._end()
+        self._start()
+
+    def stop(self) -> None:
+        """Stop the server; fails where it has ended before, and where it printed a traceback."""
+        ended, last = self._process.poll(), self._said[-50:]
+        self._process.terminate()
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            raise
+        finally:
+            self._end()
+        assert ended is None, f"the server ended with {ended}:\n{''.join(last)}"
+        errors = [line for line in self._said if "Traceback" in line]
+        assert not errors, f"{errors}\n{''.join(self._said[-80:])}"
+
+    def _start(self) -> None:
+        command = [sys.executable, "-u", "-m", "relaycast", "serve", *self._arguments, "--port", str(self.port)]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert self._process.stdout is not None
+        late = threading.Timer(SECONDS_TO_START, self._process.kill)
+        late.start()
+        port = _port(self._process.stdout, self._said)
+        late.cancel()
+        if port is None:
+            self._process.kill()
+        self._rest = threading.Thread(target=self._said.extend, args=(self._process.stdout,))
+        self._rest.start()
+        assert port is not None, f"{' '.join(command)} says no address:\n{''.join(self._said)}"
+        self.port = port
+
+    def _end(self) -> None:
+        assert self._process.stdout is not None
+        self._process.wait()
+        self._rest.join()
+        self._process.stdout.close()
 
     @property
     def url(self) -> str:
@@ -52,35 +107,6 @@ class Served:
             time.sleep(0.1)
 
 
-@contextmanager
-def serving(*arguments: str) -> Iterator[Served]:
-    """Serve a network until the block ends; ``arguments`` go behind ``relaycast serve``."""
-    command = [sys.executable, "-u", "-m", "relaycast", "serve", *arguments, "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        assert process.stdout is not None
-        late = threading.Timer(SECONDS_TO_START, process.kill)
-        late.start()
-        said: list[str] = []
-        try:
-            port = _port(process.stdout, said)
-            late.cancel()
-            assert port is not None, f"{' '.join(command)} says no address:\n{''.join(said)}"
-            rest = threading.Thread(target=said.extend, args=(process.stdout,))
-            rest.start()
-            yield Served(port)
-            assert process.poll() is None, f"the server ended with {process.returncode}:\n{''.join(said[-50:])}"
-        finally:
-            late.cancel()
-            process.terminate()
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                raise
-    rest.join()
-    assert not (errors := [line for line in said if "Traceback" in line]), f"{errors}\n{''.join(said[-80:])}"
-
-
 def _port(lines: Iterator[str], said: list[str]) -> int | None:
     for line in lines:
         said.append(line)
@@ -90,10 +116,10 @@ def _port(lines: Iterator[str], said: list[str]) -> int | None:
 
 
 class Line:
-    """A port in front of another one; ``cut`` closes every connection through it, and new ones are taken at once."""
+    """A port in front of a network's; ``cut`` closes every connection through it, and new ones are taken at once."""
 
-    def __init__(self, port: int) -> None:
-        self._target = port
+    def __init__(self, served: Served) -> None:
+        self.served = served
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._ends: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
@@ -129,7 +155,7 @@ class Line:
             except OSError:
                 return
             try:
-                far = socket.create_connection(("127.0.0.1", self._target))
+                far = socket.create_connection(("127.0.0.1", self.served.port))
             except OSError:
                 hang_up(near)
                 continue

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from clients.conversation import Said, listen_to, python_of
+from clients.random_lists import walk_list
 from clients.served import Line, Served
 from clients.whole_list import WholeList
+from long_hauls import soak
 
 pytestmark = pytest.mark.clients
 
@@ -32,3 +34,19 @@ class TestAsyncSubstrateInterface(WholeList):
 
     def test_other_kinds_of_signatures_are_taken(self, said: Said) -> None:
         pytest.skip("its key pairs are the caller's own: sr25519 here, as in every other test of this class")
+
+
+def test_it_goes_through_forks_and_kills(python: Path, tmp_path: Path) -> None:
+    walk_list(
+        [python, "-m", "clients.scripts.steps_async_substrate_interface"], tmp_path, tmp_path / "data", seed=0, steps=5
+    )
+
+
+@soak(rounds=50)
+def test_it_goes_through_any_forks_and_kills(python: Path, tmp_path: Path, soak_round: int) -> None:
+    walk_list(
+        [python, "-m", "clients.scripts.steps_async_substrate_interface"],
+        tmp_path,
+        tmp_path / "data",
+        seed=1 + soak_round,
+    )

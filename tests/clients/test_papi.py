@@ -6,7 +6,9 @@ import pytest
 
 from clients.conversation import Said, listen_to
 from clients.papi_project import PapiList
+from clients.random_lists import walk_list
 from clients.served import Line, Served
+from long_hauls import soak
 
 pytestmark = pytest.mark.clients
 
@@ -18,3 +20,12 @@ def said(compiled: Path, served: Served, line: Line) -> Said:
 
 class TestPapi(PapiList):
     """All methods are served; what has no typed call is asked with the legacy ones."""
+
+
+def test_it_goes_through_forks_and_kills(compiled: Path, tmp_path: Path) -> None:
+    walk_list(["node", "steps_papi.mjs"], compiled, tmp_path / "data", seed=0, steps=5)
+
+
+@soak(rounds=50)
+def test_it_goes_through_any_forks_and_kills(compiled: Path, tmp_path: Path, soak_round: int) -> None:
+    walk_list(["node", "steps_papi.mjs"], compiled, tmp_path / "data", seed=1 + soak_round)

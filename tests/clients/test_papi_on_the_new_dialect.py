@@ -1,7 +1,7 @@
 """polkadot-api 2.2.2 uses a network whose legacy methods are switched off (run with ``-m clients``).
 
-Two things have no counterpart in the new interface: read proofs, for which the script takes the relay proof that
-``dev_proof`` shows, and the pool's list, in place of which it looks at the account's nonce in the best block.
+Two things have no counterpart in the new interface. For read proofs, the script takes the relay proof that
+``dev_proof`` shows. In place of the pool's list, it looks at the account's nonce in the best block.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ import pytest
 from clients.conversation import Said, listen_to
 from clients.new_dialect import OnlyNew
 from clients.papi_project import PapiList
-from clients.served import Line, Served, serving
+from clients.served import Line, Served
 from clients.whole_list import PUBLISHER, child_key, decoded
 
 pytestmark = pytest.mark.clients
@@ -21,11 +21,12 @@ LEGACY = {"system", "chain", "state", "childstate", "author", "payment"}
 
 
 @pytest.fixture(scope="module")
-def served(folder: Path) -> Iterator[Served]:
+def served(folder: Path, data: str) -> Iterator[Served]:
     """Serve the oracle of the presets without the legacy methods."""
     assert folder.is_dir()  # packages are looked for before anything is served
-    with serving("oracle", "--block-time", "500ms", "--dialect", "new") as network:
-        yield OnlyNew(network.port)
+    options = ("--block-time", "500ms", "--dialect", "new", "--data", data)
+    with OnlyNew.serving("oracle", *options) as network:
+        yield network
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,14 @@ from pathlib import Path
 import pytest
 
 from clients.conversation import SCRIPTS, Said, listen_to, node_packages, npm_project
+from clients.random_lists import walk_list
 from clients.served import Line, Served
 from clients.whole_list import WholeList
+from long_hauls import soak
 
 pytestmark = pytest.mark.clients
+
+SOURCES = ("polkadot_js.mjs", "items.mjs", "network.mjs", "steps.mjs", "steps_polkadot_js.mjs")
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +21,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     npm_project(
         folder,
         node_packages("@polkadot/api"),
-        [SCRIPTS / name for name in ("polkadot_js.mjs", "items.mjs", "network.mjs")],
+        [SCRIPTS / name for name in SOURCES],
     )
     return folder
 
@@ -35,3 +39,12 @@ class TestPolkadotJs(WholeList):
 
     def test_ecdsa_signatures_are_taken(self, said: Said) -> None:
         assert set(said("other signatures")["events"]) == {"ed25519", "ecdsa"}
+
+
+def test_it_goes_through_forks_and_kills(project: Path, tmp_path: Path) -> None:
+    walk_list(["node", "steps_polkadot_js.mjs"], project, tmp_path / "data", seed=0, steps=5)
+
+
+@soak(rounds=50)
+def test_it_goes_through_any_forks_and_kills(project: Path, tmp_path: Path, soak_round: int) -> None:
+    walk_list(["node", "steps_polkadot_js.mjs"], project, tmp_path / "data", seed=1 + soak_round)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clients.conversation import SCRIPTS, Said, listen_to, node_packages, npm_project
-from clients.served import Line, Served, serving
+from clients.served import Line, Served
 
 pytest.importorskip("wasmtime", reason="the extra wasm is not installed")
 
@@ -82,7 +82,7 @@ def chain(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def served(project: Path, chain: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     scenario = scenario_of(chain, tmp_path_factory.mktemp(chain))
-    with serving(str(scenario), "--block-time", "500ms") as network:
+    with Served.serving(str(scenario), "--block-time", "500ms") as network:
         network.ask("dev_newBlock", 4)  # authors tell the runtime of 2020 which block is final as soon as one is
         yield network
 
@@ -94,7 +94,7 @@ def place(served: Served, chain: str) -> str:
 
 @pytest.fixture(scope="module")
 def said(project: Path, served: Served, place: str) -> Iterator[Said]:
-    line = Line(served.port)
+    line = Line(served)
     yield listen_to(["node", "real_runtime.mjs", place], line, project)
     line.close()
 
@@ -151,7 +151,7 @@ def test_a_stale_nonce_is_refused_as_the_runtime_says(said: Said) -> None:
 def test_polkadot_api_reads_its_metadata_and_sends_a_transfer(
     project: Path, served: Served, place: str, chain: str
 ) -> None:
-    line = Line(served.port)
+    line = Line(served)
     said = listen_to(["node", "real_runtime_papi.mjs", place], line, project)
     line.close()
     assert said("metadata")["bytes"] == f"0x{runtime_of(chain).metadata().hex()}"

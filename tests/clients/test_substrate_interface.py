@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from clients.conversation import Said, listen_to, python_of
+from clients.random_lists import walk_list
 from clients.served import Line, Served
 from clients.whole_list import WholeList
+from long_hauls import soak
 
 pytestmark = pytest.mark.clients
 
@@ -28,3 +30,14 @@ class TestSubstrateInterface(WholeList):
     def test_it_knows_the_fee_that_was_paid(self, said: Said) -> None:
         seen = said("transfer")
         assert seen["paid_fee"] == seen["predicted_fee"]
+
+
+def test_it_goes_through_forks_and_kills(python: Path, tmp_path: Path) -> None:
+    walk_list([python, "-m", "clients.scripts.steps_substrate_interface"], tmp_path, tmp_path / "data", seed=0, steps=5)
+
+
+@soak(rounds=50)
+def test_it_goes_through_any_forks_and_kills(python: Path, tmp_path: Path, soak_round: int) -> None:
+    walk_list(
+        [python, "-m", "clients.scripts.steps_substrate_interface"], tmp_path, tmp_path / "data", seed=1 + soak_round
+    )

@@ -218,6 +218,14 @@ class WholeList:
         assert number(seen["number"]) >= seen["after"][-1] - 1
         assert seen["after"][-1] > seen["before"][-1]
 
+    def test_it_goes_on_after_the_server_was_killed(self, said: Said, served: Served) -> None:
+        """All tests here look at the chains as they are after that."""
+        seen = said("restart")
+        before, after, later = seen["seen"]
+        assert before == after == {**later, "nonce": later["nonce"] - 1}
+        first, second = (height(served, block) for block in seen["blocks"])
+        assert first < second
+
 
 def number(told: Any) -> int:
     """Return a number that a client shows as such, in decimal or hexadecimal digits, or with separators."""

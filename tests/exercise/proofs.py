@@ -7,7 +7,8 @@ import numpy as np
 
 from exercise.drawing import HEADERS, LIES, Exercise
 from exercise.outcomes import outcome, result
-from relaycast_trie import ArrayTrie, CompactProof, StateVersion, StorageProof, TrieDB, blake2_256
+from relaycast_trie import ArrayTrie, CompactProof, StateVersion, StorageProof, TrieDB, blake2_256, trie_root
+from relaycast_trie.array import one_proof
 from relaycast_trie.array.array_proofs import trace_paths, verify_many
 from relaycast_trie.array.compact import decode_compact
 from relaycast_trie.array.compact import encode_compact as encode_proof
@@ -18,7 +19,9 @@ from relaycast_trie.scale import encode_bytes, encode_vec
 def foreign_proofs(draw: Exercise) -> Iterator[tuple[bytes, list[bytes], list[bytes]]]:
     """Yield roots, nodes and keys: some sound, some spoiled, some forged, some short of a node or with one too many."""
     held = draw.pairs(25)
-    trie = ArrayTrie.from_pairs(held, state_version=draw.random.choice(list(StateVersion)))
+    version = draw.random.choice(list(StateVersion))
+    trie = ArrayTrie.from_pairs(held, state_version=version)
+    assert trie_root(held, state_version=version, engine="array") == trie.root
     wanted = draw.questions(held)
     nodes = sorted(trie.prove(wanted).nodes)
     yield trie.root, nodes, wanted
@@ -57,8 +60,22 @@ def proofs_are_verified(draw: Exercise) -> None:
             present = sum(said[key] is not None for key in wanted[number]) if isinstance(said, dict) else 0
             assert verdicts.present[number] == present
     for root, nodes, keys in batch:
+        one_by_one(root, StorageProof(nodes), keys)
         paths_are_followed(draw, root, nodes, keys)
         compact_proofs(draw, root, StorageProof(nodes))
+
+
+def one_by_one(root: bytes, proof: StorageProof, keys: list[bytes]) -> None:
+    """Take one proof to SCALE bytes and back, and verify what was given and what came back."""
+    encoded = one_proof.encode(proof)
+    assert encoded == encode_vec(encode_bytes(node) for node in proof)
+    decoded = one_proof.decode(encoded) or proof
+    assert decoded == proof
+    for strict in (False, True):
+        expected = outcome(result(proof.verify_plainly, root, keys, strict=strict))
+        assert outcome(result(one_proof.verify, proof, root, keys, strict=strict)) == expected
+        if not strict or proof.repeated is None:
+            assert outcome(result(one_proof.verify, decoded, root, keys, strict=strict)) == expected
 
 
 def in_columns(groups: list[list[bytes]]) -> tuple[tuple[Any, Any], Any]:

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -66,11 +67,28 @@ def test_a_named_cache_folder_takes_the_place_of_all_others(sources: Path, monke
     assert kernels_are_compiled(engine.BUILDS)
 
 
-@pytest.mark.parametrize("work", [engine.BUILDS, engine.CHANGES, engine.VERIFIES])
+@pytest.mark.parametrize("work", engine.CROSSOVERS)
 def test_numba_names_its_files_as_they_are_looked_for(work: str) -> None:
     module, _, name = work.partition(".")
     kernel: Any = getattr(importlib.import_module(f"relaycast_trie.kernels.{module}"), name)
     assert Path(f"{kernel._cache._impl.filename_base}.nbi").match(engine.file_of(work))
+
+
+def test_kernels_are_loaded_for_single_proofs_when_plain_work_has_taken_as_long(
+    sources: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "_SPENT_NS", {})
+    monkeypatch.setitem(sys.modules, "relaycast_trie.kernels.at_once", None)
+    monkeypatch.delitem(sys.modules, "relaycast_trie.kernels.at_once")
+    half = engine.LOAD_ALL_NS // engine.PLAIN_NS[engine.READS] // 2 + 1
+    assert not engine.pays_in_arrays(engine.READS, 100 * half), "nothing is compiled"
+    aged(sources / "__pycache__" / engine.file_of(engine.READS).replace("*", "0"), days=0)
+    kernels_are_compiled.cache_clear()
+    small = engine.CROSSOVERS[engine.READS] - 1
+    assert [engine.pays_in_arrays(engine.READS, size) for size in (half, small, half)] == [False, False, True]
+    monkeypatch.setattr(engine, "_SPENT_NS", {})
+    monkeypatch.setitem(sys.modules, "relaycast_trie.kernels.at_once", sys)
+    assert [engine.pays_in_arrays(engine.READS, half // 10) for _ in range(2)] == [False, True]
 
 
 def answers(*statements: str, **environment: str) -> list[str]:

@@ -27,6 +27,7 @@ FUNCTIONS = {
 """Every function that is declared a kernel, as ``module.name``."""
 
 PART_OF = {
+    "at_once._put_values": "at_once.get_at_once",
     "build._attach": "build.build_branches",
     "compact._value_end": "compact.encode_walk",
     "compact._write_full": "compact.decode_levels",
@@ -37,6 +38,7 @@ PART_OF = {
     "encode._refer_to_leaves": "encode._refer_to_entries",
     "encode._refer_to_level": "encode.refer_to_branches",
     "get._collect_proof": "get.collect_proofs",
+    "scatter.put_string": "scatter._scatter",
     "seal._copy_hashes": "seal.hashes_of",
     "seal._list_hashed": "seal.hashes_of",
     "settle._give_samples": "settle.change",

@@ -4,6 +4,7 @@
 ``ArrayTrie`` does the same in compiled batches; it is loaded when it is first asked for.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from relaycast_trie.child_info import CHILD_STORAGE_PREFIX, ChildInfo
@@ -51,18 +52,18 @@ from relaycast_trie.proofs.storage_proof import StorageProof
 from relaycast_trie.proofs.verify import VerifiedProof, verify_nodes
 
 if TYPE_CHECKING:
-    from relaycast_trie.array.array_trie import ArrayTrie, warm_up
+    from relaycast_trie.array.array_trie import ArrayTrie
+    from relaycast_trie.array.warm_up import warm_up
 
 attach()
 
-_COMPILED = ("ArrayTrie", "warm_up")
+_COMPILED = {"ArrayTrie": "array_trie", "warm_up": "warm_up"}
+"""What loads the compiler, by the module that it is in."""
 
 
 def __getattr__(name: str) -> Any:
     if name in _COMPILED:
-        from relaycast_trie.array import array_trie  # noqa: PLC0415 - loads the compiler
-
-        return getattr(array_trie, name)
+        return getattr(import_module(f"relaycast_trie.array.{_COMPILED[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

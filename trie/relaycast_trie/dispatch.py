@@ -1,12 +1,24 @@
 """Work that either engine can do, handed to the one that suits its size.
 
 This module stands on top of both engines; no other module of this room imports it. The array engine, and with it numpy
-and the compiler, is imported by the call that needs it. ``attach`` gives ``StorageProof`` its ``verify_many``.
+and the compiler, is imported by the call that needs it. ``attach`` gives ``StorageProof`` its ``verify_many`` and
+``bulk``.
 """
 
 from collections.abc import Iterable, Mapping
 
-from relaycast_trie.engine import ARRAY_FROM, VERIFIES, Engine, check_engine, takes_array
+from relaycast_trie.engine import (
+    ARRAY_FROM,
+    DECODES,
+    ENCODES,
+    READS,
+    ROOTS,
+    VERIFIES,
+    Engine,
+    check_engine,
+    pays_in_arrays,
+    takes_array,
+)
 from relaycast_trie.exceptions import ProofError
 from relaycast_trie.node_codec import StateVersion
 from relaycast_trie.plain.build import Pairs, build_root
@@ -18,6 +30,11 @@ def trie_root(pairs: Pairs, *, state_version: StateVersion = StateVersion.V1, en
     """Return the Blake2b-256 root of the trie that holds ``pairs``; if a key repeats, its last value wins."""
     state_version = StateVersion(state_version)
     known = pairs if isinstance(pairs, Mapping) else dict(pairs)
+    check_engine(engine)
+    if engine == "array" or (engine == "auto" and pays_in_arrays(ROOTS, len(known))):
+        from relaycast_trie.array.root import root_of  # noqa: PLC0415 - loads the compiler
+
+        return root_of(known, state_version)
     if takes_array(engine, len(known)):
         from relaycast_trie.array.array_trie import ArrayTrie  # noqa: PLC0415 - loads the compiler
 
@@ -57,11 +74,37 @@ def warm_up_for(engine: Engine) -> None:
     """Load the kernels if ``engine`` is ``"array"``; kernels that no earlier run has compiled are compiled."""
     check_engine(engine)
     if engine == "array":
-        from relaycast_trie.array.array_trie import warm_up  # noqa: PLC0415 - loads the compiler
+        from relaycast_trie.array.warm_up import warm_up  # noqa: PLC0415 - loads the compiler
 
         warm_up()
 
 
+class _Bulk:
+    """One large proof through the array engine, where its kernels are loaded and that is faster."""
+
+    def decode(self, data: bytes) -> StorageProof | None:
+        if type(data) is not bytes or not pays_in_arrays(DECODES, len(data)):
+            return None
+        from relaycast_trie.array import one_proof  # noqa: PLC0415 - loads the compiler
+
+        return one_proof.decode(data)
+
+    def encode(self, proof: StorageProof) -> bytes | None:
+        if not pays_in_arrays(ENCODES, proof.most_nodes):
+            return None
+        from relaycast_trie.array import one_proof  # noqa: PLC0415 - loads the compiler
+
+        return one_proof.encode(proof)
+
+    def verify(self, proof: StorageProof, root: bytes, keys: list[bytes], strict: bool) -> VerifiedProof | None:
+        if not pays_in_arrays(READS, proof.most_nodes):
+            return None
+        from relaycast_trie.array import one_proof  # noqa: PLC0415 - loads the compiler
+
+        return one_proof.verify(proof, root, keys, strict=strict)
+
+
 def attach() -> None:
-    """Make ``verify_many`` the static method of that name of ``StorageProof``, which knows no engine."""
+    """Give ``StorageProof``, which knows no engine, its ``verify_many`` and its ``bulk``."""
     StorageProof.verify_many = staticmethod(verify_many)
+    StorageProof.bulk = _Bulk()

@@ -3,6 +3,7 @@
 This module imports neither engine. ``dispatch`` stands on both and asks here.
 """
 
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -19,9 +20,6 @@ ARRAY_FROM = 20_000
 Below it, loading the kernels costs more time than they save.
 """
 
-ARRAY_FROM_ONCE_LOADED = 500
-"""The same when the kernels are already in memory."""
-
 ARRAY_FROM_UNCOMPILED = 1_000_000
 """The same when the kernels must be compiled first.
 
@@ -32,7 +30,24 @@ KERNELS = Path(__file__).parent / "kernels"
 PACKAGE = "relaycast_trie.kernels"
 
 BUILDS, CHANGES, VERIFIES = "encode.refer_to_branches", "settle.change", "verify.verify_proofs"
+ROOTS, READS = "at_once.root_at_once", "at_once.verify_at_once"
+DECODES, ENCODES = "at_once.decode_at_once", "vectors.write_list"
 """For each kind of work, the kernel that contains most others that the work needs, by module and name."""
+
+CROSSOVERS = {BUILDS: 10, CHANGES: 500, VERIFIES: 8, ROOTS: 2, READS: 4, DECODES: 500, ENCODES: 64}
+"""Size from which arrays are faster once their kernels are loaded: keys, nodes of proofs, and bytes to decode.
+
+That is on a machine that ``array.crossovers`` has not measured.
+"""
+
+PLAIN_NS = {ROOTS: 6_000, READS: 3_500, ENCODES: 360, DECODES: 12}
+"""What the plain engine takes for one key of a root, or one node or byte of a proof."""
+
+LOAD_ALL_NS, LOAD_ONE_NS = 400_000_000, 30_000_000
+"""What loading a kernel takes with the compiler's package, and without it where that is loaded."""
+
+CROSSOVERS_FILE = "crossovers.json"
+"""What was measured on this machine, beside the kernels: one number for each kind of work."""
 
 
 def check_engine(engine: Engine) -> None:
@@ -60,9 +75,17 @@ def kernels_are_loaded(work: str = CHANGES) -> bool:
 
     An imported kernel module alone does not count.
     """
-    module, _, name = work.partition(".")
-    kernel = getattr(sys.modules.get(f"{PACKAGE}.{module}"), name, None)
-    return bool(getattr(kernel, "overloads", None))
+    if work not in _LOADED:
+        module, _, name = work.partition(".")
+        kernel = getattr(sys.modules.get(f"{PACKAGE}.{module}"), name, None)
+        if not getattr(kernel, "overloads", None):
+            return False
+        _LOADED.add(work)
+    return True
+
+
+_LOADED: set[str] = set()
+"""Kinds of work whose kernels are loaded: they stay."""
 
 
 @cache
@@ -91,11 +114,48 @@ def _cache_folders() -> Iterator[Path]:
     yield from (Path(named) if named else users).glob(f"{KERNELS.name}_*")
 
 
+@cache
+def measured_crossovers() -> dict[str, int]:
+    """Return the crossovers that are kept beside the kernels of this process; none where they are not loaded."""
+    keeping = sys.modules.get(f"{PACKAGE}.keeping")
+    folder: Path | None = keeping.folder() if keeping is not None else None
+    try:
+        known = json.loads((folder / CROSSOVERS_FILE).read_text()) if folder is not None else {}
+        return {work: int(known[work]) for work in CROSSOVERS if work in known}
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
+def crossover(work: str) -> int:
+    """Return the size from which arrays are faster: as measured on this machine, or else the fixed one."""
+    return measured_crossovers().get(work, CROSSOVERS[work]) if work in _LOADED else CROSSOVERS[work]
+
+
+def pays_in_arrays(work: str, size: int) -> bool:
+    """Return whether ``size`` keys of a single root, or nodes or bytes of a single proof, go to the array engine.
+
+    Kernels that are compiled and not loaded yet are loaded when plain work has taken as long as loading them takes:
+    together that is never more than twice as long as the better of the two.
+    """
+    if size < crossover(work) or not kernels_can_be_compiled():
+        return False
+    if kernels_are_loaded(work):
+        return True
+    if not kernels_are_compiled(work):
+        return False
+    _SPENT_NS[work] = _SPENT_NS.get(work, 0) + size * PLAIN_NS[work]
+    return _SPENT_NS[work] >= (LOAD_ONE_NS if f"{PACKAGE}.at_once" in sys.modules else LOAD_ALL_NS)
+
+
+_SPENT_NS: dict[str, int] = {}
+"""What plain work of each kind would have taken that arrays are faster at."""
+
+
 def takes_array(engine: Engine, size: int, *, work: str = BUILDS) -> bool:
     """Return whether ``engine`` means the array engine for ``size`` keys or nodes; raises as ``check_engine``."""
     check_engine(engine)
     if engine != "auto" or not kernels_can_be_compiled():
         return engine == "array"
     if kernels_are_loaded(work):
-        return size >= ARRAY_FROM_ONCE_LOADED
+        return size >= crossover(work)
     return size >= (ARRAY_FROM if kernels_are_compiled(work) else ARRAY_FROM_UNCOMPILED)

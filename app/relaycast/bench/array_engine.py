@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from relaycast.bench import user_paths
 from relaycast.bench.sheet import Sheet, blocks_of, random_rows
 from relaycast.bench.yardstick import timed
 from relaycast_trie import ArrayTrie, StorageProof
@@ -21,7 +22,8 @@ def missing() -> str:
 
 
 def run(sheet: Sheet) -> None:
-    """Run all workloads."""
+    """Run all workloads: what users call, then what kernels take of it."""
+    user_paths.run(NAME, sheet)
     keys, values, count = sheet.keys, sheet.values, sheet.count
     seconds = timed(lambda: ArrayTrie.from_arrays(keys, values).root)
     trie = ArrayTrie.from_arrays(keys, values)
@@ -49,17 +51,9 @@ def _proofs(sheet: Sheet, trie: ArrayTrie, k: int) -> None:
     root, proof = trie.root, trie.prove(asked)
     plain, blocks = StorageProof(proof.nodes), blocks_of(proof.nodes)
     sheet.add(NAME, f"prove k={k}, us", timed(lambda: trie.prove(asked)))
-    sheet.add(NAME, f"prove k={k} into a set, us", timed(lambda: trie.prove(asked).nodes))
     sheet.add(NAME, f"verify k={k}, us", timed(lambda: verify_many([root], [proof], [asked])), blocks=blocks)
     from_set = timed(lambda: verify_many([root], [plain], [asked]))
     sheet.add(NAME, f"verify k={k} from a set, us", from_set, blocks=blocks)
-
-    def into_dict() -> None:
-        answer = verify_many([root], [proof], [asked])[0]
-        assert not isinstance(answer, Exception)
-        dict(answer.values)
-
-    sheet.add(NAME, f"verify k={k} into a dict, us", timed(into_dict), blocks=blocks)
     if k == 1_000:
         compact = encode_compact(proof, root)
         sheet.add(NAME, f"compact encode k={k}, us", timed(lambda: encode_compact(proof, root)))

@@ -10,8 +10,9 @@ import platform
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
+from relaycast.bench import peer
 from relaycast.bench.sheet import MeasuredWorkload, Sheet
-from relaycast.bench.yardstick import Yardstick
+from relaycast.bench.yardstick import Yardstick, cpu_name
 from relaycast_trie import warm_up
 
 Backend = Literal["array", "plain", "trie", "chopsticks"]
@@ -59,6 +60,8 @@ class EngineBench:
             "first_call_seconds": self.first_call_seconds,
             "warm_call_seconds": self.warm_call_seconds,
             "python": platform.python_version(),
+            "cpu": cpu_name(),
+            "peer": {"name": peer.NAME, "cpu": peer.CPU},
             "seed": self.seed,
             "left_out": self.left_out,
             "rows": [row.as_dict() for sheet in self.sheets for row in sheet.rows()],

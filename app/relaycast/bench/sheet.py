@@ -2,16 +2,18 @@
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from relaycast.bench.peer import ratio
+from relaycast.bench.peer import figure
 from relaycast.bench.yardstick import Yardstick
 from relaycast_trie.kernels.blake2b import BLOCK
 
 Rows = npt.NDArray[np.uint8]
+Path = Literal["user", "kernel"]
+"""From what a user has to what a user wants, or what lies in arrays already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +22,20 @@ class MeasuredWorkload:
 
     backend: str
     workload: str
+    path: Path
     keys: int
     value_bytes: int
     measured: float
     hashlib_calls: float | None
     """How many ``hashlib`` calls for 64 bytes take as long, for one unit of the workload."""
+    blocks: float | None
+    """Blocks that one unit must hash."""
+    floor: float | None
+    """What hashing these takes alone, at the speed of full lanes, in the unit of ``measured``."""
     over_floor: float | None
-    """How many times what hashing alone takes: the blocks that must be hashed, at the speed of full lanes."""
-    peer_ratio: float | None
+    """How many times that long it took."""
+    peer: float | None
+    """What the peer took on its own CPU."""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -39,6 +47,7 @@ class Taken:
 
     backend: str
     workload: str
+    path: Path
     seconds: float
     blocks: float | None
 
@@ -62,19 +71,29 @@ class Sheet:
         return np.random.default_rng(self._seed + 2).permutation(self.count)
 
     def some_keys(self, count: int) -> list[bytes]:
-        """Return so many keys in random order, or all there are; the same in every call."""
+        """Return that many keys in random order, or all; the same in every call."""
         return [self.keys[i].tobytes() for i in self.order()[:count]]
 
     def add(
-        self, backend: str, workload: str, seconds: float, *, units: float = 1, blocks: float | None = None
+        self,
+        backend: str,
+        workload: str,
+        seconds: float,
+        *,
+        units: float = 1,
+        blocks: float | None = None,
+        path: Path = "kernel",
     ) -> None:
         """Note what ``units`` units took together; ``blocks`` is what one unit must hash."""
         self.yardstick.look()
-        self.taken.append(Taken(backend, workload, seconds / units, blocks))
+        self.taken.append(Taken(backend, workload, path, seconds / units, blocks))
 
     def add_size(self, backend: str, what: str, measured: float) -> None:
         """Note something that is not a time."""
-        self.sizes.append(MeasuredWorkload(backend, what, self.count, self.width, round(measured, 1), None, None, None))
+        size = round(measured, 1)
+        self.sizes.append(
+            MeasuredWorkload(backend, what, "kernel", self.count, self.width, size, None, None, None, None, None)
+        )
 
     def rows(self) -> list[MeasuredWorkload]:
         """Return what was added, measured by the yardstick as it is now."""
@@ -84,16 +103,19 @@ class Sheet:
         ns = taken.seconds * 1e9
         measured = ns if ", ns" in taken.workload else ns / 1e3
         call, block = self.yardstick.hashlib_ns, self.yardstick.lane_block_ns
-        peer = ratio(taken.workload, self.count, self.width, measured, call) if taken.backend == "array" else None
+        floor_ns = None if taken.blocks is None else taken.blocks * block
         return MeasuredWorkload(
             taken.backend,
             taken.workload,
+            taken.path,
             self.count,
             self.width,
             round(measured, 2),
             round(ns / call, 2),
-            None if taken.blocks is None else round(ns / (taken.blocks * block), 2),
-            None if peer is None else round(peer, 2),
+            None if taken.blocks is None else round(taken.blocks, 2),
+            None if floor_ns is None else round(floor_ns * measured / ns, 2),
+            None if floor_ns is None else round(ns / floor_ns, 2),
+            figure(taken.workload, self.count, self.width) if taken.backend == "array" else None,
         )
 
 

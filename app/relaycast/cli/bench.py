@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
 app = App(name="bench", help="Run the headline experiments E1 to E22, or time the engines here.")
 
-HEADS = ("backend", "workload", "keys", "value", "measured", "hashlib", "floor", "peer")
-COLUMNS = (11, 40, 9, 6, 13, 11, 8, 8)
+HEADS = ("backend", "workload", "keys", "value", "measured", "hashlib", "over floor", "peer")
+FLOOR_HEADS = ("backend", "workload", "keys", "value", "measured", "blocks", "floor", "over floor")
+COLUMNS = (11, 40, 9, 6, 13, 11, 11, 11)
+TABLES = (("User paths", "user"), ("Kernel paths", "kernel"))
 TO_THE_LEFT = 2
 """How many columns are words."""
 
@@ -107,28 +109,32 @@ def engine(
 ) -> ExitCode:
     """Time roots, gets, proofs, updates and removals over random tries, by default of 1k to 1M keys.
 
-    Beside each time stands what it is in hashlib calls for 64 bytes; over the floor, which is hashing alone at the
-    speed of full lanes; and what the Rust peer takes over what we would take on its machine. Backends skip tries that
-    are too large for them; one that is not installed is left out, with the reason.
+    Three tables for each trie: what users call, from dicts and bytes to roots and values; what kernels do with what is
+    in arrays already; and the hash floor, which is hashing the same blocks alone at the speed of full lanes. Beside
+    each time stands what it is in hashlib calls for 64 bytes, and what the Rust peer took on another CPU, which is
+    named below the tables. Backends skip tries that are too large for them; one that is not installed is left out,
+    with the reason.
 
     Example: relaycast bench engine --sizes 1000 10000 --backends array plain --json engine.json
     """
     if json is not None:
         check_file(json, "--json")
+    from relaycast.bench import peer  # noqa: PLC0415
     from relaycast.bench.engine import MODULES, SIZES, WIDTHS, EngineBench  # noqa: PLC0415 - loads the compiler
+    from relaycast.bench.yardstick import cpu_name  # noqa: PLC0415
 
     bench = EngineBench(backends or MODULES, seed=seed)
     for name, reason in bench.left_out.items():
         print(f"relaycast: bench: {name} is left out: {reason}", file=sys.stderr)
     print(f"first call {bench.first_call_seconds:.2f} s, warm {bench.warm_call_seconds * 1e3:.1f} ms")
-    print(_line(HEADS))
     for sheet in bench.sheets_of(sizes or SIZES, values or WIDTHS):
-        print("\n".join(map(_shown, sheet.rows())), flush=True)
+        _print_tables(sheet.rows())
     yardstick = bench.yardstick
     print(
         f"hashlib {yardstick.hashlib_ns:.0f} ns a call, "
         f"{yardstick.lanes} lanes {yardstick.lane_block_ns:.1f} ns a block: the best of the run"
     )
+    print(f"measured on {cpu_name()}; peer: {peer.NAME} on {peer.CPU}, as recorded there")
     if json is not None:
         write_text(json, json_text.dumps(bench.report(), indent=1) + "\n", "--json")
     return ExitCode.CHECK_FAILED if not bench.modules else ExitCode.FINE
@@ -178,9 +184,20 @@ def _list_experiments(questions: dict[str, str], json: bool) -> None:
     print("\nrelaycast bench E1 E4, or all, runs them; --help has the options, and what else can be measured")
 
 
-def _shown(row: "MeasuredWorkload") -> str:
-    ratios = ["" if part is None else f"{part:.2f}" for part in (row.hashlib_calls, row.over_floor, row.peer_ratio)]
-    return _line((row.backend, row.workload, str(row.keys), str(row.value_bytes), f"{row.measured:.2f}", *ratios))
+def _print_tables(rows: "list[MeasuredWorkload]") -> None:
+    """Print what users call, what kernels do, and the hash floor, as far as there are rows of each."""
+    hashing = [row for row in rows if row.floor is not None]
+    tables = [(title, HEADS, [row for row in rows if row.path == path]) for title, path in TABLES]
+    for title, heads, some in (*tables, ("Hash floor", FLOOR_HEADS, hashing)):
+        if some:
+            print(f"\n{title}\n{_line(heads)}")
+            print("\n".join(_shown(row, floor=heads is FLOOR_HEADS) for row in some), flush=True)
+
+
+def _shown(row: "MeasuredWorkload", *, floor: bool) -> str:
+    parts = (row.blocks, row.floor, row.over_floor) if floor else (row.hashlib_calls, row.over_floor, row.peer)
+    cells = ["" if part is None else f"{part:.2f}" for part in parts]
+    return _line((row.backend, row.workload, str(row.keys), str(row.value_bytes), f"{row.measured:.2f}", *cells))
 
 
 def _line(cells: tuple[str, ...]) -> str:

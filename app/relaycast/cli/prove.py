@@ -158,9 +158,11 @@ def _table(state: Path, version: int | None) -> "TrieTable":
 
     if state.is_dir() or (state.suffix == ".parquet" and _is_in_columns(state)):
         return _table_of(*_key_values(_read_table(state), str(state)), version)
+    from relaycast.genesis.chain_spec import refuse_part  # noqa: PLC0415
     from relaycast.genesis.state_export import read_state  # noqa: PLC0415
 
     found = read_state(str(state))
+    refuse_part(found, str(state))
     chosen = found.state_version if version is None else StateVersion(version)
     pairs = found.top_with_child_roots(state_version=chosen)
     keys, values = (pa.array(list(part), pa.large_binary()) for part in (pairs.keys(), pairs.values()))

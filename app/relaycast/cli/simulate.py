@@ -37,7 +37,8 @@ Workers = Annotated[
     int, Parameter(name="--workers", help="processes of this machine that build readers' blocks side by side")
 ]
 GenesisFile = Annotated[
-    str | None, Parameter(name="--genesis", help="a raw chain spec, or keys and values, to start the relay chain from")
+    str | None,
+    Parameter(name="--genesis", help="a raw chain spec, keys and values, or a witness, to start the relay chain from"),
 ]
 
 OUT = Path("out")

@@ -3,8 +3,8 @@
 Law: the chains that are served are the very ones that were announced, or nothing is served. What the gateway's log has
 not got yet of their blocks is told again, and what it has is not.
 
-The chains are determined by what is put into them, so this is all that is kept: a journal is small, and written in one
-place. The blocks are built again at the start.
+The chains are determined by what is put into them, so this is all that must be kept: a journal is small, and written in
+one place. The blocks are built again at the start, from the last of the journal's points on (``kept_points``).
 """
 
 import sys
@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from relaycast.refusal import BadInput
+from relaycast.serve.kept_points import KeptPoints
 from relaycast.serve.network import LivingNetwork
 from relaycast.version import __version__
 from relaycast_gateway.chain_feed import ChainFeed
@@ -22,6 +23,7 @@ from relaycast_node.journal.frames import Frame, JournalDamaged
 from relaycast_node.journal.journal import InputJournal, NotNoted
 from relaycast_node.journal.replay import JournalReplay, OtherChains
 from relaycast_node.live import Live
+from relaycast_xcm.checkpoint import CheckpointRefused
 
 FOLDER = "chains"
 JOURNAL = "inputs.journal"
@@ -63,6 +65,7 @@ class KeptChains:
         self._feed = feed
         self._journal = journal
         self._frames = frames
+        self._points = KeptPoints(network.live, feed, journal.file)
         self._is_on = False
         self._feed_entry = next((it.entry for it in reversed(frames) if isinstance(it.entry, FeedEntry)), None)
 
@@ -131,7 +134,8 @@ class KeptChains:
 
     def go_on(self, progress: Progress | None = None) -> None:
         """Put everything in again; raises ``BadInput`` where other chains come of it."""
-        live, feed, frames, pace = self._live, self._feed, self._frames, self._live.block_time
+        live, feed, pace = self._live, self._feed, self._live.block_time
+        frames = self._begun_frames()
         logged, feed.known_blocks = feed.logged_blocks, self._known_blocks()
         total = sum(isinstance(it.entry, TickEntry) for it in frames)
         replay = JournalReplay(live, progress=None if progress is None else lambda done: progress(done, total))
@@ -147,8 +151,19 @@ class KeptChains:
         self._note_feed(FeedEntry(feed.log_identity, logged, feed.known_blocks))
         self._is_on = True
 
+    def _begun_frames(self) -> list[Frame]:
+        """Let the chains stand at the last point of the journal; return the entries behind it."""
+        point = self._points.newest()
+        if point is not None:
+            try:
+                self._points.begin(point)
+            except CheckpointRefused as refusal:
+                raise self._other_chains(str(refusal)) from None
+        self._points.follow()
+        return self._frames if point is None else [it for it in self._frames if it.end > point.position]
+
     def close(self) -> None:
-        """Close the journal, once the gateway is closed and nothing comes any more."""
+        """Close the journal, once the gateway is closed and no more events come."""
         if self._is_on:
             self._note_feed(FeedEntry(self._feed.log_identity, self._feed.logged_blocks, self._feed.told))
         self._journal.close()

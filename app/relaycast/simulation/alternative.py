@@ -74,6 +74,7 @@ def probed(scenario: Scenario, last: int, *, trie_engine: Engine = "auto") -> Pr
     """Run the blocks up to ``last`` under the other policy."""
     policies = replace(scenario.policies, cache=OTHER_CACHE[scenario.policies.cache])
     simulation = Simulation.prepare(replace(scenario, policies=policies, blocks=last), trie_engine=trie_engine)
+    simulation.network.ledger.compresses = False
     for _ in simulation.blocks():
         pass
     tally = simulation.tally

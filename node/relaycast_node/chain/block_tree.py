@@ -18,16 +18,16 @@ class Move:
 
 
 class BlockTree:
-    """Blocks by hash, from the genesis block on."""
+    """Blocks by hash, from the genesis block on; where ``oldest`` is given, those between them are not kept."""
 
-    def __init__(self, genesis: ServedBlock) -> None:
+    def __init__(self, genesis: ServedBlock, oldest: ServedBlock | None = None) -> None:
+        oldest = oldest or genesis
         self.genesis = genesis
-        self._blocks = {genesis.hash: genesis}
-        self._branch = [genesis.hash]
-        self._first = 0
+        self._blocks = {genesis.hash: genesis, oldest.hash: oldest}
+        self._branch = [oldest.hash]
+        self._first = self._finalized = oldest.number
         """Number of the oldest block of the branch that is kept."""
 
-        self._finalized = 0
         self._beside: dict[bytes, ServedBlock] = {}
         self._pruned: set[bytes] = set()
 

@@ -149,6 +149,11 @@ class TransactionPool:
         """Return the extrinsics that wait for others, by arrival."""
         return [transaction.data for transaction in self._graph.future_queue.members.values()]
 
+    @property
+    def bans(self) -> Mapping[bytes, float]:
+        """The extrinsics that are banned, by hash, with the time when that ends."""
+        return MappingProxyType(self._banned_until)
+
     def status(self) -> PoolStatus:
         ready, future = self._graph.ready_queue, self._graph.future_queue
         return PoolStatus(len(ready.members), ready.total_bytes, len(future.members), future.total_bytes)
@@ -216,14 +221,19 @@ class TransactionPool:
         self._enforce_limits()
 
     def replace(
-        self, waiting: Iterable[bytes], view: PoolView, *, lost: Iterable[tuple[bytes, Sequence[bytes]]] = ()
+        self,
+        waiting: Iterable[bytes],
+        view: PoolView,
+        *,
+        lost: Iterable[tuple[bytes, Sequence[bytes]]] = (),
+        bans: Mapping[bytes, float] = MappingProxyType({}),
     ) -> None:
-        """Hold the extrinsics ``waiting`` and no others, as if those had never come; no ban stays.
+        """Hold the extrinsics ``waiting`` and no others, as if those had never come; only ``bans`` stay.
 
         ``lost`` are the blocks, by hash and with their extrinsics, that are gone with them.
         """
         self.view = view
-        self._banned_until.clear()
+        self._banned_until = dict(bans)
         wanted = {extrinsic_hash(data): data for data in waiting}
         for block_hash, extrinsics in lost:
             self._watchers.retracted(block_hash)

@@ -23,6 +23,9 @@ class InputLog:
         self.now = clock()
         """Seconds when the last input came: the only time that chains and their pools know."""
 
+        self.position = 0
+        """Bytes of the inputs that came before now, where they are kept."""
+
     def note(self, entry: Entry) -> TakeBack:  # noqa: ARG002
         """Note an input that is about to take effect; return what takes it back."""
         self.now = self._clock()
@@ -32,7 +35,7 @@ class InputLog:
         """Note that a tick has passed; ``heads`` is a digest of what it came to."""
 
     def end(self, reason: str) -> None:
-        """Note nothing from here on: the chains are of no use any more, for ``reason``."""
+        """Note nothing from here on: the chains can no longer be used, for ``reason``."""
 
     @contextmanager
     def noting(self, entry: Entry) -> Iterator[None]:

@@ -1,8 +1,8 @@
 """An append-only file of all inputs: chains that are given them again are what they were.
 
-Law: an entry is written before it takes effect, and everything before a tick is safe on disk before the tick passes.
-So whatever anybody was told follows from what is in the file: after the process was killed all of it, after a loss of
-power all blocks with what is in them, but not what came after the last tick. What cannot be written does not happen.
+Law: an entry is written before it takes effect, and everything before a tick is safe on disk before the tick passes. So
+every answer follows from what is in the file. After the process was killed that is all of it; after a loss of power it
+is all blocks with what is in them, but not what came after the last tick. What cannot be written does not happen.
 """
 
 import os
@@ -43,7 +43,7 @@ class InputJournal(InputLog):
         super().__init__(lambda: clock() - start)
         self.file = file
         self._handle = handle
-        self._end = frames[-1].end if frames else 0
+        self.position = frames[-1].end if frames else 0
         self._count = self._safe = len(frames)
         self._broken: str | None = None
 
@@ -73,7 +73,7 @@ class InputJournal(InputLog):
         """Write an entry; raises ``NotNoted``, and nothing is written."""
         if self._broken is not None:
             raise NotNoted(self.file.name, self._broken)
-        place, count, safe, last = self._end, self._count, self._safe, self._last
+        place, count, safe, last = self.position, self._count, self._safe, self._last
         now = max(last, int(self._clock() * 1_000))
         try:
             self._write(encode_frame(entry, index=count, milliseconds=now, safe=safe))
@@ -86,7 +86,7 @@ class InputJournal(InputLog):
         return lambda: self._cut(place, count, last)
 
     def tick_done(self, heads: bytes) -> None:
-        """Note that a tick has passed; where that fails it stays so, but nothing is noted any more."""
+        """Note that a tick has passed; if that fails, the tick stays and nothing more is noted."""
         try:
             self.note(TickDoneEntry(heads))
         except NotNoted as error:
@@ -107,8 +107,8 @@ class InputJournal(InputLog):
     def _write(self, data: bytes) -> None:
         written = 0
         while written < len(data):
-            written += os.pwrite(self._handle, data[written:], self._end + written)
-        self._end += written
+            written += os.pwrite(self._handle, data[written:], self.position + written)
+        self.position += written
         self._count += 1
 
     def _make_safe(self) -> None:
@@ -126,7 +126,7 @@ class InputJournal(InputLog):
             os.ftruncate(self._handle, place)
         except OSError as error:
             self.end(_reason(error))
-        self._end, self._count, self._last = place, count, last
+        self.position, self._count, self._last = place, count, last
         self._safe = min(self._safe, count)
 
     def __repr__(self) -> str:

@@ -76,6 +76,7 @@ class JournalReplay:
             while waiting:
                 frame = waiting.popleft()
                 self._log.now = frame.milliseconds / 1_000
+                self._log.position = frame.end
                 if isinstance(frame.entry, TickEntry):
                     self._pass_tick(list(_inside(waiting)))
                 else:
@@ -84,6 +85,8 @@ class JournalReplay:
             live.log = former
 
     def _pass_tick(self, inside: list[Frame]) -> None:
+        if inside:
+            self._log.position = inside[-1].end
         with self._submitting(inside):
             self._live.new_block()
         if inside:

@@ -23,6 +23,7 @@ from clients.scripts.items import (
     READER,
     Facts,
     ask_for_a_cut,
+    ask_for_a_restart,
     child_key,
     do_async,
 )
@@ -397,6 +398,29 @@ async def reconnection(_: User) -> Facts:
         return {"before": before, "after": after, "number": after[-1]}
 
 
+async def restart(user: User) -> Facts:
+    blocks: list[str] = []
+    seen: list[Facts] = []
+
+    async def change(chain: Any) -> None:
+        receipt = await send(chain, user.charlie, "System", "remark", remark=MARKER)
+        blocks.append(receipt.block_hash)
+
+    async def look(chain: Any) -> None:
+        nonce = await result_of(chain, "system_accountNextIndex", user.charlie.ss58_address)
+        seen.append({"genesis": await chain.get_block_hash(0), "nonce": nonce})
+
+    async with AsyncSubstrateInterface(url=URL) as chain:
+        await change(chain)
+        await look(chain)
+    ask_for_a_restart()
+    async with AsyncSubstrateInterface(url=URL) as chain:
+        await look(chain)
+        await change(chain)
+        await look(chain)
+    return {"blocks": blocks, "seen": seen}
+
+
 ITEMS = {
     "connect": connect,
     "metadata": metadata,
@@ -420,6 +444,7 @@ ITEMS = {
     "sudo": sudo,
     "fork": fork,
     "reconnection": reconnection,
+    "restart": restart,
 }
 
 URL, CUTTABLE = sys.argv[1:]

@@ -2,7 +2,7 @@
 
 const SECONDS = 60;
 
-function tell(said) {
+export function tell(said) {
   console.log(JSON.stringify(said, (_, value) => (typeof value === "bigint" ? value.toString() : value)));
 }
 
@@ -24,6 +24,13 @@ export async function item(name, work) {
 // Asks for the connections through the cuttable line to be cut.
 export function askForACut() {
   tell({ ask: "cut" });
+}
+
+// Asks for the server to be killed and started again, and waits until it is there: it answers with a line.
+export async function askForARestart() {
+  tell({ ask: "restart" });
+  await new Promise((resume) => process.stdin.once("data", resume));
+  process.stdin.destroy();
 }
 
 // Returns what `work` is refused with.

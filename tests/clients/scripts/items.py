@@ -6,6 +6,7 @@ A script runs in its client's own environment: this module imports the standard 
 import asyncio
 import json
 import signal
+import sys
 import traceback
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
@@ -45,6 +46,12 @@ def tell(said: Facts) -> None:
 def ask_for_a_cut() -> None:
     """Ask for the connections through the line that can be cut to be cut."""
     tell({"ask": "cut"})
+
+
+def ask_for_a_restart() -> None:
+    """Ask for the server to be killed and started again, and wait until it is there: it answers with a line."""
+    tell({"ask": "restart"})
+    sys.stdin.readline()
 
 
 def do(items: Iterable[tuple[str, Callable[[], Facts]]]) -> None:

@@ -8,10 +8,10 @@ import type { KeyringPair } from "@polkadot/keyring/types";
 import { cryptoWaitReady } from "@polkadot/util-crypto";
 import { createClient, InvalidTxError, type PolkadotClient, type PolkadotSigner, type TxFinalizedPayload } from "polkadot-api";
 import { getPolkadotSigner } from "polkadot-api/signer";
-import { getWsProvider, type StatusChange } from "polkadot-api/ws";
+import { getWsProvider, type StatusChange, WsEvent } from "polkadot-api/ws";
 import { filter, firstValueFrom, map, take, toArray } from "rxjs";
 import { WebSocket } from "ws";
-import { askForACut, childKey, hex, item, pause, refusal } from "./items.mjs";
+import { askForACut, askForARestart, childKey, hex, item, pause, refusal } from "./items.mjs";
 import { MARKER, NEWCOMER, PUBLISHER, READER } from "./network.mjs";
 import { legacyReadings, newReadings } from "./papi_readings.mjs";
 
@@ -351,6 +351,36 @@ await item("reconnection", async () => {
   const number = await again.getTypedApi(relayChain).query.System.Number.getValue(best);
   again.destroy();
   return { before: numbers.slice(0, before), after: numbers.slice(before), number };
+});
+
+await item("restart", async () => {
+  const statuses: WsEvent[] = [];
+  const other = connect(url, (status) => statuses.push(status.type));
+  const api = other.getTypedApi(relayChain);
+  const look = async () => ({
+    genesis: await other._request<string>("chainSpec_v1_genesisHash", []),
+    nonce: await api.apis.AccountNonceApi.account_nonce(charlie.address, best),
+  });
+  const change = () =>
+    firstValueFrom(
+      api.tx.System.remark({ remark: new Uint8Array(4) }).signSubmitAndWatch(signing(charlie)).pipe(
+        map((it) => (it.type === "txBestBlocksState" && it.found ? it.block.hash : undefined)),
+        filter((it) => it !== undefined),
+      ),
+    );
+  const finalized: number[] = [];
+  other.finalizedBlock$.subscribe({ next: ({ number }) => finalized.push(number), error: () => {} });
+  const blocks = [await change()];
+  const seen = [await look()];
+  await askForARestart();
+  while (statuses.at(-1) !== WsEvent.CONNECTED) await pause(20);
+  const known = finalized.length;
+  while (finalized.length === known) await pause(20);
+  seen.push(await look());
+  blocks.push(await change());
+  seen.push(await look());
+  other.destroy();
+  return { seen, blocks };
 });
 
 for (const each of clients) each.destroy();

@@ -2,7 +2,7 @@
 
 import { ApiPromise, Keyring, WsProvider } from "@polkadot/api";
 import { MARKER, NEWCOMER, PUBLISHER, READER } from "./network.mjs";
-import { askForACut, childKey, hex, item, pause, refusal } from "./items.mjs";
+import { askForACut, askForARestart, childKey, hex, item, pause, refusal } from "./items.mjs";
 
 const [url, cuttable] = process.argv.slice(2);
 const connect = (address) => ApiPromise.create({ provider: new WsProvider(address, 200), noInitWarn: true });
@@ -369,6 +369,23 @@ await item("reconnection", async () => {
   const number = (await api.query.system.number()).toNumber();
   await api.disconnect();
   return { before: numbers.slice(0, before), after: numbers.slice(before), number };
+});
+
+await item("restart", async () => {
+  const look = async () => ({
+    genesis: (await relay.rpc.chain.getBlockHash(0)).toHex(),
+    nonce: (await relay.rpc.system.accountNextIndex(charlie.address)).toNumber(),
+  });
+  const change = async () => (await send(relay, relay.tx.system.remark(MARKER), charlie)).block;
+  const blocks = [await change()];
+  const seen = [await look()];
+  const back = new Promise((resolve) => relay.once("disconnected", () => relay.once("connected", resolve)));
+  await askForARestart();
+  await back;
+  seen.push(await look());
+  blocks.push(await change());
+  seen.push(await look());
+  return { seen, blocks };
 });
 
 await Promise.all([relay, newcomer, reader].map((api) => api.disconnect()));

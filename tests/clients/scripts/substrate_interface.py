@@ -13,7 +13,19 @@ from substrateinterface import ExtrinsicReceipt, Keypair, KeypairType, Substrate
 from substrateinterface.exceptions import SubstrateRequestException
 from websocket import WebSocketConnectionClosedException
 
-from clients.scripts.items import DOT, KEY, MARKER, NEWCOMER, PUBLISHER, READER, Facts, ask_for_a_cut, child_key, do
+from clients.scripts.items import (
+    DOT,
+    KEY,
+    MARKER,
+    NEWCOMER,
+    PUBLISHER,
+    READER,
+    Facts,
+    ask_for_a_cut,
+    ask_for_a_restart,
+    child_key,
+    do,
+)
 
 URL, CUTTABLE = sys.argv[1:]
 relay = SubstrateInterface(url=URL)
@@ -382,6 +394,27 @@ def reconnection() -> Facts:
         return {"before": before, "after": after, "number": after[-1]}
 
 
+def restart() -> Facts:
+    blocks: list[str | None] = []
+    seen: list[Facts] = []
+
+    def change(chain: SubstrateInterface) -> None:
+        blocks.append(send(chain, charlie, "System", "remark", remark=MARKER).block_hash)
+
+    def look(chain: SubstrateInterface) -> None:
+        nonce = result_of(chain, "system_accountNextIndex", charlie.ss58_address)
+        seen.append({"genesis": chain.get_block_hash(0), "nonce": nonce})
+
+    change(relay)
+    look(relay)
+    ask_for_a_restart()
+    with SubstrateInterface(url=URL) as chain:
+        look(chain)
+        change(chain)
+        look(chain)
+    return {"blocks": blocks, "seen": seen}
+
+
 do(
     [
         ("connect", connect),
@@ -407,5 +440,6 @@ do(
         ("sudo", sudo),
         ("fork", fork),
         ("reconnection", reconnection),
+        ("restart", restart),
     ]
 )

@@ -4,19 +4,20 @@ An ``ArrayProof`` is a ``StorageProof`` whose set of nodes is made when somebody
 cannot follow goes to the plain verifier, which says what is wrong with it.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from relaycast_trie.array.columns import column_of_list, strings_in, strings_together
 from relaycast_trie.exceptions import ProofError
+from relaycast_trie.kernels.scatter import scattered
 from relaycast_trie.kernels.tables import Column
-from relaycast_trie.kernels.verify import ABSENT, HOLDS, UNUSED, hash_strings, room_to_walk, verify_proofs
-from relaycast_trie.proofs.storage_proof import StorageProof
+from relaycast_trie.kernels.verify import HOLDS, UNUSED, hash_strings, room_to_walk, verify_proofs
+from relaycast_trie.proofs.storage_proof import StorageProof, first_repeated
 from relaycast_trie.proofs.verify import VerifiedProof
 
 Bytes = npt.NDArray[np.uint8]
@@ -26,18 +27,23 @@ Offsets = npt.NDArray[np.int64]
 class ArrayProof(StorageProof):
     """A storage proof that keeps its nodes one after another; equal to any proof with the same nodes."""
 
-    __slots__ = ("arrays",)
+    __slots__ = ("_as_given", "arrays")
 
     def __init__(self, nodes: Iterable[bytes] = ()) -> None:
         data, offsets, _, _ = strings_together(nodes)
         self.arrays = data, offsets
+        self._as_given = False
         self._set = self._recorded = self._repeated = None
 
     @classmethod
-    def of_arrays(cls, data: Bytes, offsets: Offsets) -> "ArrayProof":
-        """Return the proof whose nodes are the bytes between consecutive offsets."""
+    def of_arrays(cls, data: Bytes, offsets: Offsets, *, as_given: bool = False) -> "ArrayProof":
+        """Return the proof whose nodes are the bytes between consecutive offsets.
+
+        Nodes ``as_given`` come from somebody who is to give each once; others are equal where a trie has equal nodes.
+        """
         proof = cls.__new__(cls)
         proof.arrays = data, offsets
+        proof._as_given = as_given
         proof._set = proof._recorded = proof._repeated = None
         return proof
 
@@ -48,47 +54,33 @@ class ArrayProof(StorageProof):
             self._set = frozenset(strings_in(*self.arrays))
         return self._set
 
-    def __reduce__(self) -> Any:
-        return ArrayProof.of_arrays, self.arrays
-
-
-class ArrayValues(Mapping[bytes, bytes | None]):
-    """Values by key, cut out of the nodes of a proof when the first of them is asked for."""
-
-    __slots__ = ("_known", "_source")
-
-    def __init__(self, data: Bytes, keys: Sequence[bytes], places: npt.NDArray[np.int64]) -> None:
-        self._source: tuple[Bytes, Sequence[bytes], npt.NDArray[np.int64]] | None = (data, keys, places)
-        self._known: dict[bytes, bytes | None] = {}
+    @property
+    def repeated(self) -> bytes | None:
+        """The first node that was given twice."""
+        if not self._as_given or len(self.nodes) == self.most_nodes:
+            return None
+        return first_repeated(strings_in(*self.arrays))
 
     @property
-    def _values(self) -> dict[bytes, bytes | None]:
-        source = self._source
-        if source is not None:
-            data, keys, places = source
-            starts, ends = places[0::3], places[0::3] + places[1::3]
-            there = starts != ABSENT
-            first = int(starts.min(where=there, initial=len(data)))
-            among = data[first : int(ends.max(where=there, initial=first))].tobytes()
-            spans = zip(keys, there.tolist(), (starts - first).tolist(), (ends - first).tolist(), strict=True)
-            self._known = {key: among[start:end] if present else None for key, present, start, end in spans}
-            self._source = None
-        return self._known
-
-    def __getitem__(self, key: bytes) -> bytes | None:
-        return self._values[key]
-
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
+    def most_nodes(self) -> int:
+        """How many nodes there are when equal ones count as several."""
+        return len(self.arrays[1]) - 1
 
     def __reduce__(self) -> Any:
-        return dict, (self._values,)
+        return super().__reduce__() if self._as_given else (ArrayProof.of_arrays, self.arrays)
 
-    def __repr__(self) -> str:
-        return repr(self._values)
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """The values of keys, cut out of the nodes of a proof when the first of them is asked for."""
+
+    data: Bytes
+    keys: Sequence[bytes]
+    places: npt.NDArray[np.int64]
+
+    def __call__(self) -> dict[bytes, bytes | None]:
+        starts, sizes = self.places[0::3].copy(), self.places[1::3].astype(np.int32)
+        return dict(zip(self.keys, scattered(self.data, starts, sizes), strict=True))
 
 
 def verify_many(
@@ -116,13 +108,12 @@ def verify_many(
         status = walked.status[number]
         if status == HOLDS or (status == UNUSED and not strict):
             places = walked.values[3 * walked.key_ends[number] : 3 * walked.key_ends[number + 1]]
-            values = ArrayValues(walked.nodes.data, some, places)
-            results.append(VerifiedProof(root, cast(dict[bytes, bytes | None], values)))
+            results.append(VerifiedProof(root, _Values(walked.nodes.data, some, places)))
         else:
             results.append(_verify_plainly(proof, root, some, strict))
     if strict:
         for number, proof in enumerate(given):
-            if proof._repeated is not None:
+            if proof.repeated is not None:
                 results[number] = _verify_plainly(proof, expected[number], wanted[number], strict)
     return results
 
@@ -274,6 +265,6 @@ def _verify_plainly(
 ) -> VerifiedProof | ProofError:
     """Return what the plain verifier says of a proof that the kernels did not accept."""
     try:
-        return StorageProof.verify(proof, root, keys, strict=strict)
+        return proof.verify_plainly(root, keys, strict=strict)
     except ProofError as error:
         return error

@@ -4,7 +4,6 @@ Everything that takes many keys takes them in one call. The first call of a proc
 ``warm_up`` does that ahead of time.
 """
 
-import time
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,13 +13,27 @@ import numpy as np
 import numpy.typing as npt
 
 from relaycast_trie.array.arena import NEVER_EXTERNAL, Arena, Retired, UnsortedError
-from relaycast_trie.array.array_proofs import ArrayProof, trace_paths, verify_many
-from relaycast_trie.array.columns import Strings, ascending, column_of, column_of_list, joined, strings_of, take
-from relaycast_trie.array.compact import decode_compact, encode_compact
-from relaycast_trie.array.forest import ArrayForest
-from relaycast_trie.array.proof_columns import decode_proofs
-from relaycast_trie.array.prove import ProofColumns, ProofPlaces, nodes_at, prove_columns, prove_places
-from relaycast_trie.kernels.announce import ANNOUNCER
+from relaycast_trie.array.array_proofs import ArrayProof
+from relaycast_trie.array.columns import (
+    Strings,
+    ascending,
+    column_of,
+    column_of_list,
+    joined,
+    rows_of,
+    strings_of,
+    take,
+)
+from relaycast_trie.array.prove import (
+    FEW_KEYS,
+    ProofColumns,
+    ProofPlaces,
+    nodes_at,
+    prove_columns,
+    prove_few,
+    prove_places,
+)
+from relaycast_trie.kernels import at_once
 from relaycast_trie.kernels.get import find_entries
 from relaycast_trie.kernels.sort import measure_strings, take_strings
 from relaycast_trie.kernels.tables import Column
@@ -121,6 +134,12 @@ class ArrayTrie:
 
     def get(self, key: bytes, *, at: bytes | None = None) -> bytes | None:
         """Return the value of ``key``, ``None`` when the trie holds none; ``at`` is a committed root."""
+        if at_once.AT_ONCE and type(key) is bytes:
+            arena, root = self._version(at)
+            keys, values = [key], [None]
+            if at_once.get_at_once(arena.tables, root, id(keys), id(bytes), id(values)):
+                raise MemoryError("no memory for a value")
+            return values[0]
         data, _, found = self.get_many([key], at=at)
         return data.tobytes() if found[0] else None
 
@@ -138,6 +157,11 @@ class ArrayTrie:
 
     def prove(self, keys: Strings, *, at: bytes | None = None) -> StorageProof:
         """Return the nodes that reading ``keys`` touches: what trie-db's recorder keeps; ``at`` is a committed root."""
+        if type(keys) is list and len(keys) <= FEW_KEYS and at_once.AT_ONCE:
+            self._arena.settle(self._arena.top)
+            proof = prove_few(*self._version(at), keys)
+            if proof is not None:
+                return proof
         wanted, count = column_of(keys, "keys")
         data, offsets, _ = self._prove(wanted, np.array([0, count]), at)
         return ArrayProof.of_arrays(data, offsets)
@@ -165,7 +189,11 @@ class ArrayTrie:
 
     def update(self, keys: Strings, values: Strings) -> None:
         """Put many keys; of a key that comes twice the last value counts. The new root shows on the next ``root``."""
-        if self._arena.put_rows(keys, values, self._external_from):
+        if type(keys) is list and type(values) is list and len(keys) <= FEW_KEYS:
+            rows: tuple[object, object] = rows_of(keys), rows_of(values)
+        else:
+            rows = keys, values
+        if self._arena.put_rows(*rows, self._external_from):
             return
         key_column, count = column_of(keys, "keys")
         value_column, value_count = column_of(values, "values")
@@ -263,29 +291,3 @@ def _wanted(keys: Strings, ends: npt.NDArray[np.integer[Any]]) -> tuple[Column, 
     if limits.ndim != 1 or not len(limits) or limits[0] != 0 or limits[-1] != count or (np.diff(limits) < 0).any():
         raise ValueError(f"the ends of keys ascend from 0 to {count}, one more than there are proofs")
     return wanted, limits
-
-
-def warm_up() -> float:
-    """Load all kernels, compiling those that no earlier run has compiled, and return the seconds that it took."""
-    started = time.perf_counter()
-    keys = [bytes([i % 7, i]) * (1 + i % 3) for i in range(64)]
-    trie = ArrayTrie.from_arrays(keys[::-1], [key * 20 for key in keys], window=1)
-    trie.commit()
-    trie.update(keys[:2], keys[2:4])
-    trie.remove(keys[4:6])
-    (proof,) = trie.prove_many(keys, np.array([0, len(keys)])).proofs()
-    trace_paths(trie.root, list(proof.nodes), keys)
-    verify_many([trie.root], [proof], [keys])
-    decode_compact(encode_compact(proof, trie.root), trie.root)
-    encoded = np.frombuffer(proof.encode(), np.uint8)
-    decode_proofs(encoded, np.array([0, len(encoded)]))
-    trie.update([key + b"+" for key in keys], keys)
-    trie.items()
-    trie.get(keys[0])
-    forest = ArrayForest()
-    forest.seal({forest.add(): dict.fromkeys(keys, bytes(40))}, told=True)
-    forest.close(told=True)
-    forest.get(forest.root(0), keys[0])
-    forest.hashed()
-    ANNOUNCER.report()
-    return time.perf_counter() - started

@@ -5,13 +5,13 @@ that comes from outside is checked here, so that no kernel reads beyond an array
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from relaycast_trie.kernels.gather import NOT_BYTES, gathered
+from relaycast_trie.kernels.scatter import scattered
 from relaycast_trie.kernels.sort import settle_ties, take_strings, take_words
 from relaycast_trie.kernels.tables import Column
 
@@ -48,6 +48,14 @@ def column_of_list(strings: Sequence[bytes]) -> tuple[Column, int]:
     if width >= 0:
         return fixed(data, width), len(sizes)
     return Column(data, offsets[:-1], sizes, -1), len(sizes)
+
+
+def rows_of(strings: list[bytes]) -> Array | None:
+    """Return strings of one width as a matrix with a string a row, ``None`` for others: for few, where that is fast."""
+    width = len(strings[0]) if strings and type(strings[0]) is bytes else 0
+    if not width or not all(type(string) is bytes and len(string) == width for string in strings):
+        return None
+    return np.frombuffer(bytearray().join(strings), np.uint8).reshape(len(strings), width)
 
 
 def strings_together(strings: Iterable[bytes]) -> tuple[Array, npt.NDArray[np.int64], npt.NDArray[np.int32], int]:
@@ -100,18 +108,13 @@ def take(column: Column, order: npt.NDArray[np.int32]) -> Column:
 
 def strings_in(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> list[bytes]:
     """Return the strings between consecutive offsets."""
-    whole = data.tobytes()
-    ends = offsets.tolist()
-    return [whole[start:end] for start, end in pairwise(ends)]
+    return cast(list[bytes], scattered(data, offsets[:-1], np.diff(offsets).astype(np.int32)))
 
 
 def strings_of(column: Column, count: int) -> list[bytes]:
     """Return the first ``count`` strings of a column."""
-    whole = column.data.tobytes()
-    if column.width >= 0:
-        return [whole[i * column.width : (i + 1) * column.width] for i in range(count)]
-    places = zip(column.at[:count].tolist(), column.size[:count].tolist(), strict=True)
-    return [whole[at : at + size] for at, size in places]
+    column = spread_out(column, count)
+    return cast(list[bytes], scattered(column.data, column.at[:count], column.size[:count]))
 
 
 def joined(columns: Iterable[tuple[Column, int]]) -> tuple[Column, int]:

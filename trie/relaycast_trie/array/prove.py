@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from relaycast_trie.array.arena import Arena
 from relaycast_trie.array.array_proofs import ArrayProof
+from relaycast_trie.kernels import at_once
 from relaycast_trie.kernels.distinct import drop_repeated
 from relaycast_trie.kernels.get import GROUP, collect_proofs, write_nodes
 from relaycast_trie.kernels.tables import Column
@@ -16,6 +17,8 @@ Numbers = npt.NDArray[np.int64]
 NODES_A_KEY = 8
 """Hashed nodes of a key for which there is room at first."""
 
+FEW_KEYS = 64
+"""Keys up to which a proof is made in one call."""
 
 NODES_A_CALL = 256
 """Nodes that are written at a time where only their places are known: room is made for as many of the longest."""
@@ -42,6 +45,17 @@ class ProofColumns(NamedTuple):
             )
             for proof in range(len(ends) - 1)
         ]
+
+
+def prove_few(arena: Arena, root: int, keys: list[bytes]) -> ArrayProof | None:
+    """Return in one call what reading ``keys`` below the node ``root`` touches; ``None`` where ``prove_columns`` can.
+
+    References are settled.
+    """
+    if root == 0:
+        return None
+    count, data, offsets = at_once.prove_at_once(arena.tables, root, arena.longest_node, id(keys), id(bytes))
+    return ArrayProof.of_arrays(data, offsets) if count >= 0 else None
 
 
 class ProofPlaces(NamedTuple):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.np.arrayobj import populate_array as numba_populate_array
 
 from relaycast_trie.kernels.memory import (
     CHECKED,
@@ -25,6 +26,8 @@ from relaycast_trie.kernels.memory import (
     intrinsic,
     locked_kernel,
 )
+
+populate_array: Any = numba_populate_array
 
 NOT_BYTES = -2
 """In place of the common width: something in the list is not exactly ``bytes``, or too long."""
@@ -122,6 +125,19 @@ if JIT and LOCKED:
             return builder.load(builder.inttoptr(args[0], ir.IntType(8).as_pointer()))
 
         return types.uint8(types.int64), generate
+
+    @intrinsic
+    def _view(typingctx: Any, address: Any, size: Any) -> Any:  # noqa: ARG001
+        """Return the bytes from an address on as an array, which borrows them."""
+        array_type = types.Array(types.uint8, 1, "C")
+
+        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            array = context.make_array(array_type)(context, builder)
+            start = builder.inttoptr(args[0], array.data.type)
+            populate_array(array, start, [args[1]], [_WORD(1)], _WORD(1), None)
+            return array._getvalue()
+
+        return array_type(types.int64, types.int64), generate
 
     @intrinsic
     def _copy(typingctx: Any, target: Any, at: Any, address: Any, size: Any) -> Any:  # noqa: ARG001

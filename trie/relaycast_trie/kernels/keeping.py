@@ -20,6 +20,8 @@ from numba import config as numba_config
 from numba.core import caching as numba_caching
 from numba.misc import appdirs as numba_appdirs
 
+from relaycast_trie.kernels.turns import CompilerTurns
+
 config: Any = numba_config
 caching: Any = numba_caching
 appdirs: Any = numba_appdirs
@@ -121,12 +123,32 @@ def _digest(name: str, content: bytes) -> bytes:
     return hashlib.blake2b(name.encode() + content, digest_size=DIGEST_BYTES).digest()
 
 
+@cache
+def _turns(place: Path) -> CompilerTurns:
+    return CompilerTurns(place)
+
+
 class _Cache(caching.FunctionCache):  # type: ignore[misc]
     _impl_class = _Found
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         self._cache_file = _Files(self._cache_path, self._impl.filename_base, SOURCES)
+        self._turns = _turns(Path(self._cache_path))
+
+    def load_overload(self, signature: object, context: object) -> Any:
+        """Return what is kept; where it is not there, that is in no other process's hands either."""
+        found = super().load_overload(signature, context)
+        if found is None and self._turns.take(self._impl.filename_base):
+            found = super().load_overload(signature, context)
+            if found is not None:
+                self._turns.give(self._impl.filename_base)
+        return found
+
+    def save_overload(self, signature: object, data: object) -> None:
+        """Keep what was compiled, and let others have it."""
+        super().save_overload(signature, data)
+        self._turns.give(self._impl.filename_base)
 
     @contextmanager
     def _guard_against_spurious_io_errors(self) -> Iterator[None]:

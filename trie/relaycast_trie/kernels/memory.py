@@ -92,7 +92,7 @@ def locked_kernel(function: Kernel) -> Kernel:
 
 
 def _compiled(function: Kernel, **options: bool) -> Kernel:
-    dispatcher = njit(**{"nogil": True, **options})(function)
+    dispatcher = njit(**{"nogil": True, "no_cfunc_wrapper": True, **options})(function)
     keep(dispatcher)
     return cast(Kernel, dispatcher)
 

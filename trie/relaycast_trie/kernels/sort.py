@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, Words, copy, int64, kernel
+from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, Words, copy, int64, kernel, load64
 from relaycast_trie.kernels.tables import Column, nibble, place, shared_nibbles
 
 
@@ -11,6 +11,9 @@ def take_words(column: Column, skip: int, words: Words) -> None:
     """Write the eight bytes of each string after its first ``skip`` as a big-endian number, zeros for missing bytes."""
     for i in range(len(words)):
         at, size = place(column, i)
+        if skip + 8 <= size:
+            words[i] = load64(column.data, at + skip)
+            continue
         word = np.uint64(0)
         for byte in range(skip, skip + 8):
             word <<= np.uint64(8)

@@ -5,9 +5,14 @@ loop turns more often than there are bytes.
 """
 
 from relaycast_trie.kernels.decode import read_length
-from relaycast_trie.kernels.memory import Bytes, Int64s, copy, int64, kernel
+from relaycast_trie.kernels.encode import write_compact
+from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy, int64, kernel
+from relaycast_trie.kernels.tables import Column, place
 
 NOT_A_LIST = -1
+
+LENGTH_BYTES = 5
+"""Bytes that a length takes at most: a string of a column has less than 2 GiB."""
 
 
 @kernel
@@ -54,3 +59,18 @@ def take_lists(data: Bytes, ends: Int64s, counts: Int64s, strings: Bytes, offset
             written += length
             number += 1
     offsets[number] = written
+
+
+@kernel
+def write_list(column: Column, order: Int32s, out: Bytes) -> int:
+    """Write the list of the strings ``order`` of a column, encoded, to ``out``; return its bytes.
+
+    ``out`` has room for ``LENGTH_BYTES`` before each string and before the list.
+    """
+    at = write_compact(out, 0, len(order))
+    for i in range(len(order)):
+        start, size = place(column, order[i])
+        at = write_compact(out, at, size)
+        copy(out, at, column.data, start, size)
+        at += size
+    return at

@@ -45,6 +45,19 @@ class VerifyMany(Protocol):
     ) -> list["VerifiedProof | ProofError"]: ...
 
 
+class Bulk(Protocol):
+    """What is done with large proofs in arrays: each method returns ``None`` where Python's own loops are to do it."""
+
+    def decode(self, data: bytes) -> "StorageProof | None":
+        """Return the proof that SCALE bytes hold."""
+
+    def encode(self, proof: "StorageProof") -> bytes | None:
+        """Return the SCALE bytes of a proof."""
+
+    def verify(self, proof: "StorageProof", root: bytes, keys: list[bytes], strict: bool) -> "VerifiedProof | None":
+        """Return what a proof under Blake2b-256 proves, if it holds."""
+
+
 class StorageProof:
     """A set of nodes and external values (sp-trie ``StorageProof``).
 
@@ -57,12 +70,15 @@ class StorageProof:
     verify_many: ClassVar[VerifyMany]
     """Verifies many proofs in one call, by either engine; ``relaycast_trie.dispatch`` attaches it."""
 
+    bulk: ClassVar[Bulk]
+    """Work for the array engine; ``relaycast_trie.dispatch`` attaches it."""
+
     def __init__(self, nodes: Iterable[bytes] = ()) -> None:
         given = [node if type(node) is bytes else bytes(memoryview(node)) for node in nodes]
         unique = frozenset(given)
         self._set: frozenset[bytes] | None = unique
         self._recorded: dict[bytes, bytes] | None = None
-        self._repeated = _first_repeated(given) if len(given) != len(unique) else None
+        self._repeated = first_repeated(given) if len(given) != len(unique) else None
 
     @classmethod
     def _of_recorded(cls, nodes: dict[bytes, bytes]) -> "StorageProof":
@@ -126,6 +142,13 @@ class StorageProof:
     @classmethod
     def decode(cls, data: bytes) -> "StorageProof":
         """Return the proof that ``Vec<Vec<u8>>`` bytes hold; raises ``CodecError``, also for bytes left over."""
+        if cls is StorageProof and (decoded := cls.bulk.decode(data)) is not None:
+            return decoded
+        return cls.decode_plainly(data)
+
+    @classmethod
+    def decode_plainly(cls, data: bytes) -> "StorageProof":
+        """Do what ``decode`` does, in Python whatever the size: it says where bytes are none of a proof."""
         reader = ScaleReader(data)
         nodes = [reader.bytes_() for _ in range(reader.length())]
         reader.done()
@@ -133,6 +156,11 @@ class StorageProof:
 
     def encode(self) -> bytes:
         """Return the proof as SCALE ``Vec<Vec<u8>>``, nodes in the order of their bytes."""
+        encoded = self.bulk.encode(self)
+        return self.encode_plainly() if encoded is None else encoded
+
+    def encode_plainly(self) -> bytes:
+        """Do what ``encode`` does, in Python whatever the size."""
         return encode_vec(encode_bytes(node) for node in self)
 
     def verify(
@@ -142,6 +170,15 @@ class StorageProof:
 
         Raises ``RootMismatch``, ``MissingNode``, ``InvalidNode``; ``strict`` adds ``DuplicateNode``, ``UnusedNodes``.
         """
+        wanted = list(keys)
+        if hasher is BLAKE2B_256 and (verified := self.bulk.verify(self, root, wanted, strict)) is not None:
+            return verified
+        return self.verify_plainly(root, wanted, strict=strict, hasher=hasher)
+
+    def verify_plainly(
+        self, root: bytes, keys: Iterable[bytes], *, strict: bool = False, hasher: Hasher = BLAKE2B_256
+    ) -> "VerifiedProof":
+        """Do what ``verify`` does, by the plain engine whatever the size: it says what is wrong with a proof."""
         if strict:
             self.refuse_duplicates(hasher=hasher)
         return verify_nodes(self.by_hash(hasher), root, keys, strict=strict, hasher=hasher)
@@ -175,13 +212,24 @@ class StorageProof:
 
     def refuse_duplicates(self, *, hasher: Hasher = BLAKE2B_256) -> None:
         """Raise ``DuplicateNode`` when a node was given twice."""
-        if self._repeated is not None:
-            raise DuplicateNode(hasher.digest(self._repeated))
+        repeated = self.repeated
+        if repeated is not None:
+            raise DuplicateNode(hasher.digest(repeated))
+
+    @property
+    def repeated(self) -> bytes | None:
+        """The first node that was given twice."""
+        return self._repeated
 
     @property
     def proof_bytes(self) -> int:
         """Bytes of all nodes, without the lengths that SCALE puts before them."""
         return sum(map(len, self.nodes if self._recorded is None else self._recorded.values()))
+
+    @property
+    def most_nodes(self) -> int:
+        """The number of nodes, or more where that is known faster."""
+        return len(self)
 
     def __iter__(self) -> Iterator[bytes]:
         return iter(sorted(self.nodes))
@@ -202,7 +250,7 @@ class StorageProof:
         return hash(self.nodes)
 
     def __reduce__(self) -> Any:
-        return _unpickled, (tuple(self), self._repeated)
+        return _unpickled, (tuple(self), self.repeated)
 
     def __repr__(self) -> str:
         return f"<StorageProof {len(self)} nodes, {self.proof_bytes} bytes>"
@@ -214,7 +262,8 @@ def _unpickled(nodes: tuple[bytes, ...], repeated: bytes | None) -> StorageProof
     return proof
 
 
-def _first_repeated(nodes: list[bytes]) -> bytes:
+def first_repeated(nodes: list[bytes]) -> bytes:
+    """Return the first of the nodes that stands behind an equal one; there is one."""
     seen: set[bytes] = set()
     for node in nodes:
         if node in seen:

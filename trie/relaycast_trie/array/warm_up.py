@@ -1,0 +1,141 @@
+"""All kernels loaded ahead of time, and compiled where no earlier run has done it: in groups, by two processes.
+
+A group is what one kind of work needs. The second process begins at the other end of the list: a kernel is compiled by
+whoever comes to it first (``kernels.turns``), and taken from the folder by the other.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from relaycast_trie.array import one_proof
+from relaycast_trie.array.array_proofs import ArrayProof, trace_paths, verify_many
+from relaycast_trie.array.array_trie import ArrayTrie
+from relaycast_trie.array.compact import decode_compact, encode_compact
+from relaycast_trie.array.crossovers import calibrate
+from relaycast_trie.array.forest import ArrayForest
+from relaycast_trie.array.kept_code import all_kernels
+from relaycast_trie.array.proof_columns import decode_proofs
+from relaycast_trie.array.root import root_of
+from relaycast_trie.engine import BUILDS, CHANGES, READS, VERIFIES, kernels_are_compiled
+from relaycast_trie.kernels.announce import ANNOUNCER
+from relaycast_trie.kernels.keeping import folder
+from relaycast_trie.kernels.memory import JIT
+from relaycast_trie.node_codec import StateVersion
+from relaycast_trie.proofs.storage_proof import StorageProof
+
+KEYS = [bytes([i % 7, i]) * (1 + i % 3) for i in range(64)]
+VALUES = [key * 20 for key in KEYS]
+
+
+def roots() -> ArrayTrie:
+    """Build a trie of keys in any order, and compute a root and no more."""
+    root_of(dict(zip(KEYS, VALUES, strict=True)), StateVersion.V1)
+    trie = ArrayTrie.from_arrays(KEYS[::-1], VALUES[::-1], window=1)
+    trie.commit()
+    return trie
+
+
+def changes() -> None:
+    """Change few values and many, remove some, list what is there."""
+    trie = roots()
+    trie.update(KEYS[:2], KEYS[2:4])
+    trie.remove(KEYS[4:6])
+    trie.commit()
+    trie.update([key + b"+" for key in KEYS], KEYS)
+    trie.items()
+
+
+def proofs() -> ArrayProof:
+    """Read keys and prove them, one, few and many."""
+    trie = roots()
+    trie.get(KEYS[0])
+    trie.get_many(KEYS)
+    trie.prove(KEYS[:2])
+    (proof,) = trie.prove_many(KEYS, np.array([0, len(KEYS)])).proofs()
+    return proof
+
+
+def verdicts() -> None:
+    """Take proofs to bytes and back, and verify them."""
+    trie, proof = roots(), proofs()
+    root, encoded = trie.root, one_proof.encode(proof) or b""
+    for some in (proof, StorageProof(proof.nodes)):
+        one_proof.verify(some, root, KEYS)
+    one_proof.decode(encoded)
+    decode_proofs(np.frombuffer(encoded, np.uint8), np.array([0, len(encoded)]))
+    trace_paths(root, list(proof.nodes), KEYS)
+    for verified in verify_many([root], [proof], [KEYS]):
+        assert not isinstance(verified, Exception)
+        assert verified.values
+
+
+def compact_proofs() -> None:
+    """Take a proof to the compact form and back."""
+    root, proof = roots().root, proofs()
+    decode_compact(encode_compact(proof, root), root)
+
+
+def states() -> None:
+    """Seal blocks over many tries."""
+    forest = ArrayForest()
+    forest.seal({forest.add(): dict.fromkeys(KEYS, bytes(40))}, told=True)
+    forest.close(told=True)
+    forest.get(forest.root(0), KEYS[0])
+    forest.hashed()
+
+
+GROUPS: tuple[Callable[[], object], ...] = (roots, proofs, verdicts, changes, compact_proofs, states)
+
+
+def warm_up() -> float:
+    """Load all kernels, compiling those that no earlier run has compiled, and return the seconds that it took.
+
+    Where there is a second core, a second process compiles with this one. What is faster by arrays is measured too,
+    once on a machine.
+    """
+    started = time.perf_counter()
+    helper = _second_process() if _is_much_to_compile() else None
+    try:
+        for group in GROUPS:
+            group()
+    finally:
+        if helper is not None:
+            helper.wait()
+    ANNOUNCER.report()
+    calibrate()
+    return time.perf_counter() - started
+
+
+def compile_from_the_end() -> None:
+    """Do what the second process does: all groups, the last one first."""
+    for group in reversed(GROUPS):
+        group()
+
+
+def _is_much_to_compile() -> bool:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not JIT or cores < 2 or folder() is None:
+        return False
+    kernels_are_compiled.cache_clear()
+    known = all(kernels_are_compiled(work) for work in (BUILDS, CHANGES, READS, VERIFIES))
+    return not known and not any(it.overloads for it in all_kernels())
+
+
+def _second_process() -> subprocess.Popen[bytes] | None:
+    code = "from relaycast_trie.array.warm_up import compile_from_the_end as it; it()"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    try:
+        return subprocess.Popen(  # noqa: S603 - this interpreter, and code that stands here
+            [sys.executable, "-c", code],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+    except OSError:
+        return None
