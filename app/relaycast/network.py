@@ -259,8 +259,8 @@ class Network(Upgradable):
         """Let the parachain read ``keys``, of one publisher or several, beside those that it reads already.
 
         A publisher may also come later. A callback for one of them declares and takes ``callback_us`` microseconds. The
-        other options are for a new parachain: what it does where public drafts disagree, how much of a block its proofs
-        may use, the bytes of its largest proof of validity, and limits. These are publishers (100 by default), keys of
+        other options are for a new parachain: its choices where public drafts disagree, the share of a block for its
+        proofs, the bytes of its largest proof of validity, and limits. These are publishers (100 by default), keys of
         one publisher, keys of all, bytes of cached trie nodes, and the time of a block's callbacks (0 for no limit).
         """
         wanted = _feeds(keys)

@@ -1,11 +1,11 @@
 """Many chains and one clock: a relay chain, parachains that publish and subscribe, a collator for each.
 
-In every tick each parachain builds a block on the relay block of the tick before, and the relay chain builds the next
-block with the messages that parachains sent in the tick before. So a value published at tick t is in the relay chain
-at t + 1 and reaches subscribers at t + 2, unless queues, budgets or the pace of a parachain hold it up. What the relay
-chain's queue has no room for stays in the parachain's outbox. Messages for a parachain stand in the relay chain's
-queues until a block that took them is included; one that a block has no room for goes with the next. Guests, whose
-blocks somebody else's code builds, do so after the parachains that are modelled.
+In every tick each parachain builds a block on the relay block of the tick before. The relay chain then builds the next
+block with the messages that parachains sent in the tick before. A value published at tick t is in the relay chain at t
++ 1 and reaches subscribers at t + 2. Queues, budgets or the pace of a parachain may delay it. What the relay chain's
+queue has no room for stays in the parachain's outbox. Messages for a parachain stand in the relay chain's queues until
+a block that took them is included; one that a block has no room for goes with the next. Guests, whose blocks somebody
+else's code builds, do so after the parachains that are modelled.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -30,7 +30,7 @@ from relaycast_collator.guest_table import GuestTable
 from relaycast_collator.guests import Guest
 from relaycast_collator.header import Header
 from relaycast_collator.inbound_book import InboundBook
-from relaycast_collator.outbox import Publication, SentMessage
+from relaycast_collator.outbox import SentMessage
 from relaycast_collator.parachain import Parachain
 from relaycast_collator.relay_chain import BLOCK_WEIGHT, Call, Genesis, RelayBlock, RelayChain
 from relaycast_collator.traffic import MODELLED_SENDER, Traffic, by_sender
@@ -69,7 +69,9 @@ class Chains:
         trie_engine: Engine = "auto",
     ) -> None:
         if window < 2:
-            raise ValueError(f"parachains build on the relay block before the newest: no window of {window} will do")
+            raise ValueError(
+                f"parachains build on the relay block before the newest: window must be at least 2, got {window}"
+            )
         self.seed = seed
         self.window = window
         self._trie_engine: Engine = trie_engine
@@ -134,9 +136,9 @@ class Chains:
 
         Without a ``config`` it reckons with the longest values that this relay chain lets anyone publish. Where the
         relay chain has queued messages for this id before, it takes over their heads: its relay parents are not older.
-        ``ValueError`` when this id is taken, ``config`` reckons with shorter values than may be published, ``handler``
-        declares a callback that no block has time for, or the relay parents would be older than can be proven from;
-        ``CodecError`` when the relay chain's state holds no such heads where they should be.
+        ``ValueError`` when this id is taken, when ``config`` allows for shorter values than may be published, when
+        ``handler`` declares a callback that no block has time for, or when the relay parents would be older than can be
+        proven from. ``CodecError`` when the relay chain's state has no such heads.
         """
         known, pace = ParaId(para_id), pace or Pace()
         self._check_addition(known, pace)
@@ -177,7 +179,7 @@ class Chains:
         self.paces[known], self._inbound.joined[known] = pace, self.relay_chain.head.number
 
     def offboard(self, para_id: int) -> None:
-        """Let a parachain go: it builds no block any more; the next relay block removes all that it published."""
+        """Let a parachain go: it builds no more blocks, and the next relay block removes all that it published."""
         leaving = ParaId(para_id)
         if leaving in self.guests:
             self.guests.leave(leaving)
@@ -264,26 +266,20 @@ class Chains:
         """Return where all chains stand between two ticks; ``ValueError`` while a call waits for the next block."""
         if self._calls:
             raise ValueError(f"{len(self._calls)} calls wait for the next relay block: they cannot be put away")
-        sent = [
-            SentDump(
-                int(para_id), [[[it.dump() for it in one.publications] for one in messages] for messages in blocks]
-            )
-            for para_id, blocks in self._sent.items()
-        ]
         return ChainsDump(
             version=VERSION,
             tick=self.tick,
             relay_chain=self.relay_chain.dump(),
             parachains=[chain.dump() for chain in self.parachains.values()],
             inbound=list(map(self._inbound.dump, self.parachains)),
-            sent=sent,
+            sent=[SentDump.of(para_id, blocks) for para_id, blocks in self._sent.items()],
             guests=self.guests.dump(),
         )
 
     def load(self, dump: ChainsDump) -> None:
         """Stand where others stood that were made like these; raises ``CheckpointRefused``.
 
-        The listeners stay, and no call waits any more. Chains that refuse are of no use any more.
+        The listeners stay, and no call waits. Chains that refuse can no longer be used.
         """
         with refusing("the parachains"):
             known, given = list(self.parachains), [chain.para_id for chain in dump.parachains]
@@ -295,17 +291,10 @@ class Chains:
             self._inbound.load(parachain.para_id, inbound)
         self.guests.load(dump.guests)
         with refusing("messages under way"):
-            self._sent = {ParaId(it.para_id): self._messages_of(it) for it in dump.sent}
+            self._sent = {ParaId(it.para_id): it.messages(self._known(it.para_id).outbox) for it in dump.sent}
         self.tick = dump.tick
         self._calls.clear()
         self._facts.clear()
-
-    def _messages_of(self, dump: SentDump) -> list[list[SentMessage]]:
-        outbox = self._known(dump.para_id).outbox
-        return [
-            [outbox.message_of([Publication.of_dump(it) for it in publications]) for publications in messages]
-            for messages in dump.blocks
-        ]
 
     def _known(self, para_id: int) -> Parachain:
         parachain = self.parachains.get(ParaId(para_id))

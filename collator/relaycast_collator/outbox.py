@@ -1,8 +1,8 @@
 """What a parachain wants to publish, and the upward messages that its blocks send it in.
 
-First in, first out, as much as the relay chain takes: a publication leaves the outbox with a message that has a place
-in the relay chain's queue, so that none is refused there. Publications that pay fees go in messages that pay, the
-others in free ones. What a panicking block put in is taken out again.
+First in, first out, as much as the relay chain takes. A publication leaves the outbox with a message that has a place
+in the relay chain's queue, so the queue refuses none. Publications that pay fees go in messages that pay, the others in
+free ones. What a panicking block put in is taken out again.
 """
 
 from collections import deque

@@ -125,7 +125,7 @@ class Parachain:
         """Put a value into the outbox; the next blocks send it, as many as a block may.
 
         It counts as published at ``tick``, by default that of the next block. With ``fees`` its message pays for its
-        execution, up to so many planck for this value, from the parachain's sovereign account. ``ValueError`` when the
+        execution, up to that amount of planck for it, from the parachain's sovereign account. ``ValueError`` when the
         key has not 32 bytes, the value is longer than a ``Publish`` takes, the ``ttl`` is no u32, the ``fees`` no u64,
         or no message can hold it.
         """
@@ -212,7 +212,7 @@ class Parachain:
     def load(self, dump: ParachainDump) -> None:
         """Stand where another chain stood that was made like this one; raises ``CheckpointRefused``.
 
-        A chain that refuses is of no use any more.
+        A chain that refuses can no longer be used.
         """
         with refusing(f"parachain {self.para_id}"):
             if dump.para_id != self.para_id:

@@ -288,7 +288,7 @@ class RelayChain:
     def load(self, dump: RelayChainDump) -> None:
         """Stand where another chain stood that was made like this one; raises ``CheckpointRefused``.
 
-        It knows the headers of earlier blocks, not what happened in them. A chain that refuses cannot be used any more.
+        It knows the headers of earlier blocks, not what happened in them. A chain that refuses can no longer be used.
         """
         with refusing("the relay chain"):
             self.state.load(dump.state)

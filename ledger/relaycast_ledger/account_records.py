@@ -173,9 +173,9 @@ class KeyEnding(Enum):
 class NodeUse(NamedTuple):
     """One node or external value of a publisher, and what it was for: the total of ``PublisherAccount`` it counts in.
 
-    It counts with the first subscribed key, in the order of the keys, whose path leads through it; the way through the
-    top trie, which all of them need, with the first key there is. ``prefix`` are the nibbles at which it stands; a
-    value stands at its whole path.
+    It counts with the first subscribed key, in the order of the keys, whose path leads through it. All keys need the
+    way through the top trie; it counts with the first of all. ``prefix`` are the nibbles at which it stands; a value
+    stands at its whole path.
     """
 
     publisher: ParaId

@@ -136,7 +136,7 @@ def own_state(block: ParachainBlock | GuestBlock, own_root: bytes) -> bytes:
 
 
 def _most_compressed(size: int) -> int:
-    """Return the most that compression makes of so many bytes (zstd ``ZSTD_compressBound``), as it is sent."""
+    """Return the most that compression makes of that many bytes (zstd ``ZSTD_compressBound``), as it is sent."""
     return size + (size >> 8) + (1 << 6) + len(ZSTD_PREFIX) + 4
 
 

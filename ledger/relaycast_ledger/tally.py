@@ -49,7 +49,7 @@ class SubscriberTally(Struct):
     warm_up: int | None = 0
     points: Points = field(default_factory=Points)
     latencies: Counter[int] = field(default_factory=Counter)
-    """How many deliveries came so many relay blocks after their publication."""
+    """Number of deliveries by relay blocks since their publication."""
 
     callbacks: int = 0
     """Values that were handed on."""

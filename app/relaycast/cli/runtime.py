@@ -33,7 +33,7 @@ StateFile = Annotated[
     Parameter(name="--state", help="the state that the call reads: a raw chain spec, or keys and values, see import"),
 ]
 
-app = App(name="runtime", help="Look into a real runtime: what it is, what it answers, what an upgrade changes.")
+app = App(name="runtime", help="Show what a real runtime is, what it answers, and what an upgrade changes.")
 
 
 @app.command

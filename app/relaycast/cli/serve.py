@@ -21,7 +21,7 @@ PORT = 9_944
 """Where a Substrate node listens."""
 
 MOST_FINALITY = 256
-"""States of so many blocks can be proven from: what is not final yet must be among them."""
+"""Number of newest blocks whose states can be proven from; it includes all that are not final."""
 
 Host = Annotated[str, Parameter(name="--host", help="address to listen on; others than loopback need --token-file")]
 Port = Annotated[int, Parameter(name="--port", help="port to listen on, 0 for any free one")]
@@ -127,7 +127,7 @@ def serve(
     wamp: RouterFile = None,
     rawsocket_port: RawSocketPort = None,
 ) -> ExitCode:
-    """Let the chains of a scenario live: polkadot.js, PAPI and the Python clients connect as to a Substrate node.
+    """Serve the chains of a scenario: polkadot.js, PAPI and the Python clients connect as to a Substrate node.
 
     The relay chain is at /, each parachain at /para/ID, as WebSocket and by POST; in a browser / is a live page. Only
     this machine is let in unless a token file is given. Ctrl-C stops the server.

@@ -1,6 +1,6 @@
 """Raw chain specs: the genesis state that a Substrate chain starts from, as its node exports it.
 
-Law: only a raw spec will do. Keys and values are taken as they stand; a child trie's root is put under its prefixed
+Law: only a raw spec is accepted. Keys and values are taken as they stand; a child trie's root is put under its prefixed
 key, as the state machine has it.
 """
 

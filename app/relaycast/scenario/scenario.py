@@ -84,7 +84,7 @@ class PublishTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The relay block of the first publication."""
 
     stops_at: Block | None = None
-    """The first relay block in which nothing is sent any more."""
+    """The first relay block in which nothing is sent."""
 
     deregisters_at: Block | None = None
     """The relay block in which the publisher's manager deregisters it, and all that it published goes."""
@@ -103,20 +103,20 @@ class PublishTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class SubscriptionTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a parachain reads of one ``publisher``: the first so many ``keys``, some by name, or all."""
+    """What a parachain reads of one ``publisher``: its first ``keys``, some by name, or all."""
 
     publisher: U32
     keys: Count | Annotated[list[str], Meta(min_length=1)] | Literal["all"] = "all"
-    """The first so many, a list of names, or all."""
+    """A number for the first ones, a list of names, or all."""
 
     starts_at: Block = 1
     """The relay block from which on the keys are wanted."""
 
     stops_at: Block | None = None
-    """The first relay block in which they are not wanted any more."""
+    """The first relay block after the subscription has ended."""
 
     slides_every: Count | None = None
-    """Relay blocks after which the first of so many ``keys`` is dropped and the next one wanted instead."""
+    """Relay blocks after which the first of the ``keys`` is dropped and the next one subscribed instead."""
 
     callback_us: Microseconds | UnsetType = UNSET
     """Computation time that a callback for one of these keys declares and takes, in microseconds; by default none."""

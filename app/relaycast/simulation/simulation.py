@@ -255,7 +255,7 @@ class Simulation:
             publisher.publish(key, value, ttl=ttl)
 
     def due(self, block: int) -> Iterator[Publication]:
-        """Yield all that is given away in relay block ``block``."""
+        """Yield every publication sent in relay block ``block``."""
         yield from publications(self.scenario, block)
         if self.playback is not None:
             yield from self.playback.take(block)

@@ -1,7 +1,7 @@
 """What pallets declare, read from the pallets themselves: storage items, calls, events, errors and constants.
 
-Law: nothing is declared twice. A storage item is an attribute that is one; a call is a public method whose first
-argument is an ``Origin``; an event or an error is a class in a module of the pallet's folder; a constant is an argument
+Law: nothing is declared twice. A storage item is an attribute that is one. A call is a public method whose first
+argument is an ``Origin``. An event or an error is a class in a module of the pallet's folder. A constant is an argument
 or a field of its configuration whose annotation names a Rust type. Their order in the source gives their indices.
 """
 
@@ -146,7 +146,7 @@ def _events_in(modules: Iterable[ModuleType], pallet: str) -> Iterator[type[Even
 
 
 def _classes_in(modules: Iterable[ModuleType], base: type) -> Iterator[Any]:
-    """Iterate over the classes that the modules define under ``base`` and that no other class of theirs refines."""
+    """Iterate over the classes that the modules define under ``base`` and that no other class in them refines."""
     found = [
         it
         for module in modules

@@ -29,7 +29,7 @@ class PublisherRegistered(Event, frozen=True):
 
 
 class PublisherDeregistered(Event, frozen=True):
-    """``para_id`` is no publisher any more, and its data is gone."""
+    """``para_id`` is no longer a publisher, and its data is gone."""
 
     pallet: ClassVar[str] = "Broadcaster"
     para_id: ParaId

@@ -1,8 +1,8 @@
 """The state of a chain: keys and values in a real trie and its child tries, sealed block by block.
 
-Between seals everything happens in flat storage. ``commit`` carries the changed keys alone into the tries, writes the
-root of every child trie into the top trie (an empty child trie has no entry there) and gives the state root.
-The last ``window`` sealed states can still be proven from; older ones are pruned without a rest.
+Between seals everything happens in flat storage. ``commit`` writes the changed keys alone into the tries and the root
+of every child trie into the top trie, and returns the state root. An empty child trie has no entry there. The last
+``window`` sealed states can still be proven from; older ones are pruned without a rest.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -171,8 +171,8 @@ class State:
         """Write ``changes``, seal what changed since the last seal and return the new state root.
 
         The ``recorder`` learns which nodes of the state before a block carries (see ``witness``): those that its
-        changes touch, removals of keys that are not there among them, and what ``record`` says of the rest. Not inside
-        a transaction.
+        changes touch, and what ``record`` adds. Removals of absent keys are among the changes. Not inside a
+        transaction.
         """
         if self._journal.frame is not None:
             raise ValueError("a state cannot be sealed inside a transaction")

@@ -86,7 +86,7 @@ class Storage:
     def iter_prefix(self, prefix: bytes, *, start_after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         """Iterate over ``(key, value)`` under ``prefix`` in the order of the keys.
 
-        ``start_after`` need not exist any more. Keys may come and go meanwhile: it goes on after
+        ``start_after`` need not exist. Keys may come and go meanwhile: it goes on after
         the last one it gave.
         """
         key = self._next_under(prefix, start_after if start_after is not None and start_after >= prefix else None)

@@ -1,7 +1,7 @@
 """The parachain's side of a block's relay chain data: the inherent is believed only as far as its proof goes.
 
-``set_validation_data`` reads the static keys, takes the messages over up to the heads that they tell of, gives pub-sub
-what the messages leave, and demands that every node of the proof was used and that nothing was left out that would have
+``set_validation_data`` reads the static keys, takes the messages over up to the heads that they name, and gives pub-sub
+what the messages leave. It demands that every node of the proof was used, and that nothing was left out that would have
 fitted. Otherwise the block panics: nothing of it is kept or handed on.
 """
 

@@ -1,7 +1,7 @@
 """What a pass starts from: the publishers wanted, and of each the keys, the root and the cache as they count now.
 
-A subscription that changed since the last block changes what counts before anything is written: keys that were only
-added have not been dealt with against any root; after keys were removed, root and cache no longer count at all.
+A subscription that changed since the last block changes what counts before anything is written. If keys were only
+added, they have not been processed against any root. If keys were removed, root and cache no longer count at all.
 """
 
 from collections.abc import Mapping

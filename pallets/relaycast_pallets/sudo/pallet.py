@@ -73,7 +73,7 @@ class KeyChanged(SudoEvent, frozen=True):
 
 
 class KeyRemoved(SudoEvent, frozen=True):
-    """There is no key any more."""
+    """The sudo key was removed."""
 
 
 class SudoAsDone(SudoEvent, frozen=True):

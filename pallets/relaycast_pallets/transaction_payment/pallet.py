@@ -1,8 +1,8 @@
 """The transaction payment pallet: what an extrinsic costs (pallet-transaction-payment).
 
 A fee is the base fee, a fee for each byte, a fee for the weight, and the tip. Weight is priced as on Polkadot
-(``WeightToFee``): the base fee is the price of the base weight, a tenth of a cent; a byte costs ten thousandths of a
-cent; proof size is free. The multiplier is 1 and stays so: blocks that fill up do not raise the price.
+(``WeightToFee``). The base fee, a tenth of a cent, is the price of the base weight. A byte costs ten thousandths of a
+cent, and proof size is free. The multiplier is 1 and stays so: blocks that fill up do not raise the price.
 
 The sender pays what the call declares before it runs. What the call did not use is given back afterwards, if the
 account still exists. The fee goes to the author of the block, or is no longer issued where none is named.
