@@ -11,6 +11,7 @@ lock=$root/.venv.lock
 fresh=
 child=
 log=
+scratch=
 midline=
 
 wanted() {
@@ -53,6 +54,7 @@ interrupted() {
     say "install interrupted, nothing is left half made"
     release
     [ -z "$log" ] || rm -f "$log"
+    [ -z "$scratch" ] || rm -rf "$scratch"
     exit 130
 }
 
@@ -160,6 +162,13 @@ install() {
     uv_install --editable "$target" || pip_install --editable "$target" || fail
 }
 
+# Lets Python compile what a run loads, and keep it: where PYTHONDONTWRITEBYTECODE is set, every start would compile it anew.
+compile_once() {
+    scratch=$(mktemp -d "${TMPDIR:-/tmp}/relaycast-first-run.XXXXXX") || return 0
+    step env -u PYTHONDONTWRITEBYTECODE "$root/.venv/bin/relaycast" demo --blocks 1 --out "$scratch"
+    rm -rf "$scratch"
+}
+
 fail() {
     reason=$(grep -i 'error' "$log" | tail -n 1)
     [ -n "$reason" ] || reason=$(tail -n 1 "$log")
@@ -179,6 +188,7 @@ prepare() {
         make_environment
         rm -f "$stamp"
         install
+        compile_once
         printf '%s %s\n' "$extras" "$(wanted)" > "$stamp"
         say "done in $(($(date +%s) - started)) s"
         fresh=

@@ -156,7 +156,7 @@ def drafts(count: int) -> list[EventDraft]:
 
 
 def append(given: Given) -> Iterator[str]:
-    """Durable appends: by chains, which do not wait, and by threads that wait for each of theirs."""
+    """Durable appends: by chains, which do not wait, and by threads that wait for each of their own."""
     batch = drafts(BATCH)
     files = [given.folder / f"append-{number}" for number in range(ROUNDS)]
     rate = max(_pipelined(batch, given, file) for file in files)

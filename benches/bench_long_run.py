@@ -52,7 +52,7 @@ Look = dict[str, Any]
 
 @dataclass(slots=True)
 class Watch:
-    """A run under way: its progress lines are read and passed on, its processes looked at now and then."""
+    """A run under way: its progress lines are read and passed on, its processes are measured at intervals."""
 
     process: "subprocess.Popen[str]"
     kept: IO[str]

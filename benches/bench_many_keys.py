@@ -3,8 +3,8 @@
 By default 100 publishers with 1,000 keys each over 1,000 blocks, in which every publisher gives ten keys new values and
 a parachain reads ten keys of each. ``--what state`` writes the values into a ``State``, seals it, proves what is read
 and verifies that. ``--what run`` is a scenario: messages, XCM, pallets, 100 publishers' own blocks, collecting, pruning
-and verifying proofs, callbacks, invariants; the blocks that fill the tries come first and are told apart. Both get the
-same writes on either engine, and the digest of all state roots shows that they sealed the same. Times are this
+and verifying proofs, callbacks, invariants. The blocks that fill the tries come first and are counted apart. Both get
+the same writes on either engine, and the digest of all state roots shows that they sealed the same. Times are this
 process's own, so that neighbours count little. Prints one JSON object for each engine::
 
     python benches/bench_many_keys.py --what state run --engines auto plain --blocks 1000

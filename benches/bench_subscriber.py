@@ -1,8 +1,8 @@
 """Prune and verify, block after block: how fast one subscriber follows its publishers, and in how much memory.
 
-The relay chain's child tries change by so many keys a block. Timed are PRUNE (the collator's pass over the collected
-proof) and VERIFY (``set_validation_data``) alone; writing and proving the relay state, and sealing the parachain's
-state, are timed apart. Prints one JSON object::
+The relay chain's child tries change by a fixed number of keys a block. Timed are PRUNE (the collator's pass over the
+collected proof) and VERIFY (``set_validation_data``) alone. Writing and proving the relay state, and sealing the
+parachain's state, are timed apart. Prints one JSON object::
 
     python benches/bench_subscriber.py --keys 1000 --publishers 10 --changed 10 --blocks 500
 """
@@ -186,7 +186,9 @@ def main() -> None:
     parser.add_argument("--blocks", type=int, default=500)
     parser.add_argument("--warm-up", type=int, default=50)
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--memory", type=int, default=0, metavar="BLOCKS", help="trace memory over so many blocks too")
+    parser.add_argument(
+        "--memory", type=int, default=0, metavar="BLOCKS", help="trace memory over this many blocks too"
+    )
     parser.add_argument("--profile", metavar="FILE", help="write what cProfile sees of the timed blocks")
     options = parser.parse_args()
     bench = Bench(options)

@@ -5,8 +5,8 @@
     python benches/bench_wamp.py [publish latency memory rights] [--events 50000] [--history 1000000] [--folder DIR]
 
 Without names every part runs. ``.ci/peers crossbar`` installs crossbar; without it our figures stand alone. A client in
-this process publishes with frames made beforehand, some hundred of them unanswered at any time, and counts PUBLISHED;
-another one subscribes and drops what it gets, since crossbar keeps events in its history only for a live subscriber.
+this process publishes with frames made beforehand, some hundred of them unanswered at any time, and counts PUBLISHED.
+Another one subscribes and drops what it gets, because crossbar keeps events in its history only for a live subscriber.
 Crossbar's history is in memory: it has no other. Beside the rate stands the CPU time of the router for one event, in
 all of its processes and threads: it says more where other programs use the machine.
 """
@@ -37,10 +37,10 @@ CARRIERS = [
 ]
 BASE = "crossbar, in memory"
 SLOWER = 5
-"""Crossbar publishes one event where ours publish so many."""
+"""Events that ours publish for each one that Crossbar publishes."""
 
 HISTORY_SHARE = 20
-"""And has one event to look up where ours have so many: its answer takes the same time for any number."""
+"""Events that ours look up for each one of Crossbar, whose answer takes the same time for any number."""
 
 IN_MEMORY_GOAL = 5
 DURABLE_GOAL = 3

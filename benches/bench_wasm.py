@@ -5,10 +5,10 @@
     python benches/bench_wasm.py [--chains westend kusama] [--blocks 20] [--transfers 100] [--json FILE]
 
 Needs the genesis states that tests have, and for the other host what ``.ci/peers`` installs; without it its figures are
-left out. Both hosts build each block in turn. Of the other host one task is timed that initializes the block, applies
-the very extrinsics and finalizes it; of this one all of it, with the making of inherents, the root and the proof. What
-happens once in a process is the best of five; of the rest the median stands. Where the machine has other work, compare
-CPU time.
+left out. Both hosts build each block in turn. For the other host, one task is timed: it initializes the block, applies
+the same extrinsics and finalizes it. For this one, all of it is timed, including inherents, the root and the proof.
+What happens once in a process is the best of five; of the rest the median stands. Where the machine has other work,
+compare CPU time.
 """
 
 import argparse

@@ -189,7 +189,7 @@ class Wire:
 
 
 def frames(wire: Wire, topic: str, args: Sequence[Any], kwargs: Mapping[str, Any], number: int) -> memoryview:
-    """Return so many frames of PUBLISH, one behind the other, alike but for their request ids."""
+    """Return that many frames of PUBLISH in a row, alike but for their request ids."""
     payload = ENCODE[wire.serializer]([16, FIRST_REQUEST, {"acknowledge": True}, topic, list(args), dict(kwargs)])
     frame = np.frombuffer(wire.framed(payload), np.uint8)
     ids = np.arange(FIRST_REQUEST, FIRST_REQUEST + number, dtype=np.uint32)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from relaycast.serve.server import collect_seldom
+from relaycast.garbage import OBJECTS_OF_A_SERVER, collect_seldom
 from relaycast_gateway.log import EventLog
 from relaycast_gateway.wamp.connections import Connections
 from relaycast_gateway.wamp.rawsocket import RawSocketServer
@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("--rawsocket", type=int, default=0, metavar="PORT")
     given = parser.parse_args()
     with EventLog.open(None if given.log == "-" else Path(given.log)) as log:
-        collect_seldom()  # as `relaycast serve` does
+        collect_seldom(OBJECTS_OF_A_SERVER)  # as `relaycast serve` does
         asyncio.run(serve(given.config, log, given.websocket, given.rawsocket))
 
 

@@ -1,7 +1,7 @@
 """Work in a process of its own, and the memory that it holds there.
 
-Law: memory is weighed in a fresh process alone. What ran before leaves a worker of pytest with millions of objects and
-an allocator that keeps tens of megabytes of free memory, even from a list of those objects; both would be weighed too.
+Law: memory is weighed in a fresh process alone. What ran before leaves a worker of pytest with millions of objects. Its
+allocator keeps tens of megabytes of free memory, even from a list of those objects. Both would be weighed too.
 """
 
 import ctypes

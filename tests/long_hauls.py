@@ -26,7 +26,7 @@ OPTION = "--soak-journal"
 
 
 def soak(rounds: int) -> Callable[[Test], Test]:
-    """Make a test a long haul: it is given ``soak_round``, a number from 0 on, and is run so many times."""
+    """Make a test a long haul: it is given ``soak_round``, a number from 0 on, and is run that number of times."""
 
     def applied(test: Test) -> Test:
         marked: Test = pytest.mark.soak(pytest.mark.parametrize("soak_round", range(rounds))(test))

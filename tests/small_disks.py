@@ -39,7 +39,7 @@ def full_disk(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def small_disk(folder: Path, size: int) -> Iterator[Path]:
-    """Give an empty folder on a file system of so many bytes; skip the test where this process may mount none."""
+    """Give an empty folder on a file system with that many bytes; skip the test where this process may mount none."""
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
     if os.geteuid() or subprocess.run(mount, capture_output=True, check=False).returncode:
@@ -52,7 +52,7 @@ def small_disk(folder: Path, size: int) -> Iterator[Path]:
 
 @contextmanager
 def handles(free: int) -> Iterator[int]:
-    """Leave this process so many file handles; give the limit."""
+    """Leave this process that many file handles; return the limit."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     held = [os.open(os.devnull, os.O_RDONLY)]
     top = max(int(name) for name in os.listdir("/proc/self/fd"))

@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from relaycast.cli.exit_code import ExitCode, Terminated
+from relaycast.garbage import OBJECTS_OF_A_RUN, collect_seldom
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
@@ -26,6 +27,7 @@ def main() -> NoReturn:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else somebody ignores it for us
         signal.signal(signal.SIGINT, _interrupted)
     _open_closed_streams()
+    collect_seldom(OBJECTS_OF_A_RUN)
     try:
         from relaycast.cli.command import execute  # noqa: PLC0415 - an interrupt while it loads is met here too
 

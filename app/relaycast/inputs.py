@@ -23,6 +23,9 @@ STDIN = "/dev/stdin"
 MAX_FILE_BYTES = 1 << 30
 """Larger files, and what unpacks to more, are refused: a hostile archive must not take the machine's memory."""
 
+NODE_SCHEMES = ("http://", "https://", "ws://", "wss://")
+"""What the address of a node begins with."""
+
 MAX_NAME_CHARACTERS = 255
 """Longest name of a file that is looked for."""
 

@@ -20,7 +20,7 @@ b'5.31'
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from os import PathLike, fspath
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import relaycast_collator as collator
@@ -30,7 +30,7 @@ from relaycast.chain_options import chain_options
 from relaycast.choices import broadcaster_of
 from relaycast.feed import Feed, described, para_id_of, whole_number
 from relaycast.genesis.chain_spec import ChainSpec
-from relaycast.genesis.state_export import read_state
+from relaycast.genesis.start import start_of
 from relaycast.limits import ensure_within, limited_config
 from relaycast.run import Run
 from relaycast.scenario.scenario import MAX_SEED
@@ -45,7 +45,6 @@ from relaycast_pallets.parachain_system.pallet import ParachainInherentData
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber.policies import Policies
 from relaycast_pallets.subscriber.subscription import SubscribedKey
-from relaycast_trie import StateVersion
 from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId, Weight
 
@@ -193,8 +192,8 @@ class Reader:
 class Network(Upgradable):
     """A relay chain and parachains under one clock: the same calls under the same ``seed`` give the same bytes.
 
-    ``genesis`` is a raw chain spec, or the file of one or of an export of keys and values; without it the relay chain
-    starts from a modelled state.
+    ``genesis`` is a raw chain spec, or the file of one, of an export of keys and values, or of a witness; without it
+    the relay chain starts from a modelled state. A witness must show what parachains need.
     ``broadcaster`` are its limits; ``policies`` and ``budget`` those of subscribers that are not given others. All
     three may be names (``relaycast.choices``). With ``accounting`` a run says what each byte of a proof is for.
     ``trie_engine`` is what works on tries: ``plain`` Python, compiled ``array``, or ``auto``, which moves to arrays
@@ -219,18 +218,8 @@ class Network(Upgradable):
     ) -> None:
         if not 0 <= whole_number(seed, "a seed") <= MAX_SEED:
             raise ValueError(f"a seed is a number from 0 to 2^63 - 1, got {seed}")
-        spec = read_state(fspath(genesis)) if isinstance(genesis, str | PathLike) else genesis
-        if not isinstance(spec, ChainSpec | None):
-            raise TypeError(f"a genesis is a ChainSpec or the file of one, got {described(spec)}")
-        if spec is None:
-            start = collator.modelled_genesis(seed)
-        else:
-            start = collator.Genesis(spec.top, spec.children, spec.state_version)
-        if state_version is not None:
-            if whole_number(state_version, "a state version") not in tuple(StateVersion):
-                raise ValueError(f"a state version is 0 or 1, got {state_version}")
-            start = replace(start, state_version=StateVersion(state_version))
-        self.genesis_entries = len(start.top)
+        start = start_of(genesis, seed=seed, state_version=state_version)
+        self.genesis_entries, self._witness = len(start.top), start.witness
         limits = broadcaster_of(broadcaster) if isinstance(broadcaster, str) else broadcaster
         if not isinstance(limits, BroadcasterConfig):
             raise TypeError(f"a broadcaster is a BroadcasterConfig or the name of one, got {described(limits)}")
@@ -270,8 +259,8 @@ class Network(Upgradable):
         """Let the parachain read ``keys``, of one publisher or several, beside those that it reads already.
 
         A publisher may also come later. A callback for one of them declares and takes ``callback_us`` microseconds. The
-        other options are for a new parachain: what it does where public drafts disagree, how much of a block its proofs
-        may use, the bytes of its largest proof of validity, and limits. These are publishers (100 by default), keys of
+        other options are for a new parachain: its choices where public drafts disagree, the share of a block for its
+        proofs, the bytes of its largest proof of validity, and limits. These are publishers (100 by default), keys of
         one publisher, keys of all, bytes of cached trie nodes, and the time of a block's callbacks (0 for no limit).
         """
         wanted = _feeds(keys)
@@ -304,6 +293,7 @@ class Network(Upgradable):
 
     def add_guest(self, guest: collator.Guest, *, pace: collator.Pace | None = None) -> None:
         """Add a parachain of somebody else's code; one that is no system parachain registers as a publisher."""
+        self._ensure_shown(int(guest.para_id))
         self.chains.add_guest(guest, pace=pace)
         if not guest.para_id.is_system:
             self.chains.register_publisher(guest.para_id)
@@ -367,7 +357,16 @@ class Network(Upgradable):
 
     def _chain(self, para_id: int, **options: Any) -> collator.Parachain:
         known = self.chains.parachains.get(para_id_of(para_id))
-        return known if known is not None else self.chains.add_parachain(para_id, **{**self._defaults, **options})
+        if known is None:
+            self._ensure_shown(para_id)
+            known = self.chains.add_parachain(para_id, **{**self._defaults, **options})
+        return known
+
+    def _ensure_shown(self, para_id: int) -> None:
+        if self._witness is not None:
+            from relaycast.genesis.witness_check import check_parachain  # noqa: PLC0415 - loads the node
+
+            check_parachain(self._witness, para_id)
 
     def __repr__(self) -> str:
         count = len(self.chains.parachains) + len(self.chains.guests)

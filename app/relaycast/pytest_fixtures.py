@@ -30,7 +30,7 @@ ARGUMENTS = ("seed", "policies", "budget", "broadcaster", "genesis", "trie_engin
 
 
 def network_for(request: pytest.FixtureRequest) -> Network:
-    """Return the network of a test; raises ``UsageError`` for a marker that cannot be meant."""
+    """Return the network of a test; raises ``UsageError`` for a wrong marker."""
     __tracebackhide__ = True
     options: dict[str, object] = {}
     for marker in reversed(list(request.node.iter_markers("relaycast"))):
@@ -55,7 +55,7 @@ def network_for(request: pytest.FixtureRequest) -> Network:
 
 
 def served_for(request: pytest.FixtureRequest) -> "AbstractContextManager[ServedNetwork]":
-    """Return what the marker ``live`` asks for, to be entered; raises ``UsageError`` for one that cannot be meant."""
+    """Return what the marker ``live`` asks for, to be entered; raises ``UsageError`` for a wrong one."""
     __tracebackhide__ = True
     from relaycast.serve.in_process import serve  # noqa: PLC0415 - loads the server
 

@@ -97,6 +97,8 @@ def real_runtime(
     if not isinstance(genesis, str | PathLike | ChainSpec):
         raise TypeError(f"a genesis is a ChainSpec or the file of one, got {described(genesis)}")
     spec = genesis if isinstance(genesis, ChainSpec) else read_state(fspath(genesis))
+    if spec.witness is not None:
+        raise ValueError("a real runtime needs a whole state, got a witness")
     if isinstance(wasm, bytes):
         code, place = wasm, "wasm"
     elif wasm is not None:

@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import relaycast_collator as collator
+from relaycast.callback_time import declared
 from relaycast.chain_options import chain_options
 from relaycast.choices import policies_of
 from relaycast.feed import Feed, described, para_id_of, whole_number
@@ -30,13 +31,16 @@ class Upgradable:
         keys: Iterable[Feed] | None = None,
         policies: Policies | Mapping[str, str | int] | None = None,
         budget: BudgetPolicy | str | None = None,
+        callback_us: int | None = None,
+        callback_proof_bytes: int | None = None,
         **limits: int,
     ) -> None:
         """Let a parachain run other code from its first block on relay block ``at`` on, by default from its next block.
 
         ``limits`` are ``max_trie_depth``, ``max_value_bytes``, ``max_publishers``, ``max_subscribed_keys``,
         ``max_total_keys``, ``max_cached_bytes`` and ``callback_limit_us``. It reads ``keys`` in the place of everything
-        that it read. Policies that are not named stay as they are. ``ValueError`` for what chains do not agree on.
+        that it read; a callback for one of them declares and takes ``callback_us`` microseconds, by default what it did
+        before. Policies that are not named stay as they are. ``ValueError`` for what chains do not agree on.
 
         >>> from relaycast import Network
         >>> net = Network(seed=7)
@@ -50,13 +54,21 @@ class Upgradable:
         if known not in self.chains.parachains:
             raise ValueError(f"there is no parachain {known}")
         feeds = None if keys is None else list(keys)
+        declares = callback_us is not None or callback_proof_bytes is not None
+        if declares and feeds is None:
+            raise ValueError("callback_us and callback_proof_bytes are for keys, got none")
+        wanted = None if feeds is None else _subscriptions(feeds)
         upgrade = collator.ParachainUpgrade(
             at=self.chains.relay_chain.head.number if at is None else whole_number(at, "at"),
             constants=constants,
             policies=_policies_over(self.chains.parachains[known].upgrades.policies, policies),
             budget=chain_options(None, budget, None).get("budget"),
-            subscriptions=None if feeds is None else _subscriptions(feeds),
+            subscriptions=wanted,
         )
+        if declares:
+            limit = self.chains.parachains[known].upgrades.timeline([upgrade])[-1][1].callback_limit
+            weight = declared(callback_us or 0, callback_proof_bytes or 0, limit)
+            upgrade = replace(upgrade, weights=dict.fromkeys(wanted or (), weight))
         self.chains.upgrades.schedule(parachains={known: [upgrade]})
         self.name_feeds(feeds or ())
 

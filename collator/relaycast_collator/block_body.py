@@ -4,15 +4,15 @@ A chain without a body executes messages and calls alone, and its header commits
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from relaycast_collator.header import DigestItem
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
 
 
-@dataclass(frozen=True, slots=True)
-class ClosedBody:
+class ClosedBody(Struct, frozen=True):
     """What a header says of its block's body; ``logs`` where given take the place of those that its author knew."""
 
     extrinsics_root: bytes

@@ -1,15 +1,16 @@
 """Many chains and one clock: a relay chain, parachains that publish and subscribe, a collator for each.
 
-In every tick each parachain builds a block on the relay block of the tick before, and the relay chain builds the next
-block with the messages that parachains sent in the tick before. So a value published at tick t is in the relay chain
-at t + 1 and reaches subscribers at t + 2, unless queues, budgets or the pace of a parachain hold it up. What the relay
-chain's queue has no room for stays in the parachain's outbox. Messages for a parachain stand in the relay chain's
-queues until a block that took them is included; one that a block has no room for goes with the next. Guests, whose
-blocks somebody else's code builds, do so after the parachains that are modelled.
+In every tick each parachain builds a block on the relay block of the tick before. The relay chain then builds the next
+block with the messages that parachains sent in the tick before. A value published at tick t is in the relay chain at t
++ 1 and reaches subscribers at t + 2. Queues, budgets or the pace of a parachain may delay it. What the relay chain's
+queue has no room for stays in the parachain's outbox. Messages for a parachain stand in the relay chain's queues until
+a block that took them is included; one that a block has no room for goes with the next. Guests, whose blocks somebody
+else's code builds, do so after the parachains that are modelled.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
+from relaycast_collator.built_elsewhere import BuiltElsewhere
 from relaycast_collator.chains_dump import ChainsDump, SentDump
 from relaycast_collator.collator import Collator, Pace, Tamper
 from relaycast_collator.facts import (
@@ -27,8 +28,9 @@ from relaycast_collator.facts import (
 from relaycast_collator.garbage import uncollected
 from relaycast_collator.guest_table import GuestTable
 from relaycast_collator.guests import Guest
+from relaycast_collator.header import Header
 from relaycast_collator.inbound_book import InboundBook
-from relaycast_collator.outbox import Publication, SentMessage
+from relaycast_collator.outbox import SentMessage
 from relaycast_collator.parachain import Parachain
 from relaycast_collator.relay_chain import BLOCK_WEIGHT, Call, Genesis, RelayBlock, RelayChain
 from relaycast_collator.traffic import MODELLED_SENDER, Traffic, by_sender
@@ -67,9 +69,12 @@ class Chains:
         trie_engine: Engine = "auto",
     ) -> None:
         if window < 2:
-            raise ValueError(f"parachains build on the relay block before the newest: no window of {window} will do")
+            raise ValueError(
+                f"parachains build on the relay block before the newest: window must be at least 2, got {window}"
+            )
         self.seed = seed
         self.window = window
+        self._trie_engine: Engine = trie_engine
         self.listeners: list[Listener] = []
         """Told of every fact as it happens, in this order."""
 
@@ -94,6 +99,9 @@ class Chains:
         """Who sends the horizontal messages of a parachain's traffic; ``MODELLED_SENDER`` unless named here."""
 
         self.paces: dict[ParaId, Pace] = {}
+        self.elsewhere: Collection[ParaId] = ()
+        """Parachains that send no messages and whose blocks another process builds: see ``take_over``."""
+
         self.tick = 0
         self._leaving: set[ParaId] = set()
         self._calls: list[Call] = []
@@ -103,10 +111,11 @@ class Chains:
     @property
     def trie_engine(self) -> Engine:
         """What works on the tries of every chain; nothing but time follows from it, and it may change between ticks."""
-        return self.relay_chain.state.engine
+        return self._trie_engine
 
     @trie_engine.setter
     def trie_engine(self, engine: Engine) -> None:
+        self._trie_engine = engine
         chains: Iterable[Parachain | Guest] = (*self.parachains.values(), *self.guests.values())
         for state in (self.relay_chain.state, *(chain.state for chain in chains)):
             state.engine = engine
@@ -127,9 +136,9 @@ class Chains:
 
         Without a ``config`` it reckons with the longest values that this relay chain lets anyone publish. Where the
         relay chain has queued messages for this id before, it takes over their heads: its relay parents are not older.
-        ``ValueError`` when this id is taken, ``config`` reckons with shorter values than may be published, ``handler``
-        declares a callback that no block has time for, or the relay parents would be older than can be proven from;
-        ``CodecError`` when the relay chain's state holds no such heads where they should be.
+        ``ValueError`` when this id is taken, when ``config`` allows for shorter values than may be published, when
+        ``handler`` declares a callback that no block has time for, or when the relay parents would be older than can be
+        proven from. ``CodecError`` when the relay chain's state has no such heads.
         """
         known, pace = ParaId(para_id), pace or Pace()
         self._check_addition(known, pace)
@@ -170,7 +179,7 @@ class Chains:
         self.paces[known], self._inbound.joined[known] = pace, self.relay_chain.head.number
 
     def offboard(self, para_id: int) -> None:
-        """Let a parachain go: it builds no block any more; the next relay block removes all that it published."""
+        """Let a parachain go: it builds no more blocks, and the next relay block removes all that it published."""
         leaving = ParaId(para_id)
         if leaving in self.guests:
             self.guests.leave(leaving)
@@ -231,7 +240,7 @@ class Chains:
         self._build_relay_block()
         for para_id, parachain in self.parachains.items():
             pace = self.paces[para_id]
-            for _ in range(pace.blocks_in(self.tick, para_id)):
+            for _ in range(0 if para_id in self.elsewhere else pace.blocks_in(self.tick, para_id)):
                 parent = self._inbound.relay_parent(para_id, pace, parents)
                 self._build_parachain_block(para_id, parent, newest=parents[-1])
             parachain.tick = self.tick + 1
@@ -243,30 +252,34 @@ class Chains:
         facts, self._facts = self._facts, []
         return facts
 
+    def built(self, para_id: ParaId) -> BuiltElsewhere:
+        """Return where a parachain stands after a tick, for chains that ``take_over``."""
+        return BuiltElsewhere(int(para_id), self.parachains[para_id].head.encode(), self._inbound.dump(para_id))
+
+    def take_over(self, built: BuiltElsewhere) -> None:
+        """Let a parachain of ``elsewhere`` stand where it stands in the chains that built its blocks in this tick."""
+        para_id = ParaId(built.para_id)
+        self.parachains[para_id].head = Header.decode(built.head)
+        self._inbound.load(para_id, built.inbound)
+
     def dump(self) -> ChainsDump:
         """Return where all chains stand between two ticks; ``ValueError`` while a call waits for the next block."""
         if self._calls:
             raise ValueError(f"{len(self._calls)} calls wait for the next relay block: they cannot be put away")
-        sent = [
-            SentDump(
-                int(para_id), [[[it.dump() for it in one.publications] for one in messages] for messages in blocks]
-            )
-            for para_id, blocks in self._sent.items()
-        ]
         return ChainsDump(
             version=VERSION,
             tick=self.tick,
             relay_chain=self.relay_chain.dump(),
             parachains=[chain.dump() for chain in self.parachains.values()],
             inbound=list(map(self._inbound.dump, self.parachains)),
-            sent=sent,
+            sent=[SentDump.of(para_id, blocks) for para_id, blocks in self._sent.items()],
             guests=self.guests.dump(),
         )
 
     def load(self, dump: ChainsDump) -> None:
         """Stand where others stood that were made like these; raises ``CheckpointRefused``.
 
-        The listeners stay, and no call waits any more. Chains that refuse are of no use any more.
+        The listeners stay, and no call waits. Chains that refuse can no longer be used.
         """
         with refusing("the parachains"):
             known, given = list(self.parachains), [chain.para_id for chain in dump.parachains]
@@ -278,17 +291,10 @@ class Chains:
             self._inbound.load(parachain.para_id, inbound)
         self.guests.load(dump.guests)
         with refusing("messages under way"):
-            self._sent = {ParaId(it.para_id): self._messages_of(it) for it in dump.sent}
+            self._sent = {ParaId(it.para_id): it.messages(self._known(it.para_id).outbox) for it in dump.sent}
         self.tick = dump.tick
         self._calls.clear()
         self._facts.clear()
-
-    def _messages_of(self, dump: SentDump) -> list[list[SentMessage]]:
-        outbox = self._known(dump.para_id).outbox
-        return [
-            [outbox.message_of([Publication.of_dump(it) for it in publications]) for publications in messages]
-            for messages in dump.blocks
-        ]
 
     def _known(self, para_id: int) -> Parachain:
         parachain = self.parachains.get(ParaId(para_id))

@@ -1,11 +1,14 @@
 """Chains between two ticks, as data: what a checkpoint of a network holds of them."""
 
+from collections.abc import Iterable
+
 from msgspec import UNSET, UnsetType
 
 from relaycast_collator.guests import GuestDump
-from relaycast_collator.outbox import PublicationDump
+from relaycast_collator.outbox import Outbox, Publication, PublicationDump, SentMessage
 from relaycast_collator.parachain import ParachainDump
 from relaycast_collator.relay_chain import RelayChainDump
+from relaycast_xcm import ParaId
 from relaycast_xcm.checkpoint import U32, Count, Dump, DumpRow, Version
 
 
@@ -14,6 +17,15 @@ class SentDump(DumpRow, frozen=True):
 
     para_id: U32
     blocks: list[list[list[PublicationDump]]]
+
+    @classmethod
+    def of(cls, para_id: ParaId, blocks: Iterable[Iterable[SentMessage]]) -> "SentDump":
+        """Put away what a parachain's blocks sent."""
+        return cls(int(para_id), [[[it.dump() for it in one.publications] for one in sent] for sent in blocks])
+
+    def messages(self, outbox: Outbox) -> list[list[SentMessage]]:
+        """Return the messages of each block as the parachain's ``outbox`` made them."""
+        return [[outbox.message_of([Publication.of_dump(it) for it in one]) for one in sent] for sent in self.blocks]
 
 
 class InboundDump(DumpRow, frozen=True):

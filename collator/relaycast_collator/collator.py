@@ -31,7 +31,7 @@ class Pace:
 
     def __post_init__(self) -> None:
         if self.relay_blocks < 1 or self.cores < 1 or self.relay_parent_offset < 0:
-            raise ValueError(f"a parachain builds at least now and then, on a relay block that is there, got {self}")
+            raise ValueError(f"relay_blocks and cores must be at least 1, relay_parent_offset at least 0, got {self}")
 
     def blocks_in(self, tick: int, para_id: int) -> int:
         """Return how many blocks the parachain builds in this relay block; by their ids parachains take turns."""

@@ -1,7 +1,7 @@
 """The logs that headers carry: who built the block in which slot, on which relay parent, and a seal.
 
 Their sizes and encodings are exact. Modelled are the slots (one a relay block), the authority of a relay block, and the
-signature in a parachain's seal, which follows from its header and so from the seed.
+signature in a parachain's seal. The signature follows from its header, and so from the seed.
 """
 
 from hashlib import blake2b

@@ -9,7 +9,8 @@ each parachain one ``BlockBuilt`` or ``BlockPanicked`` for each of its blocks, a
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from relaycast_collator.collator import Collation
 from relaycast_collator.guests import GuestBlock
@@ -20,15 +21,13 @@ from relaycast_collator.relay_chain import RelayBlock
 from relaycast_xcm import ParaId
 
 
-@dataclass(frozen=True, slots=True)
-class TickBegan:
+class TickBegan(Struct, frozen=True):
     """A tick begins: nothing has happened in it."""
 
     tick: int
 
 
-@dataclass(frozen=True, slots=True)
-class MessagesQueued:
+class MessagesQueued(Struct, frozen=True):
     """The relay chain queued the upward messages that one parachain block sent in the tick before."""
 
     tick: int
@@ -36,8 +35,7 @@ class MessagesQueued:
     messages: tuple[SentMessage, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RelaySealed:
+class RelaySealed(Struct, frozen=True):
     """The relay chain sealed a block on ``parent``."""
 
     tick: int
@@ -45,8 +43,7 @@ class RelaySealed:
     parent: RelayBlock
 
 
-@dataclass(frozen=True, slots=True)
-class MessagesRefused:
+class MessagesRefused(Struct, frozen=True):
     """Messages for a parachain were refused to their senders because its queue or their channel was full."""
 
     tick: int
@@ -54,8 +51,7 @@ class MessagesRefused:
     refused_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class InboundTotals:
+class InboundTotals(Struct, frozen=True):
     """Bytes of messages for a parachain: in its block, waiting after it, and refused since the start."""
 
     taken_bytes: int
@@ -66,8 +62,7 @@ class InboundTotals:
     refused_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class BlockBuilt:
+class BlockBuilt(Struct, frozen=True):
     """A parachain built ``block`` on ``relay_parent``; the collation is what its collator had prepared."""
 
     tick: int
@@ -86,8 +81,7 @@ class BlockBuilt:
     """Whether the parachain had subscriptions when the block was built."""
 
 
-@dataclass(frozen=True, slots=True)
-class BlockPanicked:
+class BlockPanicked(Struct, frozen=True):
     """A block was refused: the parachain stays at ``head``, and the messages wait for its next block."""
 
     tick: int
@@ -100,8 +94,7 @@ class BlockPanicked:
     honest: bool
 
 
-@dataclass(frozen=True, slots=True)
-class GuestBuilt:
+class GuestBuilt(Struct, frozen=True):
     """A guest built ``block`` on ``relay_parent``; ``parent`` is the header of its block before."""
 
     tick: int
@@ -112,8 +105,7 @@ class GuestBuilt:
     max_pov_size: int
 
 
-@dataclass(frozen=True, slots=True)
-class GuestRefusedBlock:
+class GuestRefusedBlock(Struct, frozen=True):
     """A guest built no block on ``relay_parent``, or one whose messages the relay chain refuses.
 
     ``log`` is what its code said.
@@ -127,8 +119,7 @@ class GuestRefusedBlock:
     log: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ParachainLeft:
+class ParachainLeft(Struct, frozen=True):
     """A parachain is off-boarded: it builds no more blocks."""
 
     tick: int

@@ -4,8 +4,9 @@ A guest has its own state and its own laws. The network gives it relay parents, 
 tells what it built.
 """
 
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from relaycast_collator.header import Header
 from relaycast_collator.proof_collection import RelayProver
@@ -19,8 +20,7 @@ from relaycast_xcm import ParaId
 from relaycast_xcm.checkpoint import U32, Dump, Version
 
 
-@dataclass(frozen=True, slots=True)
-class StorageItemShare:
+class StorageItemShare(Struct, frozen=True):
     """What one storage item has to do with a block: keys read and written, and the bytes of the proof that are its."""
 
     pallet: str
@@ -30,8 +30,7 @@ class StorageItemShare:
     proof_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class ExtrinsicLeftOut:
+class ExtrinsicLeftOut(Struct, frozen=True):
     """An extrinsic that no block holds, and why; ``panicked`` where the code trapped at it."""
 
     extrinsic: bytes
@@ -39,8 +38,7 @@ class ExtrinsicLeftOut:
     panicked: bool
 
 
-@dataclass(frozen=True, slots=True)
-class GuestBlock:
+class GuestBlock(Struct, frozen=True):
     """A block that a guest built: header and body, and what they brought along."""
 
     header: Header

@@ -5,6 +5,8 @@ What cannot be encoded cannot be made: a header whose parts have the wrong sizes
 
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from relaycast_trie import EMPTY_ROOT, StateVersion, blake2_256, trie_root
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.scale import ScaleReader, encode_bytes, encode_compact, encode_vec
@@ -15,8 +17,7 @@ ENGINE_ITEMS = frozenset({CONSENSUS, SEAL, PRE_RUNTIME})
 ENGINE_BYTES, HASH_BYTES = 4, 32
 
 
-@dataclass(frozen=True, slots=True)
-class DigestItem:
+class DigestItem(Struct, frozen=True):
     """One log of a header (sp-runtime ``DigestItem``): variant, data, and a four-byte engine id where it has one."""
 
     variant: int

@@ -1,13 +1,14 @@
 """What a parachain wants to publish, and the upward messages that its blocks send it in.
 
-First in, first out, as much as the relay chain takes: a publication leaves the outbox with a message that has a place
-in the relay chain's queue, so that none is refused there. Publications that pay fees go in messages that pay, the
-others in free ones. What a panicking block put in is taken out again.
+First in, first out, as much as the relay chain takes. A publication leaves the outbox with a message that has a place
+in the relay chain's queue, so the queue refuses none. Publications that pay fees go in messages that pay, the others in
+free ones. What a panicking block put in is taken out again.
 """
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie import blake2_256
@@ -41,8 +42,7 @@ class PublicationDump(DumpRow, frozen=True):
     fees: Count
 
 
-@dataclass(frozen=True, slots=True)
-class Publication:
+class Publication(Struct, frozen=True):
     """A value on its way out, and the ``tick`` of the first block that could send it.
 
     ``fees`` are the planck that it may cost; at 0 it asks for free execution.
@@ -76,8 +76,7 @@ class Publication:
         return FIXED_PUBLISH_BYTES + len(encode_compact(len(self.value))) + len(self.value)
 
 
-@dataclass(frozen=True, slots=True)
-class SentMessage:
+class SentMessage(Struct, frozen=True):
     """An upward message with the publications in it; ``first`` is the index of their first instruction."""
 
     data: bytes

@@ -4,9 +4,9 @@ Every parachain can publish and subscribe. A block takes the inherent over or pa
 and what was done in it is undone.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from relaycast_collator.block_body import BlockBody
 from relaycast_collator.digests import aura_pre_digest, modelled_seal, relay_parent_storage_root_item
@@ -61,8 +61,7 @@ class ParachainDump(Dump, frozen=True):
     """The declared weights of callbacks; absent if all are zero."""
 
 
-@dataclass(frozen=True, slots=True)
-class ParachainBlock:
+class ParachainBlock(Struct, frozen=True):
     """A block that was built: its header, the inherent it was given, what that did, and what it cost."""
 
     header: Header
@@ -126,7 +125,7 @@ class Parachain:
         """Put a value into the outbox; the next blocks send it, as many as a block may.
 
         It counts as published at ``tick``, by default that of the next block. With ``fees`` its message pays for its
-        execution, up to so many planck for this value, from the parachain's sovereign account. ``ValueError`` when the
+        execution, up to that amount of planck for it, from the parachain's sovereign account. ``ValueError`` when the
         key has not 32 bytes, the value is longer than a ``Publish`` takes, the ``ttl`` is no u32, the ``fees`` no u64,
         or no message can hold it.
         """
@@ -213,7 +212,7 @@ class Parachain:
     def load(self, dump: ParachainDump) -> None:
         """Stand where another chain stood that was made like this one; raises ``CheckpointRefused``.
 
-        A chain that refuses is of no use any more.
+        A chain that refuses can no longer be used.
         """
         with refusing(f"parachain {self.para_id}"):
             if dump.para_id != self.para_id:

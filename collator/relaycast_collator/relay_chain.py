@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from msgspec import Struct
+
 from relaycast_collator.block_body import BlockBody, ClosedBody
 from relaycast_collator.digests import authority_of, babe_pre_digest
 from relaycast_collator.header import DigestItem, Header, ordered_root
@@ -19,6 +21,7 @@ from relaycast_collator.xcm_config import relay_executor
 from relaycast_pallets.balances.pallet import Balances
 from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
 from relaycast_pallets.broadcaster.pallet import Broadcaster
+from relaycast_pallets.frame.partial_state import PartialState
 from relaycast_pallets.frame.state import State
 from relaycast_pallets.frame.state_dump import StateDump
 from relaycast_pallets.frame.system import DispatchResult, Event, System
@@ -38,6 +41,7 @@ from relaycast_pallets.parachain_system.inbound_messages import MessagesTaken
 from relaycast_pallets.parachain_system.messaging_state import MessagingState
 from relaycast_trie import ChildInfo, StateVersion, StorageProof, blake2_256
 from relaycast_trie.engine import Engine
+from relaycast_trie.plain.partial_trie import StateWitness
 from relaycast_trie.scale import encode_bytes, encode_u64
 from relaycast_xcm import ParaId, Weight, parachain_account
 from relaycast_xcm.checkpoint import U32, VERSION, CheckpointRefused, Dump, DumpRow, Hash, Version, refusing
@@ -55,7 +59,10 @@ ACTIVE_CONFIG_BYTES = 202
 
 @dataclass(frozen=True, slots=True)
 class Genesis:
-    """The state that a relay chain starts from; children by name, without their prefix."""
+    """The state that a relay chain starts from; children by name, without their prefix.
+
+    With a ``witness`` that is the state which it shows a part of; ``top`` and ``children`` are what is known.
+    """
 
     top: Mapping[bytes, bytes] = field(default_factory=dict)
     children: Mapping[bytes, Mapping[bytes, bytes]] = field(default_factory=dict)
@@ -63,17 +70,17 @@ class Genesis:
     is_modelled: bool = False
     """Whether the values in it are drawn from a seed, and mean nothing to those who decode them."""
 
+    witness: StateWitness | None = None
 
-@dataclass(frozen=True, slots=True)
-class Call:
+
+class Call(Struct, frozen=True):
     """A call for a block: ``run`` makes it and returns what it used of the weight it ``declared``."""
 
     run: Callable[[], Weight]
     declared: Weight
 
 
-@dataclass(frozen=True, slots=True)
-class RelayBlock:
+class RelayBlock(Struct, frozen=True):
     """A sealed block, with what happened in it; ``calls`` says of each call how it ended, in their order."""
 
     header: Header
@@ -135,10 +142,7 @@ class RelayChain:
         trie_engine: Engine = "auto",
     ) -> None:
         genesis = genesis or modelled_genesis(seed)
-        children = {ChildInfo.new_default(name): pairs for name, pairs in genesis.children.items()}
-        self.state = State(
-            genesis.top, children, state_version=genesis.state_version, window=window, engine=trie_engine
-        )
+        self.state = _state_of(genesis, window, trie_engine)
         self.genesis_root = self.state.root
         self._is_configured, self._first_slot = False, 0
         self._needs_configuration = genesis.is_modelled or ACTIVE_CONFIG not in genesis.top
@@ -284,7 +288,7 @@ class RelayChain:
     def load(self, dump: RelayChainDump) -> None:
         """Stand where another chain stood that was made like this one; raises ``CheckpointRefused``.
 
-        It knows the headers of earlier blocks, not what happened in them. A chain that refuses cannot be used any more.
+        It knows the headers of earlier blocks, not what happened in them. A chain that refuses can no longer be used.
         """
         with refusing("the relay chain"):
             self.state.load(dump.state)
@@ -324,6 +328,14 @@ class RelayChain:
 
     def __repr__(self) -> str:
         return f"<RelayChain at #{self.head.number}, {len(self.state.children())} publishers>"
+
+
+def _state_of(genesis: Genesis, window: int, engine: Engine) -> State:
+    """Return the state of a genesis; one with gaps takes the plain engine."""
+    if genesis.witness is not None:
+        return PartialState(genesis.witness, window=window)
+    children = {ChildInfo.new_default(name): pairs for name, pairs in genesis.children.items()}
+    return State(genesis.top, children, state_version=genesis.state_version, window=window, engine=engine)
 
 
 def modelled_genesis(seed: int, *, entries: int = 512) -> Genesis:

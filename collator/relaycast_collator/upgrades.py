@@ -7,8 +7,10 @@ migrates.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TypeVar
+
+from msgspec import Struct, field
 
 from relaycast_collator.kept_values import KeptValues
 from relaycast_pallets.broadcaster.config import BroadcasterConfig
@@ -20,7 +22,7 @@ from relaycast_pallets.subscriber.config import SubscriberConfig
 from relaycast_pallets.subscriber.migration import migrate
 from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES, Policies
 from relaycast_pallets.subscriber.subscription import SubscribedKey
-from relaycast_xcm import ParaId
+from relaycast_xcm import ParaId, Weight
 from relaycast_xcm.checkpoint import CheckpointRefused
 
 Config = TypeVar("Config", BroadcasterConfig, SubscriberConfig)
@@ -29,19 +31,18 @@ FIRST_VERSION = 1
 """The ``spec_version`` before the first upgrade; each upgrade adds one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RelayUpgrade:
+class RelayUpgrade(Struct, frozen=True, kw_only=True):
     """A relay chain's new code, from block ``at`` on: ``constants`` of ``BroadcasterConfig`` by name."""
 
     at: int
     constants: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParachainUpgrade:
+class ParachainUpgrade(Struct, frozen=True, kw_only=True):
     """A parachain's new code, from its first block on relay block ``at`` or a later one; ``None`` stays as it is.
 
-    ``constants`` are those of ``SubscriberConfig`` by name; ``subscriptions`` replace all that there were.
+    ``constants`` are those of ``SubscriberConfig`` by name; ``subscriptions`` replace all that there were. Callbacks
+    for keys of the publishers in ``weights`` declare these from then on.
     """
 
     at: int
@@ -49,6 +50,7 @@ class ParachainUpgrade:
     policies: Policies | None = None
     budget: BudgetPolicy | None = None
     subscriptions: Mapping[ParaId, Sequence[SubscribedKey]] | None = None
+    weights: Mapping[ParaId, Weight] = field(default_factory=dict)
 
 
 class _TakenBack(Exception):
@@ -156,10 +158,10 @@ class ParachainUpgrades:
         if not self.scheduled:
             return
         self._subscriber.config, self._subscriber.policies, self._system.budget = self._first
-        self._running, wanted = 0, self._kept.wanted
+        self._running, wanted, weights = 0, self._kept.wanted, dict(self._kept.weights)
         for upgrade in self.scheduled[:built]:
             self._install(upgrade)
-        self._kept.wanted = wanted
+        self._kept.wanted, self._kept.weights = wanted, weights
         self.end_block()
 
     def _install(self, upgrade: ParachainUpgrade) -> None:
@@ -171,6 +173,8 @@ class ParachainUpgrades:
             self._system.budget = upgrade.budget
         if upgrade.subscriptions is not None:
             self._kept.wanted = {publisher: list(keys) for publisher, keys in upgrade.subscriptions.items() if keys}
+        for publisher, weight in upgrade.weights.items():
+            self._kept.declare(publisher, self._kept.wanted.get(publisher, ()), weight)
         self._running += 1
 
 

@@ -4,7 +4,7 @@ A message of ``Publish`` alone is free. Any other message pays for its weight fi
 sovereign account; system parachains may ask for execution without payment. What a message leaves in holding is trapped.
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from relaycast_pallets.balances.pallet import Balances
 from relaycast_pallets.broadcaster.pallet import Broadcaster

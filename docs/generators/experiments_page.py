@@ -71,12 +71,12 @@ def _section(name: str, question: str, record: Record) -> list[str]:
 
 
 def told(answer: str) -> list[str]:
-    """Return the lines of an answer: its findings one by one where there are several, then its conditions."""
+    """Return the lines of an answer: one finding to quote, the others one by one, then the conditions."""
     sentence, conditions = _parted(answer.removesuffix("."))
     findings = re.split(r"; (?=[a-z])(?![^(]*\))", sentence)  # figures of one finding have semicolons, too
-    if len(findings) == 1:
-        return [answer]
-    return [*(f"- {it[0].upper()}{it[1:]}." for it in findings), "", f"Conditions: {conditions}."]
+    first, *others = (f"{it[0].upper()}{it[1:]}." for it in findings)
+    listed = ["", *(f"- {it}" for it in others)] if others else []
+    return [f"> {first}", *listed, "", f"Conditions: {conditions}."]
 
 
 def _parted(answer: str) -> tuple[str, str]:

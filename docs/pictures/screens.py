@@ -19,7 +19,7 @@ from relaycast.cli.command import execute
 WIDTH = 1000
 REPORT_HEIGHT, LIVE_HEIGHT = 960, 620
 QUALITY = 80
-"""Of WebP, from 0 to 100."""
+"""Quality of WebP pictures, from 0 to 100."""
 
 BLOCKS = 40
 

@@ -10,7 +10,7 @@ with app.setup:
 
     import relaycast_trie as rt
 
-    from lesson import Table, Verdict, bytes_with_meaning, nibbles
+    from lesson import Aid, Table, Verdict, bytes_with_meaning, nibbles
     from trie_pictures import draw_trie
 
 
@@ -280,6 +280,18 @@ def _():
 def _():
     answer = "00"
     return (answer,)
+
+
+@app.cell(hide_code=True)
+def _():
+    aid = Aid(
+        "Both paths begin with 6 3 6. The branch takes the nibble after them to choose the child, so the leaf keeps "
+        "what comes after that. Two nibbles are left: the header of a leaf is 0x40 plus their number.",
+        "42 77 0c 6d 6f 6f",
+        "0x42 is a leaf with two nibbles, 77 are the nibbles, 0c is the length 3 times 4, and 6d 6f 6f is “moo”.",
+    )
+    aid
+    return (aid,)
 
 
 @app.cell(hide_code=True)

@@ -11,7 +11,7 @@ with app.setup:
     import relaycast_pallets as rp
     import relaycast_trie as rt
 
-    from lesson import Table, Verdict, bytes_with_meaning
+    from lesson import Aid, Table, Verdict, bytes_with_meaning
     from trie_pictures import draw_trie
 
     V0, V1 = rt.StateVersion.V0, rt.StateVersion.V1
@@ -193,6 +193,18 @@ def _():
 def _():
     answer = None
     return (answer,)
+
+
+@app.cell(hide_code=True)
+def _():
+    aid = Aid(
+        "Up to 32 bytes stay inside. An entry holds the value's length, the value, its time to live and its block: see "
+        "the table above for how many bytes each takes.",
+        23,
+        "1 byte of length, 4 of time to live and 4 of the block leave 23 of the 32 bytes.",
+    )
+    aid
+    return (aid,)
 
 
 @app.cell(hide_code=True)

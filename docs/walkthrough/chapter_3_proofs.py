@@ -14,7 +14,7 @@ with app.setup:
     import relaycast_trie as rt
     from relaycast_trie import reference
 
-    from lesson import Listing, Table, Verdict
+    from lesson import Aid, Listing, Table, Verdict
     from trie_pictures import draw_trie
 
     V1 = rt.StateVersion.V1
@@ -244,6 +244,17 @@ def _():
 
 
 @app.cell(hide_code=True)
+def _():
+    aid = Aid(
+        "Begin at the root and follow the nibbles 3, then f. A value of more than 32 bytes is a piece of its own.",
+        {3, 5, 7, 8},
+        "The root, the branch below it, the leaf, and the value, which stands outside of its leaf.",
+    )
+    aid
+    return (aid,)
+
+
+@app.cell(hide_code=True)
 def _(answer, pieces, shelf, shelf_root):
     def check(chosen: object) -> Verdict:
         if not isinstance(chosen, set) or not all(type(number) is int for number in chosen):
@@ -262,7 +273,7 @@ def _(answer, pieces, shelf, shelf_root):
             place = f"after {len(missing.path)} nibbles" if len(missing.path) < 64 else "at the end of the path"
             return Verdict(False, f"The reader gets on well, but {place} something is looked for that is not there.")
         except rt.UnusedNodes as unused:
-            return Verdict(False, f"All that is needed is there. Of what is there, {len(unused.hashes)} too many.")
+            return Verdict(False, f"All that is needed is there, and {len(unused.hashes)} nodes too many.")
         return Verdict(True, "The reader finds every piece by its hash, and uses all of them.")
 
     verdict = check(answer)

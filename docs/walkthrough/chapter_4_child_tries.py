@@ -12,7 +12,7 @@ with app.setup:
     import relaycast_trie as rt
     import relaycast_xcm as rx
 
-    from lesson import Table, Verdict, bytes_with_meaning
+    from lesson import Aid, Table, Verdict, bytes_with_meaning
     from trie_pictures import draw_trie
 
 
@@ -275,6 +275,18 @@ def _():
 def _():
     answer = b""
     return (answer,)
+
+
+@app.cell(hide_code=True)
+def _():
+    aid = Aid(
+        "The key has three parts: what all child tries have in front, the word in the name of every publisher's trie, "
+        "and the para id as four bytes, the lowest first.",
+        b":child_storage:default:pubsub\xd1\x07\x00\x00",
+        "2001 is 0x07d1; with the lowest byte first that is d1 07 00 00.",
+    )
+    aid
+    return (aid,)
 
 
 @app.cell(hide_code=True)

@@ -16,7 +16,7 @@ with app.setup:
     import relaycast_trie as rt
     import relaycast_xcm as rx
 
-    from lesson import Table, Verdict
+    from lesson import Aid, Table, Verdict
     from trie_pictures import draw_trie
 
 
@@ -170,7 +170,7 @@ def _():
     The block believes the relay chain's root, and nothing that the collator says. It demands three things:
 
     1. What it needs must be there, found by its hash. Values can therefore not be forged (chapter 3).
-    2. **Every node that is there must have been used.** Otherwise a collator could fill blocks with rubbish, and all
+    2. **Every node of the proof must have been used.** Otherwise a collator could fill blocks with rubbish, and all
        who check them would have to load it.
     3. **Nothing may be missing that would have fitted.** Otherwise a collator could hide a price that it does not like,
        and say there was no room. It may leave something out only if the block's budget is spent; chapter 6 is about
@@ -243,6 +243,19 @@ def _():
 def _():
     answer = {"stale": "?", "forge": "?", "stutter": "?"}
     return (answer,)
+
+
+@app.cell(hide_code=True)
+def _():
+    aid = Aid(
+        "Take the demands in their order. A duplicate is refused before anything is read; a wrong root stops the walk "
+        "at its first step; no step looks for a forged node.",
+        {"stale": "RootMismatch", "forge": "UnusedNodes", "stutter": "DuplicateNode"},
+        "The old proof lacks the new root. The forged leaf has another hash, so no step reads it. A node that comes "
+        "twice is refused at once.",
+    )
+    aid
+    return (aid,)
 
 
 @app.cell(hide_code=True)

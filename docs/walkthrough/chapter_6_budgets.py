@@ -15,7 +15,7 @@ with app.setup:
     import relaycast_pallets as rp
     import relaycast_xcm as rx
 
-    from lesson import Table, Verdict
+    from lesson import Aid, Table, Verdict
     from trie_pictures import Picture, framed
 
 
@@ -229,6 +229,17 @@ def _():
 def _():
     answer = None
     return (answer,)
+
+
+@app.cell(hide_code=True)
+def _():
+    aid = Aid(
+        "The pass reads a node only while what is left covers the largest read. What must be left for the last one?",
+        906,
+        "With 906 bytes the run delivers all four values; with 905 the last read is refused.",
+    )
+    aid
+    return (aid,)
 
 
 @app.cell(hide_code=True)

@@ -21,7 +21,7 @@ with app.setup:
     from relaycast_gateway.matching import Match, TopicPattern
     from relaycast_gateway.wamp.history import EventHistory, HistoryQuery, HistoryRule, HistoryRules
 
-    from lesson import Table, Verdict
+    from lesson import Aid, Table, Verdict
     from trie_pictures import Picture, framed
 
 
@@ -222,6 +222,24 @@ def _():
 
 
 @app.cell(hide_code=True)
+def _():
+    aid = Aid(
+        "Three conditions must hold together: the type ends in .published, the subject begins with price/, and the "
+        "time to live is limited.",
+        {
+            "all": [
+                {"suffix": {"type": ".published"}},
+                {"prefix": {"subject": "price/"}},
+                {"exact": {"ttlstate": "valid_for"}},
+            ]
+        },
+        "It names no single price, so it also selects prices that do not exist yet.",
+    )
+    aid
+    return (aid,)
+
+
+@app.cell(hide_code=True)
 def _(answer, later):
     wanted = {it.seq for it in later if it.namespace == "io.relaycast.data.published" and it.subject == "price/ksm"}
 
@@ -406,6 +424,17 @@ def _():
 def _():
     answer_2 = None
     return (answer_2,)
+
+
+@app.cell(hide_code=True)
+def _():
+    aid_2 = Aid(
+        "The log keeps the newest events. Compare the oldest one that is kept with the consumer's cursor, 25.",
+        (24, 13),
+        "24 events are kept behind the cursor. The 13 between the cursor and the oldest kept event are gone.",
+    )
+    aid_2
+    return (aid_2,)
 
 
 @app.cell(hide_code=True)

@@ -20,7 +20,7 @@ with app.setup:
     import relaycast_xcm as rx
     from relaycast.genesis.chain_spec import ChainSpec
 
-    from lesson import Table, Verdict, cut
+    from lesson import Aid, Table, Verdict, cut
     from proof_below import ProofBelow
     from trie_pictures import draw_trie
 
@@ -149,6 +149,18 @@ def _():
 
 
 @app.cell(hide_code=True)
+def _():
+    aid = Aid(
+        "The runtime refuses a count beyond 100. Go through the four in their order, and keep the count after each "
+        "that is valid.",
+        (95, 2),
+        "5 + 40 = 45. Adding 60 is refused and rolled back. 45 + 50 = 95. Adding 6 would make 101 and is refused.",
+    )
+    aid
+    return (aid,)
+
+
+@app.cell(hide_code=True)
 def _(add, answer, applied, count_in, state):
     def check(given: object) -> Verdict:
         if not (isinstance(given, tuple) and len(given) == 2 and all(type(number) is int for number in given)):
@@ -273,7 +285,7 @@ def _(add, code, genesis):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    The inherent is no “hello” any more: it has the relay parent's state root and a **relay proof**, nodes of that
+    The inherent is no longer a “hello”: it has the relay parent's state root and a **relay proof**, nodes of that
     state. Some keys are always proven, such as the time. The collator asks a runtime that wants more for them, before
     each block: `KeyToIncludeInRelayProof_keys_to_prove`. The counter wants the price, and the proof has it:
     """)
@@ -320,6 +332,17 @@ def _():
 
 
 @app.cell(hide_code=True)
+def _():
+    aid_2 = Aid(
+        "A node that is also on the way to a key that is always proven is carried in any case. Add up the others.",
+        115,
+        "The nodes that only the price needs have 115 bytes together.",
+    )
+    aid_2
+    return (aid_2,)
+
+
+@app.cell(hide_code=True)
 def _(always, answer_2, block, way):
     def check_2(given: object) -> Verdict:
         if type(given) is not int or given < 1:
@@ -327,7 +350,7 @@ def _(always, answer_2, block, way):
         if given == way.proof_bytes:
             return Verdict(False, "That is the whole way. But some of its nodes are in the proof anyway.")
         if given != block.relay_proof.proof_bytes - always.proof_bytes:
-            return Verdict(False, "That is not it. Which nodes would nobody need any more?")
+            return Verdict(False, "That is not it. Which nodes would no other key need?")
         return Verdict(True, f"The relay proof has {block.relay_proof.proof_bytes:,} bytes in all.")
 
     verdict_2 = check_2(answer_2)

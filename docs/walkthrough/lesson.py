@@ -1,4 +1,4 @@
-"""What the chapters share besides pictures: bytes with their meaning, small tables, and verdicts on answers."""
+"""What the chapters share besides pictures: bytes with their meaning, small tables, help, and verdicts on answers."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,6 +20,22 @@ class Verdict:
         return (
             f'<div style="border-left:4px solid {colour};padding:6px 12px;margin:6px 0">'
             f'<b style="color:{colour}">{sign} {head}</b> {escape(self.said)}</div>'
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Aid:
+    """Help with an exercise: a hint, then the solution with its reason, each hidden until a reader opens it."""
+
+    hint: str
+    solution: object
+    reason: str
+
+    def _repr_html_(self) -> str:
+        solution = f'<code style="{_MONO};overflow-wrap:anywhere">{escape(repr(self.solution))}</code>'
+        return (
+            f"<details><summary>A hint</summary><p>{escape(self.hint)}</p></details>"
+            f"<details><summary>The solution</summary><p>{solution}</p><p>{escape(self.reason)}</p></details>"
         )
 
 

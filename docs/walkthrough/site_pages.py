@@ -17,12 +17,16 @@ from mkdocs.structure.files import File, Files
 HERE = Path(__file__).parent
 CHAPTERS = sorted(HERE.glob("chapter_[0-9]*.py"))
 
-HOW_TO_OPEN = """
-!!! tip "Change things while you read"
-    This page shows the chapter as it runs. To do the exercise, [open it as a notebook](index.md):
+MOST_LINES = 14
+"""Lines of code that the page shows at once; more are folded away, so that readers follow text and pictures."""
 
-    ```text
-    .venv/bin/marimo edit docs/walkthrough/{name}.py
+HOW_TO_OPEN = """
+!!! tip "Make a copy, and change things while you read"
+    This page shows the chapter as it runs. To do the exercise, [open a copy as a notebook](index.md):
+
+    ```console
+    $ cp -r docs/walkthrough my-walkthrough
+    $ .venv/bin/marimo edit my-walkthrough/{name}.py
     ```
 """
 
@@ -54,7 +58,7 @@ def page_of(chapter: Path) -> str:
     assert len(cells) == len(outputs), f"{chapter.name}: {len(cells)} cells, {len(outputs)} results"
     parts = [part for cell, output in zip(cells, outputs, strict=True) for part in _parts(cell, output)]
     heading, rest = parts[0].split("\n", 1)
-    imports = f"```python\n{_setup(chapter.read_text())}\n```"
+    imports = _folded("The imports of this chapter", _setup(chapter.read_text()))
     return "\n\n".join([heading, HOW_TO_OPEN.format(name=chapter.stem), rest, imports, *parts[1:]])
 
 
@@ -70,11 +74,20 @@ def _parts(cell: Cell, output: object) -> Iterator[str]:
     if cell.markdown is not None:
         yield cell.markdown
         return
-    if not cell.hidden:
+    lines = cell.code.count("\n") + 1
+    if not cell.hidden and lines > MOST_LINES:
+        yield _folded(f"The code of this step, {lines} lines", cell.code)
+    elif not cell.hidden:
         yield f"```python\n{cell.code}\n```"
     if output is not None:
         shown = output._repr_html_() if hasattr(output, "_repr_html_") else f"<pre>{escape(repr(output))}</pre>"
         yield f'<div class="result">{shown}</div>'
+
+
+def _folded(heading: str, code: str) -> str:
+    """Return code under a heading that opens it."""
+    indented = "\n".join(f"    {line}" if line else "" for line in code.splitlines())
+    return f'??? note "{heading}"\n\n    ```python\n{indented}\n    ```'
 
 
 def _markdown(body: list[ast.stmt]) -> str | None:

@@ -126,7 +126,7 @@ class ChainFeed:
         """Blocks that the chains have told of."""
 
         self.known_blocks = 0
-        """So many of the first of them are in the log already, from an earlier run of the same chains."""
+        """Number of the first ones that the log has already, from an earlier run of the same chains."""
 
         self.lost = 0
         """Events that could not be appended."""

@@ -1,8 +1,8 @@
 """ICRC-16 values, the one form that data of an event has in the log, and their JSON.
 
-JSON is readable and exact both ways: text, booleans, ``null``, arrays and objects stand for themselves; a natural
-number is a number, a blob a text of hex digits after ``0x``. What would read back as another value is written with its
-tag, as ``{"$Nat8": 5}``. Source: ICRC-72, type ``ICRC16``.
+JSON is readable and exact both ways. Text, booleans, ``null``, arrays and objects stand for themselves. A natural
+number is a number, and a blob is a text of hex digits after ``0x``. What would read back as another value is written
+with its tag, as ``{"$Nat8": 5}``. Source: ICRC-72, type ``ICRC16``.
 """
 
 import math

@@ -1,6 +1,6 @@
 """Figures of the gateway for Prometheus.
 
-Law: the number of series is bounded: so many subscriptions have series of their own, all others share one.
+Law: the number of series is bounded: a fixed number of subscriptions have series of their own, all others share one.
 No label holds anything that a user wrote.
 """
 

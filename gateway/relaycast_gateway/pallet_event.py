@@ -6,11 +6,12 @@ its own name, as ``pallet.message_queue.message_processed``. Fields keep their n
 
 import re
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct
 
 from relaycast_gateway.icrc16 import NOTHING, Icrc16, Tag, array, blob, boolean, map_of, nat, text
 from relaycast_pallets.broadcaster.events import (
@@ -55,7 +56,7 @@ def event_name(kind: type[Event]) -> str:
 
 def event_fields(event: Event) -> dict[str, Icrc16]:
     """Return the fields of an event."""
-    return {_camel(field.name): plain(getattr(event, field.name)) for field in fields(event)}
+    return {_camel(name): plain(getattr(event, name)) for name in event.__struct_fields__}
 
 
 def publisher_of(event: Event) -> ParaId | None:
@@ -91,8 +92,8 @@ def plain(value: Any) -> Icrc16:  # noqa: PLR0911 - one for each form
             return array(*map(plain, value))
         case BaseException():
             return text(f"{type(value).__name__}: {value}")
-    if is_dataclass(value) and not isinstance(value, Location):
-        return map_of({_camel(field.name): plain(getattr(value, field.name)) for field in fields(value)})
+    if isinstance(value, Struct) and not isinstance(value, Location):
+        return map_of({_camel(name): plain(getattr(value, name)) for name in value.__struct_fields__})
     return text(str(value))
 
 

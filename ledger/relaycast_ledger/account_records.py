@@ -3,16 +3,16 @@
 In tables each total is two columns, ``*_nodes`` and ``*_bytes``.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_xcm import ParaId, Weight
 
 
-@dataclass(frozen=True, slots=True)
-class NodeTotals:
+class NodeTotals(Struct, frozen=True):
     """A number of nodes and external values, and their bytes."""
 
     nodes: int = 0
@@ -46,8 +46,7 @@ class Ending(Enum):
     """The relay chain has no child trie of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublisherAccount:
+class PublisherAccount(Struct, frozen=True, kw_only=True):
     """What one publisher took of one block of a subscriber.
 
     In the proof are ``top``, ``new``, ``changed``, ``unseen`` and ``value``; beside it ``cached``; and left out of it
@@ -174,9 +173,9 @@ class KeyEnding(Enum):
 class NodeUse(NamedTuple):
     """One node or external value of a publisher, and what it was for: the total of ``PublisherAccount`` it counts in.
 
-    It counts with the first subscribed key, in the order of the keys, whose path leads through it; the way through the
-    top trie, which all of them need, with the first key there is. ``prefix`` are the nibbles at which it stands; a
-    value stands at its whole path.
+    It counts with the first subscribed key, in the order of the keys, whose path leads through it. All keys need the
+    way through the top trie; it counts with the first of all. ``prefix`` are the nibbles at which it stands; a value
+    stands at its whole path.
     """
 
     publisher: ParaId
@@ -190,8 +189,7 @@ class NodeUse(NamedTuple):
     in_top_trie: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyAccount:
+class KeyAccount(Struct, frozen=True, kw_only=True):
     """What one subscribed key took of one block: of each publisher, its keys' accounts add up to its own."""
 
     publisher: ParaId
@@ -212,9 +210,14 @@ class KeyAccount:
     pruned: NodeTotals = NONE
     """Collected, and left out of the proof for whatever reason."""
 
+    @property
+    def took_nothing(self) -> bool:
+        """Whether no node counts with the key, and it did not change."""
+        idle = self.structure is self.value is self.cached is self.pruned is NONE
+        return idle and self.ending is not KeyEnding.CHANGED
 
-@dataclass(frozen=True, slots=True)
-class BlockAccount:
+
+class BlockAccount(Struct, frozen=True):
     """A whole block: the static keys' nodes, each publisher, and what was collected on no path of a subscribed key.
 
     ``keys`` and ``nodes`` are empty unless accounts are kept by key.

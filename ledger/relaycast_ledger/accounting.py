@@ -7,7 +7,8 @@ others with the one that paid. A node that several keys share counts with the fi
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from relaycast_ledger.account_records import BlockAccount, NodeTotals
 from relaycast_ledger.key_accounts import key_accounts, node_uses

@@ -4,7 +4,6 @@ The first line names the schema and the run. Bytes are ``0x`` hex, parachains ar
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from types import MappingProxyType
 from typing import Any, BinaryIO
 
@@ -68,7 +67,7 @@ class EventLines:
 def lines(events: tuple[Event, ...], *, block: int, chain: int | str) -> Iterator[dict[str, Any]]:
     """Yield a line for each event."""
     for event in events:
-        own = tuple(field.name for field in fields(event))
+        own = event.__struct_fields__
         name, names = NAMES.get(type(event), (type(event).__name__, own))
         data = {called: _plain(getattr(event, field)) for called, field in zip(names, own, strict=True)}
         yield _line(block, chain, event.pallet, name, data)

@@ -1,7 +1,8 @@
 """What a block of a guest costs: the relay proof, the proof of its own state by storage item, and the whole PoV."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from relaycast_collator.facts import GuestBuilt, GuestRefusedBlock
 from relaycast_collator.guests import ExtrinsicLeftOut, GuestBlock, StorageItemShare
@@ -14,8 +15,7 @@ DISPATCH_FAILED = b"\x00\x01"
 """What a result begins with where the call of an extrinsic failed: ``ApplyExtrinsicResult`` in SCALE."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuestRecord:
+class GuestRecord(Struct, frozen=True, kw_only=True):
     """One block of one guest; sizes in bytes, times in ticks of the relay chain.
 
     Of a block that was refused there is the ``refusal``, and no sizes.

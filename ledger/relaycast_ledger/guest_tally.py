@@ -1,7 +1,8 @@
 """Keeping score of guests: their blocks come in one by one, figures come out."""
 
 from array import array
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from relaycast_ledger.guest_records import GuestRecord
 from relaycast_ledger.runtime_outcome import ItemCost, RuntimeOutcome, RuntimePoint
@@ -10,8 +11,7 @@ from relaycast_ledger.spreads import FullBlock, Spread, share, spread
 COLUMNS = RuntimePoint.__struct_fields__
 
 
-@dataclass(slots=True)
-class GuestTally:
+class GuestTally(Struct):
     """The blocks of one guest so far; percentiles leave out those up to relay block ``warm_up``."""
 
     warm_up: int = 0

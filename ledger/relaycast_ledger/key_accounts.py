@@ -69,7 +69,10 @@ def key_accounts(
             total[1] += node_bytes
     endings = _endings(view, ending, change)
     for index, (key, became) in enumerate(zip(view.subscribed.keys, endings, strict=True)):
-        totals = {name: NodeTotals(*total) for name, total in sums.get(index, {}).items()}
+        if index not in sums:
+            yield KeyAccount(publisher=view.para_id, key=key, ending=became)
+            continue
+        totals = {name: NodeTotals(*total) for name, total in sums[index].items()}
         yield KeyAccount(publisher=view.para_id, key=key, ending=became, **totals)
 
 

@@ -1,8 +1,6 @@
 """Keeping score of single keys: what each took of a subscriber's blocks, and what came of it."""
 
-from dataclasses import dataclass, field
-
-from msgspec import Struct
+from msgspec import Struct, field
 
 from relaycast_ledger.account_records import KeyEnding
 from relaycast_ledger.records import BlockRecord
@@ -37,8 +35,7 @@ class KeyCost(Struct, frozen=True, kw_only=True):
         return self.node_bytes + self.value_bytes
 
 
-@dataclass(slots=True)
-class _Sums:
+class _Sums(Struct):
     callbacks: int = 0
     changed_blocks: int = 0
     node_bytes: int = 0
@@ -49,8 +46,7 @@ class _Sums:
     conflated: int = 0
 
 
-@dataclass(slots=True)
-class KeyTally:
+class KeyTally(Struct):
     """The keys of one subscriber so far; bytes are there where accounts are kept by key."""
 
     sums: dict[Place, _Sums] = field(default_factory=dict)
@@ -59,14 +55,16 @@ class KeyTally:
     def add(self, record: BlockRecord) -> None:
         """Count one block in."""
         for delivery in record.deliveries:
-            it = self._of(int(delivery.publisher), bytes(delivery.key))
+            it = self._of(delivery.publisher, delivery.key)
             it.callbacks += 1
             it.conflated += delivery.conflated
             if not delivery.told_again:
                 it.slowest_blocks = max(it.slowest_blocks, delivery.latency_blocks)
         for account in () if record.account is None else record.account.keys:
             self.has_bytes = True
-            it = self._of(int(account.publisher), bytes(account.key))
+            it = self._of(account.publisher, account.key)
+            if account.took_nothing:
+                continue
             it.changed_blocks += account.ending is KeyEnding.CHANGED
             it.node_bytes += account.structure.node_bytes - account.top.node_bytes
             it.value_bytes += account.value.node_bytes
@@ -77,7 +75,7 @@ class KeyTally:
     def costs(self) -> list[KeyCost]:
         """Every key, the one with most bytes first."""
         found = [
-            KeyCost(publisher=publisher, key=key, **{name: getattr(it, name) for name in it.__slots__})
+            KeyCost(publisher=publisher, key=key, **{name: getattr(it, name) for name in it.__struct_fields__})
             for (publisher, key), it in self.sums.items()
         ]
         return sorted(found, key=lambda it: (-it.proof_bytes, -it.callbacks, it.publisher, it.key))
@@ -85,5 +83,5 @@ class KeyTally:
     def _of(self, publisher: int, key: bytes) -> _Sums:
         known = self.sums.get((publisher, key))
         if known is None:
-            known = self.sums[publisher, key] = _Sums()
+            known = self.sums[int(publisher), bytes(key)] = _Sums()
         return known

@@ -1,7 +1,7 @@
 """The points of a subscriber's charts, one for each of its blocks, kept as plain numbers.
 
-A point as an object takes half a kilobyte, and a long run has a million: here it takes eight bytes a number, and is put
-together when somebody looks at it.
+A point as an object takes half a kilobyte, and a long run has a million. Here it takes eight bytes a number, and the
+object is made when it is read.
 """
 
 from array import array

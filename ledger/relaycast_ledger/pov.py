@@ -8,9 +8,10 @@ it; only the latter decide. A block's computation time has a limit of its own.
 Modelled: no other inherent (a timestamp takes 11 bytes).
 """
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+from msgspec import Struct
 
 from relaycast_collator.guests import GuestBlock
 from relaycast_collator.parachain import ParachainBlock
@@ -34,8 +35,7 @@ PARACHAIN_SYSTEM, SET_VALIDATION_DATA = 1, 0
 NO_RELAY_PARENT_DESCENDANTS, NO_COLLATOR_PEER = b"\x00", b"\x00"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PovSize:
+class PovSize(Struct, frozen=True, kw_only=True):
     """What a block carries, in bytes, and the computation time it takes, in picoseconds; each with its limit."""
 
     pov_bytes: int
@@ -136,7 +136,7 @@ def own_state(block: ParachainBlock | GuestBlock, own_root: bytes) -> bytes:
 
 
 def _most_compressed(size: int) -> int:
-    """Return the most that compression makes of so many bytes (zstd ``ZSTD_compressBound``), as it is sent."""
+    """Return the most that compression makes of that many bytes (zstd ``ZSTD_compressBound``), as it is sent."""
     return size + (size >> 8) + (1 << 6) + len(ZSTD_PREFIX) + 4
 
 

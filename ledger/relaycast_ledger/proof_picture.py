@@ -5,7 +5,8 @@ has it under. What was collected and left out is there too, with the reason.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from relaycast_ledger.account_records import IN_THE_PROOF, BlockAccount
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
@@ -25,8 +26,7 @@ VALUE_BYTES_KEPT = 64
 """Bytes of an external value that are kept; a picture is for looking at."""
 
 
-@dataclass(frozen=True, slots=True)
-class PicturedNode:
+class PicturedNode(Struct, frozen=True):
     """A node or an external value at its place; ``prefix`` in nibbles, ``node_hash`` is ``None`` inside a parent."""
 
     prefix: bytes
@@ -48,8 +48,7 @@ class PicturedNode:
         return self.cause == STATIC or self.cause in IN_THE_PROOF
 
 
-@dataclass(frozen=True, slots=True)
-class PicturedTrie:
+class PicturedTrie(Struct, frozen=True):
     """The paths of one trie, the relay chain's own where ``publisher`` is ``None``; nodes before those below them."""
 
     publisher: ParaId | None
@@ -65,8 +64,7 @@ class PicturedTrie:
     """How the pass left the publisher."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProofPicture:
+class ProofPicture(Struct, frozen=True):
     """One block of one subscriber: the relay chain's top trie, then each publisher's."""
 
     tick: int

@@ -2,8 +2,9 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import accumulate
+
+from msgspec import Struct, field
 
 from relaycast_ledger.account_records import Ending, NodeTotals, PublisherAccount
 from relaycast_ledger.key_accounts import Entry
@@ -23,8 +24,7 @@ Span = tuple[bytes, int, int, int]
 """The hash of a node or value, its depth in nibbles, and the range of keys whose paths lead through it."""
 
 
-@dataclass(slots=True)
-class PublisherBook:
+class PublisherBook(Struct):
     """``child_root`` is what the relay chain's top trie names.
 
     ``reached`` is false when a node on the way there was pruned.

@@ -1,6 +1,6 @@
 """What a run leaves behind: one record for each subscriber block, and sums that are right for any number of blocks."""
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from relaycast_ledger.account_records import BlockAccount
 from relaycast_ledger.pov import PovSize
@@ -13,8 +13,7 @@ VIOLATIONS_KEPT = 100
 """Violations of which all is remembered; a run that breaks something in every block has bounded memory too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(Struct, frozen=True):
     """One callback: what was published at tick ``published_at`` reached the subscriber at ``delivered_at``.
 
     A value is published at the tick of the first block that could send it: time spent in the outbox counts.
@@ -44,8 +43,7 @@ class Delivery:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ToldDeletion:
+class ToldDeletion(Struct, frozen=True):
     """One callback without a value: the subscriber learned at tick ``told_at`` that a key is no longer published."""
 
     publisher: ParaId
@@ -53,24 +51,21 @@ class ToldDeletion:
     told_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReadTotals:
+class ReadTotals(Struct, frozen=True):
     """Nodes and bytes by where they were read from."""
 
     nodes: int = 0
     proof_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Uncharged:
+class Uncharged(Struct, frozen=True):
     """A node or value that a block read, ``excess_bytes`` longer than it was charged for; ``name`` is its key."""
 
     name: str
     excess_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class BlockRecord:
+class BlockRecord(Struct, frozen=True):
     """One block of one subscriber; sizes in bytes, times in ticks of the relay chain.
 
     For a block that panicked, whose chain stays at ``number``, the sizes are those of the honest inherent.
@@ -145,8 +140,7 @@ class BlockRecord:
         return f"<BlockRecord {block}: {len(self.deliveries)} callbacks, {sizes}, {ending}>"
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(Struct, frozen=True):
     """An invariant that did not hold: which, where, and what was seen."""
 
     invariant: str
@@ -158,8 +152,7 @@ class Violation:
         return f"{self.invariant} (tick {self.tick}, parachain {self.para_id}): {self.seen}"
 
 
-@dataclass(slots=True)
-class Invariants:
+class Invariants(Struct):
     """The invariants checked while a run went on, and those that did not hold: how often, and the first of them."""
 
     checked: int = 0

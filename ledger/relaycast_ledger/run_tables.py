@@ -5,13 +5,13 @@ The schema's version and the run's id stand in the metadata. Keys are bytes, par
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec.structs import asdict
 
 from relaycast_ledger.account_records import COUNTS, TOTALS, KeyAccount, PublisherAccount
 from relaycast_ledger.arrow_columns import column
@@ -208,8 +208,8 @@ class RunTables:
             self._proofs.add({"block": record.tick, "para_id": int(record.para_id), **proof_row(account)})
         if self._keys is not None and record.account is not None:
             for it in record.account.keys:
-                name = self._key_names.get((int(it.publisher), bytes(it.key)))
-                self._keys.add({"block": record.tick, "para_id": int(record.para_id), "name": name, **key_row(it)})
+                name = self._key_names.get((it.publisher, it.key))
+                self._keys.add_values((record.tick, record.para_id, *key_values(it, name)))
         for delivery in record.deliveries:
             self._deliveries.add({"para_id": int(record.para_id), **delivery_row(delivery)})
         for deletion in record.deletions:
@@ -239,12 +239,16 @@ class RunTables:
 class _Table:
     def __init__(self, file: Path, schema: pa.Schema, run_id: str) -> None:
         about = {"relaycast.schema": str(SCHEMA_VERSION), "relaycast.run_id": run_id}
-        self._schema = schema.with_metadata(about)
+        self._schema, self._names = schema.with_metadata(about), schema.names
         self._writer = pq.ParquetWriter(file, self._schema, compression="zstd")
-        self._rows: list[Row] = []
+        self._rows: list[tuple[Any, ...]] = []
 
     def add(self, row: Row) -> None:
-        self._rows.append(row)
+        self.add_values(tuple(map(row.get, self._names)))
+
+    def add_values(self, values: tuple[Any, ...]) -> None:
+        """Add a row as one value for each field of the schema."""
+        self._rows.append(values)
         if len(self._rows) == ROWS_A_GROUP:
             self._flush()
 
@@ -254,7 +258,8 @@ class _Table:
         self._writer.close()
 
     def _flush(self) -> None:
-        columns = [column(field.type, [row.get(field.name) for row in self._rows]) for field in self._schema]
+        values = zip(*self._rows, strict=True)
+        columns = [column(field.type, held) for field, held in zip(self._schema, values, strict=True)]
         self._writer.write_table(pa.Table.from_arrays(columns, schema=self._schema))
         self._rows.clear()
 
@@ -332,22 +337,24 @@ def proof_row(account: PublisherAccount) -> Row:
     return row
 
 
-def key_row(account: KeyAccount) -> Row:
-    """Return what a key took of a block as the rest of a row of ``KEYS``."""
-    return {
-        "publisher": int(account.publisher),
-        "key": bytes(account.key),
-        "reason": account.ending.value,
-        "nodes": account.structure.nodes,
-        "node_bytes": account.structure.node_bytes,
-        "top_bytes": account.top.node_bytes,
-        "value_nodes": account.value.nodes,
-        "value_bytes": account.value.node_bytes,
-        "cached_nodes": account.cached.nodes,
-        "cached_bytes": account.cached.node_bytes,
-        "pruned_nodes": account.pruned.nodes,
-        "pruned_bytes": account.pruned.node_bytes,
-    }
+def key_values(account: KeyAccount, name: str | None) -> tuple[Any, ...]:
+    """Return what the key called ``name`` took of a block: the fields of ``KEYS`` from ``publisher`` on."""
+    structure, value, cached, pruned = account.structure, account.value, account.cached, account.pruned
+    return (
+        account.publisher,
+        account.key,
+        name,
+        account.ending.value,
+        structure.nodes,
+        structure.node_bytes,
+        account.top.node_bytes,
+        value.nodes,
+        value.node_bytes,
+        cached.nodes,
+        cached.node_bytes,
+        pruned.nodes,
+        pruned.node_bytes,
+    )
 
 
 def delivery_row(delivery: Delivery) -> Row:

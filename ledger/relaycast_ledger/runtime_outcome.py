@@ -8,8 +8,8 @@ from relaycast_ledger.spreads import FullBlock, Share, Spread
 class ItemCost(Struct, frozen=True, kw_only=True):
     """What one storage item took of a runtime's blocks, all of them together.
 
-    A node that several items of a pallet need counts as the item ``shared`` of it, one that several pallets need as
-    ``trie.shared``, so that ``proof_bytes`` of all items add up.
+    A node that several items of a pallet need counts as the pallet's item ``shared``, one that several pallets need as
+    ``trie.shared``. The ``proof_bytes`` of all items therefore add up.
     """
 
     pallet: str

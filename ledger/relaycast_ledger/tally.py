@@ -2,10 +2,9 @@
 
 from array import array
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType, field
 
 from relaycast_ledger.account_records import IN_THE_PROOF, PRUNED, BlockAccount, PublisherAccount
 from relaycast_ledger.guest_records import GuestRecord
@@ -27,8 +26,7 @@ MaybeNone: TypeAlias = Any
 """``None``, where a type checker need not ask for it: a test of a feed that is dead fails by itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryTotals:
+class DeliveryTotals(Struct, frozen=True):
     """How values reached their subscribers: callbacks, and relay blocks from publication to delivery.
 
     Where nothing was delivered no time was taken: the three are ``None``, which no number is compared with by mistake.
@@ -42,8 +40,7 @@ class DeliveryTotals:
     told_again: int = 0
 
 
-@dataclass(slots=True)
-class SubscriberTally:
+class SubscriberTally(Struct):
     """The blocks of one subscriber so far.
 
     Percentiles leave out the blocks up to relay block ``warm_up``, with ``None`` those before the first callback.
@@ -52,7 +49,7 @@ class SubscriberTally:
     warm_up: int | None = 0
     points: Points = field(default_factory=Points)
     latencies: Counter[int] = field(default_factory=Counter)
-    """How many deliveries came so many relay blocks after their publication."""
+    """Number of deliveries by relay blocks since their publication."""
 
     callbacks: int = 0
     """Values that were handed on."""

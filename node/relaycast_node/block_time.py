@@ -1,4 +1,4 @@
-"""How often blocks come: every so many seconds, on demand, or as soon as an extrinsic waits."""
+"""When blocks come: at an interval in seconds, on demand, or as soon as an extrinsic waits."""
 
 import re
 from typing import Final, Literal

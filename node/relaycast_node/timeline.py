@@ -1,8 +1,8 @@
 """The ticks of served chains as a tree, and the way back to one of them.
 
 Law: everything that chains do follows from where they began, from what was put in before each tick, and from the
-extrinsics in their blocks. To go back, the chains load the last checkpoint before that tick and let the ticks after it
-pass again, with nobody listening; the blocks that come out are the same bytes. A checkpoint is taken every
+extrinsics in their blocks. To go back, the chains load the last checkpoint before that tick and repeat the ticks after
+it, without listeners. The blocks that come out are the same bytes. A checkpoint is taken every
 ``TICKS_OF_A_CHECKPOINT`` ticks, so that this takes a second at most.
 """
 

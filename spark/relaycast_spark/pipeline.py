@@ -61,7 +61,7 @@ class BatchRun:
         self._check_left(prepare)
         self.progress.begin(SPINE, self.blocks)
         self.progress.begin(REPLAY, self.blocks, done=self.folder.done_blocks)
-        group = f"relaycast-{os.getpid()}"
+        group = f"relaycast: replay ({os.getpid()})"
         workers = max(1, self.spark.sparkContext.defaultParallelism)
         with ThreadPoolExecutor(max_workers=workers, thread_name_prefix="segment") as pool:
             under_way: dict[Future[pa.Table], Segment] = {}
@@ -124,7 +124,9 @@ class BatchRun:
 
     def _replay(self, segment: Segment, prepare: Preparation, group: str) -> pa.Table:
         """Replay one segment on a worker: a job with one task."""
-        self.spark.sparkContext.setJobGroup(group, f"blocks {segment.first}-{segment.last}", interruptOnCancel=True)
+        self.spark.sparkContext.setJobGroup(
+            group, f"replay: blocks {segment.first}-{segment.last}", interruptOnCancel=True
+        )
         row = {
             "segment": segment.number,
             "first": segment.first,

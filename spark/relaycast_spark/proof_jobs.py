@@ -1,30 +1,35 @@
-"""Proofs in bulk on Spark: made for a trie, verified from anywhere, and written all or not at all."""
+"""Jobs of many rows on Spark: watched, and written all or not at all."""
 
 import glob
 import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from typing import Any
 from uuid import uuid4
 
 import psutil
-import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from relaycast_ledger.progress import Progress, Unseen
-from relaycast_spark import proof_tables
-from relaycast_spark.exceptions import InputColumns, RowsLost
-from relaycast_spark.proof_tables import TrieTable, prove_requests, verified_schema, verify_batches
+from relaycast_spark.exceptions import RowsLost
 from relaycast_spark.table_places import Store, TablePlace, refuse_unshared
 
 TASKS_A_CORE = 4
 """Tasks that a stage is cut into for each core: enough that a slow one does not hold up the end."""
 
 POLL_SECONDS = 0.25
+
+ROWS_A_FILE = 1 << 18
+"""Rows that a file of a table has at most, unless told."""
+
+MOST_ROWS_A_FILE = 1 << 31
+
+DICTIONARY_BYTES = 1 << 25
+"""Bytes of distinct values that a file keeps once for each column: proofs have most of their nodes in common."""
 
 STAGING, OLD = "staging", "old"
 """How names of what is not whole yet end, and of what stood at a place before."""
@@ -36,99 +41,23 @@ def spread(frame: DataFrame) -> DataFrame:
     return frame if frame.rdd.getNumPartitions() * 2 >= wanted else frame.repartition(wanted)
 
 
-def verified_proofs(proofs: DataFrame, *, strict: bool = False) -> DataFrame:
-    """Add verdicts to a table of proofs, see ``proof_tables``; raises ``InputColumns``."""
-    schema = verified_schema(to_arrow_schema(proofs.schema))
-
-    def verify(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return verify_batches(batches, strict=strict)
-
-    return proofs.mapInArrow(verify, from_arrow_schema(schema))
-
-
-class RandomProofs:
-    """Proofs of keys drawn from a trie: those of one id are the same, whatever else is asked for."""
-
-    def __init__(
-        self,
-        spark: SparkSession,
-        table: TrieTable,
-        count: int,
-        *,
-        keys_a_proof: int,
-        seed: int = 0,
-        absent_percent: int = 0,
-    ) -> None:
-        self.count = count
-        self.first_id, self.last_id = 0, count - 1
-        self._spark, self._shared = spark, spark.sparkContext.broadcast(table)
-        self._drawn = {"keys_a_proof": keys_a_proof, "seed": seed, "absent_percent": absent_percent}
-
-    def terms(self) -> dict[str, object]:
-        """Return what the proofs depend on, beside the trie."""
-        return {"random": self._drawn}
-
-    def rows_between(self, first: int, last: int) -> int:
-        """Return how many proofs have these ids."""
-        return last - first + 1
-
-    def between(self, first: int, last: int) -> DataFrame:
-        """Return the proofs with these ids."""
-        shared, drawn = self._shared, self._drawn
-
-        def prove(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return proof_tables.prove_random(batches, lambda: shared.value, **drawn)
-
-        tasks = min(last - first + 1, TASKS_A_CORE * self._spark.sparkContext.defaultParallelism)
-        ids = self._spark.range(first, last + 1, numPartitions=tasks)
-        return ids.mapInArrow(prove, from_arrow_schema(proof_tables.PROOFS))
-
-
-class RequestedProofs:
-    """A proof for every row of ``requests``: ``id``, and ``keys`` as a list of bytes; or ``InputColumns``."""
-
-    def __init__(self, requests: DataFrame, table: TrieTable) -> None:
-        if not {"id", "keys"} <= set(requests.columns):
-            raise InputColumns("the requests", ", ".join(requests.columns), "id and keys")
-        self._requests = requests.select(F.col("id").cast("bigint"), "keys")
-        self._shared = requests.sparkSession.sparkContext.broadcast(table)
-        digest = F.sum(F.xxhash64("id", "keys").cast("decimal(38,0)"))  # whatever the order of the rows
-        rows = self._requests.agg(F.count(F.lit(1)), F.min("id"), F.max("id"), digest).collect()[0]
-        self.count: int = rows[0]
-        self.first_id: int = rows[1] or 0
-        self.last_id: int = rows[2] or 0
-        self._digest = str(rows[3])
-
-    def terms(self) -> dict[str, object]:
-        """Return what the proofs depend on, beside the trie: which requests there are."""
-        return {"requests": [self.count, self.first_id, self.last_id, self._digest]}
-
-    def rows_between(self, first: int, last: int) -> int:
-        """Return how many requests have these ids; what has none comes first."""
-        return self._between(first, last).count()
-
-    def between(self, first: int, last: int) -> DataFrame:
-        """Return the proofs for the requests with these ids."""
-        shared = self._shared
-
-        def prove(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return prove_requests(batches, lambda: shared.value)
-
-        return spread(self._between(first, last)).mapInArrow(prove, from_arrow_schema(proof_tables.PROOFS))
-
-    def _between(self, first: int, last: int) -> DataFrame:
-        wanted = F.col("id").between(first, last)
-        return self._requests.where(wanted | F.col("id").isNull() if first == self.first_id else wanted)
-
-
-def verdict_counts(verdicts: DataFrame) -> dict[str, int]:
-    """Return how many proofs got each verdict, the most frequent first."""
-    rows = verdicts.groupBy("verdict").count().orderBy(F.desc("count"), "verdict").collect()
-    return {row["verdict"]: row["count"] for row in rows}
+def verdicts_at(spark: SparkSession, place: TablePlace) -> dict[str, Any]:
+    """Return how many proofs of a table got each verdict, the most frequent first, and the bytes of all nodes."""
+    found = spark.read.parquet(place.pattern).groupBy("verdict")
+    with named(spark, f"verdicts counted: {place.name}"):
+        rows = found.agg(F.count(F.lit(1)), F.sum("proof_bytes")).collect()
+    ordered = sorted(rows, key=lambda row: (-row[1], row[0]))
+    return {"verdicts": {row[0]: row[1] for row in ordered}, "proof_bytes": sum(row[2] for row in rows)}
 
 
 def write_table(
-    frame: DataFrame, place: TablePlace, *, stage: str, rows: int, progress: Progress | None = None
+    frame: DataFrame,
+    place: TablePlace,
+    *,
+    stage: str,
+    rows: int,
+    rows_a_file: int = ROWS_A_FILE,
+    progress: Progress | None = None,
 ) -> None:
     """Write ``frame`` as the Parquet folder at ``place``, which appears when all of its ``rows`` are there.
 
@@ -142,17 +71,28 @@ def write_table(
     try:
         watched(
             frame.sparkSession,
-            lambda: frame.write.mode("overwrite").parquet(staging.uri),
+            lambda: frame.write.mode("overwrite").options(**parquet_options(rows_a_file)).parquet(staging.uri),
             stage=stage,
             rows=rows,
             progress=progress or Unseen(),
+            what=f"{stage}: {place.name}",
         )
-        found = rows_at(frame.sparkSession, staging)
+        with named(frame.sparkSession, f"rows counted: {place.name}"):
+            found = rows_at(frame.sparkSession, staging)
         if found != rows:
             raise RowsLost(place.text, found, rows)
         put_in_place(store, staging, place)
     finally:
         store.delete(staging)
+
+
+def parquet_options(rows_a_file: int) -> dict[str, str]:
+    """Return how Spark writes Parquet: a column's distinct values once a file, the rest by zstd."""
+    return {
+        "compression": "zstd",
+        "maxRecordsPerFile": str(rows_a_file),
+        "parquet.dictionary.page.size": str(DICTIONARY_BYTES),
+    }
 
 
 def rows_at(spark: SparkSession, place: TablePlace) -> int:
@@ -196,15 +136,35 @@ def remove_leftovers(place: TablePlace) -> None:
             shutil.rmtree(left, ignore_errors=True)
 
 
+@contextmanager
+def named(spark: SparkSession, what: str) -> Iterator[str]:
+    """Let Spark's pages and its event log call the jobs of this thread ``what``; give the name of their group."""
+    context, group = spark.sparkContext, f"relaycast: {what} ({uuid4().hex[:8]})"
+    context.setJobGroup(group, what, interruptOnCancel=True)
+    try:
+        yield group
+    finally:
+        with suppress(Exception):  # the JVM may be gone already
+            for name in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
+                context.setLocalProperty(name, None)  # type: ignore[arg-type]
+
+
 def watched(
-    spark: SparkSession, job: Callable[[], None], *, stage: str, rows: int, progress: Progress, unit: str = "proofs"
+    spark: SparkSession,
+    job: Callable[[], None],
+    *,
+    stage: str,
+    rows: int,
+    progress: Progress,
+    unit: str = "proofs",
+    what: str = "",
 ) -> None:
-    """Do ``job`` while its tasks are counted; an interrupt cancels it."""
-    context, group = spark.sparkContext, f"relaycast-{uuid4()}"
+    """Do ``job`` while its tasks are counted; an interrupt cancels it. Spark calls it ``what``, or as its ``stage``."""
+    context, group = spark.sparkContext, f"relaycast: {what or stage} ({uuid4().hex[:8]})"
     raised: list[BaseException] = []
 
     def work() -> None:
-        context.setJobGroup(group, stage, interruptOnCancel=True)
+        context.setJobGroup(group, what or stage, interruptOnCancel=True)
         try:
             job()
         except BaseException as error:

@@ -1,12 +1,13 @@
 """The worker's half of the proof stages: tables of proofs made and verified by the compiled engine. No Spark.
 
-A table of proofs has the columns ``root``, ``keys`` and ``nodes``, or ``proof`` as SCALE in place of ``nodes``; what
-else is in it stays. Work is done a batch at a time: no row is looked at alone unless something is wrong with it.
+A table of proofs has the columns ``root``, ``keys`` and ``nodes``; in place of ``nodes`` there may be ``proof`` as
+SCALE, or ``numbers`` of nodes that stand in a table beside it. What else is in it stays. Work is done a batch at a
+time: no row is looked at alone unless something is wrong with it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import cast
+from typing import Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from relaycast_spark.exceptions import InputColumns
+from relaycast_spark.node_tables import NUMBER_LIST, NUMBERS, NodeTable
 from relaycast_trie import ArrayTrie, StateVersion, warm_up
 from relaycast_trie.array.columns import MAX_KEY_BYTES
 from relaycast_trie.array.proof_columns import decode_proofs, verify_columns
@@ -48,6 +50,11 @@ VERDICTS = pa.schema(
 """What is added: ``valid`` or the kind of failure, and what there is to say of it; ``present`` counts keys found."""
 
 PROOFS = pa.schema([("id", pa.int64()), (ROOT, pa.binary()), (KEYS, LIST), (NODES, LIST)])
+NUMBERED_PROOFS = pa.schema([("id", pa.int64()), (ROOT, pa.binary()), (KEYS, LIST), (NUMBERS, NUMBER_LIST)])
+JUDGED_PROOFS = pa.schema([("id", pa.int64()), (ROOT, pa.binary()), *VERDICTS])
+
+Form = Literal["nodes", "numbers", "verdicts"]
+"""How proofs are kept: with their nodes, with numbers of nodes that are kept once, or not at all but for verdicts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,33 +96,41 @@ class TrieTable:
 def verified_schema(schema: pa.Schema) -> pa.Schema:
     """Return the columns of the verdicts on a table of proofs; raises ``InputColumns`` when it is none."""
     names = set(schema.names)
-    if not {ROOT, KEYS} <= names or not names & {NODES, PROOF}:
-        raise InputColumns("the proofs", ", ".join(schema.names), f"{ROOT}, {KEYS} and {NODES} (or {PROOF})")
-    kinds = {ROOT: pa.binary(), KEYS: LIST, NODES: LIST, PROOF: pa.binary()}
+    if not {ROOT, KEYS} <= names or not names & {NODES, PROOF, NUMBERS}:
+        expected = f"{ROOT}, {KEYS} and {NODES} (or {PROOF}, or {NUMBERS})"
+        raise InputColumns("the proofs", ", ".join(schema.names), expected)
+    kinds = {ROOT: pa.binary(), KEYS: LIST, NODES: LIST, PROOF: pa.binary(), NUMBERS: NUMBER_LIST}
     for name, kind in kinds.items():
         if name in names and not _fits(schema.field(name).type, kind):
             raise InputColumns("the proofs", f"{name} as {schema.field(name).type}", f"{name} as {kind}")
     taken = names & set(VERDICTS.names)
     if taken:
         raise InputColumns("the proofs", ", ".join(sorted(taken)), "other names than those of the verdicts")
-    return pa.schema([field for field in schema if field.name not in {KEYS, NODES, PROOF}] + list(VERDICTS))
+    return pa.schema([field for field in schema if field.name not in {KEYS, NODES, PROOF, NUMBERS}] + list(VERDICTS))
 
 
-def verify_batches(batches: Batches, *, strict: bool = False) -> Batches:
+def is_numbered(names: Iterable[str]) -> bool:
+    """Return whether a table with these columns says the nodes of its proofs by number."""
+    return NUMBERS in names and not {NODES, PROOF} & set(names)
+
+
+def verify_batches(
+    batches: Batches, *, strict: bool = False, load_nodes: Callable[[], NodeTable] | None = None
+) -> Batches:
     """Verify tables of proofs and give them back with verdicts, without keys and nodes."""
     warm_up()
     for batch in batches:
-        yield verify_batch(batch, strict=strict)
+        yield verify_batch(batch, strict=strict, nodes=None if load_nodes is None else load_nodes())
 
 
-def verify_batch(batch: pa.RecordBatch, *, strict: bool = False) -> pa.RecordBatch:
-    """Return the verdicts on one batch of proofs."""
+def verify_batch(batch: pa.RecordBatch, *, strict: bool = False, nodes: NodeTable | None = None) -> pa.RecordBatch:
+    """Return the verdicts on one batch of proofs; ``nodes`` are those that ``numbers`` stand for."""
     schema = verified_schema(batch.schema)
     count = batch.num_rows
-    nodes, spoiled = _nodes_of(batch)
+    listed, spoiled = _nodes_of(batch, nodes)
     keys, roots = batch.column(KEYS).cast(LIST), batch.column(ROOT).cast(pa.binary())
-    readable = _readable(roots, keys, nodes) & ~spoiled
-    proofs = pa.RecordBatch.from_arrays([roots, keys, nodes], [ROOT, KEYS, NODES]).filter(pa.array(readable))
+    readable = _readable(roots, keys, listed) & ~spoiled
+    proofs = pa.RecordBatch.from_arrays([roots, keys, listed], [ROOT, KEYS, NODES]).filter(pa.array(readable))
     node_strings, node_ends = _lists(proofs.column(NODES))
     key_strings, key_ends = _lists(proofs.column(KEYS))
     root_data, root_offsets = _strings(proofs.column(ROOT))
@@ -143,7 +158,13 @@ def verify_batch(batch: pa.RecordBatch, *, strict: bool = False) -> pa.RecordBat
 
 
 def prove_random(
-    batches: Batches, load: Callable[[], TrieTable], *, keys_a_proof: int, seed: int, absent_percent: int = 0
+    batches: Batches,
+    load: Callable[[], TrieTable],
+    *,
+    keys_a_proof: int,
+    seed: int,
+    absent_percent: int = 0,
+    form: Form = "nodes",
 ) -> Batches:
     """Prove keys drawn for each ``id``: the same for an id whatever batch it comes in.
 
@@ -156,10 +177,10 @@ def prove_random(
         chosen = (draws % np.uint64(len(table))).astype(np.int64)
         altered = (mixed(draws.astype(np.int64), seed + 1) % np.uint64(100)) < absent_percent
         ends = np.arange(len(ids) + 1, dtype=np.int64) * keys_a_proof
-        yield from _proved(trie, batch.column("id"), table.drawn(chosen, altered), ends)
+        yield from _proved(trie, batch.column("id"), table.drawn(chosen, altered), ends, form)
 
 
-def prove_requests(batches: Batches, load: Callable[[], TrieTable]) -> Batches:
+def prove_requests(batches: Batches, load: Callable[[], TrieTable], *, form: Form = "nodes") -> Batches:
     """Prove the ``keys`` of each row; ``id`` says which row a proof answers. Raises ``InputColumns`` for a null."""
     _, trie = load_trie(load)
     for batch in batches:
@@ -167,33 +188,64 @@ def prove_requests(batches: Batches, load: Callable[[], TrieTable]) -> Batches:
         if column.null_count or column.flatten().null_count:
             raise InputColumns("the requests", "keys with a null among them", "keys without")
         keys, ends = _lists(column)
-        yield from _proved(trie, batch.column("id"), keys, ends)
+        yield from _proved(trie, batch.column("id"), keys, ends, form)
 
 
-def _proved(trie: ArrayTrie, ids: pa.Array, keys: Strings, ends: Ints) -> Batches:
-    """Prove the keys from ``ends[p]`` to ``ends[p + 1]`` for each id, as batches of ``PROOFS`` of a bounded size."""
+def _proved(trie: ArrayTrie, ids: pa.Array, keys: Strings, ends: Ints, form: Form) -> Batches:
+    """Prove the keys from ``ends[p]`` to ``ends[p + 1]`` for each id, as batches in a ``form`` of a bounded size."""
     first = 0
     while first < len(ids):
         last = int(np.searchsorted(ends, ends[first] + MOST_KEYS_A_BATCH, side="right")) - 1
         last = min(max(last, first + 1), len(ids))
         data, offsets = keys[0], keys[1][ends[first] : ends[last] + 1]
         part = data[offsets[0] : offsets[-1]], offsets - offsets[0]
-        yield proved_batch(trie, ids.slice(first, last - first), part, ends[first : last + 1] - ends[first])
+        yield FORMS[form].make(trie, ids.slice(first, last - first), part, ends[first : last + 1] - ends[first])
         first = last
 
 
 def proved_batch(trie: ArrayTrie, ids: pa.Array, keys: Strings, ends: Ints) -> pa.RecordBatch:
     """Return a batch of ``PROOFS``: of each id, the proof of the keys between two ``ends``; offsets begin at 0."""
     made = trie.prove_many(keys, ends)
+    nodes = _listed(_binary(made.data, made.offsets), made.ends)
+    return pa.RecordBatch.from_arrays([*_about(trie, ids, keys, ends), nodes], schema=PROOFS)
+
+
+def numbered_batch(trie: ArrayTrie, ids: pa.Array, keys: Strings, ends: Ints) -> pa.RecordBatch:
+    """Return a batch of ``NUMBERED_PROOFS``: nodes are numbered by their places in the trie."""
+    made = trie.place_many(keys, ends)
+    numbers = _listed(pa.array(made.places), made.ends)
+    return pa.RecordBatch.from_arrays([*_about(trie, ids, keys, ends), numbers], schema=NUMBERED_PROOFS)
+
+
+def judged_batch(trie: ArrayTrie, ids: pa.Array, keys: Strings, ends: Ints) -> pa.RecordBatch:
+    """Return a batch of ``JUDGED_PROOFS``: what is made is verified strictly and dropped."""
+    return verify_batch(proved_batch(trie, ids, keys, ends), strict=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ProofForm:
+    """The columns of proofs in one form, and how a batch of them is made."""
+
+    schema: pa.Schema
+    make: Callable[[ArrayTrie, pa.Array, Strings, Ints], pa.RecordBatch]
+
+
+FORMS: dict[Form, ProofForm] = {
+    "nodes": ProofForm(PROOFS, proved_batch),
+    "numbers": ProofForm(NUMBERED_PROOFS, numbered_batch),
+    "verdicts": ProofForm(JUDGED_PROOFS, judged_batch),
+}
+
+
+def _about(trie: ArrayTrie, ids: pa.Array, keys: Strings, ends: Ints) -> list[pa.Array]:
+    """Return the columns id, root and keys."""
     root = np.frombuffer(trie.root, np.uint8)
     roots = np.tile(root, len(ids)), np.arange(len(ids) + 1) * len(root)
-    nodes = _listed((made.data, made.offsets), made.ends)
-    columns = [ids.cast(pa.int64()), _binary(*roots), _listed(keys, ends), nodes]
-    return pa.RecordBatch.from_arrays(columns, schema=PROOFS)
+    return [ids.cast(pa.int64()), _binary(*roots), _listed(_binary(*keys), ends)]
 
 
-def _listed(strings: Strings, ends: Ints) -> pa.Array:
-    return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), _binary(*strings))
+def _listed(values: pa.Array, ends: Ints) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), values)
 
 
 def _binary(data: npt.NDArray[np.uint8], offsets: Ints) -> pa.Array:
@@ -231,15 +283,21 @@ def mixed(numbers: Ints, seed: int) -> npt.NDArray[np.uint64]:
 
 def _fits(kind: pa.DataType, wanted: pa.DataType) -> bool:
     if pa.types.is_list(wanted):
-        return (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _fits(kind.value_type, pa.binary())
+        return (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _fits(kind.value_type, wanted.value_type)
+    if pa.types.is_integer(wanted):
+        return bool(pa.types.is_integer(kind))
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 
-def _nodes_of(batch: pa.RecordBatch) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    """Return the nodes of all proofs, decoded where they are encoded, and in which rows they do not decode."""
+def _nodes_of(batch: pa.RecordBatch, nodes: NodeTable | None) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+    """Return the nodes of all proofs, decoded where they are encoded, and in which rows that fails."""
     spoiled = np.zeros(batch.num_rows, np.bool_)
     if NODES in batch.schema.names:
         return batch.column(NODES).cast(LIST), spoiled
+    if PROOF not in batch.schema.names:
+        if nodes is None:
+            raise InputColumns("the proofs", f"{NUMBERS} without a table of nodes", f"{NODES}, {PROOF}, or that table")
+        return nodes.listed(batch.column(NUMBERS))
     column = batch.column(PROOF)
     data, ends = _strings(column)
     found = decode_proofs(data, ends)

@@ -13,13 +13,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from relaycast_spark.child_jvm import ends_with_us
 from relaycast_spark.exceptions import JobFailed, OutputFull, SparkUnavailable
+from relaycast_spark.settings import LOCAL_ADDRESS, LOCAL_SETTINGS, SETTINGS, defaults_folder, user_defaults
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,8 +36,6 @@ LEAST_HANDLES = 400
 INSTALL_JAVA = "install Java 17 (Debian: apt install openjdk-17-jre-headless), or let JAVA_HOME point to it"
 INSTALL_SPARK = "pip install '.[spark]' in the clone of relaycast"
 
-LOCAL_ADDRESS = "127.0.0.1"
-
 JVM_GONE = "the Java process that Spark runs in has ended"
 
 TRACEBACK = "Traceback (most recent call last):"
@@ -47,30 +46,6 @@ FULL_DISK = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
 TABLE_WRITER = "org.apache.hadoop."
 """Where Java's trace tells tables from what Spark spills: those are written by file systems of Hadoop."""
 
-SETTINGS = {
-    "spark.ui.showConsoleProgress": "false",
-    "spark.sql.adaptive.coalescePartitions.enabled": "false",  # it folds much work in few rows into one task
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.driver.maxResultSize": "0",
-    "spark.ui.retainedJobs": "100",  # what the driver remembers of jobs that are done, pages or none
-    "spark.ui.retainedStages": "100",
-    "spark.ui.retainedTasks": "1000",
-    "spark.sql.ui.retainedExecutions": "20",
-    "spark.rpc.message.maxSize": "512",
-    "spark.executorEnv.NUMBA_NUM_THREADS": "1",
-    "spark.executorEnv.OMP_NUM_THREADS": "1",
-    "spark.executorEnv.PYTHONHASHSEED": "0",
-}
-
-LOCAL_SETTINGS = {
-    "spark.driver.bindAddress": LOCAL_ADDRESS,
-    "spark.driver.host": LOCAL_ADDRESS,
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # short jobs: half the start time
-}
-"""For a Spark inside this process's machine alone."""
-
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
@@ -80,6 +55,7 @@ class SessionSettings:
     app_name: str = "relaycast"
     ui: bool = False
     extra: tuple[tuple[str, str], ...] = ()
+    """Settings of Spark's own, over those of the user's ``spark-defaults.conf`` and ours."""
 
 
 def require_spark() -> None:
@@ -125,9 +101,9 @@ def spark_session(settings: SessionSettings | None = None) -> Iterator["SparkSes
     from pyspark.errors import PySparkException  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
-    given = SparkSession.getActiveSession()
-    with _told_in_one_line() if given is None else nullcontext():
-        session = build_session(settings or SessionSettings()) if given is None else given
+    given, wanted = SparkSession.getActiveSession(), settings or SessionSettings()
+    with _told_in_one_line() if given is None else _configured(given, wanted.extra):
+        session = build_session(wanted) if given is None else given
         if given is None:
             _hush_accumulators(session)
         try:
@@ -141,6 +117,26 @@ def spark_session(settings: SessionSettings | None = None) -> Iterator["SparkSes
             if given is None:
                 with suppress(Py4JError, ConnectionError):  # the JVM may be gone already: an interrupt reaches it, too
                     session.stop()
+
+
+@contextmanager
+def _configured(session: "SparkSession", extra: tuple[tuple[str, str], ...]) -> Iterator[None]:
+    """Set what can be set in a session that is there, and set it back; raises ``SparkUnavailable`` for all else."""
+    fixed = next((name for name, _ in extra if not session.conf.isModifiable(name)), None)
+    if fixed is not None:
+        raise SparkUnavailable(f"{fixed} cannot be set in a Spark that runs already", "set it where that one starts")
+    before = {name: session.conf.get(name, None) for name, _ in extra}
+    for name, value in extra:
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            with suppress(Exception):  # the JVM may be gone already
+                if old is None:
+                    session.conf.unset(name)
+                else:
+                    session.conf.set(name, old)
 
 
 @contextmanager
@@ -173,14 +169,16 @@ def build_session(settings: SessionSettings) -> "SparkSession":
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     submitted = is_submitted() and settings.master is None
-    master = "that of spark-submit" if submitted else retrying(settings.master or "local[*]")
+    theirs = {} if submitted else user_defaults()
+    master = (
+        "that of spark-submit" if submitted else retrying(settings.master or theirs.get("spark.master", "local[*]"))
+    )
     builder = SparkSession.builder.appName(settings.app_name)
     if not submitted:
         builder = builder.master(master)
         for name, value in environment(master).items():
             os.environ.setdefault(name, value)
-    chosen = SETTINGS | (LOCAL_SETTINGS if is_local(master) else {}) | {"spark.ui.enabled": str(settings.ui).lower()}
-    for name, value in (chosen | dict(settings.extra)).items():
+    for name, value in chosen_settings(settings, master, theirs).items():
         builder = builder.config(name, value)
     with tempfile.TemporaryFile() as said:
         try:
@@ -189,6 +187,13 @@ def build_session(settings: SessionSettings) -> "SparkSession":
         except (PySparkException, Py4JError, RuntimeError, OSError) as error:
             raise SparkUnavailable(f"Spark does not start with --master {master}", _reason(error, said)) from None
     return session
+
+
+def chosen_settings(settings: SessionSettings, master: str, theirs: dict[str, str]) -> dict[str, str]:
+    """Return what a Spark at ``master`` is started with, beside what it reads in the user's own defaults itself."""
+    ours = SETTINGS | (LOCAL_SETTINGS if is_local(master) else {}) | {"spark.ui.enabled": "false"}
+    chosen = {name: value for name, value in ours.items() if name not in theirs}
+    return chosen | ({"spark.ui.enabled": "true"} if settings.ui else {}) | dict(settings.extra)
 
 
 @contextmanager
@@ -256,7 +261,7 @@ def environment(master: str) -> dict[str, str]:
     wanted = {
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "SPARK_CONF_DIR": str(Path(__file__).parent / "conf"),
+        "SPARK_CONF_DIR": str(defaults_folder() or Path(__file__).parent / "conf"),
     }
     if is_local(master):
         wanted["SPARK_LOCAL_IP"] = LOCAL_ADDRESS

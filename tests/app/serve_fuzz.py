@@ -194,7 +194,7 @@ def check(answer: bytes) -> None:
 
 
 async def fuzz(count: int, *, seed: int, weighings: int = 0) -> list[Weight]:
-    """Send ``count`` messages by POST and over sockets; return what the process held at so many times between them."""
+    """Send ``count`` messages by POST and over sockets; return what the process held at times between them."""
     network = living("oracle", "manual")
     server = Server(network.live, title="fuzz", key_names=network.key_names, access=Access())
     network.live.new_block(4)

@@ -14,6 +14,8 @@ import pytest
 import experiments_page
 from command_line import Command, Refused
 from relaycast.experiments import REGISTRY, chart_files, load, questions
+from relaycast.experiments.chart import Axis, Chart
+from relaycast.experiments.chart_files import specification
 from relaycast.experiments.e17_spark_scaling import Scaling
 from relaycast.experiments.experiment import Result, Scale, digest_of
 from relaycast.experiments.result_files import write
@@ -67,15 +69,16 @@ def test_the_page_is_fresh_and_shows_every_chart() -> None:
     assert all(f"(experiments/{chart})" in page for chart in charts)
 
 
-def test_several_findings_are_a_list_and_nothing_is_lost() -> None:
+def test_the_first_finding_is_to_be_quoted_the_others_are_a_list_and_nothing_is_lost() -> None:
     several = "One (a; b) costs 5%; 6% for two; three cost more (of four; none (c) else)."
     assert experiments_page.told(several) == [
-        "- One (a; b) costs 5%; 6% for two.",
+        "> One (a; b) costs 5%; 6% for two.",
+        "",
         "- Three cost more.",
         "",
         "Conditions: of four; none (c) else.",
     ]
-    assert experiments_page.told("One thing alone (of one).") == ["One thing alone (of one)."]
+    assert experiments_page.told("One thing alone (of one).") == ["> One thing alone.", "", "Conditions: of one."]
     for name, record in experiments_page.on_record().items():
         answer = record["full"].get("answer") or record["answer"]
         told = " ".join(experiments_page.told(answer)).lower()
@@ -243,3 +246,22 @@ def test_neither_listing_nor_help_loads_what_is_slow() -> None:
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ended.stderr.strip() == "[]"
+
+
+def test_a_log_axis_that_begins_at_0_shows_0_as_0() -> None:
+    x = Axis(field="x", title="x")
+    y = Axis(field="y", title="y", log_from_zero=True)
+    points = [{"x": 1, "y": 0.0}, {"x": 2, "y": 900.0}]
+    encoding = specification(Chart(title="t", mark="line", x=x, y=y, points=points))["encoding"]
+    assert encoding["y"]["scale"] == {"constant": 1, "domain": [0, 1000], "type": "symlog"}
+    assert encoding["y"]["axis"]["values"] == [0, 1, 10, 100, 1000]
+
+
+def test_lines_that_may_coincide_get_thinner_one_by_one() -> None:
+    x, y = (Axis(field=name, title=name) for name in "xy")
+    colour = Axis(field="line", title="line", names=True, order=("a", "b", "c"))
+    points = [{"x": 1, "y": 1, "line": name} for name in "abc"]
+    chart = Chart(title="t", mark="line", x=x, y=y, points=points, colour=colour, nested=True)
+    scale = specification(chart)["encoding"]["strokeWidth"]["scale"]
+    assert scale["domain"] == ["a", "b", "c"]
+    assert scale["range"] == sorted(set(scale["range"]), reverse=True)

@@ -17,7 +17,7 @@ LISTED = {"path": "xcm/a.json", "kind": "xcm", "vectors": 1, "bytes": 0, "blake2
 def suite(folder: Path, *files: dict[str, Any], vectors: int = 1) -> Path:
     """Write a manifest that lists ``files``, each a change of ``LISTED``."""
     folder.mkdir(exist_ok=True)
-    head = {"suite": "relaycast-conformance", "version": 1, "relaycast": "0", "seed": 7, "vectors": vectors}
+    head = {"suite": "relaycast-conformance", "version": 2, "relaycast": "0", "seed": 7, "vectors": vectors}
     (folder / "suite.json").write_text(json.dumps({**head, "files": [LISTED | it for it in files]}))
     return folder
 

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 import pytest
 from aiohttp import web
 
-from relaycast.pov import block_input
+from relaycast import node_client
 from relaycast.pov.block_input import read_block
 from relaycast.refusal import BadInput
 
@@ -72,13 +72,13 @@ def node() -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(block_input, "SECONDS", 0.5)
+    monkeypatch.setattr(node_client, "SECONDS", 0.5)
 
 
 @pytest.mark.parametrize("kind", ANSWERS)
 def test_an_answer_that_is_none_is_refused(node: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if kind == "large":
-        monkeypatch.setattr(block_input, "MOST_ANSWER_BYTES", 4_000)
+        monkeypatch.setattr(node_client, "MOST_ANSWER_BYTES", 4_000)
     with pytest.raises(BadInput) as refused:
         read_block(f"http://{node}/{kind}")
     assert ANSWERS[kind][1] in str(refused.value)

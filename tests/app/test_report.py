@@ -354,7 +354,7 @@ def test_the_reasons_tell_of_budgets_disabled_publishers_and_the_price_of_the_ca
     assert "own state" not in plain
     assert "In 7 of 20 blocks the budget ended before all was read." in told(incomplete_blocks=7)
     disabled = told(disabled_publishers=[2_000, 2_001])
-    assert "3000 reader 3000 disabled 2000 and 2001: nothing of theirs is read any more." in disabled
+    assert "3000 reader 3000 disabled 2000 and 2001: they are no longer read." in disabled
     assert "times as many" in told(own_bytes=spread([10**7]))
 
 

@@ -191,7 +191,7 @@ def test_an_interrupt_anywhere_in_the_compiler_is_told_in_one_line(
 
 
 def interrupt_compiler(tmp_path: Path, number: int, code: int, *, seconds: float) -> None:
-    """Send a signal to a run, so many seconds after it began to compile its first kernel."""
+    """Send a signal to a run, a number of seconds after it began to compile its first kernel."""
     command = [sys.executable, "-m", "relaycast", "demo", "--trie-engine", "array", "--out", str(tmp_path / "out")]
     rooms = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "NUMBA_CACHE_DIR": str(tmp_path / "code")}
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, **rooms})
@@ -237,7 +237,7 @@ def test_a_signal_that_comes_while_c_code_calls_back_is_not_lost(number: int, co
 
 
 def interrupt(tmp_path: Path, number: int, code: int, *, seconds: float) -> None:
-    """Send a signal to a run, so many seconds after it began to write."""
+    """Send a signal to a run, a number of seconds after it began to write."""
     command = [sys.executable, "-m", "relaycast", "demo", "--blocks", "100000", "--out", str(tmp_path / "out")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)

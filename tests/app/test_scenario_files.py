@@ -187,7 +187,7 @@ def test_blocks_of_recorded_publications_hold_without_a_line(file: Written, rela
 def test_a_file_that_is_there_is_left_alone(refused: Refused, file: Written) -> None:
     file("mine", "mine.toml")
     for name in ("mine", "mine.toml"):
-        assert refused("new", name) == "mine.toml: got a file that is there already, expected a new name"
+        assert refused("new", name) == "mine.toml: got a file that exists, expected a new name"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,11 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-RELAYCAST = """printf '#!/bin/sh\\necho "relaycast runs: $*"\\n' > "$bin/relaycast"
+KEEPS = '"${PYTHONDONTWRITEBYTECODE-keeps bytecode}"'
+
+SCRIPT = f"""#!/bin/sh\\necho "relaycast runs: $*"\\necho {KEEPS} "$1" >> "$FAKE_LOG.runs"\\n"""
+
+RELAYCAST = f"""printf '{SCRIPT}' > "$bin/relaycast"
         chmod +x "$bin/relaycast" """
 
 FAKE_PYTHON = f"""#!/bin/sh
@@ -162,6 +166,13 @@ def test_the_second_start_installs_nothing_and_says_nothing(clone: Path) -> None
     start(clone)
     second = start(clone, "demo")
     assert (second.stdout, second.stderr, installs(clone)) == ("relaycast runs: demo\n", "", 1)
+
+
+def test_the_first_start_lets_python_keep_what_it_compiles(clone: Path) -> None:
+    for _ in range(2):
+        start(clone, "trie", PYTHONDONTWRITEBYTECODE="1")
+    assert (clone.parent / "log.runs").read_text().splitlines() == ["keeps bytecode demo", "1 trie", "1 trie"]
+    assert not list(clone.parent.glob("relaycast-*"))
 
 
 def test_uv_installs_where_it_can_be_had(clone: Path, installer: str) -> None:

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
 from msgspec.structs import fields
 
 import relaycast as rc
@@ -89,6 +90,14 @@ def written(folder: Path, *, relay: dict[str, Any] | None = None, upgrades: list
             {},
             [{"at": 5, "subscribe": [{"publisher": 2000}, {"publisher": 2000}]}],
             "subscribe[1].publisher: got 2000 again, expected every publisher once",
+        ),
+        (
+            {},
+            [
+                {"at": 3, "callback_limit_us": 40},
+                {"at": 5, "subscribe": [{"publisher": 2000, "callback_us": 41}]},
+            ],
+            "subscribe[0].callback_us: got 41, expected at most what a block allows, callback_limit_us = 40",
         ),
         ({}, [{"at": 5, "max_depth": 3}], "the name 'max_depth'"),
     ],
@@ -215,6 +224,50 @@ def test_a_parachain_may_begin_to_read_with_an_upgrade() -> None:
     assert outcome.invariants.ok
 
 
+def test_callbacks_weigh_what_an_upgrade_declares(tmp_path: Path) -> None:
+    """Keys that were read before and new ones; without a weight, the first go on with what they had."""
+    upgrades = [
+        {"at": 4, "subscribe": [{"publisher": 2000, "keys": 4, "callback_us": 300}]},
+        {"at": 7, "subscribe": [{"publisher": 2000, "keys": 6}], "callback_limit_us": 600},
+        {"at": 10, "subscribe": [{"publisher": 2000, "keys": 6, "callback_us": 0, "callback_proof_bytes": 5}]},
+    ]
+    simulation = Simulation.prepare(load_scenario(str(written(tmp_path, upgrades=upgrades))))
+    kept = simulation.chains.parachains[ParaId(3000)].kept
+    declared = {}
+    for passed in simulation.blocks():
+        weights = [kept.callback_weight(ParaId(2000), key) for key in kept.wanted[ParaId(2000)]]
+        declared[passed.block] = sorted((weight.ref_time // 10**6, weight.proof_size) for weight in weights)
+    assert declared[4] == [(0, 0)] * 3
+    assert declared[6] == [(300, 0)] * 4
+    assert declared[9] == [(0, 0)] * 2 + [(300, 0)] * 4
+    assert declared[12] == [(0, 5)] * 6
+    outcome = simulation.outcome()
+    assert outcome.invariants.ok
+    assert isinstance(outcome.upgrades, list)
+    assert [change for it in outcome.upgrades for change in it.changes if change.startswith("subscribe")] == [
+        "subscribe: 2000 (3 keys) -> 2000 (4 keys, callbacks of 300 us)",
+        "subscribe: 2000 (4 keys, callbacks of 300 us) -> 2000 (6 keys)",
+        "subscribe: 2000 (6 keys) -> 2000 (6 keys, callbacks of 0 us and 5 B)",
+    ]
+
+
+def test_an_upgrade_in_python_declares_what_callbacks_weigh() -> None:
+    net = rc.Network(seed=3)
+    prices = net.publisher(2000).publish_many({f"price/{number}": b"7" for number in range(4)})
+    reader = net.subscriber(3000, keys=prices[:1])
+    net.run(blocks=3)
+    net.upgrade(3000, keys=prices, callback_us=300, callback_limit_us=700)
+    arrived = []
+    for _ in range(3):
+        net.run(blocks=1)
+        arrived.append(len(reader))
+    assert arrived == [3, 4, 4]
+    with pytest.raises(ValueError, match="a callback weighs at most"):
+        net.upgrade(3000, keys=prices, callback_us=701)
+    with pytest.raises(ValueError, match="callback_us and callback_proof_bytes are for keys"):
+        net.upgrade(3000, callback_us=7)
+
+
 KIND_NAMES = {kind: st.sampled_from(list(choices)) for kind, choices in KINDS.items()}
 right_policies: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {},
@@ -227,7 +280,12 @@ right_policies: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     },
 )
 subscriptions = st.lists(
-    st.builds(KeysTable, publisher=st.sampled_from([2000, 2001]), keys=st.integers(1, 9)),
+    st.builds(
+        KeysTable,
+        publisher=st.sampled_from([2000, 2001]),
+        keys=st.integers(1, 9),
+        callback_us=st.sampled_from([UNSET, 0, 100_000, 200_000]),
+    ),
     unique_by=lambda it: it.publisher,
 )
 

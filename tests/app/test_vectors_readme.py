@@ -1,12 +1,15 @@
 """The suite's page says what the code does: indices of calls, events and instructions, storage, weights, errors."""
 
+import json
 import re
 from importlib import resources
+from typing import Any
 
 import pytest
 
 from relaycast.vectors.broadcaster.broadcaster_run import relay_types
 from relaycast.vectors.broadcaster.step_sequence import LIMITS
+from relaycast.vectors.subscriber.block_run import event_names
 from relaycast_node.metadata.declarations import DeclaredPallet
 from relaycast_pallets import POLKADOT
 from relaycast_pallets.broadcaster import errors
@@ -19,6 +22,7 @@ from relaycast_xcm.junctions import JUNCTION
 from relaycast_xcm.primitives import DbWeight, Weight
 
 PAGE = resources.files("relaycast.vectors").joinpath("README.md").read_text(encoding="utf-8")
+TYPES: dict[str, Any] = json.loads(resources.files("relaycast.vectors").joinpath("types.json").read_bytes())
 
 
 OFF_IN_ALL_VECTORS = {"PublishCounts", "TooManyPublishes"}
@@ -74,6 +78,49 @@ def test_instructions_have_the_indices_that_the_page_gives_them() -> None:
     assert told.pop(PUBLISH_INDEX) == "Publish"
     assert len(told) == 16
     assert told.items() <= dict(enumerate(INSTRUCTION_NAMES)).items()
+
+
+def variants(name: str) -> dict[int, str]:
+    return {index: variant for index, variant, *_ in TYPES["types"][name]}
+
+
+def test_the_types_for_programs_have_the_indices_that_the_code_has() -> None:
+    broadcaster = pallet("Broadcaster")
+    assert variants("Call") == dict(enumerate(call.name for call in broadcaster.calls))
+    assert variants("BroadcasterEvent") == dict(enumerate(event.__name__ for event in broadcaster.events))
+    assert variants("BalancesEvent").items() <= dict(enumerate(it.__name__ for it in pallet("Balances").events)).items()
+    assert variants("SubscriberEvent").items() <= event_names().items()
+    assert variants("Junction") == {index: struct.type_name for index, struct in JUNCTION.variants.items()}
+    instructions = variants("Instruction")
+    assert instructions.pop(PUBLISH_INDEX) == "Publish"
+    assert instructions.items() <= dict(enumerate(INSTRUCTION_NAMES)).items()
+
+
+def test_the_types_for_programs_name_only_types_that_are_there() -> None:
+    plain = r"[uchp]\d+|bytes\d*"
+    items = [
+        part for item in TYPES["storage"].values() for part in (item["value"], *(kind for _, kind in item["keys"]))
+    ]
+    for spelled in [*items, *spellings(TYPES["types"])]:
+        for name in re.split(r"[*?,]", spelled):
+            assert name in TYPES["types"] or re.fullmatch(rf"{plain}|\d*", name), spelled
+
+
+def spellings(types: Any) -> list[str]:
+    """Return every type that types are made of."""
+    if isinstance(types, str):
+        return [types]
+    if isinstance(types, list):
+        return [spelled for _, _, *inner in types for one in inner for spelled in spellings(one)]
+    return [spelled for one in types.values() for spelled in spellings(one)]
+
+
+def test_the_items_of_storage_for_programs_are_those_of_the_page() -> None:
+    told = {f"{item['pallet']}::{name}" for name, item in TYPES["storage"].items()}
+    broadcaster = {row[0].strip("`") for row in rows("### Storage")}
+    subscriber = {f"Subscriber::{row[0].strip('`')}" for row in rows("### 9.1 Storage")}
+    named = {name if "::" in name else f"Broadcaster::{name}" for name in broadcaster}
+    assert told == named | subscriber - {"Subscriber::CachedSizes"}
 
 
 def summed(terms: str, read: int, write: int) -> int:

@@ -1,7 +1,7 @@
 """polkadot-api 2.2.2 uses a network whose legacy methods are switched off (run with ``-m clients``).
 
-Two things have no counterpart in the new interface: read proofs, for which the script takes the relay proof that
-``dev_proof`` shows, and the pool's list, in place of which it looks at the account's nonce in the best block.
+Two things have no counterpart in the new interface. For read proofs, the script takes the relay proof that
+``dev_proof`` shows. In place of the pool's list, it looks at the account's nonce in the best block.
 """
 
 from collections.abc import Iterator

@@ -10,17 +10,15 @@ import pytest
 
 HERE = Path(__file__).parent
 
-PRUNES = "not 0 < publisher.first < (publisher.first if stopped is None else stopped)"
+PRUNES = "not 0 < first < stopped"
 TOTAL = 'new > max(total, config["max_total_storage_size"])'
-ALONE = 'publisher.change == "NONE" and not (publisher in self.met and noted)'
-KNOWN = "publisher.root is not None or publisher.bases is not None"
-OVER = "if fits(used, declared) else"
-FIELDS = 'encode("Weight", declared) + encode("Weight", used)'
-SWAPPED_FIELDS = 'encode("Weight", used) + encode("Weight", declared)'
-PLACE = 'place + encode("Weight", weight) + encode("Weight", self.config.get("callback_limit", ZERO))'
-SWAPPED_PLACE = 'place + encode("Weight", self.config.get("callback_limit", ZERO)) + encode("Weight", weight)'
+ALONE = 'publisher.change == "NONE" and not (publisher in self.met and (publisher.told or not known))'
+KNOWN = "publisher.root is not None or publisher.has_bases"
+OVER = "if not fits(used, declared):"
+FIELDS = "*spot, declared, used)"
 RESERVED = "40 * len(across) + (max(0, across[0] - 40) if across else 0)"
-CACHED = "wanted in self.cache and wanted not in self.paid"
+INLINE = "return Node.of(wanted)\n"
+UNPAID = "if wanted not in publisher.paid"
 
 
 class Mutant(NamedTuple):
@@ -33,17 +31,15 @@ class Mutant(NamedTuple):
 
 
 MUTANTS = {
-    "inline nodes count": Mutant("walk", "(len(self.reference) == 32)", "1", "caches"),
-    "inline nodes are charged": Mutant(
-        "walk", "return Node.of(wanted)\n", "return self.block.pay(9) or Node.of(wanted)\n", "caches"
-    ),
+    "inline nodes count": Mutant("tries", "self.above + (len(self.reference) == 32)", "self.above + 1", "caches"),
+    "inline nodes are charged": Mutant("walk", INLINE, "return self.pay(9) or Node.of(wanted)\n", "caches"),
     "inline nodes of the old trie are unknown": Mutant(
-        "walk", "== 32 else place.reference\n", "== 32 else None\n", "caches"
+        "walk", INLINE, "return Node.of(wanted) if new else Node()\n", "caches"
     ),
     "the depth limit holds for inline nodes": Mutant(
         "walk",
-        "        if len(wanted) != 32:\n",
-        '        if len(wanted) != 32 and place.above < self.block.config["max_trie_depth"]:\n',
+        "if len(wanted) != 32:",
+        'if len(wanted) != 32 and (not new or place.above < self.config["max_trie_depth"]):',
         "caches",
     ),
     "each interrupted pass prunes": Mutant("subscriber", PRUNES, "True", "caches"),
@@ -53,13 +49,13 @@ MUTANTS = {
     ),
     "a pass from the second key on prunes": Mutant("subscriber", PRUNES, PRUNES.replace("0 <", "1 <"), "caches"),
     "a pass that stops where it begins prunes nothing": Mutant(
-        "subscriber", PRUNES, PRUNES.replace("first <", "first <=", 1), "caches"
+        "subscriber", PRUNES, PRUNES.replace("first <", "first <="), "caches"
     ),
     "a pass that stops elsewhere prunes nothing": Mutant(
-        "subscriber", PRUNES, PRUNES.replace("(publisher.first if", "(len(publisher.keys) if"), "caches"
+        "subscriber", "if stopped_in == para else first", "if stopped_in == para else len(publisher.keys)", "caches"
     ),
     "a node of the proof is free in a cache": Mutant(
-        "walk", CACHED, f"{CACHED} and wanted not in self.block.accessed", "caches"
+        "walk", UNPAID, f"{UNPAID} and wanted not in self.accessed", "caches"
     ),
     "the limit refuses each update above it": Mutant(
         "broadcaster", TOTAL, 'new > config["max_total_storage_size"]', "publication"
@@ -70,36 +66,48 @@ MUTANTS = {
     "an update that keeps the total is refused": Mutant(
         "broadcaster", TOTAL, 'new > config["max_total_storage_size"] and (new >= total)', "publication"
     ),
-    "an external child root is taken": Mutant("proofs", "any(node.hashed or len(", "any(len(", "compact"),
+    "an external child root is taken": Mutant("tries", "any(node.hashed or len(", "any(len(", "compact"),
     "an external child root is passed over": Mutant(
-        "proofs", "node.value is not None:", "node.value is not None and not node.hashed:", "compact"
+        "tries", "node.value is not None:", "node.value is not None and not node.hashed:", "compact"
     ),
     "each unchanged publisher gets a bitmap": Mutant("subscriber", ALONE, "False", "deletions"),
-    "a publisher without news gets a bitmap": Mutant("subscriber", ALONE, ALONE.replace(" and noted", ""), "deletions"),
+    "a publisher without news gets a bitmap": Mutant(
+        "subscriber", ALONE, ALONE.replace(" and (publisher.told or not known)", ""), "deletions"
+    ),
     "a publisher that is not read gets a bitmap": Mutant(
-        "subscriber", ALONE, 'publisher.change == "NONE" and not noted', "deletions"
+        "subscriber", ALONE, ALONE.replace("publisher in self.met and ", ""), "deletions"
     ),
     "bases alone are not known": Mutant("subscriber", KNOWN, "publisher.root is not None", "deletions"),
-    "a root alone is not known": Mutant("subscriber", KNOWN, "publisher.bases is not None", "deletions"),
+    "a root alone is not known": Mutant("subscriber", KNOWN, "publisher.has_bases", "deletions"),
     "a bitmap has a byte too many": Mutant(
         "subscriber", "(len(publisher.keys) + 7) // 8", "len(publisher.keys) // 8 + 1", "deletions"
     ),
     "more proof size alone is no excess": Mutant(
-        "subscriber", OVER, 'if used["ref_time"] <= declared["ref_time"] else', "callback-weights"
+        "subscriber", OVER, 'if used["ref_time"] > declared["ref_time"]:', "callback-weights"
     ),
     "more time alone is no excess": Mutant(
-        "subscriber", OVER, 'if used["proof_size"] <= declared["proof_size"] else', "callback-weights"
+        "subscriber", OVER, 'if used["proof_size"] > declared["proof_size"]:', "callback-weights"
     ),
-    "used and declared weights change places": Mutant("subscriber", FIELDS, SWAPPED_FIELDS, "callback-weights"),
+    "used and declared weights change places": Mutant(
+        "subscriber", FIELDS, "*spot, used, declared)", "callback-weights"
+    ),
     "the larger weights are told as used": Mutant(
-        "subscriber", FIELDS, FIELDS.replace("used", "{n: max(used[n], declared[n]) for n in used}"), "callback-weights"
+        "subscriber", FIELDS, "*spot, declared, {n: max(used[n], declared[n]) for n in used})", "callback-weights"
     ),
     "told deletions are never overweight": Mutant(
-        "subscriber", "key, *after]\n            elif", "key]\n            elif", "callback-weights"
+        "subscriber",
+        "yield *spot, None, None\n",
+        "yield *spot, None, None\n                continue\n",
+        "callback-weights",
     ),
-    "weight and limit change places": Mutant("subscriber", PLACE, SWAPPED_PLACE, "callback-weights"),
+    "weight and limit change places": Mutant(
+        "subscriber",
+        'declared, self.config["callback_limit"])',
+        'self.config["callback_limit"], declared)',
+        "callback-weights",
+    ),
     "a key beyond the budget is beyond the limit": Mutant(
-        "subscriber", "limit if self.limited else", "limit if self.callbacks else", "callback-weights"
+        "subscriber", "self.begin and self.limited:", "self.begin and self.declared:", "callback-weights"
     ),
     "no room is kept for the first message": Mutant("subscriber", RESERVED, "40 * len(across)", "budget-scenarios"),
     "no room is kept for hashes": Mutant("subscriber", RESERVED, "across[0] if across else 0", "budget-scenarios"),
@@ -125,9 +133,9 @@ def copied(folder: Path, suite: Path, file: str) -> tuple[Path, Path]:
             (reader / path.name).write_text(path.read_text())
     manifest = json.loads((suite / "suite.json").read_text())
     manifest["files"] = [entry for entry in manifest["files"] if Path(entry["path"]).stem == file]
-    for entry in manifest["files"]:
-        (part / entry["path"]).parent.mkdir(parents=True)
-        (part / entry["path"]).write_bytes((suite / entry["path"]).read_bytes())
+    for path in ("types.json", *(entry["path"] for entry in manifest["files"])):
+        (part / path).parent.mkdir(parents=True, exist_ok=True)
+        (part / path).write_bytes((suite / path).read_bytes())
     (part / "suite.json").write_text(json.dumps(manifest))
     return reader, part
 

@@ -101,6 +101,7 @@ SOLUTIONS: dict[str, tuple[object, list[object]]] = {
             None,
         ],
     ),
+    "chapter_9_node": (55, [50, 5, 12, 45, 0, "55", None, True]),
 }
 
 
@@ -118,7 +119,7 @@ def defined(chapter: str) -> Mapping[str, Any]:
 
 def test_every_chapter_has_an_exercise_with_a_solution() -> None:
     assert list(SOLUTIONS) == CHAPTERS
-    assert len(CHAPTERS) == 8
+    assert len(CHAPTERS) == 9
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
@@ -132,6 +133,16 @@ def test_a_runs_of_chapters_and_its_placeholder_is_no_answer(chapter: str) -> No
 def test_the_solution_is_right(chapter: str) -> None:
     verdict = defined(chapter)["check"](SOLUTIONS[chapter][0])
     assert verdict.right, verdict.said
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_the_solution_that_a_reader_can_open_is_right(chapter: str) -> None:
+    found = defined(chapter)
+    assert found["aid"].solution == SOLUTIONS[chapter][0]
+    for number in ("", "_2"):
+        if f"check{number}" in found:
+            assert found[f"check{number}"](found[f"aid{number}"].solution).right
+            assert repr(found[f"aid{number}"].solution) not in found[f"aid{number}"].hint
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from relaycast_trie import ArrayTrie, MemoryDB, StateVersion, StorageProof, Trie
 from relaycast_trie.array.forest import ArrayForest
 
 ROW_WIDTHS = [(2, 5), (1_100, 33), (3, 40), (1, 0), (32, 32), (33, 600)]
-"""Bytes of keys and values. Tables with keys of the longest grow to so many rows that memory is asked for ahead."""
+"""Bytes of keys and values. Tables with the longest keys grow until kernels prefetch memory."""
 
 
 def applied(held: dict[bytes, bytes], changed: Changes) -> dict[bytes, bytes]:

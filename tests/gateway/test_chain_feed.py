@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections import Counter
 from contextlib import suppress
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +99,7 @@ def test_each_event_callback_and_block_is_in_the_log_once(
     told = [it for it in records if not it.namespace.endswith(no_pallet)]
     for record, event in zip(told, events, strict=True):
         content = dict(record.data.content)
-        assert {plain(getattr(event, it.name)) for it in fields(event)} <= set(content.values())
+        assert {plain(getattr(event, name)) for name in event.__struct_fields__} <= set(content.values())
 
 
 @pytest.mark.matrix("ICRC72-98")

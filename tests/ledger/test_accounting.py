@@ -1,11 +1,12 @@
 """Accounts: what every byte of a proof is for, and why the rest of what was collected is not in it."""
 
+import dataclasses
 import pickle
 import random
 from collections.abc import Iterable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from collator.networks import (
     EVERYTHING,
@@ -340,7 +341,7 @@ def test_a_byte_without_a_cause_is_noticed(cause: str) -> None:
         wrong = replace(account, publishers=(replace(it, consumed=it.consumed + Weight(1, 0)),))
     else:
         more: NodeTotals = getattr(it, cause)
-        wrong = replace(account, publishers=(replace(it, **{cause: more.plus(1)}),))  # type: ignore[arg-type]
+        wrong = replace(account, publishers=(replace(it, **{cause: more.plus(1)}),))
     checks = list(account_checks(replace(record, account=wrong), honest=True))
     assert sum(not check.holds for check in checks) == 1
 
@@ -348,7 +349,9 @@ def test_a_byte_without_a_cause_is_noticed(cause: str) -> None:
 def test_a_liar_s_block_is_accounted_for_as_far_as_it_holds() -> None:
     net = network(subscribers=())
     net.ledger.accounts = Accounts.BY_PUBLISHER
-    net.add_parachain(SUBSCRIBER, tamper=lambda it: replace(it, relay_chain_state=it.relay_chain_state[::-1]))
+    net.add_parachain(
+        SUBSCRIBER, tamper=lambda it: dataclasses.replace(it, relay_chain_state=it.relay_chain_state[::-1])
+    )
     net.subscribe(SUBSCRIBER, PUBLISHER, keys(3))
     publish(net, PUBLISHER, values(3))
     records = run(net, 4)

@@ -35,7 +35,7 @@ def row(event: int, delivered_ns: int | None, face: str = "push", subscription: 
         ([row(5, 1_000)], (1, 1, 0, 0, 950, 950, 950)),  # an event without a key is never overtaken
         ([row(2, 29), row(2, 24), row(2, None)], (1, 1, 0, 0, 4, 4, 4)),  # the first arrival counts
         ([row(2, 21), row(2, 23, subscription="t")], (2, 2, 0, 0, 1, 3, 3)),  # two subscriptions
-        ([row(9, 21)], (1, 1, 0, 0, None, None, None)),  # the log does not know it any more
+        ([row(9, 21)], (1, 1, 0, 0, None, None, None)),  # the log no longer knows it
     ],
 )
 def test_what_a_face_did(rows: list[FaceDelivery], expected: tuple[int | None, ...]) -> None:

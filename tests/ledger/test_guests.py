@@ -1,11 +1,10 @@
 """What a ledger keeps of guests: sizes of their blocks, shares that add up, checks, and rows of tables."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from collator.hand_made_guest import PANIC, HandMadeGuest
 from ledger.watched import Watched
@@ -31,7 +30,7 @@ class Forging(HandMadeGuest):
 
     def build_block(self, relay_parent: RelayBlock, relay_chain: RelayProver) -> GuestBlock:
         block = super().build_block(relay_parent, relay_chain)
-        given = {name: getattr(block, name) for name in GuestBlock.__dataclass_fields__}
+        given = {name: getattr(block, name) for name in GuestBlock.__struct_fields__}
         return GuestBlock(**{**given, **self.fields})
 
 

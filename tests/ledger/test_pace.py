@@ -87,7 +87,7 @@ def test_a_publisher_sends_when_it_builds() -> None:
 
 @pytest.mark.parametrize("pace", [(0, 1, 0), (1, 0, 0), (1, 1, -1)])
 def test_a_pace_that_cannot_be_is_refused(pace: tuple[int, int, int]) -> None:
-    with pytest.raises(ValueError, match="builds at least now and then"):
+    with pytest.raises(ValueError, match="must be at least 1"):
         Pace(*pace)
 
 

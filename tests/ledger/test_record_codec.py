@@ -1,10 +1,10 @@
 """Records as bytes: the same values of the same types come back, and nothing else does."""
 
 from copy import deepcopy
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.batch import BatchSimulation
@@ -21,8 +21,8 @@ def records_of(scenario: Scenario, *, per_key: bool = False) -> list[list[BlockR
 
 def with_types(value: Any) -> Any:
     """Return a value as plain tuples that name every type in it: a number that is a parachain equals its number."""
-    if is_dataclass(value):
-        return type(value), [(field.name, with_types(getattr(value, field.name))) for field in fields(value)]
+    if isinstance(value, Struct):
+        return type(value), [(name, with_types(getattr(value, name))) for name in value.__struct_fields__]
     if isinstance(value, dict):
         return dict, [(with_types(key), with_types(each)) for key, each in value.items()]
     if isinstance(value, list | tuple):

@@ -34,7 +34,7 @@ def test_a_mutant_that_survives_is_judged(tmp_path: Path, module: str, soak_roun
 def test_a_judgement_is_about_a_line_that_stands_there_and_stands_in_the_notes(module: str) -> None:
     assert module in DIRECT_TESTS
     lines = {" ".join(it.split()) for it in (ROOT / module).read_text().splitlines()}
-    notes = " ".join((ROOT / "docs" / "engineering-notes.md").read_text().split())
+    notes = " ".join((ROOT / "docs" / "mutants.md").read_text().split())
     for mutant, because in JUDGED[module].items():
         assert mutant.line in lines
         assert mutant.becomes != mutant.line

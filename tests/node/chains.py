@@ -42,7 +42,8 @@ def signed(chain: ServedChain, pair: KeyPair, call: bytes, **extra: Any) -> byte
 
 def submit(chain: ServedChain, pair: KeyPair, pallet: str, name: str, /, **args: Any) -> bytes:
     """Sign a call, give it to the pool, and return the extrinsic."""
-    data = signed(chain, pair, modelled(chain).runtime.encode_call(pallet, name, **args))
+    extra = {"nonce": args.pop("nonce")} if "nonce" in args else {}
+    data = signed(chain, pair, modelled(chain).runtime.encode_call(pallet, name, **args), **extra)
     chain.submit(data)
     return data
 

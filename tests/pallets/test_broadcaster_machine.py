@@ -1,7 +1,7 @@
 """The broadcaster against a model of dictionaries, over thousands of random steps.
 
-After every step each storage item, each child trie and each deposit is what the model says; a refused call changes
-nothing at all; and money is neither made nor lost but by a slash.
+After every step each storage item, each child trie and each deposit is what the model says. A refused call changes
+nothing at all. Money is neither made nor lost but by a slash.
 """
 
 from collections import Counter

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
+from msgspec import structs
 
 from pallets.subscriber_invariants import (
     disabled_publishers_are_silent,
@@ -441,7 +442,7 @@ def left_out_by_the_chain_alone(patch: pytest.MonkeyPatch) -> None:
     def blind(self: PublisherReads, run: PassReads, view: PublisherView) -> None:
         make(self, run, view)
         if next(passes) % 2:
-            self._view = replace(view, cache=NO_CACHED_NODES)
+            self._view = structs.replace(view, cache=NO_CACHED_NODES)
 
     patch.setattr(PublisherReads, "__init__", blind)
 

@@ -1,6 +1,5 @@
 """Origins, events that roll back, calls with their weight, and storage items under real keys."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
@@ -44,14 +43,12 @@ from shared_vectors import Case, over, unhex
 ORIGINS = [Origin.root(), Origin.signed(ALICE), Origin.parachain(PARA), Origin.none()]
 
 
-@dataclass(frozen=True, slots=True)
-class Counted(Event):
+class Counted(Event, frozen=True):
     pallet: ClassVar[str] = "Test"
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Ended(Event):
+class Ended(Event, frozen=True):
     pallet: ClassVar[str] = "Test"
 
 

@@ -1,7 +1,7 @@
 """Relay nodes longer than any read is charged for: no honest block panics at any budget, and what is over is counted.
 
 A version 0 trie has its values inside its nodes. Before a publisher has published, the leaf of ``:code`` stands on the
-way to its child root; in a child trie of version 0 an entry of the greatest length makes a leaf longer than any entry.
+way to its child root. In a child trie of version 0, an entry of the greatest length makes a leaf longer than any entry.
 """
 
 import random

@@ -1,7 +1,6 @@
 """The walk over two tries side by side: what changed for the wanted keys, told from the tries' contents."""
 
 from collections.abc import Mapping
-from dataclasses import FrozenInstanceError, fields
 
 import pytest
 from hypothesis import example, given
@@ -324,6 +323,6 @@ def test_a_walk_that_a_read_stops_stands_at_the_key_under_work(stopped: int) -> 
 
 @pytest.mark.parametrize("value", [End(b"entry"), SubscribedPaths.of(keys(2))], ids=lambda value: type(value).__name__)
 def test_what_a_walk_is_given_and_comes_to_cannot_be_changed_in_place(value: End | SubscribedPaths) -> None:
-    for slot in fields(value):
-        with pytest.raises(FrozenInstanceError):
-            setattr(value, slot.name, None)
+    for name in value.__struct_fields__:
+        with pytest.raises(AttributeError):
+            setattr(value, name, None)

@@ -117,7 +117,7 @@ def test_ttl_states_encode_as_an_enum() -> None:
 @pytest.mark.upstream("subscriptions_returns_keys")
 @pytest.mark.upstream("subscriptions_multiple_publishers")
 def test_what_a_declaration_names_is_what_is_asked_for_and_what_it_weighs_is_charged() -> None:
-    """Two handlers declare; the pallet asks for every key of theirs once, and charges the block with both weights."""
+    """Two handlers declare; the pallet asks for each of their keys once, and charges the block with both weights."""
     first = Recorder({ALPHA: [C, A], PUBLIC: [A]}, weight=Weight(7, 9))
     second = Recorder({ALPHA: [A, B]}, weight=Weight(1, 2))
     world = World()

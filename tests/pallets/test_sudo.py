@@ -19,8 +19,7 @@ class Refused(DispatchError):
     """A call that its pallet refuses."""
 
 
-@dataclass(frozen=True, slots=True)
-class Called(Event):
+class Called(Event, frozen=True):
     pallet: ClassVar[str] = "Test"
     origin: Origin
 

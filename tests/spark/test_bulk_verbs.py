@@ -2,13 +2,13 @@
 
 import gzip
 import json
+import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -16,15 +16,10 @@ from relaycast.cli.command import execute
 from relaycast.cli.exit_code import ExitCode
 from relaycast.genesis.chain_spec import ChainSpec
 from relaycast.refusal import BadInput
-from relaycast.scenario.files import load_preset
-from relaycast.simulation.run_files import simulate
 from relaycast.simulation.sweep import load_sweep
 from relaycast_spark.proof_tables import LIST
 from relaycast_trie import StateVersion, StorageProof, trie_root
 from small_disks import small_disk
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 PAIRS = {bytes([number]) * 32: bytes([number]) * (number % 50) for number in range(100)}
 
@@ -54,6 +49,61 @@ def test_what_is_proved_is_verified(state: Path, tmp_path: Path, capsys: pytest.
         "proofs.verdicts.parquet",
         "state.parquet",
     ]
+
+
+def rows_of(table: Path, *, but: str = "") -> list[dict[str, object]]:
+    rows = pq.read_table(table).sort_by("id").to_pylist()
+    return [{name: value for name, value in row.items() if name != but} for row in rows]
+
+
+@pytest.mark.usefixtures("spark")
+def test_every_form_of_proofs_gets_the_same_verdicts(
+    state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nodes in each proof, nodes kept once, and proofs that are verified where they are made."""
+    command = ["prove", str(state), "--count", "300", "--keys", "4", "--absent", "20", "--json", "--out"]
+    for name, options in (("nodes", []), ("numbers", ["--distinct-nodes"]), ("verdicts", ["--verify-only"])):
+        assert execute([*command, str(tmp_path / name), *options, "--rows-per-file", "20"]) == ExitCode.FINE
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    files = list((tmp_path / "nodes").glob("*.parquet"))
+    assert max(pq.read_metadata(file).num_rows for file in files) == 20
+    assert {pq.read_metadata(file).row_group(0).column(0).compression for file in files} == {"ZSTD"}
+
+    for name in ("nodes", "numbers"):
+        verdicts = tmp_path / f"{name}.verdicts"
+        assert execute(["verify-proofs", str(tmp_path / name), "--strict", "--out", str(verdicts), "--json"]) == 0
+        again = json.loads(capsys.readouterr().out)
+        assert (again["verdicts"], again["proof_bytes"]) == (told["verdicts"], told["proof_bytes"])
+        assert rows_of(verdicts) == rows_of(tmp_path / "verdicts")
+    nodes = {row["number"]: row["node"] for row in pq.read_table(tmp_path / "numbers" / "_nodes").to_pylist()}
+    numbered, listed = (pq.read_table(tmp_path / name).sort_by("id").to_pylist() for name in ("numbers", "nodes"))
+    assert [[nodes[number] for number in row["numbers"]] for row in numbered] == [row["nodes"] for row in listed]
+    assert nodes.keys() == {number for row in numbered for number in row["numbers"]}
+
+
+@pytest.mark.usefixtures("spark")
+def test_numbers_of_nodes_that_are_not_there_spoil_their_rows_alone(
+    state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    proofs, verdicts = tmp_path / "proofs", tmp_path / "verdicts"
+    command = ["prove", str(state), "--count", "30", "--keys", "1", "--out", str(proofs), "--distinct-nodes"]
+    assert execute(command) == ExitCode.FINE
+    (file,) = (proofs / "_nodes").glob("*.parquet")
+    for checksum in file.parent.glob(".*.crc"):  # Hadoop's own: it would not let the file be read
+        checksum.unlink()
+    table = pq.read_table(file)
+    victim = pq.read_table(proofs).to_pylist()[0]["numbers"][-1]
+    pq.write_table(table.filter(pc.not_equal(table.column("number"), victim)), file)
+    hit = {row["id"] for row in pq.read_table(proofs).to_pylist() if victim in row["numbers"]}
+    assert execute(["verify-proofs", str(proofs), "--out", str(verdicts)]) == ExitCode.CHECK_FAILED
+    assert {row["id"] for row in rows_of(verdicts) if row["verdict"] == "UnreadableRow"} == hit
+    assert {row["verdict"] for row in rows_of(verdicts) if row["id"] not in hit} == {"valid"}
+
+    shutil.rmtree(proofs / "_nodes")
+    capsys.readouterr()
+    assert execute(["verify-proofs", str(proofs)]) == ExitCode.BAD_INPUT
+    told = f"the nodes of PROOFS {tmp_path}/_nodes: got no such file, expected a Parquet file or folder"
+    assert told in capsys.readouterr().err
 
 
 TOP = {f"0x{key.hex()}": f"0x{value.hex()}" for key, value in PAIRS.items()}
@@ -166,6 +216,8 @@ def test_a_disk_that_is_full_before_the_end_is_told_with_its_place_and_nothing_i
         (["verify-proofs", "nowhere.parquet"], "PROOFS nowhere.parquet: got no such file"),
         (["verify-proofs", __file__], "got a file that begins with 0x22222260, expected a Parquet file or folder"),
         (["prove", "STATE", "--out", "x", "--count", "0"], "--count: got 0, expected a number from 1"),
+        (["prove", "STATE", "--out", "x", "--rows-per-file", "0"], "--rows-per-file: got 0, expected a number from 1"),
+        (["prove", "STATE", "--out", "x", "--distinct-nodes", "--verify-only"], "got --verify-only beside it"),
         (["prove", "STATE", "--out", "x", "--requests", "y"], "--requests y: got no such file"),
         (["prove", "FOLDER", "--out", "x"], "got a folder with the column child, expected one file"),
         (["prove", "nowhere.json", "--out", "x"], "nowhere.json: got no such file"),
@@ -211,53 +263,23 @@ def test_a_table_that_ends_early_is_told_before_spark_starts(
     assert [path.name for path in tmp_path.iterdir()] == ["half.parquet"]
 
 
+@pytest.mark.usefixtures("spark")
+def test_a_sweep_on_spark_is_that_of_this_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "sweep.toml").write_text(SWEEP)
+    here, there = tmp_path / "here.parquet", tmp_path / "there.parquet"
+    command = ["sweep", str(tmp_path / "sweep.toml"), "--out"]
+    assert execute([*command, str(here), "--workers", "1"]) in {0, ExitCode.INVARIANT_VIOLATED}
+    assert execute([*command, str(there), "--engine", "spark"]) in {0, ExitCode.INVARIANT_VIOLATED}
+    assert "4 runs, 6 rows (one for each subscriber of a run): none of a failed run" in capsys.readouterr().out
+    assert pq.read_table(here) == pq.read_table(there)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["here.parquet", "sweep.toml", "there.parquet"]
+
+
 SWEEP = """
 scenarios = ["oracle", "config-sync"]
-seeds = [1, 2]
-blocks = 6
+blocks = 4
 policies = [[], ["cache=none"]]
-[vary]
-"relaychain.pov_percent" = [50, 85]
 """
-
-
-@pytest.mark.usefixtures("spark")
-def test_a_sweep_is_its_runs_in_one_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "sweep.toml").write_text(SWEEP)
-    table = tmp_path / "table.parquet"
-    assert execute(["sweep", str(tmp_path / "sweep.toml"), "--out", str(table)]) in {0, ExitCode.INVARIANT_VIOLATED}
-    assert "16 runs, 24 rows (one for each subscriber of a run): none of a failed run" in capsys.readouterr().out
-    rows = pq.read_table(table).to_pylist()
-    assert [row["cell"] for row in rows] == sorted(row["cell"] for row in rows)
-    assert {(row["scenario"], row["seed"], row["relaychain.pov_percent"]) for row in rows} == {
-        (name, seed, percent) for name in ("oracle", "config-sync") for seed in (1, 2) for percent in (50, 85)
-    }
-    relay = msgspec.structs.replace(load_preset("oracle").relaychain, pov_percent=50)
-    scenario = msgspec.structs.replace(load_preset("oracle"), seed=2, blocks=6, relaychain=relay)
-    outcome = simulate(scenario, out=tmp_path / "out").outcome
-    mine = [row for row in rows if row["run_id"] == outcome.run_id]
-    assert [(row["para_id"], row["callbacks"], row["proof_bytes_total"]) for row in mine] == [
-        (it.para_id, it.callbacks, it.proof_bytes.total) for it in outcome.subscribers
-    ]
-
-
-def test_a_cell_that_fails_says_so_and_spares_the_others(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert spark is not None
-    (tmp_path / "sweep.toml").write_text('scenarios = ["oracle", "gone.toml"]\nblocks = 2\n')
-    genesis = tmp_path / "genesis.json"
-    genesis.write_text('{"genesis": {"raw": {"top": {}}}}')
-    (tmp_path / "gone.toml").write_text('extends = "oracle"\n[relaychain]\ngenesis = "genesis.json"\n')
-    monkeypatch.chdir(tmp_path)
-    cells = load_sweep("sweep.toml")
-    genesis.unlink()
-    from relaycast.simulation.sweep import run_cell  # noqa: PLC0415
-
-    first, second = (run_cell(msgspec.json.encode(cell)) for cell in cells)
-    assert all("error" not in row for row in first)
-    (row,) = second
-    assert row["error"].startswith("BadInput: genesis.json: got no such file")
 
 
 @pytest.mark.parametrize(

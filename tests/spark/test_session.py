@@ -1,14 +1,29 @@
 """Starting Spark: what is missing is said in one line, before anything else happens."""
 
 import builtins
+import json
+import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from relaycast.cli.command import execute
+from relaycast.cli.exit_code import ExitCode
 from relaycast_spark.exceptions import SparkUnavailable
-from relaycast_spark.session import reason_of, require_java, require_spark, retrying
+from relaycast_spark.session import (
+    SessionSettings,
+    chosen_settings,
+    reason_of,
+    require_java,
+    require_spark,
+    retrying,
+    spark_session,
+)
+from relaycast_spark.settings import LOCAL_SETTINGS, SETTINGS, defaults_folder, user_defaults
 
 
 def install_java(folder: Path, says: str) -> None:
@@ -101,6 +116,110 @@ def test_what_java_raised_is_the_reason_without_its_traceback() -> None:
     told = "Job aborted.\n\tat org.apache\nCaused by: java.io.IOException: No space left on device\n\tat java.io"
     assert reason_of(RuntimeError(told)) == "java.io.IOException: No space left on device"
     assert reason_of(RuntimeError("")) == "RuntimeError"
+
+
+DEFAULTS = """
+# a comment
+spark.ui.enabled            true
+spark.driver.memory=3g
+  spark.sql.session.timeZone : Europe/Zurich
+spark.executorEnv.PYTHONHASHSEED
+"""
+
+
+@pytest.mark.parametrize("where", ["SPARK_CONF_DIR", "SPARK_HOME"])
+def test_the_users_defaults_are_found_where_spark_looks_for_them(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SPARK_CONF_DIR", "SPARK_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert user_defaults() == {}
+    folder = tmp_path if where == "SPARK_CONF_DIR" else tmp_path / "conf"
+    monkeypatch.setenv(where, str(tmp_path))
+    assert defaults_folder() is None
+    folder.mkdir(exist_ok=True)
+    (folder / "spark-defaults.conf").write_text(DEFAULTS)
+    assert defaults_folder() == folder
+    assert user_defaults() == {
+        "spark.ui.enabled": "true",
+        "spark.driver.memory": "3g",
+        "spark.sql.session.timeZone": "Europe/Zurich",
+    }
+
+
+def test_the_command_line_comes_before_the_users_defaults_and_these_before_ours() -> None:
+    theirs = {"spark.ui.enabled": "true", "spark.sql.session.timeZone": "CET", "spark.driver.maxResultSize": "1g"}
+    given = SessionSettings(extra=(("spark.driver.maxResultSize", "2g"), ("spark.mine", "1")))
+    chosen = chosen_settings(given, "local[2]", theirs)
+    assert (chosen["spark.driver.maxResultSize"], chosen["spark.mine"]) == ("2g", "1")
+    assert not {"spark.ui.enabled", "spark.sql.session.timeZone"} & chosen.keys(), "Spark reads these itself"
+    ours = (SETTINGS | LOCAL_SETTINGS).keys() - theirs.keys()
+    assert {name: chosen[name] for name in ours} == {name: (SETTINGS | LOCAL_SETTINGS)[name] for name in ours}
+    assert chosen_settings(SessionSettings(ui=True), "local", theirs)["spark.ui.enabled"] == "true"
+    assert not LOCAL_SETTINGS.keys() & chosen_settings(SessionSettings(), "spark://host:7077", {}).keys()
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ("spark.eventLog.enabled", "--conf: got 'spark.eventLog.enabled', expected NAME=VALUE with a name that begins"),
+        ("eventLog.enabled=true", "--conf: got 'eventLog.enabled=true', expected NAME=VALUE with a name that begins"),
+        ("spark.master=local[4]", "--conf: got 'spark.master=local[4]', expected --master local[4]"),
+    ],
+)
+def test_what_is_no_setting_of_spark_is_refused(
+    given: str, complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweep = tmp_path / "sweep.toml"
+    sweep.write_text('scenarios = ["oracle"]')
+    run = ["run", "oracle", "--engine", "spark", "--out", str(tmp_path)]
+    for command in (run, ["sweep", str(sweep), "--engine", "spark", "--out", str(tmp_path / "sweep.parquet")]):
+        assert execute([*command, "--conf", given]) == ExitCode.BAD_INPUT
+        said = capsys.readouterr().err
+        assert complaint in said
+        assert said.count("\n") == 1
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_spark_that_runs_takes_what_it_can_and_has_its_own_settings_again() -> None:
+    wanted = SessionSettings(extra=(("spark.sql.shuffle.partitions", "7"),))
+    with spark_session(wanted) as session:
+        assert session.conf.get("spark.sql.shuffle.partitions") == "7"
+    assert session.conf.get("spark.sql.shuffle.partitions") == "2"
+    fixed = SessionSettings(extra=(("spark.driver.memory", "2g"),))
+    with pytest.raises(SparkUnavailable, match="cannot be set in a Spark that runs"), spark_session(fixed):
+        pytest.fail("it cannot be set")
+
+
+@pytest.mark.slow
+def test_settings_reach_spark_and_its_event_log_says_what_each_job_does(tmp_path: Path) -> None:
+    """The log is switched on by the user's defaults, and put elsewhere by the command line."""
+    pairs = [[f"0x{number:04x}", "0x01"] for number in range(40)]
+    (tmp_path / "state.json").write_text(json.dumps(pairs))
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "log").mkdir()
+    defaults = "spark.master local[1]\nspark.eventLog.enabled true\nspark.eventLog.dir file:///nowhere\n"
+    defaults += "spark.eventLog.compress false\nspark.eventLog.rolling.enabled false\n"
+    (tmp_path / "conf" / "spark-defaults.conf").write_text(defaults)
+    arguments = ["prove", "state.json", "--count", "20", "--keys", "2", "--out", "proofs"]
+    done = subprocess.run(
+        [sys.executable, "-m", "relaycast", *arguments, "--conf", f"spark.eventLog.dir=file://{tmp_path}/log"],
+        cwd=tmp_path,
+        env={**os.environ, "SPARK_CONF_DIR": str(tmp_path / "conf"), "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (file,) = (path for path in (tmp_path / "log").iterdir() if not path.name.startswith("."))
+    events = [json.loads(line) for line in file.read_text().splitlines()]
+    jobs = [event["Properties"] for event in events if event["Event"] == "SparkListenerJobStart"]
+    does = ["proved: ids-0-19", "rows counted: ids-0-19"]
+    assert list(dict.fromkeys(job["spark.job.description"] for job in jobs)) == does
+    groups = dict.fromkeys(job["spark.jobGroup.id"].rpartition(" ")[0] for job in jobs)
+    assert list(groups) == [f"relaycast: {it}" for it in does]
+    (environment,) = (it for it in events if it["Event"] == "SparkListenerEnvironmentUpdate")
+    assert dict(environment["Spark Properties"])["spark.master"] == "local[1,4]"
 
 
 def test_refusals_survive_a_pickle() -> None:

@@ -151,7 +151,7 @@ def test_ranges_tile_the_ids() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("damage", ["none", "truncated", "lost"])
+@pytest.mark.parametrize("damage", ["none", "flipped", "lost", "unnoted"])
 def test_proving_goes_on_behind_the_ranges_that_are_whole(
     damage: str, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -172,10 +172,14 @@ def test_proving_goes_on_behind_the_ranges_that_are_whole(
     assert not out.exists()
 
     first = next((tmp_path / ".proofs.parquet.parts" / "ids-0-39").glob("part-*"))
-    if damage == "truncated":
-        first.write_bytes(first.read_bytes()[:-20])
+    if damage == "flipped":  # the footer is as it was
+        data = bytearray(first.read_bytes())
+        data[len(data) // 3] ^= 1
+        first.write_bytes(data)
     if damage == "lost":
         first.unlink()
+    if damage == "unnoted":
+        first.with_name(proof_parts.NOTED).write_bytes(b"{")
     del written[:]
 
     def noting(frame: object, place: TablePlace, **rest: object) -> None:

@@ -1,6 +1,7 @@
 """Many tries in one set of tables: the roots, nodes and proofs of as many plain tries over one database."""
 
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -100,6 +101,27 @@ def test_proofs_in_columns_hold_once_what_equal_values_repeat(
     assert made.proofs() == [trie.prove(some) for some in asked]
     assert np.diff(made.ends).tolist() == [len(proof.nodes) for proof in made.proofs()]
     assert made.offsets[made.ends[-1]] == len(made.data)
+
+
+@given(pairs, st.lists(st.lists(keys, max_size=5), max_size=6), state_versions)
+def test_places_of_nodes_say_what_proofs_hold_in_every_trie_of_the_same_pairs(
+    held: Pairs, wanted: list[list[bytes]], version: StateVersion
+) -> None:
+    ends, asked = np.cumsum([0, *map(len, wanted)]), [key for some in wanted for key in some]
+    trie, twin = (ArrayTrie.from_pairs(held, state_version=version) for _ in range(2))
+    made, placed = trie.prove_many(asked, ends), twin.place_many(asked, ends)
+    data, offsets = trie.nodes_at(placed.places)
+    assert placed.ends.tolist() == made.ends.tolist()
+    assert (data.tobytes(), offsets.tolist()) == (made.data.tobytes(), made.offsets.tolist())
+
+
+def test_more_nodes_than_one_call_writes_are_found_by_their_places() -> None:
+    trie = ArrayTrie.from_pairs({key.to_bytes(2, "big"): bytes([key % 251]) * (key % 90) for key in range(900)})
+    every = [key for key, _ in trie.items()]
+    placed = trie.place_many(every, np.array([0, len(every)]))
+    assert len(placed.places) > 3 * 256
+    data, offsets = trie.nodes_at(placed.places[::-1])
+    assert {data[begin:end].tobytes() for begin, end in pairwise(offsets.tolist())} == trie.prove(every).nodes
 
 
 def test_nodes_whose_hashes_begin_alike_are_two() -> None:

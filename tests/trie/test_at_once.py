@@ -38,6 +38,13 @@ from twins import twin_of
 needs_compiler = pytest.mark.skipif(not at_once.AT_ONCE, reason="there are no such kernels where nothing is compiled")
 STRINGS = st.lists(st.binary(max_size=80), max_size=30)
 WAYS = [scatter.scattered, scatter.scattered_plainly]
+
+
+def was_called(kernel: Any) -> bool:
+    """Return whether a kernel has been compiled, or loaded, for the kinds of its arguments."""
+    return len(kernel.signatures) > 0
+
+
 NOT_EXACTLY_BYTES: list[Any] = [
     bytearray(b"ab"),
     memoryview(b"ab"),
@@ -65,7 +72,7 @@ def test_strings_are_scattered_as_they_were_gathered(way: Any, strings: list[byt
     there = [string is not None for string in strings]
     starts = np.where(there, np.array(offsets[:-1], np.int64), scatter.NO_STRING).astype(np.int64)
     assert way(array(data), starts, np.array(sizes, np.int32)) == strings
-    assert not at_once.AT_ONCE or callable(scatter._scatter)
+    assert not at_once.AT_ONCE or was_called(scatter._scatter)
 
 
 @pytest.mark.skipif(CHECKED or not at_once.AT_ONCE, reason="every index is looked at")
@@ -175,7 +182,7 @@ def test_one_proof_is_verified_as_the_plain_engine_does(
             else:
                 assert (found.root, found.values) == (root, expected.values)
                 assert list(found.values) == list(expected.values)
-    assert not at_once.AT_ONCE or callable(at_once.verify_at_once)
+    assert not at_once.AT_ONCE or was_called(at_once.verify_at_once)
 
 
 @twin_of("at_once.root_at_once")
@@ -183,7 +190,7 @@ def test_one_proof_is_verified_as_the_plain_engine_does(
 def test_a_root_in_one_call_is_that_of_the_plain_engine(case: tuple[Pairs, list[bytes]], version: StateVersion) -> None:
     held, _ = case
     assert root_of(held, version) == trie_root(held, state_version=version, engine="plain")
-    assert not at_once.AT_ONCE or callable(at_once.root_at_once)
+    assert not at_once.AT_ONCE or was_called(at_once.root_at_once)
 
 
 @needs_compiler

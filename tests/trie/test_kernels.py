@@ -142,7 +142,7 @@ COMPILED_ALONE = {
 
 @pytest.mark.slow
 def test_kernels_work_uncompiled_and_none_is_left_out() -> None:
-    """A kernel that fails here is new, or not called any more: ``kernel_exercise`` is to call every one."""
+    """A kernel that fails here is new, or no longer called: ``kernel_exercise`` is to call every one."""
     called = set(run(EXERCISE, "3", NUMBA_DISABLE_JIT="1").split())
     assert kernel_names() - called == COMPILED_ALONE
 

@@ -72,7 +72,7 @@ def kept(chains: ServedNetwork, key: str) -> list[tuple[int, float]]:
 
 
 async def drawn_as_kept(tab: BrowserTab, chains: ServedNetwork, blocks: int) -> list[dict[str, Any]]:
-    """Wait until so many prices are drawn, and return them; they are those of the history."""
+    """Wait until that many prices are drawn, and return them; they are those of the history."""
     await tab.until(f'document.querySelectorAll("#chart circle").length === {min(blocks, SHOWN)}')
     key = await tab.evaluate('document.getElementById("feed").value')
     expected = await asyncio.to_thread(kept, chains, key)

@@ -1,9 +1,9 @@
 """The executor: publishing, origins, weights, and what stays done when an instruction fails."""
 
 import pickle
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from relaycast_xcm import (
     AllowPublishFrom,

@@ -4,14 +4,13 @@ Substrate's tries have no extension nodes: a branch carries its own partial key.
 32 of them are a hash, fewer are the child's own encoding, inline in its parent.
 """
 
-from dataclasses import dataclass, field
+from msgspec import Struct
 
 CHILDREN = 16
 NO_CHILDREN: tuple[None, ...] = (None,) * CHILDREN
 
 
-@dataclass(frozen=True, slots=True)
-class HashedValue:
+class HashedValue(Struct, frozen=True):
     """A value that is stored outside of its node, under its ``hash`` (state version 1)."""
 
     hash: bytes
@@ -21,25 +20,22 @@ Value = bytes | HashedValue
 """What a node holds: the bytes themselves, or their hash."""
 
 
-@dataclass(frozen=True, slots=True)
-class Empty:
+class Empty(Struct, frozen=True):
     """The root of a trie without keys."""
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(Struct, frozen=True):
     """The end of one path: ``partial`` nibbles, then the value."""
 
     partial: bytes
     value: Value
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Struct, frozen=True):
     """``partial`` nibbles, then sixteen ways on, at least one of them open; a value when a key ends here."""
 
     partial: bytes
-    children: tuple[bytes | None, ...] = field(repr=False)
+    children: tuple[bytes | None, ...]
     value: Value | None = None
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
 """A parachain of a real runtime: its blocks stand on relay parents of the network, with the network's proofs.
 
-What its collator would do is done here: it collects the relay proof, with what the runtime asks for besides, hands over
-messages and the clock of the relay parent, and lets the runtime build. Modelled are the seal and the author.
+What its collator would do is done here. It collects the relay proof, with what the runtime asks for besides, and hands
+over messages and the clock of the relay parent. Then it lets the runtime build. Modelled are the seal and the author.
 """
 
 from collections import defaultdict
@@ -196,7 +196,7 @@ class RuntimeParachain:
     def load(self, dump: GuestDump) -> None:
         """Stand where another parachain stood that was made like this one; raises ``CheckpointRefused``.
 
-        One that refuses is of no use any more.
+        One that refuses can no longer be used.
         """
         with refusing(f"parachain {self.para_id}"):
             if dump.para_id != self.para_id:

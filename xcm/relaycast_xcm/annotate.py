@@ -4,7 +4,7 @@ The spans come from the decoder itself. Where the bytes go wrong the spans end, 
 was readable before it stays readable.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from relaycast_trie.exceptions import CodecError
 from relaycast_xcm.codec import Span, XcmReader
@@ -14,8 +14,7 @@ from relaycast_xcm.message import V5, XcmCodec
 BYTES_PER_LINE = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
+class Annotation(Struct, frozen=True):
     """The ``spans`` of some bytes, in order and without gaps, and their ``message``.
 
     Where the bytes go wrong there is no message but an ``error``, met at ``error_path``.

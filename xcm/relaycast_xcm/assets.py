@@ -6,8 +6,9 @@ are not fungible are known by name and refused.
 
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import IntEnum
+
+import msgspec
 
 from relaycast_trie.exceptions import CodecError
 from relaycast_xcm.codec import COMPACT_U32, COMPACT_U128, Codec, Json, XcmReader, wrong
@@ -18,8 +19,7 @@ MAX_ITEMS_IN_ASSETS = 20
 """Assets that one list holds (staging-xcm)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fungible:
+class Fungible(msgspec.Struct, frozen=True):
     """An amount, never zero."""
 
     amount: int
@@ -29,8 +29,7 @@ class Fungible:
             raise ValueError(f"an amount is a u128 above zero, got {self.amount}")
 
 
-@dataclass(frozen=True, slots=True)
-class Asset:
+class Asset(msgspec.Struct, frozen=True):
     """Some of what ``id`` names."""
 
     id: Location
@@ -66,28 +65,24 @@ class WildFungibility(IntEnum):
     NON_FUNGIBLE = 1
 
 
-@dataclass(frozen=True, slots=True)
-class All:
+class All(msgspec.Struct, frozen=True):
     """Every asset in holding."""
 
 
-@dataclass(frozen=True, slots=True)
-class AllOf:
+class AllOf(msgspec.Struct, frozen=True):
     """Every asset of one id."""
 
     id: Location
     fun: WildFungibility = WildFungibility.FUNGIBLE
 
 
-@dataclass(frozen=True, slots=True)
-class AllCounted:
+class AllCounted(msgspec.Struct, frozen=True):
     """Every asset in holding, up to ``count`` of them."""
 
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class AllOfCounted:
+class AllOfCounted(msgspec.Struct, frozen=True):
     """Every asset of one id, up to ``count`` of them."""
 
     id: Location
@@ -98,15 +93,13 @@ class AllOfCounted:
 WildAsset = All | AllOf | AllCounted | AllOfCounted
 
 
-@dataclass(frozen=True, slots=True)
-class Definite:
+class Definite(msgspec.Struct, frozen=True):
     """These assets."""
 
     assets: Assets
 
 
-@dataclass(frozen=True, slots=True)
-class Wild:
+class Wild(msgspec.Struct, frozen=True):
     """Whatever the wildcard means."""
 
     wild: WildAsset

@@ -7,8 +7,10 @@ chain the first barrier that allows wins and later ones are not asked.
 # ruff: noqa: ARG002 - every barrier takes the protocol's arguments
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from relaycast_xcm.exceptions import (
     BadFormat,
@@ -48,8 +50,7 @@ PAID_PREFIX = 5
 """How far into a message its payment is looked for."""
 
 
-@dataclass(slots=True)
-class Properties:
+class Properties(Struct):
     """What a barrier may take (the origin's ``weight_credit``) and tell (the ``message_id`` found in the message)."""
 
     weight_credit: Weight = Weight.ZERO
@@ -64,8 +65,7 @@ class ShouldExecute(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class AllowPublishFrom:
+class AllowPublishFrom(Struct, frozen=True):
     """Free execution for messages of ``Publish`` alone, at most ``max_instructions`` of them, from ``origins``.
 
     Checked in this order: the origin (``Unsupported``), an empty message (``BadFormat``), its length
@@ -88,8 +88,7 @@ class AllowPublishFrom:
         return message
 
 
-@dataclass(frozen=True, slots=True)
-class TakeWeightCredit:
+class TakeWeightCredit(Struct, frozen=True):
     """Execution against weight that the origin was given before; the message's weight is taken from that credit."""
 
     def should_execute(self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties) -> Xcm:
@@ -101,8 +100,7 @@ class TakeWeightCredit:
         return message
 
 
-@dataclass(frozen=True, slots=True)
-class AllowTopLevelPaidExecutionFrom:
+class AllowTopLevelPaidExecutionFrom(Struct, frozen=True):
     """Execution for messages that withdraw assets and pay for their weight within their first five instructions.
 
     Between the two only ``ClearOrigin`` and ``DescendOrigin`` may stand. The weight that is bought becomes the
@@ -141,8 +139,7 @@ def _payment(instruction: Instruction, max_weight: Weight) -> Instruction:
     raise Overweight(max_weight)
 
 
-@dataclass(frozen=True, slots=True)
-class AllowExplicitUnpaidExecutionFrom:
+class AllowExplicitUnpaidExecutionFrom(Struct, frozen=True):
     """Free execution for messages from ``origins`` that begin with an ``UnpaidExecution`` of at least their weight."""
 
     origins: LocationFilter
@@ -160,8 +157,7 @@ class AllowExplicitUnpaidExecutionFrom:
         raise Overweight(max_weight)
 
 
-@dataclass(frozen=True, slots=True)
-class AllowUnpaidExecutionFrom:
+class AllowUnpaidExecutionFrom(Struct, frozen=True):
     """Free execution for any message from ``origins``."""
 
     origins: LocationFilter
@@ -172,8 +168,7 @@ class AllowUnpaidExecutionFrom:
         return message
 
 
-@dataclass(frozen=True, slots=True)
-class WithComputedOrigin:
+class WithComputedOrigin(Struct, frozen=True):
     """Asks ``inner`` about a message without its leading ``DescendOrigin``, as if the descended origin had sent it.
 
     At most ``max_prefixes`` instructions are taken off. ``UniversalOrigin`` is not among them: it is not read here.
@@ -196,8 +191,7 @@ class WithComputedOrigin:
         return message[:skipped] + self.inner.should_execute(origin, message[skipped:], max_weight, properties)
 
 
-@dataclass(frozen=True, slots=True)
-class TrailingSetTopicAsId:
+class TrailingSetTopicAsId(Struct, frozen=True):
     """Takes a last ``SetTopic`` as the message's id and asks ``inner`` about the message without it."""
 
     inner: ShouldExecute

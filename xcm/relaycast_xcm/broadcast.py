@@ -5,8 +5,9 @@ them and decides which origins are parachains.
 """
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from relaycast_trie.exceptions import RelaycastError
 from relaycast_xcm.filters import LocationFilter
@@ -49,8 +50,7 @@ class NoBroadcast:
         return nullcontext()
 
 
-@dataclass(frozen=True, slots=True)
-class ParachainBroadcastAdapter:
+class ParachainBroadcastAdapter(Struct, frozen=True):
     """Hands publications of parachains in ``origins`` on to ``handler``.
 
     Raises ``NoPermission`` for an origin that the filter misses, ``BadOrigin`` for one that is no parachain, and

@@ -6,8 +6,9 @@ caller's slip and raises ``ValueError`` with the path of the place.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
 
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.scale import ScaleReader, encode_bytes, encode_compact
@@ -26,8 +27,7 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """Some bytes and what they are: where they stand, the ``path`` of the field, its type and its value as text."""
 
     offset: int

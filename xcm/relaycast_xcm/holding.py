@@ -6,8 +6,9 @@ less.
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from relaycast_xcm.assets import (
     All,
@@ -188,8 +189,7 @@ class NoTrader:
     def settle(self) -> None: ...
 
 
-@dataclass(slots=True)
-class FixedRateTrader:
+class FixedRateTrader(Struct):
     """Sells weight for one asset at fixed rates (``FixedRateOfFungible``); one object serves one message.
 
     Nobody earns the fees: they are burned.

@@ -4,8 +4,9 @@ Names, fields and indices are those of XCM V5; ``Publish`` is the one that RFC-0
 instruction of V5 has its name in ``INSTRUCTION_NAMES``, so that it can be refused by name.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
+
+from msgspec import Struct
 
 from relaycast_xcm.assets import Asset, AssetFilter, Assets
 from relaycast_xcm.location import Interior, Location
@@ -18,8 +19,7 @@ MAX_PUBLISH_VALUE_BYTES = 2_048
 """The longest value of a ``Publish`` (specification of pub-sub; the public draft of xcm v5 had 1,024)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Instruction:
+class Instruction(Struct, frozen=True):
     """One step of a message; the subclasses are the kinds."""
 
 
@@ -27,8 +27,7 @@ Xcm = tuple[Instruction, ...]
 """A message."""
 
 
-@dataclass(frozen=True, slots=True)
-class Publish(Instruction):
+class Publish(Instruction, frozen=True):
     """Write ``value`` under ``key`` in the origin's child trie, for ``ttl`` relay blocks; 0 is for ever."""
 
     key: bytes
@@ -42,23 +41,20 @@ class Publish(Instruction):
             raise ValueError(f"a ttl is a u32, got {self.ttl}")
 
 
-@dataclass(frozen=True, slots=True)
-class PublishItem:
+class PublishItem(Struct, frozen=True):
     """One key and its value in a ``PublishItems``."""
 
     key: bytes
     value: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class PublishItems(Instruction):
+class PublishItems(Instruction, frozen=True):
     """The ``Publish`` of earlier drafts: several items at once, none of which expires."""
 
     data: tuple[PublishItem, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class WithdrawAsset(Instruction):
+class WithdrawAsset(Instruction, frozen=True):
     """Take ``assets`` from the origin's account into holding."""
 
     assets: Assets
@@ -73,20 +69,17 @@ class OriginKind(IntEnum):
     XCM = 3
 
 
-@dataclass(frozen=True, slots=True)
-class NullResponse:
+class NullResponse(Struct, frozen=True):
     """No response: what tests a channel."""
 
 
-@dataclass(frozen=True, slots=True)
-class AssetsResponse:
+class AssetsResponse(Struct, frozen=True):
     """Some assets."""
 
     assets: Assets
 
 
-@dataclass(frozen=True, slots=True)
-class VersionResponse:
+class VersionResponse(Struct, frozen=True):
     """An XCM version."""
 
     version: int
@@ -95,8 +88,7 @@ class VersionResponse:
 Response = NullResponse | AssetsResponse | VersionResponse
 
 
-@dataclass(frozen=True, slots=True)
-class QueryResponse(Instruction):
+class QueryResponse(Instruction, frozen=True):
     """The answer to the query ``query_id``."""
 
     query_id: int
@@ -105,16 +97,14 @@ class QueryResponse(Instruction):
     querier: Location | None
 
 
-@dataclass(frozen=True, slots=True)
-class TransferAsset(Instruction):
+class TransferAsset(Instruction, frozen=True):
     """Move ``assets`` from the origin's account to ``beneficiary``."""
 
     assets: Assets
     beneficiary: Location
 
 
-@dataclass(frozen=True, slots=True)
-class Transact(Instruction):
+class Transact(Instruction, frozen=True):
     """Dispatch the encoded ``call``; ``fallback_max_weight`` helps receivers that speak V4."""
 
     origin_kind: OriginKind
@@ -122,87 +112,74 @@ class Transact(Instruction):
     call: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class ClearOrigin(Instruction):
+class ClearOrigin(Instruction, frozen=True):
     """Forget who sent the message."""
 
 
-@dataclass(frozen=True, slots=True)
-class DescendOrigin(Instruction):
+class DescendOrigin(Instruction, frozen=True):
     """Let something inside the origin be the origin."""
 
     interior: Interior
 
 
-@dataclass(frozen=True, slots=True)
-class DepositAsset(Instruction):
+class DepositAsset(Instruction, frozen=True):
     """Move what the filter picks from holding to ``beneficiary``."""
 
     assets: AssetFilter
     beneficiary: Location
 
 
-@dataclass(frozen=True, slots=True)
-class BuyExecution(Instruction):
+class BuyExecution(Instruction, frozen=True):
     """Pay up to ``fees`` from holding for the weight ``weight_limit``; ``None`` is ``Unlimited``."""
 
     fees: Asset
     weight_limit: Weight | None
 
 
-@dataclass(frozen=True, slots=True)
-class RefundSurplus(Instruction):
+class RefundSurplus(Instruction, frozen=True):
     """Take what was paid for work that was not done back into holding."""
 
 
-@dataclass(frozen=True, slots=True)
-class SetErrorHandler(Instruction):
+class SetErrorHandler(Instruction, frozen=True):
     """Run ``xcm`` should a later instruction fail."""
 
     xcm: Xcm
 
 
-@dataclass(frozen=True, slots=True)
-class SetAppendix(Instruction):
+class SetAppendix(Instruction, frozen=True):
     """Run ``xcm`` after the message, failed or not."""
 
     xcm: Xcm
 
 
-@dataclass(frozen=True, slots=True)
-class ClearError(Instruction):
+class ClearError(Instruction, frozen=True):
     """Forget the error that was met."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trap(Instruction):
+class Trap(Instruction, frozen=True):
     """Fail with ``code``."""
 
     code: int
 
 
-@dataclass(frozen=True, slots=True)
-class SetTopic(Instruction):
+class SetTopic(Instruction, frozen=True):
     """Give the message an identity."""
 
     topic: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class ClearTopic(Instruction):
+class ClearTopic(Instruction, frozen=True):
     """Take the message's identity away."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnpaidExecution(Instruction):
+class UnpaidExecution(Instruction, frozen=True):
     """Ask to be executed without payment; ``weight_limit`` of ``None`` is ``Unlimited``."""
 
     weight_limit: Weight | None = None
     check_origin: Location | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PayFees(Instruction):
+class PayFees(Instruction, frozen=True):
     """Pay up to ``asset`` for the message's weight, once."""
 
     asset: Asset

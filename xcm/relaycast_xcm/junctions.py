@@ -4,8 +4,9 @@ Ten kinds, each a frozen value with the name and the fields of staging-xcm. ``JU
 codecs.
 """
 
-from dataclasses import dataclass, fields
 from enum import IntEnum
+
+import msgspec
 
 from relaycast_xcm.codec import (
     BYTES_4,
@@ -32,23 +33,20 @@ class NetworkName(IntEnum):
     POLKADOT_BULLETIN = 10
 
 
-@dataclass(frozen=True, slots=True)
-class ByGenesis:
+class ByGenesis(msgspec.Struct, frozen=True):
     """A network by the hash of its genesis block."""
 
     genesis_hash: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class ByFork:
+class ByFork(msgspec.Struct, frozen=True):
     """A fork of a network, by a block that only the fork has."""
 
     block_number: int
     block_hash: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Ethereum:
+class Ethereum(msgspec.Struct, frozen=True):
     """An EVM network by its EIP-155 chain id."""
 
     chain_id: int
@@ -81,15 +79,13 @@ class BodyName(IntEnum):
     TREASURY = 9
 
 
-@dataclass(frozen=True, slots=True)
-class Moniker:
+class Moniker(msgspec.Struct, frozen=True):
     """A body by a name of four bytes."""
 
     name: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class BodyIndex:
+class BodyIndex(msgspec.Struct, frozen=True):
     """A body by its number."""
 
     index: int
@@ -101,31 +97,27 @@ class BodyVoice(IntEnum):
     VOICE = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Members:
+class Members(msgspec.Struct, frozen=True):
     """At least ``count`` members speak."""
 
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Fraction:
+class Fraction(msgspec.Struct, frozen=True):
     """Exactly ``nom`` in ``denom`` members speak."""
 
     nom: int
     denom: int
 
 
-@dataclass(frozen=True, slots=True)
-class AtLeastProportion:
+class AtLeastProportion(msgspec.Struct, frozen=True):
     """At least ``nom`` in ``denom`` members speak."""
 
     nom: int
     denom: int
 
 
-@dataclass(frozen=True, slots=True)
-class MoreThanProportion:
+class MoreThanProportion(msgspec.Struct, frozen=True):
     """More than ``nom`` in ``denom`` members speak."""
 
     nom: int
@@ -156,12 +148,11 @@ _BODY_PART: Tagged[BodyPart] = Tagged(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Junction:
+class Junction(msgspec.Struct, frozen=True):
     """One step of a location; the subclasses are the kinds."""
 
     def __str__(self) -> str:
-        held = ", ".join(_shown(getattr(self, field.name)) for field in fields(self))
+        held = ", ".join(_shown(getattr(self, field)) for field in self.__struct_fields__)
         return f"{type(self).__name__}({held})" if held else type(self).__name__
 
 
@@ -169,8 +160,7 @@ def _shown(field: object) -> str:
     return "0x" + field.hex() if isinstance(field, bytes) else str(field)
 
 
-@dataclass(frozen=True, slots=True)
-class Parachain(Junction):
+class Parachain(Junction, frozen=True):
     """A parachain of the relay chain where the location stands."""
 
     id: int
@@ -184,67 +174,58 @@ class Parachain(Junction):
         return ParaId(self.id)
 
 
-@dataclass(frozen=True, slots=True)
-class AccountId32(Junction):
+class AccountId32(Junction, frozen=True):
     """An account with an id of 32 bytes."""
 
     network: NetworkId | None
     id: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class AccountIndex64(Junction):
+class AccountIndex64(Junction, frozen=True):
     """An account by its number."""
 
     network: NetworkId | None
     index: int
 
 
-@dataclass(frozen=True, slots=True)
-class AccountKey20(Junction):
+class AccountKey20(Junction, frozen=True):
     """An account with a key of 20 bytes, as EVM chains have."""
 
     network: NetworkId | None
     key: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class PalletInstance(Junction):
+class PalletInstance(Junction, frozen=True):
     """A pallet by its index in the runtime."""
 
     index: int
 
 
-@dataclass(frozen=True, slots=True)
-class GeneralIndex(Junction):
+class GeneralIndex(Junction, frozen=True):
     """A number whose meaning depends on where it stands."""
 
     index: int
 
 
-@dataclass(frozen=True, slots=True)
-class GeneralKey(Junction):
+class GeneralKey(Junction, frozen=True):
     """Up to 32 bytes whose meaning depends on where they stand; ``data`` is padded with zeros."""
 
     length: int
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class OnlyChild(Junction):
+class OnlyChild(Junction, frozen=True):
     """The unambiguous child."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plurality(Junction):
+class Plurality(Junction, frozen=True):
     """A body, or a part of it, that decides together."""
 
     id: BodyId
     part: BodyPart
 
 
-@dataclass(frozen=True, slots=True)
-class GlobalConsensus(Junction):
+class GlobalConsensus(Junction, frozen=True):
     """A network of its own consensus."""
 
     network: NetworkId

@@ -5,8 +5,9 @@ parachain ``Location.parachain(2000)``; that parachain calls the relay chain ``L
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from relaycast_xcm.codec import U8, Codec, Json, XcmReader, decode_all, wrong
 from relaycast_xcm.compound import Struct, read_items
@@ -22,8 +23,7 @@ XCM_VERSION = 5
 Interior = tuple[Junction, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(msgspec.Struct, frozen=True):
     """``parents`` steps up, then down the junctions of ``interior``."""
 
     parents: int = 0

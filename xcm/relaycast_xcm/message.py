@@ -5,8 +5,9 @@ RFC-0160 lay ``Publish`` out differently; a flavour says how, and ``DEFAULT_FLAV
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.scale import encode_compact, encode_u32
@@ -101,8 +102,7 @@ class _PublishCodec(Struct[Publish]):
         return Publish(key, reader.take(size), reader.u32())
 
 
-@dataclass(frozen=True, slots=True)
-class XcmFlavour:
+class XcmFlavour(msgspec.Struct, frozen=True):
     """How one draft lays ``Publish`` out: its ``index`` among the instructions and the codec of its fields."""
 
     name: str

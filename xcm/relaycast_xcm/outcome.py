@@ -6,6 +6,8 @@ An incomplete message keeps what its earlier instructions did. The error that a 
 
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from relaycast_trie.exceptions import RelaycastError
 from relaycast_xcm.assets import Assets
 from relaycast_xcm.primitives import Weight
@@ -25,16 +27,14 @@ class InstructionError:
         return f"instruction {self.index} failed with {self.error.name}{because}"
 
 
-@dataclass(frozen=True, slots=True)
-class Complete:
+class Complete(Struct, frozen=True):
     """Every instruction ran; ``trapped`` are assets left in holding."""
 
     used: Weight
     trapped: Assets = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Incomplete:
+class Incomplete(Struct, frozen=True):
     """An instruction failed; those before it stay done."""
 
     used: Weight

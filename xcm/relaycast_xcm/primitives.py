@@ -4,8 +4,9 @@ A weight has two dimensions: ``ref_time`` in picoseconds of reference hardware a
 Both are u64 and saturate; a meter is never over its limit unless ``consume`` is told to.
 """
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Self
+
+from msgspec import Struct
 
 U32_MAX = (1 << 32) - 1
 U64_MAX = (1 << 64) - 1
@@ -81,8 +82,7 @@ LOWEST_PUBLIC_ID = ParaId(2_000)
 """Parachains below this id are system parachains: they publish without registering (polkadot-parachain-primitives)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Weight:
+class Weight(Struct, frozen=True):
     """Work: ``ref_time`` in picoseconds and ``proof_size`` in bytes. Arithmetic saturates at 0 and at 2**64 - 1."""
 
     ref_time: int
@@ -185,8 +185,7 @@ class WeightMeter:
         return f"WeightMeter(consumed={self.consumed}, limit={self._limit})"
 
 
-@dataclass(frozen=True, slots=True)
-class DbWeight:
+class DbWeight(Struct, frozen=True):
     """What one database ``read`` and one ``write`` weigh, in picoseconds; proof bytes are charged apart."""
 
     read: int

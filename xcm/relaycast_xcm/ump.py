@@ -7,7 +7,8 @@ weight limit, one after another, beginning one further each block; what does not
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from relaycast_trie.exceptions import CodecError, RelaycastError
 from relaycast_trie.hasher import blake2_256
@@ -32,8 +33,7 @@ from relaycast_xcm.primitives import ParaId, Weight, WeightMeter
 from relaycast_xcm.xcm_error import ExceedsStackLimit, XcmError
 
 
-@dataclass(frozen=True, slots=True)
-class UpwardLimits:
+class UpwardLimits(Struct, frozen=True):
     """What a relay chain accepts from one parachain: in one block, in one message, and in its queue."""
 
     messages_per_candidate: int = 16
@@ -46,8 +46,7 @@ POLKADOT_LIMITS = UpwardLimits()
 """Polkadot's host configuration (``max_upward_message_num_per_candidate`` and its neighbours)."""
 
 
-@dataclass(frozen=True, slots=True)
-class UpwardMessage:
+class UpwardMessage(Struct, frozen=True):
     """The bytes that a parachain sent; ``id`` is their Blake2b-256 hash."""
 
     origin: ParaId
@@ -55,8 +54,7 @@ class UpwardMessage:
     id: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Processed:
+class Processed(Struct, frozen=True):
     """A message ran, to its end or to the instruction that failed; ``id`` is its topic where it has one."""
 
     id: bytes
@@ -66,8 +64,7 @@ class Processed:
     outcome: Complete | Incomplete
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessingFailed:
+class ProcessingFailed(Struct, frozen=True):
     """A message did not run and is dropped; ``cause`` says more than ``error`` where more is known."""
 
     id: bytes
@@ -76,8 +73,7 @@ class ProcessingFailed:
     cause: RelaycastError | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OverweightEnqueued:
+class OverweightEnqueued(Struct, frozen=True):
     """A message weighs ``required``, more than any block gives: it is set aside until it is executed on purpose."""
 
     id: bytes

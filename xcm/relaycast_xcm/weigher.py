@@ -6,7 +6,8 @@ says itself.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from relaycast_xcm.assets import Definite, Wild
 from relaycast_xcm.codec import MAX_INSTRUCTIONS_TO_DECODE
@@ -26,8 +27,7 @@ from relaycast_xcm.primitives import Weight
 from relaycast_xcm.xcm_error import ExceedsStackLimit, WeightNotComputable
 
 
-@dataclass(frozen=True, slots=True)
-class PublishWeight:
+class PublishWeight(Struct, frozen=True):
     """What a ``Publish`` weighs: ``base``, and more for each item and for each byte of its values."""
 
     base: Weight
@@ -38,8 +38,7 @@ class PublishWeight:
         return self.base + self.per_item * items + self.per_byte * value_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Weigher:
+class Weigher(Struct, frozen=True):
     """Prices: ``base`` for any instruction but those in ``prices``, ``publish`` for ``Publish`` where given.
 
     An instruction in ``per_asset`` weighs that much for each asset it names, once for a wildcard. One that names

@@ -1,8 +1,8 @@
 """The depth attack: a publisher whose keys are made so that one path of its trie is deeper than subscribers allow.
 
 Keys are 32 bytes of the publisher's choice. One more key that shares all but its last nibble with the path so far makes
-that path one node deeper, so that as many keys as the limit is high break it. Until the attack strikes the path has as
-many nodes as are allowed; then one key more is published.
+that path one node deeper. A limit of N nodes is broken by N keys. Until the attack strikes the path has as many nodes
+as are allowed; then one key more is published.
 """
 
 from collections.abc import Sequence

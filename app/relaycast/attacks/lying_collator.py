@@ -1,11 +1,11 @@
 """The lying collators: every lie against every state of a running network, and what caught it.
 
-A lie is told and gets one of five answers. The block panics: the lie is caught, by the error that it panicked with.
-The block is valid, of the same nodes, and does what the honest one does: there was no lie in it. The block is valid,
-ends incomplete, and less than one read of the largest node was left of its budget: an honest collator could have ended
-there, what is held back comes later, and no chain can tell the two apart. The block is valid, and hashes stand in it
-for messages that would have fitted: chains allow it as long as messages move on, and the messages come later. Anything
-else went undetected.
+A lie is told and gets one of five answers. The block panics: the lie is caught, by the error that it panicked with. The
+block is valid, of the same nodes, and does what the honest one does: there was no lie in it. The block is valid and
+ends incomplete, with less of its budget left than one read of the largest node takes. An honest collator could have
+ended there, and what is held back comes later: no chain can tell the two apart. The block is valid, and hashes stand in
+it for messages that would have fitted: chains allow it as long as messages move on, and the messages come later.
+Anything else went undetected.
 """
 
 from collections import Counter
@@ -233,7 +233,7 @@ def _same(verdict: BlockVerdict, honest: BlockVerdict) -> bool:
 
 
 def _within_min_weight(moment: Moment, honest: BlockVerdict, verdict: BlockVerdict, nodes: Nodes) -> bool:
-    """Return whether nodes were left out, none are strange, and the largest read did not fit any more."""
+    """Return whether nodes were left out, none are strange, and the largest read no longer fitted."""
     assert verdict.outcome is not None
     only_left_out = set(nodes) < set(moment.nodes) and len(set(nodes)) == len(nodes)
     told_truly = verdict.updates == honest.updates[: len(verdict.updates)]

@@ -1,8 +1,8 @@
 """The spam attack: parachains that send as much as they may, and what the relay chain spends on them.
 
-Every block each of them sends as many messages as a candidate may, each with as many ``Publish`` instructions as pass
-the barrier: every other message writes fresh keys until the pallet refuses more, the others write the same keys again.
-What does not fit into the relay chain's queues is refused with its candidate. A ``Publish`` weighs what the
+In every block each of them sends as many messages as a candidate may, each with as many ``Publish`` instructions as
+pass the barrier. Every second message writes fresh keys until the pallet refuses more; the others write the same keys
+again. What does not fit into the relay chain's queues is refused with its candidate. A ``Publish`` weighs what the
 broadcaster's configuration says of it; nobody has benchmarked one, so that weights are modelled and all else is exact.
 """
 

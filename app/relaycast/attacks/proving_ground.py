@@ -1,7 +1,7 @@
 """A network in which a lying collator meets every state that a subscriber can be in, and a way to try lies out on it.
 
-Law: a lie is tried on the very block that the honest collator is about to build, and leaves no trace: afterwards the
-network goes on as if nobody had lied.
+Law: a lie is tried on the block that the honest collator is about to build, and leaves no trace. Afterwards the network
+goes on as if the lie had not been tried.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +30,7 @@ SENDERS = (ParaId(2_100), ParaId(2_101))
 """Who sends the horizontal messages, each through a channel of its own."""
 
 OUTBURST_EVERY = 4
-"""In each so many-th relay block more messages arrive than one block holds."""
+"""Every how many relay blocks more messages arrive than one block holds."""
 
 Nodes = tuple[bytes, ...]
 
@@ -232,7 +232,7 @@ class ProvingGround:
             yield moment
 
     def _messages(self, relay_block: int) -> Messages:
-        """Return three messages of each kind, and some more now and then; no two are alike."""
+        """Return three messages of each kind, and at times some more; no two are alike."""
         count = 8 if relay_block % OUTBURST_EVERY == 0 else 3
         downward, horizontal = (
             tuple(

@@ -1,9 +1,9 @@
 """The squat attack: an account that registers a parachain of others, and removes what it publishes as its manager.
 
-In the drafts any account may register any parachain, and the first one that does becomes its manager.
-Every few blocks the attacker deregisters the parachain and registers it again in one call, so that all entries go,
-the deposit comes back and is held anew, and the owner finds no block in which the id is free. Where both call in one
-block, the attacker comes first, but for the case in which the owner was registered before.
+In the drafts any account may register any parachain, and the first one that does becomes its manager. Every few blocks
+the attacker deregisters the parachain and registers it again in one call. All entries go, the deposit comes back and is
+held anew, and the owner finds no block in which the id is free. Where both call in one block, the attacker comes first,
+but for the case in which the owner was registered before.
 """
 
 from collections import Counter
@@ -55,7 +55,7 @@ class SquatRow(Struct, frozen=True, kw_only=True):
     """The most that was on hold from the attacker."""
 
     deposit_blocks: int
-    """In so many blocks."""
+    """Number of blocks in which that happened."""
 
     spent_planck: int
     """What the attacker would not have back if it deregistered now; transaction fees are not modelled."""

@@ -46,7 +46,7 @@ class ProofTerms:
 
 @dataclass(frozen=True, slots=True)
 class ProofRate:
-    """How long ``what`` took with so many ``cores`` for all proofs, the best of ``rounds``."""
+    """How long ``what`` took for all proofs on that number of ``cores``, the best of ``rounds``."""
 
     what: str
     cores: int

@@ -71,7 +71,7 @@ class Sheet:
         return np.random.default_rng(self._seed + 2).permutation(self.count)
 
     def some_keys(self, count: int) -> list[bytes]:
-        """Return so many keys in random order, or all there are; the same in every call."""
+        """Return that many keys in random order, or all; the same in every call."""
         return [self.keys[i].tobytes() for i in self.order()[:count]]
 
     def add(

@@ -1,8 +1,8 @@
 """The smallest budget with which a scenario delivers everything, by bisection over runs.
 
-Law: every figure is measured: each budget is a whole run of the scenario, which goes on afterwards until all readers
-have caught up, or for so long that they never will. More budget is taken to serve no worse; the curve shows every run,
-so that it can be seen where it does.
+Law: every figure is measured. Each budget is a whole run of the scenario, which continues until all readers have caught
+up, or for so long that they never will. More budget is taken to serve no worse; the curve shows every run, so that it
+can be seen where it does.
 """
 
 from collections.abc import Callable, Iterator

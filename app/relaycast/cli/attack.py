@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 app = App(
     name="attack",
-    help="Spam, crafted keys, heavy callbacks, squatted ids, lying collators: what they harm and cost, what helps.",
+    help="Measure what an attack costs, what it harms and what helps: spam, crafted keys, lying collators and more.",
 )
 
 MAX_BLOCKS = 10_000
@@ -274,8 +274,8 @@ def omit(
 ) -> ExitCode:
     """Let collators leave out nodes and messages that they should hand over, and print what caught each lie.
 
-    Omissions within the last min_weight of a budget cannot be told from an honest end, and hashes may stand for
-    messages that would fit as long as one is in full. Any other lie that goes undetected makes the exit code 1.
+    Omissions within the last min_weight of a budget cannot be told from an honest end. Hashes may stand for messages
+    that would fit as long as one is in full. Any other lie that goes undetected makes the exit code 1.
 
     Example: relaycast attack omit --samples 0
     """
@@ -314,9 +314,9 @@ def price(
 ) -> ExitCode:
     """Run every attack; print its harm, and its cost to the attacker in a day.
 
-    Costs are the deposit, fees of transactions, and fees of messages: none if messages of Publish run free, as drafted,
-    and those of the same publications in messages that pay for their execution. The table says which figures are exact,
-    modelled or assumed.
+    Costs are the deposit, fees of transactions, and fees of messages. As drafted, messages of Publish run free; the
+    other figure is for the same publications in messages that pay for their execution. The table says which figures are
+    exact, modelled or assumed.
 
     Example: relaycast attack price churn deep-paths --keys 16
     """

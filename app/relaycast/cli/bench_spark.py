@@ -32,7 +32,12 @@ Cores = Annotated[
     Parameter(name="--cores", help="workers; one alone is measured too", validator=validators.Number(gte=1, lte=256)),
 ]
 Rounds = Annotated[
-    int, Parameter(name="--rounds", help="the best of so many, in turns", validator=validators.Number(gte=1, lte=100))
+    int,
+    Parameter(
+        name="--rounds",
+        help="how many rounds to run in turns; the best one counts",
+        validator=validators.Number(gte=1, lte=100),
+    ),
 ]
 Blocks = Annotated[
     int,

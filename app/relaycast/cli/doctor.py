@@ -23,7 +23,7 @@ MANY = 6
 
 
 def doctor(*, warm_up: WarmUp = False, verbose: Verbose = False, json: Json = False) -> ExitCode:
-    """Look at what relaycast stands on: packages, compiled code, CPU, Java for Spark, and say how to fix what is not.
+    """Print what is installed, what is slow, and how to fix it: packages, compiled code, CPU, and Java for Spark.
 
     The exit code is 1 when something is broken that every verb needs, and 0 when only a verb or some speed is missing.
 

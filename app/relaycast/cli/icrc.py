@@ -48,7 +48,7 @@ Replay = Annotated[
 Port = Annotated[int, Parameter(name="--port", help="port of this machine to be notified at, 0 for any free one")]
 Role = Annotated[str, Parameter(name="ROLE", help="orchestrator, broadcaster, subscriber or publisher")]
 
-app = App(name="icrc", help="Call the canisters of a running server, and listen to events as ICRC-72 has it.")
+app = App(name="icrc", help="Call the ICRC-72 canisters of a running server, and listen to their events.")
 
 
 @app.command

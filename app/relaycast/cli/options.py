@@ -1,8 +1,11 @@
 """Options that several verbs share."""
 
+import os
 from typing import Annotated, Literal
 
 from cyclopts import Parameter, validators
+
+from relaycast.refusal import BadInput
 
 File = Annotated[str, Parameter(help="a file, or - for standard input")]
 Json = Annotated[bool, Parameter(name="--json", help="print JSON, for programs")]
@@ -35,6 +38,22 @@ HasherName = Annotated[
         name="--hasher", help="what the trie hashes with: Substrate's Blake2b-256, Ethereum's Keccak-256, or BLAKE3"
     ),
 ]
+Workers = Annotated[
+    int | None,
+    Parameter(
+        name="--workers", help="processes of this machine that work side by side, one for each core unless given"
+    ),
+]
+MOST_WORKERS = 1_024
 EngineName = Annotated[
     Literal["auto", "plain", "array"], Parameter(name="--engine", help="plain Python, compiled arrays, or by size")
 ]
+
+
+def checked_workers(workers: int | None) -> int:
+    """Return how many processes are to work, as many as there are cores unless told; raises ``BadInput``."""
+    if workers is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not 1 <= workers <= MOST_WORKERS:
+        raise BadInput("--workers", str(workers), f"a number from 1 to {MOST_WORKERS:,}")
+    return workers

@@ -29,7 +29,9 @@ Elsewhere = Annotated[int, Parameter(name="--elsewhere", help="keys that nobody 
 Budget = Annotated[int, Parameter(name="--budget", help="bytes that pub-sub may use of a block")]
 Seconds = Annotated[float, Parameter(name="--block-seconds", help="time between the parachain's blocks")]
 GroundName = Annotated[str, Parameter(name="--ground", help="relay chain state: modelled, kusama, or bare for none")]
-Measure = Annotated[int, Parameter(name="--measure", help="build so many exact tries, and print their mean beside")]
+Measure = Annotated[
+    int, Parameter(name="--measure", help="number of exact tries to build; their mean is printed beside")
+]
 
 OPTIONS = {"value_bytes": "--value", "budget_bytes": "--budget"}
 """How an argument of the formulas is called here, where it is not by its name."""
@@ -48,13 +50,13 @@ def predict(
     measure: Measure = 0,
     json: Json = False,
 ) -> ExitCode:
-    """Say at once, by closed forms, what a subscription costs: proof bytes, node cache, keys and updates in a budget.
+    """Estimate at once what a subscription costs: proof bytes, node cache, keys and updates in a budget.
 
-    A proof is made of branches (3 bytes, and 33 for each child), of leaves (2 bytes, the rest of the key, and the
-    stored entry, which is the value and some 9 bytes) and of values outside: an entry of more than 32 bytes is a node
-    of its own, of which its leaf has the hash.
+    A proof is made of branches (3 bytes, and 33 for each child), leaves and values. A leaf has 2 bytes, the rest of the
+    key, and the stored entry: the value and some 9 bytes. An entry of more than 32 bytes is a node of its own, and its
+    leaf has the hash.
 
-    The publisher's part is exact in expectation for keys that are hashes; the static keys and the way to the publisher
+    The publisher's part is exact in expectation for keys that are hashes. The static keys and the way to the publisher
     depend on the relay chain's whole state: --ground names where they were measured. --measure holds the formulas
     against exact tries.
 

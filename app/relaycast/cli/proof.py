@@ -39,7 +39,7 @@ StatementVersion = Annotated[
     Literal[0, 1] | None, Parameter(name="--state-version", help="of the trie, beside --statement: 1 unless given")
 ]
 
-app = App(name="proof", help="Make, verify and look into storage proofs.")
+app = App(name="proof", help="Make, verify and show storage proofs.")
 
 
 @app.command

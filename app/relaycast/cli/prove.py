@@ -2,12 +2,21 @@
 
 import json as json_text
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from relaycast.cli.exit_code import ExitCode
-from relaycast.cli.flags.spark import Master, Ui, bulk_session, resumable, table_place
+from relaycast.cli.flags.spark import (
+    Conf,
+    Master,
+    RowsAFile,
+    Ui,
+    bulk_session,
+    checked_rows_a_file,
+    resumable,
+    table_place,
+)
 from relaycast.cli.options import Json
 from relaycast.refusal import BadInput
 
@@ -15,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from relaycast_spark.proof_parts import ProofsById
-    from relaycast_spark.proof_tables import TrieTable
+    from relaycast_spark.proof_tables import Form, TrieTable
 
 MOST_PROOFS = 1_000_000_000
 MOST_KEYS = 10_000
@@ -29,6 +38,12 @@ Count = Annotated[int, Parameter(name="--count", help="proofs of keys drawn from
 KeysAProof = Annotated[int, Parameter(name="--keys", help="keys drawn for each proof")]
 Absent = Annotated[int, Parameter(name="--absent", help="percent of the keys that are drawn and then altered")]
 Seed = Annotated[int, Parameter(name="--seed", help="what the draw follows from")]
+DistinctNodes = Annotated[
+    bool, Parameter(name="--distinct-nodes", help="keep each node once, in _nodes in the folder, and proofs by numbers")
+]
+VerifyOnly = Annotated[
+    bool, Parameter(name="--verify-only", help="verify each proof where it is made, and keep verdict and sizes alone")
+]
 OwnVersion = Annotated[
     Literal[0, 1] | None,
     Parameter(name="--state-version", help="0 for a chain spec and 1 for keys and values unless given"),
@@ -46,7 +61,11 @@ def prove(
     absent: Absent = 0,
     seed: Seed = 0,
     state_version: OwnVersion = None,
+    distinct_nodes: DistinctNodes = False,
+    verify_only: VerifyOnly = False,
+    rows_per_file: RowsAFile = None,
     master: Master = None,
+    conf: Conf = None,
     spark_ui: Ui = False,
     json: Json = False,
 ) -> ExitCode:
@@ -57,6 +76,7 @@ def prove(
     whose keys are proved. A table of bytes without child tries may be of any size, or a folder of Parquet files. What
     begins with a scheme, such as s3:// or hdfs://, goes to Spark as it is; where Spark runs on other machines, paths of
     this one are refused, but for STATE. A run that was stopped goes on with the ids whose proofs are not written yet.
+    With --verify-only the table has what verify-proofs --strict would say, and the exit code is 1 unless all hold.
 
     Example: relaycast prove kusama-genesis.json.gz --count 100000 --keys 10 --out proofs.parquet
     """
@@ -68,13 +88,18 @@ def prove(
     _check_range("--seed", seed, 0, 2**63 - 1)
     target = table_place(out, "--out", master, is_read=False)
     asked = None if requests is None else table_place(requests, "--requests", master, is_read=True)
-    source = TablePlace(state)
+    source, rows_a_file, form = (
+        TablePlace(state),
+        checked_rows_a_file(rows_per_file),
+        _form(distinct_nodes, verify_only),
+    )
 
     def work() -> ExitCode:
         with alone_at(target, "--out"):
             table = None if source.is_uri else _table(source.path, state_version)
-            with bulk_session(master, ui=spark_ui, compiled=True) as (spark, progress):
-                from relaycast_spark.proof_jobs import RandomProofs, RequestedProofs  # noqa: PLC0415
+            with bulk_session(master, conf, ui=spark_ui, compiled=True) as (spark, progress):
+                from relaycast_spark.proof_frames import RandomProofs, RequestedProofs  # noqa: PLC0415
+                from relaycast_spark.proof_jobs import verdicts_at  # noqa: PLC0415
                 from relaycast_spark.proof_parts import write_by_ranges  # noqa: PLC0415
                 from relaycast_spark.table_places import read_parquet  # noqa: PLC0415
 
@@ -85,18 +110,38 @@ def prove(
                 root = f"0x{trie.build().root.hex()}"
                 proofs: ProofsById
                 if asked is None:
-                    proofs = RandomProofs(spark, trie, count, keys_a_proof=keys, seed=seed, absent_percent=absent)
+                    drawn = {"keys_a_proof": keys, "seed": seed, "absent_percent": absent}
+                    proofs = RandomProofs(spark, trie, count, form=form, **drawn)
                 else:
-                    proofs = RequestedProofs(read_parquet(spark, asked, "--requests"), trie)
+                    proofs = RequestedProofs(read_parquet(spark, asked, "--requests"), trie, form=form)
                 terms = {"root": root, "state_version": int(trie.state_version)}
-                write_by_ranges(spark, proofs, target, terms=terms, progress=progress)
-        if json:
-            print(json_text.dumps({"proofs": proofs.count, "root": root, "out": out}))
-        else:
-            print(f"{proofs.count:,} proofs under {root}\nproofs: {out}")
-        return ExitCode.FINE
+                write_by_ranges(spark, proofs, target, terms=terms, rows_a_file=rows_a_file, progress=progress)
+                told: dict[str, Any] = {"proofs": proofs.count, "root": root, "out": out}
+                if verify_only:
+                    told |= verdicts_at(spark, target)
+        _tell(told, json)
+        return ExitCode.FINE if told.get("verdicts", {}).keys() <= {"valid"} else ExitCode.CHECK_FAILED
 
     return resumable(work)
+
+
+def _form(distinct_nodes: bool, verify_only: bool) -> "Form":
+    if distinct_nodes and verify_only:
+        raise BadInput("--distinct-nodes", "--verify-only beside it", "one of them: verdicts have no nodes")
+    return "numbers" if distinct_nodes else "verdicts" if verify_only else "nodes"
+
+
+def _tell(told: dict[str, Any], json: bool) -> None:
+    if json:
+        print(json_text.dumps(told))
+        return
+    print(f"{told['proofs']:,} proofs under {told['root']}")
+    if "verdicts" not in told:
+        print(f"proofs: {told['out']}")
+        return
+    for verdict, count in told["verdicts"].items():
+        print(f"{verdict:<16} {count:>14,}")
+    print(f"{told['proof_bytes']:,} bytes of nodes\nverdicts: {told['out']}")
 
 
 def _check_range(place: str, value: int, least: int, most: int) -> None:
@@ -113,9 +158,11 @@ def _table(state: Path, version: int | None) -> "TrieTable":
 
     if state.is_dir() or (state.suffix == ".parquet" and _is_in_columns(state)):
         return _table_of(*_key_values(_read_table(state), str(state)), version)
+    from relaycast.genesis.chain_spec import refuse_part  # noqa: PLC0415
     from relaycast.genesis.state_export import read_state  # noqa: PLC0415
 
     found = read_state(str(state))
+    refuse_part(found, str(state))
     chosen = found.state_version if version is None else StateVersion(version)
     pairs = found.top_with_child_roots(state_version=chosen)
     keys, values = (pa.array(list(part), pa.large_binary()) for part in (pairs.keys(), pairs.values()))

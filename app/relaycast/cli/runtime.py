@@ -33,7 +33,7 @@ StateFile = Annotated[
     Parameter(name="--state", help="the state that the call reads: a raw chain spec, or keys and values, see import"),
 ]
 
-app = App(name="runtime", help="Look into a real runtime: what it is, what it answers, what an upgrade changes.")
+app = App(name="runtime", help="Show what a real runtime is, what it answers, and what an upgrade changes.")
 
 
 @app.command
@@ -177,6 +177,7 @@ def _summary(runtime: "WasmRuntime", metadata: "Metadata") -> dict[str, Any]:
 
 
 def _overlay(state: str | None) -> "OverlayedChanges":
+    from relaycast.genesis.chain_spec import refuse_part  # noqa: PLC0415
     from relaycast.genesis.state_export import read_state  # noqa: PLC0415
     from relaycast_pallets.frame.state import State  # noqa: PLC0415
     from relaycast_trie import ChildInfo  # noqa: PLC0415
@@ -185,6 +186,7 @@ def _overlay(state: str | None) -> "OverlayedChanges":
     if state is None:
         return OverlayedChanges(StateBacking(State(window=1, engine="plain")))
     spec = read_state(state)
+    refuse_part(spec, state)
     children = {ChildInfo.new_default(name): pairs for name, pairs in spec.children.items()}
     held = State(spec.top, children, state_version=spec.state_version, window=1)
     return OverlayedChanges(StateBacking(held))

@@ -10,7 +10,7 @@ from relaycast.cli.options import AlwaysJson, Json
 from relaycast.inputs import STDIN, hex_or_bytes, parse_json, place_of, read_bytes
 from relaycast.refusal import BadInput, nearest, one_line, shown
 
-app = App(name="scale", help="SCALE bytes from JSON and back, for the types of pub-sub and of XCM V5.")
+app = App(name="scale", help="Turn JSON into SCALE bytes and back, for the types of pub-sub and of XCM V5.")
 
 TypeName = Annotated[
     str, Parameter(name="TYPE", help="a type: a name of `relaycast scale list`, a number such as u32, a Vec or Option")

@@ -51,7 +51,7 @@ def new(
         raise BadInput("--from", shown(origin), "the name of a preset that can run, or a scenario file", hint)
     file = Path(f"{stem}.toml")
     if file.exists():
-        raise BadInput(str(file), "a file that is there already", "a new name")
+        raise BadInput(str(file), "a file that exists", "a new name")
     write_text(file, scenario_text(stem, origin, str(file)), "new")
     print(f"{file} is written. Run it: relaycast run {file}")
     return ExitCode.FINE

@@ -21,7 +21,7 @@ PORT = 9_944
 """Where a Substrate node listens."""
 
 MOST_FINALITY = 256
-"""States of so many blocks can be proven from: what is not final yet must be among them."""
+"""Number of newest blocks whose states can be proven from; it includes all that are not final."""
 
 Host = Annotated[str, Parameter(name="--host", help="address to listen on; others than loopback need --token-file")]
 Port = Annotated[int, Parameter(name="--port", help="port to listen on, 0 for any free one")]
@@ -127,7 +127,7 @@ def serve(
     wamp: RouterFile = None,
     rawsocket_port: RawSocketPort = None,
 ) -> ExitCode:
-    """Let the chains of a scenario live: polkadot.js, PAPI and the Python clients connect as to a Substrate node.
+    """Serve the chains of a scenario: polkadot.js, PAPI and the Python clients connect as to a Substrate node.
 
     The relay chain is at /, each parachain at /para/ID, as WebSocket and by POST; in a browser / is a live page. Only
     this machine is let in unless a token file is given. Ctrl-C stops the server.
@@ -195,14 +195,14 @@ def _ensure_limits(rate_limit: int | None, finality: int | None) -> None:
 async def _run(
     server: "Server", host: str, port: int, rawsocket_port: int | None, tls: "ssl.SSLContext | None"
 ) -> None:
-    from relaycast.serve.server import collect_seldom  # noqa: PLC0415
+    from relaycast.garbage import OBJECTS_OF_A_SERVER, collect_seldom  # noqa: PLC0415
 
     loop, asked = asyncio.get_running_loop(), asyncio.Event()
     try:
         await server.start(host, port, tls=tls, rawsocket_port=rawsocket_port)
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, asked.set)
-        collect_seldom()
+        collect_seldom(OBJECTS_OF_A_SERVER)
         _tell(server)
         waiting = {asyncio.create_task(asked.wait()), asyncio.create_task(server.wait())}
         done, pending = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -240,6 +240,10 @@ def _tell(server: "Server") -> None:
     width = max(len(line.url) for line in lines)
     for line in lines:
         print(f"{line.url:<{width}}  {line.what}: {line.use}")
+    known = server.live.chains.relay_chain.state.top
+    if known.gaps:
+        keys = counted(len(known.values), "known key")
+        print(f"relay chain: a witness with {keys}, on plain tries; what it does not show is an error by name")
     pace = block_time_text(server.live.block_time)
     when = {"manual": "blocks on demand (dev_newBlock)", "instant": "a block for each extrinsic"}
     parachains = counted(len(server.live.parachains), "parachain")

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.flags.run import NO_FLAGS, RunFlags, overridden, show
 from relaycast.cli.flags.spark import RunEngine, SparkFlags, refuse_spark_flags, resumable, run_on_spark
-from relaycast.cli.options import Json, TrieEngine, Verbose
+from relaycast.cli.options import Json, TrieEngine, Verbose, checked_workers
 from relaycast.refusal import BadInput
 from relaycast.scenario.scenario import MAX_BLOCKS, MAX_SEED, Scenario
 from relaycast.terminal import shows_progress
@@ -33,8 +33,12 @@ PerKey = Annotated[
         help="write keys.parquet, what each key took of each block; by itself a run does up to 200,000 rows",
     ),
 ]
+Workers = Annotated[
+    int, Parameter(name="--workers", help="processes of this machine that build readers' blocks side by side")
+]
 GenesisFile = Annotated[
-    str | None, Parameter(name="--genesis", help="a raw chain spec, or keys and values, to start the relay chain from")
+    str | None,
+    Parameter(name="--genesis", help="a raw chain spec, keys and values, or a witness, to start the relay chain from"),
 ]
 
 OUT = Path("out")
@@ -52,6 +56,7 @@ def demo(
     verbose: Verbose = False,
     per_key: PerKey = None,
     trie_engine: TrieEngine = "auto",
+    workers: Workers = 1,
     flags: Annotated[RunFlags, Parameter(name="*")] = NO_FLAGS,
 ) -> ExitCode:
     """Run a preset end to end: a summary here, run.json, Parquet tables, events.jsonl and report.html in out/.
@@ -64,7 +69,7 @@ def demo(
     from relaycast.scenario.files import load_preset  # noqa: PLC0415
 
     scenario = overridden(adjusted(load_preset(preset), blocks, seed, genesis), flags)
-    return _told(_simulate(scenario, out, json, per_key, trie_engine), json, verbose, flags)
+    return _told(_simulate(scenario, out, json, per_key, trie_engine, workers), json, verbose, flags)
 
 
 def run(
@@ -81,6 +86,7 @@ def run(
     verbose: Verbose = False,
     per_key: PerKey = None,
     trie_engine: TrieEngine = "auto",
+    workers: Workers = 1,
     flags: Annotated[RunFlags, Parameter(name="*")] = NO_FLAGS,
     engine: RunEngine = "local",
     spark: Annotated[SparkFlags | None, Parameter(name="*")] = None,
@@ -94,6 +100,8 @@ def run(
 
     Example: relaycast run oracle --set parachains.2000.publish.keys=200 --policy cache=none
 
+    With --workers, several processes build the blocks of readers side by side: the files are the same, byte for byte.
+
     Example: relaycast run scenario.toml --blocks 100000 --engine spark --master local[8]
     """
     from relaycast.scenario.files import load_named  # noqa: PLC0415
@@ -102,8 +110,10 @@ def run(
     wanted = overridden(adjusted(load_named(scenario, "run"), blocks, seed, genesis), flags)
     if engine == "local":
         refuse_spark_flags(spark)
-        return _told(_simulate(wanted, out, json, per_key, trie_engine), json, verbose, flags)
+        return _told(_simulate(wanted, out, json, per_key, trie_engine, workers), json, verbose, flags)
 
+    if workers != 1:
+        raise BadInput("--workers", f"{workers} with --engine spark", "--master local[N], or --engine local")
     refuse_runtimes(wanted, "--engine spark", "--engine local, which builds the blocks of real runtimes")
 
     def work() -> ExitCode:
@@ -128,11 +138,14 @@ def adjusted(scenario: Scenario, blocks: int | None, seed: int | None, genesis: 
     return scenario
 
 
-def _simulate(scenario: Scenario, out: Path, json: bool, per_key: bool | None, trie_engine: "Engine") -> "Finished":
+def _simulate(
+    scenario: Scenario, out: Path, json: bool, per_key: bool | None, trie_engine: "Engine", workers: int
+) -> "Finished":
     from relaycast.simulation.run_files import simulate  # noqa: PLC0415
 
+    checked_workers(workers)
     with progress_bar(scenario, shown=shows_progress() and not json) as progress:
-        return simulate(scenario, out=out, progress=progress, per_key=per_key, trie_engine=trie_engine)
+        return simulate(scenario, out=out, progress=progress, per_key=per_key, trie_engine=trie_engine, workers=workers)
 
 
 def _told(finished: "Finished", json: bool, verbose: bool, flags: RunFlags) -> ExitCode:

@@ -68,7 +68,7 @@ Object = Annotated[
 ]
 Redeliver = Annotated[bool, Parameter(name="--redeliver", help="try all of them again")]
 
-app = App(name="subscribe", help="Push what the chains of a running server tell to a webhook or a broker.")
+app = App(name="subscribe", help="Push the events of a running server to a webhook or a broker.")
 
 
 @app.command

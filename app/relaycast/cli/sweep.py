@@ -1,23 +1,38 @@
-"""``relaycast sweep``: a grid of scenarios, seeds and policies as one Spark job, and one tidy table."""
+"""``relaycast sweep``: a grid of scenarios, seeds and policies, run side by side, and one tidy table."""
 
 import json as json_text
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 from cyclopts import Parameter
 
 from relaycast.cli.exit_code import ExitCode
-from relaycast.cli.flags.spark import Master, Ui, bulk_session
-from relaycast.cli.options import AllowOversize, Json, TrieEngine
+from relaycast.cli.flags.spark import Conf, Master, RunEngine, Ui, bulk_session, resumable
+from relaycast.cli.options import AllowOversize, Json, TrieEngine, Workers, checked_workers
 from relaycast.out_file import written
+from relaycast.refusal import BadInput
 from relaycast.terminal import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
     import pyarrow as pa
 
+    from relaycast.simulation.sweep import Cell
+    from relaycast.simulation.sweep_runs import Runner
+    from relaycast_ledger.progress import Progress
+    from relaycast_spark.session import Spark
+    from relaycast_trie import Engine
+
 Out = Annotated[Path, Parameter(name="--out", help="the Parquet file that the table goes to")]
+
+Resume = Annotated[
+    bool,
+    Parameter(name="--resume", negative="--no-resume", help="go on where an interrupted sweep ended, or start over"),
+]
 
 OUT = Path("sweep.parquet")
 
@@ -28,7 +43,11 @@ def sweep(
     *,
     out: Out = OUT,
     trie_engine: TrieEngine = "auto",
+    engine: RunEngine = "local",
+    workers: Workers = None,
+    resume: Resume = True,
     master: Master = None,
+    conf: Conf = None,
     spark_ui: Ui = False,
     allow_oversize: AllowOversize = False,
     json: Json = False,
@@ -39,44 +58,77 @@ def sweep(
     and in a table [vary] values by path: "parachains.2000.publish.keys" = [10, 100].
 
     Exit code 1 when a run fails or has blocks that do not fit into a PoV, 3 when one violates an invariant.
-    --allow-oversize is for studies of such blocks.
+    --allow-oversize is for studies of such blocks. What a run came to is kept as soon as it is done: the same command
+    goes on behind an interrupt or a kill. With --engine spark each run is a task there.
 
     Example: relaycast sweep sweep.toml --out sweep.parquet
     """
-    from relaycast.simulation.sweep import load_sweep, run_cell, table_schema  # noqa: PLC0415
+    from relaycast.simulation.sweep import load_sweep  # noqa: PLC0415
 
+    if engine == "local":
+        _refuse_beside_local({"--master": master, "--conf": conf, "--spark-ui": spark_ui})
+    elif workers is not None:
+        raise BadInput("--workers", f"{workers} with --engine spark", "--master local[N], or --engine local")
     cells = load_sweep(file)
-    schema = table_schema(cells)
-    with (
-        written(out, "--out") as stream,
-        bulk_session(master, ui=spark_ui, compiled=trie_engine == "array") as (spark, progress),
-    ):
+
+    def work() -> ExitCode:
         import pyarrow.parquet as pq  # noqa: PLC0415
 
-        from relaycast_spark.proof_jobs import watched  # noqa: PLC0415
-        from relaycast_spark.spread_work import spread_work  # noqa: PLC0415
+        from relaycast.simulation.sweep_folder import sweep_folder  # noqa: PLC0415
+        from relaycast.simulation.sweep_runs import completed  # noqa: PLC0415
 
-        work = partial(run_cell, trie_engine=trie_engine)
-        frame = spread_work(spark, [msgspec.json.encode(cell) for cell in cells], work, schema)
-        tables = []
-        watched(
-            spark,
-            lambda: tables.append(frame.toArrow()),
-            stage="done",
-            rows=len(cells),
-            unit="runs",
-            progress=progress,
+        runner = (
+            _processes(checked_workers(workers), trie_engine)
+            if engine == "local"
+            else _spark(cells, bulk_session(master, conf, ui=spark_ui, compiled=trie_engine == "array"), trie_engine)
         )
-        table = tables[0].cast(schema).sort_by([("cell", "ascending"), ("para_id", "ascending")])
-        pq.write_table(table, stream, compression="zstd")
+        with sweep_folder(out, cells, option="--out") as folder, written(out, "--out") as stream:
+            with runner as (run, progress):
+                table = completed(cells, folder, run, resume=resume, shown=progress)
+            pq.write_table(table, stream, compression="zstd")
+            folder.remove()
+        return _told(table, len(cells), out, allow_oversize=allow_oversize, json=json)
+
+    return resumable(work)
+
+
+def _refuse_beside_local(options: dict[str, object]) -> None:
+    for name, value in options.items():
+        if value:
+            raise BadInput(name, f"{value} with --engine local", "--engine spark beside it")
+
+
+@contextmanager
+def _processes(workers: int, trie_engine: "Engine") -> "Iterator[tuple[Runner, Progress]]":
+    from relaycast.cli.tables.bars import stage_progress  # noqa: PLC0415
+    from relaycast.simulation.sweep_runs import in_processes  # noqa: PLC0415
+    from relaycast_trie.dispatch import warm_up_for  # noqa: PLC0415
+
+    warm_up_for(trie_engine)  # before any worker looks for compiled kernels
+    with stage_progress() as progress:
+        yield partial(in_processes, workers=workers, trie_engine=trie_engine), progress
+
+
+@contextmanager
+def _spark(
+    cells: "list[Cell]", session: "AbstractContextManager[tuple[Spark, Progress]]", trie_engine: "Engine"
+) -> "Iterator[tuple[Runner, Progress]]":
+    from relaycast.simulation.sweep import table_schema  # noqa: PLC0415
+    from relaycast.simulation.sweep_runs import on_spark  # noqa: PLC0415
+
+    with session as (spark, progress):
+        yield partial(on_spark, schema=table_schema(cells), spark=spark, trie_engine=trie_engine), progress
+
+
+def _told(table: "pa.Table", cells: int, out: Path, *, allow_oversize: bool, json: bool) -> ExitCode:
     failed = len(table) - table.column("error").null_count
     broken = table.column("invariants_ok").to_pylist().count(False)
     oversize = sum(1 for blocks in table.column("oversize_blocks").to_pylist() if blocks)
     if json:
-        told = {"cells": len(cells), "rows": len(table), "failed": failed, "oversize": oversize, "out": str(out)}
+        told = {"cells": cells, "rows": len(table), "failed": failed, "oversize": oversize, "out": str(out)}
         print(json_text.dumps(told))
     else:
-        rows = f"{counted(len(cells), 'run')}, {counted(len(table), 'row')} (one for each subscriber of a run)"
+        rows = f"{counted(cells, 'run')}, {counted(len(table), 'row')} (one for each subscriber of a run)"
         ends = f"{failed or 'none'} of a failed run, {broken or 'none'} with a violated invariant"
         print(f"{rows}: {ends}, {oversize or 'none'} with blocks that do not fit")
         if oversize:

@@ -9,7 +9,7 @@ from relaycast.cli.options import EngineName, File, HasherName, Json, Limit, Ver
 from relaycast.inputs import read_pairs
 from relaycast.refusal import BadInput
 
-app = App(name="trie", help="The root of key-value pairs, and the trie that they make.")
+app = App(name="trie", help="Compute the root of key-value pairs, and draw the trie that they make.")
 
 
 @app.command

@@ -11,7 +11,7 @@ from relaycast.cli.options import Json
 from relaycast.refusal import one_line
 from relaycast.terminal import counted
 
-app = App(name="vectors", help="A conformance suite for implementations of pub-sub, as JSON.")
+app = App(name="vectors", help="Write and check a conformance suite for implementations of pub-sub.")
 
 Folder = Annotated[str, Parameter(name="DIR", help="the suite's folder")]
 Seed = Annotated[

@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from relaycast.cli.exit_code import ExitCode
-from relaycast.cli.flags.spark import Master, Ui, bulk_session, table_place
+from relaycast.cli.flags.spark import Conf, Master, RowsAFile, Ui, bulk_session, checked_rows_a_file, table_place
 from relaycast.cli.options import Json
 
 Out = Annotated[str | None, Parameter(name="--out", help="where the verdicts go, INPUT.verdicts.parquet unless given")]
@@ -18,15 +18,18 @@ def verify_proofs(
     *,
     out: Out = None,
     strict: Annotated[bool, Parameter(name="--strict", help="refuse unused nodes and nodes that come twice")] = False,
+    rows_per_file: RowsAFile = None,
     master: Master = None,
+    conf: Conf = None,
     spark_ui: Ui = False,
     json: Json = False,
 ) -> ExitCode:
     """Verify every proof of a Parquet table and write the verdicts beside it: valid, or the kind of failure.
 
-    Exit code 1 when one does not hold. Columns: root (32 bytes), keys (a list of bytes), nodes (a list of bytes) or
-    proof (SCALE Vec<Vec<u8>>); all others are kept. What begins with a scheme, such as s3:// or hdfs://, goes to Spark
-    as it is; where Spark runs on other machines, paths of this one are refused.
+    Exit code 1 when one does not hold. Columns: root (32 bytes), keys (a list of bytes), and the proof as nodes (a list
+    of bytes), as proof (SCALE Vec<Vec<u8>>) or as numbers of nodes that lie in the folder _nodes; all others are kept.
+    What begins with a scheme, such as s3:// or hdfs://, goes to Spark as it is; where Spark runs on other machines,
+    paths of this one are refused.
 
     Example: relaycast verify-proofs proofs.parquet --strict
     """
@@ -34,21 +37,26 @@ def verify_proofs(
 
     given = table_place(proofs, "PROOFS", master, is_read=True)
     beside = given.beside(f"{given.name.removesuffix('.parquet')}.verdicts.parquet")
+    rows_a_file = checked_rows_a_file(rows_per_file)
     target = table_place(out or beside.text, "--out", master, is_read=False)
     with (
         alone_at(target, "--out" if out else "the verdicts"),
-        bulk_session(master, ui=spark_ui, compiled=True) as (spark, progress),
+        bulk_session(master, conf, ui=spark_ui, compiled=True) as (spark, progress),
     ):
-        from relaycast_spark.proof_jobs import spread, verdict_counts, verified_proofs, write_table  # noqa: PLC0415
+        from relaycast_spark.proof_frames import nodes_of, verified_proofs  # noqa: PLC0415
+        from relaycast_spark.proof_jobs import named, spread, verdicts_at, write_table  # noqa: PLC0415
         from relaycast_spark.table_places import read_parquet  # noqa: PLC0415
 
         table = read_parquet(spark, given, "PROOFS")
-        rows = table.count()
-        verdicts = verified_proofs(spread(table), strict=strict)
-        write_table(verdicts, target, stage="verified", rows=rows, progress=progress)
-        counts = verdict_counts(spark.read.parquet(target.pattern))
+        with named(spark, f"proofs counted: {given.name}"):
+            rows = table.count()
+        nodes = nodes_of(table, given)
+        verdicts = verified_proofs(spread(table), strict=strict, nodes=nodes)
+        write_table(verdicts, target, stage="verified", rows=rows, rows_a_file=rows_a_file, progress=progress)
+        found = verdicts_at(spark, target)
+    counts: dict[str, int] = found["verdicts"]
     if json:
-        print(json_text.dumps({"proofs": rows, "verdicts": counts, "out": str(target)}))
+        print(json_text.dumps({"proofs": rows, **found, "out": str(target)}))
     else:
         for verdict, count in counts.items():
             print(f"{verdict:<16} {count:>14,}")

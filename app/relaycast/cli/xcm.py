@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from relaycast_trie import CodecError
     from relaycast_xcm import Annotation, Instruction, Location, XcmCodec
 
-app = App(name="xcm", help="Messages from JSON to SCALE bytes, and bytes back to what they mean.")
+app = App(name="xcm", help="Turn XCM messages from JSON into SCALE bytes, and explain bytes.")
 
 Flavour = Annotated[
     Literal["entry", "items", "pairs"],

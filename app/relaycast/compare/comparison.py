@@ -1,8 +1,8 @@
 """One trace under two designs: what each costs, and what each breaks.
 
-Figures are of the scenario's blocks. Afterwards nothing is published any more and the network runs on until every
-subscriber has caught up, so that a value which is still missing then is known to be lost. Every complete pass is held
-against what the relay chain had: a value that was there and is not handed on with it is a lost update.
+Figures are of the scenario's blocks. Afterwards publishing stops, and the network runs on until every subscriber has
+caught up. A value that is still missing then is known to be lost. Every complete pass is held against what the relay
+chain had: a value that was there and is not handed on with it is a lost update.
 """
 
 from collections.abc import Iterable

@@ -17,17 +17,16 @@ from relaycast.report.charts import nice_ceiling
 from relaycast.report.full_block import MEANINGS
 from relaycast.report.page import (
     BAR_KEYS,
-    STACKED,
     CostBar,
     cost_bars,
     latency_chart,
     proof_chart,
     reader_legend,
     stack,
+    stack_keys,
 )
 from relaycast.report.story import why
 from relaycast.report.templates import own_markup, render
-from relaycast.report.trie_view import CAUSES
 from relaycast.report.verdicts import title
 from relaycast_ledger.outcome import Outcome, SubscriberOutcome
 
@@ -70,7 +69,6 @@ def render_comparison(compared: Compared) -> str:
         stacks=_stacks(runs),
         bar_keys=BAR_KEYS,
         meanings=MEANINGS,
-        stack_legend=[(cause, CAUSES[cause]) for cause in STACKED],
         broken=[line for side, design in zip(SIDES, designs, strict=True) for line in broken_lines(side, design)],
         oversize=[line for side, design in zip(SIDES, designs, strict=True) for line in oversize_lines(side, design)],
         readers=[_reader(compared, para_id) for para_id in para_ids[:MAX_READERS]],
@@ -107,7 +105,7 @@ def _on_one_scale(runs: tuple[Outcome, Outcome]) -> list[str]:
     return [proof_chart(run, top=nice_ceiling(highest)) for run in runs]
 
 
-def _stacks(runs: tuple[Outcome, Outcome]) -> list[tuple[str, list["Markup"]]]:
+def _stacks(runs: tuple[Outcome, Outcome]) -> list[tuple[str, list["Markup"], list[tuple[str, str]]]]:
     """Return the largest readers' stacks side by side, each pair on one scale."""
     second = {it.para_id: it for it in runs[1].subscribers}
     both = [it for it in runs[0].subscribers if it.para_id in second]
@@ -117,5 +115,5 @@ def _stacks(runs: tuple[Outcome, Outcome]) -> list[tuple[str, list["Markup"]]]:
         sides: tuple[SubscriberOutcome, SubscriberOutcome] = (it, second[it.para_id])
         top = nice_ceiling(max(side.proof_bytes.max for side in sides))
         charts = [own_markup(stack(run, side, top=top)) for run, side in zip(runs, sides, strict=True)]
-        pairs.append((title(it), charts))
+        pairs.append((title(it), charts, stack_keys(*zip(runs, sides, strict=True))))
     return pairs

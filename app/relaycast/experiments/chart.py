@@ -15,6 +15,9 @@ class Axis:
     title: str
     names: bool = False
     log: bool = False
+    log_from_zero: bool = False
+    """Logarithmic but near 0, which has a place of its own."""
+
     order: tuple[str, ...] = ()
     zero: bool = True
     percent: bool = False
@@ -37,6 +40,9 @@ class Chart:
     colour: Axis | None = None
     dash: Axis | None = None
     panel: Axis | None = None
+    nested: bool = False
+    """Whether lines may coincide: each later one is thinner, so that none hides another."""
+
     rules: Sequence[tuple[float, str]] = ()
     width: int = 420
     height: int = 260

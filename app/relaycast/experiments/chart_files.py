@@ -17,6 +17,12 @@ MISSING = "charts need altair and vl-convert-python: pip install '.[experiments]
 COLOURS = ("#e6007a", "#2f6fed", "#1b9e77", "#d98200", "#7b4fd0", "#4a5568", "#0e9aa7", "#a0522d")
 """The first is Polkadot's own; they can be told apart on white."""
 
+PADDING: Any = {"left": 5, "top": 5, "bottom": 5, "right": 40}
+"""Around a chart: a browser's letters may be wider than those that the legend's room was measured with."""
+
+NESTED_WIDTHS = (12.0, 8.0, 3.0, 1.4)
+"""Widths of lines that may coincide, in the order in which they are drawn."""
+
 _STROKES: Any = {"symbolType": "stroke", "labelExpr": "datum.label + (datum.index ? ', dashed' : ', solid')"}
 """How a legend shows dashes: in words, as their samples have no colour of their own."""
 
@@ -56,7 +62,7 @@ def specification(chart: Chart) -> dict[str, Any]:
     if chart.panel is not None:
         panel = alt.Column(f"{chart.panel.field}:N", title=chart.panel.title, sort=list(chart.panel.order) or None)
         drawn = drawn.facet(data=data, column=panel)
-    drawn = drawn.properties(title=alt.TitleParams(chart.title, anchor="start"))
+    drawn = drawn.properties(title=alt.TitleParams(chart.title, anchor="start"), padding=PADDING)
     drawn = drawn.configure(aria=False, font="sans-serif").configure_view(stroke=None).configure_legend(labelLimit=320)
     found: dict[str, Any] = drawn.to_dict()
     return found
@@ -82,6 +88,8 @@ def html_of(specification: dict[str, Any]) -> str:
 
 
 def _marked(base: "alt.Chart", chart: Chart) -> Any:
+    if chart.mark == "line" and chart.nested:
+        return base.mark_line(strokeJoin="round")
     if chart.mark == "line":
         return base.mark_line(point={"size": 28}, strokeWidth=1.8)
     return base.mark_bar() if chart.mark == "bar" else base.mark_rect()
@@ -102,6 +110,11 @@ def _encodings(chart: Chart) -> dict[str, Any]:
         scale = alt.Scale(range=list(COLOURS))
         sort = list(colour.order) or None
         found["color"] = alt.Color(f"{colour.field}:N", title=colour.title, scale=scale, sort=sort)
+        if chart.nested:
+            widths = alt.Scale(
+                type="ordinal", domain=list(colour.order), range=list(NESTED_WIDTHS[-len(colour.order) :])
+            )
+            found["strokeWidth"] = alt.StrokeWidth(f"{colour.field}:N", scale=widths, legend=None)
         if chart.mark == "bar":
             found["xOffset"] = alt.XOffset(f"{colour.field}:N", sort=sort)
     if chart.dash is not None:
@@ -126,6 +139,11 @@ def _channel(axis: Axis, chart: Chart) -> dict[str, Any]:
         marks = _log_ticks([point[axis.field] for point in chart.points])
         scale = alt.Scale(type="log", domain=[marks[0], marks[-1]])
         ticks = alt.Axis(format=form, values=marks)
+    if axis.log_from_zero:
+        values = [point[axis.field] for point in chart.points]
+        marks = [0.0, *_log_ticks([max(1.0, value) for value in values])]
+        scale = alt.Scale(type="symlog", constant=1, domain=[0.0, marks[-1]])
+        ticks = alt.Axis(labelExpr="datum.value ? format(datum.value, '~s') : '0'", values=marks)
     return {"field": axis.field, "type": "quantitative", "title": axis.title, "scale": scale, "axis": ticks}
 
 

@@ -17,7 +17,7 @@ VALUE_BYTES = (16, 384, 2_048)
 """An oracle's price, a ring root, and the longest value there may be."""
 
 TRIALS = {1: 400, 10: 60, 100: 20, 1_000: 5}
-"""Draws of so many keys; the mean of them counts. All keys of a trie can be drawn in one way only."""
+"""Number of random draws of subscribed keys; their mean counts. All keys of a trie can be drawn in one way only."""
 
 
 class ProofBytes(Row, frozen=True, kw_only=True):

@@ -116,23 +116,23 @@ def _sixths(rows: Sequence[Starved]) -> str:
 def chart(rows: Sequence[Starved]) -> Chart:
     """Draw what arrives against the load."""
     sizes = tuple(f"{size / 1000:g}" for size in MESSAGE_BYTES)
-    loads = tuple(f"{load:.1%}" for load in LOADS)
     return Chart(
         title="Values that arrive under message load",
         mark="line",
-        x=Axis(field="load", title="messages that arrive, of the block's room", names=True, order=loads, angle=-40),
+        x=Axis(field="load", title="messages that arrive, of the block's room", percent=True),
         y=Axis(field="delivered", title="published values that arrive", percent=True),
         colour=Axis(field="budget", title="budget", names=True, order=BUDGETS),
         panel=Axis(field="messages", title="kB of a message", names=True, order=sizes),
         points=[
             {
-                "load": f"{row.load:.1%}",
+                "load": row.load,
                 "delivered": row.delivered_share,
                 "budget": row.budget,
                 "messages": f"{row.message_bytes / 1000:g}",
             }
-            for row in rows
+            for row in sorted(rows, key=lambda row: BUDGETS.index(row.budget))
         ],
+        nested=True,
         width=300,
     )
 

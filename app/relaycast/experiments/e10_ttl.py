@@ -1,6 +1,6 @@
 """E10: what expiry costs the relay chain, and how late it comes.
 
-The relay chain looks for expired entries in the idle time of its blocks, at most so many in each, whether any has
+The relay chain looks for expired entries in the idle time of its blocks, up to a limit in each, whether any has
 expired or not. Entries with random times to live fill its storage.
 """
 
@@ -35,7 +35,7 @@ CONFIG = BroadcasterConfig(
 
 
 class Expiry(Row, frozen=True, kw_only=True):
-    """So many entries that will expire, and blocks with so much idle time."""
+    """A number of entries that will expire, and the idle time of each block."""
 
     entries: int
     idle_share: float

@@ -1,6 +1,6 @@
 """E11: how many relay blocks lie between publishing a value and the callback, and what makes them more.
 
-Bursts of values from one publisher, every so many blocks: more of them than a parachain can send with a block, or more
+Bursts of values from one publisher at a fixed interval: more of them than a parachain can send with a block, or more
 than a reader's budget holds.
 """
 

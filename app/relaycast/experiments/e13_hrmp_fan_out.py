@@ -74,7 +74,7 @@ class FanOut(Row, frozen=True, kw_only=True):
 
     total_bytes: float
     reachable: bool
-    """Whether the host configuration allows for so many channels."""
+    """Whether the host configuration allows that many channels."""
 
     blocks_to_send: int
     deposit_dot: int

@@ -2,8 +2,8 @@
 
 Compact proofs and state version 0 are those of the real codecs. The binary trie is counted, not built: a path's
 siblings, 32 bytes each, a bit for each level to say where there is one, and the entries. Tries up to 10,000 keys are
-built and proven with each hash function; what it changes is counted without a clock: how often the compression function
-runs for a reader who verifies the proof.
+built and proven with each hash function. What it changes is counted without a clock, by how often the compression
+function runs for a reader who verifies the proof.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Raw chain specs: the genesis state that a Substrate chain starts from, as its node exports it.
 
-Law: only a raw spec will do. Keys and values are taken as they stand; a child trie's root is put under its prefixed
+Law: only a raw spec is accepted. Keys and values are taken as they stand; a child trie's root is put under its prefixed
 key, as the state machine has it.
 """
 
@@ -11,6 +11,7 @@ from typing import Any
 from relaycast.inputs import parse_hex, place_of, read_json
 from relaycast.refusal import BadInput, shown
 from relaycast_trie import EMPTY_ROOT, ChildInfo, StateVersion, trie_root
+from relaycast_trie.plain.partial_trie import StateWitness
 
 EXPECTED = "a raw chain spec with genesis.raw.top (make one with `build-spec --raw`)"
 
@@ -28,8 +29,13 @@ class ChainSpec:
     properties: Mapping[str, Any] = field(default_factory=dict)
     """What wallets show: the token's symbol and decimals, the prefix of addresses."""
 
+    witness: StateWitness | None = None
+    """Nodes of a state of which the values here are a part; ``None`` for a whole state."""
+
     def state_root(self, *, state_version: StateVersion = StateVersion.V0) -> bytes:
-        """Return the state root."""
+        """Return the state root; of a part of a state that of the whole."""
+        if self.witness is not None:
+            return self.witness.root
         return trie_root(self.top_with_child_roots(state_version=state_version), state_version=state_version)
 
     def top_with_child_roots(self, *, state_version: StateVersion = StateVersion.V0) -> dict[bytes, bytes]:
@@ -43,6 +49,12 @@ class ChainSpec:
 
     def __repr__(self) -> str:
         return f"<ChainSpec {self.name!r}: {len(self.top)} entries, {len(self.children)} child tries>"
+
+
+def refuse_part(state: ChainSpec, place: str) -> None:
+    """Raise ``BadInput`` for a witness where a whole state is needed."""
+    if state.witness is not None:
+        raise BadInput(place, "a witness, which holds a part of a state", "a whole state")
 
 
 def read_chain_spec(file: str) -> ChainSpec:

@@ -1,4 +1,4 @@
-"""States as people have them: raw chain specs, and exports of keys and values in JSON or Parquet, child tries included.
+"""States as people have them: raw chain specs, exports of keys and values in JSON or Parquet, and witnesses.
 
 Law: keys and values are taken as they stand, each key once. A child trie whose root stands in the top trie as well must
 have that root. What is none of these raises ``BadInput`` with its place.
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from relaycast.genesis.chain_spec import ChainSpec, spec_of
+from relaycast.genesis.witness_file import is_witness, witness_of
 from relaycast.inputs import STDIN, parse_hex, parse_json, place_of, read_bytes
 from relaycast.refusal import BadInput, shown
 from relaycast_trie import CHILD_STORAGE_PREFIX, ChildInfo, StateVersion, trie_root
@@ -42,6 +43,8 @@ def state_of(data: bytes, place: str, name: str = "state") -> ChainSpec:
         raise BadInput(f"{place} at .error", shown(content["error"].get("message")), "an answer with a result")
     if isinstance(content, dict) and "result" in content:
         content, place = content["result"], f"{place} at .result"
+    if is_witness(content):
+        return witness_of(content, place).spec()
     if isinstance(content, dict) and "genesis" in content:
         return spec_of(content, place)
     return _collected(name, place, _json_rows(content, place))

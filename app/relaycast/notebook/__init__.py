@@ -1,7 +1,7 @@
 """How notebooks show our objects: ``_repr_html_`` for classes of all rooms, whose modules know nothing of markup.
 
-``import relaycast`` is enough, before or after the rooms: a class has its card once its module is loaded, and neither
-that nor the drawing of a card loads a room that the object did not need.
+``import relaycast`` is enough, before or after the rooms: a class has its card once its module is loaded. Neither that
+nor drawing a card loads a room that the object did not need.
 """
 
 import sys

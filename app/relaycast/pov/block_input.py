@@ -6,13 +6,11 @@ one line.
 """
 
 import asyncio
-import json
-import os
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from relaycast.inputs import parse_json, place_of, read_bytes
+from relaycast.inputs import NODE_SCHEMES, parse_json, place_of, read_bytes
 from relaycast.pov.parachain_block import RawBlock
 from relaycast.refusal import BadInput, shown
 from relaycast_collator.header import DigestItem, Header
@@ -20,23 +18,16 @@ from relaycast_trie import CodecError
 from relaycast_trie.scale import ScaleReader
 from relaycast_xcm.primitives import U32_MAX
 
+if TYPE_CHECKING:
+    from relaycast.node_client import NodeClient
+
 EXPECTED = "a block: SCALE bytes, their hexadecimal, or what chain_getBlock answers"
-SCHEMES = ("http://", "https://", "ws://", "wss://")
-SECONDS = 30
-"""Seconds that a node may take for each answer."""
-
-MOST_ANSWER_BYTES = 64 << 20
-"""Largest answer of a node that is read; the hexadecimal of the largest block has 20 MB."""
-
 NUMBER_DIGITS = 10
-
-METHOD_NOT_FOUND = -32_601
-"""The code of JSON-RPC 2.0."""
 
 
 def read_block(source: str, *, at: str | None = None) -> RawBlock:
     """Return the block that ``source`` holds or names; ``at`` is a hash or number for a node, by default its newest."""
-    if source.startswith(SCHEMES):
+    if source.startswith(NODE_SCHEMES):
         return _of_json(asyncio.run(_fetched(source, at)), source)
     if at is not None:
         raise BadInput("--at", shown(at), "it beside the URL of a node only")
@@ -76,7 +67,7 @@ def _of_json(answer: Any, place: str) -> RawBlock:
     if not isinstance(extrinsics, list):
         raise BadInput(f"{place}: extrinsics", shown(extrinsics), "a list of hexadecimal")
     taken = tuple(_extrinsic(text, f"{place}: extrinsics[{index}]") for index, text in enumerate(extrinsics))
-    return RawBlock(_header(found["header"], f"{place}: header"), taken)
+    return RawBlock(read_header(found["header"], f"{place}: header"), taken)
 
 
 def _extrinsic(text: Any, place: str) -> bytes:
@@ -89,7 +80,8 @@ def _extrinsic(text: Any, place: str) -> bytes:
     return data
 
 
-def _header(value: Any, place: str) -> Header:
+def read_header(value: Any, place: str) -> Header:
+    """Return the header in an answer of ``chain_getHeader``, or of ``archive_v1_header``."""
     if isinstance(value, str):
         return _encoded_header(_bytes(value, place), place)
     if not isinstance(value, Mapping):
@@ -130,21 +122,23 @@ def _bytes(text: Any, place: str) -> bytes:
 
 async def _fetched(url: str, at: str | None) -> Any:
     """Return what a node answers to ``chain_getBlock``, or the same by ``archive_v1``."""
-    import aiohttp  # noqa: PLC0415 - only blocks that come from a node need it
+    from relaycast.node_client import NodeClient, NodeRefused  # noqa: PLC0415 - only blocks from a node need it
 
     number = None if at is None or at.startswith("0x") else _number(at)
     wanted = at if number is None else number
     try:
-        async with aiohttp.ClientSession() as client:
+        async with NodeClient(url, waits=0) as node:
             try:
-                found = await _by_chain(client, url, wanted)
-            except _UnknownMethod:
-                found = await _by_archive(client, url, wanted)
-    except _UnknownMethod as error:
-        raise BadInput(url, f"no method {error}", "a node with chain_getBlock, or with archive_v1") from None
-    except (aiohttp.ClientError, TimeoutError, OSError, UnicodeError) as error:
-        said = _reason(error) or f"no answer for {SECONDS} s"
-        raise BadInput(url, said, "a node that answers JSON-RPC") from None
+                found = await _by_chain(node, wanted)
+            except NodeRefused as error:
+                if not error.is_unknown_method:
+                    raise
+                found = await _by_archive(node, wanted)
+    except NodeRefused as error:
+        if error.is_unknown_method:
+            expected = "a node with chain_getBlock, or with archive_v1"
+            raise BadInput(url, f"no method {error.method}", expected) from None
+        raise BadInput(url, f"the error {shown(error.message)} for {error.method}", "a block") from None
     if found is None:
         raise BadInput(url, f"no block {at}", "a block that the node has")
     return found
@@ -156,72 +150,22 @@ def _number(at: str) -> int:
     return int(at)
 
 
-def _reason(error: Exception) -> str:
-    """Return why there was no answer: of a connection that was not made, what the system says."""
-    number = getattr(getattr(error, "os_error", None), "errno", None)
-    return os.strerror(number) if isinstance(number, int) and number > 0 else str(error)
-
-
-async def _by_chain(client: Any, url: str, at: str | int | None) -> Any:
+async def _by_chain(node: "NodeClient", at: str | int | None) -> Any:
     """Return what ``chain_getBlock`` answers; ``None`` where there is no such block."""
     if at is None:
-        return await _asked(client, url, "chain_getBlock", [])
-    wanted = await _asked(client, url, "chain_getBlockHash", [at]) if isinstance(at, int) else at
-    return None if wanted is None else await _asked(client, url, "chain_getBlock", [wanted])
+        return await node.ask("chain_getBlock")
+    wanted = await node.ask("chain_getBlockHash", at) if isinstance(at, int) else at
+    return None if wanted is None else await node.ask("chain_getBlock", wanted)
 
 
-async def _by_archive(client: Any, url: str, at: str | int | None) -> Any:
+async def _by_archive(node: "NodeClient", at: str | int | None) -> Any:
     """Return header and extrinsics as ``archive_v1`` answers them; ``None`` where there is no such block."""
     wanted = at
     if not isinstance(at, str):
-        height = await _asked(client, url, "archive_v1_finalizedHeight", []) if at is None else at
-        hashes = await _asked(client, url, "archive_v1_hashByHeight", [height])
+        height = await node.ask("archive_v1_finalizedHeight") if at is None else at
+        hashes = await node.ask("archive_v1_hashByHeight", height)
         wanted = hashes[0] if isinstance(hashes, list) and hashes else None
     if wanted is None:
         return None
-    header, body = [await _asked(client, url, f"archive_v1_{part}", [wanted]) for part in ("header", "body")]
+    header, body = [await node.ask(f"archive_v1_{part}", wanted) for part in ("header", "body")]
     return None if header is None else {"header": header, "extrinsics": body}
-
-
-class _UnknownMethod(Exception):
-    """A node has no such method."""
-
-
-async def _asked(client: Any, url: str, method: str, parameters: list[Any]) -> Any:
-    request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}
-    async with asyncio.timeout(SECONDS):
-        data = await (_sent if url.startswith("ws") else _posted)(client, url, request)
-    try:
-        answer = json.loads(data)
-    except (ValueError, RecursionError):
-        answer = None
-    if not isinstance(answer, dict) or ("result" not in answer and "error" not in answer):
-        raise BadInput(url, f"{shown(data.decode(errors='replace'))} for {method}", "an answer of JSON-RPC")
-    if "error" in answer:
-        error = answer["error"]
-        if isinstance(error, dict) and error.get("code") == METHOD_NOT_FOUND:
-            raise _UnknownMethod(method)
-        said = error.get("message") if isinstance(error, dict) else error
-        raise BadInput(url, f"the error {shown(said)} for {method}", "a block")
-    return answer["result"]
-
-
-async def _posted(client: Any, url: str, request: dict[str, Any]) -> bytes:
-    async with client.post(url, json=request) as response:
-        if response.status != 200:
-            raise BadInput(url, f"status {response.status} for {request['method']}", "an answer of JSON-RPC")
-        data = bytearray()
-        async for part in response.content.iter_any():
-            data += part
-            if len(data) > MOST_ANSWER_BYTES:
-                raise BadInput(url, f"more than {MOST_ANSWER_BYTES:,} bytes", "a smaller answer")
-    return bytes(data)
-
-
-async def _sent(client: Any, url: str, request: dict[str, Any]) -> bytes:
-    async with client.ws_connect(url, max_msg_size=MOST_ANSWER_BYTES) as socket:
-        await socket.send_json(request)
-        message = await socket.receive()
-    if not isinstance(message.data, str):
-        raise BadInput(url, f"no text ({message.type.name.lower()}) for {request['method']}", "an answer of JSON-RPC")
-    return message.data.encode(errors="replace")

@@ -32,8 +32,8 @@ SCHEMA_VERSION = 1
 class ProofParts(Struct, frozen=True, kw_only=True):
     """A publisher's part of a relay proof: branches, leaves and external values, each counted and in bytes.
 
-    Counts are to a tenth. A branch holds the hashes of its children; a leaf the rest of its key and the stored entry
-    or, where that has more than 32 bytes, its hash: the entry is then an external value.
+    Counts are to a tenth. A branch holds the hashes of its children. A leaf holds the rest of its key and the stored
+    entry. If the entry has more than 32 bytes, it is an external value, and the leaf holds its hash.
     """
 
     proof_bytes: int

@@ -3,10 +3,10 @@
 The figures are what random keys are expected to give; names are hashed into keys, so that every publisher's are. The
 formulas stand in ``predict_trie.py``; what they do not have stands in ``predict_ground.py``, by name and source.
 
-Where they do not hold: keys that were crafted to lie close together; values that are equal byte for byte within a
-relay block (a proof holds equal values once); keys that come or go, which move their neighbours; a pass that the
-budget cuts short. A single trie scatters around what is expected: by 30 % for the path of one key of ten, by 8 % for
-ten keys of a hundred, by 2 % for a hundred of a thousand.
+Where they do not hold: keys that were crafted to lie close together; values that are equal byte for byte within a relay
+block (a proof holds equal values once); keys that come or go, which move their neighbours; a pass that the budget cuts
+short. A single trie scatters around the expected size: by 30 % for the path of one key of ten, by 8 % for ten keys of a
+hundred, and by 2 % for a hundred of a thousand.
 
 >>> full_proof(1_000, 100, 16)
 <ProofSize 27,535 bytes: 218.1 nodes>
@@ -34,7 +34,7 @@ MAX_VALUE_BYTES = 1 << 20
 MAX_BUDGET_BYTES = 1 << 40
 
 INLINE_ENTRY_BYTES = 32
-"""A stored value of at most so many bytes stands in its leaf; a longer one is a node of its own (state version 1)."""
+"""Bytes of the longest stored value that stands in its leaf; a longer one is a node of its own (state version 1)."""
 
 HASH_BYTES = 32
 
@@ -118,8 +118,8 @@ def entry_bytes(value_bytes: int) -> int:
 def leaf_bytes(keys: int, value_bytes: int) -> tuple[float, int]:
     """Return the expected bytes of a leaf among ``keys``, and of its value where that is outside of it.
 
-    ``1 + partial + 1 + entry`` where the entry has 32 bytes at most, else ``2 + partial + 32`` and the entry itself;
-    the partial key has 32 bytes less half a byte for each nibble of the branches above it.
+    ``1 + partial + 1 + entry`` where the entry has 32 bytes at most, else ``2 + partial + 32`` and the entry itself.
+    The partial key has 32 bytes less half a byte for each nibble of the branches above it.
     """
     entry, (partial, long) = entry_bytes(value_bytes), partial_key_bytes(keys)
     if entry <= INLINE_ENTRY_BYTES:
@@ -150,7 +150,7 @@ def delta_proof(keys: int, subscribed: int, updated: int, value_bytes: ValueByte
 def delta_bytes_on_average(
     keys: int, subscribed: int, updated: float, elsewhere: float, value_bytes: ValueBytes
 ) -> float:
-    """Return the bytes of what changed in a block in which so many keys are new on average, whichever they are.
+    """Return the bytes of what changed in a block with this average number of new keys, whichever they are.
 
     Values count with the mean over all keys.
     """
@@ -171,8 +171,8 @@ def cache_upkeep_bytes(keys: int, subscribed: int, updated: int, value_bytes: Va
     """Return what the block carries of its own state to read the old nodes from the cache and write the new ones.
 
     The cache is a trie as well, of keys that are hashes of nodes. ``t`` old nodes leave it and as many enter at other
-    places: the branches on the way to both, the old nodes with their leaves, the leaves that new keys part, and those
-    that are left alone. Within 6 % of what is measured, see ``Ground`` for what a block reads besides.
+    places. Counted are the branches on the way to both, the old nodes with their leaves, the leaves that new keys part,
+    and those that are left alone. Within 6 % of what is measured, see ``Ground`` for what a block reads besides.
     """
     delta = delta_proof(keys, subscribed, updated, value_bytes, elsewhere=elsewhere)
     cached, moved = node_cache(keys, subscribed, value_bytes).nodes, delta.branches + delta.leaves

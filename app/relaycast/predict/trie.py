@@ -144,7 +144,7 @@ def _children(keys: float, q: float) -> float:
 
 
 def _partial(keys: float, absent: float, depth: int, nibbles: int) -> float:
-    """Return the chance of a branch at ``depth`` whose partial key has so many ``nibbles`` at least."""
+    """Return the chance of a branch at ``depth`` whose partial key has at least ``nibbles``."""
     q, above = 16.0**-depth, 16.0 ** (nibbles - depth)
     inside = 1 - above + q
     return (1 - met(absent, above)) * (1 - met(keys, 1 - inside)) * _two_ways(keys, min(1.0, q / inside))

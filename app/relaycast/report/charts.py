@@ -21,6 +21,12 @@ MAX_COLUMNS = 400
 
 NO_MARKS: Mapping[int, str] = MappingProxyType({})
 
+Shaded = tuple[int, int]
+"""Part of an x axis: the first x, and the x at which the shade ends."""
+
+LEAST_SHADE = 3.0
+"""Width of the narrowest shade that can be seen."""
+
 COLOURS = ("var(--r0)", "var(--r1)", "var(--r2)", "var(--r3)", "var(--r4)", "var(--r5)")
 """Colours of readers; the page sets their values, for light and for dark."""
 
@@ -49,18 +55,19 @@ def band_chart(
     label: str,
     top: int | None = None,
     marks: Mapping[int, str] = NO_MARKS,
+    shaded: Shaded | None = None,
 ) -> str:
     """Return a line for each middle, over a pale band from the lowest to the highest where they differ.
 
     The scale ends at ``top`` if given, which is at least the largest value. ``marks`` are x and meaning of upright
-    lines.
+    lines. ``shaded`` is the start-up.
     """
     xs = [point[0] for band in bands for point in band.points]
     if not xs:
         return ""
     low, high = int(min(xs)), max(xs)
     top = top or nice_ceiling(max(point[3] for band in bands for point in band.points))
-    parts = [_frame(top, unit), _x_axis(low, int(high), x_name, last=high)]
+    parts = [_shade(shaded, low, high), _frame(top, unit), _x_axis(low, int(high), x_name, last=high)]
     parts += [_mark(x, meaning, low, high) for x, meaning in marks.items() if low <= x <= high]
     for index, band in enumerate(bands):
         colour = COLOURS[index % len(COLOURS)]
@@ -88,10 +95,11 @@ def stacked_chart(
     label: str,
     colours: Sequence[str] = COLOURS,
     top: int | None = None,
+    shaded: Shaded | None = None,
 ) -> str:
     """Return layers on top of one another over a common x, the first at the bottom, in steps: no value is made up.
 
-    Where columns share a place, the one with the largest sum is kept whole.
+    Where columns share a place, the one with the largest sum is kept whole. ``shaded`` is the start-up.
     """
     sums = [sum(y for _, y in column) for column in zip(*(layer.points for layer in layers), strict=True)]
     if not sums:
@@ -100,7 +108,7 @@ def stacked_chart(
     places = side_by_side([x for x, _ in layers[0].points])
     low, high, top = layers[0].points[0][0], layers[0].points[-1][0] + 1, top or nice_ceiling(max(sums))
     edges = [_x(x, low, high) for x in [*(places[index] for index in kept), high]]
-    parts = [_frame(top, unit), _x_axis(low, high - 1, x_name, last=high)]
+    parts = [_shade(shaded, low, high), _frame(top, unit), _x_axis(low, high - 1, x_name, last=high)]
     floor = [0] * len(kept)
     for index, layer in enumerate(layers):
         ceiling = [below + layer.points[column][1] for below, column in zip(floor, kept, strict=True)]
@@ -113,7 +121,7 @@ def stacked_chart(
 
 
 def bar_chart(groups: Mapping[str, Mapping[int, int]], *, unit: str, x_name: str, label: str, step: int = 1) -> str:
-    """Return one bar for each value of each group, side by side; with a ``step`` a value is the first of so many."""
+    """Return one bar for each value of each group, side by side; with a ``step``, each stands for that many."""
     values = sorted({value for counts in groups.values() for value in counts})
     if not values:
         return ""
@@ -255,6 +263,18 @@ def _x_axis(low: int, high: int, name: str, *, last: float | None = None) -> str
     ticks = round_ticks(low, high)
     marks = [_text(_x(tick, low, end), HEIGHT - BOTTOM + 16, f"{tick:,}", "middle") for tick in ticks]
     return "".join(marks) + _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 4, name, "middle")
+
+
+def _shade(shaded: Shaded | None, low: int, high: float) -> str:
+    """Return a pale field behind the start-up, and its name beside it."""
+    if shaded is None:
+        return ""
+    left, right = _x(shaded[0], low, high), _x(min(shaded[1], high), low, high)
+    width = max(LEAST_SHADE, right - left)
+    field = f'x="{left:.1f}" y="{TOP}" width="{width:.1f}" height="{HEIGHT - TOP - BOTTOM}"'
+    title = "<title>start-up: the first values of each key</title>"
+    name = f'<text class="start" x="{left + width + 4:.1f}" y="{TOP + 11}">start-up</text>'
+    return f'<rect class="start" {field}>{title}</rect>{name}'
 
 
 def _mark(x: int, meaning: str, low: int, high: float) -> str:

@@ -6,16 +6,17 @@ from dataclasses import dataclass
 
 import msgspec
 
-from relaycast.report.charts import COLOURS, NO_MARKS, Series, across, band_chart, banded, bar_chart, stacked_chart
+from relaycast.report.charts import COLOURS, Series, across, band_chart, banded, bar_chart, stacked_chart
 from relaycast.report.full_block import MEANINGS
 from relaycast.report.pictures import block_views
 from relaycast.report.runtimes import cost_sentence, proof_lines, runtime_sentences, runtime_views
 from relaycast.report.runtimes import legend as runtime_legend
+from relaycast.report.start_up import start_up, start_up_of
 from relaycast.report.story import pruned_bytes, story, why
 from relaycast.report.templates import own_markup, percent, render
 from relaycast.report.trie_view import CAUSES
 from relaycast.report.upgrades import upgrade_marks, upgrade_rows
-from relaycast.report.verdicts import by_cause, largest, median_block, title, verdicts
+from relaycast.report.verdicts import Severity, by_cause, largest, median_block, title, verdicts
 from relaycast.scenario.scenario import Scenario
 from relaycast.terminal import counted
 from relaycast_ledger.account_records import IN_THE_PROOF
@@ -36,6 +37,10 @@ MAX_STACKS = 6
 """Readers that get a chart of their own: the largest."""
 
 MAX_BARS = 10
+
+PRINTED_ROWS = 20
+"""Rows of a table that paper shows: the costliest."""
+
 MAX_TABLE_ROWS = 300
 MAX_KEYS = 250
 MAX_LATENCIES = 40
@@ -59,23 +64,31 @@ class CostBar:
     parts: tuple[tuple[str, int, float], ...]
     total: int
     block: int
+    is_oversize: bool = False
 
     def scaled(self, longest: int) -> "CostBar":
         """Return the bar in percent of another one that carries ``longest`` bytes."""
         parts = tuple((style, size, round(100 * size / longest, 2)) for style, size, _ in self.parts)
-        return CostBar(self.name, parts, self.total, self.block)
+        return CostBar(self.name, parts, self.total, self.block, self.is_oversize)
 
 
 def render_report(run: Outcome, scenario: Scenario) -> str:
     """Return the page for ``run``."""
     costs = [(title(it), cost) for it in run.subscribers for cost in it.publishers]
-    views, charged = block_views(run), budget_lines(run)
+    costs.sort(key=lambda item: -item[1].proof_bytes)
+    readers = sorted(run.subscribers, key=lambda it: -it.pov_bytes.p99)
+    views, charged, found = block_views(run), budget_lines(run), verdicts(run)
     return render(
         "report.html.j2",
         run=run,
         story=story(run),
         why=why(run),
-        verdicts=verdicts(run),
+        verdicts=found,
+        is_bad=not run.invariants.ok or any(it.ending is Severity.BAD for it in found),
+        readers=readers,
+        publishers=sorted(run.publishers, key=lambda it: -it.value_bytes),
+        printed=PRINTED_ROWS,
+        has_start_up=start_up(run) is not None,
         upgrades=upgrade_rows(run),
         bar_keys=BAR_KEYS,
         parts=tuple(run.subscribers[0].pov_parts) if run.subscribers else (),
@@ -88,12 +101,11 @@ def render_report(run: Outcome, scenario: Scenario) -> str:
         runtime_chart=own_markup(proof_lines(run)) if run.runtimes else "",
         runtime_legend=runtime_legend(run),
         proof_chart=own_markup(proof_chart(run)),
-        budget_chart=own_markup(_lines(charged, unit="bytes charged", label=CHARGED, marks=upgrade_marks(run))),
+        budget_chart=own_markup(_lines(charged, unit="bytes charged", label=CHARGED, run=run)),
         budget_legend=_legend(list(charged), run),
         latency_chart=own_markup(latency_chart(run)),
-        stack_legend=[(cause, CAUSES[cause]) for cause in STACKED],
-        stacks=[(title(it), own_markup(stack(run, it))) for it in _largest(run)],
-        budgets=[(title(it), _budget_use(run.series[it.para_id]), it) for it in run.subscribers[:MAX_TABLE_ROWS]],
+        stacks=[(title(it), own_markup(stack(run, it)), stack_keys((run, it))) for it in _largest(run)],
+        budgets=[(title(it), _budget_use(run.series[it.para_id]), it) for it in readers[:MAX_TABLE_ROWS]],
         formula=_formula,
         costs=costs[:MAX_TABLE_ROWS],
         more_costs=max(0, len(costs) - MAX_TABLE_ROWS),
@@ -127,7 +139,7 @@ def proof_chart(run: Outcome, *, top: int | None = None) -> str:
     """Return the proof of each reader over the blocks."""
     lines = {title(it): Line.of(run.series[it.para_id], "proof_bytes") for it in run.subscribers}
     label = "Proof bytes of each subscriber over the relay blocks"
-    return _lines(lines, unit="proof bytes", label=label, top=top, marks=upgrade_marks(run))
+    return _lines(lines, unit="proof bytes", label=label, top=top, run=run)
 
 
 def budget_lines(run: Outcome) -> dict[str, Sequence[tuple[int, int]]]:
@@ -172,7 +184,20 @@ def stack(run: Outcome, subscriber: SubscriberOutcome, *, top: int | None = None
                 layer.append(size)
     layers = [Series(cause, Line(blocks, layer)) for cause, layer in zip(STACKED, sizes, strict=True)]
     label = f"Proof bytes of {title(subscriber)} over the relay blocks, by cause"
-    return stacked_chart(layers, unit="proof bytes", x_name=X_NAME, label=label, colours=STACK_COLOURS, top=top)
+    shaded = start_up_of(run.series[subscriber.para_id])
+    return stacked_chart(
+        layers, unit="proof bytes", x_name=X_NAME, label=label, colours=STACK_COLOURS, top=top, shaded=shaded
+    )
+
+
+def stack_keys(*sides: tuple[Outcome, SubscriberOutcome]) -> list[tuple[str, str]]:
+    """Return the causes that the stacks of ``sides`` show, with their meanings, from the bottom to the top."""
+    sums = dict.fromkeys(STACKED, 0)
+    for run, subscriber in sides:
+        for point in run.series[subscriber.para_id]:
+            for cause, size in zip(STACKED, (point.static_bytes, *point.by_cause), strict=False):
+                sums[cause] += size
+    return [(cause, CAUSES[cause]) for cause, size in sums.items() if size]
 
 
 def cost_bars(run: Outcome, *, most: int = MAX_BARS) -> list[CostBar]:
@@ -185,7 +210,7 @@ def cost_bars(run: Outcome, *, most: int = MAX_BARS) -> list[CostBar]:
     for it, point in known[:most]:
         sizes = ((STYLES.get(cause, cause), size) for cause, size in by_cause(point).items())
         parts = tuple((style, size, round(100 * size / longest, 2)) for style, size in sizes)
-        bars.append(CostBar(title(it), parts, point.pov_bytes, point.block))
+        bars.append(CostBar(title(it), parts, point.pov_bytes, point.block, it.oversize_blocks > 0))
     return bars
 
 
@@ -198,12 +223,14 @@ def _lines(
     *,
     unit: str,
     label: str,
+    run: Outcome,
     top: int | None = None,
-    marks: Mapping[int, str] = NO_MARKS,
 ) -> str:
     series = [Series(name, points) for name, points in lines.items()]
     bands = [across("all readers", series)] if len(series) > MAX_LINES else [banded(line) for line in series]
-    return band_chart(bands, unit=unit, x_name=X_NAME, label=label, top=top, marks=marks)
+    return band_chart(
+        bands, unit=unit, x_name=X_NAME, label=label, top=top, marks=upgrade_marks(run), shaded=start_up(run)
+    )
 
 
 def _bucketed(counts: Mapping[int, int], step: int) -> dict[int, int]:
@@ -263,6 +290,7 @@ def _cards(run: Outcome) -> list[dict[str, str]]:
     pubsub = _median([it.proof_bytes - it.static_bytes for it in points if it.callbacks])
     rest = f"; {quiet:,} B in the {len(points) - news:,} blocks without" if news < len(points) else ""
     return [
+        *_oversize_card(run),
         {"figure": f"{pubsub:,} B", "meaning": f"of relay proof when {title(worst)} is told something new{rest}"},
         {
             "figure": f"{_median([it.own_bytes for it in points if it.callbacks]):,} B",
@@ -275,3 +303,10 @@ def _cards(run: Outcome) -> list[dict[str, str]]:
         {"figure": late, "meaning": "from publication to delivery, p99 of the slowest reader"},
         {"figure": f"{cut:,} blocks", "meaning": "cut short: the budget ended before all was read"},
     ]
+
+
+def _oversize_card(run: Outcome) -> list[dict[str, str]]:
+    if not run.oversize_blocks:
+        return []
+    figure = counted(run.oversize_blocks, "block")
+    return [{"figure": figure, "meaning": "too large or too slow: the relay chain would refuse them", "style": "bad"}]

@@ -122,6 +122,14 @@ def cost_sentence(it: RuntimeOutcome) -> str:
     )
 
 
+def cost_summary(it: RuntimeOutcome) -> str:
+    """Return in one sentence what a block of a runtime carries."""
+    if not it.blocks:
+        return f"{title_of(it)} built no block."
+    most = f"at most {percent(it.pov_share.max)} of the largest PoV"
+    return f"A block of {title_of(it)} carries {it.pov_bytes.p50:,} bytes in the median, {most}."
+
+
 def proof_lines(run: Outcome) -> str:
     """Return the chart of own proofs over the relay blocks, a line for each runtime."""
     series = [Series(title_of(it), _line(run.runtime_series.get(it.para_id, ()))) for it in run.runtimes]

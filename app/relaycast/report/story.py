@@ -172,7 +172,7 @@ def _disabled_sentence(run: Outcome) -> str:
     told = [f"{name} disabled {_listed([str(publisher) for publisher in publishers])}" for name, publishers in disabled]
     if len(told) > MAX_NAMED:
         told = [*told[:MAX_NAMED], f"{len(told) - MAX_NAMED} more readers did the like"]
-    return f" For a path that was too deep {_listed(told)}: nothing of theirs is read any more."
+    return f" For a path that was too deep {_listed(told)}: they are no longer read."
 
 
 def _listed(parts: list[str]) -> str:

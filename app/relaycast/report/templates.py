@@ -52,7 +52,10 @@ def number(value: int) -> str:
 def _environment() -> "Environment":
     from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415 - slow to load
 
-    made = Environment(autoescape=True, undefined=StrictUndefined, loader=FunctionLoader(_read))
+    from relaycast.report.compiled_pages import CompiledPages  # noqa: PLC0415 - needs the template engine
+
+    loader, kept = FunctionLoader(_read), CompiledPages()
+    made = Environment(autoescape=True, undefined=StrictUndefined, loader=loader, bytecode_cache=kept)
     made.globals.update(number=number, percent=percent, labels=LABELS)
     return made
 

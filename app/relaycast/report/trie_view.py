@@ -158,7 +158,7 @@ def view_of(
     room: Room,
     note: str = "",
 ) -> TrieView:
-    """Return the view of ``nodes`` along ``trails``, at most so many rows and nodes of it."""
+    """Return the view of ``nodes`` along ``trails``, with at most that many rows and nodes."""
     drawn = _Drawn(nodes, siblings)
     shown = list(trails[: room.rows])
     paths = [drawn.on_path(trail.path) for trail in shown]
@@ -293,7 +293,7 @@ class _Drawn:
 
 
 def _leads_to(path: bytes, end: bytes, node: Leaf | Branch) -> str:
-    """Return what a ``node`` whose own path is ``end``, the last that is there, says of a longer ``path`` or of it."""
+    """Return what a ``node`` whose own path is ``end``, the last one found, says of a longer ``path`` or of it."""
     if end == path and node.value is not None:
         return "value not in the proof" if isinstance(node.value, HashedValue) else ""
     goes_on = isinstance(node, Branch) and path != end and path.startswith(end) and node.children[path[len(end)]]

@@ -1,6 +1,7 @@
-"""What a run comes to in three sentences: what a block costs, whether it fits, and what would be cheaper.
+"""What a run comes to: what a block costs, whether it fits, and what would be cheaper.
 
-Law: a sentence says what was measured, in which blocks. Its parts are of one block, so that they add up.
+Law: each verdict has one short sentence for the summary, and a text that says what was measured in which blocks. The
+parts that a text names are of one block, so that they add up.
 """
 
 from collections.abc import Sequence
@@ -8,7 +9,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from relaycast.report.full_block import causes, fullest, share_taken
-from relaycast.report.runtimes import cost_sentence
+from relaycast.report.runtimes import cost_sentence, cost_summary
 from relaycast.report.templates import percent
 from relaycast.terminal import counted
 from relaycast_ledger.account_records import IN_THE_PROOF
@@ -32,9 +33,10 @@ class Severity(Enum):
 
 
 class RunVerdict(NamedTuple):
-    """One sentence or two about a run; ``about`` is ``cost``, ``fits``, ``alternative`` or ``runtimes``."""
+    """One finding about a run; ``about`` is ``cost``, ``fits``, ``alternative`` or ``runtimes``."""
 
     about: str
+    summary: str
     text: str
     ending: Severity = Severity.FINE
 
@@ -44,7 +46,7 @@ def verdicts(run: Outcome) -> list[RunVerdict]:
     found = [_cost(run), _fits(run), _alternative(run)] if run.subscribers else [_fits(run)]
     if run.runtimes:
         heaviest = max(run.runtimes, key=lambda it: it.pov_bytes.p99)
-        found.append(RunVerdict("runtimes", cost_sentence(heaviest)))
+        found.append(RunVerdict("runtimes", cost_summary(heaviest), cost_sentence(heaviest)))
     return found
 
 
@@ -82,7 +84,7 @@ def _cost(run: Outcome) -> RunVerdict:
     it = largest(run)
     point = median_block(run.series[it.para_id])
     if point is None or not point.pov_bytes:
-        return RunVerdict("cost", f"Cost: no block of {title(it)} was built.")
+        return RunVerdict("cost", f"{title(it)} built no block.", f"Cost: no block of {title(it)} was built.")
     pubsub = point.proof_bytes - point.static_bytes
     rest = point.pov_bytes - point.proof_bytes - point.own_pov_bytes - point.message_bytes
     own = f"{point.own_pov_bytes:,} of own state as a compact proof ({point.own_bytes:,} as whole nodes)"
@@ -91,8 +93,11 @@ def _cost(run: Outcome) -> RunVerdict:
     others = rest if messages else rest + point.message_bytes
     share = percent(point.pov_bytes / run.relaychain.max_pov_bytes)
     which = "that brings something new" if point.callbacks else "(nothing was delivered)"
+    kind = "that delivers values" if point.callbacks else "without deliveries"
+    carried = f"{point.pov_bytes:,} bytes in the median: {share} of the largest PoV"
     return RunVerdict(
         "cost",
+        f"A block of {title(it)} {kind} carries {carried}.",
         f"Cost: a block of {title(it)} {which} carries {point.pov_bytes:,} bytes in the median, {share} of the largest "
         f"PoV: {parts}{messages} and {others:,} of header and lengths. Compressed it has {point.compressed_bytes:,}.",
     )
@@ -102,13 +107,14 @@ def _fits(run: Outcome) -> RunVerdict:
     chains: Sequence[SubscriberOutcome | RuntimeOutcome] = (*run.subscribers, *run.runtimes)
     fullest_of = [(it, it.fullest_block) for it in chains if it.fullest_block is not None]
     if not fullest_of:
-        return RunVerdict("fits", "Fits: no block was built.", Severity.WARNING)
+        return RunVerdict("fits", "No block was built.", "Fits: no block was built.", Severity.WARNING)
     it, block = max(fullest_of, key=lambda pair: pair[1].load)
     if run.oversize_blocks:
         built = sum(it.blocks for it in chains)
         blocks = f"{run.oversize_blocks:,} of {counted(built, 'block')}"
         return RunVerdict(
             "fits",
+            f"Does not fit: the relay chain would refuse {blocks}.",
             f"Does not fit: the relay chain would refuse {blocks}. Of {title(it)}, {fullest(block)}.",
             Severity.BAD,
         )
@@ -123,7 +129,19 @@ def _fits(run: Outcome) -> RunVerdict:
     if tight:
         warnings.append(_tight(tight))
     text = " ".join([text, *(f"Warning: {warning}" for warning in warnings)])
-    return RunVerdict("fits", text, Severity.WARNING if warnings else Severity.FINE)
+    return RunVerdict("fits", _fits_summary(run, block), text, Severity.WARNING if warnings else Severity.FINE)
+
+
+def _fits_summary(run: Outcome, block: FullBlock) -> str:
+    """Return whether all blocks fit, and what kept them from reading everything."""
+    text = f"Every block fits: the fullest takes {share_taken(block)} of the largest PoV"
+    large = sum(it.large_blocks for it in run.subscribers)
+    if large:
+        text += f", {counted(large, 'block')} only because they are compressed"
+    cut_short = sum(it.incomplete_blocks for it in run.subscribers)
+    if cut_short:
+        text += f"; {counted(cut_short, 'block')} ended before all was read"
+    return f"{text}."
 
 
 def _tight(readers: Sequence[SubscriberOutcome]) -> str:
@@ -182,15 +200,21 @@ def _alternative(run: Outcome) -> RunVerdict:
     it = run.alternative
     if it is None:
         text = "Alternative: not measured; relaycast compare SCENARIO --policy cache=none tells."
-        return RunVerdict("alternative", text)
+        return RunVerdict("alternative", "No cheaper design was looked for.", text)
     where = f"measured in relay blocks {it.first_block} to {it.last_block}, before compression"
     again = f" and tells {counted(it.its_told_again, 'value')} again" if it.its_told_again else ""
     part = (it.pov_bytes - it.its_pov_bytes) / it.pov_bytes if it.pov_bytes else 0.0
     if it.violations:
-        return RunVerdict("alternative", f"Alternative: {it.policy} breaks an invariant ({where}).")
+        summary = f"The alternative {it.policy} breaks an invariant."
+        return RunVerdict("alternative", summary, f"Alternative: {it.policy} breaks an invariant ({where}).")
     if part >= WORTH_CHANGING:
         return RunVerdict(
-            "alternative", f"Cheaper: {it.policy} saves {part:.1%} of what blocks carry{again} ({where})."
+            "alternative",
+            f"Cheaper: {it.policy} saves {part:.1%} of the bytes.",
+            f"Cheaper: {it.policy} saves {part:.1%} of what blocks carry{again} ({where}).",
         )
     more = f"carry {-part:.1%} more" if -part >= WORTH_CHANGING else "carry about as much"
-    return RunVerdict("alternative", f"Alternative: none is cheaper; with {it.policy} blocks {more} ({where}).")
+    summary = f"No alternative is cheaper: with {it.policy}, blocks {more}."
+    return RunVerdict(
+        "alternative", summary, f"Alternative: none is cheaper; with {it.policy} blocks {more} ({where})."
+    )

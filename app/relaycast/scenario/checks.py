@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from relaycast.callback_time import PICOSECONDS
+from relaycast.callback_time import PICOSECONDS, limit_of
 from relaycast.refusal import BadInput, nearest, shown
 from relaycast.scenario.guest_checks import check_guest, check_guest_keys
 from relaycast.scenario.limit_checks import KeyCount, check_cache_limit, check_limits, holds
@@ -26,7 +26,7 @@ from relaycast.scenario.scenario import (
 from relaycast.scenario.upgrade_checks import check_upgrades, most_generous, policies_over_time, readers_over_time
 from relaycast.scenario.workload import GRIEF_VALUE_BYTES
 from relaycast_pallets.parachain_system.relay_budget import PovUsage, check_enough_messages_included
-from relaycast_xcm.primitives import LOWEST_PUBLIC_ID
+from relaycast_xcm.primitives import LOWEST_PUBLIC_ID, Weight
 
 if TYPE_CHECKING:
     from relaycast.scenario.recording import Recording
@@ -57,7 +57,6 @@ def check_references(scenario: Scenario, place: str) -> None:
                 _check_load(chain.messages, scenario.relaychain, policies, f"{here}.messages")
             _check_senders(chain, chain.messages.senders, f"{here}.messages.senders")
         for subscription, inside in _subscriptions(chain, here):
-            _check_callbacks(subscription, chain, inside)
             if subscription.publisher in guests:
                 check_guest_keys(subscription, inside)
             else:
@@ -153,6 +152,7 @@ def _subscriptions(chain: ParachainTable, here: str) -> Iterator[tuple[Subscript
             if earlier.publisher == subscription.publisher and _overlap(earlier, subscription):
                 got = f"{subscription.publisher} again"
                 raise BadInput(f"{place}.publisher", got, "every publisher once at a time (starts_at, stops_at)")
+        _check_callbacks(subscription, chain.callback_limit, place)
         yield subscription, place
     yield from _upgraded_subscriptions(chain, here)
 
@@ -165,19 +165,20 @@ def _check_limits(chain: ParachainTable, scenario: Scenario, count_of: KeyCount,
 
 
 def _upgraded_subscriptions(chain: ParachainTable, here: str) -> Iterator[tuple[SubscriptionTable, str]]:
-    replacing = [index for index, it in enumerate(chain.upgrades or []) if isinstance(it.subscribe, list)]
-    for index, tables in zip(replacing, upgraded_subscriptions(chain).values(), strict=True):
-        place = f"{here}.upgrades[{index}].subscribe"
+    replaced, limit = upgraded_subscriptions(chain), chain.callback_limit
+    for index, upgrade in enumerate(chain.upgrades or []):
+        limit = limit_of(upgrade.callback_limit_us) if isinstance(upgrade.callback_limit_us, int) else limit
+        place, tables = f"{here}.upgrades[{index}].subscribe", replaced.get(upgrade.at, [])
         for number, subscription in enumerate(tables):
             if any(earlier.publisher == subscription.publisher for earlier in tables[:number]):
                 raise BadInput(
                     f"{place}[{number}].publisher", f"{subscription.publisher} again", "every publisher once"
                 )
+            _check_callbacks(subscription, limit, f"{place}[{number}]")
             yield subscription, f"{place}[{number}]"
 
 
-def _check_callbacks(subscription: SubscriptionTable, chain: ParachainTable, place: str) -> None:
-    limit = chain.callback_limit
+def _check_callbacks(subscription: SubscriptionTable, limit: Weight, place: str) -> None:
     if subscription.callback_weight.any_gt(limit):
         got, most = str(subscription.callback_us), limit.ref_time // PICOSECONDS
         raise BadInput(f"{place}.callback_us", got, f"at most what a block allows, callback_limit_us = {most}")

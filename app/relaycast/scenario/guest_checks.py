@@ -24,7 +24,7 @@ UNTOUCHED = ParachainTable(id=0)
 
 
 def check_guest(chain: ParachainTable, place: str) -> None:
-    """Raise ``BadInput`` for a parachain with a real runtime that says what cannot be meant."""
+    """Raise ``BadInput`` where the table of a parachain with a real runtime contradicts itself."""
     if not isinstance(chain.genesis, str):
         named = "wasm" if chain.is_guest else "extrinsics"
         raise BadInput(f"{place}.{named}", f"{named} without a genesis", "genesis = ..., a raw chain spec or a state")

@@ -76,7 +76,7 @@ class Recording:
         )
 
     def subscribed(self, publisher: int, wanted: int | list[str] | str, place: str) -> list[bytes]:
-        """Return the keys that a subscription means: the first so many, some by name, or all that come.
+        """Return the keys that a subscription means: the first N, some by name, or all that come.
 
         Raises ``BadInput`` for a name that is never published, and for more than there are.
         """

@@ -8,15 +8,16 @@ the run. Blocks are those of the relay chain, counted from 1, unless they are sa
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from relaycast.account import FEES
-from relaycast.callback_time import MAX_PROOF_BYTES, limit_of, weight_of
+from relaycast.callback_time import limit_of, weight_of
 from relaycast.scenario.message_load import MessageLoad
 from relaycast.scenario.policy_choice import PolicyTable
 from relaycast.scenario.ranges import (
     U32,
     Block,
+    CallbackProofBytes,
     Count,
     Microseconds,
     Planck,
@@ -83,7 +84,7 @@ class PublishTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The relay block of the first publication."""
 
     stops_at: Block | None = None
-    """The first relay block in which nothing is sent any more."""
+    """The first relay block in which nothing is sent."""
 
     deregisters_at: Block | None = None
     """The relay block in which the publisher's manager deregisters it, and all that it published goes."""
@@ -102,26 +103,31 @@ class PublishTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class SubscriptionTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a parachain reads of one ``publisher``: the first so many ``keys``, some by name, or all."""
+    """What a parachain reads of one ``publisher``: its first ``keys``, some by name, or all."""
 
     publisher: U32
     keys: Count | Annotated[list[str], Meta(min_length=1)] | Literal["all"] = "all"
-    """The first so many, a list of names, or all."""
+    """A number for the first ones, a list of names, or all."""
 
     starts_at: Block = 1
     """The relay block from which on the keys are wanted."""
 
     stops_at: Block | None = None
-    """The first relay block in which they are not wanted any more."""
+    """The first relay block after the subscription has ended."""
 
     slides_every: Count | None = None
-    """Relay blocks after which the first of so many ``keys`` is dropped and the next one wanted instead."""
+    """Relay blocks after which the first of the ``keys`` is dropped and the next one subscribed instead."""
 
     callback_us: Microseconds | UnsetType = UNSET
     """Computation time that a callback for one of these keys declares and takes, in microseconds; by default none."""
 
-    callback_proof_bytes: Annotated[int, Meta(ge=0, le=MAX_PROOF_BYTES)] | UnsetType = UNSET
+    callback_proof_bytes: CallbackProofBytes | UnsetType = UNSET
     """Bytes of proof that such a callback declares and takes, modelled; by default none."""
+
+    @property
+    def declares(self) -> bool:
+        """Whether it says what a callback weighs."""
+        return isinstance(self.callback_us, int) or isinstance(self.callback_proof_bytes, int)
 
     @property
     def callback_weight(self) -> Weight:
@@ -228,7 +234,7 @@ class RelayChainTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The relay chain: where it starts from, and its limits."""
 
     genesis: str | None = None
-    """A raw chain spec, or keys and values in JSON or Parquet; its path is relative to the scenario file.
+    """A raw chain spec, keys and values in JSON or Parquet, or a witness; its path is relative to the scenario file.
 
     Without it the relay chain starts from a modelled state.
     """
@@ -346,7 +352,7 @@ def upgraded_subscriptions(chain: ParachainTable) -> dict[int, list[Subscription
     """Return what upgrades of a parachain replace its subscriptions by, by their relay block."""
     upgrades = chain.upgrades or []
     return {
-        it.at: [SubscriptionTable(publisher=wanted.publisher, keys=wanted.keys) for wanted in it.subscribe]
+        it.at: [SubscriptionTable(**asdict(wanted)) for wanted in it.subscribe]
         for it in upgrades
         if it.subscribe is not UNSET
     }

@@ -12,7 +12,16 @@ from msgspec.structs import asdict, replace
 
 from relaycast.callback_time import limit_of
 from relaycast.scenario.policy_choice import PolicyTable
-from relaycast.scenario.ranges import U32, Block, Count, Microseconds, PublishedBytes, TotalBytes, TrieDepth
+from relaycast.scenario.ranges import (
+    U32,
+    Block,
+    CallbackProofBytes,
+    Count,
+    Microseconds,
+    PublishedBytes,
+    TotalBytes,
+    TrieDepth,
+)
 from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES
 
 
@@ -40,6 +49,15 @@ class KeysTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     publisher: U32
     keys: Count | Annotated[list[str], Meta(min_length=1)] | Literal["all"] = "all"
     """The number of keys, the first ones; a list of names; or all."""
+
+    callback_us: Microseconds | UnsetType = UNSET
+    """Computation time that a callback declares and takes, in microseconds.
+
+    Without this and ``callback_proof_bytes``, keys that were read before keep what they had, and new ones have none.
+    """
+
+    callback_proof_bytes: CallbackProofBytes | UnsetType = UNSET
+    """Bytes of proof that such a callback declares and takes, modelled."""
 
 
 class UpgradeTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

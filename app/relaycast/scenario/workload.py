@@ -26,7 +26,7 @@ Publication = tuple[int, str | bytes, bytes, int]
 
 
 def publications(scenario: Scenario, block: int) -> Iterator[Publication]:
-    """Yield all that is given away in relay block ``block``, counted from 1."""
+    """Yield every publication sent in relay block ``block``, counted from 1."""
     for para_id, publish in scenario.publishers().items():
         if block < publish.starts_at or (publish.stops_at is not None and block >= publish.stops_at):
             continue

@@ -1,8 +1,8 @@
 """Who may talk to the server: Host and Origin of a request, and bearer tokens.
 
-Law: closed by default. A page of a stranger can reach a server on loopback from a browser, so an ``Origin`` must be
-known; a stranger's name can be made to lead to loopback (DNS rebinding), so a ``Host`` must be known too. An address
-of numbers cannot be rebound. With tokens every request has to carry one. A token stands for a name and a role: an
+Law: closed by default. A stranger's page can reach a server on loopback from a browser, so an ``Origin`` must be known.
+A stranger's name can be made to lead to loopback (DNS rebinding), so a ``Host`` must be known too. An address of
+numbers cannot be rebound. With tokens every request has to carry one. A token stands for a name and a role: an
 ``admin`` sees and changes everybody's subscriptions, a ``user`` those of its own name.
 """
 

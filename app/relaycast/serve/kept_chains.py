@@ -163,7 +163,7 @@ class KeptChains:
         return self._frames if point is None else [it for it in self._frames if it.end > point.position]
 
     def close(self) -> None:
-        """Close the journal, once the gateway is closed and nothing comes any more."""
+        """Close the journal, once the gateway is closed and no more events come."""
         if self._is_on:
             self._note_feed(FeedEntry(self._feed.log_identity, self._feed.logged_blocks, self._feed.told))
         self._journal.close()

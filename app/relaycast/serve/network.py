@@ -11,7 +11,7 @@ from relaycast.simulation.simulation import Simulation
 from relaycast_node.block_time import EXPECTED, BlockTime, block_time_of
 from relaycast_node.chain.served_chain import KEPT_BLOCKS, ServedChain
 from relaycast_node.live import Live
-from relaycast_trie.exceptions import RelaycastError
+from relaycast_trie.exceptions import MissingNode, RelaycastError
 
 LEAST_KEPT = 512
 """As many blocks as a client of ``chainHead_v1`` may have pinned."""
@@ -45,7 +45,10 @@ class ScenarioWorkload:
         try:
             chains.step()
         except RelaycastError as error:
-            raise BadInput(f"relay block {chains.tick}", str(error), "a runtime that builds it") from error
+            expected = "a runtime that builds it"
+            if isinstance(error, MissingNode):
+                expected = "a witness that shows it: relaycast import rpc takes further keys with --key"
+            raise BadInput(f"relay block {chains.tick}", str(error), expected) from error
 
     def dump(self) -> WorkloadDump:
         return self.simulation.dump()

@@ -1,6 +1,6 @@
 """What the server logs of requests: errors of its own, never what a client sent.
 
-A request that is no HTTP, too long, or encoded wrongly is answered with 400 and not logged: its text may hold a token,
+A request that is no HTTP, too long, or encoded wrongly is answered with 400 and not logged. Its text may hold a token,
 and a stranger could fill a disk with it.
 """
 

@@ -1,6 +1,6 @@
 """What fills the blocks of a served chain with a real runtime: the pool's ready extrinsics (``BlockContents``).
 
-Law: the runtime decides. An extrinsic that it refuses for good leaves the pool; one that it refuses because its nonce
+Law: the runtime decides. An extrinsic that it refuses for good leaves the pool. One that it refuses because its nonce
 is too high, or because the block is full, stays for a later block.
 """
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import gc
 import resource
 import socket as sockets
 import ssl
@@ -189,15 +188,6 @@ def tls_of(cert: str | None, key: str | None) -> ssl.SSLContext | None:
         reason = (error.strerror or str(error)).lower()
         raise BadInput(f"--tls-cert {cert}", reason, "a certificate and its key in PEM") from None
     return context
-
-
-def collect_seldom() -> None:
-    """Leave what has been loaded out of later garbage collections, and collect less often.
-
-    A publication makes some objects and keeps others, so collections of the default frequency take a third of its time.
-    """
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
 
 
 def raise_file_limit() -> None:

@@ -4,12 +4,18 @@ Law: it is measured, never predicted: the first blocks of the scenario run again
 blocks of both are compared. How many follows from the scenario alone, so that equal scenarios tell the same.
 """
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.simulation import Simulation
+from relaycast.simulation.worker_processes import begin_worker
 from relaycast_ledger.outcome import Alternative, Outcome, Point
 from relaycast_trie.engine import Engine
 
@@ -25,36 +31,91 @@ MOST_KEY_BLOCKS = 20_000
 """Subscribed keys times blocks that run again: a large scenario runs fewer blocks, so that it takes no second."""
 
 
-def with_alternative(run: Outcome, scenario: Scenario, *, trie_engine: Engine = "auto") -> Outcome:
+class Probe(NamedTuple):
+    """What the first blocks of a scenario come to under the other policy: figures of each block, by reader."""
+
+    points: dict[int, Sequence[Point]]
+    told_again: int
+    violations: int
+
+
+def with_alternative(
+    run: Outcome, scenario: Scenario, *, trie_engine: Engine = "auto", probe: Callable[[], Probe] | None = None
+) -> Outcome:
     """Return ``run`` with the figures of the other cache policy for its first blocks, if there are enough blocks.
 
-    An upgrade among them may replace the policy: then ``run`` is unchanged.
+    An upgrade among them may replace the policy: then ``run`` is unchanged. ``probe`` is where it was run elsewhere.
     """
-    keys = sum(it.keys for it in run.subscribers)
-    last = min(PROBED_BLOCKS, scenario.blocks, MOST_KEY_BLOCKS // max(1, keys))
+    last = probed_blocks(scenario, sum(it.keys for it in run.subscribers))
     first = _first_delivery(run)
     if first is None or last - first + 1 < FEWEST_BLOCKS or any(it.at <= last for it in run.upgrades or ()):
         return run
-    policies = replace(scenario.policies, cache=OTHER_CACHE[scenario.policies.cache])
-    simulation = Simulation.prepare(replace(scenario, policies=policies, blocks=last), trie_engine=trie_engine)
-    for _ in simulation.blocks():
-        pass
-    ours = sum(_carried(run.series[it.para_id], first, last) for it in run.subscribers)
-    theirs = sum(_carried(simulation.tally.of(it.para_id).points, first, last) for it in run.subscribers)
-    broken = len(simulation.network.ledger.invariants.violations)
-    policy = f"cache={policies.cache}"
+    theirs = probed(scenario, last, trie_engine=trie_engine) if probe is None else probe()
     return replace(
         run,
         alternative=Alternative(
-            policy=policy,
+            policy=f"cache={OTHER_CACHE[scenario.policies.cache]}",
             first_block=first,
             last_block=last,
-            pov_bytes=ours,
-            its_pov_bytes=theirs,
-            its_told_again=sum(it.told_again for it in simulation.tally.subscribers.values()),
-            violations=broken,
+            pov_bytes=sum(_carried(run.series[it.para_id], first, last) for it in run.subscribers),
+            its_pov_bytes=sum(_carried(theirs.points[it.para_id], first, last) for it in run.subscribers),
+            its_told_again=theirs.told_again,
+            violations=theirs.violations,
         ),
     )
+
+
+def probed_blocks(scenario: Scenario, keys: int) -> int:
+    """Return how many blocks of a scenario with so many subscribed ``keys`` run again."""
+    return min(PROBED_BLOCKS, scenario.blocks, MOST_KEY_BLOCKS // max(1, keys))
+
+
+def probed(scenario: Scenario, last: int, *, trie_engine: Engine = "auto") -> Probe:
+    """Run the blocks up to ``last`` under the other policy."""
+    policies = replace(scenario.policies, cache=OTHER_CACHE[scenario.policies.cache])
+    simulation = Simulation.prepare(replace(scenario, policies=policies, blocks=last), trie_engine=trie_engine)
+    simulation.network.ledger.compresses = False
+    for _ in simulation.blocks():
+        pass
+    tally = simulation.tally
+    return Probe(
+        {chain.id: tally.of(chain.id).points for chain in scenario.subscribers()},
+        sum(it.told_again for it in tally.subscribers.values()),
+        len(simulation.network.ledger.invariants.violations),
+    )
+
+
+@contextmanager
+def probed_aside(scenario: Scenario, last: int, *, trie_engine: Engine) -> Iterator[Callable[[], Probe]]:
+    """Run the blocks in a process of their own meanwhile, and give what waits for them.
+
+    A process that ends before leaves them to this one, which meets whatever it met.
+    """
+    fork = get_context("fork")
+    near, far = fork.Pipe(duplex=False)
+    process = fork.Process(target=_probe, args=(scenario, last, trie_engine, far, os.getpid()), daemon=True)
+    process.start()
+    far.close()
+
+    def wait() -> Probe:
+        try:
+            found: Probe = near.recv()
+        except (EOFError, OSError):
+            return probed(scenario, last, trie_engine=trie_engine)
+        return found
+
+    try:
+        yield wait
+    finally:
+        process.kill()
+        process.join()
+        near.close()
+
+
+def _probe(scenario: Scenario, last: int, trie_engine: Engine, pipe: Connection, parent: int) -> None:
+    begin_worker(parent)
+    with suppress(Exception):  # its parent meets it, too
+        pipe.send(probed(scenario, last, trie_engine=trie_engine))
 
 
 def _first_delivery(run: Outcome) -> int | None:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from relaycast.genesis.chain_spec import ChainSpec
+from relaycast.genesis.chain_spec import ChainSpec, refuse_part
 from relaycast.genesis.state_export import missing_children, read_state
 from relaycast.inputs import parse_hex, place_of, read_bytes, read_json
 from relaycast.refusal import BadInput, shown
@@ -84,7 +84,8 @@ def code_of(state: ChainSpec, genesis: str, wasm: str | None) -> tuple[bytes, st
 
 
 def check_complete(state: ChainSpec, genesis: str) -> None:
-    """Raise ``BadInput`` for a state with a child trie of which nothing but the root is there."""
+    """Raise ``BadInput`` for a part of a state, and for a child trie of which nothing but the root is there."""
+    refuse_part(state, place_of(genesis))
     for name in missing_children(state)[:1]:
         got = f"the root of child 0x{name.hex()} without its entries"
         raise BadInput(place_of(genesis), got, "all entries of a child trie")

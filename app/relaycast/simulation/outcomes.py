@@ -43,7 +43,7 @@ def publisher_outcome(
 
 
 def relay_outcome(chain: RelayChain, table: RelayChainTable, sources: Sources, *, entries: int) -> RelayOutcome:
-    """Return where the relay chain started, of so many ``entries``, and where it stands."""
+    """Return the relay chain's first state, with its number of ``entries``, and its last."""
     runtime = None if sources.relay_code is None else loaded(sources.relay_code, str(table.wasm)).version
     return RelayOutcome(
         genesis=MODELLED_GENESIS if sources.spec is None else sources.spec.name,

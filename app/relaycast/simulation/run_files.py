@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 from msgspec.structs import asdict
@@ -9,12 +10,14 @@ from msgspec.structs import asdict
 from relaycast.pov.snapshot import render_snapshot
 from relaycast.report.verdicts import verdicts
 from relaycast.scenario.scenario import Scenario
-from relaycast.simulation.alternative import with_alternative
+from relaycast.simulation.alternative import probed_aside, probed_blocks, with_alternative
 from relaycast.simulation.run_folder import staged
+from relaycast.simulation.side_by_side import shares_of, team_of
 from relaycast.simulation.simulation import Progress, Simulation
 from relaycast_ledger.event_lines import EventLines
 from relaycast_ledger.outcome import Outcome
 from relaycast_trie.engine import Engine
+from relaycast_xcm import ParaId
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +35,12 @@ def simulate(
     progress: Progress | None = None,
     per_key: bool | None = None,
     trie_engine: Engine = "auto",
+    workers: int = 1,
 ) -> Finished:
     """Run ``scenario`` and write its files into ``out``; raises ``BadInput`` before anything is written.
 
     ``per_key`` says whether ``keys.parquet`` is among them; unless it does, the number of its rows decides. The bytes
-    are the same on either ``trie_engine``.
+    are the same on either ``trie_engine``, and by any number of ``workers``; raises ``WorkerEnded`` when one is killed.
     """
     simulation = Simulation.prepare(scenario, trie_engine=trie_engine)
     by_key = simulation.keep_accounts(per_key=per_key)
@@ -44,10 +48,31 @@ def simulate(
     with staged(out, run_id) as folder:
         with (folder / "events.jsonl").open("wb") as stream, simulation.tables(folder, by_key=by_key) as tables:
             simulation.tally = simulation.new_tally(tables=tables)
-            simulation.chains.listeners.append(EventLines(stream, run_id).hear)
-            outcome = with_alternative(simulation.run(progress), scenario, trie_engine=trie_engine)
+            lines = EventLines(stream, run_id)
+            if workers > 1 and len(shares := shares_of(simulation, workers)) > 1:
+                outcome = _side_by_side(simulation, shares, stream, progress, trie_engine)
+            else:
+                simulation.chains.listeners.append(lines.hear)
+                outcome = with_alternative(simulation.run(progress), scenario, trie_engine=trie_engine)
         write_files(folder, outcome, simulation.echo())
     return Finished(outcome, out / run_id)
+
+
+def _side_by_side(
+    simulation: Simulation,
+    shares: list[list[ParaId]],
+    stream: BinaryIO,
+    progress: Progress | None,
+    trie_engine: Engine,
+) -> Outcome:
+    """Return what a run by several processes came to; the other policy is tried by one more of them."""
+    scenario = simulation.scenario
+    keys = sum(simulation.feeds.count(chain) for chain in scenario.subscribers())
+    with (
+        probed_aside(scenario, probed_blocks(scenario, keys), trie_engine=trie_engine) as probe,
+        team_of(simulation, shares, stream) as team,
+    ):
+        return with_alternative(team.run(progress), scenario, trie_engine=trie_engine, probe=probe)
 
 
 def write_files(folder: Path, outcome: Outcome, scenario: Scenario) -> None:

@@ -60,7 +60,7 @@ def _locked(folder: Path) -> Iterator[None]:
 def _remove_left_behind(staging: Path, run_id: str) -> None:
     """Remove what killed processes left of the same run: folders like ``staging`` that nobody holds.
 
-    Names that a user chose are left alone: a folder of theirs could be called like that.
+    Names that a user chose are left alone: a user's folder could have such a name.
     """
     if not RUN_ID.fullmatch(run_id):
         return

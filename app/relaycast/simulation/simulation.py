@@ -69,7 +69,7 @@ ENGINE = "local"
 MOST_KEY_ROWS = 200_000
 """Rows of ``keys.parquet``, one for each subscribed key in each block, up to which a run writes it unasked.
 
-They take about 20 us each to make, which a short run does not notice and a long one does.
+They take about 10 us each to make, which a short run does not notice and a long one does.
 """
 
 Progress = Callable[[int], None]
@@ -255,7 +255,7 @@ class Simulation:
             publisher.publish(key, value, ttl=ttl)
 
     def due(self, block: int) -> Iterator[Publication]:
-        """Yield all that is given away in relay block ``block``."""
+        """Yield every publication sent in relay block ``block``."""
         yield from publications(self.scenario, block)
         if self.playback is not None:
             yield from self.playback.take(block)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from relaycast.genesis.chain_spec import ChainSpec
 from relaycast.genesis.state_export import read_state
+from relaycast.genesis.witness_check import check_witness
 from relaycast.inputs import read_bytes
 from relaycast.refusal import BadInput
 from relaycast.scenario.message_load import Arrivals
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.guest_sources import CODE, GuestSource
-from relaycast_trie.exceptions import RelaycastError
+from relaycast_trie.exceptions import MissingNode, RelaycastError
 
 if TYPE_CHECKING:
     from relaycast.scenario.recording import Recording
@@ -41,6 +42,8 @@ class Sources:
             if chain.messages is not None
         }
         spec, wasm = None if genesis is None else read_state(genesis), scenario.relaychain.wasm
+        if spec is not None and spec.witness is not None:
+            check_witness(spec, spec.witness, scenario)
         guests = {chain.id: GuestSource.of(chain) for chain in scenario.guests()}
         relay_code = read_bytes(wasm) if isinstance(wasm, str) else None
         if spec is not None and relay_code is not None:
@@ -49,9 +52,18 @@ class Sources:
 
     @contextmanager
     def telling_refusals(self, scenario: Scenario, block: int) -> Iterator[None]:
-        """Raise ``BadInput`` where the relay chain's own runtime refuses the block of this number: it cannot go on."""
+        """Raise ``BadInput`` where the relay chain cannot build the block of this number.
+
+        Its own runtime refuses it, or it needs what the witness that it started from does not show.
+        """
         try:
             yield
+        except MissingNode as error:
+            if self.spec is None or self.spec.witness is None:
+                raise
+            got = f"a witness without what relay block {block} needs: {error}"
+            expected = "one that shows it: relaycast import rpc takes further keys with --key"
+            raise BadInput(str(scenario.relaychain.genesis), got, expected) from error
         except RelaycastError as error:
             if self.relay_code is None:
                 raise
@@ -62,8 +74,9 @@ class Sources:
         """Return what it takes to go on from a checkpoint where no file lies.
 
         The checkpoint brings the state and publications; what it takes is the keys of recorded publishers that are
-        ``read``.
+        ``read``, and a witness, for a state with gaps goes on in one of its kind.
         """
+        spec = self.spec if self.spec is not None and self.spec.witness is not None else None
         if self.recording is None:
-            return Sources(loads=self.loads)
-        return Sources(recording=self.recording.without_keys_but(read), loads=self.loads)
+            return Sources(spec, loads=self.loads)
+        return Sources(spec, recording=self.recording.without_keys_but(read), loads=self.loads)

@@ -7,7 +7,13 @@ from msgspec import UNSET, UnsetType
 
 from relaycast.network import Network
 from relaycast.scenario.policy_choice import PolicyTable, budget_of, policies_of
-from relaycast.scenario.scenario import ParachainTable, RelayChainTable, Scenario, SubscriptionTable
+from relaycast.scenario.scenario import (
+    ParachainTable,
+    RelayChainTable,
+    Scenario,
+    SubscriptionTable,
+    upgraded_subscriptions,
+)
 from relaycast.scenario.upgrade_tables import (
     BROADCASTER_CONSTANTS,
     SUBSCRIBER_CONSTANTS,
@@ -57,6 +63,7 @@ def _upgrades(
     chain: ParachainTable, scenario: Scenario, network: Network, feeds: WantedFeeds
 ) -> Iterator[ParachainUpgrade]:
     table, relay, upgraded = scenario.policies, scenario.relaychain, feeds.upgraded(chain)
+    told = upgraded_subscriptions(chain)
     network.name_feeds(feed for wanted in upgraded.values() for feeds in wanted.values() for feed in feeds)
     for upgrade in chain.upgrades or []:
         changed = isinstance(upgrade.policies, PolicyChange)
@@ -72,6 +79,7 @@ def _upgrades(
             policies=policies_of(table) if changed else None,
             budget=budget_of(table, pov_percent=relay.pov_percent, pov_bytes=relay.pov_bytes) if changed else None,
             subscriptions=wanted,
+            weights={ParaId(it.publisher): it.callback_weight for it in told.get(upgrade.at, ()) if it.declares},
         )
 
 
@@ -95,8 +103,14 @@ def _values(table: ParachainTable | RelayChainTable | PolicyTable) -> dict[str, 
 
 
 def _told(tables: Sequence[SubscriptionTable | KeysTable]) -> str:
-    """Return subscriptions on one line, each as a publisher with its number of keys."""
-    return ", ".join(f"{it.publisher} ({_count(it.keys)})" for it in tables) or "nothing"
+    """Return subscriptions on one line, each as a publisher with its number of keys and their callbacks' weight."""
+    return ", ".join(f"{it.publisher} ({_count(it.keys)}{_weight(it)})" for it in tables) or "nothing"
+
+
+def _weight(table: SubscriptionTable | KeysTable) -> str:
+    weights = ((table.callback_us, "us"), (table.callback_proof_bytes, "B"))
+    given = [f"{number:,} {unit}" for number, unit in weights if isinstance(number, int)]
+    return f", callbacks of {' and '.join(given)}" if given else ""
 
 
 def _count(keys: int | list[str] | str) -> str:

@@ -25,8 +25,8 @@ from relaycast.version import __version__
 from relaycast_trie.hasher import blake2_256
 
 SuiteName = Literal["relaycast-conformance"]
-SuiteVersion = Literal[1]
-MANIFEST, README, SCHEMA = "suite.json", "README.md", "schema.json"
+SuiteVersion = Literal[2]
+MANIFEST, README, SCHEMA, TYPES = "suite.json", "README.md", "schema.json", "types.json"
 DEFAULT_SEED = 7
 DOCUMENT = "document"
 
@@ -86,7 +86,7 @@ def export(folder: Path, *, seed: int = DEFAULT_SEED) -> SuiteManifest:
             (staging / path).write_bytes(data)
             files.append(SuiteFile(path, kind, vectors, len(data), f"0x{blake2_256(data).hex()}"))
         manifest = SuiteManifest(
-            "relaycast-conformance", 1, __version__, seed, sum(file.vectors for file in files), files
+            "relaycast-conformance", 2, __version__, seed, sum(file.vectors for file in files), files
         )
         (staging / MANIFEST).write_bytes(encoded_manifest(manifest))
     return manifest
@@ -94,8 +94,8 @@ def export(folder: Path, *, seed: int = DEFAULT_SEED) -> SuiteManifest:
 
 def contents(seed: int) -> Iterator[tuple[str, str, int, bytes]]:
     """Yield path, kind, number of vectors and bytes of every file but the manifest."""
-    readme = resources.files("relaycast.vectors").joinpath(README).read_bytes()
-    yield README, DOCUMENT, 0, readme
+    for document in (README, TYPES):
+        yield document, DOCUMENT, 0, resources.files("relaycast.vectors").joinpath(document).read_bytes()
     yield SCHEMA, DOCUMENT, 0, msgspec.json.format(msgspec.json.encode(suite_schema()), indent=1) + b"\n"
     known: set[str] = set()
     for kind in KINDS:

@@ -23,7 +23,7 @@ class Variant(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """A value of ``opt t`` that is there, where ``t`` itself has null: ``opt null`` is ``Present(None)``."""
+    """A present value of ``opt t``, where ``t`` itself has null: ``opt null`` is ``Present(None)``."""
 
     value: object
 

@@ -17,7 +17,7 @@ MOST_SHOWN = 60
 """Characters of a wrong value that an error repeats."""
 
 SEQUENCE_DIGITS = 20
-"""A text of so many digits is the attribute ``sequence`` of an event, not its id."""
+"""Number of digits of the attribute ``sequence`` of an event, by which it is told from an id."""
 
 LAST_SEQ = (1 << 63) - 1
 

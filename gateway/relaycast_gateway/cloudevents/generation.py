@@ -2,8 +2,8 @@
 
 The phases of the text in their order: generation (``source``, ``types``, then ``config.interval``), then filtering.
 Law: the answer for an event depends on the log and the subscription alone, however often and in whatever order it is
-asked, across restarts: the count behind ``interval`` is taken again from the log where it is not known. Only where a
-killed process left no count and the log has dropped the events since does the count begin elsewhere.
+asked. That holds across restarts: where the count behind ``interval`` is not known, the log is counted again. Only
+where a killed process left no count and the log has dropped the events since does the count begin elsewhere.
 """
 
 from bisect import bisect_right
@@ -23,7 +23,7 @@ MARKS = 8
 PAGE = 1_000
 
 ReadPage = Callable[[int, int], list[EventRecord]]
-"""Returns records of the log after a ``seq``, at most so many."""
+"""Returns records of the log after a ``seq``, at most the given number."""
 
 
 def selection_of(
@@ -65,7 +65,7 @@ class Counting:
         self._note = note
         self._marks = sorted(marks)
         self._seq, self._count = start, 0
-        """Where the count stands: so many events up to this place."""
+        """Where the count stands: the number of events up to this place."""
 
     def ordinal(self, record: EventRecord, generates: RecordPredicate) -> int | None:
         """Return the number of an event that is generated, ``None`` for another."""

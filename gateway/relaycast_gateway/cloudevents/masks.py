@@ -1,9 +1,9 @@
 """Secrets of a subscription: never shown, and kept where a client sends back what it was shown.
 
-Secret are a sink's user information, each parameter of its query whose name speaks of a credential,
-``sinkcredential.secret`` and ``.accesstoken``, and in the maps of ``protocolsettings`` each value of such a name. A
-mask stands for each of them in every answer.
-INVARIANT: a mask is only turned back into a secret for the host that the secret was given for.
+Secret are a sink's user information, each parameter of its query whose name speaks of a credential, and
+``sinkcredential.secret`` and ``.accesstoken``. In the maps of ``protocolsettings``, each value of such a name is secret
+too. A mask stands for each of them in every answer. INVARIANT: a mask is only turned back into a secret for the host
+that the secret was given for.
 """
 
 from collections import Counter

@@ -34,7 +34,7 @@ class Operation:
 
 MOST_LISTED = 1_000
 
-LIMIT = Parameter("limit", "integer", "at most so many", 1, MOST_LISTED)
+LIMIT = Parameter("limit", "integer", "return at most this many", 1, MOST_LISTED)
 
 AFTER = Parameter("after", "string", "only those behind the one with this id")
 

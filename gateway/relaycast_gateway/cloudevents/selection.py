@@ -1,7 +1,7 @@
 """Which events a subscription gets: its ``types``, then its ``source``, then its filter.
 
-Law: an event that its publisher keeps from some clients goes to no sink, as nobody knows who reads there; nor does an
-event of a WAMP realm beside that of the chains.
+Law: an event that its publisher keeps from some clients goes to no sink, because the readers of a sink are not known.
+An event of a WAMP realm other than that of the chains goes to no sink either.
 """
 
 from collections.abc import Callable, Collection

@@ -194,7 +194,7 @@ class SubscriptionBook:
         return order_of(subscription, selection_of(members, self._attributes, counting))
 
     async def _ensure_deliverable(self, members: Mapping[str, Any]) -> None:
-        """Refuse a protocol whose library is missing, and a sink that cannot be meant.
+        """Refuse a protocol whose library is missing, and a sink that is wrong.
 
         Names of hosts are judged when they are connected to.
         """

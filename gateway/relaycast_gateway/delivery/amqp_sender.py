@@ -123,7 +123,7 @@ class AmqpConnection:
         self._has_ended = True
         if not self.opened.done():
             self.opened.set_exception(CannotSend(outcome))
-            self.opened.exception()  # it is read, even where nobody waits any more
+            self.opened.exception()  # it is read, even if nobody waits for it
         for waiting in self._waiting:
             _resolve(waiting, outcome)
 

@@ -1,8 +1,8 @@
 """Delivery of all subscriptions: takes records from the log, has senders send them, decides what becomes of each.
 
-Law: every event that an order selects is acknowledged by its sink or becomes a dead letter with its reason, at least
-once, also when the process is killed in between. Runs in one event loop; only ``_appended`` is called from elsewhere.
-A subscription without work has no task and no timer.
+Law: every event that an order selects is acknowledged by its sink at least once, or becomes a dead letter with its
+reason. That holds also when the process is killed in between. Runs in one event loop; only ``_appended`` is called from
+elsewhere. A subscription without work has no task and no timer.
 """
 
 import asyncio
@@ -110,7 +110,7 @@ class EventDeliveries:
     def add(self, order: DeliveryOrder, after: int) -> None:
         """Deliver for a subscription what comes behind ``after``, or go on where it was if the store knows it.
 
-        ``ValueError`` for an id that is there already.
+        ``ValueError`` for an id that exists.
         """
         name = order.subscription_id
         if name in self._lanes:

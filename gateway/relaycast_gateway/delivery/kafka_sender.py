@@ -112,7 +112,7 @@ class KafkaConnection:
         return Accepted()
 
     async def close(self) -> None:
-        """Stop the producer. It would flush first: what nobody waits for any more is failed, so that it does not."""
+        """Stop the producer. Messages that nobody waits for fail first; otherwise it would flush them."""
         self._is_open = False
         producer = self._producer
         producer._message_accumulator.fail_all(KafkaError("the sender is closed"))

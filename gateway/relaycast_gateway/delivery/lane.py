@@ -228,7 +228,7 @@ class Lane:
         self.answered()
 
     def close(self) -> None:
-        """Forget what waits, so that nothing starts any more."""
+        """Forget what waits, so that nothing more starts."""
         self._buffered.add(-len(self._buffer))
         self._buffer.clear()
         waiting = (message.alarm for message in self.unfinished.values())

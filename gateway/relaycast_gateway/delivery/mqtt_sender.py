@@ -68,7 +68,7 @@ class MqttSender(ConnectedSender):
 
 
 class _GivenSocketClient(mqtt.Client):
-    """A client on a line that is there already: connected, with TLS where the sink asks for it."""
+    """A client on an open connection, with TLS where the sink asks for it."""
 
     line: socket.socket
 
@@ -123,7 +123,7 @@ class MqttConnection:
         return not self._ended.is_set() and self._client.is_connected()
 
     async def handshake(self, place: SinkPlace) -> None:
-        """Negotiate TLS, WebSocket and MQTT. A cancelled one hangs up, and returns when nothing blocks any more."""
+        """Negotiate TLS, WebSocket and MQTT. A cancelled one hangs up, and returns when nothing blocks."""
         connecting = self._loop.run_in_executor(None, self._negotiate, place)
         try:
             await asyncio.shield(connecting)
@@ -248,7 +248,7 @@ class MqttConnection:
         self._ended.set()
         if not self._greeted.done():
             self._greeted.set_exception(OSError(reason))
-            self._greeted.exception()  # it is read, even where nobody waits any more
+            self._greeted.exception()  # it is read, even if nobody waits for it
         for waiting in self._waiting.values():
             if not waiting.done():
                 waiting.set_result(Retryable(reason))

@@ -37,8 +37,8 @@ class DeliveryOrder:
     ``namespaces`` is given, events of others are not selected and ``selects`` is not asked for them.
 
     A ``window`` of 1 keeps the order: nothing is sent before what precedes it was acknowledged or given up. With a
-    window of N, up to N messages are unfinished at a time, in flight or waiting for a retry: they start in order and
-    end in any order, so an event arrives before at most N - 1 of those that precede it.
+    window of N, up to N messages are unfinished at a time, in flight or waiting for a retry. They start in order and
+    end in any order, so an event can overtake at most N - 1 earlier ones.
     """
 
     subscription_id: str

@@ -23,7 +23,7 @@ class Dice(Protocol):
 
 
 def longest_wait(policy: RetryPolicy, attempts: int) -> float:
-    """Return the upper bound of the wait after so many attempts, in seconds."""
+    """Return the upper bound of the wait after that many attempts, in seconds."""
     return min(policy.longest_seconds, policy.first_seconds * 2.0 ** min(attempts - 1, _MOST_DOUBLINGS))
 
 

@@ -33,7 +33,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """The peer wants nothing any more: the subscription stops."""
+    """The peer wants nothing more: the subscription stops."""
 
     reason: str
 

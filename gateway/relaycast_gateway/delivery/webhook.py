@@ -1,6 +1,6 @@
 """The handshake in which a receiver allows deliveries, and the rate that it sets.
 
-Enabled by the setting ``requestorigin``, the DNS name to deliver as; ``requestrate`` asks for so many requests a
+Enabled by the setting ``requestorigin``, the DNS name to deliver as; ``requestrate`` asks for that many requests a
 minute. Source: CloudEvents 1.0.2, "HTTP 1.1 Web Hooks for Event Delivery", section 4.
 """
 
@@ -44,7 +44,7 @@ class WebhookRequest:
 
 @dataclass(frozen=True, slots=True)
 class WebhookGrant:
-    """The receiver allows so many requests a minute, any number with ``None``."""
+    """Requests that the receiver allows in a minute; ``None`` is no limit."""
 
     rate: int | None
 

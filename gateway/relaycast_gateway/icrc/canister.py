@@ -32,7 +32,7 @@ class Answer(NamedTuple):
 
 
 class Promise(Generic[Settled]):
-    """A value that is there later; ``then`` calls back with it, at once where it is there already."""
+    """A value that comes later; ``then`` calls back with it, at once if it has come already."""
 
     __slots__ = ("_callbacks", "_value")
 

@@ -12,7 +12,7 @@ from relaycast_gateway import crockford
 
 MOST_RUNS = 4_096
 SHARE_FORGOTTEN = 4
-"""One run of so many goes when there are too many: not one at a time, which would look at all of them each time."""
+"""Runs for each one that is dropped at once when there are too many; dropping one at a time would look at all."""
 
 RunDump = tuple[str, str, str]
 """First id, step and last id, as Crockford Base32: ids may be of any size."""

@@ -1,9 +1,9 @@
 """Skips: a subscription that asks for one event of every ``mod``.
 
-Law: an event is counted by its ordinal, its 1-based position in its namespace in the log, before any filter; it is
+Law: an event is counted by its ordinal, its 1-based position in its namespace in the log, before any filter. It is
 selected if ordinal and offset leave the same remainder when divided by ``mod``. Subscriptions with the offsets 0 to
-``mod`` - 1 therefore divide the events of a namespace among themselves: each event goes to exactly one. The offset is
-0 by default. Source: ICRC-72, ``icrc72:subscription:skip``.
+``mod`` - 1 therefore divide the events of a namespace among themselves: each event goes to exactly one. The offset is 0
+by default. Source: ICRC-72, ``icrc72:subscription:skip``.
 """
 
 from dataclasses import dataclass

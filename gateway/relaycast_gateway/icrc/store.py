@@ -1,9 +1,9 @@
 """Where canisters keep their state: one sqlite file beside the log, or memory.
 
-Law: ``put`` and ``delete`` are seen by ``get`` and ``items`` at once, and are durable when ``flush`` returns: all that
-was noted since the last one, by all canisters, or nothing. So a canister that answers after ``flush`` never forgets
-what it answered, and what several canisters note together stands together. The file may hold the addresses of
-subscribers: nobody but its owner may read it.
+Law: ``put`` and ``delete`` are seen by ``get`` and ``items`` at once. When ``flush`` returns, all that was noted since
+the last one by all canisters is durable; if the process dies before, none of it is. So a canister that answers after
+``flush`` never forgets what it answered, and what several canisters note together stands together. The file may hold
+the addresses of subscribers: nobody but its owner may read it.
 """
 
 import logging

@@ -1,9 +1,8 @@
 """A network of canisters in one process: deterministic, with virtual time.
 
-Law: messages are delivered one at a time, in the order of the moments at which they arrive and then of sending; with
-the same calls and the same latencies a run is the same to the last byte. A canister that is down is not reached: its
-callers are told so, and also those who wait for an answer when it goes down or is replaced. What it did by then stays
-done.
+Law: messages are delivered one at a time, by the moment at which they arrive and then in the order of sending. The same
+calls with the same latencies give the same run, to the last byte. A canister that is down is not reached: its callers
+are told so, and also those who wait for an answer when it goes down or is replaced. What it did by then stays done.
 """
 
 import heapq

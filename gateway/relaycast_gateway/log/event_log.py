@@ -1,7 +1,7 @@
 """The event log: every event that came in, in one order, on disk.
 
 Law: one thread writes, any thread appends and reads. ``seq`` is dense from 1 and is never used twice, whatever is
-purged and however the process ends. Only what is durable is told, read or counted: an append that was acknowledged
+purged and however the process ends. Only what is durable is returned, read or counted. An append that was acknowledged
 survives the end of the process at any moment, and a loss of power as far as the disk keeps what it has synced.
 """
 
@@ -172,7 +172,7 @@ class EventLog:
             # else a purge came between: its events are gone, and history starts later
 
     def get(self, seq: int) -> EventRecord | None:
-        """Return the record with this number; ``None`` where there is none, or not any more."""
+        """Return the record with this number; ``None`` where there is none or retention dropped it."""
         self._check_open()
         if not self.history_start <= seq <= self._last_seq:
             return None
@@ -212,12 +212,12 @@ class EventLog:
         return self._numbering.visibility_numbers.get(visibility)
 
     def by_pub_id(self, pub_id: int) -> EventRecord | None:
-        """Return the record with this publication id; ``None`` where there is none, or not any more."""
+        """Return the record with this publication id; ``None`` where there is none or retention dropped it."""
         seq = self.seq_of(pub_id)
         return None if seq is None else self.get(seq)
 
     def seq_of(self, pub_id: int) -> int | None:
-        """Return the number of the event with this publication id; ``None`` where there is none, or not any more."""
+        """Return the number of the event with this publication id; ``None`` where there is none or it was dropped."""
         if not 0 < pub_id <= MOST_PUBLICATION_ID:
             return None
         seq = self._numbering.seq_of(pub_id)

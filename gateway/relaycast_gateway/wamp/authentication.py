@@ -1,9 +1,9 @@
 """Who a client is: anonymous, by a ticket, or by WAMP-CRA, with a secret that is never sent.
 
 Law: the answer tells only whether a proof fits. A client that names an unknown authid is challenged like a user, with
-the methods, the role and the salt of a decoy, and its proof is computed and compared like a user's. A challenge belongs
-to one session and takes one proof. Proofs are compared in constant time. Secrets are in no text of these objects.
-Source: WAMP specification, "Authentication", "Ticket-based Authentication" and "Challenge Response Authentication".
+the methods, the role and the salt of a decoy. Its proof is computed and compared like a user's. A challenge belongs to
+one session and takes one proof. Proofs are compared in constant time. Secrets are in no text of these objects. Source:
+WAMP specification, "Authentication", "Ticket-based Authentication" and "Challenge Response Authentication".
 """
 
 import base64

@@ -1,12 +1,12 @@
 """What a role may do, URI by URI.
 
-Law: nothing is allowed that no rule allows. Of the rules that select a URI the most specific one decides all four
-actions: an exact rule before prefixes, a longer prefix before a shorter one, any prefix before wildcards, and of
-wildcards the one with more components that are given; of equals the one whose given components stand further left.
+Law: nothing is allowed that no rule allows. The most specific rule that selects a URI decides all four actions. An
+exact rule comes before prefixes, a longer prefix before a shorter one, and any prefix before wildcards. Wildcards with
+more given components come first; among equals, the one whose given components stand further left.
 
-A pattern (of a subscription, or of a registration) is allowed where one rule covers it wholly and allows the action,
-and no rule that comes before that one refuses the action for any topic of the pattern. So a role that may subscribe to
-one topic cannot reach it, or others, by a prefix; and a pattern that two rules cover only together is refused.
+A pattern of a subscription or registration is allowed where one rule covers it wholly and allows the action. No rule
+that comes before that one may refuse the action for any topic of the pattern. So a role that may subscribe to one topic
+cannot reach it, or others, by a prefix; and a pattern that two rules cover only together is refused.
 
 Closed prefixes are the router's own: no rule opens them for publications and registrations of clients, and a pattern
 that shares a URI with one of them cannot be registered.

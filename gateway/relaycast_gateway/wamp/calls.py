@@ -1,7 +1,7 @@
 """Calls that have not ended yet, by who called and by who was called.
 
-INVARIANT: a pending call stands under its caller and, unless the router itself answers it, under its callee; it
-leaves both at once, and the code that takes it out tells the caller how it ended.
+INVARIANT: a pending call stands under its caller and, unless the router itself answers it, under its callee. It leaves
+both at once, and the code that takes it out tells the caller how it ended.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ class PendingCall:
         return self.callee is not None and self.callee.announces("callee", "call_canceling")
 
     def interrupt(self, mode: str, reason: str) -> None:
-        """Tell the callee, once, that the caller does not wait for the result any more."""
+        """Tell the callee, once, that the caller no longer waits for the result."""
         if self.callee is not None and not self.is_interrupted:
             self.is_interrupted = True
             self.callee.send(InterruptMessage(self.invocation, {"mode": mode, "reason": reason}))

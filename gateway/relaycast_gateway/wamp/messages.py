@@ -1,8 +1,8 @@
 """The messages of WAMP: one class each, with its fields in the order in which they stand on the wire.
 
-Law: a message that was read has as many elements as its type allows, each of the right kind: numbers from 1 to 2^53
-where ids stand, objects with text as keys, URIs as text. What URIs and options mean is not looked at here.
-Source: WAMP specification, "Messages" and "Advanced Profile".
+Law: a message that was read has as many elements as its type allows, each of the right kind. Ids are numbers from 1 to
+2^53, objects have text as keys, and URIs are text. What URIs and options mean is not looked at here. Source: WAMP
+specification, "Messages" and "Advanced Profile".
 """
 
 import secrets
@@ -189,7 +189,7 @@ class CallMessage(WampMessage, tag=48):
 
 
 class CancelMessage(WampMessage, tag=49):
-    """A caller does not want the result any more."""
+    """A caller no longer wants the result."""
 
     code = 49
     request: Id

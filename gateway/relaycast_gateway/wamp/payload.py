@@ -11,10 +11,10 @@ Law: what a client published comes back equal, and data from elsewhere becomes a
 | args and an empty kwargs | ``Array``, and the header ``wamp:payload`` = ``args+empty`` |
 | bytes of an application's own serializer | ``Blob``, and the header ``wamp:payload`` = ``bytes`` |
 
-Data from elsewhere: a ``Map`` of different keys is kwargs, an ``Array`` args, anything else the only one of args.
-Whole numbers are ``Nat`` or ``Int``, bytes are ``Blob``, ``null`` is ``Option(null)``. In the other direction, a
-number beyond 64 bits is a text of digits, a principal its text, and pairs whose keys repeat or are no texts are arrays
-of two: no serializer has another form for them.
+Data from elsewhere: a ``Map`` of different keys is kwargs, an ``Array`` args, anything else the only one of args. Whole
+numbers are ``Nat`` or ``Int``, bytes are ``Blob``, ``null`` is ``Option(null)``. In the other direction, no serializer
+has a form for some values: a number beyond 64 bits becomes a text of digits, a principal its text, and pairs whose keys
+repeat or are no texts become arrays of two.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -5,7 +5,7 @@ chain or another face has appended it. The publications of one session are deliv
 stored or not. Events that the log refuses are delivered to nobody.
 
 The publications of one turn of the event loop share one append. While ``PAUSE_AT`` of them wait for the disk, the
-sessions that go on publishing are read no more; what had been read of them already waits too, up to ``MOST_WAITING``,
+router stops reading from sessions that go on publishing. What it has already read waits too, up to ``MOST_WAITING``,
 and is refused beyond that.
 """
 

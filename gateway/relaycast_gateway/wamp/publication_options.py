@@ -1,10 +1,10 @@
 """The options of PUBLISH: who may receive the event, what is told of its publisher, whether it is acknowledged.
 
-Law: a session receives an event if it is on none of the lists ``exclude``, ``exclude_authid`` and
-``exclude_authrole``, and on each of ``eligible``, ``eligible_authid`` and ``eligible_authrole`` that is given; an
-empty list of eligible ones lets nobody receive it. A publication with a list of sessions, empty or not, is never
-stored: sessions end, and a later one must not see what an earlier one was kept from. Options without a meaning here
-are ignored. Source: WAMP, "Subscriber Black- and Whitelisting", "Event History".
+Law: a session receives an event if it is on none of the lists ``exclude``, ``exclude_authid`` and ``exclude_authrole``,
+and on each given list of ``eligible``, ``eligible_authid`` and ``eligible_authrole``. If a given list is empty, no
+session receives it. A publication with a list of sessions, empty or not, is never stored: sessions end, and a later one
+must not see what an earlier one was kept from. Options without a meaning here are ignored. Source: WAMP, "Subscriber
+Black- and Whitelisting", "Event History".
 """
 
 from collections.abc import Callable, Mapping

@@ -1,8 +1,8 @@
 """Who offers which procedure: exactly, by prefix or by components with gaps, one callee or several.
 
-Law: a call goes to one registration: the exact one, else the longest prefix, else the pattern with gaps whose first
-run of components is longest, then its second, and so on.
-Source: WAMP specification, "Pattern-based Registrations" and "Shared Registration".
+Law: a call goes to one registration: the exact one, else the longest prefix, else a pattern with gaps. Among patterns,
+the one whose first run of components is longest wins, then by its second run, and so on. Source: WAMP specification,
+"Pattern-based Registrations" and "Shared Registration".
 """
 
 import random

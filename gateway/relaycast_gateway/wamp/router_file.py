@@ -33,7 +33,7 @@ from relaycast_gateway.wamp.router_config import (
 )
 
 SHORTEST_SECRET = 16
-"""Characters of a ticket or a secret: nobody guesses so many over a network."""
+"""Characters of a ticket or a secret: too many to guess over a network."""
 
 LONGEST_AUTHID = 64
 OTHERS_MAY_READ = 0o077

@@ -194,7 +194,7 @@ class CborSerializer(Serializer):
 
 
 def _is_plain(values: Iterable[Any], leaves: frozenset[type] = _PLAIN, levels: int = DEEPEST) -> bool:
-    """Tell whether ``values`` and all in them are ``leaves`` or, so many levels deep at most, lists and dicts."""
+    """Tell whether ``values`` and all in them are ``leaves``, or lists and dicts down to that many levels."""
     for value in values:
         kind = type(value)
         if kind in leaves:

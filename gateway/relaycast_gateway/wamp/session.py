@@ -3,10 +3,9 @@
     HELLO -> [CHALLENGE -> AUTHENTICATE] -> WELCOME -> requests ... -> GOODBYE both ways
 
 Law: a session ends by GOODBYE, by ABORT or with its connection, never by an exception. What the protocol does not allow
-(bytes that are no message, a message at the wrong time or in the wrong direction, an id out of range) ends it with
-``wamp.error.protocol_violation``; a request that is refused is answered with ERROR and the session goes on. Once it has
-ended, nothing is sent and nothing that comes is looked at.
-Source: WAMP specification, "Sessions".
+ends it with ``wamp.error.protocol_violation``: bytes that are no message, a message at the wrong time or in the wrong
+direction, an id out of range. A request that is refused is answered with ERROR, and the session goes on. Once it has
+ended, nothing is sent and nothing that comes is looked at. Source: WAMP specification, "Sessions".
 """
 
 import logging
@@ -152,7 +151,7 @@ class Session:
         self._handlers = _BEGINNING
         self._pending: PendingProof | None = None
         self._expected = 0
-        """The id of the next request, 0 where any will do."""
+        """The id of the next request, 0 where any is accepted."""
 
         self._alarm: Alarm | None = clock.call_later(handshake_seconds, self._out_of_time)
 

@@ -1,8 +1,7 @@
 """The subscriptions of a realm: one for each pattern; sessions share it.
 
-Law: ids are random, and no two subscriptions have the same. The subscriptions of configured histories are there from
-the start and stay, with or without a session; any other one ends with its last session, and its id is unknown from
-then on.
+Law: ids are random, and no two subscriptions have the same. The subscriptions of configured histories exist from the
+start and stay, with or without a session. Any other one ends with its last session, and its id is then unknown.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

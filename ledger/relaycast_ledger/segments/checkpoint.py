@@ -52,7 +52,7 @@ def freeze(simulation: Simulated) -> bytes:
 def thaw(data: bytes, simulation: Simulated) -> None:
     """Load what ``freeze`` returned into a simulation that was prepared alike; raises ``CheckpointRefused``.
 
-    A simulation that refuses is of no use any more.
+    A simulation that refuses can no longer be used.
     """
     dump = decoded(unpacked(data), SimulationDump)
     simulation.chains.load(dump.chains)

@@ -1,8 +1,9 @@
 """What a run in segments asks of a simulation: to go on block by block, and to be put away and taken up again."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from relaycast_collator import Chains
 from relaycast_ledger.ledger import Ledger
@@ -10,8 +11,7 @@ from relaycast_ledger.records import BlockRecord
 from relaycast_trie.engine import Engine
 
 
-@dataclass(frozen=True, slots=True)
-class PublisherCount:
+class PublisherCount(Struct, frozen=True):
     """What one relay block took of one publisher."""
 
     para_id: int
@@ -21,8 +21,7 @@ class PublisherCount:
     value_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Advanced:
+class Advanced(Struct, frozen=True):
     """What one relay block brought: subscriber blocks, what was taken of publishers, and the log's lines."""
 
     records: list[BlockRecord]

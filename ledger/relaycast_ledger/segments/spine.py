@@ -1,9 +1,9 @@
 """The pass that goes first: every chain's state, block after block, without a proof being made or checked.
 
 A relay block holds the heads of parachains, and these follow from what they read of the relay chain: no block can be
-built before the one before it. What costs most, collecting, pruning and verifying proofs, leaves no trace in any
-state. The spine leaves it out, reads the relay chain's trie itself, and puts a checkpoint at every segment's begin; the
-segments are then replayed in full, side by side, and each must end where the spine did.
+built before the one before it. What costs most, collecting, pruning and verifying proofs, leaves no trace in any state.
+The spine leaves it out, reads the relay chain's trie itself, and puts a checkpoint at the beginning of every segment.
+The segments are then replayed in full, side by side, and each must end where the spine did.
 """
 
 from collections.abc import Iterator

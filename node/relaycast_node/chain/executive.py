@@ -4,6 +4,7 @@ A signed extrinsic pays before its call runs and counts in its account's nonce; 
 and its last event, ``ExtrinsicFailed`` (frame-executive ``apply_extrinsic``).
 """
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -28,8 +29,11 @@ from relaycast_pallets.frame.system import System
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
 from relaycast_pallets.timestamp.pallet import Timestamp
 from relaycast_pallets.transaction_payment.pallet import TransactionPayment
-from relaycast_trie.exceptions import CodecError
+from relaycast_trie.exceptions import CodecError, MissingNode
+from relaycast_trie.hasher import blake2_256
 from relaycast_xcm.primitives import BlockNumber, Weight
+
+log = logging.getLogger(__name__)
 
 MAX_BLOCK_WEIGHT = Weight(2_000_000_000_000, 5 * 1024 * 1024)
 """What extrinsics of one block may weigh: two seconds."""
@@ -135,7 +139,7 @@ class Executive:
         try:
             extrinsic = decode_extrinsic(data)
             pre_dispatch(extrinsic, view)
-        except (CodecError, TransactionValidityError) as error:
+        except (CodecError, TransactionValidityError, MissingNode) as error:
             if not (isinstance(error, InvalidTransaction) and error.reason in LEFT_IN_THE_POOL):
                 self.invalid.append(data)
             return
@@ -148,7 +152,9 @@ class Executive:
         try:
             with self.system.state.transaction():
                 self._dispatch(extrinsic, call, account, info, len(data))
-        except CodecError:  # somebody put something else into the state than its types say
+        except (CodecError, MissingNode) as error:
+            # somebody put something else into the state than its types say, or it has gaps
+            log.warning("the extrinsic 0x%s is dropped: %s", blake2_256(data).hex(), error)
             self.invalid.append(data)
             return
         self._note(data)

@@ -68,6 +68,10 @@ class ModelledTime:
         """Return the time of a block in milliseconds since 1970, if it is the next one."""
         return GENESIS_MILLISECONDS + number * SLOT_MILLISECONDS + self.offset
 
+    def go_on_from(self, now: int) -> None:
+        """Let the first block follow on a state that was left at the time ``now``."""
+        self.offset = max(self.offset, now - GENESIS_MILLISECONDS)
+
 
 class _Common:
     """The pallets that every served chain has beside its own."""
@@ -144,6 +148,7 @@ def serve_relay_chain(
         return common.time_given(runtime), heads_given(runtime, relay)
 
     executive = _executive(runtime, common, inherents)
+    common.time.go_on_from(common.timestamp.now)
     common.write_genesis(names)
     relay.state.keep(PROVABLE_BLOCKS)
     relay.seal_genesis()

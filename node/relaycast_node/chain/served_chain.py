@@ -23,6 +23,7 @@ from relaycast_node.journal.entries import RemoveEntry, SubmitEntry
 from relaycast_node.journal.input_log import InputLog
 from relaycast_pallets.frame.state import State, StateDiscarded
 from relaycast_trie.child_info import CHILD_STORAGE_PREFIX, ChildInfo
+from relaycast_trie.exceptions import MissingNode
 from relaycast_xcm.primitives import ParaId
 
 PROVABLE_BLOCKS = 256
@@ -100,8 +101,9 @@ class ServedChain:
     def _begin(self, tree: BlockTree) -> None:
         """Let the state that the chain holds be that of the only block."""
         self._tree, state = tree, self._state
-        self._top = TrieVersions(state.top.values)
-        self._children = {info.storage_key: TrieVersions(state.child(info).values) for info in state.children()}
+        below = {info.storage_key: state.child(info) for info in state.children()}
+        self._top = TrieVersions(state.top.values, state.top.gaps)
+        self._children = {name: TrieVersions(held.values, held.gaps) for name, held in below.items()}
 
     def dump(self) -> ServedChainDump:
         """Return the best block and the pool's bans; ``ValueError`` while a transaction waits."""
@@ -187,11 +189,14 @@ class ServedChain:
         return list(self._state.prove_child_read(root, ChildInfo(storage_key), keys))
 
     def submit(self, data: bytes) -> bytes:
-        """Give an extrinsic to the pool and return its hash; raises ``PoolError``."""
+        """Give an extrinsic to the pool and return its hash; raises ``PoolError``.
+
+        ``MissingNode`` where the state does not show the account that signs it.
+        """
         take_back = self.log.note(SubmitEntry(self.number_in_entries, data, self.best.hash))
         try:
             found = self.pool.submit(data)
-        except (BadExtrinsicFormat, AlreadyImported, TemporarilyBanned):  # the others are banned, or drop others
+        except (BadExtrinsicFormat, AlreadyImported, TemporarilyBanned, MissingNode):  # others are banned, or drop some
             take_back()
             raise
         self.submitted.emit(found)
@@ -227,19 +232,20 @@ class ServedChain:
         """Write values into storage: the next block seals them; ``None`` removes a key.
 
         ``child`` is the bare name of a child trie. ``ValueError`` for a key of the top trie that names a child trie,
-        and for code that is none.
+        and for code that is none; ``MissingNode`` beside what a state with gaps lacks.
         """
         linked = [key for key in values if child is None and key.startswith(CHILD_STORAGE_PREFIX)]
         if linked:
             raise ValueError(f"0x{linked[0].hex()} names a child trie: its root is written when the state is sealed")
-        if child is None and CODE in values:
-            self.code.take_over(values[CODE])
         storage = self._state if child is None else self._state.child(ChildInfo.new_default(child))
-        for key, value in values.items():
-            if value is None:
-                storage.kill(key)
-            else:
-                storage.put(key, value)
+        with self._state.transaction():
+            for key, value in values.items():
+                if value is None:
+                    storage.kill(key)
+                else:
+                    storage.put(key, value)
+            if child is None and CODE in values:
+                self.code.take_over(values[CODE])
 
     def note(self, header: Header) -> ServedBlock:
         """Take note of the block that the chain has just sealed, and tell those who listen."""

@@ -2,7 +2,8 @@
 
 Law: blocks of the best branch are noted in the order of their numbers, undone in the reverse order, and forgotten from
 the oldest on. A value is looked up by bisection among those of its key; nothing is copied for a block. What blocks
-beside the best branch changed lies over the state that they branch off from.
+beside the best branch changed lies over the state that they branch off from. What is in a gap of the trie raises
+``MissingNode``, after every block: gaps never close.
 """
 
 from bisect import bisect_right
@@ -11,14 +12,18 @@ from heapq import merge
 
 from sortedcontainers import SortedSet
 
+from relaycast_trie.child_info import CHILD_STORAGE_PREFIX
+from relaycast_trie.plain.gaps import NO_GAPS, Gaps
+
 Values = Mapping[bytes, bytes | None]
 
 
 class TrieVersions:
-    """One trie, from the values that it held at the oldest block."""
+    """One trie, from the values that it held at the oldest block, as far as they are known."""
 
-    def __init__(self, oldest: Mapping[bytes, bytes] | None = None) -> None:
+    def __init__(self, oldest: Mapping[bytes, bytes] | None = None, gaps: Gaps = NO_GAPS) -> None:
         self._oldest = dict(oldest or {})
+        self._gaps = gaps
         self._numbers: dict[bytes, list[int]] = {}
         self._values: dict[bytes, list[bytes | None]] = {}
         self._keys: SortedSet | None = None
@@ -64,18 +69,28 @@ class TrieVersions:
             place = len(numbers) if numbers[-1] <= number else bisect_right(numbers, number)
             if place:
                 return self._values[key][place - 1]
-        return self._oldest.get(key)
+        value = self._oldest.get(key)
+        if value is None and self._gaps:
+            self._gaps.check(key)
+        return value
 
     def keys(self, number: int, prefix: bytes = b"", *, after: bytes | None = None) -> Iterator[bytes]:
         """Iterate over the keys under ``prefix`` after block ``number`` in order, those behind ``after`` alone."""
         if self._keys is None:
             self._keys = SortedSet(self._oldest.keys() | self._numbers.keys())
         start, inclusive = (prefix, True) if after is None or after < prefix else (after, False)
+        seen = start if start.startswith(prefix) else None
         for key in self._keys.irange(start, inclusive=(inclusive, True)):
             if not key.startswith(prefix):
-                return
+                break
             if self.get(key, number) is not None:
+                if self._gaps:
+                    assert seen is not None, "keys under the prefix follow one"
+                    self._gaps.check_between(seen, key, prefix, after=not inclusive)
+                    seen, inclusive = key, False
                 yield key
+        if self._gaps and seen is not None:
+            self._gaps.check_between(seen, None, prefix, after=not inclusive)
 
 
 class PastState:
@@ -104,7 +119,10 @@ class PastState:
 
     def child(self, storage_key: bytes) -> "PastState":
         """Return the child trie of this name, without prefix; one that never held anything is empty."""
-        return PastState(self._children.get(storage_key) or TrieVersions(), {}, self._number)
+        found = self._children.get(storage_key)
+        if found is None:
+            self.get(CHILD_STORAGE_PREFIX + storage_key)  # where it is not known, nothing below it is
+        return PastState(found or TrieVersions(), {}, self._number)
 
 
 class ForkedState(PastState):

@@ -1,8 +1,8 @@
 """The pool's order: which transaction waits for which, by the tags that they require and provide (sc-transaction-pool).
 
 A transaction is *ready* when every tag that it requires is provided by another ready one or was provided by a block;
-otherwise it is *future*. No two ready transactions provide one tag: the later one must have a higher priority than all
-that it replaces together, and then they leave, with those that depend on them.
+otherwise it is *future*. No two ready transactions provide one tag. The later one must have a higher priority than all
+that it replaces together; then they leave, with those that depend on them.
 
 Nothing here knows what an extrinsic is, when it is valid, or who watches it.
 """

@@ -3,7 +3,7 @@
 Checks run in the runtime's order, and the first that fails is the answer: the address, the era's block, the metadata
 hash, the signature, then the signed extensions. The extrinsic is judged as one of the next block, ``block_number + 1``.
 
-A nonce above the account's is not an error here: the extrinsic then *requires* the tag of the nonce below, and the pool
+A nonce above the account's is not an error here. The extrinsic then *requires* the tag of the nonce below, and the pool
 keeps it until another one *provides* that tag. A tag is the account and the nonce in SCALE.
 """
 

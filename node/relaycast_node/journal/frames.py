@@ -1,8 +1,8 @@
 """Entries as frames of a file: how one is written, and how much of a file is whole.
 
-Law: a frame says how many frames before it were safely on disk when it was written. A file that ends in the middle of
-a frame, or behind frames that were never safe in something else, has a torn end: it is as if they were never written.
-A frame that was safe and does not read means that the file is damaged.
+Law: a frame says how many frames before it were safely on disk when it was written. A file has a torn end if it ends in
+the middle of a frame, or behind frames that were never safe in something else. Such an end counts as never written. A
+frame that was safe and does not read means that the file is damaged.
 
 ::
 

@@ -35,7 +35,7 @@ class InputLog:
         """Note that a tick has passed; ``heads`` is a digest of what it came to."""
 
     def end(self, reason: str) -> None:
-        """Note nothing from here on: the chains are of no use any more, for ``reason``."""
+        """Note nothing from here on: the chains can no longer be used, for ``reason``."""
 
     @contextmanager
     def noting(self, entry: Entry) -> Iterator[None]:

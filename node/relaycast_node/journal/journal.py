@@ -1,8 +1,8 @@
 """An append-only file of all inputs: chains that are given them again are what they were.
 
-Law: an entry is written before it takes effect, and everything before a tick is safe on disk before the tick passes.
-So whatever anybody was told follows from what is in the file: after the process was killed all of it, after a loss of
-power all blocks with what is in them, but not what came after the last tick. What cannot be written does not happen.
+Law: an entry is written before it takes effect, and everything before a tick is safe on disk before the tick passes. So
+every answer follows from what is in the file. After the process was killed that is all of it; after a loss of power it
+is all blocks with what is in them, but not what came after the last tick. What cannot be written does not happen.
 """
 
 import os
@@ -86,7 +86,7 @@ class InputJournal(InputLog):
         return lambda: self._cut(place, count, last)
 
     def tick_done(self, heads: bytes) -> None:
-        """Note that a tick has passed; where that fails it stays so, but nothing is noted any more."""
+        """Note that a tick has passed; if that fails, the tick stays and nothing more is noted."""
         try:
             self.note(TickDoneEntry(heads))
         except NotNoted as error:

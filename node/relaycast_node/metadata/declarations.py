@@ -1,7 +1,7 @@
 """What pallets declare, read from the pallets themselves: storage items, calls, events, errors and constants.
 
-Law: nothing is declared twice. A storage item is an attribute that is one; a call is a public method whose first
-argument is an ``Origin``; an event or an error is a class in a module of the pallet's folder; a constant is an argument
+Law: nothing is declared twice. A storage item is an attribute that is one. A call is a public method whose first
+argument is an ``Origin``. An event or an error is a class in a module of the pallet's folder. A constant is an argument
 or a field of its configuration whose annotation names a Rust type. Their order in the source gives their indices.
 """
 
@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+from msgspec import Struct
 
 from relaycast_node.metadata.python_types import attribute_docs, docs_of
 from relaycast_pallets.balances.pallet import HoldReason
@@ -144,7 +146,7 @@ def _events_in(modules: Iterable[ModuleType], pallet: str) -> Iterator[type[Even
 
 
 def _classes_in(modules: Iterable[ModuleType], base: type) -> Iterator[Any]:
-    """Iterate over the classes that the modules define under ``base`` and that no other class of theirs refines."""
+    """Iterate over the classes that the modules define under ``base`` and that no other class in them refines."""
     found = [
         it
         for module in modules
@@ -167,7 +169,8 @@ def _calls_of(cls: type) -> Iterator[DeclaredCall]:
 def _constants_of(target: object) -> Iterator[DeclaredConstant]:
     """Iterate over what a pallet was made with: keyword arguments that it keeps, and the fields of its ``config``."""
     config = getattr(target, "config", None)
-    holder, maker = (config, type(config)) if dataclasses.is_dataclass(config) else (target, type(target).__init__)
+    is_value = isinstance(config, Struct) or dataclasses.is_dataclass(config)
+    holder, maker = (config, type(config)) if is_value else (target, type(target).__init__)
     for name, hint in get_type_hints(maker, include_extras=True).items():
         if hasattr(holder, name) and _names_a_rust_type(hint):
             yield DeclaredConstant(camel_case(name), hint, getattr(holder, name), DocstringPlace(type(holder), name))

@@ -17,6 +17,8 @@ from itertools import pairwise
 from types import NoneType, UnionType
 from typing import Annotated, Union, get_args, get_origin
 
+from msgspec import Struct
+
 from relaycast_node.metadata.rust_syntax import Named, RustType, TupleOf, parse_type
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_xcm.location import Location
@@ -58,7 +60,7 @@ def rust_type_of(annotation: object, add_class: Callable[[type], None]) -> RustT
         return Named("Option", (rust_type_of(inner, add_class),))
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return Named(annotation.__name__)
-    if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
+    if isinstance(annotation, type) and (issubclass(annotation, Struct) or dataclasses.is_dataclass(annotation)):
         add_class(annotation)
         return Named(annotation.__name__)
     raise TypeError(f"no Rust type is known for {annotation!r}")

@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from typing import get_type_hints
 
+from msgspec import Struct
+
 from relaycast_node.metadata.portable_types import (
     PRIMITIVES,
     Array,
@@ -69,10 +71,9 @@ class TypeBuilder:
         return Field(field_name(name), self.number(rust_type), str(rust_type))
 
     def fields_of(self, cls: type) -> tuple[Field, ...]:
-        """Return the fields of a dataclass or a named tuple."""
+        """Return the fields of a struct, a dataclass or a named tuple."""
         hints = get_type_hints(cls, include_extras=True)
-        names = [it.name for it in dataclasses.fields(cls)] if dataclasses.is_dataclass(cls) else list(hints)
-        return tuple(self._field_of(cls, name, hints[name]) for name in names)
+        return tuple(self._field_of(cls, name, hints[name]) for name in _field_names(cls, hints))
 
     def _field_of(self, cls: type, name: str, hint: object) -> Field:
         try:
@@ -144,3 +145,9 @@ class TypeBuilder:
     def _of_class(self, cls: type) -> PortableType:
         path = (*cls.__module__.split("."), cls.__name__)
         return PortableType(Composite(self.fields_of(cls)), path, docs=docs_of(cls))
+
+
+def _field_names(cls: type, hints: Iterable[str]) -> Iterable[str]:
+    if issubclass(cls, Struct):
+        return cls.__struct_fields__
+    return (it.name for it in dataclasses.fields(cls)) if dataclasses.is_dataclass(cls) else hints

@@ -1,10 +1,10 @@
 """SCALE values of registered types, from Python and back.
 
-Values: integers, ``bool``, ``str``; ``bytes`` for vectors and arrays of u8; lists for others; tuples; a struct with
-names is a dict, one around a single value is that value; a variant is ``(name, payload)``, where the payload is
-``None``, the one value, a tuple or a dict; an ``Option`` is the value or ``None``. Encoding also takes objects: for a
-struct, one with the fields as attributes; for a variant, one whose class is called like it, or a member of a Python
-``Enum``; for a ``Result`` what went wrong, or ``None``.
+Values are integers, ``bool`` and ``str``, ``bytes`` for vectors and arrays of u8, lists for others, and tuples. A
+struct with names is a dict; one around a single value is that value. A variant is ``(name, payload)``, where the
+payload is ``None``, the one value, a tuple or a dict. An ``Option`` is the value or ``None``. Encoding also takes
+objects. For a struct, that is one with the fields as attributes. For a variant, it is one whose class is called like
+it, or a member of a Python ``Enum``. For a ``Result``, it is what went wrong, or ``None``.
 """
 
 from collections.abc import Callable, Mapping

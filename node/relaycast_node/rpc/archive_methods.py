@@ -18,6 +18,7 @@ from relaycast_node.rpc.session import Subscription
 from relaycast_node.rpc.storage_queries import HASH, VALUE, StorageQuery, StorageView, queries_of
 from relaycast_pallets.frame.state import StateDiscarded
 from relaycast_trie import blake2_256
+from relaycast_trie.exceptions import MissingNode
 
 GROUP = MethodGroup()
 
@@ -96,6 +97,9 @@ def _storage_events(
     except StateDiscarded as discarded:
         yield {"event": "storageError", "error": str(discarded)}
         return
+    except MissingNode as error:
+        yield {"event": "storageError", "error": f"MissingNode: {error}"}
+        return
     yield {"event": "storageDone"}
 
 
@@ -132,9 +136,13 @@ def _diff_events(
         yield {"event": "storageDiffError", "error": f"there is no block {hexed(missing)}"}
         return
     new, old = served.chain.state_at(at), served.chain.state_at(before)
-    for prefix, kind, child in wanted:
-        for change in _changes(*_tries(new, old, child), prefix, kind):
-            yield {"event": "storageDiff", **change, **_of_child(child)}
+    try:
+        for prefix, kind, child in wanted:
+            for change in _changes(*_tries(new, old, child), prefix, kind):
+                yield {"event": "storageDiff", **change, **_of_child(child)}
+    except MissingNode as error:
+        yield {"event": "storageDiffError", "error": f"MissingNode: {error}"}
+        return
     yield {"event": "storageDiffDone"}
 
 

@@ -19,6 +19,7 @@ from relaycast_node.rpc.session import Subscription
 from relaycast_node.rpc.storage_queries import Item, StorageQuery, StorageView
 from relaycast_node.rpc.version_json import runtime_json
 from relaycast_pallets.frame.state import StateDiscarded
+from relaycast_trie.exceptions import MissingNode
 
 MOST_PINNED = 512
 """Blocks that one client may have pinned: the default of a Substrate node."""
@@ -105,7 +106,7 @@ class ChainFollow:
         def done() -> Event:
             try:
                 output = self._served.chain.call(method, data, block_hash)
-            except ChainRefusal as refusal:
+            except (ChainRefusal, MissingNode) as refusal:
                 return {"event": "operationError", "error": str(refusal)}
             return {"event": "operationCallDone", "output": hexed(output)}
 
@@ -162,6 +163,11 @@ class ChainFollow:
         except StateDiscarded:
             self._operations.pop(operation_id, None)
             self._send({"event": "operationInaccessible", "operationId": operation_id})
+            return
+        except MissingNode as error:
+            self._operations.pop(operation_id, None)
+            told = f"MissingNode: {error}"
+            self._send({"event": "operationError", "operationId": operation_id, "error": told})
             return
         if items:
             self._send({"event": "operationStorageItems", "operationId": operation_id, "items": items})

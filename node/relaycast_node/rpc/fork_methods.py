@@ -16,7 +16,7 @@ from relaycast_trie import CHILD_STORAGE_PREFIX
 
 GROUP = MethodGroup()
 
-EXPECTED_BLOCK = "the hash of a block, its number on the best branch, or a negative number: so many blocks back"
+EXPECTED_BLOCK = "the hash of a block, its number on the best branch, or a negative number of blocks to go back"
 EXPECTED_TIME = "milliseconds since 1970, or a time such as 2026-01-31T12:00:00Z"
 LAST_MILLISECOND = 253_402_300_799_999
 """The end of the year 9999."""

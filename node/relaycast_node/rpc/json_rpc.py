@@ -24,10 +24,12 @@ from relaycast_node.rpc.rpc_error import (
     RpcError,
     invalid_request,
     method_not_found,
+    missing_node,
     over_limit,
     parse_error,
 )
 from relaycast_node.rpc.session import RpcSession
+from relaycast_trie.exceptions import MissingNode
 
 log = logging.getLogger(__name__)
 
@@ -176,6 +178,8 @@ def _failure(method: str, error: Exception) -> RpcError:
     """Return what a client is told of a method that failed: why only where the reason is not in the code."""
     if isinstance(error, NotNoted):
         return RpcError(INTERNAL_ERROR, "Internal error", str(error))
+    if isinstance(error, MissingNode):
+        return missing_node(error)
     log.error("%s failed", method, exc_info=error)
     return RpcError(INTERNAL_ERROR, "Internal error")
 

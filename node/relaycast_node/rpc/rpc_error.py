@@ -8,6 +8,7 @@ from collections.abc import Collection
 from difflib import get_close_matches
 
 from relaycast_node.chain.exceptions import ChainRefusal, MissingMethod, UnknownBlock
+from relaycast_trie.exceptions import MissingNode
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
 TOO_MANY_SUBSCRIPTIONS, TOO_BIG_REQUEST, TOO_BIG_RESPONSE, TOO_BUSY = -32006, -32007, -32008, -32009
@@ -86,6 +87,11 @@ def unknown_block(block_hash: bytes) -> RpcError:
 
 def state_discarded(block_hash: bytes) -> RpcError:
     return client_error(f"UnknownBlock: State already discarded for 0x{block_hash.hex()}")
+
+
+def missing_node(error: MissingNode) -> RpcError:
+    """Return what is said where a state with gaps holds no answer."""
+    return client_error(f"MissingNode: {error}")
 
 
 def over_limit(code: int, message: str, limit: int) -> RpcError:

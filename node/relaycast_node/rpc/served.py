@@ -114,7 +114,7 @@ class Served:
         return found
 
     def state(self, block_hash: bytes | None) -> StateFace:
-        """Return the state that a block left; raises ``RpcError`` where there is none any more."""
+        """Return the state that a block left; raises ``RpcError`` where it is discarded."""
         at = self.block(block_hash).hash
         try:
             return self.chain.state_at(at)

@@ -1,7 +1,7 @@
 """One client: what it subscribed to, and what is on its way to it.
 
 INVARIANT: what waits for a client is bounded. A client that reads its answers too slowly gets no more of them until it
-reads; one that falls behind with notifications, which cannot wait, is cut off with a reason.
+reads. Notifications cannot wait: a client that falls behind with them is cut off with a reason.
 """
 
 import asyncio

@@ -84,7 +84,7 @@ class StorageView:
         return cls(chain, block_hash, state if child is None else state.child(child), child)
 
     def items(self, query: StorageQuery) -> Iterator[Item]:
-        """Yield what answers a query; raises ``StateDiscarded`` where nothing can be proven any more."""
+        """Yield what answers a query; raises ``StateDiscarded`` where nothing can be proven now."""
         return _ANSWERS[query.type](self, query)
 
     def _value(self, query: StorageQuery) -> Iterator[Item]:

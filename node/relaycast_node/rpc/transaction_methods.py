@@ -105,7 +105,7 @@ _ENDINGS = {
     StatusKind.FINALITY_TIMEOUT: ("dropped", "the node gave up waiting for finality"),
     StatusKind.USURPED: ("invalid", "another transaction took its place"),
     StatusKind.DROPPED: ("dropped", "the pool is full"),
-    StatusKind.INVALID: ("invalid", "it is not valid any more"),
+    StatusKind.INVALID: ("invalid", "it is no longer valid"),
 }
 
 

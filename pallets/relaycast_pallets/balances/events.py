@@ -1,14 +1,14 @@
 """What balances tell, with the names, the fields and the order of pallet-balances."""
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
+
+from msgspec import Struct
 
 from relaycast_pallets.frame.events import Event
 from relaycast_xcm.primitives import AccountId, Balance, Rust
 
 
-@dataclass(frozen=True, slots=True)
-class HoldReason:
+class HoldReason(Struct, frozen=True):
     """Why a pallet holds funds; encoded as the two indices of ``RuntimeHoldReason``."""
 
     pallet: str
@@ -26,31 +26,27 @@ class HoldReason:
 RuntimeHoldReason = Annotated[HoldReason, Rust("RuntimeHoldReason")]
 
 
-@dataclass(frozen=True, slots=True)
-class BalancesEvent(Event):
+class BalancesEvent(Event, frozen=True):
     """An event of this pallet."""
 
     pallet: ClassVar[str] = "Balances"
 
 
-@dataclass(frozen=True, slots=True)
-class Endowed(BalancesEvent):
+class Endowed(BalancesEvent, frozen=True):
     """``account`` began with ``free_balance``."""
 
     account: AccountId
     free_balance: Balance
 
 
-@dataclass(frozen=True, slots=True)
-class DustLost(BalancesEvent):
+class DustLost(BalancesEvent, frozen=True):
     """``account`` was removed with ``amount``, less than the existential deposit, which is no longer issued."""
 
     account: AccountId
     amount: Balance
 
 
-@dataclass(frozen=True, slots=True)
-class Transfer(BalancesEvent):
+class Transfer(BalancesEvent, frozen=True):
     """``amount`` went ``from`` one account ``to`` another."""
 
     from_: AccountId
@@ -58,55 +54,48 @@ class Transfer(BalancesEvent):
     amount: Balance
 
 
-@dataclass(frozen=True, slots=True)
-class BalanceSet(BalancesEvent):
+class BalanceSet(BalancesEvent, frozen=True):
     """Governance gave ``who`` the balance ``free``."""
 
     who: AccountId
     free: Balance
 
 
-@dataclass(frozen=True, slots=True)
-class Deposit(BalancesEvent):
+class Deposit(BalancesEvent, frozen=True):
     """``who`` received ``amount``: a fee, or what was too much of one."""
 
     who: AccountId
     amount: Balance
 
 
-@dataclass(frozen=True, slots=True)
-class Withdraw(BalancesEvent):
+class Withdraw(BalancesEvent, frozen=True):
     """``amount`` was taken from ``who``, as a fee for instance."""
 
     who: AccountId
     amount: Balance
 
 
-@dataclass(frozen=True, slots=True)
-class Minted(BalancesEvent):
+class Minted(BalancesEvent, frozen=True):
     """``amount`` was issued to ``who``."""
 
     who: AccountId
     amount: Balance
 
 
-@dataclass(frozen=True, slots=True)
-class Burned(BalancesEvent):
+class Burned(BalancesEvent, frozen=True):
     """``amount`` of ``who`` is no longer issued."""
 
     who: AccountId
     amount: Balance
 
 
-@dataclass(frozen=True, slots=True)
-class Issued(BalancesEvent):
+class Issued(BalancesEvent, frozen=True):
     """``amount`` was issued, to be deposited."""
 
     amount: Balance
 
 
-@dataclass(frozen=True, slots=True)
-class Held(BalancesEvent):
+class Held(BalancesEvent, frozen=True):
     """``amount`` of ``who`` went on hold for ``reason``."""
 
     reason: RuntimeHoldReason
@@ -114,8 +103,7 @@ class Held(BalancesEvent):
     amount: Balance
 
 
-@dataclass(frozen=True, slots=True)
-class BurnedHeld(BalancesEvent):
+class BurnedHeld(BalancesEvent, frozen=True):
     """``amount`` of ``who`` that was on hold for ``reason`` is no longer issued."""
 
     reason: RuntimeHoldReason
@@ -123,8 +111,7 @@ class BurnedHeld(BalancesEvent):
     amount: Balance
 
 
-@dataclass(frozen=True, slots=True)
-class Released(BalancesEvent):
+class Released(BalancesEvent, frozen=True):
     """``amount`` of ``who`` that was on hold for ``reason`` is free again."""
 
     reason: RuntimeHoldReason

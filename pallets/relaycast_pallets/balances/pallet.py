@@ -9,7 +9,8 @@ Without one, the default, an account lives while it has anything or has sent a t
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from relaycast_pallets.balances.errors import BelowMinimum, CannotCreateHold, Frozen, InsufficientBalance, NotExpendable
 from relaycast_pallets.balances.events import (

@@ -3,15 +3,13 @@
 ``DataPublished`` names the key on top of that, so that whoever follows the events need not read the state again.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from relaycast_pallets.frame.system import AccountId, Event
 from relaycast_xcm.primitives import Bytes32, ParaId, u32
 
 
-@dataclass(frozen=True, slots=True)
-class DataPublished(Event):
+class DataPublished(Event, frozen=True):
     """``publisher`` wrote a value under ``key``."""
 
     pallet: ClassVar[str] = "Broadcaster"
@@ -22,8 +20,7 @@ class DataPublished(Event):
     key: Bytes32
 
 
-@dataclass(frozen=True, slots=True)
-class PublisherRegistered(Event):
+class PublisherRegistered(Event, frozen=True):
     """``para_id`` may publish; ``manager`` paid its deposit."""
 
     pallet: ClassVar[str] = "Broadcaster"
@@ -31,24 +28,21 @@ class PublisherRegistered(Event):
     manager: AccountId
 
 
-@dataclass(frozen=True, slots=True)
-class PublisherDeregistered(Event):
-    """``para_id`` is no publisher any more, and its data is gone."""
+class PublisherDeregistered(Event, frozen=True):
+    """``para_id`` is no longer a publisher, and its data is gone."""
 
     pallet: ClassVar[str] = "Broadcaster"
     para_id: ParaId
 
 
-@dataclass(frozen=True, slots=True)
-class DataCleanedUp(Event):
+class DataCleanedUp(Event, frozen=True):
     """Everything that ``para_id`` had published was removed."""
 
     pallet: ClassVar[str] = "Broadcaster"
     para_id: ParaId
 
 
-@dataclass(frozen=True, slots=True)
-class KeyExpired(Event):
+class KeyExpired(Event, frozen=True):
     """The time to live of ``key`` ran out, and it was removed."""
 
     pallet: ClassVar[str] = "Broadcaster"
@@ -56,8 +50,7 @@ class KeyExpired(Event):
     key: Bytes32
 
 
-@dataclass(frozen=True, slots=True)
-class KeysDeleted(Event):
+class KeysDeleted(Event, frozen=True):
     """``publisher``, or its manager, removed ``count`` keys that were there."""
 
     pallet: ClassVar[str] = "Broadcaster"
@@ -65,8 +58,7 @@ class KeysDeleted(Event):
     count: u32
 
 
-@dataclass(frozen=True, slots=True)
-class KeysForcedDeleted(Event):
+class KeysForcedDeleted(Event, frozen=True):
     """Governance removed ``count`` keys of ``publisher`` that were there."""
 
     pallet: ClassVar[str] = "Broadcaster"

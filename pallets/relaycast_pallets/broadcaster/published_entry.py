@@ -1,6 +1,6 @@
 """What a child trie holds under a published key: the value, its time to live, and the relay block that wrote it."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.scale import ScaleReader, encode_bytes, length_prefix
@@ -10,8 +10,7 @@ INFINITE = 0
 """The time to live of what never expires."""
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedEntry:
+class PublishedEntry(Struct, frozen=True):
     """SCALE ``PublishedEntry { value: Vec<u8>, ttl: u32, when_inserted: u32 }``; ``ttl`` in relay blocks, 0 for ever.
 
     The eight bytes behind the value and the length before it make an entry longer than its value: up to 23 bytes of

@@ -1,7 +1,7 @@
 """The keys that a publisher has stored: a sorted set, kept as the very bytes that storage holds.
 
-A set of thousands of keys is searched, extended and shortened in place of its encoding, so that one more publish
-costs one copy of the bytes and not one object for each key.
+A set of thousands of keys is searched, extended and shortened inside its encoding. One more publish costs one copy of
+the bytes, not one object for each key.
 """
 
 from collections.abc import Iterator

@@ -4,9 +4,10 @@ A policy is part of the broadcaster's configuration; the pallet never asks for i
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
+
+from msgspec import Struct
 
 from relaycast_xcm.primitives import LOWEST_PUBLIC_ID, ParaId
 
@@ -17,16 +18,14 @@ class Registration(Protocol):
     def admits(self, para_id: ParaId) -> bool: ...
 
 
-@dataclass(frozen=True, slots=True)
-class PublicParachains:
+class PublicParachains(Struct, frozen=True):
     """Public parachains alone: a system parachain publishes unregistered, and nobody can become its manager."""
 
     def admits(self, para_id: ParaId) -> bool:
         return para_id >= LOWEST_PUBLIC_ID
 
 
-@dataclass(frozen=True, slots=True)
-class AnyParachain:
+class AnyParachain(Struct, frozen=True):
     """Any parachain, as in the drafts: whoever registers a system parachain may clean up what it published."""
 
     def admits(self, para_id: ParaId) -> bool:  # noqa: ARG002 - any

@@ -5,7 +5,8 @@ value's length over them; ``TtlData`` has an entry for each that expires. A publ
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from relaycast_pallets.broadcaster.published_entry import INFINITE, PublishedEntry, value_bytes
 from relaycast_pallets.broadcaster.published_keys import KEY_BYTES, PublishedKeys
@@ -38,8 +39,7 @@ TtlCursor = tuple[ParaId, bytes]
 """The entry of ``TtlData`` that was scanned last."""
 
 
-@dataclass(frozen=True, slots=True)
-class PublisherInfo:
+class PublisherInfo(Struct, frozen=True):
     """Who manages a publisher, and the ``deposit`` that is on hold for it."""
 
     manager: AccountId

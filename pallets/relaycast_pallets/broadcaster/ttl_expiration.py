@@ -1,8 +1,8 @@
 """The end of what expires: a scan through ``TtlData`` in the idle time of each block.
 
-The scan follows the raw storage keys, which is the order of hashes. It goes on where the last block's ended, pays for
-every entry that it looks at, and stops before it would exceed the weight that is left or the cap on scans. At the end
-of the map the cursor is cleared, and the next block begins at the start.
+The scan follows the raw storage keys, which is the order of hashes. It continues where the last block's ended, and pays
+for every entry that it looks at. It stops before it would exceed the weight that is left or the cap on scans. At the
+end of the map the cursor is cleared, and the next block begins at the start.
 """
 
 from relaycast_pallets.broadcaster.config import BroadcasterConfig
@@ -16,7 +16,7 @@ from relaycast_xcm.primitives import Weight, WeightMeter
 def expire_keys(system: System, storage: BroadcasterStorage, config: BroadcasterConfig, remaining: Weight) -> Weight:
     """Remove what has expired at the current block, within ``remaining``, and return the weight that was used.
 
-    The cursor is the last entry that was scanned; it need not exist any more when the scan resumes after it.
+    The cursor is the last entry that was scanned; it need not exist when the scan resumes after it.
     """
     base = config.weight("on_idle")
     each = config.weight("on_idle", n=1) - base

@@ -4,7 +4,7 @@ An account is kept while it has a provider: its existential deposit. A consumer,
 stay. Both are counted. The balances pallet writes ``data`` and leaves the rest alone.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from relaycast_pallets.frame.typed_storage import StorageCodec
 from relaycast_trie.exceptions import CodecError
@@ -15,8 +15,7 @@ IS_NEW_LOGIC = 1 << 127
 """The flag that pallet-balances sets on every account it writes (``ExtraFlags``)."""
 
 
-@dataclass(frozen=True, slots=True)
-class AccountData:
+class AccountData(Struct, frozen=True):
     """An account's ``free`` funds, the ``reserved`` sum of its holds, and how much of both is ``frozen``."""
 
     free: Balance = 0
@@ -29,8 +28,7 @@ class AccountData:
         return self.free + self.reserved
 
 
-@dataclass(frozen=True, slots=True)
-class AccountInfo:
+class AccountInfo(Struct, frozen=True):
     """SCALE ``AccountInfo``: four u32, then the four u128 of ``data``."""
 
     nonce: u32 = 0

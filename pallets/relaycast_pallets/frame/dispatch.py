@@ -14,10 +14,11 @@ A refusal encodes as sp-runtime's ``DispatchError``: a pallet's own error unless
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
 from typing import Annotated, ClassVar
+
+from msgspec import Struct
 
 from relaycast_trie.exceptions import RelaycastError
 from relaycast_xcm.primitives import AccountId, ParaId, Rust, Weight
@@ -159,8 +160,7 @@ class ArithmeticOverflow(DispatchError):
         return f"{self.total} does not fit into a u128"
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """Who makes a call: governance (``root``), an account, a parachain through XCM, or nobody (an inherent)."""
 
     kind: str
@@ -232,8 +232,7 @@ class Pays(Enum):
     No = 1
 
 
-@dataclass(frozen=True, slots=True)
-class DispatchInfo:
+class DispatchInfo(Struct, frozen=True):
     """What a call weighed, its class, and whether its sender paid."""
 
     weight: Weight
@@ -241,8 +240,7 @@ class DispatchInfo:
     pays_fee: Pays = Pays.Yes
 
 
-@dataclass(frozen=True, slots=True)
-class PostDispatchInfo:
+class PostDispatchInfo(Struct, frozen=True):
     """What a call used and whether its sender pays; a call that returns its ``Weight`` alone is paid for."""
 
     weight: Weight
@@ -253,8 +251,7 @@ class PostDispatchInfo:
         return cls(returned) if isinstance(returned, Weight) else returned
 
 
-@dataclass(frozen=True, slots=True)
-class DispatchResult:
+class DispatchResult(Struct, frozen=True):
     """How a call ended: what it weighed, why it was refused if it was, and whether its sender pays."""
 
     weight: Weight

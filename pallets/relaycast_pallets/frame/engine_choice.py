@@ -39,13 +39,13 @@ class EngineChoice:
         self._lost_us = 0
 
     def note(self, tries: int, keys: int, *, in_arrays: bool) -> None:
-        """Count a seal of so many changed ``keys`` in so many ``tries``."""
+        """Count a seal with its number of changed ``keys`` and of ``tries``."""
         plain = PLAIN_US_A_TRIE * tries + PLAIN_US_A_KEY * keys
         gain = plain - (ARRAY_US_A_SEAL + ARRAY_US_A_KEY * keys)
         self._lost_us = max(0, self._lost_us + (-gain if in_arrays else gain))
 
     def loads_in_arrays(self, keys: int) -> bool:
-        """Return whether so many keys are better read into arrays."""
+        """Return whether that many keys are better read into arrays."""
         gain = (PLAIN_LOAD_US_A_KEY - ARRAY_LOAD_US_A_KEY) * keys
         return self.engine == "array" or (self.engine == "auto" and gain > _price())
 
@@ -56,7 +56,7 @@ class EngineChoice:
         return self._lost_us > _price()
 
     def moves(self, keys: int) -> bool:
-        """Return whether tries with so many keys go to the other engine now; back not before it pays to come again."""
+        """Return whether tries with that many keys change engine now; they go back only when that pays too."""
         if self.engine == "auto" and self._lost_us <= _price() + ARRAY_LOAD_US_A_KEY * keys:
             return False
         self._lost_us = 0

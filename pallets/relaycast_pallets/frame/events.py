@@ -1,14 +1,14 @@
 """Events, and the log of the current block: what calls tell, rolled back with what they wrote."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar, TypeVar
+
+from msgspec import Struct
 
 E = TypeVar("E", bound="Event")
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """Something that happened in ``pallet``; subclasses have the names and fields that upstream gives them."""
 
     pallet: ClassVar[str] = ""

@@ -1,8 +1,8 @@
 """The state of a chain: keys and values in a real trie and its child tries, sealed block by block.
 
-Between seals everything happens in flat storage. ``commit`` carries the changed keys alone into the tries, writes the
-root of every child trie into the top trie (an empty child trie has no entry there) and gives the state root.
-The last ``window`` sealed states can still be proven from; older ones are pruned without a rest.
+Between seals everything happens in flat storage. ``commit`` writes the changed keys alone into the tries and the root
+of every child trie into the top trie, and returns the state root. An empty child trie has no entry there. The last
+``window`` sealed states can still be proven from; older ones are pruned without a rest.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -25,7 +25,6 @@ from relaycast_xcm.checkpoint import CheckpointRefused, refusing
 
 Snapshot = tuple[dict[bytes, bytes], dict[bytes, dict[bytes, bytes]]]
 """Everything a state holds: the top trie, and the child tries that are not empty by their name."""
-
 
 NO_CHANGES: Mapping[Name, Values] = MappingProxyType({})
 
@@ -57,6 +56,15 @@ class State:
         window: int = 256,
         engine: Engine = "auto",
     ) -> None:
+        self._begin(window)
+        held: dict[Name, Mapping[bytes, bytes]] = {None: top or {}}
+        held.update((children or {}).items())
+        version = StateVersion(state_version)
+        long = {name: long_keys(values) for name, values in held.items()} if version is StateVersion.V0 else {}
+        self._hold({name: TrieContents(values, long.get(name, ())) for name, values in held.items()}, version, engine)
+        self._history = History(self.root, long, window=window)
+
+    def _begin(self, window: int) -> None:
         if window < 1:
             raise ValueError(f"at least the last state is kept, got a window of {window}")
         self.window = window
@@ -64,12 +72,6 @@ class State:
         self._companions: list[RollsBack] = []
         self._children: dict[ChildInfo, Storage] = {}
         self.top = Storage(self._journal)
-        held: dict[Name, Mapping[bytes, bytes]] = {None: top or {}}
-        held.update((children or {}).items())
-        version = StateVersion(state_version)
-        long = {name: long_keys(values) for name, values in held.items()} if version is StateVersion.V0 else {}
-        self._hold({name: TrieContents(values, long.get(name, ())) for name, values in held.items()}, version, engine)
-        self._history = History(self.root, long, window=window)
 
     def get(self, key: bytes) -> bytes | None:
         return self.top.get(key)
@@ -114,7 +116,7 @@ class State:
 
     def children(self) -> list[ChildInfo]:
         """Return the names of the child tries that hold something now, in order."""
-        return sorted(info for info, storage in self._children.items() if len(storage))
+        return sorted(info for info, storage in self._children.items() if storage)
 
     def join(self, companion: RollsBack) -> None:
         """Let ``companion`` be taken back together with the storage when a transaction fails."""
@@ -169,8 +171,8 @@ class State:
         """Write ``changes``, seal what changed since the last seal and return the new state root.
 
         The ``recorder`` learns which nodes of the state before a block carries (see ``witness``): those that its
-        changes touch, removals of keys that are not there among them, and what ``record`` says of the rest. Not inside
-        a transaction.
+        changes touch, and what ``record`` adds. Removals of absent keys are among the changes. Not inside a
+        transaction.
         """
         if self._journal.frame is not None:
             raise ValueError("a state cannot be sealed inside a transaction")
@@ -183,13 +185,13 @@ class State:
             looked = {*seeks.get(None, ()), *removed.get(None, ())}
             asked = Asked(recorder, reads.get(None, ()), looked)
         self.write(changes)
-        changed = {info: storage for info, storage in self._children.items() if storage.unsealed}
-        sealed: dict[Name, tuple[Values, Values]] = {info: it.take_changes() for info, it in changed.items()}
+        changed = [info for info, storage in self._children.items() if storage.unsealed]
+        sealed: dict[Name, tuple[Values, Values]] = {info: self._children[info].take_changes() for info in changed}
         if changed:
             below = None if recorder is None else Asked(recorder)
             self._tries.seal({info: written for info, (written, _) in sealed.items()}, below)
-        for info, storage in changed.items():
-            self._write_child_root(info, storage)
+        for info in changed:
+            self._write_child_root(info)
         if self.top.unsealed or recorder is not None:
             written, replaced = self.top.take_changes()
             self._tries.seal({None: written}, asked)
@@ -281,9 +283,8 @@ class State:
 
     def last_changed(self) -> dict[ChildInfo | None, list[bytes]]:
         """Return the keys that the last ``commit`` wrote or removed, by trie; none before there was one."""
-        if not self._history.blocks:
-            return {}
-        return {name: list(values) for name, values in self._history.blocks[-1].values.items()}
+        blocks = self._history.blocks
+        return {name: list(values) for name, values in blocks[-1].values.items()} if blocks else {}
 
     def keep(self, window: int) -> None:
         """Let the last ``window`` sealed states be proven from. A state that can be proven from now stays so."""
@@ -292,7 +293,7 @@ class State:
 
     def snapshot(self) -> Snapshot:
         """Return a copy of everything held now, sealed or not: two states are equal when their snapshots are."""
-        children = {info.storage_key: dict(storage.values) for info, storage in self._children.items() if len(storage)}
+        children = {info.storage_key: dict(storage.values) for info, storage in self._children.items() if storage}
         return dict(self.top.values), children
 
     def dump(self) -> StateDump:
@@ -381,12 +382,12 @@ class State:
         inline = self._history.inline
         return {name: TrieContents(storage.values, inline.get(name, ())) for name, storage in self._storages().items()}
 
-    def _write_child_root(self, info: ChildInfo, storage: Storage) -> None:
-        key = info.prefixed_storage_key()
-        if len(storage):
-            self.top.put(key, self._tries.root(info))
-        else:
+    def _write_child_root(self, info: ChildInfo) -> None:
+        key, root = info.prefixed_storage_key(), self._tries.root(info)
+        if root == EMPTY_ROOT:
             self.top.kill(key)
+        else:
+            self.top.put(key, root)
 
     def _require(self, root: bytes) -> None:
         if not self.keeps(root):

@@ -4,13 +4,17 @@ What can be proven from follows from that: older states are put together again w
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TypeVar
+from typing import Annotated, TypeVar
+
+from msgspec import Meta
 
 from relaycast_pallets.frame.state_history import History, Inline, Replaced
 from relaycast_pallets.frame.state_tries import Name, TrieContents
 from relaycast_pallets.frame.storage import Values
 from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.node_codec import StateVersion
+from relaycast_trie.plain.memory_db import MemoryDB
+from relaycast_trie.plain.partial_trie import MOST_PLACES
 from relaycast_xcm.checkpoint import Count, Dump, DumpRow, Hash, refusing
 
 T = TypeVar("T")
@@ -45,14 +49,62 @@ class BlockDump(DumpRow, frozen=True):
     replaced: list[ChangesDump]
 
 
-class StateDump(Dump, frozen=True):
-    """A state; ``blocks`` follow on the one whose state has the root ``oldest``, and ``unsealed`` on all of them."""
+class RootDump(DumpRow, frozen=True):
+    """The root of a trie by its ``name``, ``None`` for the top trie."""
+
+    name: bytes | None
+    root: Hash
+
+
+class KnownDump(Dump, frozen=True):
+    """The database of a state with gaps: ``nodes`` with how often each is used, and the hashes that blocks drop."""
+
+    nodes: list[bytes]
+    uses: list[Annotated[int, Meta(ge=1, le=MOST_PLACES)]]
+    roots: list[RootDump]
+    dropped: list[bytes]
+
+    @classmethod
+    def of(cls, db: MemoryDB, roots: Mapping[Name, bytes], dropped: Iterable[bytes]) -> "KnownDump":
+        """Return what is in a database, in the order of the hashes."""
+        found = [(node_hash, count, db.get(node_hash)) for node_hash, count in sorted(db.references().items())]
+        return cls(
+            nodes=[node for _, _, node in found if node is not None],
+            uses=[count for _, count, _ in found],
+            roots=[RootDump(_bare(name), root) for name, root in _in_order(roots)],
+            dropped=list(dropped),
+        )
+
+    def database(self) -> MemoryDB:
+        """Return the database; ``ValueError`` where it does not fit together."""
+        if len(self.nodes) != len(self.uses):
+            raise ValueError(f"{len(self.nodes)} nodes with {len(self.uses)} uses")
+        db = MemoryDB()
+        for node, uses in zip(self.nodes, self.uses, strict=True):
+            node_hash = db.hasher.digest(node)
+            db.emplace_all([node_hash] * uses, [node] * uses)
+        return db
+
+    def roots_by_name(self) -> dict[Name, bytes]:
+        """Return the roots of all tries."""
+        roots = {_name(it.name): it.root for it in self.roots}
+        if None not in roots:
+            raise ValueError("no root of the top trie")
+        return roots
+
+
+class StateDump(Dump, frozen=True, omit_defaults=True):
+    """A state; ``blocks`` follow on the one whose state has the root ``oldest``, and ``unsealed`` on all of them.
+
+    A state with gaps has its ``known`` nodes in place of ``tries``.
+    """
 
     state_version: StateVersion
     tries: list[TrieDump]
     oldest: Hash
     blocks: list[BlockDump]
     unsealed: list[ChangesDump]
+    known: KnownDump | None = None
 
 
 def dump_state(

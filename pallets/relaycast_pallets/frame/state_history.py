@@ -5,9 +5,10 @@ Going back block by block leads from what a state holds now to every state that 
 
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeVar
+
+from msgspec import Struct, field
 
 from relaycast_pallets.frame.state_tries import Name, TrieContents, long_keys
 from relaycast_pallets.frame.storage import Values
@@ -20,8 +21,7 @@ Inline = dict[Name, set[bytes]]
 """Keys of long values that stand in their nodes, by trie: what was written in version 0."""
 
 
-@dataclass(frozen=True, slots=True)
-class Replaced:
+class Replaced(Struct, frozen=True):
     """A block's changes, backwards: the values that it replaced, and which of these were ``inline``.
 
     The entries of child tries in the top trie are not among them. ``root`` is the state's after the block.
@@ -33,8 +33,7 @@ class Replaced:
     inline: Inline = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """The same block forwards: what it wrote."""
 
     root: bytes

@@ -7,9 +7,10 @@ proofs and the database are the same. ``Tries`` goes from one to the other when 
 
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
+
+from msgspec import Struct
 
 from relaycast_pallets.frame.engine_choice import EngineChoice
 from relaycast_trie.child_info import ChildInfo
@@ -33,8 +34,7 @@ Keys = Mapping[Name, Collection[bytes]]
 NO_KEYS: Keys = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """What a block asks of a trie before it changes it; the ``recorder`` learns which nodes that and the change take.
 
     Of the keys ``seeks`` no value is asked for: whether there is one, or which key comes next.
@@ -275,6 +275,13 @@ class Tries:
         self._choice = EngineChoice(engine)
         self._shown = False
         self._used: PlainTries | ArrayTries = PlainTries(MemoryDB(), state_version, window)
+
+    @classmethod
+    def over(cls, plain: PlainTries, *, window: int) -> "Tries":
+        """Return tries that go on from plain ones, and stay plain: arrays take whole contents."""
+        tries = cls(state_version=plain.state_version, window=window, engine="plain")
+        tries._used = plain
+        return tries
 
     @property
     def db(self) -> MemoryDB:

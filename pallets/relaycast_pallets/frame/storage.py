@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 
 from sortedcontainers import SortedList
 
+from relaycast_trie.plain.gaps import NO_GAPS, Gaps
+
 Values = dict[bytes, bytes | None]
 """Values by key; ``None`` where there is none."""
 
@@ -79,22 +81,20 @@ class Storage:
 
     def next_key(self, key: bytes) -> bytes | None:
         """Return the first key after ``key``, which need not exist; ``None`` at the end."""
-        order = self._ordered()
-        index: int = order.bisect_right(key)
-        return order[index] if index < len(order) else None
+        return self._next_under(b"", key)
 
     def iter_prefix(self, prefix: bytes, *, start_after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         """Iterate over ``(key, value)`` under ``prefix`` in the order of the keys.
 
-        ``start_after`` need not exist any more. Keys may come and go meanwhile: it goes on after
+        ``start_after`` need not exist. Keys may come and go meanwhile: it goes on after
         the last one it gave.
         """
-        key = self.next_key(start_after) if start_after is not None and start_after >= prefix else self._first(prefix)
-        while key is not None and key.startswith(prefix):
+        key = self._next_under(prefix, start_after if start_after is not None and start_after >= prefix else None)
+        while key is not None:
             if self.reads is not None:
                 self.reads.add(key)
             yield key, self._values[key]
-            key = self.next_key(key)
+            key = self._next_under(prefix, key)
 
     def count_prefix(self, prefix: bytes) -> int:
         """Return how many keys start with ``prefix``, without visiting them."""
@@ -114,6 +114,11 @@ class Storage:
     def values(self) -> Mapping[bytes, bytes]:
         """All values by key, in no order; a view, which nobody changes."""
         return self._values
+
+    @property
+    def gaps(self) -> Gaps:
+        """Where nothing is known; nowhere, unless this is part of a state with gaps."""
+        return NO_GAPS
 
     @property
     def changes(self) -> Values:
@@ -164,10 +169,12 @@ class Storage:
         self._moved.clear()
         return order
 
-    def _first(self, prefix: bytes) -> bytes | None:
+    def _next_under(self, prefix: bytes, after: bytes | None) -> bytes | None:
+        """Return the first key under ``prefix``, or the first one behind ``after``; ``None`` where there is none."""
         order = self._ordered()
-        index: int = order.bisect_left(prefix)
-        return order[index] if index < len(order) else None
+        index: int = order.bisect_left(prefix) if after is None else order.bisect_right(after)
+        key: bytes | None = order[index] if index < len(order) else None
+        return key if key is not None and key.startswith(prefix) else None
 
     def __len__(self) -> int:
         return len(self._values)

@@ -6,7 +6,8 @@ storage (a node keeps it under ``System::Events``) and rolls back with it. What 
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from relaycast_pallets.frame.account import ACCOUNT_INFO, AccountInfo
 from relaycast_pallets.frame.dispatch import (
@@ -128,7 +129,7 @@ class System:
     def apply(self, call: Callable[[], Weight | PostDispatchInfo], *, declared: Weight) -> DispatchResult:
         """Make a call that ``declared`` its worst weight and returns what it used.
 
-        A refused call leaves no trace but its weight. What does not fit into the block any more is refused with
+        A refused call leaves no trace but its weight. What no longer fits into the block is refused with
         ``ExhaustsResources`` and weighs nothing.
         """
         if not self.meter.can_consume(declared):

@@ -1,6 +1,5 @@
 """Events of frame-system with upstream's names, fields and order, and one that only modelled chains deposit."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from relaycast_pallets.frame.dispatch import AnyDispatchError, DispatchInfo
@@ -8,16 +7,14 @@ from relaycast_pallets.frame.events import Event
 from relaycast_xcm.primitives import H256, AccountId, u32
 
 
-@dataclass(frozen=True, slots=True)
-class ExtrinsicSuccess(Event):
+class ExtrinsicSuccess(Event, frozen=True):
     """An extrinsic was applied."""
 
     pallet: ClassVar[str] = "System"
     dispatch_info: DispatchInfo
 
 
-@dataclass(frozen=True, slots=True)
-class ExtrinsicFailed(Event):
+class ExtrinsicFailed(Event, frozen=True):
     """The call of an extrinsic was refused; its fee is paid."""
 
     pallet: ClassVar[str] = "System"
@@ -25,31 +22,27 @@ class ExtrinsicFailed(Event):
     dispatch_info: DispatchInfo
 
 
-@dataclass(frozen=True, slots=True)
-class CodeUpdated(Event):
+class CodeUpdated(Event, frozen=True):
     """``:code`` was replaced."""
 
     pallet: ClassVar[str] = "System"
 
 
-@dataclass(frozen=True, slots=True)
-class NewAccount(Event):
+class NewAccount(Event, frozen=True):
     """``account`` exists from now on."""
 
     pallet: ClassVar[str] = "System"
     account: AccountId
 
 
-@dataclass(frozen=True, slots=True)
-class KilledAccount(Event):
+class KilledAccount(Event, frozen=True):
     """``account`` was removed, its nonce with it."""
 
     pallet: ClassVar[str] = "System"
     account: AccountId
 
 
-@dataclass(frozen=True, slots=True)
-class Remarked(Event):
+class Remarked(Event, frozen=True):
     """``sender`` made a remark with this Blake2b-256 ``hash``."""
 
     pallet: ClassVar[str] = "System"
@@ -57,8 +50,7 @@ class Remarked(Event):
     hash: H256
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeUpgraded(Event):
+class RuntimeUpgraded(Event, frozen=True):
     """The block is the first that runs the code with this ``spec_version``; modelled chains begin with 1."""
 
     pallet: ClassVar[str] = "System"

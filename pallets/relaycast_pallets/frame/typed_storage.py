@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from msgspec import Struct
+
 from relaycast_pallets.frame.state import State
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.hasher import blake2_128_concat, blake2_256, twox_64_concat, twox_128
@@ -69,8 +71,7 @@ ACCOUNT_ID: StorageCodec[bytes] = StorageCodec("AccountId32", BYTES32.encode, BY
 """Account ids are 32 bytes on every chain that this project knows."""
 
 
-@dataclass(frozen=True, slots=True)
-class StorageHasher:
+class StorageHasher(Struct, frozen=True):
     """How a map hashes an encoded key: ``digest``, and how many bytes of hash stand before the key itself."""
 
     name: str

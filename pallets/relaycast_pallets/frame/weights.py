@@ -6,7 +6,9 @@ and writes, and the same three again for each unit of every component (``n``, ``
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from relaycast_xcm.primitives import DbWeight, Weight
 
@@ -24,8 +26,7 @@ class WeightSyntaxError(ValueError):
         return f"{self.source}:{self.line}: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(Struct, frozen=True):
     """A weight with database accesses that are priced when it is used."""
 
     weight: Weight = Weight.ZERO
@@ -39,8 +40,7 @@ class Term:
         return Term(self.weight + other.weight, self.reads + other.reads, self.writes + other.writes)
 
 
-@dataclass(frozen=True, slots=True)
-class CallWeight:
+class CallWeight(Struct, frozen=True):
     """The weight of ``call``: ``base``, and ``slopes`` for each unit of a component; ``source`` tells its origin."""
 
     call: str
@@ -59,8 +59,7 @@ class CallWeight:
         return total
 
 
-@dataclass(frozen=True, slots=True)
-class WeightTable:
+class WeightTable(Struct, frozen=True):
     """Weights by call; a table may stand on another one, which answers for the calls that it lacks."""
 
     calls: Mapping[str, CallWeight]

@@ -3,7 +3,6 @@
 A failed instruction keeps the pallet's own reason, which XCM itself has no place for.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from relaycast_pallets.frame.system import Event
@@ -12,8 +11,7 @@ from relaycast_xcm.primitives import H256, ParaId, Weight
 from relaycast_xcm.ump import OverweightEnqueued, Processed, Processing
 
 
-@dataclass(frozen=True, slots=True)
-class MessageEvent(Event):
+class MessageEvent(Event, frozen=True):
     """Something became of the message ``id`` that ``origin`` sent."""
 
     pallet: ClassVar[str] = "MessageQueue"
@@ -21,8 +19,7 @@ class MessageEvent(Event):
     origin: ParaId
 
 
-@dataclass(frozen=True, slots=True)
-class MessageProcessed(MessageEvent):
+class MessageProcessed(MessageEvent, frozen=True):
     """The message ran; where it did not run to its end, ``error`` names the instruction, its error and the cause."""
 
     weight_used: Weight
@@ -30,15 +27,13 @@ class MessageProcessed(MessageEvent):
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MessageProcessingFailed(MessageEvent):
+class MessageProcessingFailed(MessageEvent, frozen=True):
     """The message did not run and is dropped."""
 
     error: str
 
 
-@dataclass(frozen=True, slots=True)
-class MessageOverweight(MessageEvent):
+class MessageOverweight(MessageEvent, frozen=True):
     """The message needs ``required``, more than a block gives, and was set aside."""
 
     required: Weight

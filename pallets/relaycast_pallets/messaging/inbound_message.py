@@ -87,7 +87,7 @@ def extend(head: bytes, message: HashedMessage) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class InboundMessageId:
-    """The place of a message among messages in order: so many before the last one of its relay block (cumulus).
+    """The place of a message among messages in order: its number before the last one of its relay block (cumulus).
 
     Counted from behind, because those at the front go when they are processed.
     """

@@ -1,8 +1,8 @@
 """How a parachain takes messages over: it extends its own chains by what it is given, up to the relay chain's heads.
 
 Law: a block is valid when full and hashed messages together reach every head that the relay chain's state has, in order
-and through open channels, and at least one message of a kind is in full where any is hashed. The chain advances by the
-messages in full alone; the hashed ones are handed over again with a later block.
+and through open channels. If any message of a kind is hashed, at least one of that kind is in full. The chain advances
+by the messages in full alone; the hashed ones are handed over again with a later block.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -5,7 +5,8 @@ Beside the fixed static keys these are the ``HrmpChannels`` entries of all open 
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from relaycast_pallets.frame.typed_storage import BYTES32
 from relaycast_pallets.frame.well_known_keys import (
@@ -38,8 +39,7 @@ class ChannelMissing(RelaycastError):
         return f"the relay chain lists a channel from {self.sender} to {self.recipient} that its state does not hold"
 
 
-@dataclass(frozen=True, slots=True)
-class MessagingState:
+class MessagingState(Struct, frozen=True):
     """The head of a parachain's downward queue, and its open channels in both directions."""
 
     dmq_mqc_head: bytes

@@ -1,11 +1,11 @@
 """The parachain's side of a block's relay chain data: the inherent is believed only as far as its proof goes.
 
-``set_validation_data`` reads the static keys, takes the messages over up to the heads that they tell of, gives pub-sub
-what the messages leave, and demands that every node of the proof was used and that nothing was left out that would have
+``set_validation_data`` reads the static keys, takes the messages over up to the heads that they name, and gives pub-sub
+what the messages leave. It demands that every node of the proof was used, and that nothing was left out that would have
 fitted. Otherwise the block panics: nothing of it is kept or handed on.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from relaycast_pallets.frame.system import System
@@ -154,8 +154,16 @@ class ParachainSystem:
 
         Raises what the proof raises, ``CodecError`` and ``ChannelMissing``.
         """
-        proof.read_static(self.static_keys())
-        return MessagingState.read(proof.read_static, self.para_id)
+        known = proof.read_static(self.static_keys())
+
+        def read(keys: Iterable[bytes]) -> dict[bytes, bytes | None]:
+            """Return values that were read, after reading those of keys that were not."""
+            unknown = [key for key in keys if key not in known]
+            if unknown:
+                known.update(proof.read_static(unknown))
+            return known
+
+        return MessagingState.read(read, self.para_id)
 
     def relay_keys_to_prove(self) -> RelayProofRequest:
         """Return what a proof covers besides: the subscribed keys of every publisher that is not disabled."""

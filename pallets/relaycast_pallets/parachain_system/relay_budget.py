@@ -57,8 +57,8 @@ class Abridged:
 def _in_full(usage: PovUsage, size_limit: int) -> Abridged:
     """Return which messages stay in full within ``size_limit``, the hashes of the others included; the rest is left.
 
-    The first message of each kind stays in full in any case, for a block without it would be refused: downward messages
-    leave room for the first horizontal one, and both may exceed what there is.
+    The first message of each kind stays in full in any case, because a block without it would be refused. Downward
+    messages leave room for the first horizontal one, and both may exceed the budget.
     """
     to_come = HASHED_HORIZONTAL_BYTES * len(usage.horizontal_messages)
     if usage.horizontal_messages:
@@ -85,7 +85,7 @@ class BudgetPolicy(Protocol):
 class Remaining:
     """What messages leave of ``percent`` of the largest proof; there is no minimum (the specification's numbers).
 
-    With ``limit_bytes`` messages and pub-sub share so many bytes instead, at most those of the largest proof.
+    With ``limit_bytes`` messages and pub-sub share that many bytes instead, at most those of the largest proof.
     """
 
     percent: int = 85

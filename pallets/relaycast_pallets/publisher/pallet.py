@@ -5,7 +5,6 @@ parachain's outbox, and each block sends what the relay chain's queue has room f
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from relaycast_pallets.frame.dispatch import DispatchError, Origin, ensure_signed
@@ -35,8 +34,7 @@ class MessageTooLong(DispatchError):
         return self.reason
 
 
-@dataclass(frozen=True, slots=True)
-class ItemsSent(Event):
+class ItemsSent(Event, frozen=True):
     """``who`` gave ``count`` values to the outbox."""
 
     pallet: ClassVar[str] = "Publisher"

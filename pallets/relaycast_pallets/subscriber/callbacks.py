@@ -5,7 +5,7 @@ than its limit: a changed value is read only if the meter has room for its callb
 without room, and the next pass continues there. A callback for a deletion weighs the same as one with a value.
 """
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_pallets.frame.system import System
@@ -59,8 +59,7 @@ class CallbackMeter:
         return f"CallbackMeter(consumed={self.consumed}, limit={self.limit})"
 
 
-@dataclass(slots=True)
-class Delivered:
+class Delivered(Struct):
     """What one block delivered, for reports, in the order of the calls: values, and keys reported as deleted."""
 
     updates: list[tuple[ParaId, SubscribedKey, PublishedEntry]] = field(default_factory=list)

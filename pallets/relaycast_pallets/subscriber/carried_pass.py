@@ -1,9 +1,9 @@
 """A pass that is charged with all that its block carries: relay nodes, and what they make of the parachain's own trie.
 
 Whatever is looked for, kept or removed in the cache takes a path in the own trie, and that is paid for before it is
-touched. A node goes when the last key that used it has moved on, in a block that has read it anyway. A cache that goes
-altogether, because keys were removed or the child trie is gone, goes before anything new of its publisher comes, over
-as many blocks as the budget makes of it.
+touched. A node goes when the last key that used it has moved on, in a block that has read it anyway. A cache may go
+altogether, because keys were removed or the child trie is gone. It then goes before anything new of its publisher
+comes, over as many blocks as the budget takes.
 """
 
 from functools import partial

@@ -28,8 +28,8 @@ class _BySize(dict[int, Weight]):
 class Charges:
     """Weights by size under one ``metering``: of a relay ``node``, of a relay ``value``, of a ``cached`` node.
 
-    No read is charged for more than ``largest`` bytes. What the relay chain holds may be longer (a version 0 trie has
-    its values inside its nodes): a read that does not fit leaves less than the largest charge, so that no honest block
+    No read is charged for more than ``largest`` bytes. What the relay chain holds may be longer: a version 0 trie has
+    its values inside its nodes. A read that does not fit leaves less than the largest charge, so that no honest block
     panics. ``most`` is the largest charge of all.
     """
 

@@ -3,7 +3,6 @@
 An event's position in this file is its index in SCALE: new events are appended.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, ClassVar
 
@@ -16,31 +15,27 @@ Key = Annotated[SubscribedKey, Rust("H256")]
 """A subscribed key in an event."""
 
 
-@dataclass(frozen=True, slots=True)
-class SubscriberEvent(Event):
+class SubscriberEvent(Event, frozen=True):
     """An event of this pallet about one ``publisher``."""
 
     pallet: ClassVar[str] = PALLET
     publisher: ParaId
 
 
-@dataclass(frozen=True, slots=True)
-class DataProcessed(SubscriberEvent):
+class DataProcessed(SubscriberEvent, frozen=True):
     """A new value was handed on; ``value_size`` in bytes."""
 
     key: Key
     value_size: u32
 
 
-@dataclass(frozen=True, slots=True)
-class EntryUndecodable(SubscriberEvent):
+class EntryUndecodable(SubscriberEvent, frozen=True):
     """The relay chain holds something under ``key`` that is no ``PublishedEntry``; it was passed over."""
 
     key: Key
 
 
-@dataclass(frozen=True, slots=True)
-class KeyBeyondBudget(SubscriberEvent):
+class KeyBeyondBudget(SubscriberEvent, frozen=True):
     """A pass began with ``key`` and could not finish it within its budget: the next one begins with the next key.
 
     ``bytes_read`` is what the pass read for it. The key stays pending until the next round.
@@ -50,7 +45,7 @@ class KeyBeyondBudget(SubscriberEvent):
     bytes_read: u32
 
 
-class PublisherRootCleared(SubscriberEvent):
+class PublisherRootCleared(SubscriberEvent, frozen=True):
     """The publisher's root was forgotten: all its keys will be dealt with anew."""
 
 
@@ -61,44 +56,39 @@ class DisableReason(Enum):
     """A path of its trie has more nodes than ``max_trie_depth``."""
 
 
-@dataclass(frozen=True, slots=True)
-class PublisherDisabled(SubscriberEvent):
+class PublisherDisabled(SubscriberEvent, frozen=True):
     """The publisher is left out from now on, for this ``reason``."""
 
     reason: DisableReason
 
 
-class PublisherEnabled(SubscriberEvent):
+class PublisherEnabled(SubscriberEvent, frozen=True):
     """The publisher is looked at again."""
 
 
-class PublisherCacheCleared(SubscriberEvent):
+class PublisherCacheCleared(SubscriberEvent, frozen=True):
     """The publisher's cached nodes and root are gone."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeysSubscribed(SubscriberEvent):
+class KeysSubscribed(SubscriberEvent, frozen=True):
     """``count`` more keys of the publisher are followed from the next block on."""
 
     count: u32
 
 
-@dataclass(frozen=True, slots=True)
-class KeysUnsubscribed(SubscriberEvent):
+class KeysUnsubscribed(SubscriberEvent, frozen=True):
     """``count`` keys of the publisher are followed no more from the next block on."""
 
     count: u32
 
 
-@dataclass(frozen=True, slots=True)
-class DataDeleted(SubscriberEvent):
+class DataDeleted(SubscriberEvent, frozen=True):
     """The callback for ``key`` had no value: it was delivered before and is no longer published."""
 
     key: Key
 
 
-@dataclass(frozen=True, slots=True)
-class CallbackBeyondLimit(SubscriberEvent):
+class CallbackBeyondLimit(SubscriberEvent, frozen=True):
     """A pass began with ``key``, whose callback weighs more than a block allows: the next one begins with the next key.
 
     The key stays pending until the next round.
@@ -109,8 +99,7 @@ class CallbackBeyondLimit(SubscriberEvent):
     limit: Weight
 
 
-@dataclass(frozen=True, slots=True)
-class CallbackOverweight(SubscriberEvent):
+class CallbackOverweight(SubscriberEvent, frozen=True):
     """The callback for ``key`` weighed more than was declared for it; the block is charged with what it ``used``."""
 
     key: Key

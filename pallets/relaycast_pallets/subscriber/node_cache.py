@@ -6,7 +6,8 @@ the last of its places goes. Places are counted; only counts above one need to b
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from relaycast_pallets.subscriber.plan import Bases
 from relaycast_pallets.subscriber.publisher_walk import Placement, SubscribedPaths
@@ -15,8 +16,7 @@ from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_trie.paths import descend
 
 
-@dataclass(slots=True)
-class PublisherCache:
+class PublisherCache(Struct):
     """Changes of one publisher's cache; ``shared`` are the hashes with several places afterwards, with their counts.
 
     ``shared`` is ``None`` where the counts stay as they are.

@@ -5,15 +5,15 @@ that has not published yet.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from relaycast_trie.nibbles import from_nibbles
 from relaycast_trie.node import Branch, Empty, Node
 from relaycast_xcm.primitives import ParaId
 
 
-@dataclass(frozen=True, slots=True)
-class Oversize:
+class Oversize(Struct, frozen=True):
     """A node or value of ``size`` bytes of which ``charged_bytes`` are charged; ``publisher`` is who had it read.
 
     ``publisher`` is ``None`` in the relay chain's top trie. ``key`` is that of the entry inside, ``None`` where there

@@ -1,7 +1,8 @@
 """The subscriber pallet: a parachain's copy of what it wants from publishers, kept up by relay state proofs.
 
-The pallet asks for its keys (``relay_keys``), is given a proof, and takes over what ``process_proof`` found: values go
-to the handler, the structure of the subscribed paths into the cache, the roots dealt with into storage.
+The pallet asks for its keys (``relay_keys``), is given a proof, and takes over what ``process_proof`` found. Values go
+to the handler, the structure of the subscribed paths goes into the cache, and the roots that were processed go into
+storage.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,13 +1,14 @@
 """What a pass starts from: the publishers wanted, and of each the keys, the root and the cache as they count now.
 
-A subscription that changed since the last block changes what counts before anything is written: keys that were only
-added have not been dealt with against any root; after keys were removed, root and cache no longer count at all.
+A subscription that changed since the last block changes what counts before anything is written. If keys were only
+added, they have not been processed against any root. If keys were removed, root and cache no longer count at all.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
+
+from msgspec import Struct
 
 from relaycast_pallets.subscriber.delivered_keys import NOTHING_DELIVERED, DeliveredKeys
 from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
@@ -56,8 +57,7 @@ class _Nothing:
 NO_CACHED_NODES: CachedNodes = _Nothing()
 
 
-@dataclass(frozen=True, slots=True)
-class PublisherView:
+class PublisherView(Struct, frozen=True):
     """One publisher as it counts for the next pass; ``bases`` is ``None`` when its last pass was finished."""
 
     para_id: ParaId
@@ -79,8 +79,7 @@ class PublisherView:
         return self.cache.shared()
 
 
-@dataclass(frozen=True, slots=True)
-class SubscriberPlan:
+class SubscriberPlan(Struct, frozen=True):
     """All publishers wanted and not disabled, and where the last pass ended."""
 
     views: dict[ParaId, PublisherView]

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
+from msgspec import Struct
+
 from relaycast_trie.hasher import blake2_256
 from relaycast_xcm.primitives import LOWEST_PUBLIC_ID, DbWeight, ParaId, Weight
 
@@ -26,8 +28,7 @@ class OrderPolicy(Protocol):
     def arrange(self, publishers: Iterable[ParaId], seed: bytes) -> list[ParaId]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class SystemFirstShuffled:
+class SystemFirstShuffled(Struct, frozen=True):
     """System parachains by number, then the others in an order that ``seed`` shuffles: nobody is first for ever."""
 
     def arrange(self, publishers: Iterable[ParaId], seed: bytes) -> list[ParaId]:
@@ -40,8 +41,7 @@ class SystemFirstShuffled:
         return blake2_256(seed + para.encode())
 
 
-@dataclass(frozen=True, slots=True)
-class SystemFirstNumeric:
+class SystemFirstNumeric(Struct, frozen=True):
     """System parachains, then the others, by number: low numbers are always first."""
 
     def arrange(self, publishers: Iterable[ParaId], seed: bytes) -> list[ParaId]:  # noqa: ARG002 - nothing is drawn
@@ -61,8 +61,7 @@ class MeteringPolicy(Protocol):
     def cached_node(self, db_weight: DbWeight, size: int) -> Weight: ...
 
 
-@dataclass(frozen=True, slots=True)
-class EveryRead:
+class EveryRead(Struct, frozen=True):
     """One database read and the bytes read, for nodes, values and cached nodes alike."""
 
     charges_own_state: ClassVar[bool] = False
@@ -74,8 +73,7 @@ class EveryRead:
     cached_node = relay_node
 
 
-@dataclass(frozen=True, slots=True)
-class ValuesOnly:
+class ValuesOnly(Struct, frozen=True):
     """Values are charged, nodes are free: the proof grows past the budget (the draft's ``process_proof``)."""
 
     charges_own_state: ClassVar[bool] = False
@@ -89,8 +87,7 @@ class ValuesOnly:
     cached_node = relay_node
 
 
-@dataclass(frozen=True, slots=True)
-class EverythingCarried:
+class EverythingCarried(Struct, frozen=True):
     """All that a block carries for a read: its bytes, the write that keeps a node, and the paths in the own trie.
 
     The bytes of the own trie, those of a cached node among them, are charged as the sealed trie has them, each of its
@@ -124,8 +121,7 @@ class RootCommitPolicy(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class WhenPublisherDone:
+class WhenPublisherDone(Struct, frozen=True):
     """A root is remembered once all its keys are dealt with; the others stay as they are."""
 
     keeps_updates: ClassVar[bool] = True
@@ -137,8 +133,7 @@ class WhenPublisherDone:
         return {**stored, **changed}
 
 
-@dataclass(frozen=True, slots=True)
-class AfterFirstKey(WhenPublisherDone):
+class AfterFirstKey(WhenPublisherDone, frozen=True):
     """The new root is remembered although keys are left: those keys are never delivered."""
 
     keeps_updates: ClassVar[bool] = False
@@ -147,8 +142,7 @@ class AfterFirstKey(WhenPublisherDone):
         return new
 
 
-@dataclass(frozen=True, slots=True)
-class ForgetUnchanged(WhenPublisherDone):
+class ForgetUnchanged(WhenPublisherDone, frozen=True):
     """Only what changed in this block is remembered: an unchanged publisher is delivered again every other block."""
 
     def when_complete(self, stored: Mapping[ParaId, Root], changed: Mapping[ParaId, Root]) -> dict[ParaId, Root]:  # noqa: ARG002
@@ -161,16 +155,14 @@ class CallbackPolicy(Protocol):
     def compared_with(self, base: Root | None) -> Root | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedKeys:
+class ChangedKeys(Struct, frozen=True):
     """A key is delivered when its entry differs from the one dealt with before."""
 
     def compared_with(self, base: Root | None) -> Root | None:
         return base
 
 
-@dataclass(frozen=True, slots=True)
-class AllKeysOnChange:
+class AllKeysOnChange(Struct, frozen=True):
     """Every subscribed key is delivered when anything of its publisher changed: all paths and values are read again."""
 
     def compared_with(self, base: Root | None) -> Root | None:  # noqa: ARG002 - with nothing
@@ -183,8 +175,7 @@ class CachePolicy(Protocol):
     def keeps(self, node: bytes) -> bool: ...
 
 
-@dataclass(frozen=True, slots=True)
-class StructureNodes:
+class StructureNodes(Struct, frozen=True):
     """Nodes of at most ``max_node_bytes`` on the paths of subscribed keys; 512 leaves out every full branch."""
 
     max_node_bytes: int = MAX_NODE_BYTES
@@ -193,8 +184,7 @@ class StructureNodes:
         return len(node) <= self.max_node_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class NoCache:
+class NoCache(Struct, frozen=True):
     """Nothing stays: every block with a change proves all subscribed paths again."""
 
     def keeps(self, node: bytes) -> bool:  # noqa: ARG002 - none
@@ -208,15 +198,13 @@ class DeletionPolicy(Protocol):
     """Whether a proven absence is a callback without a value; the pallet then remembers which keys are delivered."""
 
 
-@dataclass(frozen=True, slots=True)
-class Silent:
+class Silent(Struct, frozen=True):
     """Nothing: a handler keeps the last value, and knows its time to live (RFC-0160)."""
 
     tells: ClassVar[bool] = False
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(Struct, frozen=True):
     """Each key that was delivered and is deleted, expired or gone with its whole trie is told once."""
 
     tells: ClassVar[bool] = True

@@ -108,7 +108,7 @@ class ProofProcessingResult:
     """Relay nodes and values that were charged for a part of their bytes."""
 
     least: Weight = Weight.ZERO
-    """What must not fit any more when the pass is incomplete: the most that its last step could have weighed."""
+    """What no longer fits when the pass is incomplete: the most that its last step could have weighed."""
 
     stopped_by: StopCause | None = None
     """What ran out when the pass was cut short."""
@@ -146,7 +146,7 @@ class ProofProcessingResult:
 
     @property
     def oversize_bytes(self) -> int:
-        """Bytes that were read and, since a read is charged for so many at most, not charged."""
+        """Bytes that were read but not charged, because the charge of a read has an upper limit."""
         return sum(it.excess_bytes for it in self.oversize)
 
     @property

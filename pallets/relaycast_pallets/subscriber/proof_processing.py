@@ -4,8 +4,8 @@
 proof ends. With PRUNE it writes nothing: what it read is what the pruned proof holds. With VERIFY the subscriber
 takes over what was found. Running out of weight is a result with a cursor.
 
-A pass may take several blocks. Until a publisher is done its old root stays; which of its keys are dealt with, and
-against which root, is remembered, so that no change is told twice and none is lost, even one that is taken back.
+A pass may take several blocks. Until a publisher is done, its old root stays. The pallet remembers which of its keys
+are processed, and against which root. No change is delivered twice and none is lost, even one that is taken back.
 """
 
 from collections.abc import Callable

@@ -227,10 +227,10 @@ class PublisherPass:
         return {node_hash: data for node_hash, data in nodes.items() if keeps(data)}
 
     def _interrupted_cache(self, bases: Bases) -> PublisherCache:
-        """Return what was read, to be added; once in a round of the keys, also drop what no key needs any more.
+        """Return what was read, to be added; once in a round of the keys, also drop what no key needs.
 
-        A publisher that changes faster than the budget follows is never done: its cache is swept on the way, down to
-        what was just read and what stands on the path of each key in the trie that it was last dealt with against.
+        A publisher that changes faster than the budget follows is never done, so its cache is swept on the way. What
+        was just read stays, and what stands on the path of each key in the trie that it was last processed against.
         """
         cache = PublisherCache(insert=self._kept(self._new))
         if self._view.bases is not None and not 0 < self._began_at < self.stopped_at:
@@ -243,8 +243,8 @@ class PublisherPass:
     def _swept_cache(self) -> PublisherCache:
         """Return the changes that leave exactly the structure of the subscribed paths in the cache.
 
-        What came and what went is enough where every key was compared with the one old trie and nothing of that was
-        out of sight; otherwise all subscribed paths are marked anew.
+        What came and what went is enough where every key was compared with the one old trie and all of that was in
+        sight. Otherwise all subscribed paths are marked anew.
         """
         kept, view, walk = self._kept(self._new), self._view, self._walk
         settled = view.root is not None and view.bases is None and self._saw_all_of_old

@@ -1,16 +1,17 @@
 """The changed paths of one publisher: its new child trie and the old one, walked side by side.
 
 Both are followed for all subscribed keys at once, in the order of the keys. Where the same node stands at the same
-nibble prefix in both, everything below is unchanged and nothing more is read, unless there are more nodes above it
-than there were: then its depth is counted anew. Nodes are compared by prefix, not by depth (a key that comes or goes
-moves the others up or down) and not by mere presence in the cache (two keys may have equal leaves).
+nibble prefix in both, everything below is unchanged and nothing more is read. If there are more nodes above it than
+before, its depth is counted anew. Nodes are compared by prefix. Depth is no criterion, because a key that comes or goes
+moves the others up or down. Presence in the cache is none either, because two keys may have equal leaves.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import compress
 from operator import ne
 from typing import Protocol
+
+from msgspec import Struct
 
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie.exceptions import RelaycastError
@@ -30,8 +31,7 @@ Placement = tuple[bytes, bytes]
 """A node that has a hash, with the nibble prefix at which it stands."""
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(Struct, frozen=True):
     """A path ended at this value."""
 
     value: Value
@@ -63,8 +63,7 @@ class NodeReads(Protocol):
     def old_node(self, node_hash: bytes) -> Node | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class SubscribedPaths:
+class SubscribedPaths(Struct, frozen=True):
     """Subscribed keys of one publisher in their order, with their nibbles."""
 
     keys: tuple[SubscribedKey, ...]
@@ -78,8 +77,8 @@ class SubscribedPaths:
 class PublisherWalk:
     """Walks keys ``[low, high)`` of ``subscribed``; ``at`` is the key under work, all before it are dealt with.
 
-    ``changed`` gathers key and entry; ``gained`` and ``lost`` the placements met in the new and in the old trie
-    alone; ``unseen`` are the prefixes where a node of the old trie is not to be had.
+    ``changed`` gathers key and entry. ``gained`` and ``lost`` are the placements met in the new and in the old trie
+    alone. ``unseen`` are the prefixes where a node of the old trie is not available.
     """
 
     __slots__ = ("_absent", "_max_depth", "_reads", "at", "changed", "gained", "lost", "subscribed", "unseen")

@@ -1,13 +1,14 @@
 """The subscriber pallet's storage items, under the keys and with the bytes that the chain gives them.
 
-The first four are the draft's. The others are what it takes to hold the invariants: which publishers are followed for
-which keys, how far an interrupted pass came, and which cached nodes stand at several places.
+The first four are the draft's. The others serve the invariants: which publishers are followed for which keys, how far
+an interrupted pass came, and which cached nodes stand at several places.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
+
+from msgspec.structs import replace
 
 from relaycast_pallets.frame.state import State
 from relaycast_pallets.frame.typed_storage import (

@@ -1,9 +1,10 @@
 """What a subscriber declares and receives: keys of publishers, and values with the time they have left."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Protocol, Self, runtime_checkable
+from typing import Protocol, Self, cast, runtime_checkable
+
+from msgspec import Struct
 
 from relaycast_pallets.broadcaster.published_entry import INFINITE
 from relaycast_trie.hasher import blake2_256
@@ -40,16 +41,14 @@ def subscribed_key(name: str) -> SubscribedKey:
     return SubscribedKey.from_data(name.encode())
 
 
-@dataclass(frozen=True, slots=True)
-class Infinite:
+class Infinite(Struct, frozen=True):
     """The value never expires."""
 
     def encode(self) -> bytes:
         return b"\x00"
 
 
-@dataclass(frozen=True, slots=True)
-class ValidFor:
+class ValidFor(Struct, frozen=True):
     """The value expires in ``remaining_blocks`` relay blocks."""
 
     remaining_blocks: BlockCount
@@ -58,8 +57,7 @@ class ValidFor:
         return b"\x01" + self.remaining_blocks.to_bytes(4, "little")
 
 
-@dataclass(frozen=True, slots=True)
-class TimedOut:
+class TimedOut(Struct, frozen=True):
     """The value has expired and waits for its deletion."""
 
     def encode(self) -> bytes:
@@ -181,7 +179,7 @@ def weigher_of(handler: SubscriptionHandler) -> WeighsCallbacks | None:
     """Return the handler if it, or one of those that it combines, declares what its callbacks weigh."""
     if isinstance(handler, CombinedHandlers) and not any(map(weigher_of, handler.handlers)):
         return None
-    return handler if isinstance(handler, WeighsCallbacks) else None
+    return cast(WeighsCallbacks, handler) if hasattr(handler, "callback_weight") else None
 
 
 def _wants(handler: SubscriptionHandler, publisher: ParaId, key: SubscribedKey) -> bool:

@@ -2,14 +2,14 @@
 
 Keys are dealt with in rounds. A pass that is cut short leaves a cursor at the first key that it did not deal with, and
 the next pass begins there. A pass that begins at its cursor and cannot finish even that key moves the cursor to the
-next key: one deep or long key costs the others one block a round, and has its turn again in the next round.
+next key. A deep or long key thus costs the others one block a round, and has its turn again in the next round.
 
 Messages may take so much of a block that a key does not fit which would fit without them, and whoever sends messages
-chooses when. Such a *crowded* pass moves the cursor on too, but the key is owed: passes that have the whole budget go
+chooses when. Such a *crowded* pass moves the cursor on too, but the key is owed. Passes that have the whole budget go
 on from there, in a round of their own, until a pass of one round has covered the cursor of the other.
 
-INVARIANT: the round of passes with the whole budget leaves no key behind but those that it dealt with and those that
-do not fit the whole budget, whatever becomes of other passes.
+INVARIANT: the round of passes with the whole budget leaves no key behind, whatever other passes do. It processes each
+key, or the key does not fit the whole budget.
 """
 
 from bisect import bisect_left

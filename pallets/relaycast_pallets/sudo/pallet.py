@@ -4,7 +4,6 @@ The inner call succeeds or is taken back by itself; the outer one succeeds eithe
 inner one ended.
 """
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Protocol
 
 from relaycast_pallets.frame.dispatch import (
@@ -54,35 +53,30 @@ class RequireSudo(DispatchError):
         return f"the origin is {self.origin}, expected the sudo key"
 
 
-@dataclass(frozen=True, slots=True)
-class SudoEvent(Event):
+class SudoEvent(Event, frozen=True):
     """An event of this pallet."""
 
     pallet: ClassVar[str] = "Sudo"
 
 
-@dataclass(frozen=True, slots=True)
-class Sudid(SudoEvent):
+class Sudid(SudoEvent, frozen=True):
     """The key made a call as governance."""
 
     sudo_result: NestedResult
 
 
-@dataclass(frozen=True, slots=True)
-class KeyChanged(SudoEvent):
+class KeyChanged(SudoEvent, frozen=True):
     """The key is ``new``, and was ``old``."""
 
     old: AccountId | None
     new: AccountId
 
 
-@dataclass(frozen=True, slots=True)
-class KeyRemoved(SudoEvent):
-    """There is no key any more."""
+class KeyRemoved(SudoEvent, frozen=True):
+    """The sudo key was removed."""
 
 
-@dataclass(frozen=True, slots=True)
-class SudoAsDone(SudoEvent):
+class SudoAsDone(SudoEvent, frozen=True):
     """The key made a call as another account."""
 
     sudo_result: NestedResult

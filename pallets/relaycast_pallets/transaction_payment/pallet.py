@@ -1,8 +1,8 @@
 """The transaction payment pallet: what an extrinsic costs (pallet-transaction-payment).
 
 A fee is the base fee, a fee for each byte, a fee for the weight, and the tip. Weight is priced as on Polkadot
-(``WeightToFee``): the base fee is the price of the base weight, a tenth of a cent; a byte costs ten thousandths of a
-cent; proof size is free. The multiplier is 1 and stays so: blocks that fill up do not raise the price.
+(``WeightToFee``). The base fee, a tenth of a cent, is the price of the base weight. A byte costs ten thousandths of a
+cent, and proof size is free. The multiplier is 1 and stays so: blocks that fill up do not raise the price.
 
 The sender pays what the call declares before it runs. What the call did not use is given back afterwards, if the
 account still exists. The fee goes to the author of the block, or is no longer issued where none is named.
@@ -13,8 +13,9 @@ account still exists. The fee goes to the author of the block, or is no longer i
 FeeDetails(base_fee=10000000, len_fee=140000000, adjusted_weight_fee=20565341)
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
+
+from msgspec import Struct
 
 from relaycast_pallets.balances.pallet import Balances
 from relaycast_pallets.frame.dispatch import Pays, PostDispatchInfo
@@ -39,8 +40,7 @@ OPERATIONAL_FEE_MULTIPLIER = 5
 """By how much an operational call's priority exceeds a normal one's."""
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionFeePaid(Event):
+class TransactionFeePaid(Event, frozen=True):
     """``who`` paid ``actual_fee``, the ``tip`` in it."""
 
     pallet: ClassVar[str] = "TransactionPayment"
@@ -49,8 +49,7 @@ class TransactionFeePaid(Event):
     tip: Balance
 
 
-@dataclass(frozen=True, slots=True)
-class FeeDetails:
+class FeeDetails(Struct, frozen=True):
     """The parts of a fee, without the tip (``InclusionFee``)."""
 
     base_fee: Balance
@@ -62,8 +61,7 @@ class FeeDetails:
         return self.base_fee + self.len_fee + self.adjusted_weight_fee
 
 
-@dataclass(frozen=True, slots=True)
-class WithdrawnFee:
+class WithdrawnFee(Struct, frozen=True):
     """What ``who`` paid before its call ran, for an extrinsic of ``length`` bytes."""
 
     who: AccountId

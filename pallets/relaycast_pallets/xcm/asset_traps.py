@@ -3,7 +3,6 @@
 Trapped assets belong to no account. A chain lets their origin claim them; ``ClaimAsset`` is not executed here.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from relaycast_pallets.frame.system import BYTES32, IDENTITY, U32, Event, StorageMap, System
@@ -14,8 +13,7 @@ from relaycast_xcm.location import XCM_VERSION
 from relaycast_xcm.primitives import H256
 
 
-@dataclass(frozen=True, slots=True)
-class AssetsTrapped(Event):
+class AssetsTrapped(Event, frozen=True):
     """A message of ``origin`` left ``assets`` in holding; ``hash`` names the trap."""
 
     pallet: ClassVar[str] = "XcmPallet"

@@ -4,7 +4,8 @@ A withdrawal burns and a deposit mints: what a message has in holding is not iss
 """
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from relaycast_pallets.balances.pallet import Balances
 from relaycast_pallets.frame.system import AccountId
@@ -27,8 +28,7 @@ class AccountIdConversionFailed(RelaycastError):
         return f"{self.location} controls no account"
 
 
-@dataclass(frozen=True, slots=True)
-class FungibleAdapter:
+class FungibleAdapter(Struct, frozen=True):
     """Moves the chain's own token; raises ``AssetNotFound`` for another asset.
 
     ``AccountIdConversionFailed`` and ``InsufficientBalance`` are the causes of ``FailedToTransactAsset``.

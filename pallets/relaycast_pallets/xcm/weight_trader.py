@@ -7,7 +7,7 @@ author earns what was paid.
 10000000
 """
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from relaycast_pallets.balances.pallet import Balances
 from relaycast_pallets.frame.system import AccountId
@@ -25,8 +25,7 @@ BILLION = 1_000_000_000
 """A ``Perbill`` counts parts of this."""
 
 
-@dataclass(frozen=True, slots=True)
-class WeightToFee:
+class WeightToFee(Struct, frozen=True):
     """A price for ``ref_time``, as the polynomial of degree 1 that Polkadot has."""
 
     extrinsic_base: Weight = EXTRINSIC_BASE
@@ -41,8 +40,7 @@ class WeightToFee:
         return weight.ref_time * whole + quotient + (remainder > BILLION // 2)
 
 
-@dataclass(frozen=True, slots=True)
-class FeesToAuthor:
+class FeesToAuthor(Struct, frozen=True):
     """Makes a trader for each message, whose fees go to ``author``."""
 
     balances: Balances
@@ -53,8 +51,7 @@ class FeesToAuthor:
         return UsingComponents(self)
 
 
-@dataclass(slots=True)
-class UsingComponents:
+class UsingComponents(Struct):
     """Sells weight to one message; what was paid and not refunded goes to the author of ``fees``."""
 
     fees: FeesToAuthor

@@ -1,4 +1,4 @@
-"""What hypothesis draws for Candid: types with their values, and types with a supertype of theirs."""
+"""What hypothesis draws for Candid: types with their values, and types with one of their supertypes."""
 
 import itertools
 from collections.abc import Callable, Sequence

@@ -129,7 +129,7 @@ FORMS = ("opt %s", "record {{ %s; %s }}", "variant {{ a : %s; b : %s }}", "func 
 
 
 def merged_by_hand(bodies: Sequence[str]) -> dict[str, str]:
-    """Call each type by the first one with the same body, until no body changes any more."""
+    """Call each type by the first one with the same body, until no body changes."""
     known = {f"T{at}": f"T{at}" for at in range(len(bodies))}
     for _ in bodies:
         first: dict[str, str] = {}

@@ -129,7 +129,7 @@ async def nothing_is_half_stored(api: Api) -> None:
 
 
 def weights(rounds: int, requests: int) -> list[Weight]:
-    """Send so many rounds of requests to one server; return what the process holds after each, all deleted again."""
+    """Send rounds of requests to one server; return what the process holds after each, all deleted again."""
     weighed: list[Weight] = []
 
     async def work(api: Api) -> None:

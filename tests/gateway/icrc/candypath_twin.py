@@ -1,7 +1,7 @@
 """CandyPath straight from its definition, on filters that are drawn as trees and written as text.
 
-A filter is a path or alternatives of comparisons; a path is a start and steps; a comparison is (path, operator,
-target), a target a text, a list of texts, ``None`` for null, or a path.
+A filter is a path or alternatives of comparisons. A path is a start and steps. A comparison is (path, operator,
+target); a target is a text, a list of texts, ``None`` for null, or a path.
 """
 
 from collections.abc import Iterator

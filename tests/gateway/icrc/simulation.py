@@ -1,8 +1,9 @@
 """A whole pub-sub system under trouble: many subscribers, publishers, broadcasters that relay, and what goes wrong.
 
 Law: all that happens is drawn from one seed; the same seed and the same sizes give the same run, to the last byte.
-``expected`` says by brute force over the log what each subscriber is to get: every event behind the beginning of its
-subscription whose ordinal its skip selects, counted event by event, and whose data a plain Python function selects.
+``expected`` finds by brute force over the log what each subscriber must get. That is every event behind the beginning
+of its subscription whose ordinal its skip selects, counted event by event, and whose data a plain Python function
+selects.
 """
 
 import hashlib

@@ -105,7 +105,7 @@ REFUSALS = (PoolError, CannotGoBack, UnknownBlock, LookupError, ValueError)
 
 
 def history(file: Path, random: Random, count: int) -> dict[int, Any]:
-    """Let random inputs come, and return what the chains were after so many entries."""
+    """Let random inputs come, and return what the chains were after each number of entries."""
     live = kept(file)
     told = {entries(file): fingerprint(live)}
     for _ in range(count):

@@ -1,7 +1,7 @@
 """swampyer as a client: does one item after the other, and prints what came of each as a line of JSON.
 
-Its ``call`` gives the first positional result only, so that results are read from the message that it waits for; and
-it drops all parts of a progressive result but one, so that many events are read in pages.
+Its ``call`` returns the first positional result only, so results are read from the message that it waits for. It drops
+all parts of a progressive result but one, so many events are read in pages.
 """
 
 import json

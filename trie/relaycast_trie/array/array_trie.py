@@ -24,7 +24,15 @@ from relaycast_trie.array.columns import (
     strings_of,
     take,
 )
-from relaycast_trie.array.prove import FEW_KEYS, ProofColumns, prove_columns, prove_few
+from relaycast_trie.array.prove import (
+    FEW_KEYS,
+    ProofColumns,
+    ProofPlaces,
+    nodes_at,
+    prove_columns,
+    prove_few,
+    prove_places,
+)
 from relaycast_trie.kernels import at_once
 from relaycast_trie.kernels.get import find_entries
 from relaycast_trie.kernels.sort import measure_strings, take_strings
@@ -163,11 +171,21 @@ class ArrayTrie:
 
         ``.proofs()`` of what is returned are the proofs one by one; each holds a node once.
         """
-        wanted, count = column_of(keys, "keys")
-        limits = np.ascontiguousarray(ends, np.int64)
-        if limits.ndim != 1 or not len(limits) or limits[0] != 0 or limits[-1] != count or (np.diff(limits) < 0).any():
-            raise ValueError(f"the ends of keys ascend from 0 to {count}, one more than there are proofs")
-        return self._prove(wanted, limits, at, distinct=True)
+        return self._prove(*_wanted(keys, ends), at, distinct=True)
+
+    def place_many(self, keys: Strings, ends: npt.NDArray[np.integer[Any]]) -> ProofPlaces:
+        """Return of each proof of ``prove_many`` where its nodes stand, as numbers that ``nodes_at`` takes.
+
+        Tries that are built of the same keys and values have the same nodes at the same places, until they change.
+        """
+        wanted, limits = _wanted(keys, ends)
+        self._arena.settle(self._arena.top)
+        return prove_places(self._arena, np.full(len(limits) - 1, self._arena.root), wanted, limits)
+
+    def nodes_at(self, places: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+        """Return the nodes at places that ``place_many`` returned, one after another, and their offsets."""
+        self._arena.settle(self._arena.top)
+        return nodes_at(self._arena, np.ascontiguousarray(places, np.int64))
 
     def update(self, keys: Strings, values: Strings) -> None:
         """Put many keys; of a key that comes twice the last value counts. The new root shows on the next ``root``."""
@@ -265,3 +283,11 @@ class ArrayTrie:
 
     def __repr__(self) -> str:
         return f"<ArrayTrie 0x{self.root.hex()}, {len(self)} keys>"
+
+
+def _wanted(keys: Strings, ends: npt.NDArray[np.integer[Any]]) -> tuple[Column, npt.NDArray[np.int64]]:
+    wanted, count = column_of(keys, "keys")
+    limits = np.ascontiguousarray(ends, np.int64)
+    if limits.ndim != 1 or not len(limits) or limits[0] != 0 or limits[-1] != count or (np.diff(limits) < 0).any():
+        raise ValueError(f"the ends of keys ascend from 0 to {count}, one more than there are proofs")
+    return wanted, limits

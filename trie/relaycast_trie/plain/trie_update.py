@@ -1,8 +1,9 @@
 """All changes of a block in one walk: each node on their paths is read once, and written once, from the leaves up.
 
-Law: what it reads is what inserting and removing the keys one after another reads, in the order of the keys. A removal
-that leaves a branch with one child reads that child, even where a later key brings the branch back. So what a recorder
-learns is what a block must carry of its own state (``witness``).
+Law: what a recorder learns is what inserting and removing the keys one after another reads, in the order of the keys. A
+removal that leaves a branch with one child reads that child, even where a later key brings the branch back. So it is
+what a block must carry of its own state (``witness``). Without a recorder nothing is read that the new root can do
+without: a trie with gaps can be changed wherever its new root is known.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -230,7 +231,9 @@ class _Walk:
         return _opened(node, path + node.partial)
 
     def _read_left(self, children: Sequence[Below], path: bytes) -> None:
-        """Read the only child of a branch that is left; the one that went has been read."""
+        """Read the only child of a branch that is left, for a recorder; the one that went has been read."""
+        if self._recorder is None:
+            return
         for index, child in enumerate(children):
             if isinstance(child, bytes):
                 self._load(child, path + _NIBBLES[index])
@@ -351,13 +354,17 @@ def _one_by_one(
     changes: Mapping[bytes, bytes | None],
     state_version: StateVersion,
 ) -> TrieUpdate:
-    """Do what a walk does without calls in calls, which keys of any length may need; ``changes`` in their order."""
+    """Do what a walk does without calls in calls, which keys of any length may need.
+
+    Removals come last: a branch that a new key keeps does not collapse before.
+    """
     trie = TrieDBMut(Overlay(db), root, state_version=state_version)
+    for key, value in changes.items():
+        if value is not None:
+            trie.insert(key, value)
     for key, value in changes.items():
         if value is None:
             trie.remove(key)
-        else:
-            trie.insert(key, value)
     trie.commit(prune=False)
     inserted, removed = trie.journal.inserted, trie.journal.removed
     hashes, nodes = [node_hash for _, node_hash, _ in inserted], [data for _, _, data in inserted]

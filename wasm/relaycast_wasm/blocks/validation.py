@@ -1,7 +1,8 @@
 """What a relay chain's validators do with a parachain's block: run its own ``validate_block`` over the proof alone.
 
 The block goes as ``ParachainBlockData`` with a compact proof of the parachain's own state: header, extrinsics and proof
-in a row, or, for runtimes whose ``CollectCollationInfo`` is of version 3, behind a prefix and a version (cumulus).
+in a row. For runtimes whose ``CollectCollationInfo`` is of version 3 they stand behind a prefix and a version
+(cumulus).
 """
 
 from collections.abc import Iterable

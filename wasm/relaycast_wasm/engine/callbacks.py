@@ -1,8 +1,8 @@
 """How WebAssembly gets to host functions, in two ways that do the same.
 
-``direct`` hands wasmtime a C function for each of them (``wasmtime_linker_define_func_unchecked``): arguments and the
-result stand in slots of 16 bytes, which a Python function reads and writes where they are. It is a private part of
-wasmtime's Python package, for one version of it. ``checked`` is its public way, at some 20 times the cost.
+``direct`` hands wasmtime a C function for each of them (``wasmtime_linker_define_func_unchecked``). Arguments and the
+result stand in slots of 16 bytes, which a Python function reads and writes in place. It is a private part of wasmtime's
+Python package, for one version of it. ``checked`` is its public way, at some 20 times the cost.
 """
 
 import ctypes

@@ -1,7 +1,7 @@
 """The frequent cases of four host functions, as WebAssembly.
 
-A function does all of a case or nothing: what it cannot do at once it hands on to the host function of its name, so
-that growing the memory, every fault and its words are the host's alone.
+A function does all of a case or nothing. What it cannot do at once it hands on to the host function of its name.
+Growing the memory, every fault and its words are therefore the host's alone.
 """
 
 from relaycast_wasm.host.allocator import (
@@ -72,7 +72,7 @@ def _xxhash(seed: int) -> str:
 
 
 def _twox(name: str, words: int) -> str:
-    """Return a function that gives so many xxHash64 of a span, with the seeds from 0 on, in memory of its own."""
+    """Return a function that computes that many xxHash64 of a span, with seeds from 0 on, in memory of its own."""
     hashed = [f"{_xxhash(seed)} (local.set $word_{seed} (local.get $hash))" for seed in range(words)]
     stored = [f"(i64.store $runtime offset={8 * it} (local.get $at) (local.get $word_{it}))" for it in range(words)]
     return f"""(func ${name} (param $span i64) (result i32)

@@ -20,6 +20,6 @@ class CallLog(list[str]):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The lines, and how many more there were."""
+        """The lines, and the number of those left out."""
         more = (f"... and {self._lost:,} more lines",) if self._lost else ()
         return *self, *more

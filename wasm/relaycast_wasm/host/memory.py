@@ -46,5 +46,5 @@ class LinearMemory(Protocol):
     def write_u64(self, pointer: int, number: int) -> None: ...
 
     def grow(self, pages: int) -> bool:
-        """Return whether so many pages came to it."""
+        """Return whether that many pages were added."""
         ...

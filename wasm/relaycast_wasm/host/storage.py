@@ -1,7 +1,7 @@
 """``ext_storage_*`` and ``ext_default_child_storage_*``: the state, as the block that is built has it.
 
-Both sets are one: a child trie's functions take the name of the trie first. Version 1 of a function gives what it found
-in memory of its own; where a later one writes into a buffer of the runtime, it gives the length of what there is.
+Both sets are one: a child trie's functions take the name of the trie first. Version 1 of a function returns what it
+found in new memory. A later one writes into a buffer of the runtime, and returns the length of what it found.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """One model for metadata of every version, 9 to 16.
 
-Law: a value says what the bytes say. What a version does not have is empty or ``None``: V9 to V13 name their types as
-Rust source does and describe none; runtime APIs come with V15, view functions and deprecations with V16.
+Law: a value says what the bytes say. What a version does not have is empty or ``None``. V9 to V13 name their types as
+Rust source does and describe none. Runtime APIs come with V15, view functions and deprecations with V16.
 """
 
 from dataclasses import dataclass

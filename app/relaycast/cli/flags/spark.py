@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from relaycast.cli.exit_code import ExitCode, Terminated
-from relaycast.refusal import BadInput
+from relaycast.refusal import BadInput, shown
 from relaycast.scenario.scenario import MAX_BLOCKS, Scenario
 
 if TYPE_CHECKING:
@@ -23,7 +23,17 @@ if TYPE_CHECKING:
 
 RunEngine = Annotated[Literal["local", "spark"], Parameter(name="--engine", help="this process, or Spark")]
 Master = Annotated[str | None, Parameter(name="--master", help="where Spark runs: local[4], spark://host:7077, ...")]
+Conf = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--conf", help="NAME=VALUE, a setting of Spark's, as spark-submit takes it; may be given several times"
+    ),
+]
 Ui = Annotated[bool, Parameter(name="--spark-ui", help="let Spark serve its web pages meanwhile")]
+
+RowsAFile = Annotated[
+    int | None, Parameter(name="--rows-per-file", help="rows that a Parquet file of the table has at most")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +41,7 @@ class SparkFlags:
     """Options of ``run --engine spark``."""
 
     master: Master = None
+    conf: Conf = None
     spark_ui: Ui = False
     resume: Annotated[
         bool,
@@ -47,15 +58,23 @@ class SparkFlags:
     ] = False
 
 
-def session_settings(master: str | None, *, ui: bool) -> "SessionSettings":
-    """Return where Spark runs."""
+def session_settings(master: str | None, conf: list[str] | None, *, ui: bool) -> "SessionSettings":
+    """Return where Spark runs, and how; raises ``BadInput`` for what is no setting of Spark's."""
     from relaycast_spark.session import SessionSettings  # noqa: PLC0415
 
-    return SessionSettings(master=master, ui=ui)
+    pairs = [setting.partition("=") for setting in conf or ()]
+    for name, sign, value in pairs:
+        if not sign or not name.startswith("spark."):
+            raise BadInput("--conf", shown(f"{name}{sign}{value}"), "NAME=VALUE with a name that begins with spark.")
+        if name == "spark.master":
+            raise BadInput("--conf", shown(f"{name}{sign}{value}"), f"--master {value}")
+    return SessionSettings(master=master, ui=ui, extra=tuple((name, value) for name, _, value in pairs))
 
 
 @contextmanager
-def bulk_session(master: str | None, *, ui: bool, compiled: bool = False) -> Iterator[tuple["Spark", "Progress"]]:
+def bulk_session(
+    master: str | None, conf: list[str] | None, *, ui: bool, compiled: bool = False
+) -> Iterator[tuple["Spark", "Progress"]]:
     """Give a Spark session and what shows its progress; raises ``SparkUnavailable``.
 
     Work that is ``compiled`` finds the kernels in their cache: this process fills it before any worker looks.
@@ -64,10 +83,11 @@ def bulk_session(master: str | None, *, ui: bool, compiled: bool = False) -> Ite
     from relaycast_spark.session import require_spark, spark_session  # noqa: PLC0415
     from relaycast_trie import warm_up  # noqa: PLC0415
 
+    settings = session_settings(master, conf, ui=ui)
     require_spark()
     if compiled:
         warm_up()
-    with spark_session(session_settings(master, ui=ui)) as spark, stage_progress() as progress:
+    with spark_session(settings) as spark, stage_progress() as progress:
         yield spark, progress
 
 
@@ -87,6 +107,17 @@ def table_place(text: str, option: str, master: str | None, *, is_read: bool) ->
     elif not place.is_uri:
         check_writable(place.path.parent)
     return place
+
+
+def checked_rows_a_file(rows: int | None) -> int:
+    """Return how many rows a file is to have at most; raises ``BadInput``."""
+    from relaycast_spark.proof_jobs import MOST_ROWS_A_FILE, ROWS_A_FILE  # noqa: PLC0415
+
+    if rows is None:
+        return ROWS_A_FILE
+    if not 1 <= rows <= MOST_ROWS_A_FILE:
+        raise BadInput("--rows-per-file", f"{rows:,}", f"a number from 1 to {MOST_ROWS_A_FILE:,}")
+    return rows
 
 
 def resumable(work: Callable[[], ExitCode]) -> ExitCode:
@@ -116,11 +147,13 @@ def run_on_spark(
     """Run ``scenario`` on Spark; raises ``BadInput`` where Spark cannot start."""
     from relaycast.cli.tables.bars import stage_progress  # noqa: PLC0415
     from relaycast.simulation.spark_engine import SparkOptions, simulate_with_spark  # noqa: PLC0415
+    from relaycast.simulation.spark_estimate import estimated  # noqa: PLC0415
+    from relaycast_spark.session import require_spark  # noqa: PLC0415
 
     if flags.segment_blocks is not None and not 1 <= flags.segment_blocks <= MAX_BLOCKS:
         raise BadInput("--segment-blocks", str(flags.segment_blocks), f"a number from 1 to {MAX_BLOCKS:,}")
     options = SparkOptions(
-        session_settings(flags.master, ui=flags.spark_ui),
+        session_settings(flags.master, flags.conf, ui=flags.spark_ui),
         flags.segment_blocks,
         flags.resume,
         flags.keep_proofs,
@@ -128,5 +161,9 @@ def run_on_spark(
         per_key,
         trie_engine,
     )
+    require_spark()
+    estimate = estimated(scenario, trie_engine=trie_engine)
+    if estimate.local < estimate.spark:
+        print(f"relaycast: {estimate}", file=sys.stderr)
     with stage_progress() as progress:
         return simulate_with_spark(scenario, out=out, options=options, progress=progress)

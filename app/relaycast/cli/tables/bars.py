@@ -59,7 +59,7 @@ class _Bars:
 
 
 class Lines:
-    """A line for a stage now and then, and one when it is done."""
+    """A line for a stage from time to time, and one when it is done."""
 
     def __init__(self) -> None:
         self._stages: dict[str, _Stage] = {}

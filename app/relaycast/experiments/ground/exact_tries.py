@@ -1,7 +1,7 @@
 """Publishers' child tries of any size, exact to the byte, for experiments that need no chains around them.
 
-Keys are hashed names, as publishers make them. Of a value that stands outside of its node, the trie holds the hash
-whatever its length: tries are therefore built with the shortest such entry, and the lengths of values are added.
+Keys are hashed names, as publishers make them. For a value that stands outside of its node, the trie holds the hash,
+whatever the length. Tries are therefore built with the shortest such entry, and the lengths of values are added.
 
 Small tries are plain ones, which need no compiled kernels; large ones are arrays, with the same bytes.
 """

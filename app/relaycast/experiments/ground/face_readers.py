@@ -76,7 +76,7 @@ class ReadingQueue:
         self._busy_until_ns = 0
 
     def take(self, event_id: str, now_ns: int) -> int:
-        """Queue an event that is there now; return when the reader is done with it."""
+        """Queue an event that has just arrived; return when the reader is done with it."""
         self._busy_until_ns = max(self._busy_until_ns, now_ns) + self._service_ns
         return self.done.setdefault(event_id, self._busy_until_ns)
 

@@ -22,7 +22,7 @@ from relaycast_trie import (
     CompactProof,
     Empty,
     HashedValue,
-    Leaf,
+    InvalidNode,
     MemoryDB,
     ProofError,
     StateVersion,
@@ -119,20 +119,15 @@ def decoded(vector: NodeDecoded) -> NodeDecoded:
     try:
         node = decode_node(unhexed(vector.encoded))
     except CodecError:
-        return msgspec.structs.replace(vector, node=None, error="CodecError")
+        return msgspec.structs.replace(vector, node=None, error=InvalidNode.__name__)
     if isinstance(node, Empty):
-        return msgspec.structs.replace(vector, node=NodeText("empty"))
-    value, value_hash = None, None
-    if isinstance(node.value, HashedValue):
-        value_hash = hexed(node.value.hash)
-    elif node.value is not None:
-        value = hexed(node.value)
-    partial = list(node.partial)
-    if isinstance(node, Leaf):
-        return msgspec.structs.replace(vector, node=NodeText("leaf", partial, value, value_hash))
-    assert isinstance(node, Branch)
-    children = {f"{at:x}": hexed(child) for at, child in enumerate(node.children) if child is not None}
-    return msgspec.structs.replace(vector, node=NodeText("branch", partial, value, value_hash, children))
+        return msgspec.structs.replace(vector, node=NodeText([], None, hashed=False, children=[]))
+    hashed = isinstance(node.value, HashedValue)
+    value = node.value.hash if isinstance(node.value, HashedValue) else node.value
+    inner = node.children if isinstance(node, Branch) else ()
+    children = [None if child is None else hexed(child) for child in inner]
+    told = NodeText(list(node.partial), None if value is None else hexed(value), hashed, children)
+    return msgspec.structs.replace(vector, node=told)
 
 
 def _nodes(db: MemoryDB, root: bytes) -> list[bytes]:

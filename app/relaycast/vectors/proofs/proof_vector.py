@@ -1,6 +1,6 @@
 """Vectors of tries and proofs: roots, nodes, proofs that are made and verified, compact proofs, child tries."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
@@ -89,17 +89,16 @@ class NodeDecoded(Vector, frozen=True, kw_only=True, tag_field="test", tag="node
     error: str | None = None
 
 
-class NodeText(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A node; ``partial`` in nibbles."""
+class NodeText(Struct, frozen=True, forbid_unknown_fields=True):
+    """A node, the empty one without a partial key, a value or children; ``partial`` in nibbles."""
 
-    kind: Literal["empty", "leaf", "branch"]
-    partial: list[Nibble] | None = None
-    value: Hex | None = None
-    """A value inside the node."""
+    partial: list[Nibble]
+    value: Hex | None
+    """The value, or its hash where it is ``hashed``."""
 
-    value_hash: Hash | None = None
-    children: dict[str, Hex] | None = None
-    """By hexadecimal digit: 32 bytes are a hash, fewer an inline node."""
+    hashed: bool
+    children: list[Hex | None]
+    """None of a leaf, 16 of a branch: 32 bytes are a hash, fewer an inline node."""
 
 
 ProofVector = ProofRoot | ProofMade | ProofVerification | ProofCompacted | CompactRefused | NodeDecoded

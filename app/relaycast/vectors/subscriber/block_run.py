@@ -149,7 +149,7 @@ def expectation_of(vector: BlockVector) -> BlockExpectation:
     except RelaycastError as error:
         return BlockExpectation(panic=panic_of(error))
     results = tuple(run.call(name, publisher) for name, publisher in vector.calls)
-    passed = BlockExpectation(
+    return BlockExpectation(
         consumed=VectorWeight.of(result.consumed),
         complete=result.is_complete,
         stopped_at=key_of(result.stopped_at),
@@ -158,10 +158,9 @@ def expectation_of(vector: BlockVector) -> BlockExpectation:
         callbacks=tuple(run.listener.callbacks),
         events=tuple(hexed(encode_event(event)) for event in run.system.events),
         after=tuple(entries(run.after())),
+        call_results=results,
+        callback_weight=VectorWeight.of(result.callback_weight),
     )
-    if vector.callback_weights:
-        passed = replace(passed, callback_weight=VectorWeight.of(result.callback_weight))
-    return replace(passed, call_results=results) if results else passed
 
 
 def prune(vector: BlockVector) -> tuple[tuple[int, ...], ProofProcessingResult]:

@@ -74,7 +74,7 @@ class BlockPanic(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 class BlockExpectation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What is expected of a block: a ``panic`` and nothing else, or all the others.
 
-    ``call_results`` has ``ok`` or the name of an error for each of the vector's calls; it is absent without calls.
+    ``call_results`` has ``ok`` or the name of an error for each of the vector's calls.
     """
 
     panic: BlockPanic | UnsetType = UNSET
@@ -88,7 +88,7 @@ class BlockExpectation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     after: tuple[Entry, ...] | UnsetType = UNSET
     call_results: tuple[str, ...] | UnsetType = UNSET
     callback_weight: VectorWeight | UnsetType = UNSET
-    """The declared weight of all callbacks; absent if none declares a weight."""
+    """The declared weight of all callbacks."""
 
 
 class BlockVector(Vector, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -86,7 +86,7 @@ def _asked(
     *,
     origin: Location = PARA_2000,
     weight: Weight = WEIGHT,
-    credit: Weight | None = None,
+    credit: Weight = Weight.ZERO,
 ) -> XcmBarrierAsked:
     return XcmBarrierAsked(
         id=f"xcm/barrier/{name}",
@@ -96,7 +96,7 @@ def _asked(
         origin=location_json(origin),
         message=hexed(V5.encode(message)),
         weight=VectorWeight.of(weight),
-        credit=None if credit is None else VectorWeight.of(credit),
+        credit=VectorWeight.of(credit),
     )
 
 
@@ -237,7 +237,7 @@ def _credit() -> Iterator[XcmVector]:
     source = VectorSource(upstream="TakeWeightCredit")
     credit = XcmBarrier("TakeWeightCredit")
     for name, given in (
-        ("none", None),
+        ("none", Weight.ZERO),
         ("exact", WEIGHT),
         ("more", Weight(15, 12)),
         ("less-time", Weight(9, 12)),
@@ -304,19 +304,19 @@ def _chains() -> Iterator[XcmVector]:
             )
         ],
     )
-    each: dict[str, tuple[list[Instruction], Location, Weight | None]] = {
-        "publish": (publish(16), PARA_2000, None),
-        "publish-17": (publish(17), PARA_2000, None),
-        "publish-topic": ([*publish(16), SetTopic(TOPIC)], PARA_1000, None),
-        "publish-account": (publish(), PLACES["account"], None),
+    each: dict[str, tuple[list[Instruction], Location, Weight]] = {
+        "publish": (publish(16), PARA_2000, Weight.ZERO),
+        "publish-17": (publish(17), PARA_2000, Weight.ZERO),
+        "publish-topic": ([*publish(16), SetTopic(TOPIC)], PARA_1000, Weight.ZERO),
+        "publish-account": (publish(), PLACES["account"], Weight.ZERO),
         "publish-credit": (publish(17), PARA_2000, Weight(10, 11)),
-        "paid": ([WithdrawAsset(FUNDS), BUY, *publish(17)], PARA_2000, None),
-        "paid-inside": ([DescendOrigin((ACCOUNT,)), WithdrawAsset(FUNDS), BUY, TRANSFER], PARA_2000, None),
-        "unpaid-system": ([UnpaidExecution(), TRANSFER], PARA_1000, None),
-        "unpaid-public": ([UnpaidExecution(), TRANSFER], PARA_2000, None),
-        "unpaid-topic": ([UnpaidExecution(), TRANSFER, SetTopic(TOPIC)], PARA_1000, None),
-        "empty": ([], PARA_2000, None),
-        "transfer": ([TRANSFER], PARA_2000, None),
+        "paid": ([WithdrawAsset(FUNDS), BUY, *publish(17)], PARA_2000, Weight.ZERO),
+        "paid-inside": ([DescendOrigin((ACCOUNT,)), WithdrawAsset(FUNDS), BUY, TRANSFER], PARA_2000, Weight.ZERO),
+        "unpaid-system": ([UnpaidExecution(), TRANSFER], PARA_1000, Weight.ZERO),
+        "unpaid-public": ([UnpaidExecution(), TRANSFER], PARA_2000, Weight.ZERO),
+        "unpaid-topic": ([UnpaidExecution(), TRANSFER, SetTopic(TOPIC)], PARA_1000, Weight.ZERO),
+        "empty": ([], PARA_2000, Weight.ZERO),
+        "transfer": ([TRANSFER], PARA_2000, Weight.ZERO),
     }
     for name, (message, origin, credit) in each.items():
         yield _asked(

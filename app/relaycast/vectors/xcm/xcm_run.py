@@ -47,7 +47,7 @@ from relaycast_xcm import (
 from relaycast_xcm.broadcast import ParachainBroadcastAdapter
 from relaycast_xcm.message import V5
 from relaycast_xcm.outcome import Complete, Incomplete
-from relaycast_xcm.primitives import ParaId, Weight
+from relaycast_xcm.primitives import ParaId
 from relaycast_xcm.weigher import Weigher
 
 _FILTERS: Mapping[str, Callable[[list[Location]], LocationFilter]] = {
@@ -139,18 +139,17 @@ def filter_of(told: XcmFilter | None) -> LocationFilter:
 def answer(vector: XcmBarrierAsked) -> BarrierAnswer:
     """Ask the vector's barrier."""
     message = V5.decode(unhexed(vector.message))
-    properties = Properties(Weight.ZERO if vector.credit is None else vector.credit.weight())
+    properties = Properties(vector.credit.weight())
     origin, weight = Location.from_json(vector.origin), vector.weight.weight()
     try:
         runs = barrier_of(vector.barrier).should_execute(origin, message, weight, properties)
     except ProcessMessageError as refusal:
-        return BarrierAnswer("refused", refusal.name)
+        return BarrierAnswer(error=refusal.name)
     found = properties.message_id
     return BarrierAnswer(
-        "allowed",
-        runs=None if runs == message else hexed(V5.encode(runs)),
+        runs=hexed(V5.encode(runs)),
         message_id=None if found is None else hexed(found),
-        credit_left=None if vector.credit is None else VectorWeight.of(properties.weight_credit),
+        credit_left=VectorWeight.of(properties.weight_credit),
     )
 
 

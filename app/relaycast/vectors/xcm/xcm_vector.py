@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from relaycast.vectors.vector import Hash, Hex, ParaNumber, U32Number, Vector, VectorWeight
 
@@ -53,15 +53,14 @@ class XcmBarrier(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
 
 
 class BarrierAnswer(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """``allowed`` with the message as it runs, the id found in it and the credit that is left, or the ``error``."""
+    """The ``error`` of a barrier that refuses; otherwise the message as it runs, its id and the credit that is left."""
 
-    answer: Literal["allowed", "refused"]
-    error: str | None = None
-    runs: Hex | None = None
-    """The message as it runs, where that is another one than was asked about."""
+    error: str | UnsetType = UNSET
+    runs: Hex | UnsetType = UNSET
+    message_id: Hash | UnsetType | None = UNSET
+    """The id that a barrier found in the message, ``null`` if none did."""
 
-    message_id: Hash | None = None
-    credit_left: VectorWeight | None = None
+    credit_left: VectorWeight | UnsetType = UNSET
 
 
 class XcmBarrierAsked(Vector, frozen=True, kw_only=True, tag_field="test", tag="barrier"):
@@ -72,8 +71,8 @@ class XcmBarrierAsked(Vector, frozen=True, kw_only=True, tag_field="test", tag="
     origin: LocationJson
     message: Hex
     weight: VectorWeight
-    credit: VectorWeight | None = None
-    """Weight that the origin was given before; none where absent."""
+    credit: VectorWeight
+    """Weight that the origin was given before."""
 
     expect: BarrierAnswer | None = None
 

@@ -14,8 +14,8 @@ stands for the quote; any other backslash for itself. In a pattern of ``LIKE``, 
 and a backslash before either takes it literally. AND and OR leave out a right operand that cannot matter.
 
 Values are strings, integers of 32 bits and booleans; an operator or function casts what it is given. An operand with an
-error ends the operator around it: the result is the zero value of the whole expression's type (``""``, 0, false),
-except that a function alone may name a better one. An overflow is a math error with 0. ``data`` is no attribute.
+error ends the operator around it. The result is then the zero value of the whole expression's type (``""``, 0, false);
+a function alone may name a better one. An overflow is a math error with 0. ``data`` is no attribute.
 
 Bounds: 8,192 characters, 32 parentheses, arguments or prefixes inside one another, 64 operators inside one another,
 results of ``CONCAT`` of 1,048,576 characters.

@@ -1,7 +1,7 @@
 """Patterns of ``LIKE``, matched in time that is bounded by the length of the text times the length of the pattern.
 
-A pattern is cut at its ``%``. The first and the last piece stand at the ends of the text; each piece between them is
-taken at the first place where it stands after the one before, which never has to be taken back.
+A pattern is cut at its ``%``. The first and the last piece stand at the ends of the text. Each piece between them is
+taken at the first place after the one before; that choice never has to be taken back.
 """
 
 import re

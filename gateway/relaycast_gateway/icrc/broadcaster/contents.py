@@ -1,8 +1,8 @@
 """Notifications of events of the log, as ``icrc72_handle_notification`` takes them.
 
-Law: the data are those of the log. Headers come in this order: those of the log, of which the publisher's are the
-first; the time of the event; those of a relay; the place of the subscriber and the time of sending.
-Source: ICRC-72, "EventNotification", "Event Headers".
+Law: the data are those of the log. Headers come in this order: those of the log, the publisher's first; the time of the
+event; those of a relay; the place of the subscriber; the time of sending. Source: ICRC-72, "EventNotification", "Event
+Headers".
 """
 
 from collections import OrderedDict

@@ -46,7 +46,7 @@ class Durability:
             callback()
 
     def close(self) -> None:
-        """Flush nothing any more; what waits is never called."""
+        """Flush nothing more; what waits is never called."""
         self._is_closed = True
         self._waiting.clear()
 

@@ -1,7 +1,7 @@
 """Ids that events have: whether an event was published before, and with which content.
 
-Law: the pair of namespace and id belongs to one source and one content for ever, also when retention has dropped the
-event, after a restart, and when the process was killed between the log and the store: what the store lacks is read
+Law: the pair of namespace and id belongs to one source and one content for ever. That holds after retention has dropped
+the event, after a restart, and when the process was killed between the log and the store. What the store lacks is read
 from the log. Source: ICRC-72, "Event Identifiers"; ICRC-77, "Idempotency".
 """
 

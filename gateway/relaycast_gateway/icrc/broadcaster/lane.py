@@ -55,7 +55,7 @@ class LaneSource(Protocol):
     def is_trusted(self) -> bool: ...
 
     def is_open(self) -> bool:
-        """Return whether anything may be sent now; drops what will not be sent any more."""
+        """Return whether anything may be sent now; drops what will not be sent."""
         ...
 
     def take(self, most: int) -> list[int]:
@@ -136,12 +136,12 @@ class NotificationLane:
         return True
 
     def forget(self) -> None:
-        """Expect no confirmations any more."""
+        """Expect no more confirmations."""
         for it in list(self.unconfirmed):
             self._drop(it)
 
     def close(self) -> None:
-        """Send nothing any more, and take no answer."""
+        """Send nothing more, and take no answer."""
         self._is_closed = self._is_calling = True
         for alarm in (self._pause, self._reminder):
             if alarm is not None:

@@ -65,7 +65,7 @@ class Replays:
         """Replays whose events are handed on to another broadcaster."""
 
         self.on_over: Callable[[int], None] = lambda _replay_id: None
-        """Called when a replay was dropped and nothing of it waits any more."""
+        """Called when a replay was dropped and nothing of it waits."""
 
         self._context = context
         self._canister = canister

@@ -52,7 +52,7 @@ class SourceSurroundings:
         self.context.store.before_flush(self._note)
 
     def close(self) -> None:
-        """Note nothing any more."""
+        """Note nothing more."""
         self._is_closed = True
 
     def _note(self) -> None:
@@ -85,7 +85,7 @@ class SubscriptionSource:
         self._finished: set[int] = set()
         self._sent_up_to = 0
         self._counted: set[int] = set()
-        """Ids beyond ``_sent_up_to`` that need not be counted as sent any more."""
+        """Ids beyond ``_sent_up_to`` that need not be counted as sent."""
 
         self._pending: dict[int, Audience] = {}
         """Those taken and not finished, in order."""

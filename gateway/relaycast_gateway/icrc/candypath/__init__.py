@@ -40,12 +40,12 @@ equal, or contained. ``path: [a, b]`` holds where ``==`` does with one of the li
 which it finds a value other than null and ``Bool(false)``.
 
 **Bounds.** A text has at most 1,024 characters, brackets are nested at most 8 deep. A filter with ``*`` or brackets
-looks at no more than 100,000 entries and items of an event, long values counted by their length; if that is not
-enough, it does not select the event. Evaluation never raises.
+looks at no more than 100,000 entries and items of an event, long values counted by their length. If that is not enough,
+it does not select the event. Evaluation never raises.
 
-Where the texts are silent or the Motoko library ``candy_utils`` has slips (a negative index takes the item of its
-absolute value, ``<`` and ``>`` of ``Bool`` look at one side, ``Map`` is not searched, operators of references to
-options differ), the rules above are ours. Its use of ``*`` and brackets within a condition, the first item alone, is
+The rules above are ours where the texts are silent or the Motoko library ``candy_utils`` has slips. There, a negative
+index takes the item of its absolute value, ``<`` and ``>`` of ``Bool`` look at one side, ``Map`` is not searched, and
+operators of references to options differ. Its use of ``*`` and brackets within a condition, the first item alone, is
 not kept: a filter asks whether there is such an item.
 
 Source: ICRC-72, "Filters"; ``candy_utils``, "Candy Path".

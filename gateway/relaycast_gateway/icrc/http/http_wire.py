@@ -1,7 +1,7 @@
 """The wire of a server: canisters of this process in its event loop, others over HTTP.
 
 Law: everything happens in the loop that called ``begin``. A canister of this process is called in a later turn of the
-loop, in the order of the calls; a handler that fails refuses its call and stops nothing else. What is called before
+loop, in the order of the calls. A handler that fails refuses its call and stops nothing else. What is called before
 ``begin`` waits for it; after ``close`` nothing is called and nobody is answered.
 """
 
@@ -99,7 +99,7 @@ class HttpWire:
             work()
 
     async def close(self) -> None:
-        """Carry nothing any more."""
+        """Carry nothing more."""
         self._is_closed = True
         self._early.clear()
         await self._remote.close()
@@ -149,7 +149,7 @@ class HttpWire:
         self._futures.append((future, callback))  # type: ignore[arg-type]
 
         def tell(_: object) -> None:
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop is closed: nobody waits
                 if self._loop is not None:
                     self._loop.call_soon_threadsafe(self._take_done)
 

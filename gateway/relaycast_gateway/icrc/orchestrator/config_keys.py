@@ -106,7 +106,7 @@ OF_THE_OWNER = frozenset({UNORDERED, ICRC3_ONLY, FILTER_LANGUAGE, *(it for it in
 """Keys that hold for all publishers of a publication: its owner alone sets them."""
 
 SUBSCRIPTION_KEYS: Mapping[str, ConfigKey] = {
-    SKIP: ConfigKey("Nat, Array[Nat] or Array[Nat, Nat]", "one event of so many, and which one", skip_of),
+    SKIP: ConfigKey("Nat, Array[Nat] or Array[Nat, Nat]", "select one event in every N, and which one", skip_of),
     FILTER: ConfigKey("Text", "the filter; an empty one is none", _of(Tag.TEXT)),
     STOPPED: ConfigKey("Bool", "true: nothing is sent until the subscription is started", _of(Tag.BOOL)),
     SUBSCRIBER_URL: ConfigKey("Text", "where a subscriber outside of the process is served", subscriber_url),

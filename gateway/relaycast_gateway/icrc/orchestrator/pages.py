@@ -158,8 +158,8 @@ class Directory:
     def _broadcaster_subscriptions(self, caller: bytes, query: Query) -> list[Info]:
         """Return those that a broadcaster serves, by subscriber; the caller's by default, else all.
 
-        With ``prev`` pages hold all subscriptions of a subscriber or none, so that one may be longer than ``take``;
-        with ``prevId``, the subscription after which to go on, they are cut anywhere.
+        With ``prev`` a page holds all subscriptions of a subscriber or none, so it may be longer than ``take``. With
+        ``prevId``, the subscription after which to continue, pages are cut anywhere.
         """
         asked = query.get("broadcaster")
         broadcaster = asked.raw if asked is not None else caller if caller in self._registry.broadcasters else None

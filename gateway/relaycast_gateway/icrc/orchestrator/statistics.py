@@ -1,9 +1,8 @@
 """Statistics: what broadcasters count, by the names of the text.
 
-Law: counters only grow. They are noted at the beginning of each ``flush`` of the store, so that they stand with what a
-broadcaster notes of its own, such as its cursor: a restart counts nothing twice. Keys of ICRC-76 have a twin of
-ICRC-77, which took over replays.
-Source: ICRC-72, "Formally recognized stats values".
+Law: counters only grow. They are noted at the beginning of each ``flush`` of the store, together with what a
+broadcaster notes of its own, such as its cursor. A restart therefore counts nothing twice. Keys of ICRC-76 have a twin
+of ICRC-77, which took over replays. Source: ICRC-72, "Formally recognized stats values".
 """
 
 from collections.abc import Iterable, Sequence

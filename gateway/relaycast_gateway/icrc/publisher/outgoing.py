@@ -1,8 +1,8 @@
 """The way of events to one broadcaster: in order, one call at a time, tried again with the same ids.
 
 Law: an event keeps its id and its link once it was sent, so that a broadcaster that took it before knows it again. An
-event that is refused for good is dropped and its caller told; those that are busy, those that were not processed, and
-all of a call that did not arrive are sent again after a wait with full jitter.
+event that is refused for good is dropped and its caller told. Events that are busy or were not processed, and all
+events of a call that did not arrive, are sent again after a wait with full jitter.
 """
 
 from collections import deque
@@ -96,7 +96,7 @@ class OutgoingQueue:
             self._wire.call_later(0.0, self._send)  # with all that is added at the same moment
 
     def close(self) -> None:
-        """Send nothing any more, and take no answer."""
+        """Send nothing more, and take no answer."""
         self._is_closed = True
 
     def _send(self) -> None:

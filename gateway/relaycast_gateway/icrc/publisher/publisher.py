@@ -1,7 +1,7 @@
 """The publisher canister: it registers publications, numbers events, and sends them until they are acknowledged.
 
 Law: an event is sent with the same id and content until a broadcaster accepts or refuses it, also after a restart from
-``dump``; broadcasters know it again, so that it is delivered once. Source: ICRC-72, "Event Identifiers".
+``dump``. Broadcasters recognise it, so it is delivered once. Source: ICRC-72, "Event Identifiers".
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

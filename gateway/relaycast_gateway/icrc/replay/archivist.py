@@ -1,8 +1,8 @@
 """The archivist: the publisher that replays any namespace from the log.
 
-Law: events are republished as they are, with headers added at the end; a batch goes out when the one before it was
-taken, so that a slow subscriber slows its replay and nothing piles up. What was sent is kept after each batch: a
-replay goes on after a restart. Source: ICRC-77, "Replay Life Cycle" and "Replay Headers".
+Law: events are republished as they are, with headers added at the end. A batch goes out when the one before it was
+taken: a slow subscriber slows its replay, and nothing piles up. What was sent is kept after each batch: a replay goes
+on after a restart. Source: ICRC-77, "Replay Life Cycle" and "Replay Headers".
 """
 
 from collections.abc import Callable, Mapping, Sequence

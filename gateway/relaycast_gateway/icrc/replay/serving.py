@@ -1,7 +1,7 @@
 """A broadcaster's part in replays: what it hears from the orchestrator, and what it tells the requester.
 
 Law: the requester hears of a replay before its first event, and of its end behind its last one. What a canceled or
-failed replay had not sent yet is not sent any more.
+failed replay had not sent yet is never sent.
 """
 
 from collections.abc import Mapping

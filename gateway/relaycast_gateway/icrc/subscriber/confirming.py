@@ -40,7 +40,7 @@ class Confirming:
             self._wire.call_later(CONFIRM_AFTER_SECONDS, lambda: self._send(broadcaster, 1))
 
     def close(self) -> None:
-        """Confirm nothing any more."""
+        """Confirm nothing more."""
         self._is_closed = True
 
     def _send(self, broadcaster: bytes, attempt: int) -> None:

@@ -4,7 +4,7 @@ Law: an event reaches its handler once. Where a subscription selects all events 
 after the events before it in its chain. What a publisher sent before the first of its events that came lies before the
 beginning and is not missed, except by a close-out. An event that waits longer than ``patience_seconds``, or with more
 than ``most_held`` others, is handed over without those that are missing. Events of a subscription with a filter or a
-skip come in the order of their notifications: nobody can tell which of the events before them were not meant to come.
+skip come in the order of their notifications, because a subscriber cannot tell which earlier events were filtered out.
 So do replayed ones of before the beginning, but they do not overtake an event before them that waits. Later replayed
 events wait for those before them, which come live. What became of an event is told when its memory is durable.
 """
@@ -152,7 +152,7 @@ class EventIntake:
             settled(outcome)
 
     def close(self) -> None:
-        """Hand over nothing any more."""
+        """Hand over nothing more."""
         if self._alarm is not None:
             self._alarm.cancel()
 

@@ -1,8 +1,8 @@
 """The principals that may notify a subscriber: the broadcasters that the orchestrator names.
 
-Law: a principal that is not among them is refused. The list is asked for again when a principal that is not on it
-notifies, at most every ``ASK_AFTER_SECONDS``, and when it is older than ``OLDEST_SECONDS``: a broadcaster that is new
-is refused at first and accepted when it comes back.
+Law: a principal that is not among them is refused. The list is requested again when it is older than
+``OLDEST_SECONDS``, and when a principal that is not on it notifies, at most every ``ASK_AFTER_SECONDS``. A new
+broadcaster is refused at first and accepted when it comes back.
 """
 
 from collections.abc import Callable, Iterable

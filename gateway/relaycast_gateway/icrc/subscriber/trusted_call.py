@@ -1,7 +1,7 @@
 """One trusted notification of several events, and its one answer.
 
-Law: the answer is ``Err`` with the first error in the order of events, else ``Ok``: the value of the handler of a
-single event, an ``Array`` of the values where several handlers gave one, null where none did. A value outside of ICRC-3
+Law: the answer is ``Err`` with the first error in the order of events, else ``Ok``. ``Ok`` holds the value that a
+handler gave, an ``Array`` of the values where several handlers gave one, null where none did. A value outside of ICRC-3
 is answered as its image. An event that waits for those before it counts as an error: its broadcaster can go on with
 them, and hears ``Ok`` when it notifies again. Source: ICRC-72, ``icrc72_handle_notification_trusted``.
 """

@@ -1,8 +1,8 @@
 """The history of subscriptions, derived from the log: nothing is stored for a pattern or a subscriber.
 
-Law: an event is in the history of a subscription if its pattern matches the topic, a rule keeps the topic and still
-shows the event, and the caller may see it. What a caller may not see does not count, is no anchor and is not hinted
-at. All is decided by the index in memory; only the events of a page are read.
+Law: an event is in the history of a subscription if its pattern matches the topic and the caller may see the event. A
+rule must keep the topic and still show the event. What a caller may not see does not count, is no anchor and is not
+hinted at. All is decided by the index in memory; only the events of a page are read.
 """
 
 from collections import OrderedDict
@@ -47,8 +47,8 @@ class HistoryPage(NamedTuple):
 class EventHistory:
     """The histories of one realm.
 
-    ``realm_prefix`` is what its topics begin with in the log; ``digits`` those of a second's fraction with which times
-    are told and compared; rules that are not persistent show events from ``first_seq_of_run`` on. One thread calls.
+    ``realm_prefix`` is what its topics begin with in the log. ``digits`` are those of a second's fraction in times that
+    are returned and compared. Rules that are not persistent show events from ``first_seq_of_run`` on. One thread calls.
     """
 
     def __init__(

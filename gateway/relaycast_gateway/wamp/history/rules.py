@@ -1,8 +1,8 @@
 """Which topics have a history, and how much of it is kept.
 
-Law: one rule decides about a topic, the most specific one that matches: exact before prefix before wildcard, a longer
-prefix before a shorter one, a wildcard with more named components before one with fewer. A topic without a rule has no
-history.
+Law: one rule decides about a topic, the most specific one that matches. Exact comes before prefix, prefix before
+wildcard, a longer prefix before a shorter one, and a wildcard with more named components before one with fewer. A topic
+without a rule has no history.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -209,7 +209,7 @@ class _Reading:
         return events, is_full or not self._told.more or self._rest == 0
 
     def _page(self) -> HistoryPage | None:
-        """Return the next events; ``None`` where those that were told last are not kept any more."""
+        """Return the next events; ``None`` where those that were returned last are no longer kept."""
         told, identity = self._told, self._context.identity
         query = self._query
         if told.count and query.reverse:

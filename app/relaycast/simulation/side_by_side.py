@@ -1,0 +1,264 @@
+"""A run by several processes of this machine: readers of one relay block side by side, publishers in every process.
+
+Law: publishers and the relay chain depend on readers for nothing but their heads and what they took of messages. So
+every process builds the relay chain and the publishers' blocks, and of the readers each builds its own share; after
+each tick heads are exchanged. This process has a share, too, and puts together what was told of all blocks in the order
+in which one process would have told it: no byte depends on the number of processes.
+"""
+
+import io
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Any, BinaryIO
+
+import msgspec
+
+from relaycast.simulation.simulation import Progress, Simulation
+from relaycast.simulation.worker_processes import begin_worker
+from relaycast_collator import BlockBuilt, BlockPanicked, Fact
+from relaycast_collator.built_elsewhere import BuiltElsewhere
+from relaycast_ledger import BlockRecord, Invariants
+from relaycast_ledger.event_lines import EventLines
+from relaycast_ledger.outcome import Outcome
+from relaycast_ledger.records import VIOLATIONS_KEPT, Violation
+from relaycast_ledger.segments.record_codec import decode_records, encode_records
+from relaycast_trie.exceptions import RelaycastError
+from relaycast_xcm import ParaId
+
+RELAY = 0
+"""Whose lines those of the relay chain are: no parachain has this id."""
+
+
+class WorkerEnded(RelaycastError):
+    """A process that built blocks of this run ended in relay block ``block``, for a ``reason`` where it gave one."""
+
+    def __init__(self, block: int, reason: str = "") -> None:
+        super().__init__(block, reason)
+        self.block = block
+        self.reason = reason
+
+    def __str__(self) -> str:
+        reason = self.reason or "it was ended from outside; memory may be short, and --workers 1 needs least"
+        return f"a worker process ended in relay block {self.block:,}: {reason}"
+
+
+class TickReport(msgspec.Struct, frozen=True):
+    """What one process says of one tick: heads for the other processes, and what was told of its readers' blocks."""
+
+    heads: list[BuiltElsewhere]
+    records: bytes
+    lines: dict[int, bytes]
+    checked: int
+    violated: int
+    violations: list[tuple[str, int, int, str]]
+    error: str = ""
+    """Why there will be no more from this process."""
+
+
+class LinesByChain:
+    """Writes the lines of the event log, those of each chain apart."""
+
+    def __init__(self) -> None:
+        self._parts: dict[int, io.BytesIO] = {}
+
+    def hear(self, fact: Fact) -> None:
+        """Write what happened in a block."""
+        chain = int(fact.para_id) if isinstance(fact, BlockBuilt | BlockPanicked) else RELAY
+        EventLines(self._parts.setdefault(chain, io.BytesIO())).hear(fact)
+
+    def take(self) -> dict[int, bytes]:
+        """Return the lines since they were last taken, by parachain; those of the relay chain are under 0."""
+        parts, self._parts = self._parts, {}
+        return {chain: stream.getvalue() for chain, stream in parts.items()}
+
+
+READER_COST = 20
+"""What a reader's block costs beside its keys, in keys."""
+
+TABLES_COST = 0.1
+"""What it takes to put the tables together, beside the blocks of all readers."""
+
+ALL_KEYS = 50
+"""Keys that a reader of all keys of a publisher is taken to have: shares need not be exact."""
+
+
+@dataclass(slots=True)
+class ReaderShare:
+    """The readers that one process builds, beside what all build; ``tells`` is of whom it tells."""
+
+    simulation: Simulation
+    readers: frozenset[ParaId]
+    elsewhere: frozenset[ParaId]
+    tells_of_all: bool
+    lines: LinesByChain = field(default_factory=LinesByChain)
+    records: list[BlockRecord] = field(default_factory=list)
+    """Those of the last tick, of the process that tells of all."""
+
+    def begin(self) -> None:
+        """Build from now on no blocks of readers that others build, and hear of one's own alone."""
+        chains, ledger = self.simulation.chains, self.simulation.network.ledger
+        chains.elsewhere = self.elsewhere
+        place = chains.listeners.index(ledger.hear)
+        chains.listeners[place] = self._hear
+        chains.listeners.append(self._write)
+
+    def tick(self, block: int) -> TickReport:
+        """Let a tick pass and return what is to be said of it."""
+        simulation, ledger = self.simulation, self.simulation.network.ledger
+        ledger.invariants = checks = Invariants()
+        simulation.begin(block)
+        with simulation.sources.telling_refusals(simulation.scenario, block):
+            self.records = records = ledger.step()
+        return TickReport(
+            heads=[simulation.chains.built(para_id) for para_id in self.readers],
+            records=b"" if self.tells_of_all else encode_records(records),
+            lines=self.lines.take(),
+            checked=checks.checked,
+            violated=checks.violated,
+            violations=[(it.invariant, it.tick, int(it.para_id), it.seen) for it in checks.violations],
+        )
+
+    def take_over(self, heads: Sequence[BuiltElsewhere]) -> None:
+        """Take note of where the readers stand that others build."""
+        for head in heads:
+            self.simulation.chains.take_over(head)
+
+    def _hear(self, fact: Fact) -> None:
+        """Let the ledger hear what is to be told, and of the relay chain in any case."""
+        if not isinstance(fact, BlockBuilt | BlockPanicked) or self.tells_of_all or fact.para_id in self.readers:
+            self.simulation.network.ledger.hear(fact)
+
+    def _write(self, fact: Fact) -> None:
+        if self.tells_of_all or (isinstance(fact, BlockBuilt | BlockPanicked) and fact.para_id in self.readers):
+            self.lines.hear(fact)
+
+
+@dataclass(slots=True)
+class Team:
+    """This process with its ``share``, and the other processes at the ends of pipes."""
+
+    share: ReaderShare
+    pipes: list[Connection]
+    stream: BinaryIO
+
+    def run(self, progress: Progress | None) -> Outcome:
+        """Let all blocks pass and return what they came to; raises ``WorkerEnded``, and what a worker raised."""
+        simulation, total = self.share.simulation, Invariants()
+        order = {int(para_id): place for place, para_id in enumerate(simulation.chains.parachains)}
+        for block in range(1, simulation.scenario.blocks + 1):
+            told = [self.share.tick(block), *(self._received(pipe, block) for pipe in self.pipes)]
+            heads = [head for it in told for head in it.heads]
+            for pipe in self.pipes:
+                self._send(pipe, heads, block)
+            self.share.take_over([head for it in told[1:] for head in it.heads])
+            self._tell(told, order, total)
+            if progress is not None:
+                progress(block)
+        simulation.network.ledger.invariants = total
+        return simulation.outcome()
+
+    def _tell(self, told: list[TickReport], order: dict[int, int], total: Invariants) -> None:
+        """Tell of a tick in the order of one process."""
+        records = [*self.share.records, *(record for it in told[1:] for record in decode_records(it.records))]
+        for record in sorted(records, key=lambda record: order[int(record.para_id)]):
+            self.share.simulation.tally.add(record)
+        lines = {chain: text for it in told for chain, text in it.lines.items()}
+        self.stream.writelines(lines[chain] for chain in (RELAY, *order) if chain in lines)
+        found = [
+            Violation(name, tick, ParaId(para_id), seen) for it in told for name, tick, para_id, seen in it.violations
+        ]
+        found.sort(key=lambda violation: order[int(violation.para_id)])
+        total.checked += sum(it.checked for it in told)
+        total.violated += sum(it.violated for it in told)
+        total.violations.extend(found[: VIOLATIONS_KEPT - len(total.violations)])
+
+    def _received(self, pipe: Connection, block: int) -> TickReport:
+        try:
+            data = pipe.recv_bytes()
+        except (EOFError, OSError):
+            raise WorkerEnded(block) from None
+        told = _DECODER.decode(data)
+        if told.error:
+            raise WorkerEnded(block, told.error)
+        return told
+
+    def _send(self, pipe: Connection, heads: list[BuiltElsewhere], block: int) -> None:
+        try:
+            pipe.send_bytes(_ENCODER.encode(heads))
+        except OSError:
+            raise WorkerEnded(block) from None
+
+
+def shares_of(simulation: Simulation, workers: int) -> list[list[ParaId]]:
+    """Return the readers that each of so many processes builds, the largest first to those who have least.
+
+    Shared are modelled readers that do nothing but read, and stay as they began; runs with real runtimes share nothing.
+    """
+    scenario, keys = simulation.scenario, dict[ParaId, int]()
+    for chain in () if scenario.guests() or simulation.sources.relay_code is not None else scenario.subscribers():
+        if chain.id not in simulation.published and not chain.upgrades:
+            keys[ParaId(chain.id)] = sum(_key_count(it.keys) for it in chain.subscribe)
+    shares: list[list[ParaId]] = [[] for _ in range(min(workers, len(keys)))]
+    loads = [0.0] * len(shares)
+    if loads:
+        loads[0] = TABLES_COST * sum(READER_COST + count for count in keys.values())
+    for para_id in sorted(keys, key=lambda para_id: (-keys[para_id], para_id)):
+        least = min(range(len(loads)), key=lambda number: (loads[number], -number))
+        shares[least].append(para_id)
+        loads[least] += READER_COST + keys[para_id]
+    return shares
+
+
+def _key_count(keys: list[Any] | int | str) -> int:
+    return keys if isinstance(keys, int) else len(keys) if isinstance(keys, list) else ALL_KEYS
+
+
+@contextmanager
+def team_of(simulation: Simulation, shares: list[list[ParaId]], stream: BinaryIO) -> Iterator[Team]:
+    """Give this process and one more for each further share; they end with this, whatever they are doing.
+
+    They are forked: each begins with these chains as they are.
+    """
+    shared = frozenset(para_id for share in shares for para_id in share)
+    mine, *others = (frozenset(share) for share in shares)
+    fork, pipes, processes = get_context("fork"), [], []
+    try:
+        for readers in others:
+            near, far = fork.Pipe()
+            share = ReaderShare(simulation, readers, shared - readers, tells_of_all=False)
+            process = fork.Process(target=_work, args=(share, far, os.getpid()), daemon=True)
+            process.start()
+            far.close()
+            pipes.append(near)
+            processes.append(process)
+        share = ReaderShare(simulation, mine, shared - mine, tells_of_all=True)
+        share.begin()
+        yield Team(share, pipes, stream)
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
+        for pipe in pipes:
+            pipe.close()
+
+
+def _work(share: ReaderShare, pipe: Connection, parent: int) -> None:
+    """Build a share of a run's blocks until all are built; an error is told in place of a tick."""
+    begin_worker(parent)
+    share.begin()
+    for block in range(1, share.simulation.scenario.blocks + 1):
+        try:
+            told = share.tick(block)
+        except Exception as error:
+            told = TickReport([], b"", {}, 0, 0, [], f"{type(error).__name__}: {error}")
+        pipe.send_bytes(_ENCODER.encode(told))
+        share.take_over([it for it in _HEADS.decode(pipe.recv_bytes()) if it.para_id in share.elsewhere])
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(TickReport)
+_HEADS = msgspec.msgpack.Decoder(list[BuiltElsewhere])

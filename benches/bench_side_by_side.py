@@ -1,0 +1,118 @@
+"""What side by side can give a run: each block of each chain is timed in one process, then the graph is worked out.
+
+::
+
+    python benches/bench_side_by_side.py [PRESET] [--blocks N] [--workers 1 2 4 8] [--json FILE]
+
+A tick's reader blocks depend on nothing but the relay block before it and the reader's own block before it; the next
+relay block depends on the heads of all of them. So a tick takes, for N processes, what all of them do (the relay block,
+publishers, workload) and the largest share of the readers; one of them also puts the files together. ``every reader
+alone`` is the bound by the protocol: as many processes as readers. Processor time of one process is measured.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+ROOMS = ("trie", "xcm", "pallets", "collator", "ledger", "spark", "app")
+sys.path[:0] = [str(ROOT / room) for room in ROOMS]
+
+from msgspec.structs import replace  # noqa: E402 - the rooms are put on the path above
+
+from relaycast.scenario.files import load_preset  # noqa: E402
+from relaycast.simulation.run_files import write_files  # noqa: E402
+from relaycast.simulation.side_by_side import shares_of  # noqa: E402
+from relaycast.simulation.simulation import Simulation  # noqa: E402
+from relaycast_ledger.event_lines import EventLines  # noqa: E402
+from relaycast_xcm import ParaId  # noqa: E402
+
+Tick = dict[int, float]
+"""Seconds of each chain's blocks in a tick, by parachain; what all processes do is under ``ALL``."""
+
+ALL, FILES = 0, -1
+"""Whose time is everybody's, and whose is that of the process that puts the files together."""
+
+
+def traced(simulation: Simulation, folder: Path) -> tuple[list[Tick], float]:
+    """Let all blocks pass; return what each chain took in each tick, and what the rest took."""
+    chains, now, ticks = simulation.chains, time.process_time, list[Tick]()
+    build = chains._build_parachain_block
+
+    def timed(para_id: ParaId, *given: Any, **named: Any) -> None:
+        begin = now()
+        build(para_id, *given, **named)
+        ticks[-1][int(para_id)] = ticks[-1].get(int(para_id), 0.0) + now() - begin
+
+    chains._build_parachain_block = timed  # type: ignore[method-assign]
+    by_key, began = simulation.keep_accounts(), now()
+    with (folder / "events.jsonl").open("wb") as stream, simulation.tables(folder, by_key=by_key) as tables:
+        simulation.tally = simulation.new_tally(tables=tables)
+        chains.listeners.append(EventLines(stream, simulation.run_id).hear)
+        begun = now()
+        for block in range(1, simulation.scenario.blocks + 1):
+            ticks.append({})
+            begin = now()
+            simulation.begin(block)
+            records = simulation.network.ledger.step()
+            ticks[-1][ALL] = now() - begin - sum(ticks[-1].values())
+            begin = now()
+            for record in records:
+                simulation.tally.add(record)
+            ticks[-1][FILES] = now() - begin
+        ended = now()
+        outcome = simulation.outcome()
+    write_files(folder, outcome, simulation.echo())
+    return ticks, begun - began + now() - ended
+
+
+def span(ticks: list[Tick], rest: float, shares: list[list[ParaId]]) -> float:
+    """Return how long a run takes whose readers are shared like this."""
+    shared = {int(para_id) for share in shares for para_id in share}
+    total = rest
+    for tick in ticks:
+        everybody = sum(seconds for chain, seconds in tick.items() if chain not in shared and chain != FILES)
+        parts = [sum(tick.get(int(para_id), 0.0) for para_id in share) for share in shares] or [0.0]
+        total += everybody + max(parts[0] + tick[FILES], *parts)
+    return total
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("preset", nargs="?", default="hundred-subscribers")
+    parser.add_argument("--blocks", type=int)
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4, 8])
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    scenario = load_preset(given.preset)
+    scenario = replace(scenario, blocks=given.blocks or scenario.blocks)
+    for _ in Simulation.prepare(replace(scenario, blocks=2)).blocks():
+        pass  # what is loaded with the first blocks does not count
+    simulation = Simulation.prepare(scenario)
+    with tempfile.TemporaryDirectory() as folder:
+        ticks, rest = traced(simulation, Path(folder))
+    spans = {str(workers): span(ticks, rest, shares_of(simulation, workers)) for workers in given.workers}
+    spans["every reader alone"] = span(ticks, rest, shares_of(simulation, len(simulation.scenario.parachains)))
+    one = span(ticks, rest, shares_of(simulation, 1))
+    parts = {
+        "every process": sum(tick[ALL] for tick in ticks),
+        "tables, by tick": sum(tick[FILES] for tick in ticks),
+        "before and after": rest,
+    }
+    parts["chains"] = one - sum(parts.values())
+    readers = len(scenario.subscribers())
+    print(f"{scenario.name}, {scenario.blocks} blocks, {readers} readers: {one:.2f} s of processor time")
+    for name, seconds in parts.items():
+        print(f"{name:>20} {seconds:8.2f} s {100 * seconds / one:5.1f} %")
+    for name, seconds in spans.items():
+        print(f"{name:>20} {seconds:8.2f} s {one / seconds:5.2f} times as fast")
+    if given.json is not None:
+        given.json.write_text(json.dumps({"parts": parts, "spans": spans}) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""A run by several processes is that of one, byte for byte, whatever its readers do."""
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+import run_digests
+from relaycast.cli.command import execute
+from relaycast.cli.exit_code import ExitCode
+from relaycast.scenario.files import load_preset, load_scenario
+from relaycast.simulation.run_files import simulate
+from relaycast.simulation.side_by_side import ReaderShare, WorkerEnded, shares_of
+from relaycast.simulation.simulation import Simulation
+
+CASES = run_digests.short_cases()
+QUICK = {"scarce-cores", "late-readers", "message-loads", "griefed-publisher short", "late-subscriber short"}
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
+)
+def test_two_processes_come_to_what_is_recorded_of_one(name: str, tmp_path: Path) -> None:
+    now = run_digests.run(CASES[name], tmp_path, "--workers", "2")
+    assert run_digests.differences(now, run_digests.stored()[name]["parts"]) == []
+
+
+def test_every_file_of_a_run_is_that_of_one_process(tmp_path: Path) -> None:
+    scenario = replace(load_preset("config-sync"), blocks=12)
+    one, three = (simulate(scenario, out=tmp_path / str(workers), workers=workers).folder for workers in (1, 3))
+    assert one.name == three.name
+    assert {file.name: file.read_bytes() for file in one.iterdir()} == {
+        file.name: file.read_bytes() for file in three.iterdir()
+    }
+
+
+def test_readers_are_shared_by_what_they_read_and_publishers_by_nobody() -> None:
+    hundred = Simulation.prepare(replace(load_preset("hundred-subscribers"), blocks=1))
+    readers = [chain.id for chain in hundred.scenario.subscribers()]
+    for workers in (1, 2, 7):
+        shares = shares_of(hundred, workers)
+        assert len(shares) == workers
+        assert sorted(para_id for share in shares for para_id in share) == sorted(readers)
+        assert max(map(len, shares[1:]), default=0) - min(map(len, shares[1:]), default=0) <= 5
+        assert len(shares[0]) == min(map(len, shares)), "this process also puts the files together"
+    oracle = Simulation.prepare(load_preset("oracle"))
+    assert shares_of(oracle, 8) == [[3001], [3000]], "this process also puts the files together"
+
+
+def test_readers_that_also_publish_or_change_are_built_by_every_process() -> None:
+    kept = run_digests.FOLDER / "upgrades.toml"
+    simulation = Simulation.prepare(load_scenario(str(kept)))
+    shared = {para_id for share in shares_of(simulation, 4) for para_id in share}
+    for chain in simulation.scenario.subscribers():
+        assert (chain.id in shared) == (chain.publish is None and not chain.upgrades)
+
+
+def fails(self: ReaderShare, block: int) -> object:
+    if block == 2 and not self.tells_of_all:
+        raise ValueError("a slip")
+    return tick(self, block)
+
+
+def is_killed(self: ReaderShare, block: int) -> object:
+    if block == 2 and not self.tells_of_all:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return tick(self, block)
+
+
+tick = ReaderShare.tick
+
+
+@pytest.mark.parametrize(
+    ("ends", "reason"),
+    [(fails, "a worker process ended in relay block 2: ValueError: a slip"), (is_killed, "ended from outside")],
+)
+def test_a_worker_that_ends_is_told_and_nothing_is_written(
+    ends: Callable[[ReaderShare, int], object], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ReaderShare, "tick", ends)
+    with pytest.raises(WorkerEnded, match=reason):
+        simulate(replace(load_preset("oracle"), blocks=4), out=tmp_path, workers=2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_number_of_workers_that_cannot_be_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["run", "oracle", "--out", str(tmp_path), "--workers"]
+    assert execute([*command, "0"]) == ExitCode.BAD_INPUT
+    assert "--workers: got 0, expected a number from 1 to 1,024" in capsys.readouterr().err
+    assert execute([*command, "2", "--engine", "spark"]) == ExitCode.BAD_INPUT
+    assert (
+        "--workers: got 2 with --engine spark, expected --master local[N], or --engine local" in capsys.readouterr().err
+    )

@@ -1,0 +1,149 @@
+"""A trie of which some nodes are known: its values, its gaps, and which places use which node.
+
+Law: a node is believed for its hash alone. What the known nodes do not show is a gap, never an absence.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from relaycast_trie.exceptions import InvalidNode, TooManyNodes
+from relaycast_trie.hasher import HASH_LENGTH
+from relaycast_trie.nibbles import from_nibbles
+from relaycast_trie.node import Branch, Empty, HashedValue, Leaf
+from relaycast_trie.node_codec import EMPTY_ROOT, StateVersion
+from relaycast_trie.plain.gaps import Gaps, LoneGap
+from relaycast_trie.plain.memory_db import MemoryDB, NodeSource
+from relaycast_trie.plain.trie_db import TrieDB
+
+MOST_PLACES = 1 << 22
+"""Places that a walk may meet: nodes that share each other could let it go on without an end in sight."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateWitness:
+    """Nodes of the state with this ``root``, each by its own hash: those of the top trie, and of child tries."""
+
+    root: bytes
+    nodes: dict[bytes, bytes] = field(repr=False)
+
+    @classmethod
+    def of_nodes(cls, root: bytes, nodes: Iterable[bytes]) -> "StateWitness":
+        """Hash the ``nodes``."""
+        digest = MemoryDB().hasher.digest
+        return cls(root, {digest(node): node for node in nodes})
+
+
+@dataclass(frozen=True, slots=True)
+class PartialTrie:
+    """What is known of the trie with this ``root``.
+
+    ``inline`` are the keys of long values that stand in their nodes, as in state version 0; ``uses`` the hashes of the
+    known nodes and external values, once for each place.
+    """
+
+    root: bytes
+    values: dict[bytes, bytes] = field(repr=False)
+    gaps: Gaps
+    inline: set[bytes] = field(repr=False)
+    uses: list[bytes] = field(repr=False)
+
+
+@dataclass(slots=True)
+class _Place:
+    """A branch on the walk: where it ends, and which of its children can never go."""
+
+    parent: "_Place | None"
+    path: bytes = b""
+    lasting: int = 0
+    """Children below which something is missing, so that they stay, and a missing value of its own."""
+
+    gap: tuple[bytes, bytes] | None = None
+    """Path and hash of the last child that is missing itself."""
+
+
+def explore(db: NodeSource, root: bytes) -> PartialTrie:
+    """Return what the nodes in ``db`` show of the trie with this ``root``.
+
+    Raises ``InvalidNode``, and ``TooManyNodes`` for nodes that share each other without end.
+    """
+    walk = _Walk(db)
+    if root != EMPTY_ROOT:
+        walk.run(root)
+    gaps = Gaps(walk.missing_nodes, walk.missing_values, walk.lone())
+    return PartialTrie(root, walk.values, gaps, walk.inline, walk.uses)
+
+
+class _Walk:
+    """One walk over all known nodes, parents before children."""
+
+    def __init__(self, db: NodeSource) -> None:
+        self._find = db.get
+        self._trie = TrieDB(db, EMPTY_ROOT)
+        self.values: dict[bytes, bytes] = {}
+        self.inline: set[bytes] = set()
+        self.uses: list[bytes] = []
+        self.missing_nodes: dict[bytes, bytes] = {}
+        self.missing_values: dict[bytes, bytes] = {}
+        self._places: list[_Place] = []
+
+    def run(self, root: bytes) -> None:
+        stack: list[tuple[bytes, bytes, _Place | None]] = [(b"", root, None)]
+        while stack:
+            path, reference, parent = stack.pop()
+            if len(reference) == HASH_LENGTH:
+                if self._find(reference) is None:
+                    self._miss(path, reference, parent)
+                    continue
+                self.uses.append(reference)
+            place = _Place(parent)
+            self._places.append(place)
+            if len(self._places) > MOST_PLACES:
+                raise TooManyNodes(MOST_PLACES)
+            stack += self._read(path, reference, place)
+
+    def _miss(self, path: bytes, node_hash: bytes, parent: _Place | None) -> None:
+        self.missing_nodes[path] = node_hash
+        if parent is not None:
+            parent.lasting += 1
+            parent.gap = path, node_hash
+
+    def _read(self, path: bytes, reference: bytes, place: _Place) -> Iterator[tuple[bytes, bytes, _Place]]:
+        """Note the value of a node, and yield its children."""
+        node = self._trie.load(reference, path)
+        if isinstance(node, Empty):
+            raise InvalidNode(reference, "an empty node below the root")
+        place.path = path + node.partial
+        if node.value is not None:
+            self._note(reference, node, place)
+        if isinstance(node, Branch):
+            for nibble, child in enumerate(node.children):
+                if child is not None:
+                    yield place.path + bytes([nibble]), child, place
+
+    def _note(self, reference: bytes, node: Leaf | Branch, place: _Place) -> None:
+        if len(place.path) % 2:
+            raise InvalidNode(reference, f"a value at {len(place.path)} nibbles, where no key ends")
+        key, value = from_nibbles(place.path), node.value
+        if not isinstance(value, HashedValue):
+            assert value is not None
+            self.values[key] = value
+            if StateVersion.V1.is_external(value):
+                self.inline.add(key)
+            return
+        data = self._find(value.hash)
+        if data is None:
+            self.missing_values[place.path] = value.hash
+            place.lasting += 1
+        else:
+            self.uses.append(value.hash)
+            self.values[key] = data
+
+    def lone(self) -> list[LoneGap]:
+        """Return the gaps that a branch would collapse onto, if all else below it went."""
+        found = []
+        for place in reversed(self._places):  # children before parents
+            if place.lasting and place.parent is not None:
+                place.parent.lasting += 1
+            if place.lasting == 1 and place.gap is not None:
+                found.append(LoneGap(place.path, *place.gap))
+        return found[::-1]
