@@ -99,6 +99,7 @@ def test_kills_signals_inputs_and_machines_have_their_hauls() -> None:
         if isinstance(decorator, ast.Call) and isinstance(decorator.func, ast.Name) and decorator.func.id == "soak"
     }
     assert hauls == {
+        "test_a_fork_agrees_with_the_whole_state_in_any_history",
         "test_a_mutant_that_survives_is_judged",
         "test_a_run_interrupted_anywhere_leaves_no_files",
         "test_a_run_killed_anywhere_is_resumed_to_the_same_bytes",
@@ -110,6 +111,8 @@ def test_kills_signals_inputs_and_machines_have_their_hauls() -> None:
         "test_nothing_is_lost_or_overtaken_where_a_process_is_killed_a_hundred_times",
         "test_what_was_acknowledged_survives_any_kill",
         "test_what_was_published_survives_any_kill",
+        "test_forks_build_the_blocks_of_whole_chains",
+        "test_it_goes_through_any_forks_and_kills",
         "test_many_more_tries_have_the_roots_of_the_oracle",
         "test_the_pallet_agrees_with_the_model_for_ever_longer",
         "test_whatever_a_signal_hits_the_next_run_completes_it",

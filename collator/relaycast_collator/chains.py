@@ -69,9 +69,7 @@ class Chains:
         trie_engine: Engine = "auto",
     ) -> None:
         if window < 2:
-            raise ValueError(
-                f"parachains build on the relay block before the newest: window must be at least 2, got {window}"
-            )
+            raise ValueError(f"window must be at least 2, for parachains build on the last block but one, got {window}")
         self.seed = seed
         self.window = window
         self._trie_engine: Engine = trie_engine

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from random import Random
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from long_hauls import soak
 from partial_states import CHILDREN, Pair, play, random_state, witness_of
 from relaycast_pallets.frame.partial_state import PartialState
 from relaycast_pallets.frame.state import State, StateDiscarded
+from relaycast_pallets.frame.state_dump import StateDump
 from relaycast_trie import ChildInfo, Engine, MissingNode, StateVersion
 from relaycast_trie.nibbles import from_nibbles
 from relaycast_trie.plain.partial_trie import StateWitness
@@ -169,3 +171,13 @@ def test_a_fork_loads_no_dump_of_a_whole_state_and_a_whole_state_none_of_a_fork(
         fork.load(whole.dump())
     with pytest.raises(CheckpointRefused):
         whole.load(fork.dump())
+
+
+@given(SEEDS)
+def test_a_dump_is_the_same_after_it_was_written_down(seed: int) -> None:
+    random = Random(seed)
+    pair = Pair(random)
+    for _ in range(3):
+        pair.step(random)
+    dump = pair.partial.dump()
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(dump), type=StateDump) == dump
