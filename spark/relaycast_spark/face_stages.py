@@ -63,6 +63,14 @@ def proven_events(delivered: DataFrame, proofs: DataFrame) -> DataFrame:
     return delivered.join(proofs.select(*EVENT_KEY, "proof_bytes", "verdict"), EVENT_KEY, "left")
 
 
+def proven_deliveries(events: DataFrame, deliveries: DataFrame) -> DataFrame:
+    """Join the exported events of a gateway's log, what its faces delivered, and the proofs that the events bring.
+
+    A row is that of ``proven_events``, for each event that a subscription selects. Raises ``InputColumns``.
+    """
+    return events.transform(delivered_events, deliveries).transform(proven_events, events.transform(event_proofs))
+
+
 def by_face(delivered: DataFrame) -> DataFrame:
     """Return a row for each run and face: how many events, how late, how many lost and conflated.
 

@@ -132,8 +132,7 @@ def test_exports_of_two_runs_join_their_deliveries_and_proofs(spark: "SparkSessi
     rows = [FaceDelivery(it.run, "push", "s", it.namespace, it.id, it.occurred_ns + 7) for it in published]
     write_face_deliveries(tmp_path / "deliveries.parquet", rows)
     deliveries = spark.read.parquet(str(tmp_path / "deliveries.parquet"))
-    proofs = events.transform(stages.event_proofs)
-    found = events.transform(stages.delivered_events, deliveries).transform(stages.proven_events, proofs)
+    found = events.transform(stages.proven_deliveries, deliveries)
     figures = found.transform(stages.by_face).collect()
     assert [(it.run, it.selected, it.lost, it.p95_ns) for it in figures] == [
         (run, len([row for row in rows if row.run == run]), 0, 7) for run in counts
