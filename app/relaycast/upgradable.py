@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
+from msgspec import structs
+
 import relaycast_collator as collator
 from relaycast.callback_time import declared
 from relaycast.chain_options import chain_options
@@ -68,7 +70,7 @@ class Upgradable:
         if declares:
             limit = self.chains.parachains[known].upgrades.timeline([upgrade])[-1][1].callback_limit
             weight = declared(callback_us or 0, callback_proof_bytes or 0, limit)
-            upgrade = replace(upgrade, weights=dict.fromkeys(wanted or (), weight))
+            upgrade = structs.replace(upgrade, weights=dict.fromkeys(wanted or (), weight))
         self.chains.upgrades.schedule(parachains={known: [upgrade]})
         self.name_feeds(feeds or ())
 
