@@ -186,10 +186,6 @@ TOKEN_LINES = "# who\na-token-of-some-length\n"
         (["--keep", "some"], "--keep: got 'some', expected a number of blocks from 512 on, or all"),
         (["--data", ""], "--data: got an empty text, expected a folder"),
         (
-            ["--face", "node", "--data", "kept"],
-            "--data: got --face node, expected cloudevents, wamp or icrc among the faces",
-        ),
-        (
             ["--face", "node", "--allow-sink", "a"],
             "--allow-sink: got --face node, expected cloudevents or icrc among the faces",
         ),
