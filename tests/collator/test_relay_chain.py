@@ -188,7 +188,7 @@ def test_a_network_runs_with_the_smallest_window_and_refuses_a_smaller_one() -> 
     net.subscribe(SUBSCRIBER, 1_000, keys(1))
     publisher.publish(key(0), b"value")
     assert sum(len(record.deliveries) for record in run(net, 4)) == 1
-    with pytest.raises(ValueError, match="window must be at least 2, .* got 1"):
+    with pytest.raises(ValueError, match=r"window must be at least 2, .* got 1"):
         Watched(window=1)
 
 
