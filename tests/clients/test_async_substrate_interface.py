@@ -36,17 +36,11 @@ class TestAsyncSubstrateInterface(WholeList):
         pytest.skip("its key pairs are the caller's own: sr25519 here, as in every other test of this class")
 
 
-def test_it_goes_through_forks_and_kills(python: Path, tmp_path: Path) -> None:
-    walk_list(
-        [python, "-m", "clients.scripts.steps_async_substrate_interface"], tmp_path, tmp_path / "data", seed=0, steps=5
-    )
-
-
 @soak(rounds=50)
 def test_it_goes_through_any_forks_and_kills(python: Path, tmp_path: Path, soak_round: int) -> None:
     walk_list(
         [python, "-m", "clients.scripts.steps_async_substrate_interface"],
         tmp_path,
         tmp_path / "data",
-        seed=1 + soak_round,
+        seed=soak_round,
     )

@@ -22,10 +22,6 @@ class TestPapi(PapiList):
     """All methods are served; what has no typed call is asked with the legacy ones."""
 
 
-def test_it_goes_through_forks_and_kills(compiled: Path, tmp_path: Path) -> None:
-    walk_list(["node", "steps_papi.mjs"], compiled, tmp_path / "data", seed=0, steps=5)
-
-
 @soak(rounds=50)
 def test_it_goes_through_any_forks_and_kills(compiled: Path, tmp_path: Path, soak_round: int) -> None:
-    walk_list(["node", "steps_papi.mjs"], compiled, tmp_path / "data", seed=1 + soak_round)
+    walk_list(["node", "steps_papi.mjs"], compiled, tmp_path / "data", seed=soak_round)

@@ -32,12 +32,6 @@ class TestSubstrateInterface(WholeList):
         assert seen["paid_fee"] == seen["predicted_fee"]
 
 
-def test_it_goes_through_forks_and_kills(python: Path, tmp_path: Path) -> None:
-    walk_list([python, "-m", "clients.scripts.steps_substrate_interface"], tmp_path, tmp_path / "data", seed=0, steps=5)
-
-
 @soak(rounds=50)
 def test_it_goes_through_any_forks_and_kills(python: Path, tmp_path: Path, soak_round: int) -> None:
-    walk_list(
-        [python, "-m", "clients.scripts.steps_substrate_interface"], tmp_path, tmp_path / "data", seed=1 + soak_round
-    )
+    walk_list([python, "-m", "clients.scripts.steps_substrate_interface"], tmp_path, tmp_path / "data", seed=soak_round)
