@@ -10,7 +10,8 @@ import os
 import shutil
 import subprocess
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from rooms import ROOT
 
 SCRIPTS = Path(__file__).parent / "scripts"
 PEERS = ROOT / ".peers"
+ERRORS = "stderr.txt"
 SECONDS = 300.0
 """The longest that one script may take."""
 
@@ -78,13 +80,12 @@ def npm_project(folder: Path, packages: Path, sources: Iterable[Path]) -> None:
         shutil.copy(source, folder)
 
 
-def listen_to(command: Sequence[str | Path], line: Line, folder: Path) -> Said:
-    """Run a script to its end in ``folder`` and return what it said."""
+@contextmanager
+def script(command: Sequence[str | Path], folder: Path) -> "Iterator[subprocess.Popen[str]]":
+    """Run a script in ``folder``, with pipes; what it says beside goes to ``stderr.txt`` there."""
     known = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    items: dict[str, Facts] = {}
-    errors = folder / "stderr.txt"
     with (
-        errors.open("w") as stderr,
+        (folder / ERRORS).open("w") as stderr,
         subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -95,6 +96,13 @@ def listen_to(command: Sequence[str | Path], line: Line, folder: Path) -> Said:
             env={**known, "PYTHONPATH": str(ROOT / "tests")},
         ) as process,
     ):
+        yield process
+
+
+def listen_to(command: Sequence[str | Path], line: Line, folder: Path) -> Said:
+    """Run a script to its end in ``folder`` and return what it said."""
+    items: dict[str, Facts] = {}
+    with script(command, folder) as process:
         late = threading.Timer(SECONDS, process.kill)
         late.start()
         assert process.stdin is not None
@@ -113,4 +121,4 @@ def listen_to(command: Sequence[str | Path], line: Line, folder: Path) -> Said:
                 stray.append(text)
         code = process.wait()
         late.cancel()
-    return Said(items, f"{''.join(stray[-20:])}{errors.read_text()[-4_000:]}\nexit code {code}")
+    return Said(items, f"{''.join(stray[-20:])}{(folder / ERRORS).read_text()[-4_000:]}\nexit code {code}")

@@ -5,7 +5,6 @@ is in exactly one block of the best branch in the end, however many branches it 
 """
 
 import json
-import os
 import subprocess
 import threading
 import time
@@ -15,18 +14,17 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from clients.conversation import ERRORS, Facts, script
 from clients.served import Served
-from rooms import ROOT
 
 PACE = "100ms"
 FINALITY = 3
+STEPS = 8
 SECONDS = 90.0
 """The longest that one step may take."""
 
 CHARLIE = "5FLSigC9HGRKVhB9FiEo4Y3koPsNmBmLJbpXg2mp1hXcS59Y"
 MARKER = "0x666f726b"
-
-Facts = dict[str, Any]
 
 
 class StepClient:
@@ -41,22 +39,9 @@ class StepClient:
     @contextmanager
     def started(cls, command: Sequence[str | Path], folder: Path) -> Iterator["StepClient"]:
         """Start a script in ``folder``; it ends with the block."""
-        known = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-        errors = folder / "stderr.txt"
-        with (
-            errors.open("w") as stderr,
-            subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                text=True,
-                cwd=folder,
-                env={**known, "PYTHONPATH": str(ROOT / "tests")},
-            ) as process,
-        ):
+        with script(command, folder) as process:
             try:
-                yield cls(process, errors)
+                yield cls(process, folder / ERRORS)
             finally:
                 process.kill()
 
@@ -182,7 +167,7 @@ class RandomList:
         return self.served.ask("chain_getBlockHash"), self.served.ask("chain_getFinalizedHead")
 
 
-def walk_list(command: Sequence[str | Path], folder: Path, data: Path, *, seed: int, steps: int = 8) -> None:
+def walk_list(command: Sequence[str | Path], folder: Path, data: Path, *, seed: int) -> None:
     """Let a script, which is given the URL, take the steps of one list."""
     options = ("--block-time", PACE, "--finality", str(FINALITY), "--data", str(data))
     with Served.serving("oracle", *options) as served:
@@ -190,7 +175,7 @@ def walk_list(command: Sequence[str | Path], folder: Path, data: Path, *, seed: 
         with StepClient.started([*command, served.url], folder) as client:
             drawn = RandomList(served, client, Random(seed))
             try:
-                drawn.walk(steps)
+                drawn.walk(STEPS)
             except BaseException as error:
                 error.add_note(f"list {seed}: {', '.join(drawn.done)}")
                 raise

@@ -1,7 +1,7 @@
 """All kernels loaded ahead of time, and compiled where no earlier run has done it: in groups, by two processes.
 
-A group is what one kind of work needs. The second process begins at the other end of the list: a kernel is compiled by
-whoever comes to it first (``kernels.turns``), and taken from the folder by the other.
+A group is what one kind of work needs. The second process begins at the other end of the list. Whichever process
+reaches a kernel first compiles it (``kernels.turns``); the other one loads it from the folder.
 """
 
 import os
@@ -41,7 +41,7 @@ def roots() -> ArrayTrie:
 
 
 def changes() -> None:
-    """Change few values and many, remove some, list what is there."""
+    """Change few values and many, remove some, and list all entries."""
     trie = roots()
     trie.update(KEYS[:2], KEYS[2:4])
     trie.remove(KEYS[4:6])

@@ -1,8 +1,8 @@
 """Which events of one namespace were handed to their handler.
 
-Law: an event that was handed over is recognised by its id, whoever sends it and by which way, as long as the memory of
-its chain holds it: ``MOST_RUNS`` runs of ids. An older event counts as handed over if it comes live, because a chain
-only goes forward. If it is replayed, it is handed over again rather than lost.
+Law: an event is handed over once. It is recognised by its id, from any sender and by any way, while the memory of its
+chain holds that id: at most ``MOST_RUNS`` runs of ids. An older event counts as handed over if it comes live, because a
+chain only goes forward. If it is replayed, it is handed over again rather than lost.
 """
 
 from collections.abc import Iterable
