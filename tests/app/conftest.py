@@ -65,7 +65,7 @@ def timed_once(monkeypatch: pytest.MonkeyPatch) -> None:
         work()
         return 1e-3
 
-    for name in ("array_engine", "plain_engine", "py_trie", "yardstick"):
+    for name in ("array_engine", "plain_engine", "py_trie", "user_paths", "yardstick"):
         monkeypatch.setattr(import_module(f"relaycast.bench.{name}"), "timed", single)
 
 

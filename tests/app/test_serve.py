@@ -241,9 +241,9 @@ def test_a_chain_that_lives_long_holds_no_more_than_its_window() -> None:
     live = living("config-sync", "manual").live
     for chain in live.served():
         chain.kept_blocks = 40
-    live.new_block(200)
+    live.new_block(100)
     first = [sizes(chain) for chain in live.served()]
-    live.new_block(500)  # the workload repeats itself every 25 blocks
+    live.new_block(250)  # the workload repeats itself every 25 blocks
     assert [sizes(chain) for chain in live.served()] == first
     assert len(live._timeline._by_relay_block) < 3 * TICKS_OF_A_CHECKPOINT
 

@@ -281,7 +281,7 @@ def test_the_pace_that_a_client_set_is_kept_unless_the_user_names_one(tmp_path: 
 
 def test_a_user_who_stops_while_blocks_are_built_again_loses_nothing(tmp_path: Path) -> None:
     with rc.serve("oracle", data=tmp_path) as chains:
-        chains.new_block(300)
+        chains.new_block(60)
         head = chains.call("chain_getBlockHash")
     before = contents(tmp_path)
     process = subprocess.Popen(
@@ -369,7 +369,7 @@ def kill_again_and_again(folder: Path, twin: ServedChain, rounds: int, seed: int
 
 
 def test_whatever_a_client_was_told_is_there_after_a_kill(tmp_path: Path, twin: ServedChain) -> None:
-    kill_again_and_again(tmp_path, twin, 3, 1)
+    kill_again_and_again(tmp_path, twin, 2, 1)
 
 
 @pytest.mark.slow

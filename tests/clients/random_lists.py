@@ -163,6 +163,14 @@ class RandomList:
             time.sleep(self.draw.uniform(0, 0.3))
             self.fork()
 
+    def outlook(self) -> str:
+        """Say where the chain and the pool are, for whoever wonders what a client waited for."""
+        try:
+            asked = ("chain_getHeader", "chain_getFinalizedHead", "author_pendingExtrinsics")
+            return ", ".join(f"{method}: {json.dumps(self.served.ask(method))}" for method in asked)
+        except (OSError, AssertionError) as error:
+            return f"the server does not answer: {error}"
+
     def _ends(self) -> tuple[str, str]:
         return self.served.ask("chain_getBlockHash"), self.served.ask("chain_getFinalizedHead")
 
@@ -177,5 +185,5 @@ def walk_list(command: Sequence[str | Path], folder: Path, data: Path, *, seed: 
             try:
                 drawn.walk(STEPS)
             except BaseException as error:
-                error.add_note(f"list {seed}: {', '.join(drawn.done)}")
+                error.add_note(f"list {seed}: {', '.join(drawn.done)}; {drawn.outlook()}")
                 raise

@@ -15,8 +15,8 @@ from llvmlite import binding
 from kernel_inputs import array, numbers
 from relaycast_trie.kernels import lanes
 from relaycast_trie.kernels.blake2b import BLOCK, LANES
+from relaycast_trie.kernels.compiling import JIT
 from relaycast_trie.kernels.lanes import hash_messages, new_rooms
-from relaycast_trie.kernels.memory import JIT
 from twins import twin_of
 
 ROOM = Path(__file__).parents[2] / "trie"

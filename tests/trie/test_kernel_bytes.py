@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kernel_inputs import array, column, numbers, slots, spread
 from naive import byte_lists, nibbles, shared_nibbles
-from relaycast_trie.kernels import handover, memory, sort, tables, vectors
+from relaycast_trie.kernels import compiling, handover, memory, sort, tables, vectors
 from relaycast_trie.scale import encode_bytes, encode_vec
 from strategies import keys
 from twins import twin_of
@@ -152,7 +152,7 @@ def test_encoded_lists_are_measured_and_taken_as_their_definition_reads_them(sen
 
 
 @twin_of("handover._fill_cells")
-@pytest.mark.skipif(not memory.JIT, reason="without the compiler nothing is handed over by its address")
+@pytest.mark.skipif(not compiling.JIT, reason="without the compiler nothing is handed over by its address")
 def test_what_is_handed_over_is_written_as_addresses_and_lengths() -> None:
     things = (array(b"abc"), 7, numbers(1, 2), -1, np.zeros((5, 24), np.int32))
     out = numbers(*[0] * 10)

@@ -17,7 +17,7 @@ from rooms import ROOMS, ROOT
 from twins import twin_of
 
 KERNELS = Path(kernels.__file__).parent
-DECORATORS = {"kernel", "inlined", "allocating_kernel", "locked_kernel"}
+DECORATORS = {"kernel", "face", "inlined", "allocating_kernel", "locked_kernel"}
 FUNCTIONS = {
     f"{file.stem}.{node.name}": node
     for file in sorted(KERNELS.glob("*.py"))

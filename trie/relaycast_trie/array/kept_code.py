@@ -10,8 +10,9 @@ from typing import Any
 
 from relaycast_trie import kernels
 from relaycast_trie.kernels.blake2b import LANES
+from relaycast_trie.kernels.compiling import JIT
 from relaycast_trie.kernels.keeping import CHECKED
-from relaycast_trie.kernels.memory import JIT, MASKED
+from relaycast_trie.kernels.memory import MASKED
 
 
 @dataclass(frozen=True, slots=True)

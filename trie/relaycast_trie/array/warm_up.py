@@ -23,8 +23,8 @@ from relaycast_trie.array.proof_columns import decode_proofs
 from relaycast_trie.array.root import root_of
 from relaycast_trie.engine import BUILDS, CHANGES, READS, VERIFIES, kernels_are_compiled
 from relaycast_trie.kernels.announce import ANNOUNCER
+from relaycast_trie.kernels.compiling import JIT
 from relaycast_trie.kernels.keeping import folder
-from relaycast_trie.kernels.memory import JIT
 from relaycast_trie.node_codec import StateVersion
 from relaycast_trie.proofs.storage_proof import StorageProof
 

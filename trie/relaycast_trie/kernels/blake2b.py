@@ -15,17 +15,8 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from relaycast_trie.kernels.memory import (
-    CHECKED,
-    JIT,
-    Bytes,
-    Words,
-    _address,
-    cgutils,
-    compiled_for,
-    intrinsic,
-    kernel,
-)
+from relaycast_trie.kernels.compiling import JIT, kernel
+from relaycast_trie.kernels.memory import CHECKED, Bytes, Words, _address, cgutils, compiled_for, intrinsic
 
 LANES = 8 if compiled_for("avx512f") else 4
 BLOCK = 128

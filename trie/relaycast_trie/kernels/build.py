@@ -6,7 +6,8 @@ open on a stack until a key parts higher up. The order of hashing comes out of i
 
 import numpy as np
 
-from relaycast_trie.kernels.memory import Int32s, Int64s, inlined, int64, kernel
+from relaycast_trie.kernels.compiling import face, inlined
+from relaycast_trie.kernels.memory import Int32s, Int64s, int64
 from relaycast_trie.kernels.tables import (
     DEPTH,
     NO_START,
@@ -45,7 +46,7 @@ def _attach(entries: Entries, branches: Branches, heights: Int32s, node: int, pa
     heights[parent] = max(heights[parent], height + np.int32(1))
 
 
-@kernel
+@face
 def build_branches(
     entries: Entries, count: int, branches: Branches, heights: Int32s, stack: Int32s, result: Int64s
 ) -> int:
@@ -105,7 +106,7 @@ def build_branches(
     return used
 
 
-@kernel
+@face
 def order_by_height(heights: Int32s, count: int, order: Int32s, levels: Int64s) -> int:
     """Write the numbers of the first ``count`` nodes to ``order``, low ones first; return the number of levels.
 

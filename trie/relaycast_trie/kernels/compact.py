@@ -8,6 +8,7 @@ left to the plain codec: a kernel answers ``GIVE_UP``.
 import numpy as np
 
 from relaycast_trie.kernels.blake2b import Rooms
+from relaycast_trie.kernels.compiling import face, kernel
 from relaycast_trie.kernels.decode import (
     BRANCH,
     CHILDREN,
@@ -28,7 +29,7 @@ from relaycast_trie.kernels.decode import (
 )
 from relaycast_trie.kernels.encode import header_size, write_header
 from relaycast_trie.kernels.lanes import hash_messages
-from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy, copy32, int64, kernel
+from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy, copy32, int64
 from relaycast_trie.kernels.tables import Column, nibble
 from relaycast_trie.kernels.verify import look_up
 
@@ -58,7 +59,7 @@ def _write_head(data: Bytes, plans: Int64s, row: int, out: Bytes, at: int, kind:
     return at + size
 
 
-@kernel
+@face
 def encode_walk(
     nodes: Column,
     hashes: Bytes,
@@ -146,7 +147,7 @@ def encode_walk(
     return written
 
 
-@kernel
+@face
 def plan_compact(
     nodes: Column,
     count: int,
@@ -271,7 +272,7 @@ def _write_full(
             place += size
 
 
-@kernel
+@face
 def link_children(parents: Int32s, count: int, following: Int32s) -> None:
     """Write the first child of each node to ``following[2 * node]`` and its next sibling to the place behind.
 
@@ -286,7 +287,7 @@ def link_children(parents: Int32s, count: int, following: Int32s) -> None:
             following[2 * parent] = i
 
 
-@kernel
+@face
 def decode_levels(
     nodes: Column,
     plans: Int64s,
@@ -323,7 +324,7 @@ def decode_levels(
             hash_messages(rooms, out, places[:count], places[count : 2 * count], waiting, hashes, places[2 * count :])
 
 
-@kernel
+@face
 def leads_to_prefix(
     nodes: Column, hashes: Bytes, table: Int32s, mask: int, root: int, prefix: Bytes, plans: Int64s
 ) -> bool:

@@ -5,7 +5,8 @@ its bytes, where the children start, and whether every child is a hash, so that 
 decoder accepts exactly what ``node_codec.decode_node`` accepts.
 """
 
-from relaycast_trie.kernels.memory import Bytes, Int64s, count_ones, inlined, int64, kernel, load64
+from relaycast_trie.kernels.compiling import inlined, kernel
+from relaycast_trie.kernels.memory import Bytes, Int64s, count_ones, int64, load64
 from relaycast_trie.kernels.tables import nibble
 
 PLAN = 8

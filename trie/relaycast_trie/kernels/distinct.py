@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from relaycast_trie.kernels.compiling import face, inlined
 from relaycast_trie.kernels.encode import AHEAD
 from relaycast_trie.kernels.get import VALUE
-from relaycast_trie.kernels.memory import Int64s, inlined, int64, kernel, load64, prefetch
+from relaycast_trie.kernels.memory import Int64s, int64, load64, prefetch
 from relaycast_trie.kernels.tables import REF, Branches, Entries, Tables, branches_in, entries_in
 
 
@@ -32,7 +33,7 @@ def _ask_for_hash(entries: Entries, branches: Branches, node: int) -> None:
         prefetch(branches.ref, (-node - 1) * REF)
 
 
-@kernel
+@face
 def drop_repeated(tables: Tables, nodes: Int64s, node_ends: Int64s, table: Int64s) -> int:
     """Keep of the nodes of a proof that have one hash the first; return how many are left in all.
 

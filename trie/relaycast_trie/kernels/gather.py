@@ -14,18 +14,8 @@ from llvmlite import ir
 from numba import types
 from numba.np.arrayobj import populate_array as numba_populate_array
 
-from relaycast_trie.kernels.memory import (
-    CHECKED,
-    JIT,
-    Bytes,
-    Int32s,
-    Int64s,
-    _address,
-    cgutils,
-    int64,
-    intrinsic,
-    locked_kernel,
-)
+from relaycast_trie.kernels.compiling import JIT, locked_kernel
+from relaycast_trie.kernels.memory import CHECKED, Bytes, Int32s, Int64s, _address, cgutils, int64, intrinsic
 
 populate_array: Any = numba_populate_array
 

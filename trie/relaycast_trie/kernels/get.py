@@ -4,8 +4,9 @@ A search compares a key with one entry only: branches say at which nibbles to lo
 guess was right. A proof needs more, the last branch that still fits.
 """
 
+from relaycast_trie.kernels.compiling import face, inlined, kernel
 from relaycast_trie.kernels.encode import AHEAD, BRANCH_BYTES, ask_for_children, write_branch, write_leaf
-from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy_loose, inlined, int64, kernel, prefetch
+from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy_loose, int64, prefetch
 from relaycast_trie.kernels.tables import (
     DEPTH,
     EXTERNAL,
@@ -78,7 +79,7 @@ def scout(entries: Entries, branches: Branches, root: int, keys: Column, first: 
                     prefetch(entries.value.data, (node - 1) * entries.value.width)
 
 
-@kernel
+@face
 def find_entries(tables: Tables, root: int, wanted: Strings, count: int, found: Int32s) -> None:
     """Write to ``found`` the entry below the node ``root`` of each of the first ``count`` keys, or -1."""
     entries, branches, keys = entries_in(tables), branches_in(tables), column_in(wanted)
@@ -190,7 +191,7 @@ def _collect_proof(
     return used
 
 
-@kernel
+@face
 def collect_proofs(
     tables: Tables,
     roots: Int64s,
@@ -233,7 +234,7 @@ def collect_proofs(
     return total
 
 
-@kernel
+@face
 def write_nodes(tables: Tables, nodes: Int64s, count: int, out: Bytes, offsets: Int64s) -> None:
     """Write the first ``count`` listed nodes to ``out`` one after another, and their ends to ``offsets``.
 
@@ -258,7 +259,7 @@ def write_nodes(tables: Tables, nodes: Int64s, count: int, out: Bytes, offsets: 
         offsets[i + 1] = at
 
 
-@kernel
+@face
 def list_entries(branches: Branches, root: int, order: Int32s, stack: Int64s) -> int:
     """Write the entries below ``root`` in the order of their keys; return how many.
 

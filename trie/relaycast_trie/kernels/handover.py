@@ -20,7 +20,8 @@ from numba import types
 from numba.np.arrayobj import populate_array as numba_populate_array
 from numba.np.numpy_support import from_dtype as numba_from_dtype
 
-from relaycast_trie.kernels.memory import JIT, Int64s, _address, intrinsic, kernel
+from relaycast_trie.kernels.compiling import JIT, face
+from relaycast_trie.kernels.memory import Int64s, _address, intrinsic
 
 Handed = Any
 """What ``hand_over`` returns: two numbers for each array or number."""
@@ -128,7 +129,7 @@ def _write_cells(typingctx: Any, things: Any, out: Any) -> Any:  # noqa: ARG001
 
 if JIT:
 
-    @kernel
+    @face
     def _fill_cells(things: tuple[Any, ...], out: Int64s) -> None:
         """Write two numbers for each of ``things``: address and length of an array, or a number and 0."""
         out[2 * len(things) - 1] = 0

@@ -20,6 +20,7 @@ from numba import config as numba_config
 from numba.core import caching as numba_caching
 from numba.misc import appdirs as numba_appdirs
 
+from relaycast_trie.kernels.standing import called_by
 from relaycast_trie.kernels.turns import CompilerTurns
 
 config: Any = numba_config
@@ -54,11 +55,14 @@ def folder() -> Path | None:
     return next(filter(_is_writable, places), None)
 
 
-def keep(dispatcher: Any) -> None:
-    """Let what is compiled of a kernel be kept; nothing happens where it cannot be, or where nothing is compiled."""
+def keep(dispatcher: Any, *, name: str = "") -> None:
+    """Let what is compiled of a kernel be kept; nothing happens where it cannot be, or where nothing is compiled.
+
+    ``name`` tells functions apart that stand in one place.
+    """
     if not config.DISABLE_JIT and folder() is not None:
         with suppress(RuntimeError):  # somebody told numba of other places, and none of them will do
-            dispatcher._cache = _Cache(dispatcher.py_func)
+            dispatcher._cache = _Cache(dispatcher.py_func, name)
 
 
 def _is_writable(place: Path) -> bool:
@@ -131,8 +135,9 @@ def _turns(place: Path) -> CompilerTurns:
 class _Cache(caching.FunctionCache):  # type: ignore[misc]
     _impl_class = _Found
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
         super().__init__(function)
+        self._impl._filename_base += name
         self._cache_file = _Files(self._cache_path, self._impl.filename_base, SOURCES)
         self._turns = _turns(Path(self._cache_path))
 
@@ -145,10 +150,14 @@ class _Cache(caching.FunctionCache):  # type: ignore[misc]
                 self._turns.give(self._impl.filename_base)
         return found
 
-    def save_overload(self, signature: object, data: object) -> None:
+    def save_overload(self, signature: object, data: Any) -> None:
         """Keep what was compiled, and let others have it."""
-        super().save_overload(signature, data)
+        super().save_overload(signature, data._replace(reload_init=[*data.reload_init, *called_by(data)]))
         self._turns.give(self._impl.filename_base)
+
+    def _index_key(self, signature: object, codegen: Any) -> tuple[object, ...]:
+        """Return what tells code in an index apart; what else it depends on stands in ``SOURCES``."""
+        return signature, codegen.magic_tuple()
 
     @contextmanager
     def _guard_against_spurious_io_errors(self) -> Iterator[None]:

@@ -14,19 +14,16 @@ from llvmlite import ir
 from numba import types
 
 from relaycast_trie.kernels.blake2b import BLOCK, DONE, ITEMS, LANES, ROWS, SIZES, Rooms, mix, mix_short
+from relaycast_trie.kernels.compiling import JIT, allocating_kernel, inlined, kernel
 from relaycast_trie.kernels.memory import (
     CHECKED,
-    JIT,
     Bytes,
     Int64s,
     _address,
-    allocating_kernel,
     copy128,
     copy_padded,
-    inlined,
     int64,
     intrinsic,
-    kernel,
     lowest_bit,
     store64,
 )

@@ -5,27 +5,24 @@ INVARIANT: every caller has checked that both ends lie inside their arrays. With
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from llvmlite import binding, ir
 from numba import config as numba_config
-from numba import njit as numba_njit
 from numba import types
 from numba.core import cgutils as numba_cgutils
 from numba.extending import intrinsic as numba_intrinsic
 
-from relaycast_trie.kernels import announce as announce  # noqa: PLC0414 - starts to listen before anything is compiled
+from relaycast_trie.kernels.compiling import JIT, face, kernel
 from relaycast_trie.kernels.keeping import CHECKED as CHECKED  # noqa: PLC0414 - kernels ask for it here
-from relaycast_trie.kernels.keeping import keep
 
 Bytes = npt.NDArray[np.uint8]
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
-njit: Any = numba_njit
 config: Any = numba_config
 cgutils: Any = numba_cgutils
 
@@ -45,8 +42,6 @@ if TYPE_CHECKING:
 else:
     int64 = np.int64
 
-JIT = not config.DISABLE_JIT
-
 
 def compiled_for(feature: str) -> bool:
     """Return whether the CPU that kernels are compiled for has ``feature``.
@@ -60,41 +55,6 @@ def compiled_for(feature: str) -> bool:
 
 MASKED = compiled_for("avx512bw")
 """Whether the CPU can read up to 64 bytes and no more in one instruction."""
-
-Kernel = TypeVar("Kernel", bound=Callable[..., Any])
-
-
-def kernel(function: Kernel) -> Kernel:
-    """Compile ``function`` on its first call, without the interpreter's lock, and keep the code where that can be.
-
-    Its arrays are borrowed from the caller: it counts no references, so it allocates nothing and returns no array. A
-    cache folder that cannot be written or found costs a compilation per process, nothing else.
-    """
-    return _compiled(function, _nrt=False)
-
-
-def inlined(function: Kernel) -> Kernel:
-    """Compile like ``kernel`` a part of kernels that becomes part of their code.
-
-    Tables are many machine words; to hand them over in a call costs more than what a small part does.
-    """
-    return _compiled(function, _nrt=False, forceinline=True)
-
-
-def allocating_kernel(function: Kernel) -> Kernel:
-    """Compile like ``kernel`` a function that allocates arrays: counting references makes its loops slow."""
-    return _compiled(function)
-
-
-def locked_kernel(function: Kernel) -> Kernel:
-    """Compile like ``allocating_kernel`` a function that looks at Python objects: it keeps the interpreter's lock."""
-    return _compiled(function, nogil=False)
-
-
-def _compiled(function: Kernel, **options: bool) -> Kernel:
-    dispatcher = njit(**{"nogil": True, "no_cfunc_wrapper": True, **options})(function)
-    keep(dispatcher)
-    return cast(Kernel, dispatcher)
 
 
 def _address(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> Any:
@@ -264,7 +224,7 @@ if CHECKED:
         target[target_at + size + 63] = 0
         _checked(target, target_at, source, source_at, size)
 
-    @kernel
+    @face
     def copy(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
         """Copy ``size`` bytes from ``source[source_at]`` on to ``target[target_at]`` on."""
         _checked(target, target_at, source, source_at, size)
@@ -293,7 +253,7 @@ else:
     _copy32 = _fixed_copy(32)
     _copy128 = _fixed_copy(128)
 
-    @kernel
+    @face
     def copy(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
         """Copy ``size`` bytes from ``source[source_at]`` on to ``target[target_at]`` on."""
         _any_copy(target, target_at, source, source_at, size)

@@ -9,19 +9,9 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 
+from relaycast_trie.kernels.compiling import JIT, inlined, locked_kernel
 from relaycast_trie.kernels.gather import LOCKED
-from relaycast_trie.kernels.memory import (
-    CHECKED,
-    JIT,
-    Bytes,
-    Int32s,
-    Int64s,
-    _address,
-    inlined,
-    int64,
-    intrinsic,
-    locked_kernel,
-)
+from relaycast_trie.kernels.memory import CHECKED, Bytes, Int32s, Int64s, _address, int64, intrinsic
 
 NO_STRING = -1
 """In place of where a string starts: there is none, which is ``None`` in a list."""

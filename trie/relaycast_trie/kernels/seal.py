@@ -2,18 +2,10 @@
 
 import numpy as np
 
+from relaycast_trie.kernels.compiling import allocating_kernel, face, kernel
 from relaycast_trie.kernels.encode import BRANCH_BYTES
 from relaycast_trie.kernels.get import VALUE, write_nodes
-from relaycast_trie.kernels.memory import (
-    Bytes,
-    Int32s,
-    Int64s,
-    allocating_kernel,
-    copy,
-    copy32,
-    int64,
-    kernel,
-)
+from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy, copy32, int64
 from relaycast_trie.kernels.slots import RETIRED_BRANCHES, RETIRED_ENTRIES
 from relaycast_trie.kernels.tables import (
     DEPTH,
@@ -133,7 +125,7 @@ def slots_in_use(next_slot: int, free: Int32s) -> Int32s:
     return slots
 
 
-@kernel
+@face
 def copy_references(tables: Tables, nodes: Int64s, out: Bytes) -> None:
     """Write for each of ``nodes`` 33 bytes, its slot of a reference; for 0 the two bytes of the empty node."""
     entries, branches = entries_in(tables), branches_in(tables)

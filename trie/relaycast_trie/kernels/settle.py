@@ -5,21 +5,11 @@ so that a few changed paths keep the lanes as busy as many do.
 """
 
 from relaycast_trie.kernels.blake2b import ITEMS, LANES, Rooms, mix, mix_one
+from relaycast_trie.kernels.compiling import face, inlined, kernel
 from relaycast_trie.kernels.encode import AHEAD, MANY, ask_for_children, write_branch, write_leaf
 from relaycast_trie.kernels.handover import flattened
 from relaycast_trie.kernels.lanes import start, take_hash
-from relaycast_trie.kernels.memory import (
-    Bytes,
-    Int64s,
-    copy,
-    copy32,
-    copy_loose,
-    inlined,
-    int64,
-    kernel,
-    lowest_bit,
-    prefetch,
-)
+from relaycast_trie.kernels.memory import Bytes, Int64s, copy, copy32, copy_loose, int64, lowest_bit, prefetch
 from relaycast_trie.kernels.slots import (
     FREE_ENTRIES,
     KEYS,
@@ -297,7 +287,7 @@ def _write_root(entries: Entries, branches: Branches, work: Work, root: int) -> 
     take_hash(rooms, 0, work.root, 0)
 
 
-@kernel
+@face
 def change(tables: Tables, roots: Int64s, keys: Bytes, values: Bytes, external_from: int, flags: int) -> int:
     """Put rows of keys and values into the trie ``roots[0]``, and hash all that is stale below ``roots``.
 

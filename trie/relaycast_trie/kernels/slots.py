@@ -4,7 +4,8 @@ A node that is not fresh is read by an older version too: it is copied before it
 until that version is forgotten.
 """
 
-from relaycast_trie.kernels.memory import Int64s, copy, copy32, inlined, int64, kernel
+from relaycast_trie.kernels.compiling import inlined, kernel
+from relaycast_trie.kernels.memory import Int64s, copy, copy32, int64
 from relaycast_trie.kernels.tables import (
     EXTERNAL,
     FRESH,

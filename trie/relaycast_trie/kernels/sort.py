@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, Words, copy, int64, kernel, load64
+from relaycast_trie.kernels.compiling import face, kernel
+from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, Words, copy, int64, load64
 from relaycast_trie.kernels.tables import Column, nibble, place, shared_nibbles
 
 
-@kernel
+@face
 def take_words(column: Column, skip: int, words: Words) -> None:
     """Write the eight bytes of each string after its first ``skip`` as a big-endian number, zeros for missing bytes."""
     for i in range(len(words)):
@@ -65,7 +66,7 @@ def _sort_run(column: Column, order: Int32s, spare: Int32s, start: int, end: int
         width *= 2
 
 
-@kernel
+@face
 def settle_ties(column: Column, ranked: Words, order: Int32s, spare: Int32s) -> int:
     """Finish a sort by words, keep only the last of equal strings at the front of ``order``, return how many stay.
 
@@ -90,7 +91,7 @@ def settle_ties(column: Column, ranked: Words, order: Int32s, spare: Int32s) -> 
     return kept
 
 
-@kernel
+@face
 def take_strings(column: Column, order: Int32s, data: Bytes, offsets: Int64s) -> None:
     """Copy string ``order[i]`` of a column to ``data[offsets[i]]`` on; a negative number is skipped."""
     for i in range(len(order)):
@@ -99,7 +100,7 @@ def take_strings(column: Column, order: Int32s, data: Bytes, offsets: Int64s) ->
             copy(data, offsets[i], column.data, at, size)
 
 
-@kernel
+@face
 def measure_strings(column: Column, order: Int32s, offsets: Int64s) -> None:
     """Write where the strings ``order`` begin and the last ends when they lie one after another.
 

@@ -16,6 +16,7 @@ from llvmlite import ir
 from numba import types
 
 from relaycast_trie.kernels.blake2b import Rooms
+from relaycast_trie.kernels.compiling import inlined, kernel
 from relaycast_trie.kernels.handover import Handed, part_of
 from relaycast_trie.kernels.memory import (
     CHECKED,
@@ -24,10 +25,8 @@ from relaycast_trie.kernels.memory import (
     Int64s,
     _address,
     copy,
-    inlined,
     int64,
     intrinsic,
-    kernel,
     leading_zeros,
     load64,
 )

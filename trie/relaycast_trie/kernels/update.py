@@ -7,9 +7,10 @@ and goes on from there.
 
 import numpy as np
 
+from relaycast_trie.kernels.compiling import face, inlined, kernel
 from relaycast_trie.kernels.encode import MANY
 from relaycast_trie.kernels.get import GROUP, same_string, scout
-from relaycast_trie.kernels.memory import Int64s, inlined, int64, kernel, lowest_bit
+from relaycast_trie.kernels.memory import Int64s, int64, lowest_bit
 from relaycast_trie.kernels.slots import (
     FREE_BRANCHES,
     FREE_ENTRIES,
@@ -278,7 +279,7 @@ def put_into(
     return count
 
 
-@kernel
+@face
 def put_entries(
     tables: Tables,
     roots: Int64s,
@@ -367,7 +368,7 @@ def _remove(
     return count
 
 
-@kernel
+@face
 def remove_entries(tables: Tables, roots: Int64s, keys: Strings, first: int, ends: Int64s, path: Int64s) -> int:
     """Remove keys from several tries, from the number ``first`` on; keys that are not there do no harm.
 

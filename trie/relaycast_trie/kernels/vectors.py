@@ -4,9 +4,10 @@ List ``i`` lies from ``ends[i]`` to ``ends[i + 1]``. A length that says more tha
 loop turns more often than there are bytes.
 """
 
+from relaycast_trie.kernels.compiling import face
 from relaycast_trie.kernels.decode import read_length
 from relaycast_trie.kernels.encode import write_compact
-from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy, int64, kernel
+from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy, int64
 from relaycast_trie.kernels.tables import Column, place
 
 NOT_A_LIST = -1
@@ -15,7 +16,7 @@ LENGTH_BYTES = 5
 """Bytes that a length takes at most: a string of a column has less than 2 GiB."""
 
 
-@kernel
+@face
 def measure_lists(data: Bytes, ends: Int64s, counts: Int64s, sizes: Int64s) -> None:
     """Write to ``counts`` how many strings each list holds, and to ``sizes`` how many bytes they have.
 
@@ -38,7 +39,7 @@ def measure_lists(data: Bytes, ends: Int64s, counts: Int64s, sizes: Int64s) -> N
         sizes[row] = size if whole else int64(0)
 
 
-@kernel
+@face
 def take_lists(data: Bytes, ends: Int64s, counts: Int64s, strings: Bytes, offsets: Int64s) -> None:
     """Copy the strings of all lists to ``strings`` one after another, and where each starts and the last ends.
 
@@ -61,7 +62,7 @@ def take_lists(data: Bytes, ends: Int64s, counts: Int64s, strings: Bytes, offset
     offsets[number] = written
 
 
-@kernel
+@face
 def write_list(column: Column, order: Int32s, out: Bytes) -> int:
     """Write the list of the strings ``order`` of a column, encoded, to ``out``; return its bytes.
 

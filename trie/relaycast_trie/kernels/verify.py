@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from relaycast_trie.kernels.blake2b import BLOCK
+from relaycast_trie.kernels.compiling import allocating_kernel, face, inlined
 from relaycast_trie.kernels.decode import (
     BRANCH,
     COUNT,
@@ -25,7 +26,7 @@ from relaycast_trie.kernels.decode import (
     plan_node,
 )
 from relaycast_trie.kernels.lanes import hash_messages, new_rooms
-from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, allocating_kernel, inlined, int64, kernel, load64
+from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, int64, load64
 from relaycast_trie.kernels.tables import Column, Tables, column_in, nibble, place
 
 HOLDS, FAILS, UNUSED = 0, 1, 2
@@ -82,7 +83,7 @@ def _slot_of(hashes: Bytes, at: int, mask: int) -> int:
     return int64(load64(hashes, at) >> np.uint64(16)) & mask
 
 
-@kernel
+@face
 def fill_table(hashes: Bytes, first: int, end: int, table: Int32s, mask: int, used: Bytes) -> None:
     """Put the nodes ``first`` to ``end`` into the hash table, as their number plus one; 0 is a free place.
 
@@ -210,7 +211,7 @@ def room_to_walk(node_ends: Int64s) -> tuple[Int32s, Int64s, Int32s]:
     )
 
 
-@kernel
+@face
 def verify_proofs(
     node_strings: Tables,
     hashes: Bytes,
