@@ -18,7 +18,10 @@ const send = (call, signer) =>
   new Promise((resolve, reject) => {
     const ended = (result) => {
       if (result.isError) reject(new Error(result.status.toString()));
-      if (result.isInBlock) resolve({ block: result.status.asInBlock.toHex(), result });
+      const { isInBlock, isFinalized } = result.status;
+      if (isInBlock || isFinalized) {
+        resolve({ block: (isInBlock ? result.status.asInBlock : result.status.asFinalized).toHex(), result });
+      }
     };
     call.signAndSend(signer, ended).catch(reject);
   });
