@@ -192,7 +192,7 @@ class Reader:
 class Network(Upgradable):
     """A relay chain and parachains under one clock: the same calls under the same ``seed`` give the same bytes.
 
-    ``genesis`` is a raw chain spec, or the file of one, of an export of keys and values, or of a witness; without it
+    ``genesis`` is a raw chain spec, or the file of one, of an export of keys and values, or of a witness. Without it
     the relay chain starts from a modelled state. A witness must show what parachains need.
     ``broadcaster`` are its limits; ``policies`` and ``budget`` those of subscribers that are not given others. All
     three may be names (``relaycast.choices``). With ``accounting`` a run says what each byte of a proof is for.

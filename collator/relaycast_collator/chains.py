@@ -134,9 +134,9 @@ class Chains:
 
         Without a ``config`` it reckons with the longest values that this relay chain lets anyone publish. Where the
         relay chain has queued messages for this id before, it takes over their heads: its relay parents are not older.
-        ``ValueError`` when this id is taken, when ``config`` allows for shorter values than may be published, when
-        ``handler`` declares a callback that no block has time for, or when the relay parents would be older than can be
-        proven from. ``CodecError`` when the relay chain's state has no such heads.
+        ``ValueError`` when this id is taken, when ``config`` allows for shorter values than may be published, or when
+        ``handler`` declares a callback that no block has time for. So it is when the relay parents would be older than
+        can be proven from. ``CodecError`` when the relay chain's state has no such heads.
         """
         known, pace = ParaId(para_id), pace or Pace()
         self._check_addition(known, pace)

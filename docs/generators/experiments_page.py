@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from relaycast.experiments import REGISTRY, load, questions
+from relaycast.experiments.chart import Axis, Chart
 from relaycast.experiments.chart_files import specification, svg_of
 from relaycast.experiments.experiment import SEED, Result, Scale
 
@@ -20,6 +21,12 @@ CHARTS = DOCS / "experiments"
 RECORD = CHARTS / "results.json"
 
 Record = dict[str, Any]
+
+MOST_COLUMNS = 7
+"""Values of x in a table: what a narrow screen shows without scrolling far."""
+
+MOST_LINES = 14
+"""Of a table that has panels."""
 
 HEAD = """\
 # Experiments
@@ -59,7 +66,7 @@ def page() -> str:
 def _section(name: str, question: str, record: Record) -> list[str]:
     experiment, full = load(name), record["full"]
     lines = ["", f"## {name}: {question}", "", *told(full.get("answer") or record["answer"]), ""]
-    lines += [f"![{record['title']}](experiments/{experiment.stem}.svg)", ""]
+    lines += [f"![{record['title']}](experiments/{experiment.stem}.svg)", "", *record.get("table", ()), ""]
     if experiment.first_cut:
         lines += [experiment.first_cut, ""]
     lines += [f"- {note}" for note in experiment.notes]
@@ -68,6 +75,77 @@ def _section(name: str, question: str, record: Record) -> list[str]:
         f"- `relaycast bench {name} --seed {SEED}`: {full['rows']:,} rows of {columns}; digest `{full['digest']}`.",
     ]
     return lines
+
+
+def table_of(chart: Chart) -> list[str]:
+    """Return what a chart shows as a table in Markdown: a line for each of its series, a column for each of some x.
+
+    Where that is too long it is the panel in the middle.
+    """
+    series: dict[tuple[str, ...], dict[Any, float]] = {}
+    for point in chart.points:
+        name = tuple(str(point[axis.field]) for axis in _axes_of_series(chart))
+        series.setdefault(name, {})[point[chart.x.field]] = point[_height(chart).field]
+    names = sorted(series, key=lambda name: [_rank(a, it) for a, it in zip(_axes_of_series(chart), name, strict=True)])
+    panels, of = list(dict.fromkeys(name[0] for name in names)), ""
+    if len(names) > MOST_LINES and chart.panel is not None:
+        names = [name for name in names if name[0] == panels[len(panels) // 2]]
+        of = f", {chart.panel.title} {names[0][0]}".replace(",  ", ", ")
+    columns = _spread(_in_order(chart.x, {x for name in names for x in series[name]}), MOST_COLUMNS)
+    titles = [axis.title for axis in _axes_of_series(chart)]
+    head = [*titles, *(_said(chart.x, x) for x in columns)]
+    rows = [[*name, *(_said(_height(chart), series[name].get(x)) for x in columns)] for name in names]
+    if of:
+        head, titles, rows = head[1:], titles[1:], [row[1:] for row in rows]
+    by = f", by {chart.x.title}" if chart.x.title else ""
+    title = f"{_height(chart).title}{by}{of}"
+    return [
+        f"{title[:1].upper()}{title[1:]}:",
+        "",
+        f"| {' | '.join(head)} |",
+        f"|{'---|' * len(titles)}{'--:|' * len(columns)}",
+        *(f"| {' | '.join(row)} |" for row in rows),
+    ]
+
+
+def _axes_of_series(chart: Chart) -> list[Axis]:
+    if chart.mark == "cells":
+        return [chart.y]
+    return [axis for axis in (chart.panel, chart.colour, chart.dash) if axis is not None]
+
+
+def _height(chart: Chart) -> Axis:
+    """Return what the cells of a table hold: in a chart of cells their colour says it."""
+    if chart.mark == "cells":
+        assert chart.colour is not None
+        return chart.colour
+    return chart.y
+
+
+def _in_order(axis: Axis, found: set[Any]) -> list[Any]:
+    return sorted(found, key=lambda it: _rank(axis, it))
+
+
+def _rank(axis: Axis, it: Any) -> Any:
+    return axis.order.index(it) if axis.order else it
+
+
+def _spread(found: list[Any], most: int) -> list[Any]:
+    """Return ``most`` of these, the first and the last among them, evenly."""
+    if len(found) <= most:
+        return found
+    return [found[round(at * (len(found) - 1) / (most - 1))] for at in range(most)]
+
+
+def _said(axis: Axis, it: Any) -> str:
+    """Return a figure in three digits, or all that stand before the point."""
+    if it is None:
+        return ""
+    if isinstance(it, str):
+        return it
+    if axis.percent:
+        return f"{100 * it:.3g}%" if abs(it) < 10 else f"{100 * it:,.0f}%"
+    return f"{it:,.0f}" if it == int(it) or abs(it) >= 100 else f"{it:.3g}"
 
 
 def told(answer: str) -> list[str]:
@@ -107,6 +185,7 @@ def main(names: list[str]) -> None:
         entry = {"title": full.chart.title, "full": recorded(full), "quick": recorded(quick)}
         if experiment.measured:
             entry["answer"] = full.answer
+        entry["table"] = table_of(full.chart)
         record = {**on_record(), name: entry}
         record = {known: record[known] for known in REGISTRY if known in record}
         RECORD.write_text(json.dumps(record, indent=1) + "\n")

@@ -1,7 +1,7 @@
 """Proofs in bulk, written one range of ids at a time: after a kill, the next process writes the missing ranges.
 
-Law: a range is moved to its place after all of its rows were counted, and counts once its files are noted in it, with
-their digests on this machine and their sizes elsewhere: a range whose files are other ones is made again. When every
+Law: a range is moved to its place after all of its rows were counted. It counts once its files are noted in it, with
+their digests on this machine and their sizes elsewhere. A range whose files are other ones is made again. When every
 range is there, their files are moved into one table and the work folder is emptied. Ranges that were made for another
 state or other requests are deleted. The caller keeps other writers out, see ``alone_at``.
 """

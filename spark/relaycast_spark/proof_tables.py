@@ -1,6 +1,6 @@
 """The worker's half of the proof stages: tables of proofs made and verified by the compiled engine. No Spark.
 
-A table of proofs has the columns ``root``, ``keys`` and ``nodes``; in place of ``nodes`` there may be ``proof`` as
+A table of proofs has the columns ``root``, ``keys`` and ``nodes``. In place of ``nodes`` there may be ``proof`` as
 SCALE, or ``numbers`` of nodes that stand in a table beside it. What else is in it stays. Work is done a batch at a
 time: no row is looked at alone unless something is wrong with it.
 """

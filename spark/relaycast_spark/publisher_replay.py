@@ -1,7 +1,7 @@
 """The worker's half of publishers in bulk: publications in, the child root after each block that changes one out.
 
-Every publisher's trie is one of its own, and follows from its publications alone: rows of one publisher come together,
-in the order of their blocks, and nothing else is kept. No Spark.
+Every publisher's trie is one of its own, and follows from its publications alone. So rows of one publisher come
+together, in the order of their blocks, and nothing else is kept. No Spark.
 
 Law: each publication takes effect in its block. What holds it up on a real relay chain, queues, weights, limits and
 registration, is the business of a simulation.

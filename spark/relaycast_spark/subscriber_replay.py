@@ -1,6 +1,6 @@
 """The worker's half of subscribers in bulk: the proofs that blocks were given in, what each block made of them out.
 
-What a subscriber keeps, roots, cached nodes and a cursor, follows from its own blocks alone: rows of one subscriber
+What a subscriber keeps, roots, cached nodes and a cursor, follows from its own blocks alone. So rows of one subscriber
 come together, in their order, and no other chain is needed. A state that is put away between two blocks goes on
 elsewhere, so that a long history can be cut. No Spark.
 

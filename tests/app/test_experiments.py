@@ -58,7 +58,40 @@ def test_a_quick_run_gives_what_is_on_record(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REGISTRY)
 def test_a_full_run_gives_what_is_on_record(name: str) -> None:
-    assert experiments_page.recorded(load(name).run(Scale())) == experiments_page.on_record()[name]["full"]
+    full, record = load(name).run(Scale()), experiments_page.on_record()[name]
+    assert experiments_page.recorded(full) == record["full"]
+    if not full.experiment.measured:
+        assert experiments_page.table_of(full.chart) == record["table"]
+
+
+def test_a_table_of_a_chart_has_a_line_for_each_series_and_of_panels_the_middle_one() -> None:
+    def chart(panels: int) -> Chart:
+        return Chart(
+            title="Bytes",
+            mark="line",
+            x=Axis(field="keys", title="keys", log=True),
+            y=Axis(field="bytes", title="bytes read", percent=True),
+            colour=Axis(field="who", title="reader", names=True, order=("b", "a")),
+            panel=Axis(field="of", title="value", names=True, order=tuple("xyz")),
+            points=[
+                {"keys": keys, "bytes": keys / 7, "who": who, "of": of}
+                for keys in (1_000, 10, 100)
+                for who in ("a", "b")
+                for of in "xyz"[:panels]
+                if (keys, who) != (100, "b")
+            ],
+        )
+
+    whole = ["| value | reader | 10 | 100 | 1,000 |", "|---|---|--:|--:|--:|"]
+    lines = ["| x | b | 143% |  | 14,286% |", "| x | a | 143% | 1,429% | 14,286% |"]
+    assert experiments_page.table_of(chart(1)) == ["Bytes read, by keys:", "", *whole, *lines]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(experiments_page, "MOST_LINES", 5)
+        assert experiments_page.table_of(chart(3)) == [
+            "Bytes read, by keys, value y:",
+            "",
+            *(line.replace("| value ", "").replace("|---|---|", "|---|").replace("| x ", "") for line in whole + lines),
+        ]
 
 
 def test_the_page_is_fresh_and_shows_every_chart() -> None:

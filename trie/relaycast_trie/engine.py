@@ -134,8 +134,8 @@ def crossover(work: str) -> int:
 def pays_in_arrays(work: str, size: int) -> bool:
     """Return whether ``size`` keys of a single root, or nodes or bytes of a single proof, go to the array engine.
 
-    Kernels that are compiled and not loaded yet are loaded when plain work has taken as long as loading them takes:
-    together that is never more than twice as long as the better of the two.
+    Compiled kernels are loaded when plain work has taken as long as loading them takes. Together that is never more
+    than twice as long as the better of the two.
     """
     if size < crossover(work) or not kernels_can_be_compiled():
         return False

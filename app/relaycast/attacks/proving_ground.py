@@ -21,8 +21,8 @@ from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId, Weight
 
 AMPLE, TIGHT, LATE, BUSY, SHALLOW = map(ParaId, range(3_000, 3_005))
-"""Subscribers: one with room for all, one with a small block, one that comes later and drops keys, one whose messages
-leave little or more than fit, and one that tolerates hardly any depth."""
+"""Subscribers: one with room for all, one with a small block, one that comes later and drops keys. Then one whose
+messages leave little or more than fit, and one that tolerates hardly any depth."""
 
 TIGHT_POV_BYTES, BUSY_POV_BYTES, MESSAGE_BYTES = 3_600, 24_000, 2_000
 

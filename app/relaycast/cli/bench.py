@@ -109,11 +109,11 @@ def engine(
 ) -> ExitCode:
     """Time roots, gets, proofs, updates and removals over random tries, by default of 1k to 1M keys.
 
-    Three tables for each trie: what users call, from dicts and bytes to roots and values; what kernels do with what is
-    in arrays already; and the hash floor, which is hashing the same blocks alone at the speed of full lanes. Beside
-    each time stands what it is in hashlib calls for 64 bytes, and what the Rust peer took on another CPU, which is
-    named below the tables. Backends skip tries that are too large for them; one that is not installed is left out,
-    with the reason.
+    There are three tables for each trie. The first is what users call, from dicts and bytes to roots and values, the
+    second what kernels do with what is in arrays already. The third is the hash floor: hashing the same blocks alone at
+    the speed of full lanes. Beside each time stands what it is in hashlib calls for 64 bytes, and what the Rust peer
+    took on another CPU, which is named below the tables. Backends skip tries that are too large for them; one that is
+    not installed is left out, with the reason.
 
     Example: relaycast bench engine --sizes 1000 10000 --backends array plain --json engine.json
     """

@@ -72,9 +72,9 @@ def prove(
     """Make proofs for a state: of keys that are drawn from it, or one for each row of --requests.
 
     They are written with id, root, keys and nodes, as verify-proofs reads them. STATE is what `relaycast import state`
-    reads: a raw chain spec, or keys and values in JSON or Parquet; the roots of its child tries stand in the top trie,
+    reads: a raw chain spec, or keys and values in JSON or Parquet. The roots of its child tries stand in the top trie,
     whose keys are proved. A table of bytes without child tries may be of any size, or a folder of Parquet files. What
-    begins with a scheme, such as s3:// or hdfs://, goes to Spark as it is; where Spark runs on other machines, paths of
+    begins with a scheme, such as s3:// or hdfs://, goes to Spark as it is. Where Spark runs on other machines, paths of
     this one are refused, but for STATE. A run that was stopped goes on with the ids whose proofs are not written yet.
     With --verify-only the table has what verify-proofs --strict would say, and the exit code is 1 unless all hold.
 

@@ -40,7 +40,7 @@ app = App(name="runtime", help="Show what a real runtime is, what it answers, an
 def show(file: RuntimeFile, /, *, pallet: PalletName = None, json: Json = False) -> ExitCode:
     """Print what a runtime is: versions, size, runtime APIs, and its pallets from its metadata (V9 to V16).
 
-    It names the host functions that the runtime imports and that are missing here: the runtime runs until it calls one.
+    It names the host functions that the runtime imports and that are missing here. The runtime runs until it calls one.
     --json has every storage item, call, event, error and constant, with their types.
 
     Example: relaycast runtime show my_runtime.compact.compressed.wasm --pallet Balances

@@ -26,10 +26,10 @@ def verify_proofs(
 ) -> ExitCode:
     """Verify every proof of a Parquet table and write the verdicts beside it: valid, or the kind of failure.
 
-    Exit code 1 when one does not hold. Columns: root (32 bytes), keys (a list of bytes), and the proof as nodes (a list
-    of bytes), as proof (SCALE Vec<Vec<u8>>) or as numbers of nodes that lie in the folder _nodes; all others are kept.
-    What begins with a scheme, such as s3:// or hdfs://, goes to Spark as it is; where Spark runs on other machines,
-    paths of this one are refused.
+    Exit code 1 when one does not hold. Columns: root (32 bytes), keys (a list of bytes), and the proof. That is nodes
+    (a list of bytes), proof (SCALE Vec<Vec<u8>>), or numbers of nodes that lie in the folder _nodes. All other columns
+    are kept. What begins with a scheme, such as s3:// or hdfs://, goes to Spark as it is; where Spark runs on other
+    machines, paths of this one are refused.
 
     Example: relaycast verify-proofs proofs.parquet --strict
     """

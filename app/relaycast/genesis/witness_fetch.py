@@ -1,8 +1,8 @@
 """A part of a real chain's state, fetched from a node by read proofs: everything at once, every node checked.
 
 Law: nothing is believed but the block's state root. A node of the trie is kept when its own hash is one that the root
-leads to; a proof that lacks a node on the way to a key that was asked for, or holds one that nobody asked for, ends
-the import. What is asked next follows from what is known: the way to keys, all that lies below prefixes, and the lone
+leads to. A proof ends the import that lacks a node on the way to a key that was asked for, or holds one that nobody
+asked for. What is asked next follows from what is known: the way to keys, all that lies below prefixes, and the lone
 child that a branch would collapse onto.
 """
 

@@ -1,6 +1,6 @@
 """A parachain block as a node returns it, and the inherent with the relay chain's data.
 
-The call ``set_validation_data`` is recognised by its arguments, whatever the index of its pallet: a bare extrinsic
+The call ``set_validation_data`` is recognised by its arguments, whatever the index of its pallet. A bare extrinsic
 decodes completely in one of cumulus' forms, and the relay chain's state root is the hash of a node of the proof.
 """
 

@@ -1,6 +1,6 @@
 """What a trie of random keys is expected to hold: branches and leaves of a V1 trie, counted without building one.
 
-The keys are 64 nibbles, hashed, so that each is as good as uniform. At depth ``d`` there are ``16^d`` prefixes; a key
+The keys are 64 nibbles, hashed, so that each is as good as uniform. At depth ``d`` there are ``16^d`` prefixes. A key
 has a given one with the chance ``q = 16^-d``, and ``m`` free keys leave an area ``a`` empty with ``(1 - a)^m``. A
 branch stands at a prefix below which keys go on in two ways at least (relaycast_trie/node_codec.py has the bytes):
 

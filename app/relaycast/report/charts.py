@@ -1,7 +1,7 @@
 """Charts as SVG text: they need no script, and scale with the page.
 
 Law: a chart is drawn from at most a few hundred columns however long the run, and nothing is smoothed. Of the points
-that share a column a line shows the median, with a band from the lowest to the highest; a stack shows the one with the
+that share a column a line shows the median, with a band from the lowest to the highest. A stack shows the one with the
 largest sum, all of it. Points of one x stand side by side in its width, in their order: a parachain may build several
 blocks in one relay block.
 """

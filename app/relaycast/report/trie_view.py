@@ -1,7 +1,7 @@
 """The trie view: a proof path by path, as a template draws it.
 
-Every key is a row, from the root on the left to its end on the right, bytes to scale. A node that several keys share
-is drawn in full in the first row that has it and pale in the others: what is drawn in full adds up to the proof.
+Every key is a row, from the root on the left to its end on the right, bytes to scale. A node that several keys share is
+drawn in full in the first row that has it, and pale in the others. What is drawn in full adds up to the proof.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,7 @@
 """A scenario file to begin with: a preset under a new name, or a file's scenario to be changed, and all the settings.
 
 Law: what is written loads. It says of every setting what the schema says of it, and which value holds without a line
-for it: the one from the scenario that it extends, or the default.
+for it. That is the one from the scenario that it extends, or the default.
 """
 
 import re

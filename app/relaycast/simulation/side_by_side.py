@@ -2,7 +2,7 @@
 
 Law: publishers and the relay chain depend on readers for nothing but their heads and what they took of messages. So
 every process builds the relay chain and the publishers' blocks, and of the readers each builds its own share; after
-each tick heads are exchanged. This process has a share, too, and puts together what was told of all blocks in the order
+each tick heads are exchanged. This process has a share, too. It puts together what was told of all blocks in the order
 in which one process would have told it: no byte depends on the number of processes.
 """
 

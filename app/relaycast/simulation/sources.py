@@ -73,8 +73,8 @@ class Sources:
     def without_files(self, read: set[int]) -> "Sources":
         """Return what it takes to go on from a checkpoint where no file lies.
 
-        The checkpoint brings the state and publications; what it takes is the keys of recorded publishers that are
-        ``read``, and a witness, for a state with gaps goes on in one of its kind.
+        The checkpoint brings the state and publications. It takes the keys of recorded publishers that are ``read``,
+        and a witness, for a state with gaps goes on in one of its kind.
         """
         spec = self.spec if self.spec is not None and self.spec.witness is not None else None
         if self.recording is None:

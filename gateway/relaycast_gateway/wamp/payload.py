@@ -13,7 +13,7 @@ Law: what a client published comes back equal, and data from elsewhere becomes a
 
 Data from elsewhere: a ``Map`` of different keys is kwargs, an ``Array`` args, anything else the only one of args. Whole
 numbers are ``Nat`` or ``Int``, bytes are ``Blob``, ``null`` is ``Option(null)``. In the other direction, no serializer
-has a form for some values: a number beyond 64 bits becomes a text of digits, a principal its text, and pairs whose keys
+has a form for some values. A number beyond 64 bits becomes a text of digits, a principal its text. Pairs whose keys
 repeat or are no texts become arrays of two.
 """
 

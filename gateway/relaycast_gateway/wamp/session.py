@@ -3,9 +3,9 @@
     HELLO -> [CHALLENGE -> AUTHENTICATE] -> WELCOME -> requests ... -> GOODBYE both ways
 
 Law: a session ends by GOODBYE, by ABORT or with its connection, never by an exception. What the protocol does not allow
-ends it with ``wamp.error.protocol_violation``: bytes that are no message, a message at the wrong time or in the wrong
-direction, an id out of range. A request that is refused is answered with ERROR, and the session goes on. Once it has
-ended, nothing is sent and nothing that comes is looked at. Source: WAMP specification, "Sessions".
+ends it with ``wamp.error.protocol_violation``. That is bytes that are no message, a message at the wrong time or in the
+wrong direction, or an id out of range. A request that is refused is answered with ERROR, and the session goes on. Once
+it has ended, nothing is sent and nothing that comes is looked at. Source: WAMP specification, "Sessions".
 """
 
 import logging

@@ -1,7 +1,7 @@
 """An append-only file of all inputs: chains that are given them again are what they were.
 
 Law: an entry is written before it takes effect, and everything before a tick is safe on disk before the tick passes. So
-every answer follows from what is in the file. After the process was killed that is all of it; after a loss of power it
+every answer follows from what is in the file. After the process was killed that is all of it. After a loss of power it
 is all blocks with what is in them, but not what came after the last tick. What cannot be written does not happen.
 """
 

@@ -13,8 +13,8 @@ INFINITE = 0
 class PublishedEntry(Struct, frozen=True):
     """SCALE ``PublishedEntry { value: Vec<u8>, ttl: u32, when_inserted: u32 }``; ``ttl`` in relay blocks, 0 for ever.
 
-    The eight bytes behind the value and the length before it make an entry longer than its value: up to 23 bytes of
-    value stay inside a node of state version 1.
+    Eight bytes behind the value and the length before it make an entry longer than its value. Up to 23 bytes of value
+    stay inside a node of state version 1.
 
     >>> entry = PublishedEntry(b"5.31", ttl=100, when_inserted=7)
     >>> entry.encode().hex()

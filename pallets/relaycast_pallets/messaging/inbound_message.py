@@ -1,6 +1,6 @@
 """Messages for one parachain, in full or as hashes, and the chain of hashes that holds a queue together.
 
-A link is ``blake2_256(previous ++ sent_at ++ hash)``, where ``hash`` is that of the message as SCALE ``Vec<u8>``; the
+A link is ``blake2_256(previous ++ sent_at ++ hash)``, where ``hash`` is that of the message as SCALE ``Vec<u8>``. The
 chain of a queue that never held a message is 32 zeros (cumulus ``MessageQueueChain``). A message in full and its hash
 make the same link.
 """

@@ -1,8 +1,8 @@
 """Whole questions in one call: from Python lists of byte strings to Python lists of byte strings.
 
-Numba takes 0.5 us to enter a kernel and as much for each array that it gives back, numpy 0.3 us to make one: ten of
-these cost more than what a proof of few keys needs. What cannot be answered here is left to the faces of the kernels
-that these contain. They read and make Python objects, so they keep the interpreter's lock.
+Numba takes 0.5 us to enter a kernel, and as much for each array that it gives back; numpy takes 0.3 us to make one. Ten
+of these cost more than a proof of few keys needs. What cannot be answered here is left to the faces of the kernels that
+these contain. They read and make Python objects, so they keep the interpreter's lock.
 """
 
 import numpy as np

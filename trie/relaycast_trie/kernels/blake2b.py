@@ -3,8 +3,8 @@
 There are eight lanes where the CPU has AVX-512, four elsewhere. The compression function (RFC 7693, section 3.2) is
 written as vector instructions rather than as a loop that the compiler might vectorise: twelve rounds without memory
 traffic between them. ``_Lanes.rounds`` is the only copy of it. ``mix`` hashes a block in every lane, ``mix_short`` a
-whole message of one block in every lane, ``mix_one`` a block in one lane, in general registers: that takes two thirds
-of the time that all lanes take together. ``lanes`` brings messages in and hashes out.
+whole message of one block in every lane. ``mix_one`` hashes a block in one lane, in general registers. That takes two
+thirds of the time that all lanes take together. ``lanes`` brings messages in and hashes out.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """Byte strings out of a Python list into one array, through CPython's own functions.
 
-``bytearray().join`` with ``map(len, ...)`` takes 25 to 37 ns a string of 150 to 350 bytes where this takes 10 to 12,
-and 128 where this takes 49 once the strings are no longer in the cache: here each is asked for ahead of time. These are
+``bytearray().join`` with ``map(len, ...)`` takes 25 to 37 ns a string of 150 to 350 bytes where this takes 10 to 12.
+Once the strings are no longer in the cache it takes 128 and this 49: here each is asked for ahead of time. These are
 the only kernels that look at Python objects, so they keep the interpreter's lock; an interpreter that has none joins
 plainly.
 """

@@ -1,7 +1,7 @@
 """Messages into the lanes and hashes out of them.
 
 There are two ways in. Whoever writes messages one by one writes each to the room of a free lane, with zeros up to a
-whole block, and starts it there; lanes end and begin in any order (``start``, ``blake2b.mix``, ``take_hash``). Messages
+whole block, and starts it there. Lanes end and begin in any order (``start``, ``blake2b.mix``, ``take_hash``). Messages
 that lie in memory already go through ``hash_messages``: a lane that has finished its message takes the next one, so
 that messages of any lengths keep all lanes busy.
 """

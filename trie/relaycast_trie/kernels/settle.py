@@ -292,9 +292,9 @@ def change(tables: Tables, roots: Int64s, keys: Bytes, values: Bytes, external_f
     """Put rows of keys and values into the trie ``roots[0]``, and hash all that is stale below ``roots``.
 
     ``flags`` are added to the states of what is hashed; with a negative number nothing is. Returns how many items were
-    hashed, which are listed in the room to work in; or ``PUT`` when nothing was hashed, for it was not to be or the
-    room is too small; or ``REFUSED`` when not all rows were put: the tables lack room, or are for strings of other
-    sizes, or there are too many rows.
+    hashed; they are listed in the room to work in. ``PUT`` means that nothing was hashed: it was not to be, or the room
+    is too small. ``REFUSED`` means that not all rows were put: the tables lack room, or are for strings of other sizes,
+    or there are too many rows.
     """
     entries, branches, slots, work = entries_in(tables), branches_in(tables), slots_in(tables), work_in(tables)
     counters = slots.counters

@@ -67,9 +67,9 @@ class Entries(NamedTuple):
 
 WAYS, START, DEPTH, SAMPLE, VALUED, STATE, STALE_WAYS = range(16, 23)
 ROW = 24
-"""A row of a branch: 16 children; a bitmap of those that are there; from which nibble to which its partial key goes,
-and an entry below, any one, in whose key it stands; the entry whose key ends here, plus one; the
-state; a bitmap of the children that may be stale."""
+"""A row of a branch: 16 children, and a bitmap of those that are there. Then from which nibble to which its partial key
+goes, and some entry below in whose key it stands. Then the entry whose key ends here, plus one; the state; a bitmap of
+the children that may be stale."""
 
 REF = 33
 """A slot for a reference has the SCALE length before it, as a parent writes it."""

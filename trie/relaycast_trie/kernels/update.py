@@ -103,8 +103,8 @@ def _descend(
 ) -> tuple[int, int, int]:
     """Follow a key as far as it fits.
 
-    Returns the branches passed (in ``path``), the node that stands next, and how many nibbles fit: that node is 0 where
-    nothing stands, the branch whose partial key parts from the key or ends with it, or a leaf.
+    Returns the branches passed (in ``path``), the node that stands next, and how many nibbles fit. That node is 0 where
+    nothing stands. Else it is a leaf, or the branch whose partial key parts from the key or ends with it.
     """
     levels = 0
     node = slots.counters[ROOT]

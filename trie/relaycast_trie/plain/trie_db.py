@@ -1,7 +1,7 @@
 """Reading a trie out of a database of nodes, or out of a proof.
 
 A read follows one path from the root. A node it needs and does not find is a ``MissingNode``, one whose bytes make no
-sense an ``InvalidNode``: a wrong value is never returned, as long as the database finds only what has the hash.
+sense an ``InvalidNode``. A wrong value is never returned, as long as the database finds only what has the hash.
 """
 
 from collections.abc import Iterable, Iterator

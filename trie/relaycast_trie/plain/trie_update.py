@@ -61,9 +61,9 @@ def update_trie(
 ) -> TrieUpdate:
     """Return what writing ``changes`` (``None`` removes) makes of the trie with this ``root``; ``db`` stays as it is.
 
-    The ``recorder`` learns of every node that this reads, and of what reading the keys ``reads`` before it takes,
-    external values among it, and looking for the keys ``seeks`` without their values. Raises ``RootMismatch``,
-    ``MissingNode`` and ``InvalidNode``.
+    The ``recorder`` learns of every node that this reads. Before that it learns of what it takes to read the keys
+    ``reads``, external values included, and to look for the keys ``seeks`` without their values. Raises
+    ``RootMismatch``, ``MissingNode`` and ``InvalidNode``.
     """
     keys, version = sorted({*changes, *reads, *seeks}), StateVersion(state_version)
     if not keys:

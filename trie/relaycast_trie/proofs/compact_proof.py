@@ -1,7 +1,7 @@
 """A compact proof: a storage proof whose hashes are left out wherever the reader can compute them.
 
 Nodes come in the order of a walk through the trie, parents first. A child's hash is left empty when the child itself
-follows; a value that the proof holds outside of its node follows that node, which then starts with an escape byte.
+follows. A value that the proof holds outside of its node follows that node, which then starts with an escape byte.
 After the top trie come the child tries whose root node is in the proof (sp-trie ``encode_compact``).
 
 >>> from relaycast_trie.plain.build import build_database

@@ -1,7 +1,7 @@
 """Places of a proof's nodes, counted without going to each.
 
-A node that several parents name stands at a place below each of them, and so does all that is below it: 3 kB of nodes
-that name each other many times spell out more places than any machine can walk. Counting looks at each node once.
+A node that several parents name stands at a place below each of them, and so does all that is below it. 3 kB of nodes
+that name each other many times make more places than any machine can walk. Counting looks at each node once.
 """
 
 from collections.abc import Callable, Iterable, Sequence

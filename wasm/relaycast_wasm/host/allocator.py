@@ -19,7 +19,7 @@ WHOLE_BYTES = tuple(HEADER_BYTES + (SMALLEST_BYTES << order) for order in range(
 
 IS_OPEN, BUMPER, ALLOCATED, LISTS = 0, 1, 2, 4
 """Where an allocator's state has what, in words of 8 bytes: is it open (1), where is the end, how many bytes are
-allocated, and from ``LISTS`` on where the list of what is free begins for each order."""
+allocated. From ``LISTS`` on it says for each order where the list of what is free begins."""
 
 STATE_WORDS = LISTS + ORDERS
 EMPTY_LISTS = memoryview(NO_LINK.to_bytes(8, "little") * ORDERS).cast("Q")

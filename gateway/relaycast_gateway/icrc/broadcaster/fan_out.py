@@ -1,8 +1,8 @@
 """Which subscriptions get an event.
 
-Law: a subscription gets an event if it runs, began before the event, asks for its namespace, has a skip that selects
-the event's ordinal, then a filter that selects its data, and its subscriber is allowed to receive the namespace now.
-Subscriptions come by priority, then by age. All subscriptions with one filter share its evaluation.
+Law: a subscription gets an event if it runs, began before the event, asks for its namespace, and its subscriber may
+receive the namespace now. Its skip must select the event's ordinal, then its filter the data. Subscriptions come by
+priority, then by age. All subscriptions with one filter share its evaluation.
 Source: ICRC-72, "Filtering records", "Skipping records".
 """
 

@@ -44,9 +44,9 @@ looks at no more than 100,000 entries and items of an event, long values counted
 it does not select the event. Evaluation never raises.
 
 The rules above are ours where the texts are silent or the Motoko library ``candy_utils`` has slips. There, a negative
-index takes the item of its absolute value, ``<`` and ``>`` of ``Bool`` look at one side, ``Map`` is not searched, and
-operators of references to options differ. Its use of ``*`` and brackets within a condition, the first item alone, is
-not kept: a filter asks whether there is such an item.
+index takes the item of its absolute value, and ``<`` and ``>`` of ``Bool`` look at one side. ``Map`` is not searched,
+and operators of references to options differ. Its use of ``*`` and brackets within a condition, the first item alone,
+is not kept: a filter asks whether there is such an item.
 
 Source: ICRC-72, "Filters"; ``candy_utils``, "Candy Path".
 """
