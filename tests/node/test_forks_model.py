@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import settings
+from hypothesis import seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
+from long_hauls import soak
 from node.chains import ALICE, BOB, PUBLISHER, READER, address, live_chains, modelled, submit
 from relaycast_node import timeline
 from relaycast_node.chain.exceptions import CannotGoBack, UnknownBlock
@@ -248,6 +249,13 @@ def test_chains_that_go_back_are_what_they_were(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.slow
-def test_two_hundred_histories_of_chains_that_go_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_histories_of_chains_that_go_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timeline, "TICKS_OF_A_CHECKPOINT", 7)
-    run_state_machine_as_test(Forks, settings=settings(max_examples=200, stateful_step_count=50, deadline=None))
+    run_state_machine_as_test(Forks, settings=settings(max_examples=40, stateful_step_count=50, deadline=None))
+
+
+@soak(rounds=20)
+def test_two_hundred_long_histories_of_chains_that_go_back(monkeypatch: pytest.MonkeyPatch, soak_round: int) -> None:
+    monkeypatch.setattr(timeline, "TICKS_OF_A_CHECKPOINT", 7)
+    chosen = settings(max_examples=10, stateful_step_count=50, deadline=None, database=None)
+    run_state_machine_as_test(seed(soak_round)(Forks), settings=chosen)

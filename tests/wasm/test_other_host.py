@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from long_hauls import soak
 from relaycast_collator.header import Header
 from relaycast_pallets.frame.state import State
 from relaycast_trie.scale import ScaleReader, encode_bytes
@@ -23,7 +24,8 @@ from wasm.real_chains import ALICE, BOB, CODE, broken, digest_of, next_block, re
 
 pytestmark = pytest.mark.oracle
 
-BLOCKS = 200
+BLOCKS = 60
+MANY_BLOCKS = 200
 
 
 @pytest.fixture(scope="module")
@@ -115,14 +117,26 @@ def assert_same(ours: BuiltBlock, theirs: OtherBlock, mirror: State) -> None:
 
 
 @pytest.mark.parametrize("name", ["westend", "kusama"])
-def test_200_blocks_are_the_other_hosts_and_our_execution_accepts_each(
+def test_blocks_are_the_other_hosts_and_our_execution_accepts_each(
     other: OtherHost, name: str, record_property: Callable[[str, object], None]
 ) -> None:
+    compare(other, name, BLOCKS, record_property)
+
+
+@soak(rounds=2)
+def test_200_blocks_are_the_other_hosts_and_our_execution_accepts_each(
+    other: OtherHost, soak_round: int, record_property: Callable[[str, object], None]
+) -> None:
+    compare(other, ["westend", "kusama"][soak_round], MANY_BLOCKS, record_property)
+
+
+def compare(other: OtherHost, name: str, blocks: int, record_property: Callable[[str, object], None]) -> None:
+    """Build blocks here and there, and let our execution import each."""
     other.set_up(top_of(name)[CODE], top_of(name))
     chain, checker, mirror = relay(name), relay(name), state_of(name)
     tx = writer(chain, chain.head.hash)
     ours_ms, theirs_ms, compared = [], [], 0
-    for number in range(BLOCKS):
+    for number in range(blocks):
         transactions = transactions_for(chain, tx, number)
         theirs = build_there(other, chain, transactions)
         start = time.perf_counter()
@@ -133,8 +147,8 @@ def test_200_blocks_are_the_other_hosts_and_our_execution_accepts_each(
         checker.import_block(ours.header, ours.extrinsics)
         assert checker.state.root == chain.state.root
         compared += len(ours.results) + len(ours.refused)
-    record_property("blocks", BLOCKS)
+    record_property("blocks", blocks)
     record_property("results", compared)
-    record_property("ms a block, ours", round(sorted(ours_ms)[BLOCKS // 2], 1))
-    record_property("ms a block, the other host", round(sorted(theirs_ms)[BLOCKS // 2], 1))
+    record_property("ms a block, ours", round(sorted(ours_ms)[blocks // 2], 1))
+    record_property("ms a block, the other host", round(sorted(theirs_ms)[blocks // 2], 1))
     assert checker.head == chain.head

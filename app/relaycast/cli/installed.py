@@ -154,10 +154,10 @@ def _engine() -> Iterator[Finding]:
     found = f"{code.kept} of {code.kernels} kernels compiled in {place}"
     if code.folder is None or not code.writable:
         fix = "make the folder writable, or let NUMBA_CACHE_DIR name one that is"
-        found += "; it cannot be written to: every process compiles anew, about a minute on two cores"
+        found += "; it cannot be written to: every process compiles anew, half a minute on two cores"
         yield Finding(name="compiled code", state=Health.SLOW, found=found, fix=fix)
     elif code.kept < code.kernels:
-        found += "; the first large trie waits for the others, about a minute on two cores"
+        found += "; the first large trie waits for the others, half a minute on two cores"
         yield Finding(name="compiled code", state=Health.SLOW, found=found, fix="relaycast doctor --warm-up")
     else:
         yield Finding(name="compiled code", state=Health.OK, found=found)
