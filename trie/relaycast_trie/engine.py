@@ -23,7 +23,7 @@ Below it, loading the kernels costs more time than they save.
 ARRAY_FROM_UNCOMPILED = 1_000_000
 """The same when the kernels must be compiled first.
 
-That takes about a minute on two cores; plain tries of this size take ten seconds.
+That takes about twenty seconds on two cores; plain tries of this size take ten.
 """
 
 KERNELS = Path(__file__).parent / "kernels"
