@@ -24,6 +24,9 @@ from relaycast_trie import warm_up
 
 _RESULTS: dict[str, Result] = {}
 
+MOST_WORDS = 30
+"""Of a finding: a sentence that can be quoted."""
+
 ON_SPARK = "E17"
 """Takes a minute to start; the verb that it stands on has tests of its own."""
 
@@ -116,6 +119,15 @@ def test_the_first_finding_is_to_be_quoted_the_others_are_a_list_and_nothing_is_
         answer = record["full"].get("answer") or record["answer"]
         told = " ".join(experiments_page.told(answer)).lower()
         assert all(word in told for word in re.findall(r"[a-z0-9][a-z0-9,.%]*[a-z0-9%]", answer.lower())), name
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_a_finding_is_a_sentence_of_at_most_thirty_words_and_the_first_has_a_figure(name: str) -> None:
+    record = experiments_page.on_record()[name]
+    for answer in {record[scale].get("answer") or record["answer"] for scale in ("full", "quick")}:
+        first, *others = experiments_page.told(answer)[:-2]
+        assert re.search(r"\d", first)
+        assert [it for it in (first, *others) if len(it[2:].split()) > MOST_WORDS] == []
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -4,6 +4,7 @@ Exact child tries up to a million keys. What comes on top in a block is named in
 """
 
 from collections.abc import Sequence
+from math import log10
 from random import Random
 from statistics import fmean
 
@@ -74,22 +75,19 @@ def _row(trie: ExactTrie, value_bytes: int, read: int, draw: Random, scale: Scal
 def answer(rows: Sequence[ProofBytes]) -> str:
     """Say what one key costs, and what all cost."""
     small = {row.keys: row for row in rows if row.value_bytes == VALUE_BYTES[0] and row.read == 1}
-    costs = ", ".join(f"{row.proof_bytes / 1_000:.2f} kB out of {count:,}" for count, row in small.items())
-    largest = max(small)
-    whole = next(row for row in rows if row.value_bytes == VALUE_BYTES[0] and row.read == row.keys == largest)
-    long = next(row for row in rows if row.value_bytes != VALUE_BYTES[0] and row.read == 1 and row.keys == largest)
-    outside = long.node_bytes - small[largest].node_bytes
-    tenfold = [
-        (small[count * 10].proof_bytes - small[count].proof_bytes) for count in (100, 1_000) if count * 10 in small
-    ]
+    fewest, most = small[min(small)], small[max(small)]
+    whole = next(row for row in rows if row.value_bytes == VALUE_BYTES[0] and row.read == row.keys == most.keys)
+    long = next(row for row in rows if row.value_bytes != VALUE_BYTES[0] and row.read == 1 and row.keys == most.keys)
+    outside = long.node_bytes - most.node_bytes
+    tenfold = (most.proof_bytes - fewest.proof_bytes) / log10(most.keys / fewest.keys)
     off = max(abs(row.formula_bytes / row.proof_bytes - 1) for row in rows)
     return (
-        f"To prove one key with a value of {VALUE_BYTES[0]} bytes takes {costs} keys, about "
-        f"{round(fmean(tenfold), -1):.0f} bytes more with every tenfold up to {100 * 10 ** len(tenfold):,}; read all "
-        f"together, each of {largest:,} keys takes {whole.bytes_per_read_key:.0f} bytes (closed form within {off:.1%}; "
-        "mean over draws; child trie alone, "
-        "uncompressed, hashed keys, state version 1, nothing cached; a value of 24 bytes or more stands outside of its "
-        f"node and adds its entry and {outside:.0f} bytes)."
+        f"To prove one value of {VALUE_BYTES[0]} bytes takes {fewest.proof_bytes / 1_000:.2f} kB out of {fewest.keys} "
+        f"keys and {most.proof_bytes / 1_000:.2f} kB out of {most.keys:,}, about {round(tenfold, -1):.0f} bytes more "
+        f"with every tenfold; read all together, each of {most.keys:,} keys takes {whole.bytes_per_read_key:.0f} bytes "
+        "(means over draws of hashed keys; child trie alone, state version 1, uncompressed, nothing cached; closed "
+        f"form within {off:.1%}; a value of 24 bytes or more stands outside of its node and adds its entry and "
+        f"{outside:.0f} bytes)."
     )
 
 

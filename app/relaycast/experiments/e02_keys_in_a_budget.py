@@ -116,17 +116,23 @@ def _in_a_network(scale: Scale, budget: int, value_bytes: int) -> Fitting:
 def answer(rows: Sequence[Fitting]) -> str:
     """Say what fits, beside what the plan says."""
     plan = [row for row in rows if row.planned is not None]
-    found = ", ".join(f"{row.fit:,} in {row.budget_bytes / 1e6:g} MB (plan: {row.planned:,})" for row in plan)
+    least, most = plan[0], plan[-1]
     small = [row for row in rows if row.source == "trie" and row.value_bytes == VALUE_BYTES[0] and row.keys == 5_000]
     tried = [row for row in rows if row.formula_fit]
     off = max(abs((row.formula_fit or 0) / row.fit - 1) for row in tried)
     everything = next(row.budget_bytes for row in small if row.all_fit)
     return (
-        f"Of 5,000 keys with values of 384 bytes, {found} fit, all proven in one block with nothing cached; with "
-        f"values of {VALUE_BYTES[0]} bytes {small[0].fit:,} fit in {small[0].budget_bytes / 1e6:g} MB and all 5,000 "
-        f"in {everything / 1e6:g} MB (keys drawn at random from one child trie; the budget is what is left for "
-        f"pub-sub; static keys are not charged to it; the closed form is within {off:.0%})."
+        f"Of {least.keys:,} keys with values of {least.value_bytes} bytes, {_fit(least)} fit in "
+        f"{least.budget_bytes / 1e6:g} MB, where the draft's plan has {least.planned:,}, and {_fit(most)} fit in "
+        f"{most.budget_bytes / 1e6:g} MB, where it has {most.planned:,}; with values of {VALUE_BYTES[0]} bytes, "
+        f"{small[0].fit:,} fit in {small[0].budget_bytes / 1e6:g} MB and all 5,000 in {everything / 1e6:g} MB (keys "
+        "drawn at random from one child trie; all proven in one block with nothing cached; the budget is what is left "
+        f"for pub-sub; static keys are not charged to it; the closed form is within {off:.0%})."
     )
+
+
+def _fit(row: Fitting) -> str:
+    return f"all {row.fit:,}" if row.all_fit else f"{row.fit:,}"
 
 
 def chart(rows: Sequence[Fitting]) -> Chart:

@@ -4,7 +4,7 @@ One publisher and one reader, and a relay chain with as many publishers as fill 
 from more publishers is reckoned from what one of them takes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import floor
 
 from relaycast.experiments.chart import Axis, Chart
@@ -126,19 +126,26 @@ def answer(rows: Sequence[UpdateRate]) -> str:
     behind = next(row for row in readers if row.waiting_at_the_end)
     relay = next(row for row in rows if row.kind == RELAY)
     full = [row for row in readers if row.updates == kept_up]
-    fits = ", ".join(f"{row.pov_fits:,} updates of {row.value_bytes:,} bytes" for row in full)
-    metered = ", ".join(f"{row.meter_fits:,}" for row in full)
-    tight = min(row.pov_fits or 0 for row in full) / relay.applied_per_block
-    weight = POLKADOT.weight("publish").ref_time / 1e6
-    return (
-        f"A publisher keeps up {kept_up} updates a block ({kept_up / BLOCK_SECONDS:.0f} a second in blocks of "
-        f"{BLOCK_SECONDS} s) because 16 upward messages of 16 instructions are all that it may send: at "
-        f"{behind.updates} it falls behind; the relay chain keeps up {relay.applied_per_block:,.0f} from all "
-        f"publishers together ({weight:.0f} us each of {BLOCK_WEIGHT.ref_time / 1e12:g} s, a placeholder weight); a "
-        f"reader whose proofs may take 85 % of 10 MiB has room for {fits} ({metered} by what the meter charges), at "
-        f"least {floor(100 * tight) / 100:.2f} times what the relay chain can apply (publishers of {full[0].keys:,} "
-        f"keys, {kept_up} of them new in every block, cache on; the reader's room is reckoned from one such publisher)."
+    fits = _listed(
+        f"{row.pov_fits:,}{'' if at else ' updates'} of {row.value_bytes:,} bytes" for at, row in enumerate(full)
     )
+    metered = _listed(f"{row.meter_fits:,}" for row in full)
+    weight, whole = POLKADOT.weight("publish").ref_time / 1e6, BLOCK_WEIGHT.ref_time / 1e12
+    tight = min(row.pov_fits or 0 for row in full) / relay.applied_per_block
+    return (
+        f"A publisher keeps up {kept_up} updates a block, {kept_up / BLOCK_SECONDS:.0f} a second in blocks of "
+        f"{BLOCK_SECONDS} s, because it may send no more than 16 upward messages of 16 instructions; with "
+        f"{behind.updates} updates a block it falls behind; the relay chain keeps up {relay.applied_per_block:,.0f} "
+        f"updates a block from all publishers together, at {weight:.0f} us each of a block's {whole:g} s; a reader "
+        f"whose proofs may take 85 % of 10 MiB has room for {fits}; that is at least {floor(100 * tight) / 100:.2f} "
+        f"times what the relay chain can apply; by what the meter charges, the reader has room for {metered} "
+        f"(publishers of {full[0].keys:,} keys, {kept_up} of them new in every block, cache on; the weight of an "
+        "update is a placeholder; the reader's room is reckoned from one such publisher)."
+    )
+
+
+def _listed(parts: Iterable[str]) -> str:
+    return " and ".join(", ".join(parts).rsplit(", ", 1))
 
 
 def chart(rows: Sequence[UpdateRate]) -> Chart:

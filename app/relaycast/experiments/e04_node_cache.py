@@ -114,15 +114,29 @@ def named(row: NodeCaching) -> str:
 
 def answer(rows: Sequence[NodeCaching]) -> str:
     """Say where the cache stops paying."""
-    shares = {name: share for name, share in break_even(rows).items() if share is not None}
-    found = "; ".join(f"{share:.1%} for {name}" for name, share in shares.items())
+    readers = {named(row): row for row in rows}
+    shares = [(readers[name], share) for name, share in break_even(rows).items() if share is not None]
+    short = [(row, share) for row, share in shares if row.value_bytes == readers[named(rows[0])].value_bytes]
+    long = [(row, share) for row, share in shares if row.value_bytes != short[0][0].value_bytes]
+    least, most = min(share for _, share in short), max(share for _, share in short)
+    bounds = f"{least:.1%}" if len(short) == 1 else f"{least:.1%} to {most:.1%}"
+    longer = "".join(f", or {share:.1%} with values of {row.value_bytes} bytes" for row, share in long)
+    of = f"{short[0][0].value_bytes} bytes"
+    each = ", ".join(f"{share:.1%} for {_counted(row, at)}" for at, (row, share) in enumerate(short))
+    each = f"; with {of}: {each}" if len(short) > 1 else ""
     whole = next(row for row in rows if row.changed == row.read)
     return (
-        "The cache stops paying when the share of the subscribed keys that change in each block passes "
-        f"{found}; with all {whole.read} keys changing in each block it adds {-whole.net_saving:,.0f} bytes to "
-        f"{whole.relay_bytes_uncached + whole.own_bytes_uncached:,.0f} (bytes of both proofs together, uncompressed; "
-        "without a cache every subscribed key is proven and told again whenever one changes)."
+        f"The cache stops paying when more than {bounds} of the subscribed keys with values of {of} change in each "
+        f"block{longer}{each}; where all {whole.read} keys change in each block, the cache adds "
+        f"{-whole.net_saving:,.0f} bytes to the {whole.relay_bytes_uncached + whole.own_bytes_uncached:,.0f} without "
+        "it (bytes of both proofs together, uncompressed; without a cache every subscribed key is proven and told "
+        "again whenever one changes)."
     )
+
+
+def _counted(row: NodeCaching, at: int) -> str:
+    others = f" beside {row.other_entries:,} other entries" if row.other_entries else ""
+    return f"{row.read:,} of {row.keys:,}{others if at else ' keys' + others}"
 
 
 def chart(rows: Sequence[NodeCaching]) -> Chart:

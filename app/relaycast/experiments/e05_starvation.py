@@ -90,27 +90,35 @@ def answer(rows: Sequence[Starved]) -> str:
     """Say what arrives when blocks are full."""
     full = {(row.budget, row.message_bytes): row for row in rows if row.load == max(LOADS)}
     sizes = sorted({size for _, size in full})
-    left = " and ".join(
-        f"{full['remaining', size].delivered_share:.0%} of their values arrive with messages of {size / 1000:g} kB"
-        for size in sizes
+    none, some = full["remaining", sizes[0]], full["remaining", sizes[-1]]
+    larger = (
+        f"; with messages of {sizes[-1] / 1000:g} kB {some.delivered_share:.0%} of the values arrive, in what the last "
+        "message that does not fit leaves over"
     )
-    last = max(row.load for row in rows if row.budget == "remaining" and row.delivered_share == 1)
-    floor = full["floor:16384", sizes[-1]]
-    before = full["remaining", sizes[-1]]
-    price = 1 - floor.message_bytes_in_full / before.message_bytes_in_full
+    lossy = [row.load for row in rows if row.budget == "remaining" and row.delivered_share < 1]
+    last = max(row.load for row in rows if row.load < min(lossy, default=1))
+    floors = [full["floor:16384", size] for size in sizes]
+    arrived = min(row.delivered_share for row in floors)
+    late = max(row.p99_latency_blocks or 0 for row in floors)
+    price = max(
+        1 - row.message_bytes_in_full / full["remaining", row.message_bytes].message_bytes_in_full for row in floors
+    )
     return (
-        f"Without a floor {KEYS} feeds lose nothing while messages fill {last:.1%} of what a collator uses of a block, "
-        f"but when more messages arrive than fit, {left}, in what the last message that does not fit leaves over; "
-        f"a floor of 16 KiB delivers {floor.delivered_share:.0%} with a p99 of {floor.p99_latency_blocks} blocks for "
-        f"{max(0.0, price):.1%} of the messages' room{_sixths(rows)} ({KEYS} values of {VALUE_BYTES} bytes, all new in "
-        "every block; 85 % of 10 MiB; horizontal messages of random sizes around the mean)."
+        f"Without a floor, {KEYS} feeds lose nothing while messages fill {last:.1%} of a block's room, and "
+        f"{none.delivered_share:.0%} of their values arrive when more messages of {sizes[0] / 1000:g} kB come than "
+        f"fit{larger if len(sizes) > 1 else ''}; a floor of 16 KiB then delivers {arrived:.0%} of the values with a "
+        f"p99 of {late} blocks, for {max(0.0, price):.1%} of the messages' room{_sixths(rows)} ({KEYS} values of "
+        f"{VALUE_BYTES} bytes, all new in every block; a block's room is the 85 % of 10 MiB that a collator uses; "
+        f"horizontal messages of random sizes around the mean, {max(LOADS):.0%} of the room where more come than fit)."
     )
 
 
 def _sixths(rows: Sequence[Starved]) -> str:
     """Say from which load on cumulus' own shares starve the feeds, where that was measured."""
     starved = [row.load for row in rows if row.budget == "cumulus" and row.delivered_share < 1]
-    return f"; the sixths that cumulus gives to messages starve them from {min(starved):.0%} on" if starved else ""
+    if not starved:
+        return ""
+    return f"; the sixths that cumulus gives to messages starve the feeds from {min(starved):.0%} of the room on"
 
 
 def chart(rows: Sequence[Starved]) -> Chart:

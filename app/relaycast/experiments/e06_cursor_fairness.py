@@ -85,21 +85,21 @@ def answer(rows: Sequence[Fairness]) -> str:
     """Say who gets how much, and who waits."""
     least = min(row.fairness for row in rows)
     steady = [row for row in rows if row.every == 1]
-    shares = ", ".join(
-        f"{row.delivered_share:.0%} at {row.budget_share:.0%}" for row in steady if row.order == ORDERS[0]
-    )
+    first, *others = (row for row in steady if row.order == ORDERS[0])
+    shares = "".join(f", {row.delivered_share:.0%} at {row.budget_share:.0%}" for row in others)
     late = max(row.p99_latency_blocks for row in steady)
     half = {row.order: row for row in rows if row.every == BURSTS[1] and row.budget_share == SHARES[1]}
     numeric, shuffled = half["numeric"], half["shuffled"]
     return (
-        f"The cursor shares a short budget out evenly (Jain's index at least {least:.3f} in both orders): when "
-        f"everything changes in every block each publisher gets the same part of its values through ({shares} of the "
-        f"budget needed), and what comes through is {late} blocks old at most; the order matters for bursts "
-        f"alone, where at half the budget the highest number waits {numeric.last_mean_latency:.2f} blocks on average "
-        f"against {numeric.first_mean_latency:.2f} for the lowest in numeric order, and the worst off waits "
-        f"{shuffled.worst_mean_latency:.2f} against {shuffled.best_mean_latency:.2f} for the best off when shuffled "
-        f"({len(PUBLISHERS)} public publishers with {KEYS} keys of {VALUE_BYTES} bytes; bursts every "
-        f"{BURSTS[1]} blocks; an undisturbed value takes 2)."
+        "The cursor shares a short budget out evenly among publishers: Jain's index of their callbacks is at least "
+        f"{least:.3f}, in numeric as in shuffled order; when everything changes in every block, "
+        f"{first.delivered_share:.0%} of the values come through at {first.budget_share:.0%} of the budget "
+        f"needed{shares}; of what then comes through, 99% is {late} blocks old at most; in bursts at "
+        f"{numeric.budget_share:.0%} of the budget needed, numeric order makes the highest number wait "
+        f"{numeric.last_mean_latency:.2f} blocks on average and the lowest {numeric.first_mean_latency:.2f}; in "
+        f"shuffled order the worst off then waits {shuffled.worst_mean_latency:.2f} blocks and the best off "
+        f"{shuffled.best_mean_latency:.2f} ({len(PUBLISHERS)} public publishers with {KEYS} keys of {VALUE_BYTES} "
+        f"bytes; bursts every {BURSTS[1]} blocks; an undisturbed value takes 2)."
     )
 
 

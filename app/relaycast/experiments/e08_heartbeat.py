@@ -94,19 +94,19 @@ def answer(rows: Sequence[Beats]) -> str:
     """Say what a heartbeat costs beside a new value."""
     found = {(row.keys, row.value_bytes, row.mode): row for row in rows}
     keys = max(row.keys for row in rows)
-    costs = ", ".join(f"{found[keys, size, SAME].bytes_per_beat:,.0f} for {size:,} bytes" for size in VALUE_BYTES)
+    small = found[keys, VALUE_BYTES[0], SAME]
     worst = max(
         abs(found[count, size, SAME].bytes_per_beat / found[count, size, NEW].bytes_per_beat - 1)
         for count, size, mode in found
         if mode == SAME
     )
-    told = found[keys, VALUE_BYTES[0], SAME].callbacks
     return (
-        f"Publishing an unchanged value again costs each reader as much as a new one, within {worst:.1%}, and a "
-        f"callback each time ({told:g} callbacks for {BEATING} heartbeats in a block): {costs} of relay and own proof "
-        f"per heartbeat ({BEATING} of {keys:,} subscribed keys beat in every block, cache on, uncompressed; beside "
-        f"silence, in which a block carries {found[keys, VALUE_BYTES[0], SILENT].relay_bytes:,.0f} bytes to prove that "
-        "nothing moved)."
+        f"Publishing an unchanged value again costs each reader as much as a new one, within {worst:.1%}: "
+        f"{small.bytes_per_beat:,.0f} bytes of proof for {small.value_bytes} bytes, and a callback; a block with "
+        f"{BEATING} heartbeats makes {small.callbacks:g} callbacks; when nothing is published, a block carries "
+        f"{found[keys, VALUE_BYTES[0], SILENT].relay_bytes:,.0f} bytes to prove that nothing moved ({BEATING} of "
+        f"{keys:,} subscribed keys are published in every block; relay and own proof together, uncompressed, beyond "
+        "those of a block without publications; cache on)."
     )
 
 

@@ -93,19 +93,20 @@ def answer(rows: Sequence[Depth]) -> str:
     """Say how deep tries are, and how cheap depth is."""
     natural = [row for row in rows if row.kind == NATURAL]
     attacks = {row.limit: row for row in rows if row.kind == CRAFTED}
-    broken = [limit for limit, row in attacks.items() if row.disabled_after_blocks is not None]
-    low, high = attacks[8], attacks[16]
+    broken = [row.disabled_after_blocks for row in attacks.values() if row.disabled_after_blocks is not None]
+    fewest, most, low, high = natural[0], natural[-1], attacks[8], attacks[16]
     harmed = sum(bool(row.others_harmed) for row in attacks.values())
-    found = ", ".join(f"{row.mean_depth:.1f} ({row.deepest}) of {row.keys:,}" for row in natural)
+    between = ", ".join(f"{row.mean_depth:.1f} ({row.deepest}) of {row.keys:,}" for row in natural[1:-1])
     assert low.hashes_to_grind is not None
     assert high.hashes_to_grind is not None
     return (
-        f"Hashed keys lie so many nodes deep on average (at most): {found} keys; yet {low.keys - 1} keys beside a "
-        f"subscribed one break a limit of 8 and {high.keys - 1} one of 16, in {len(broken)} of {len(attacks)} attacks "
-        f"{low.disabled_after_blocks} blocks after the last is sent: the attacker's publisher is disabled and "
-        f"{harmed} of the others are harmed (keys of the publisher's own choice; where keys are hashes of names, "
-        f"{low.hashes_to_grind:.1e} names must be tried for 8, minutes on one core, and {high.hashes_to_grind:.1e} "
-        "for 16)."
+        f"Hashed keys lie {fewest.mean_depth:.1f} nodes deep on average out of {fewest.keys:,} and "
+        f"{most.mean_depth:.1f} out of {most.keys:,}, the deepest {fewest.deepest} and {most.deepest}; between these "
+        f"it is on average (at most) {between}; yet {low.keys - 1} crafted keys beside a subscribed one break a limit "
+        f"of 8 nodes, and {high.keys - 1} one of 16; in {len(broken)} of {len(attacks)} attacks the publisher of such "
+        f"keys is disabled, at most {max(broken)} blocks after the last is sent; others are harmed in {harmed} of them "
+        f"(keys of the publisher's own choice; where keys are hashes of names, {low.hashes_to_grind:.1e} names must be "
+        f"tried for 8, minutes on one core, and {high.hashes_to_grind:.1e} for 16)."
     )
 
 

@@ -112,23 +112,24 @@ def _fill_and_look(network: Chains, entries: int) -> dict[bytes, int]:
 def answer(rows: Sequence[Expiry]) -> str:
     """Say how late expiry is, and what looking for it takes."""
     ample = [row for row in rows if row.idle_share == IDLE[0]]
-    limit = POLKADOT.max_ttl_scans_per_idle
-    late = ", ".join(f"{row.mean_lateness:.1f} ({row.most_lateness}) of {row.entries:,}" for row in ample)
-    most = max(row.block_share for row in ample)
+    late = max(ample, key=lambda row: row.entries)
+    prompt = max((row.entries for row in ample if not row.most_lateness), default=0)
+    share = max(row.block_share for row in ample)
     busy = [row for row in rows if row.idle_share != IDLE[0]]
     tight = max(busy, key=lambda row: row.mean_lateness) if busy else None
     scarce = ""
     if tight is not None:
         scarce = (
-            f", but {tight.mean_lateness:.1f} ({tight.most_lateness}) of {tight.entries:,} where a block has only "
-            f"{tight.idle_share:.0%} of its weight left"
+            f"; where a block has only {tight.idle_share:.0%} of its weight left, {tight.entries:,} entries are "
+            f"removed {tight.mean_lateness:.1f} blocks late on average and {tight.most_lateness} at most"
         )
     return (
-        f"With {limit} looks a block, entries are removed late by these blocks on average (at most): {late}{scarce}; "
-        f"looking takes up to {most:.1%} of a block's weight in every block, whether anything expires or not "
-        f"(placeholder weight of {(CONFIG.weight('on_idle', n=1) - CONFIG.weight('on_idle')).ref_time / 1e6:.0f} us a "
-        f"look, entries that live {SHORTEST} to {LONGEST} blocks, drawn evenly; readers are not told of what is "
-        "removed)."
+        f"Looking for expired entries takes up to {share:.1%} of every block's weight, and removes {late.entries:,} of "
+        f"them {late.mean_lateness:.1f} blocks late on average, {late.most_lateness} at most; with "
+        f"{POLKADOT.max_ttl_scans_per_idle} looks a block, none of up to {prompt:,} entries is late{scarce} (all "
+        "weight of a block is left unless said; blocks pay for looks whether anything expires or not; placeholder "
+        f"weight of {(CONFIG.weight('on_idle', n=1) - CONFIG.weight('on_idle')).ref_time / 1e6:.0f} us a look; entries "
+        f"that live {SHORTEST} to {LONGEST} blocks, drawn evenly; readers are not told of what is removed)."
     )
 
 

@@ -104,26 +104,27 @@ def answer(rows: Sequence[HeldUpBurst]) -> str:
     reading = [row for row in rows if row.held_up_by == READING and row.budget_share != 1]
     free = [row.values for row in sending if row.most_blocks == sending[0].most_blocks]
     sent = ", ".join(f"{row.most_blocks} blocks for {row.values:,}" for row in sending if row.values > max(free))
-    read = ", ".join(f"{row.p50_blocks} and {row.p99_blocks} at {row.budget_share:.1%}" for row in reading)
+    first, *shorter = reading
+    read = "".join(f", {row.p50_blocks} and {row.p99_blocks} with {row.budget_share:.1%}" for row in shorter)
     least = sending[0].least_blocks
-    paced = ", ".join(f"{row.most_blocks} with {_pace(row)}" for row in rows if row.held_up_by == PACE)
+    held = [row for row in rows if row.held_up_by == PACE]
+    paced = ", ".join(f"{row.most_blocks} {'' if at else 'blocks '}{_pace(row)}" for at, row in enumerate(held))
     return (
         f"A value takes {least} relay blocks ({least * BLOCK_SECONDS} s) from the block that sends it to the block "
-        f"that gets it, up to {max(free)} values at once; it takes at most {paced}; larger bursts wait "
-        f"for the {UPSTREAM_A_BLOCK} that a parachain may send with a block (at most {sent}), and a reader that is "
-        f"short of budget takes {read} of it (p50 and p99 in blocks, bursts of {READ} values every {EVERY} blocks, "
-        f"{VALUE_BYTES} bytes each; one parachain block on every relay block of {BLOCK_SECONDS} s unless said; backing "
-        "and availability add what they take)."
+        f"that gets it, up to {max(free)} values at once; it takes at most {paced}; larger bursts wait for the "
+        f"{UPSTREAM_A_BLOCK} that a parachain may send with a block: at most {sent}; a reader short of budget takes "
+        f"{first.p50_blocks} blocks at p50 and {first.p99_blocks} at p99 with {first.budget_share:.1%} of it{read} "
+        f"(short budgets with bursts of {READ} values every {EVERY} blocks; {VALUE_BYTES} bytes each; one parachain "
+        f"block on every relay block of {BLOCK_SECONDS} s unless said; backing and availability add what they take)."
     )
 
 
 def _pace(row: HeldUpBurst) -> str:
-    parts = []
-    if row.relay_blocks_per_block > 1:
-        parts.append(f"a parachain block on every {row.relay_blocks_per_block} relay blocks")
-    if row.relay_parent_offset:
-        parts.append(f"relay parents {row.relay_parent_offset} blocks old")
-    return " and ".join(parts)
+    older = f"with relay parents {row.relay_parent_offset} blocks old"
+    rarer = f"with a parachain block on every {row.relay_blocks_per_block} relay blocks"
+    if not row.relay_parent_offset:
+        return rarer
+    return older if row.relay_blocks_per_block == 1 else "with both"
 
 
 def chart(rows: Sequence[HeldUpBurst]) -> Chart:

@@ -57,17 +57,20 @@ def measure(scale: Scale) -> list[Conflation]:
 
 def answer(rows: Sequence[Conflation]) -> str:
     """Say what is overtaken."""
-    every_block = {row.budget_share: row for row in rows if row.every == 1}
-    found = ", ".join(f"{row.overtaken_share:.0%} at {share:.0%}" for share, row in sorted(every_block.items()))
+    short = sorted((row for row in rows if row.every == 1 and row.budget_share < 1), key=lambda row: row.budget_share)
+    least, most = short[0], short[-1]
     safe: dict[int, float] = {}
     for row in sorted(rows, key=lambda row: -row.budget_share):
         if row.every > 1 and not row.overtaken:
             safe[row.every] = row.budget_share
-    slow = ", ".join(f"{share:.0%} for values that stay {every} blocks" for every, share in sorted(safe.items()))
+    (stay, enough), *others = sorted(safe.items())
+    slow = "".join(f", from {share:.0%} if they stay {every}" for every, share in others)
     return (
-        f"When all values change in every block, {found} of the budget needed are overtaken before their reader sees "
-        f"them, about what the budget falls short; none are from {slow} (the budgets tried; {KEYS} keys of "
-        f"{VALUE_BYTES} bytes of one publisher; a reader gets the newest value, never a queue)."
+        f"When all change in every block, {least.overtaken_share:.0%} of values are overtaken unseen at "
+        f"{least.budget_share:.0%} of the budget needed and {most.overtaken_share:.0%} at {most.budget_share:.0%}, "
+        f"about what the budget falls short; none is overtaken from {enough:.0%} of the budget on if values stay "
+        f"{stay} blocks{slow} (of the budgets tried; {KEYS} keys of {VALUE_BYTES} bytes of one publisher; a reader "
+        "gets the newest value, never a queue)."
     )
 
 

@@ -175,21 +175,22 @@ def answer(rows: Sequence[FanOut]) -> str:
     changed = CHANGED[1]
     cases = {(row.design, row.value_bytes, row.readers): row for row in rows if row.changed == changed}
     sizes = sorted({size for _, size, _ in cases})
-    each = "; ".join(
-        f"{cases[PUB_SUB, size, 1].reader_bytes:,.0f} bytes by pub-sub and {cases[HRMP, size, 30].reader_bytes:,.0f} "
-        f"by HRMP for {size:,} bytes"
-        for size in sizes
+    each = "".join(
+        f", {cases[PUB_SUB, size, 1].reader_bytes:,.0f} and {cases[HRMP, size, 30].reader_bytes:,.0f} for {size:,}"
+        for size in sizes[1:]
     )
-    turns = ", ".join(_turn(cases, size) for size in sizes)
-    most = cases[HRMP, sizes[0], MAX_OUTBOUND_CHANNELS]
-    relay = most.relay_bytes / cases[PUB_SUB, sizes[0], 30].relay_bytes
+    turns = ", ".join(_turn(cases, size) for size in reversed(sizes)).replace(" for ", " for values of ", 1)
+    one, most = cases[PUB_SUB, sizes[0], 1], cases[HRMP, sizes[0], MAX_OUTBOUND_CHANNELS]
+    relay = most.relay_bytes / cases[PUB_SUB, sizes[0], most.readers].relay_bytes
     return (
-        f"Of a reader's block {changed} new values take {each}; of all blocks together pub-sub moves fewer bytes "
-        f"{turns}; it always takes the relay chain and the publisher one message instead of one for each reader "
-        f"({relay:.0f} times less at {most.readers}), and a deposit of {cases[PUB_SUB, sizes[0], 1].deposit_dot} DOT "
-        f"instead of {CHANNEL_DEPOSITS} for each reader, while HRMP reaches {MAX_OUTBOUND_CHANNELS} readers at most, "
+        f"Of all blocks together, pub-sub moves fewer bytes than HRMP {turns}; a reader's block carries "
+        f"{one.reader_bytes:,.0f} bytes by pub-sub and {most.reader_bytes:,.0f} by HRMP for values of {sizes[0]} "
+        f"bytes{each}; the relay chain and the publisher always carry one message instead of one for each reader, "
+        f"{relay:.0f} times less at {most.readers} readers; pub-sub takes a deposit of {one.deposit_dot} DOT, HRMP "
+        f"{CHANNEL_DEPOSITS} for each reader; by HRMP a publisher reaches {MAX_OUTBOUND_CHANNELS} readers at most, "
         f"{MAX_MESSAGES_PER_CANDIDATE} in a block ({KEYS} keys, every reader wants all, {changed} new in every block; "
-        "pub-sub with or without the cache, whichever is less; assumptions about HRMP below)."
+        f"{max(READERS)} readers at most; pub-sub with or without the cache, whichever is less; assumptions about HRMP "
+        "below)."
     )
 
 
@@ -199,7 +200,7 @@ def _turn(cases: dict[tuple[str, int, int], FanOut], size: int) -> str:
         for readers in READERS
         if cases[PUB_SUB, size, readers].total_bytes < cases[HRMP, size, readers].total_bytes
     ]
-    return f"from {min(better)} readers on for {size:,} bytes" if better else f"to no number for {size:,} bytes"
+    return f"from {min(better)} readers on for {size:,} bytes" if better else f"never for {size:,} bytes"
 
 
 def chart(rows: Sequence[FanOut]) -> Chart:

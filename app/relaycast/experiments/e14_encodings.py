@@ -206,24 +206,20 @@ def answer(rows: Sequence[Encoded]) -> str:
     """Say what other encodings would save, and what another hash function would change."""
     count, size = 10_000, VALUE_BYTES[0]
     chosen = {(it.encoding, it.read, it.hasher): it for it in rows if it.keys == count and it.value_bytes == size}
-    usual = BLAKE2B_256.name
-    compact, binary = (
-        ", ".join(f"{chosen[name, read, usual].share:.0%}" for read in READS) for name in (COMPACT, BINARY)
-    )
-    one = chosen[PROOF, READS[0], usual]
-    old = max(row.share for row in rows if row.encoding == OLD and row.value_bytes == VALUE_BYTES[1])
-    lowest = min(row.share for row in rows if row.encoding == OLD)
-    blake2b, keccak, blake3 = (chosen[PROOF, READS[0], it.name].compressions for it in HASHERS)
-    parted = chosen[BINARY, READS[0], usual]
+    usual, least, most = BLAKE2B_256.name, READS[0], READS[-1]
+    compact, binary = ([chosen[name, read, usual].share for read in (least, most)] for name in (COMPACT, BINARY))
+    one, parted = chosen[PROOF, least, usual], chosen[BINARY, least, usual]
+    old = [row.share for row in rows if row.encoding == OLD and row.value_bytes == VALUE_BYTES[1]]
+    blake2b, keccak, blake3 = (chosen[PROOF, least, it.name].compressions for it in HASHERS)
     return (
-        f"Compact proofs would take {compact} of the bytes for {', '.join(map(str, READS[:-1]))} and {READS[-1]:,} "
-        f"keys of {count:,}, and a binary trie {binary}; state version 0 takes {lowest:.0%} to {old:.0%}; another hash "
-        f"function changes no size: to verify one key is to hash {one.messages:.1f} messages, in {blake2b:.1f} blocks "
-        f"of 128 bytes for Blake2b-256, {keccak:.1f} of 136 for Keccak-256 and {blake3:.1f} of 64 for BLAKE3, and in a "
-        f"binary trie {parted.messages:.1f} messages in {parted.compressions:.1f} blocks of Blake2b-256 (values of "
-        f"{size} bytes, one key {one.proof_bytes:,.0f} bytes as a storage proof; for version 0 also of "
-        f"{VALUE_BYTES[1]}; keys drawn at random, child trie alone, nothing cached; the binary trie is counted: "
-        "siblings of 32 bytes and a bit a side)."
+        f"Compact proofs would take {compact[0]:.0%} of the bytes for one key of {count:,} and {compact[1]:.0%} for "
+        f"{most:,}, and a binary trie {binary[0]:.0%} and {binary[1]:.0%}; with values of {VALUE_BYTES[1]} bytes, "
+        f"state version 0 takes {min(old):.0%} to {max(old):.0%} of them; another hash function changes no size; to "
+        f"verify one key is to hash {one.messages:.1f} messages, in {blake2b:.1f} blocks of 128 bytes for Blake2b-256, "
+        f"{keccak:.1f} of 136 for Keccak-256 and {blake3:.1f} of 64 for BLAKE3; in a binary trie it is to hash "
+        f"{parted.messages:.1f} messages in {parted.compressions:.1f} blocks of Blake2b-256 (values of {size} bytes "
+        f"unless said; one key takes {one.proof_bytes:,.0f} bytes as a storage proof; keys drawn at random, child trie "
+        "alone, nothing cached; the binary trie is counted: siblings of 32 bytes and a bit a side)."
     )
 
 

@@ -128,17 +128,16 @@ def answer(rows: Sequence[Metered]) -> str:
     full = max((row for row in every if row.value_bytes == 16), key=lambda row: row.changed)
     both = {metering: max(row.both_over_budget for row in rows if row.metering == metering) for metering in METERINGS}
     return (
-        f"Charging every read meters {low:.2f} to {high:.2f} times the relay proof, because nodes of the cache count "
-        f"too, but only {least:.0%} to {most:.0%} of relay and own proof together, because rewriting the cache does "
-        f"not: the relay proof stays within its budget ({over[EVERY_READ]:.0%} at most), both together reach "
-        f"{both[EVERY_READ]:.1f} times a tight one, and {both[CARRIED]:.1f} times where all that a block carries is "
-        f"charged; charging values alone meters {share:.0%} of a proof with short values and lets relay proofs grow "
-        f"to {over[VALUES_ONLY]:.1f} times their budget; with all {full.changed} keys new, reads are "
+        f"Charging every read meters {low:.2f} to {high:.2f} times the relay proof, but only {least:.0%} to {most:.0%} "
+        "of relay and own proof together; nodes of the cache are charged as well, rewriting the cache is not; the "
+        f"relay proof stays within its budget, {over[EVERY_READ]:.0%} of it at most; relay and own proof together "
+        f"reach {both[EVERY_READ]:.1f} times a tight budget, and {both[CARRIED]:.1f} times where all that a block "
+        f"carries is charged; charging values alone meters {share:.0%} of a proof with values of 16 bytes, and lets "
+        f"relay proofs grow to {over[VALUES_ONLY]:.1f} times their budget; with all {full.changed} keys new, reads are "
         f"charged {full.metered_ref_time / 1e9:.1f} ms, and the draft's benchmark gives "
-        f"{full.benchmark_ref_time / 1e9:.1f} ms, and {full.benchmark_bytes:,} bytes for the "
-        f"{full.relay_bytes:,.0f} of the relay proof ({full.read} subscribed keys, "
-        "values of 16 and 384 bytes, with room for all and with 85 % of "
-        f"{TIGHT_BYTES_PER_KEY * full.read:,} bytes; no time was measured)."
+        f"{full.benchmark_ref_time / 1e9:.1f} ms; that benchmark gives {full.benchmark_bytes:,} bytes for the "
+        f"{full.relay_bytes:,.0f} of the relay proof ({full.read} subscribed keys; values of 16 and 384 bytes; with "
+        f"room for all and with 85 % of {TIGHT_BYTES_PER_KEY * full.read:,} bytes; no time was measured)."
     )
 
 

@@ -69,13 +69,14 @@ def answer(rows: Sequence[LieAnswer]) -> str:
     hidden = max(row.most_bytes_left for row in rows)
     held_back = max(row.most_held_back for row in rows)
     kinds = len({row.lie for row in rows})
+    putting_off = f"{held_back} callback{'' if held_back == 1 else 's'}"
     return (
-        f"Of {told:,} lies of {kinds} kinds, {times['caught']:,} make the block panic, {times[UNDETECTED]} go "
-        f"undetected, {times[NO_LIE]} are no lie (the same nodes in another order), "
-        f"{times[WITHIN_MIN_WEIGHT]} omissions pass because less than one read of the largest node was left of the "
-        f"budget ({hidden:,} bytes at most), which puts off at most {held_back} callback"
-        f"{'' if held_back == 1 else 's'} by a block, and {times[PUT_OFF]} give hashes for messages that would fit, "
-        "which chains allow as long as one moves on (against the default policies)."
+        f"Of {told:,} lies of {kinds} kinds, {times['caught']:,} make the block panic and {times[UNDETECTED]} go "
+        f"undetected; of the others, {times[NO_LIE]} are no lie: the same nodes in another order; omissions pass "
+        f"{times[WITHIN_MIN_WEIGHT]} times, because less than one read of the largest node was left of the budget, "
+        f"{hidden:,} bytes at most; such an omission puts off at most {putting_off} by a block; another "
+        f"{times[PUT_OFF]} give hashes for messages that would fit, which chains allow as long as one message moves on "
+        "(against the default policies)."
     )
 
 

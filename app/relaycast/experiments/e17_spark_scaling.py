@@ -65,12 +65,13 @@ def answer(rows: Sequence[Scaling]) -> str:
     one, two, plain = found[SPARK, 1], found[SPARK, 2], found[PROCESSES, 2]
     same = "the same" if len({row.proof_bytes for row in rows}) == 1 else "NOT the same"
     return (
-        f"Spark makes and verifies {two.proofs_per_second:,.0f} proofs a second on two cores, "
-        f"{one.seconds / two.seconds:.2f} times as many as on one (plain processes: "
-        f"{found[PROCESSES, 1].seconds / plain.seconds:.2f} times), in {two.seconds / plain.seconds:.2f} times the "
-        f"time of plain processes, after {two.session_seconds:.0f} s to start: {same} {two.proof_bytes:,} bytes each "
-        f"time ({two.proofs:,} proofs of {two.keys_a_proof} keys of {two.trie_keys:,}; measured once on the machine "
-        "that made this page, so that another run gives other times)."
+        f"On two cores Spark makes and verifies {two.proofs_per_second:,.0f} proofs a second, "
+        f"{one.seconds / two.seconds:.2f} times as many as on one; for plain processes it is "
+        f"{found[PROCESSES, 1].seconds / plain.seconds:.2f} times; on two cores, Spark takes "
+        f"{two.seconds / plain.seconds:.2f} times the time of plain processes, after {two.session_seconds:.0f} s to "
+        f"start; all proofs are {same} {two.proof_bytes:,} bytes each time ({two.proofs:,} proofs of "
+        f"{two.keys_a_proof} keys of {two.trie_keys:,}; measured once on the machine that made this page, so that "
+        "another run gives other times)."
     )
 
 

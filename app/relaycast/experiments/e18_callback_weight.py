@@ -101,15 +101,15 @@ def answer(rows: Sequence[CallbackRow]) -> str:
     too_long = min(row.callback_us for row in unlimited if row.refused_blocks)
     values = held.overtaken + held.heard
     return (
-        f"A publisher that changes {usual.keys} keys in every block, whose callbacks take {USUAL_US // 1_000} ms each, "
-        f"makes blocks of its reader compute {usual.block_us_p50 / 1e6:.2f} of {usual.max_block_us / 1e6:g} seconds "
-        f"where nothing bounds callbacks ({usual.refused_blocks} of {usual.blocks} blocks are refused, some from "
-        f"{too_long / 1_000:g} ms on); with a limit of {LIMIT_US / 1e6:g} s the longest block takes "
-        f"{held.block_us_max / 1e6:.2f} s, {refused} of {sum(row.blocks for row in limited):,} blocks with any limit "
-        f"are refused and {sum(row.lost for row in limited)} values are lost; others pay in time: p99 of "
-        f"{held.latency_p99} relay blocks instead of {alone.latency_p99}, and {held.overtaken / values:.0%} of their "
-        "values are overtaken (three other publishers of the same reader, whose callbacks take as long; limits count "
-        "what callbacks declare, and these take what they declare)."
+        f"Without a limit, a publisher that changes {usual.keys} keys in every block, with callbacks of "
+        f"{USUAL_US // 1_000} ms, makes its reader's blocks compute {usual.block_us_p50 / 1e6:.2f} of "
+        f"{usual.max_block_us / 1e6:g} seconds; of these blocks, {usual.refused_blocks} of {usual.blocks} are refused; "
+        f"some blocks are refused from callbacks of {too_long / 1_000:g} ms on; with a limit of {LIMIT_US / 1e6:g} s "
+        f"the longest block takes {held.block_us_max / 1e6:.2f} s; of {sum(row.blocks for row in limited):,} blocks "
+        f"with any limit, {refused} are refused and {sum(row.lost for row in limited)} values are lost; others pay in "
+        f"time: p99 of {held.latency_p99} relay blocks instead of {alone.latency_p99}, and "
+        f"{held.overtaken / values:.0%} of their values are overtaken (three other publishers of the same reader, "
+        "whose callbacks take as long; limits count what callbacks declare, and these take what they declare)."
     )
 
 

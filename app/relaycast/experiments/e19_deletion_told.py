@@ -159,19 +159,18 @@ def answer(rows: Sequence[Telling]) -> str:
     """Say what telling costs, and what silence leaves behind."""
     most = max(row.keys for row in rows)
     by_cause = {row.cause: row for row in rows if row.keys == most}
-    quiet, update, gone = by_cause[QUIET], by_cause[UPDATE], by_cause[DEREGISTRATION]
-    costs = ", ".join(
-        f"{row.extra_pov_bytes:,} bytes ({row.extra_pov_bytes / row.pov_bytes:.2%}) when {CAUSES[row.cause]}"
-        for row in (update, *(by_cause[cause] for cause in (DELETION, EXPIRY, DEREGISTRATION)))
-    )
+    quiet, gone = by_cause[QUIET], by_cause[DEREGISTRATION]
+    shares = {row.cause: row.extra_pov_bytes / row.pov_bytes for row in by_cause.values() if row.cause != QUIET}
+    least, highest = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
     proofs = "no byte" if not any(row.extra_proof_bytes for row in rows) else "bytes too"
     return (
-        f"Telling takes {proofs} of the relay proof, because silent readers read what proves a key absent as well; "
-        f"of the reader's own state it takes {quiet.extra_pov_bytes / quiet.blocks:.0f} bytes in a block in which "
-        f"nothing happens, and with {most:,} keys {costs}; after a deregistration a silent reader keeps "
-        f"{gone.stale_silent:,} values that are gone, one that is told keeps {gone.stale_told:,} (one publisher, "
-        f"{VALUE_BYTES}-byte values, bytes of all blocks from the event to {CALM} blocks after the last change, before "
-        "compression)."
+        f"Telling takes {proofs} of the relay proof, and with {most:,} keys the reader's own state adds "
+        f"{shares[least]:.2%} to {shares[highest]:.2%} to its blocks; it adds least when {CAUSES[least]}, and most "
+        f"when {CAUSES[highest]}; silent readers read what proves a key absent as well; a block in which nothing "
+        f"happens carries {quiet.extra_pov_bytes / quiet.blocks:.0f} bytes more; after a deregistration a silent "
+        f"reader keeps {gone.stale_silent:,} values that are gone, one that is told keeps {gone.stale_told:,} (one "
+        f"publisher, {VALUE_BYTES}-byte values; an update, a deletion, expiry or deregistration; bytes of all blocks "
+        f"from it to {CALM} blocks after the last change, before compression)."
     )
 
 

@@ -112,43 +112,66 @@ def _row(found: AttackPrice, report: PriceReport) -> Priced:
 def answer(rows: Sequence[Priced]) -> str:
     """Say what a byte in every block costs, free and paid, and what the attacks on others cost."""
     ample = [row for row in rows if row.budget_bytes is None]
-    most = {attack: max((row for row in ample if row.attack == attack), key=lambda it: it.keys) for attack in WIDENING}
-    (starved,) = (row for row in rows if row.budget_bytes is not None and row.attack == DEEP)
-    found = {row.attack: row for row in rows if row.attack in OTHERS}
-    deep, large, short = most[DEEP], most["large-values"], most["heartbeat"]
-    spam, squat, heavy, metered = (found[name] for name in ("spam", "squat", "callbacks", "metered-callbacks"))
-    free = max(row.free_day_planck for row in most.values())
-    bytes_added = ", ".join(
-        f"{row.pov_bytes:,.0f} bytes ({row.compressed_bytes:,.0f} compressed) by {name}" for name, row in most.items()
-    )
-    a_byte = ", ".join(f"{_dot(row.paid_planck_a_byte)} by {name}" for name, row in most.items())
+    most = [max((row for row in ample if row.attack == name), key=lambda row: row.keys) for name in WIDENING]
+    deep, large = most[:2]
+    free = max(row.free_day_planck for row in most)
+    added = max(row.pov_bytes or 0 for row in most)
     return (
-        f"Where messages of Publish run free, an attack on every subscriber costs its publisher a deposit of "
-        f"{_dot(deep.deposit_planck)} DOT, which it gets back, and {_dot(free)} DOT a day, and adds {bytes_added} to "
-        f"each block of each; where the same messages pay, one byte more in each block of every subscriber costs "
-        f"{a_byte}, in DOT a day: deep paths are the cheapest, {_dot(deep.paid_day_planck)} DOT a day for {deep.keys} "
-        f"values a block; in a budget of {starved.budget_bytes:,} bytes deep paths make others miss "
-        f"{starved.missed_callbacks:g} of {OTHERS_CALLBACKS} callbacks a block; long values cost about what short ones "
-        f"do, because nothing prices a byte "
-        f"({_dot(large.paid_day_planck)} DOT a day for {large.keys} values of 2,048 bytes in every block, "
-        f"{_dot(short.paid_day_planck)} for 16 bytes); a flood that takes {spam.relay_share:.0%} of a relay block, of "
-        f"which others miss {spam.missed_callbacks:g} callbacks a block, costs {_dot(spam.deposit_planck)} DOT of "
-        f"deposits free and {_dot(spam.paid_day_planck)} DOT a day paid; squatting on an id costs "
-        f"{_dot(squat.deposit_planck)} DOT of deposit and {_dot(squat.free_day_planck)} DOT a day of transactions; "
-        f"{heavy.keys} callbacks of {CALLBACK_MS} ms each make {heavy.oversize_blocks} of {heavy.blocks} blocks exceed "
-        f"their time for {_dot(heavy.deposit_planck)} DOT of deposit free and {_dot(heavy.paid_day_planck)} DOT a day "
-        f"paid, and with a limit of 500 ms of callbacks {metered.oversize_blocks} of them, while others miss "
-        f"{metered.missed_callbacks:g} of {OTHERS_CALLBACKS} callbacks a block; a path that is too deep disables its "
-        f"own publisher, once, for {_dot(found['depth'].paid_once_planck)} DOT, "
-        f"and a lie costs a collator its block and no fee (means of {deep.blocks} blocks beyond the same run without "
-        f"the attack, bytes of PoV before compression unless said, {deep.keys} deep paths and {large.keys} keys of the "
-        f"others; fees modelled with Polkadot's benchmarks and Westend's placeholder for Publish, 14,400 relay blocks "
-        f"a day)."
+        f"Where messages of Publish run free, an attacker adds as many as {added:,.0f} bytes to each block of every "
+        f"subscriber for {_dot(deep.deposit_planck)} DOT of deposit and {_dot(free)} DOT a day; the publisher gets the "
+        f"deposit back; {_bytes_added(most)}; {_where_messages_pay(rows, most)}; {_on_others(rows)} (means of "
+        f"{deep.blocks} blocks beyond the same run without the attack; bytes of PoV before compression unless said; "
+        f"{deep.keys} deep paths and {large.keys} keys of the others; fees modelled with Polkadot's benchmarks and "
+        "Westend's placeholder for Publish; 14,400 relay blocks a day)."
     )
 
 
-def _dot(planck: int | None) -> str:
-    assert planck is not None, "these attacks make blocks larger"
+def _bytes_added(most: Sequence[Priced]) -> str:
+    found = ", ".join(f"{row.pov_bytes:,.0f} ({row.attack})" for row in most)
+    compressed = ", ".join(f"{row.compressed_bytes:,.0f} ({row.attack})" for row in most)
+    return f"each block grows by these bytes: {found}; compressed, by these: {compressed}"
+
+
+def _where_messages_pay(rows: Sequence[Priced], most: Sequence[Priced]) -> str:
+    """Say what bytes cost, and what a short budget does."""
+    by_attack = {row.attack: row for row in most}
+    cheapest, large, short = min(most, key=_a_byte), by_attack["large-values"], by_attack["heartbeat"]
+    (starved,) = (row for row in rows if row.budget_bytes is not None and row.attack == DEEP)
+    a_byte = ", ".join(f"{_dot(_a_byte(row))} ({row.attack})" for row in most)
+    return (
+        f"where messages pay, a byte in each block of every subscriber costs, in DOT a day, {a_byte}; the cheapest "
+        f"attack is {cheapest.attack}, at {_dot(cheapest.paid_day_planck)} DOT a day for {cheapest.keys} values a "
+        f"block; long values cost about what short ones do, because nothing prices a byte; for {large.keys} values in "
+        f"every block, a publisher pays {_dot(large.paid_day_planck)} DOT a day with 2,048 bytes each and "
+        f"{_dot(short.paid_day_planck)} with 16; in a budget of {starved.budget_bytes:,} bytes deep paths make others "
+        f"miss {starved.missed_callbacks:g} of {OTHERS_CALLBACKS} callbacks a block"
+    )
+
+
+def _on_others(rows: Sequence[Priced]) -> str:
+    """Say what the attacks cost that do not widen blocks."""
+    found = {row.attack: row for row in rows if row.attack in OTHERS}
+    spam, squat, heavy, metered = (found[name] for name in ("spam", "squat", "callbacks", "metered-callbacks"))
+    return (
+        f"a flood that takes {spam.relay_share:.0%} of a relay block makes others miss {spam.missed_callbacks:g} "
+        f"callbacks a block; it costs {_dot(spam.deposit_planck)} DOT of deposits where messages run free, and "
+        f"{_dot(spam.paid_day_planck)} DOT a day where they pay; squatting on an id costs {_dot(squat.deposit_planck)} "
+        f"DOT of deposit and {_dot(squat.free_day_planck)} DOT a day of transactions; with {heavy.keys} callbacks of "
+        f"{CALLBACK_MS} ms each, {heavy.oversize_blocks} of {heavy.blocks} blocks exceed their time; that costs "
+        f"{_dot(heavy.deposit_planck)} DOT of deposit where messages run free, and {_dot(heavy.paid_day_planck)} DOT a "
+        f"day where they pay; with a limit of 500 ms of callbacks {metered.oversize_blocks} blocks exceed it, and "
+        f"others miss {metered.missed_callbacks:g} of {OTHERS_CALLBACKS} callbacks a block; a path that is too deep "
+        f"disables its own publisher, once, for {_dot(found['depth'].paid_once_planck)} DOT; a lie costs a collator "
+        "its block and no fee"
+    )
+
+
+def _a_byte(row: Priced) -> int:
+    assert row.paid_planck_a_byte is not None, "these attacks make blocks larger"
+    return row.paid_planck_a_byte
+
+
+def _dot(planck: int) -> str:
     amount = planck / UNITS
     return f"{amount:,.0f}" if amount >= 100 or not planck else f"{amount:.3g}"
 

@@ -86,30 +86,25 @@ def _seconds(nanoseconds: int | None) -> float | None:
 def answer(rows: Sequence[FaceRow]) -> str:
     """Say what becomes of a slow reader's events on each face."""
     most = max(row.values_per_block for row in rows)
-    heaviest = {(row.face, row.reader): row for row in rows if row.values_per_block == most}
-    slow = ", ".join(
-        f"{face} {heaviest[face, SLOW].lost_share:.0%} lost and {heaviest[face, SLOW].conflated_share:.0%} overtaken, "
-        f"p95 {_shown(heaviest[face, SLOW].p95_seconds)}"
-        for face in FACES
-    )
+    slow = {row.face: row for row in rows if row.values_per_block == most and row.reader == SLOW}
+    lost = ", ".join(f"{slow[face].lost_share:.0%} ({face})" for face in FACES)
+    overtaken = ", ".join(f"{slow[face].conflated_share:.0%} ({face})" for face in FACES)
+    late = ", ".join(f"{slow[face].p95_seconds or 0:.3g} s ({face})" for face in FACES if slow[face].delivered)
     fast = max(row.p95_seconds or 0 for row in rows if row.reader == FAST and row.face != PALLET)
     unharmed = (
         "no fast reader loses an event" if not _fast_losses(rows) else f"fast readers lose {_fast_losses(rows):,}"
     )
     return (
-        f"Of {most} values a block, {SLOW_EVENTS_A_BLOCK} of which a slow reader manages, these come to: {slow}; "
-        f"{unharmed} beside a slow one off chain, and 95% of all arrive within {fast:.3g} s (values all new in every "
-        f"block of {BLOCK_SECONDS} s; the log keeps {KEPT_EVENTS:,} events, a WAMP client may leave "
-        f"{MOST_WAITING_BYTES >> 10} KiB waiting; readers and their connections are modelled)."
+        f"Of {most} values a block, of which it manages {SLOW_EVENTS_A_BLOCK}, a slow reader loses {lost}; newer "
+        f"values overtake {overtaken}; of what it gets, 95% arrives within {late}; {unharmed} beside a slow one off "
+        f"chain, and 95% of all arrive within {fast:.3g} s (values all new in every block of {BLOCK_SECONDS} s; the "
+        f"log keeps {KEPT_EVENTS:,} events; a WAMP client may leave {MOST_WAITING_BYTES >> 10} KiB waiting; readers "
+        "and their connections are modelled)."
     )
 
 
 def _fast_losses(rows: Sequence[FaceRow]) -> int:
     return sum(row.lost for row in rows if row.reader == FAST and row.face != PALLET)
-
-
-def _shown(seconds: float | None) -> str:
-    return "of nothing" if seconds is None else f"{seconds:.3g} s"
 
 
 def chart(rows: Sequence[FaceRow]) -> Chart:

@@ -252,17 +252,17 @@ def answer(rows: Sequence[Limited]) -> str:
     again = sorted(row.told_again / row.changed for _, row in quarters(rows))
     bound = ASKED_TOTAL_KEYS * SubscriberConfig().max_trie_depth * LARGEST_BRANCH_BYTES
     return (
-        f"A cache of a quarter of the nodes, those nearest to the root, takes {saved[0]:.0%} to {saved[-1]:.0%} off "
-        f"both proofs of a block, for {again[0]:.1f} to {again[-1]:.1f} callbacks told again with each change; the "
-        f"{ASKED_CACHE_BYTES // 10**6} MB of cache that reviewers ask for never bind beside their {ASKED_TOTAL_KEYS:,} "
-        f"keys in all, whose nodes have {bound:,} bytes at most; with {few.setting:,} keys of one publisher the worst "
-        f"block has {_worst(few):,} bytes of both proofs, with {most.setting:,} keys {_worst(most):,}, of which a "
-        f"publisher can change {most.changed:,} at a time; all of {many.read:,} keys of {many.publishers} publishers "
-        f"take {_worst(many):,} bytes when they change; with {paced.setting} publications a block, a burst of "
-        f"{paced.read} values takes {paced.latency_blocks} blocks instead of {free.latency_blocks}, its worst block "
-        f"has {_worst(paced):,} bytes instead of {_worst(free):,}, and a publisher that does not spread it has "
-        f"{paced.refused} refused (values of {VALUE_BYTES} bytes; relay proof without static keys, and own proof, "
-        "uncompressed)."
+        f"A cache of a quarter of the nodes, those nearest to the root, makes both proofs of a block {saved[0]:.0%} to "
+        f"{saved[-1]:.0%} smaller than a cache of all; for that, {again[0]:.1f} to {again[-1]:.1f} callbacks are told "
+        f"again with each change; the {ASKED_CACHE_BYTES // 10**6} MB of cache that reviewers ask for never bind "
+        f"beside their {ASKED_TOTAL_KEYS:,} keys in all, whose nodes have {bound:,} bytes at most; with "
+        f"{few.setting:,} keys of one publisher the worst block has {_worst(few):,} bytes of both proofs, with "
+        f"{most.setting:,} keys {_worst(most):,}; of these keys a publisher can change {most.changed:,} at a time; all "
+        f"of {many.read:,} keys of {many.publishers} publishers take {_worst(many):,} bytes when they change; with "
+        f"{paced.setting} publications a block, a burst of {paced.read} values takes {paced.latency_blocks} blocks "
+        f"instead of {free.latency_blocks}; its worst block then has {_worst(paced):,} bytes instead of "
+        f"{_worst(free):,}; a publisher that does not spread it has {paced.refused} publications refused (values of "
+        f"{VALUE_BYTES} bytes; relay proof without static keys, and own proof, uncompressed)."
     )
 
 
