@@ -96,7 +96,7 @@ def answer(rows: Sequence[Starved]) -> str:
         "message that does not fit leaves over"
     )
     lossy = [row.load for row in rows if row.budget == "remaining" and row.delivered_share < 1]
-    last = max(row.load for row in rows if row.load < min(lossy, default=1))
+    last = max((row.load for row in rows if row.load < min(lossy, default=1)), default=0.0)
     floors = [full["floor:16384", size] for size in sizes]
     arrived = min(row.delivered_share for row in floors)
     late = max(row.p99_latency_blocks or 0 for row in floors)

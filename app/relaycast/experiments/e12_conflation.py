@@ -63,14 +63,13 @@ def answer(rows: Sequence[Conflation]) -> str:
     for row in sorted(rows, key=lambda row: -row.budget_share):
         if row.every > 1 and not row.overtaken:
             safe[row.every] = row.budget_share
-    (stay, enough), *others = sorted(safe.items())
-    slow = "".join(f", from {share:.0%} if they stay {every}" for every, share in others)
+    slow = ", ".join(f"{share:.0%} for {every} blocks" for every, share in sorted(safe.items()))
+    longer = f"; of values that stay longer, none is overtaken from these budgets on: {slow}" if slow else ""
     return (
         f"When all change in every block, {least.overtaken_share:.0%} of values are overtaken unseen at "
         f"{least.budget_share:.0%} of the budget needed and {most.overtaken_share:.0%} at {most.budget_share:.0%}, "
-        f"about what the budget falls short; none is overtaken from {enough:.0%} of the budget on if values stay "
-        f"{stay} blocks{slow} (of the budgets tried; {KEYS} keys of {VALUE_BYTES} bytes of one publisher; a reader "
-        "gets the newest value, never a queue)."
+        f"about what the budget falls short{longer} (of the budgets tried; {KEYS} keys of {VALUE_BYTES} bytes of one "
+        "publisher; a reader gets the newest value, never a queue)."
     )
 
 
