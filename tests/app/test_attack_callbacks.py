@@ -86,6 +86,7 @@ def test_a_meter_that_counts_nothing_is_found_out(monkeypatch: pytest.MonkeyPatc
     assert callbacks(blocks=FEWEST_BLOCKS).limited.refused_blocks > 0
 
 
+@pytest.mark.slow
 def test_the_same_seed_attacks_the_same() -> None:
     first = callbacks(keys=8, blocks=FEWEST_BLOCKS, seed=3)
     assert first == callbacks(keys=8, blocks=FEWEST_BLOCKS, seed=3)

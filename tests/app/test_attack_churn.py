@@ -87,6 +87,7 @@ def test_more_keys_cost_the_attacker_and_the_reader_more(ample: ChurnReport) -> 
     assert most.target_attacked.callbacks == len(TARGETS)
 
 
+@pytest.mark.slow
 def test_the_same_seed_churns_the_same() -> None:
     churned = churn(keys=2, blocks=10, seed=3)
     assert churned == churn(keys=2, blocks=10, seed=3)

@@ -235,6 +235,7 @@ def test_churn_sends_what_the_attack_of_that_name_sends() -> None:
     assert course.struck.message_bytes * blocks == alone.sent_bytes * TERMS.blocks
 
 
+@pytest.mark.slow
 def test_the_same_seed_prices_the_same() -> None:
     first, again, other = (price(keys=2, blocks=2, attacks=["churn"], seed=seed) for seed in (3, 3, 4))
     assert first == again

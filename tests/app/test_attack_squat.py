@@ -94,6 +94,7 @@ def test_a_squatter_that_never_removes_anything_harms_nobody() -> None:
     assert not report.harmed
 
 
+@pytest.mark.slow
 def test_the_same_seed_squats_the_same() -> None:
     assert squat(blocks=8, seed=3) == squat(blocks=8, seed=3)
 

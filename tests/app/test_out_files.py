@@ -22,7 +22,7 @@ VERBS = {
     "run": "run oracle --blocks 3 --out {}",
     "compare": "compare oracle --blocks 3 --policy cache=none --out {}",
     "budget": "budget small.toml --out {}",
-    "bench": "bench E13 --quick --out {}",
+    "bench": "bench E8 --quick --out {}",
     "bench engine": "bench engine --sizes 10 --values 1 --backends plain --json {}/engine.json",
     "pov snapshot": "pov snapshot small.toml --out {}/kept.toml",
     "proof show": "proof show proof.json --html {}/proof.html",

@@ -1,7 +1,7 @@
 """``./relaycast`` makes its environment once, whole or not at all, and says in one line what goes wrong.
 
 Stand-ins for Python and uv make the environment here, so that nothing is installed: they play ``-m venv``, ``-m pip``
-and ``uv``. Every test runs with uv on the PATH, with uv that pip brings, and with pip alone.
+and ``uv``. Every test runs with uv on the PATH, with pip alone and, in the slow suite, with uv that pip brings.
 """
 
 import shutil
@@ -70,7 +70,7 @@ TOOLS = (
 UV_THERE, UV_BROUGHT, PIP_ALONE = "uv on the PATH", "uv brought by pip", "pip alone"
 
 
-@pytest.fixture(params=[UV_THERE, UV_BROUGHT, PIP_ALONE])
+@pytest.fixture(params=[UV_THERE, pytest.param(UV_BROUGHT, marks=pytest.mark.slow), PIP_ALONE])
 def installer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """What installs."""
     if request.param == PIP_ALONE:
