@@ -22,7 +22,7 @@ RECORD = CHARTS / "results.json"
 
 Record = dict[str, Any]
 
-MOST_COLUMNS = 7
+MOST_COLUMNS = 9
 """Values of x in a table: what a narrow screen shows without scrolling far."""
 
 MOST_LINES = 14
@@ -66,7 +66,8 @@ def page() -> str:
 def _section(name: str, question: str, record: Record) -> list[str]:
     experiment, full = load(name), record["full"]
     lines = ["", f"## {name}: {question}", "", *told(full.get("answer") or record["answer"]), ""]
-    lines += [f"![{record['title']}](experiments/{experiment.stem}.svg)", "", *record.get("table", ()), ""]
+    lines += [f"![{record['title']}](experiments/{experiment.stem}.svg)", ""]
+    lines += [*record["table"], ""] if "table" in record else []
     if experiment.first_cut:
         lines += [experiment.first_cut, ""]
     lines += [f"- {note}" for note in experiment.notes]
@@ -80,30 +81,49 @@ def _section(name: str, question: str, record: Record) -> list[str]:
 def table_of(chart: Chart) -> list[str]:
     """Return what a chart shows as a table in Markdown: a line for each of its series, a column for each of some x.
 
-    Where that is too long it is the panel in the middle.
+    Where that is too long it is the panel in the middle. Where series share few of their x, a line has the pairs.
     """
+    axes, height = _axes_of_series(chart), _height(chart)
     series: dict[tuple[str, ...], dict[Any, float]] = {}
     for point in chart.points:
-        name = tuple(str(point[axis.field]) for axis in _axes_of_series(chart))
-        series.setdefault(name, {})[point[chart.x.field]] = point[_height(chart).field]
-    names = sorted(series, key=lambda name: [_rank(a, it) for a, it in zip(_axes_of_series(chart), name, strict=True)])
-    panels, of = list(dict.fromkeys(name[0] for name in names)), ""
+        if point[height.field] is not None:
+            series.setdefault(tuple(str(point[axis.field]) for axis in axes), {})[point[chart.x.field]] = point[
+                height.field
+            ]
+    names = sorted(series, key=lambda name: [_rank(axis, it) for axis, it in zip(axes, name, strict=True)])
+    panels, titles, skipped, of = list(dict.fromkeys(name[0] for name in names)), [it.title for it in axes], 0, ""
     if len(names) > MOST_LINES and chart.panel is not None:
         names = [name for name in names if name[0] == panels[len(panels) // 2]]
-        of = f", {chart.panel.title} {names[0][0]}".replace(",  ", ", ")
-    columns = _spread(_in_order(chart.x, {x for name in names for x in series[name]}), MOST_COLUMNS)
-    titles = [axis.title for axis in _axes_of_series(chart)]
-    head = [*titles, *(_said(chart.x, x) for x in columns)]
-    rows = [[*name, *(_said(_height(chart), series[name].get(x)) for x in columns)] for name in names]
-    if of:
-        head, titles, rows = head[1:], titles[1:], [row[1:] for row in rows]
+        skipped, of = 1, f", {chart.panel.title} {names[0][0]}".replace(",  ", ", ")
     by = f", by {chart.x.title}" if chart.x.title else ""
-    title = f"{_height(chart).title}{by}{of}"
+    title = f"{height.title}{by}{of}"
+    lines = {name[skipped:]: series[name] for name in names}
+    return [f"{title[:1].upper()}{title[1:]}:", "", *_table(chart, titles[skipped:], lines)]
+
+
+def _table(chart: Chart, titles: list[str], lines: dict[tuple[str, ...], dict[Any, float]]) -> list[str]:
+    height = _height(chart)
+    found = sorted({x for line in lines.values() for x in line}, key=lambda it: _rank(chart.x, it))
+    if sum(map(len, lines.values())) < len(lines) * len(found) / 2:
+        at = "" if chart.x.names else "at "
+        rows = [
+            [*name, "; ".join(f"{_said(height, line[x])} {at}{_said(chart.x, x)}" for x in found if x in line)]
+            for name, line in lines.items()
+        ]
+        return _written([*titles, ""], rows, texts=len(titles) + 1)
+    if chart.x.names and len(found) > MOST_COLUMNS:
+        rows = [[str(x), *(_said(height, line.get(x)) for line in lines.values())] for x in found]
+        return _written(["", *(" ".join(name) for name in lines)], rows, texts=1)
+    columns = _spread(found, MOST_COLUMNS)
+    rows = [[*name, *(_said(height, line.get(x)) for x in columns)] for name, line in lines.items()]
+    return _written([*titles, *(_said(chart.x, x) for x in columns)], rows, texts=len(titles))
+
+
+def _written(head: list[str], rows: list[list[str]], *, texts: int) -> list[str]:
+    """Return a table whose first columns are ``texts``, the others numbers."""
     return [
-        f"{title[:1].upper()}{title[1:]}:",
-        "",
         f"| {' | '.join(head)} |",
-        f"|{'---|' * len(titles)}{'--:|' * len(columns)}",
+        f"|{'---|' * texts}{'--:|' * (len(head) - texts)}",
         *(f"| {' | '.join(row)} |" for row in rows),
     ]
 
@@ -122,12 +142,14 @@ def _height(chart: Chart) -> Axis:
     return chart.y
 
 
-def _in_order(axis: Axis, found: set[Any]) -> list[Any]:
-    return sorted(found, key=lambda it: _rank(axis, it))
-
-
-def _rank(axis: Axis, it: Any) -> Any:
-    return axis.order.index(it) if axis.order else it
+def _rank(axis: Axis, it: Any) -> tuple[float, str]:
+    """Return what sorts names as the axis has them, and else numbers by size, those in texts too."""
+    if axis.order:
+        return axis.order.index(it), ""
+    try:
+        return float(str(it).rstrip("%").replace(",", "")), ""
+    except ValueError:
+        return float("inf"), str(it)
 
 
 def _spread(found: list[Any], most: int) -> list[Any]:
