@@ -315,7 +315,7 @@ EXPERIMENT = Experiment(
     ),
     first_cut=(
         "Expected: a smaller cache makes larger proofs. Measured: the relay proof grows slowly, because the nodes "
-        "nearest to the root are those that every path needs, while the own proof shrinks with every node that is no "
-        "longer kept, read and replaced. A quarter of a structure carries fewer bytes than all of it."
+        "nearest to the root are those that every path needs. The own proof shrinks with every node that is no longer "
+        "kept, read and replaced. A quarter of a structure carries fewer bytes than all of it."
     ),
 )
