@@ -99,6 +99,7 @@ def test_kills_signals_inputs_and_machines_have_their_hauls() -> None:
         if isinstance(decorator, ast.Call) and isinstance(decorator.func, ast.Name) and decorator.func.id == "soak"
     }
     assert hauls == {
+        "test_200_blocks_are_the_other_hosts_and_our_execution_accepts_each",
         "test_a_fork_agrees_with_the_whole_state_in_any_history",
         "test_a_mutant_that_survives_is_judged",
         "test_a_run_interrupted_anywhere_leaves_no_files",
@@ -115,6 +116,7 @@ def test_kills_signals_inputs_and_machines_have_their_hauls() -> None:
         "test_it_goes_through_any_forks_and_kills",
         "test_many_more_tries_have_the_roots_of_the_oracle",
         "test_the_pallet_agrees_with_the_model_for_ever_longer",
+        "test_two_hundred_long_histories_of_chains_that_go_back",
         "test_whatever_a_signal_hits_the_next_run_completes_it",
         "test_whatever_is_killed_the_next_sweep_completes_the_table",
     }
