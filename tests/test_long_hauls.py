@@ -117,6 +117,7 @@ def test_kills_signals_inputs_and_machines_have_their_hauls() -> None:
         "test_many_more_tries_have_the_roots_of_the_oracle",
         "test_the_pallet_agrees_with_the_model_for_ever_longer",
         "test_two_hundred_long_histories_of_chains_that_go_back",
+        "test_whatever_a_client_was_told_is_there_after_many_kills",
         "test_whatever_a_signal_hits_the_next_run_completes_it",
         "test_whatever_is_killed_the_next_sweep_completes_the_table",
     }

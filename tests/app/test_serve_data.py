@@ -18,6 +18,7 @@ import relaycast as rc
 from app.serve_client import Client
 from app.serve_process import ServeProcess, journal_in
 from command_line import Refused
+from long_hauls import soak
 from node.chains import ALICE, BOB, address, modelled, signed
 from relaycast.serve.in_process import ServedNetwork
 from relaycast.serve.network import living
@@ -373,5 +374,12 @@ def test_whatever_a_client_was_told_is_there_after_a_kill(tmp_path: Path, twin: 
 
 
 @pytest.mark.slow
-def test_whatever_a_client_was_told_is_there_after_twenty_kills(tmp_path: Path, twin: ServedChain) -> None:
-    kill_again_and_again(tmp_path, twin, 20, 2)
+def test_whatever_a_client_was_told_is_there_after_eight_kills(tmp_path: Path, twin: ServedChain) -> None:
+    kill_again_and_again(tmp_path, twin, 8, 2)
+
+
+@soak(rounds=10)
+def test_whatever_a_client_was_told_is_there_after_many_kills(
+    tmp_path: Path, twin: ServedChain, soak_round: int
+) -> None:
+    kill_again_and_again(tmp_path, twin, 20, 1_000 + soak_round)
