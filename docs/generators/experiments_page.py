@@ -26,7 +26,7 @@ MOST_COLUMNS = 9
 """Values of x in a table: what a narrow screen shows without scrolling far."""
 
 MOST_LINES = 14
-"""Of a table that has panels."""
+"""A chart whose table would have more lines shows one of its panels."""
 
 HEAD = """\
 # Experiments

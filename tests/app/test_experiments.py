@@ -25,7 +25,7 @@ from relaycast_trie import warm_up
 _RESULTS: dict[str, Result] = {}
 
 MOST_WORDS = 30
-"""Of a finding: a sentence that can be quoted."""
+"""Nobody quotes a longer sentence."""
 
 ON_SPARK = "E17"
 """Takes a minute to start; the verb that it stands on has tests of its own."""

@@ -164,7 +164,7 @@ class RandomList:
             self.fork()
 
     def outlook(self) -> str:
-        """Say where the chain and the pool are, for whoever wonders what a client waited for."""
+        """Return the newest block, the last final one and the waiting transactions, to explain why a client waited."""
         try:
             asked = ("chain_getHeader", "chain_getFinalizedHead", "author_pendingExtrinsics")
             return ", ".join(f"{method}: {json.dumps(self.served.ask(method))}" for method in asked)

@@ -26,7 +26,6 @@ print(root.hex(), ANNOUNCER.compiled)
 
 HASH_ALONE = """
 import numpy as np
-from relaycast_trie.kernels import blake2b
 from relaycast_trie.kernels.blake2b import LANES, ROWS, Rooms, mix, mix_one, mix_short
 rooms = Rooms(np.zeros(ROWS, np.uint64), np.zeros(128 * LANES, np.uint8), 128)
 mix(rooms, 1), mix_short(rooms), mix_one(rooms, 1)

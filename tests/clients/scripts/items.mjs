@@ -43,6 +43,13 @@ export async function refusal(work) {
   throw new Error("nothing was refused");
 }
 
+// Returns the hash of a transaction's block by polkadot.js' status, null where it is in none. A client that is slow to
+// read its block is told of it when it is final: a later status takes the place of one that is still being read.
+export function blockOf(status) {
+  if (status.isInBlock) return status.asInBlock.toHex();
+  return status.isFinalized ? status.asFinalized.toHex() : null;
+}
+
 export function hex(bytes) {
   return `0x${Buffer.from(bytes).toString("hex")}`;
 }

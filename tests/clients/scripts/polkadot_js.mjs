@@ -2,7 +2,7 @@
 
 import { ApiPromise, Keyring, WsProvider } from "@polkadot/api";
 import { MARKER, NEWCOMER, PUBLISHER, READER } from "./network.mjs";
-import { askForACut, askForARestart, childKey, hex, item, pause, refusal } from "./items.mjs";
+import { askForACut, askForARestart, blockOf, childKey, hex, item, pause, refusal } from "./items.mjs";
 
 const [url, cuttable] = process.argv.slice(2);
 const connect = (address) => ApiPromise.create({ provider: new WsProvider(address, 200), noInitWarn: true });
@@ -24,10 +24,8 @@ function send(api, call, signer, options = {}) {
   return new Promise((resolve, reject) => {
     const ended = (result) => {
       if (result.isError) reject(new Error(result.status.toString()));
-      const { isInBlock, isFinalized } = result.status;
-      if (isInBlock || isFinalized) {
-        resolve({ block: (isInBlock ? result.status.asInBlock : result.status.asFinalized).toHex(), result });
-      }
+      const block = blockOf(result.status);
+      if (block) resolve({ block, result });
     };
     call.signAndSend(signer, options, ended).catch(reject);
   });

@@ -1,7 +1,7 @@
 // Uses a chain of a real runtime as somebody with @polkadot/api does: node real_runtime.mjs URL
 
 import { ApiPromise, Keyring, WsProvider } from "@polkadot/api";
-import { item, refusal } from "./items.mjs";
+import { blockOf, item, refusal } from "./items.mjs";
 
 const [url] = process.argv.slice(2);
 const api = await ApiPromise.create({ provider: new WsProvider(url, 200), noInitWarn: true });
@@ -18,10 +18,8 @@ const send = (call, signer) =>
   new Promise((resolve, reject) => {
     const ended = (result) => {
       if (result.isError) reject(new Error(result.status.toString()));
-      const { isInBlock, isFinalized } = result.status;
-      if (isInBlock || isFinalized) {
-        resolve({ block: (isInBlock ? result.status.asInBlock : result.status.asFinalized).toHex(), result });
-      }
+      const block = blockOf(result.status);
+      if (block) resolve({ block, result });
     };
     call.signAndSend(signer, ended).catch(reject);
   });

@@ -1,7 +1,7 @@
 // Takes steps on a served relay chain with @polkadot/api: node steps_polkadot_js.mjs URL
 
 import { ApiPromise, Keyring, WsProvider } from "@polkadot/api";
-import { childKey, pause } from "./items.mjs";
+import { blockOf, childKey, pause } from "./items.mjs";
 import { MARKER, PUBLISHER } from "./network.mjs";
 import { doSteps } from "./steps.mjs";
 
@@ -15,14 +15,12 @@ await doSteps({
     await relay.rpc.system.chain();
   },
   best: async () => (await relay.rpc.chain.getBlockHash()).toHex(),
-  // A client that is slow to read its block is told of that block only when it is final: a later status takes the place
-  // of one that is still being read.
   send: () =>
     new Promise((resolve, reject) => {
       const ended = ({ isError, status }) => {
         if (isError) reject(new Error(status.toString()));
-        if (status.isInBlock) resolve(status.asInBlock.toHex());
-        if (status.isFinalized) resolve(status.asFinalized.toHex());
+        const block = blockOf(status);
+        if (block) resolve(block);
       };
       relay.tx.system.remark(MARKER).signAndSend(charlie, { nonce: -1 }, ended).catch(reject);
     }),

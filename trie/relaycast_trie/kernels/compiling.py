@@ -8,7 +8,7 @@ from numba import njit as numba_njit
 
 from relaycast_trie.kernels import announce as announce  # noqa: PLC0414 - starts to listen before anything is compiled
 from relaycast_trie.kernels.keeping import keep
-from relaycast_trie.kernels.standing import call_through, place
+from relaycast_trie.kernels.standing import call_through, let_stand
 
 njit: Any = numba_njit
 config: Any = numba_config
@@ -52,22 +52,21 @@ def locked_kernel(function: Kernel) -> Kernel:
 
 
 def _compiled(function: Kernel, **options: bool) -> Kernel:
-    options = {"nogil": True, "no_cfunc_wrapper": True, **options}
-    dispatcher = njit(**options)(function)
+    dispatcher = njit(**{"nogil": True, "no_cfunc_wrapper": True, **options})(function)
     if JIT:
-        place(dispatcher)
-        if options.pop("no_cpython_wrapper", False):
-            call_through(dispatcher, lambda: _face_of(dispatcher, options))
+        let_stand(dispatcher)
+        if options.get("no_cpython_wrapper"):
+            call_through(dispatcher, lambda: _face_of(dispatcher))
     keep(dispatcher)
     return cast(Kernel, dispatcher)
 
 
-def _face_of(dispatcher: Any, options: dict[str, bool]) -> Any:
+def _face_of(dispatcher: Any) -> Any:
     """Compile what hands over to a kernel all that Python gives it."""
 
     def call(*arguments: Any) -> Any:
         return dispatcher(*arguments)
 
-    made = njit(**{**options, "forceinline": False})(call)
+    made = njit(nogil=True, no_cfunc_wrapper=True, _nrt=False)(call)
     keep(made, name=f"{dispatcher.py_func.__module__}.{dispatcher.py_func.__name__}")
     return made

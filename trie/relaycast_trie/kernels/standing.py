@@ -22,10 +22,13 @@ LARGEST_PART = 250
 """Instructions of LLVM, after optimisation."""
 
 _kernels: dict[str, Any] = {}
+"""Every kernel, by module and name."""
+
 _standing: dict[str, partial[None]] = {}
+"""What brings a kernel into a process, by the name of its address; those that stand in this one."""
 
 
-def place(dispatcher: Any) -> None:
+def let_stand(dispatcher: Any) -> None:
     """Let kernels call a kernel at its address where it is large.
 
     It is compiled for integers, and not once more for each constant that is handed to it.
