@@ -37,8 +37,9 @@ from relaycast_gateway.candid.type_graph import (
     redirected,
 )
 
-KEYWORDS = {*PRIMITIVES, *ANNOTATIONS, "blob", "opt", "vec", "record", "variant", "func", "service", "type", "import"}
-"""Words that cannot name a type."""
+_COMPOSITES = {"blob", "opt", "vec", "record", "variant", "func", "service"}
+KEYWORDS = {*PRIMITIVES, *ANNOTATIONS, *_COMPOSITES, "type", "import", "true", "false"}
+"""Words that cannot name a type, and stand in quotes where they label a field."""
 _FIRST_NAME = -1_000
 """References from here downwards stand for names until all definitions are known."""
 

@@ -42,6 +42,8 @@ WRITTEN: list[tuple[str, Any, str]] = [
     ('record { "a b" : nat; c : opt nat }', {"a b": 1, "c": None}, 'record { "a b" = 1; c = null }'),
     ("variant { a; b : nat }", Variant("b", 2), "variant { b = 2 }"),
     ("variant { a; 7 : nat }", Variant("a"), "variant { a }"),
+    ('variant { "true"; "false" }', Variant("true"), 'variant { "true" }'),
+    ('record { "vec" : nat; "false" : nat }', {"vec": 1, "false": 2}, 'record { "vec" = 1; "false" = 2 }'),
     ("principal", Principal(b""), 'principal "aaaaa-aa"'),
     ("service {}", SERVICE, 'service "w7x7r-cok77-xa"'),
     ("func () -> ()", FuncReference(SERVICE, "f"), 'func "w7x7r-cok77-xa"."f"'),
