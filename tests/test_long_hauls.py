@@ -101,6 +101,7 @@ def test_kills_signals_inputs_and_machines_have_their_hauls() -> None:
     assert hauls == {
         "test_200_blocks_are_the_other_hosts_and_our_execution_accepts_each",
         "test_a_fork_agrees_with_the_whole_state_in_any_history",
+        "test_a_million_messages_are_read_or_refused",
         "test_a_mutant_that_survives_is_judged",
         "test_a_run_interrupted_anywhere_leaves_no_files",
         "test_a_run_killed_anywhere_is_resumed_to_the_same_bytes",

@@ -33,6 +33,9 @@ ON_SPARK = "E17"
 LONG = {"E3", "E4", "E5", "E6", "E7", "E9", "E11", "E12", "E14", "E15", "E18", "E19", "E20", "E21", "E22", ON_SPARK}
 """Even their quick runs take a second and more. What they measure, digests of runs hold with every check."""
 
+LONGEST = {"E5", "E18", "E20", "E22"}
+"""Whole minutes of full runs are a long haul; the slow suite holds their quick runs."""
+
 ALL = [pytest.param(name, marks=[pytest.mark.slow] if name in LONG else []) for name in REGISTRY]
 
 
@@ -58,8 +61,14 @@ def test_a_quick_run_gives_what_is_on_record(name: str) -> None:
     assert experiments_page.recorded(quick(name)) == experiments_page.on_record()[name]["quick"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in REGISTRY if name != ON_SPARK])
+FULL = [
+    pytest.param(name, marks=pytest.mark.soak if name in LONGEST else pytest.mark.slow)
+    for name in REGISTRY
+    if name != ON_SPARK
+]
+
+
+@pytest.mark.parametrize("name", FULL)
 def test_a_full_run_gives_what_is_on_record(name: str) -> None:
     """A run that measures time is full when it is quick."""
     full, record = load(name).run(Scale()), experiments_page.on_record()[name]
