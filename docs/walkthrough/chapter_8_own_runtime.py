@@ -7,7 +7,6 @@ app = marimo.App(app_title="8. Your own runtime", width="medium")
 
 with app.setup:
     from collections.abc import Iterable
-    from pathlib import Path
 
     import marimo as mo
     import wasmtime
@@ -20,11 +19,11 @@ with app.setup:
     import relaycast_xcm as rx
     from relaycast.genesis.chain_spec import ChainSpec
 
-    from lesson import Aid, Table, Verdict, cut
+    from lesson import Aid, Table, Verdict, cut, example
     from proof_below import ProofBelow
     from trie_pictures import draw_trie
 
-    COUNTER = Path(__file__).resolve().parent.parent / "examples" / "counter-runtime" / "counter.wat"
+    COUNTER = example("counter-runtime/counter.wat")
     COUNT = rt.twox_128(b"Counter") + rt.twox_128(b"Count")  # a pallet, and an item of it
 
 
