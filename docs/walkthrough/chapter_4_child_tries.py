@@ -153,8 +153,8 @@ def _():
     mo.md(r"""
     ## A trie inside the trie
 
-    Where did the two prices go? Every publisher has a trie of its own, a **child trie**. The top trie holds one pair for
-    it, whose value is the *root* of the child trie: 32 bytes. So a publisher can own thousands of keys, and in the
+    Where did the two prices go? Every publisher has a trie of its own, a **child trie**. The top trie holds one pair
+    for it, whose value is the *root* of the child trie: 32 bytes. So a publisher can own thousands of keys, and in the
     relay chain's own trie only one value changes.
 
     Anybody can work out the key of that pair from the para id:
