@@ -65,9 +65,9 @@ def _():
     has no gaps: `seq` counts 1, 2, 3, and it is the **only** order. Times give no order, as all events of a block share
     one.
 
-    The *id* is the same number as text, in Crockford's Base32: 32 digits, without the letters I, L, O and U, which
-    people misread. After `9` comes `A`, after `Z` comes `10`. A consumer remembers ids to know what it has already
-    seen. It remembers the last `seq`, its **cursor**, to know where to resume.
+    The *id* is a number, too, and here it equals `seq`. As text it is written in Crockford's Base32: 32 digits, without
+    the letters I, L, O and U, which people misread. After `9` comes `A`, after `Z` comes `10`. A consumer remembers ids
+    to know what it has already seen. It remembers the last `seq`, its **cursor**, to know where to resume.
 
     Here is each event as a cell, in the order of the log. Pink is a publication, green a callback:
     """)
