@@ -212,7 +212,10 @@ def _(add, applied, runtime, state):
     assert header.state_root == state.root_with(block_overlay.changes()) != state.root
     assert header.extrinsics_root == rn.ordered_root([it[1:] for it in body])
     parts = [(32, "the hash of the parent's header"), (1, "the number, times four: 1"), (32, "the state root")]
-    parts += [(32, f"the root of a trie of {len(body)} extrinsics"), (1, "no digest, the place of the author's signature")]
+    parts += [
+        (32, f"the root of a trie of {len(body)} extrinsics"),
+        (1, "no digest, the place of the author's signature"),
+    ]
     cut(header.encode(), parts)
     return block_overlay, build, header, parent
 
