@@ -20,17 +20,17 @@ def _():
     # 1. Hex tries by hand
 
     A hash turns any bytes into 32 bytes, and nobody can find other bytes with the same hash. A blockchain wants that
-    for its whole *state*: for millions of pairs of a key and a value there should be **one** hash, the *state root*,
-    that changes whenever any pair changes.
+    for its whole *state*, which is millions of pairs of a key and a value. There should be **one** hash for all of
+    them, the *state root*, and it should change whenever any pair changes.
 
     Hashing one long list of all pairs would do that, but it has two faults. One changed pair means hashing everything
     again. And whoever wants to show you that a single pair is in the list must hand you the whole list.
 
     A **trie** mends both. It is a tree in which the *path* from the root to a value is spelled by the key. Each node
     of the tree is hashed, and a parent contains the hashes of its children. In this chapter you build one by hand, to
-    the byte.
+    the byte, in the format of Polkadot. (Polkadot is a network of blockchains; chapter 4 says more.)
 
-    (The first cell loads what the chapter works with. `rt` is relaycast's package for tries; `lesson` and
+    (The first cell imports what the chapter works with. `rt` is relaycast's package for tries; `lesson` and
     `trie_pictures` belong to this course, and only print tables and draw.)
     """)
     return
@@ -95,7 +95,7 @@ def _():
     - a **branch** has the nibbles that everything below it shares, up to sixteen children, one for each next nibble,
       and a value if a key ends right there.
 
-    The nibble that chooses the child is *not* repeated in the child: being the child number 6 says it already.
+    The nibble that chooses the child is *not* repeated in the child: its place among the children says it already.
     """)
     return
 
@@ -107,12 +107,13 @@ def _():
 
     Let us write the leaf of `dog` as bytes. Its part of the path is the single nibble `7`.
 
-    - The first byte, the *header*, says what comes. A leaf's header has the bits `01` in front; the other six bits
-      count the nibbles of the partial path: `01000001` is `0x41`, a leaf with one nibble.
+    - The first byte, the *header*, says what comes. A leaf's header has the bits `01` in front. The other six bits
+      count the nibbles of the node's own piece of the path, its *partial path*. So `01000001`, which is `0x41`, is a
+      leaf with one nibble.
     - Then the nibbles, two to a byte. When their number is odd, the first one stands alone, behind a zero: `07`.
-    - Then the value. In front of it goes its length, as SCALE, Polkadot's encoding, writes small lengths: times
-      four (the lowest two bits say how many bytes the length takes: `00` is one byte). `puppy` has 5 letters, so the
-      byte is `0x14`, which is 20.
+    - Then the value, with its length in front. Polkadot's encoding, *SCALE*, writes a length of up to 63 as one byte:
+      the length times four. (The lowest two bits say how many bytes the length takes; `00` means one.) `puppy` has 5
+      letters, and 5 times 4 is 20, so the byte is `0x14`.
     """)
     return
 
@@ -149,20 +150,20 @@ def _():
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    (`partial` is given as one byte for each nibble, so that it can be sliced; in the encoded node it is packed.)
+    (In Python `partial` has one byte for each nibble; in the encoded node there are two nibbles to a byte.)
 
     ## How a parent names its children
 
     A hash has 32 bytes. It would be a waste to put a hash of 32 bytes in the place of a leaf of eight, so:
 
     - a child of **fewer than 32 bytes** stands *inline*, inside its parent (a dashed frame in the picture);
-    - a longer child is named by its **hash**, Blake2b with 32 bytes.
+    - a longer child is named by its **hash**. The hash function is Blake2b, with a result of 32 bytes.
 
-    A length stands in front of either, as in front of a value. 32 means a hash, less means the child itself.
+    A length stands in front of both, as in front of a value. 32 means a hash, less means the child itself.
 
     Now the branch of `do`. Its header begins with `11`: a branch that has a value itself (`10` is one that has none).
-    Two bytes, a *bitmap*, say which of the sixteen children there are: bit 6 and bit 7 are set, which makes `c0 00`
-    when the lower byte comes first. In Polkadot it nearly always does; that is called *little-endian*.
+    Two bytes, a *bitmap*, say which of the sixteen children there are. Here bit 6 and bit 7 are set, which makes
+    `c0 00` when the lowest byte comes first. In Polkadot it nearly always does; that is called *little-endian*.
     """)
     return
 
@@ -220,7 +221,7 @@ def _(do, pairs):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    The hash of the root node is the state root. (It is hashed always, however short it is.)
+    The hash of the root node is the state root. (The root node is always hashed, however short it is.)
     """)
     return
 
@@ -269,9 +270,11 @@ def _():
     | `cat` | `6 3 6 1 7 4` | `meow` |
     | `cow` | `6 3 6 f 7 7` | `moo` |
 
-    What are the bytes of the leaf of `cow`? Take paper and pencil: where do the two paths part, which nibbles are left
-    for the leaf, what is its header, what is the length in front of the value? Then write the bytes as hexadecimal
-    digits in place of the `00`. The cell after it says what is right and what is not.
+    What are the bytes of the leaf of `cow`? Take paper and pencil. Where do the two paths part? Which nibbles are left
+    for the leaf? What is its header, and what is the length in front of the value? (`m` is the byte `6d`, `o` is `6f`.)
+
+    Then write the bytes as hexadecimal digits in place of the `00`; spaces between them do not matter. A cell below
+    says what is right and what is not.
     """)
     return
 

@@ -23,7 +23,8 @@ def _():
     # 2. V1 values
 
     In chapter 1 every value stood inside its node. That is simple, but long values get in the way of others. Here the
-    key `do` has a long value, and its node lies on the path to `dog`.
+    key `do` has a long value, and its node lies on the path to `dog`. (All keys begin with `do`, so the node of `do`
+    is the root.)
     """)
     return
 
@@ -43,8 +44,8 @@ def _():
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    (All keys begin with `do` now, so that the node of `do` is the root.) Whoever reads `dog` needs this node, and with
-    it come 220 bytes of `do` that nobody asked for. And whenever `dog` changes, these 220 bytes are hashed again.
+    Whoever reads `dog` needs this node, and with it come 220 bytes of `do` that nobody asked for. And whenever `dog`
+    changes, these 220 bytes are hashed again.
 
     This is *state version 0*, **V0**. Polkadot's chains have since moved to *state version 1*, **V1**, in which a
     value **longer than 32 bytes** is stored outside of its node, under its own hash. The node holds only the hash.
@@ -85,13 +86,13 @@ def _(db_v0, db_v1, pairs, root_v0, root_v1):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    Reading `do` itself costs 30 bytes more (a hash of 32 bytes instead of a length of two); reading anything else got
-    much cheaper.
+    Reading `do` itself costs 30 bytes more: the node holds a hash of 32 bytes in place of a length of two. (SCALE
+    writes lengths of 64 to 16,383 in two bytes.) Reading anything else got much cheaper.
 
     ## Where exactly the border is
 
     A hash has 32 bytes, so storing a value of 32 bytes or fewer outside would gain nothing. These leaves hold values
-    of 31, 32 and 33 bytes. Look at the header, the first byte, and at the size of the node.
+    of 31, 32, 33 and 1,000 bytes. Look at the header, the first byte, and at the size of the leaf.
     """)
     return
 
@@ -125,14 +126,14 @@ def _():
     | `0001nnnn` | branch, hash of the value inside |
     | `00000000` | the empty trie |
 
-    (A path with more nibbles than these bits can count goes on counting in further bytes.) A bare hash follows the path
-    directly, without a length before it: it always has 32 bytes. And as the header tells the two kinds apart, a reader
-    need not know the version of a state: each node says by itself where its value is.
+    (If a path has more nibbles than these bits can count, further bytes go on counting.) The hash of a value follows
+    the path directly, without a length before it: it always has 32 bytes. The header tells the two kinds apart, so a
+    reader need not know the version of a state. Each node says by itself where its value is.
 
     ## From V0 to V1
 
     So a chain can change its version without rewriting everything. Old values stay inside their nodes until they are
-    written again. Here the switch is made, then `dot` is given a long value; `do` is not touched:
+    written again. Here the state switches to V1 (`migrate`), then `dot` gets a long value, and nobody writes `do`:
     """)
     return
 
@@ -149,15 +150,20 @@ def _(pairs):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    The same pairs can therefore have different roots: `do` is inside its node here, and outside of it in a state that
-    began as V1. A proof or a root only makes sense together with the way the values were stored.
+    The node of `do` was written anew, since it names its child by hash. Yet its value stayed inside.
+
+    The same pairs can therefore have different roots: the value of `do` is inside its node here, and outside of it in a
+    state that began as V1. A root belongs to the pairs *and* to the way in which their values are stored.
 
     ## What a published value looks like
 
     This course is on its way to *publishing*: one chain writes small values into a trie, for other chains to read
-    (chapter 4). What is stored there is not the bare value but an **entry**, in SCALE: the value with its length in
-    front, then a *time to live* and the number of the block that wrote it, four bytes each. The entry of the value
-    `7.31`, written by block 100, with a time to live of 50 blocks:
+    (chapter 4). What is stored there is not the bare value but an **entry**, in SCALE. It holds the value with its
+    length in front, a *time to live*, and the number of the block that wrote it. The time to live says for how many
+    blocks the value is valid. Both numbers take four bytes.
+
+    Here is the entry of the value `7.31`, written by block 100, with a time to live of 50 blocks. (`rp` is relaycast's
+    package for what a chain stores, and for the rules of storing it.)
     """)
     return
 
@@ -181,8 +187,8 @@ def _():
     mo.md(r"""
     ## Exercise: the longest value that stays inside
 
-    A trie of version 1 looks at what it is given to store, and that is the whole entry. How many bytes may a
-    *published value* have at most, so that its entry still stands inside the node?
+    What a trie of version 1 stores as its value is the whole entry, so the border of 32 bytes is about the entry. How
+    many bytes may a *published value* have at most, so that its entry still stands inside the node?
 
     Put the number in place of `None`.
     """)
@@ -235,8 +241,8 @@ def _(answer):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    That border decides what a published value costs to prove: a short one comes with its leaf, a longer one as a piece
-    of its own, with 32 bytes of hash in the leaf. Chapter 3 is about such proofs.
+    That border decides what a published value costs to prove. A short one comes with its leaf. A longer one comes as a
+    piece of its own, and its leaf holds 32 bytes of hash besides. Chapter 3 is about such proofs.
     """)
     return
 

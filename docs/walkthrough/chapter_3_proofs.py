@@ -25,12 +25,15 @@ def _():
     mo.md(r"""
     # 3. Proofs
 
-    Suppose you know one hash and nothing else: the root of a state, which the chain's consensus vouches for. Somebody
+    Suppose you know one hash and nothing else: the root of a state, on which all nodes of the chain agree. Somebody
     you do not trust tells you: *the price of eth is 3316.4*. With a few nodes of the trie they can **prove** it.
 
+    (A *node* is one of two things: a piece of a trie, or a computer that runs a chain. In this chapter all further
+    nodes are pieces of a trie.)
+
     Our state has six prices. From here on keys are themselves hashes: the name of a price is hashed with Blake2b, as
-    pub-sub does it. Hashed keys have all the same length and are spread evenly, so that no branch of the trie grows
-    much deeper than others.
+    publishers do it (chapter 4). Hashed keys all have the same length and are spread evenly, so no branch of the trie
+    grows much deeper than others.
     """)
     return
 
@@ -52,7 +55,7 @@ def _():
 def _():
     mo.md(r"""
     This is the trie. Yellow are the nodes that a reader of `eth` meets on the way from the root. (The paths of the
-    leaves are too long for the picture: `d5f4…, 61 long` begins with these four nibbles and has 61.)
+    leaves are too long for the picture: `d5f4…, 61 long` is a path of 61 nibbles that begins with `d5f4`.)
     """)
     return
 
@@ -68,7 +71,7 @@ def _(db, keys, root):
 def _():
     mo.md(r"""
     The yellow nodes *are* the proof. It is a set of nodes, no more: no order, no directions. Here is what the reader
-    receives, drawn from the proof alone. Of everything else there are only hashes, inside the nodes that came.
+    receives, drawn from the proof alone. Of everything else the reader has only hashes, inside the nodes that came.
     """)
     return
 
@@ -84,8 +87,8 @@ def _():
     mo.md(r"""
     ## Checking it, step by step
 
-    The reader hashes every node that came, and then walks. No node is believed for what it says, but only because its
-    hash is the one that was looked for:
+    The reader hashes every node that came, and then walks from the root. A node counts only if its hash is the one
+    that the walk looks for, and if its partial path fits the key:
     """)
     return
 
@@ -98,6 +101,7 @@ def _(keys, proof, root):
     while True:
         node = rt.decode_node(by_hash[wanted])
         assert isinstance(node, rt.Leaf | rt.Branch)
+        assert list(node.partial) == path[depth : depth + len(node.partial)]
         depth += len(node.partial)
         if isinstance(node, rt.Leaf):
             steps.append((f"0x{wanted.hex()[:8]}…", f"a leaf with the rest of our path; its value: {node.value!r}"))
@@ -113,11 +117,11 @@ def _(keys, proof, root):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    Suppose the liar changes one digit of the price. The leaf then has another hash, and the branch names the old one:
-    the walk ends with a node that is not there. To mend that, the liar would have to change the branch, and then the
-    root; and the root is what the reader knows from elsewhere. That is the whole trick.
+    Suppose a liar changes one digit of the price. The leaf then has another hash, and the branch names the old one:
+    the walk ends with a node that is not there. So the liar has to change the branch, too, and then the root. But the
+    reader knows the root from elsewhere.
 
-    `verify` does this walk. It either returns the true value or raises:
+    `verify` does this walk. It either returns the true value or raises an error:
     """)
     return
 
@@ -151,18 +155,20 @@ def _(keys, proof, root):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    `verify` names the first thing that is wrong, with its hash. The last two rows need a word. Superfluous nodes make
-    no proof wrong, and a tolerant reader passes over them. But bytes cost, and whoever must pay for them wants to
-    refuse what nothing needs: that is a *strict* check. The blocks of chapter 5 are strict.
+    `verify` names the first thing that is wrong, with its hash. The last two rows need a word.
 
-    And a proof answers only what it was made for. Of `btc` this one says neither that it is there nor that it is not:
-    the root names a child on its path, and that child did not come.
+    *Something else added*: a node that nothing needs makes no proof wrong, and a tolerant reader (`strict=False`)
+    ignores it. But bytes cost, and whoever pays for them may refuse such nodes: that is a *strict* check. The blocks of
+    chapter 5 are strict.
+
+    *Asked for btc*: a proof answers only what it was made for. Of `btc` this one says neither that it is there nor that
+    it is not. The root names a child on its path, and that child did not come.
 
     ## Proving that something is not there
 
     The name `doge` was never written. Its path leads to a place where the trie has nothing: a branch without that
-    child, or a leaf that goes on with other nibbles. Showing that place proves the absence; nobody can leave a key out
-    and claim that it does not exist. Here the root alone is enough: it has no child for the first nibble of `doge`.
+    child, or a node whose partial path is another one. Showing that place proves the absence. So nobody can leave out a
+    key and claim that it does not exist. Here the root alone is enough: it has no child for the first nibble of `doge`.
     """)
     return
 
@@ -211,14 +217,14 @@ def _():
 def _():
     mo.md(r"""
     Ten values in one proof cost less than ten proofs, as they share the upper nodes. The last column is the *compact*
-    form of the same proof, for the wire: a hash that the reader can compute, since the child itself is in the proof,
-    is left out.
+    form of the same proof, for sending. If a child is itself in the proof, the reader can compute its hash, and the
+    compact form leaves that hash out.
 
     ## Exercise: choose the nodes
 
-    This time you are the one who proves. The trie below holds four names; the pieces are numbered. Which numbers prove
-    the value of `whitepaper`, whose key begins with the nibbles `3 f`? All that is needed and nothing else: the check
-    is strict. Write the numbers into the set.
+    This time you are the one who proves. The trie below holds four keys; the pieces are numbered. Which numbers prove
+    the value of `whitepaper`, whose key begins with the nibbles `3 f`? Choose all that is needed and nothing else: the
+    check is strict. Write a set of numbers in place of `set()`, such as `{1, 2}`.
     """)
     return
 
@@ -286,10 +292,13 @@ def _():
     mo.md(r"""
     ## All of it on one page
 
-    You have now met everything that a trie consists of. Written down as Python, without any care for speed, it is
-    short: this is how relaycast's `reference` module encodes a node, and finds the nodes that a proof needs. `paths`
-    maps what is left of each key's path to its value; everything goes down by one node and calls itself. The fast
-    engines are tested against this.
+    You have now met everything that a trie consists of. In Python that does not care for speed it is short. This is how
+    relaycast's module `reference` encodes a node, and how it finds the nodes that a proof needs. The fast engines are
+    tested against it.
+
+    `paths` maps what is left of each key's path to its value. Each function handles one node, and calls itself for the
+    children. The small functions that they use do what their names say: `below` keeps the paths that begin with a
+    nibble, `stored` turns a long value into its hash, and `reference` names a child, inline or by its hash.
     """)
     return
 

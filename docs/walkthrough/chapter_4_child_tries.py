@@ -21,13 +21,15 @@ def _():
     mo.md(r"""
     # 4. Child tries and Publish
 
-    Polkadot is many chains. The *relay chain* holds them together; *parachains*, each with a number, the *para id*, do
-    the work. Every parachain can see the relay chain's state root, and therefore check proofs of the relay chain's
-    state. That makes the relay chain a good place for notices: what one parachain writes there, all others can read,
-    with proof. That is **publish-subscribe**, pub-sub for short, as RFC-0160 proposes it.
+    Polkadot is many chains. *Parachains*, each with a number, the *para id*, do the work. The *relay chain* checks
+    their blocks and keeps a state that they share. Every parachain can see the relay chain's state root, and so it can
+    check proofs of that state. That makes the relay chain a good place for notices: what one parachain writes there,
+    all others can read, with proof. That is **publish-subscribe**, pub-sub for short, as the proposal RFC-0160
+    describes it.
 
-    In this chapter parachain 2000, an oracle, publishes two prices. First, a relay chain with nothing on it but the
-    *broadcaster*, the part (a *pallet*, in Polkadot's word) that receives publications:
+    In this chapter parachain 2000 publishes two prices. It is an *oracle*: a chain that brings facts from outside. We
+    begin with a relay chain that has nothing but the *broadcaster*, the part that receives publications. (Such a part
+    of a chain's program is called a *pallet*.)
     """)
     return
 
@@ -48,16 +50,19 @@ def _():
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    This is the chain's *top trie*. The keys `block` and `slot` stand for the millions of a real relay chain; the branch
-    on the left is what the chain keeps for itself, the number of the block and the hash of the one before.
+    This is the chain's *top trie*. The keys `block` and `slot` stand for the millions of a real relay chain. The branch
+    on the left is what the chain notes about itself: the number of the block, and the hash of the block before. (That
+    hash is all zeros here.)
 
     ## The message
 
-    Parachains speak to the relay chain in *XCM*, messages made of instructions. `Publish` is such an instruction: a key
-    of 32 bytes, a value, and a time to live in blocks. These are all its bytes. (What stands before `Publish` says
-    that this is a message of XCM version 5 with one instruction; the count is a SCALE length, 1 times 4. On the right
-    are the types in Rust's words: `[u8; 32]` is 32 bytes, `BoundedVec<u8, 2048>` up to 2,048 bytes behind their length,
-    `u32` a number of four bytes.)
+    Parachains send the relay chain messages in *XCM*, a format in which a message is a list of instructions. `Publish`
+    is such an instruction. It has a key of 32 bytes, a value, and a time to live in blocks; 0 means for ever. (`rx` is
+    relaycast's package for XCM.)
+
+    These are all bytes of the message. The first two say that it is of XCM version 5 and has one instruction; the count
+    is a SCALE length, 1 times 4. On the right are the types in Rust's words. `[u8; 32]` is 32 bytes,
+    `BoundedVec<u8, 2048>` is up to 2,048 bytes behind their length, and `u32` is a number of four bytes.
     """)
     return
 
@@ -77,7 +82,7 @@ def _():
     ## Who may publish
 
     The message goes to the relay chain's XCM *executor*. Before that runs anything, a *barrier* looks at the whole
-    message: `AllowPublishFrom` lets messages pass that consist of a few `Publish` and nothing else. Then the
+    message: `AllowPublishFrom` lets a message pass if it consists of a few `Publish` and nothing else. Then the
     broadcaster has its own rules. Ours refuses, because parachain 2000 is not registered:
     """)
     return
@@ -109,10 +114,12 @@ def _(message, new_relay):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    A refused call leaves no trace: the state root is as before. So somebody, from then on its *manager*, registers
-    2000 and puts down a deposit, as everybody must who wants the relay chain to keep data. (Parachains with an id
-    below 2000 are *system parachains* and need not.) Now the same message passes, and a second one with the price of
-    ksm; the pallet tells so in events:
+    A refused call leaves no trace: the state root is as before.
+
+    So somebody registers 2000, and is its *manager* from then on. The manager puts down a deposit, as everybody must
+    who wants the relay chain to keep data. (Parachains with an id below 2000 are *system parachains*, and publish
+    without registering.) Now the same message passes, and so does a second one with the price of ksm. For each, the
+    pallet leaves an *event*, a note in the block about what happened:
     """)
     return
 
@@ -146,11 +153,11 @@ def _():
     mo.md(r"""
     ## A trie inside the trie
 
-    Where did the two prices go? Not next to the relay chain's own keys: every publisher has a trie of its own, a
-    **child trie**. The top trie has one entry for it, whose value is the *root* of the child trie: 32 bytes. This
-    way a publisher can own thousands of keys, and the rest of the relay chain sees one value that changes.
+    Where did the two prices go? Every publisher has a trie of its own, a **child trie**. The top trie holds one pair
+    for it, whose value is the *root* of the child trie: 32 bytes. So a publisher can own thousands of keys, and in the
+    relay chain's own trie only one value changes.
 
-    Its entry stands under a key that anybody can work out from the para id:
+    Anybody can work out the key of that pair from the para id:
     """)
     return
 
@@ -172,7 +179,7 @@ def _():
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    Here is the child trie, drawn from its root as the top trie names it. The values are *entries*, as in chapter 2:
+    Here is the child trie, drawn from the root that the top trie holds. The values are *entries*, as in chapter 2:
     `10 37 2e 33 31` is the price `7.31` behind its length; time to live and block follow.
     """)
     return
@@ -203,11 +210,10 @@ def _(child, child_root, dot, root, state):
     below = rt.StorageProof.generate(state.db, child_root, [dot])
     entry = rp.PublishedEntry.decode(read)
     Table(
-        ("part of the proof", "nodes", "bytes"),
+        ("part of the proof", "nodes", "bytes", "leads to"),
         [
-            ("top trie", len(both) - len(below), both.proof_bytes - below.proof_bytes),
-            ("child trie", len(below), below.proof_bytes),
-            (f"what it proves: {entry.value.decode()}, for ever, of block {entry.when_inserted}", "", ""),
+            ("top trie", len(both) - len(below), both.proof_bytes - below.proof_bytes, "the root of the child trie"),
+            ("child trie", len(below), below.proof_bytes, f"{entry.value.decode()}, of block {entry.when_inserted}"),
         ],
     )
     return (both,)
@@ -216,9 +222,9 @@ def _(child, child_root, dot, root, state):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    Here is the first part, the top trie as the proof shows it. Most of the relay chain is grey, hashes only; among it
-    what the registration wrote (the manager, the deposit, the bytes that 2000 has stored). The yellow leaf holds
-    the child's root.
+    Here is the first part, the top trie as the proof shows it. Of most of the relay chain the proof has hashes only:
+    the grey box. It stands also for what the registration wrote: the manager, the deposit, and how many bytes 2000
+    stores. The yellow leaf holds the root of the child trie.
     """)
     return
 
@@ -236,8 +242,8 @@ def _():
     mo.md(r"""
     ## When time is up
 
-    `price/ksm` was published with a time to live of 50 blocks, at block 100. From block 150 on it counts as expired,
-    and the broadcaster removes it when a block has some time left (`on_idle`). That changes the child's root:
+    `price/ksm` was published in block 100 with a time to live of 50 blocks. From block 150 on it counts as expired.
+    The broadcaster removes it when a block has some time left (`on_idle`). That changes the root of the child trie:
     """)
     return
 
@@ -264,9 +270,9 @@ def _():
     mo.md(r"""
     ## Exercise: where does 2001 publish?
 
-    You write a program that watches parachain **2001** and knows nothing but the relay chain's state roots. Under which
-    key of the top trie does the relay chain keep the root of the child trie of 2001? Write the key as Python bytes
-    (`b"..."`, with `\x..` for bytes that are no letters), or put it together with `+`.
+    Your program watches what parachain **2001** publishes. Under which key of the top trie does the relay chain keep
+    the root of the child trie of 2001? Write the key as Python bytes: `b"..."`, with `\x` and two hexadecimal digits
+    for each byte that is no letter. You may also put it together from parts with `+`.
     """)
     return
 
@@ -320,8 +326,8 @@ def _(answer):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    The data is on the relay chain, and provable. In chapter 5 another parachain subscribes to it, through a middleman
-    who may lie.
+    The data is on the relay chain, and everybody can check a proof of it. In chapter 5 another parachain subscribes to
+    it, through a middleman who may lie.
     """)
     return
 

@@ -27,13 +27,14 @@ def _():
 
     Parachain 3000, an exchange, wants two of the four prices that parachain 2000 publishes. Three parties matter:
 
-    - the **relay chain** has the prices, as you saw in chapter 4. Its state root is known to everyone;
-    - the **collator** of parachain 3000 puts its blocks together. It is an ordinary computer that somebody runs: it
-      fetches a proof from the relay chain and hands it to the block. Nobody trusts it;
-    - the **block** of parachain 3000 is executed by many, who check it. It sees the relay chain's state root and what
-      the collator hands over, and nothing else. When something is wrong it *panics*: the block is invalid.
+    - The **relay chain** has the prices, as you saw in chapter 4. Its state root is known to everyone.
+    - The **collator** of parachain 3000 puts its blocks together. It is an ordinary computer that somebody runs. It
+      fetches a proof from the relay chain and hands it to the block. Nobody trusts it.
+    - The **block** of parachain 3000 is executed by all who check it. While it runs, it sees the relay chain's state
+      root and what the collator hands over, and nothing else. When something is wrong it *panics*: it stops, and the
+      block is invalid.
 
-    `rc.Network` is all of that with one clock. A value sent in block 1 is on the relay chain in block 2, and with the
+    `rc.Network` has all of that, with one clock. A value sent in block 1 is on the relay chain in block 2, and with the
     subscriber in block 3.
     """)
     return
@@ -57,7 +58,7 @@ def _(network):
     net, oracle, exchange = network()
     story = []
     for block in range(1, 11):
-        sent = ""
+        sent = "the four prices" if block == 1 else ""
         if block == 5:
             sent = "a new price/dot"
             oracle.publish("price/dot", b"7.42")
@@ -74,19 +75,22 @@ def _(network):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    Every parachain block proves a few things about the relay chain anyway, its clock for instance, or which block of
-    the parachain it saw last: that is the third column. Look at the fourth:
+    Every parachain block proves a few things about the relay chain anyway, such as its clock, or which block of the
+    parachain it saw last. That is the third column; it grows at first because the relay chain's state does. Look at the
+    fourth:
 
-    - In block 3 both prices arrive, for the first time, and with them the nodes on their paths.
-    - In block 4 nothing changed. The subscriber remembers the root of the oracle's child trie; the root in the relay
-      chain is the same; so nothing more has to be shown. (The leaf that holds this root has 67 bytes. Here it is among
-      what is always proven, by chance: it also proves that another key is absent. Mostly these 67 bytes come on top.)
-    - In block 7 one price is new, and a smaller proof does. The subscriber has kept the nodes that it saw, in a *node
-      cache*, and needs only those that changed.
-    - In block 10 a price has changed to which 3000 does **not** subscribe. The child root is another one, so it has
-      to look. One changed branch is shown, and in it the hashes on its own paths are as before: nothing to deliver.
+    - In block 3 both prices arrive for the first time, and with them the nodes on their paths.
+    - In block 4 nothing changed. The subscriber remembers the root of the oracle's child trie, and the relay chain has
+      the same root: nothing more has to be shown. (The leaf that holds this root has 67 bytes. In this network it is
+      among what is always proven, because it also proves that another key is absent. In most networks these 67 bytes
+      come on top.)
+    - In block 7 one price is new, and a smaller proof is enough. The subscriber has kept the nodes that it saw, in a
+      *node cache*, and needs only those that changed.
+    - In block 10 a price has changed to which 3000 does **not** subscribe. The root of the child trie is another one,
+      so the subscriber has to look. The proof shows one changed branch. In it the hashes on the subscriber's own paths
+      are as before: nothing to deliver.
 
-    Subscribers are told what *changed*, each value once. What the exchange has in the end:
+    Subscribers receive what *changed*, each value once. What the exchange has in the end:
     """)
     return
 
@@ -103,7 +107,8 @@ def _():
     ## One block in slow motion
 
     Let us stop the clock right before block 7, when the new `price/dot` is on the relay chain and the exchange has
-    not seen it. This is the oracle's child trie at that moment; yellow is what changed with the new price:
+    not seen it. This is the oracle's child trie at that moment. Yellow is what changed with the new price. (`rn` is
+    relaycast's package for chains and the computers that build their blocks.)
     """)
     return
 
@@ -139,10 +144,10 @@ def _(moment):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    The collator first *collects* a proof of everything that 3000 subscribes to. Then it **prunes**: it runs the very
-    algorithm that the block will run, and throws away what the algorithm did not read. What is left goes to the block
-    (in Polkadot's words, in an *inherent*), which runs the algorithm again to **verify**. As both are the same code,
-    they read the same nodes.
+    The collator first *collects* a proof of everything that 3000 subscribes to. Then it **prunes**: it runs the same
+    algorithm that the block will run, and drops what the algorithm did not read. What is left goes into the block, as
+    an *inherent*: data that the block's author adds. The block runs the algorithm again to **verify**. As both run the
+    same code, they read the same nodes.
     """)
     return
 
@@ -165,16 +170,18 @@ def _(moment):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
+    Pruning dropped one leaf of 48 bytes, that of `price/ksm`: its hash in the branch is as before, so nobody reads it.
+
     ## What the block demands
 
     The block believes the relay chain's root, and nothing that the collator says. It demands three things:
 
-    1. What it needs must be there, found by its hash. Values can therefore not be forged (chapter 3).
-    2. **Every node of the proof must have been used.** Otherwise a collator could fill blocks with rubbish, and all
-       who check them would have to load it.
+    1. What it needs must be there, found by its hash. So nobody can forge a value (chapter 3).
+    2. **Every node of the proof must be used.** Otherwise a collator could fill blocks with rubbish, and all who check
+       them would have to load it.
     3. **Nothing may be missing that would have fitted.** Otherwise a collator could hide a price that it does not like,
-       and say there was no room. It may leave something out only if the block's budget is spent; chapter 6 is about
-       that.
+       and say that there was no room. It may leave something out only if the block's *budget* is spent, the bytes that
+       it may use for pub-sub; chapter 6 is about that.
 
     A block that panics says why:
 
@@ -188,8 +195,8 @@ def _():
 
     ## A collator that lies
 
-    In relaycast a liar is a function: it gets what an honest collator hands over, and returns something else. First the
-    plainest lie, hiding the new price; then padding.
+    In relaycast a liar is a function: it gets what an honest collator hands over, and returns something else. Here are
+    two lies. The first hides the new price; the second adds a node that nothing needs.
     """)
     return
 
@@ -223,18 +230,25 @@ def _(moment):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    A panic leaves no trace in the parachain's state; another collator builds the block instead. So a liar can waste
-    time, but cannot make the exchange believe anything.
+    A panic leaves no trace in the parachain's state, and another collator builds the block instead. So a liar can waste
+    time, but cannot make the exchange accept a wrong value.
 
     ## Exercise: what does the block say?
 
-    Three more lies. Foretell the reason of each panic, from the table above. Think about what the block does, in its
-    order: it refuses what is there twice; it walks from the root to what is always proven; it runs the algorithm, which
-    stops where something is missing; then it looks at the second demand, and last at the third.
+    Three more lies. For each, predict the reason of the panic. Think about what the block does, in this order:
 
-    - `stale`: the honest proof of the block *before*, when the relay chain had another root
-    - `forge`: the leaf with the price, with one digit changed (a forged leaf *in the place* of the true one)
-    - `stutter`: the honest proof, but one of its nodes comes twice
+    1. It refuses a proof in which a node comes twice.
+    2. It walks from the root to what is always proven.
+    3. It runs the algorithm, which stops where something is missing.
+    4. It checks the second demand, and last the third.
+
+    These are the lies:
+
+    - `stale`: the collator hands over the honest proof of the block *before*, when the relay chain had another root.
+    - `forge`: in the leaf with the new price one digit is changed. The forged leaf comes *in place of* the true one.
+    - `stutter`: the collator hands over the honest proof, but one of its nodes comes twice.
+
+    Write a reason from the table above in place of each `?`.
     """)
     return
 
@@ -301,7 +315,7 @@ def _(answer, network, said_to):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    So far there was always room in the block. Chapter 6 takes the room away.
+    So far there was always room in the block. In chapter 6 there is too little.
     """)
     return
 

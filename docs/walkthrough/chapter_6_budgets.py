@@ -13,6 +13,7 @@ with app.setup:
     import relaycast as rc
     import relaycast_ledger as rl
     import relaycast_pallets as rp
+    import relaycast_trie as rt
     import relaycast_xcm as rx
 
     from lesson import Aid, Table, Verdict
@@ -24,10 +25,11 @@ def _():
     mo.md(r"""
     # 6. Budgets and cursors
 
-    A parachain block travels with its *proof of validity*, **PoV**: everything that somebody needs who checks the block
-    and has no state of the parachain. It may have at most 10 MiB, and collators use 85 percent of that, to be safe.
-    Pub-sub is the last in the queue. Messages from the relay chain and from other parachains come first; pub-sub
-    gets what they leave. Its **budget** is different in every block:
+    A parachain block travels with its *proof of validity*, **PoV**: all that is needed to check the block without the
+    state of the parachain. It may have at most 10 MiB, and collators use 85 percent of that, to be safe.
+
+    Pub-sub is last in the queue. Messages from the relay chain and from other parachains come first; pub-sub gets what
+    they leave. So its **budget** is different in every block:
     """)
     return
 
@@ -52,11 +54,12 @@ def _():
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    (A message that does not fit is not lost: its hash comes in its place, and it waits for a later block.)
+    (A message that does not fit is not lost: it waits for a later block. In its place come its hash and the number of
+    the relay block that sent it, 36 bytes.)
 
-    What if the budget does not suffice? To see that without megabytes, let us make a very small world. Parachain 2000
-    publishes twelve values of 300 bytes each, and 3000 wants them all. Its blocks have room for 2,500 bytes of
-    pub-sub, and that is not enough for twelve times 300:
+    What if the budget is too small? To see that without megabytes, we make a very small network. Parachain 2000
+    publishes twelve values of 300 bytes each, and 3000 wants them all. Its blocks have room for 2,500 bytes of pub-sub,
+    and that is not enough for twelve times 300. (`rl` is relaycast's ledger, which records what each block cost.)
     """)
     return
 
@@ -96,16 +99,18 @@ def _(subscriber_blocks, tight_network):
             for record in records
         ],
     )
-    return feeds, records
+    return feeds, records, small
 
 
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    The subscriber goes through its keys in their order. Each node and each value that it reads is paid for with its
-    bytes. In block 3 the budget ends in the middle: the next read would not fit. That is no error. The block keeps what
-    it has, and writes down the first key that it did not reach: the **cursor**. The next block begins there. (In
-    block 6 nothing is new. The 67 bytes are the leaf in which the relay chain says so: it holds the child's root.)
+    In each block the subscriber makes a *pass*: it goes through its keys in ascending order. Each node and each value
+    that it reads takes its bytes from the budget. In block 3 the next read would not fit, and the pass is *cut short*.
+    That is no error. The block keeps what it has, and stores the first key that the pass did not reach: the **cursor**.
+    The next block begins there.
+
+    In block 6 nothing is new. The 67 bytes are the leaf of the top trie with the root of the child trie, as before.
 
     One row for each key, in the order of the keys, one column for each block; green is a delivery:
     """)
@@ -140,18 +145,19 @@ def _(feeds, records):
 def _():
     mo.md(r"""
     The collator can hardly cheat here, either. Remember the third demand of chapter 5: *nothing may be missing that
-    would have fitted*. The block computes the same budget from the same messages, runs the same algorithm, and where
-    the data ends, its own meter must be so low that one more read of the largest possible node might not have fitted:
-    with values of at most 2,048 bytes (2,058 as an entry), that is when fewer than 2,058 bytes are left. Leaving
-    something out earlier is a panic, `IncompleteBelowLimit`. So a collator can hold back what would have gone into the
-    last 2,057 bytes, and no more. Of the megabytes of a real block that is little; of our 2,500 bytes it is most, and
-    below 2,058 bytes the third demand asks for nothing.
+    would have fitted*. The block computes the same budget from the same messages, and runs the same algorithm. Where
+    the data ends, the block looks at what is left of the budget. If the largest possible read would still have fitted,
+    the block panics: `IncompleteBelowLimit`.
+
+    The largest possible read is a value of 2,048 bytes, which is an entry of 2,058. So a collator can hold back what
+    would have gone into the last 2,057 bytes, and no more. Of the megabytes of a real block that is little. Of our
+    2,500 bytes it is most, and with a budget below 2,058 bytes the third demand has no effect.
 
     ## When news comes faster than the budget allows
 
     Now all twelve values change in every block, for forty blocks: 480 values. What arrives is never old, as a proof is
-    always of the newest state. But between two deliveries of a key, values are overwritten that the subscriber never
-    sees: they are *conflated*. The cursor sees to it that every key gets its turn.
+    always of the newest state. But between two deliveries of a key, the publisher overwrites values that the subscriber
+    never sees: they are *conflated*. Thanks to the cursor, every key gets its turn.
     """)
     return
 
@@ -179,23 +185,49 @@ def _():
     mo.md(r"""
     In the last row nothing is lost: what the last two blocks sent is still on its way, and 12 times 38 is 456.
 
-    The first row is a warning. With 1,250 bytes two of the keys are served once and then never again. What happens is
-    this: to see what changed, the subscriber reads the new way to a key *and* the old one, from its node cache, and
-    cached nodes are paid for as well. These two keys lie below three branches of 234, 69 and 70 bytes, in leaves of 64.
-    With the leaf of the top trie before them and the entry of 310 bytes behind them, new and old way take
-    67 + 2 * (234 + 69 + 70 + 64) + 310 = 1,251 bytes: one too many.
+    The first row is a warning. With 1,250 bytes two of the keys are served once and then never again: their longest
+    silence is 34 blocks. Why? To see what changed, the subscriber reads the new nodes on the way to a key *and* the old
+    ones, from its node cache. Cached nodes count against the budget as well. This is what each key takes alone: the
+    leaf of the top trie (67 bytes), its nodes twice, and its entry.
+    """)
+    return
 
-    A pass that begins at such a key and cannot finish it passes it over: the block tells so with an event,
-    `KeyBeyondBudget`, and the cursor moves to the next key. The others lose one block in each round and no more; the
-    key itself is owed to the next pass, and gets its turn when a block has room. So a budget has to hold the way to
-    *every single* key; from there on nobody starves.
+
+@app.cell
+def _(feeds, small):
+    relay_chain, place = small.chains.relay_chain, rp.derive_child_info(2000).prefixed_storage_key()
+    state_root = relay_chain.head.state_root
+    child_root = relay_chain.prove_read(relay_chain.head, [place]).verify(state_root, [place])[place] or b""
+    ways = []
+    for feed in sorted(feeds, key=lambda feed: feed.key):
+        proof = rt.StorageProof.generate(relay_chain.state.db, child_root, [feed.key])
+        entry, *nodes = sorted(map(len, proof), reverse=True)
+        ways.append((feed.name, " + ".join(map(str, nodes)), entry, 67 + 2 * sum(nodes) + entry))
+    Table(("key", "nodes on its way, bytes", "entry, bytes", "67, nodes twice, entry"), ways)
+    return (ways,)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(r"""
+    Two keys take 1,251 bytes: one too many.
+
+    A pass that begins at such a key cannot finish it, and skips it. The block says so with an event, `KeyBeyondBudget`,
+    and the cursor moves to the next key. This costs the other keys one block in each round, and no more. The skipped
+    key gets its turn when a block has room. So a budget has to hold the way to *every single* key; then each of them is
+    served.
 
     ## Exercise: the smallest budget
 
-    A smaller world yet: four values of 100 bytes. With budget to spare, the first block that sees them reads what the
-    table shows: `relay_top` is the leaf of the top trie that holds the child's root, `relay_node` a node of the child
-    trie, `relay_value` a value that stands outside of its node, as in chapter 2. (The rest of the way through the top
-    trie costs nothing here: what is always proven has read those nodes already, and a node is paid for once.)
+    A smaller network still: four values of 100 bytes. The table shows what the first block that sees them reads when
+    its budget is ample:
+
+    - `relay_top` is the leaf of the top trie that holds the root of the child trie;
+    - `relay_node` is a node of the child trie;
+    - `relay_value` is a value that stands outside of its node, as in chapter 2.
+
+    (The rest of the way through the top trie costs nothing here. What is always proven has read those nodes already,
+    and each node counts once. The node cache is still empty, so there are no old nodes to read.)
     """)
     return
 
@@ -220,7 +252,7 @@ def _(subscriber_blocks, tight_network):
 def _():
     mo.md(r"""
     What is the smallest budget, in bytes, with which all four values arrive in that one block? Put the number in place
-    of `None`; the check runs the network with it.
+    of `None`; the check runs the network with it, and with one byte less.
     """)
     return
 
@@ -234,9 +266,10 @@ def _():
 @app.cell(hide_code=True)
 def _():
     aid = Aid(
-        "The pass reads a node only while what is left covers the largest read. What must be left for the last one?",
+        "Every read of the table takes its bytes from the budget, and the pass stops at the first read that does not "
+        "fit. How many bytes do all ten reads take?",
         906,
-        "With 906 bytes the run delivers all four values; with 905 the last read is refused.",
+        "The ten reads have 67 + 135 + 4 * (66 + 110) = 906 bytes. With 905 the last read does not fit.",
     )
     aid
     return (aid,)
@@ -270,8 +303,8 @@ def _(answer, subscriber_blocks, tight_network):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    So far all readers were parachains. Chapter 7 is about everybody else: how what the chains tell reaches a dashboard
-    or a webhook, and how one reads what happened before.
+    So far all readers were parachains. Chapter 7 is about everybody else. How does a dashboard or a webhook hear of a
+    publication, and how does it read what happened before?
     """)
     return
 

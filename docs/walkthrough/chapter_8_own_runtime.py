@@ -7,7 +7,6 @@ app = marimo.App(app_title="8. Your own runtime", width="medium")
 
 with app.setup:
     from collections.abc import Iterable
-    from pathlib import Path
 
     import marimo as mo
     import wasmtime
@@ -20,11 +19,11 @@ with app.setup:
     import relaycast_xcm as rx
     from relaycast.genesis.chain_spec import ChainSpec
 
-    from lesson import Aid, Table, Verdict, cut
+    from lesson import Aid, Table, Verdict, cut, example
     from proof_below import ProofBelow
     from trie_pictures import draw_trie
 
-    COUNTER = Path(__file__).resolve().parent.parent / "examples" / "counter-runtime" / "counter.wat"
+    COUNTER = example("counter-runtime/counter.wat")
     COUNT = rt.twox_128(b"Counter") + rt.twox_128(b"Count")  # a pallet, and an item of it
 
 
@@ -35,12 +34,14 @@ def _():
 
     So far parachains were modelled: Python that does what a chain does. A real chain has a **runtime**, a program that
     decides what a valid block is and what it changes. It is compiled to *WebAssembly*, instructions for a simple
-    machine that every computer can imitate. Its bytes stand in the chain's state under the key `:code`: the state
-    contains the rules.
+    machine that every computer can imitate. Its bytes are a value of the chain's state, under the key `:code`: the
+    state contains the rules.
 
     Runtimes are written in Rust and often have more than a megabyte. Ours is a counter that stops at 100, written in
     WebAssembly's text form: `docs/examples/counter-runtime/counter.wat`. One call turns the text into bytes. The state
-    holds them, the count 5, and three more entries, so that its trie has some branches:
+    holds them, the count 5, and three more pairs, so that its trie has some branches. (A pallet's key begins with a
+    hash of the pallet's name, `twox_128`, and a hash of the name of the *storage item*. `rw` is relaycast's package for
+    compiled runtimes.)
     """)
     return
 
@@ -51,7 +52,7 @@ def _():
     genesis = {b":code": code, COUNT: bytes([5, 0, 0, 0])}
     genesis |= {rt.twox_128(b"System") + rt.twox_128(item): item * 5 for item in (b"Account", b"Number", b"Events")}
     state = rp.State(genesis, state_version=rt.StateVersion.V1)
-    runtime = rw.WasmRuntime.load(state.get(b":code") or b"", kept=None)
+    runtime = rw.WasmRuntime.load(state.get(b":code") or b"", kept=None)  # kept: where compiled code may be kept
     rows = [("exports", name) for name in sorted(runtime.methods)] + [("imports", name) for name in runtime.imports]
     Table((f"a runtime of {len(code):,} bytes", code[:8].hex(" ") + " …"), rows)
     return code, genesis, runtime, state
@@ -61,8 +62,9 @@ def _():
 def _():
     mo.md(r"""
     WebAssembly can compute, and nothing else: it has no files, no clock, no network. Two lists connect it with the
-    rest. What it **exports**, a node may call. What it **imports** are **host functions**: the node, its *host*, does
-    for it what it cannot do itself. Bytes go in and come out in SCALE. The first call asks for the version:
+    rest. A *node*, a computer that runs the chain, may call what the runtime **exports**. What it **imports** are
+    **host functions**: the node, its *host*, does for it what it cannot do itself. Bytes go in and come out in SCALE.
+    The first call asks for the version. Its answer lists the APIs, groups of exports, by the hashes of their names:
     """)
     return
 
@@ -92,8 +94,9 @@ def _():
     An **extrinsic** is what comes into a block from outside, such as a user's transaction. The counter knows one kind:
     a length, a 1, and four bytes, the number to add. `BlockBuilder_apply_extrinsic` runs it.
 
-    The runtime does not write into the state. The host lays an **overlay** over it: what is written stays there; what
-    is read comes from there, or else from the state below. The overlay notes both. Two extrinsics, over one overlay:
+    The runtime does not write into the state. The host lays an **overlay** over it. What the runtime writes stays in
+    the overlay; what it reads comes from there, or else from the state below. The overlay records both. Here are two
+    extrinsics, over one overlay:
     """)
     return
 
@@ -118,15 +121,16 @@ def _(runtime, state):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    The second key is a list of the block's extrinsics. `00 00` means *valid, and done*. 5 + 40 + 60 is more than 100,
-    so the second answer is `01 00 00`: *not valid*. Yet the overlay has 105: the runtime wrote first and checked later.
-    That is allowed: the node that builds a block opens a **transaction** in the overlay before each extrinsic, and
-    *rolls it back* if the answer is not valid.
+    One key is the count; the other is a list of the block's extrinsics so far. `00 00` means *valid, and done*.
+    5 + 40 + 60 is more than 100, so the second answer is `01 00 00`: *not valid*. Yet the overlay has 105: the runtime
+    wrote first and checked later. That is allowed. The node that builds a block opens a **transaction** in the overlay
+    before each extrinsic, and *rolls it back* if the answer is not valid: what was written since then is gone.
 
     ### Exercise: what remains
 
-    The count is 5. Extrinsics that add 40, 60, 50 and 6 go through `applied`, in this order. What does the overlay hold
-    in the end? Put two numbers in place of `None`, as `(count, extrinsics in the list)`.
+    Begin with a new overlay: the count is 5, the list is empty. Extrinsics that add 40, 60, 50 and 6 go through
+    `applied`, in this order. What does the overlay hold in the end? Put two numbers in place of `None`, as
+    `(count, extrinsics in the list)`.
     """)
     return
 
@@ -185,9 +189,10 @@ def _():
     mo.md(r"""
     ## A block
 
-    A block is a few calls over one overlay. The first gets a header without roots. Then come **inherents**: extrinsics
-    that no user sends. The runtime makes them of what the block's author knows, such as the time. (Here it is “hello”.)
-    Users' extrinsics follow, and the last call returns the header with its roots:
+    A block is a few calls over one overlay. The first gets a **header**, the summary of a block, with its roots still
+    empty. Then come **inherents**: extrinsics that no user sends. The runtime makes them from what the block's author
+    knows, such as the time. (Here it is “hello”.) Users' extrinsics follow, and the last call returns the header with
+    its roots:
     """)
     return
 
@@ -207,7 +212,10 @@ def _(add, applied, runtime, state):
     assert header.state_root == state.root_with(block_overlay.changes()) != state.root
     assert header.extrinsics_root == rn.ordered_root([it[1:] for it in body])
     parts = [(32, "the hash of the parent's header"), (1, "the number, times four: 1"), (32, "the state root")]
-    parts += [(32, f"the root of a trie of {len(body)} extrinsics"), (1, "no digest: a seal would stand here")]
+    parts += [
+        (32, f"the root of a trie of {len(body)} extrinsics"),
+        (1, "no digest, the place of the author's signature"),
+    ]
     cut(header.encode(), parts)
     return block_overlay, build, header, parent
 
@@ -215,17 +223,19 @@ def _(add, applied, runtime, state):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    The runtime has no trie: it asks its host for both roots. The cell has computed them by itself as well.
+    The runtime has no trie: it asks its host for both roots. The two `assert` lines compute them without the runtime.
 
     ## What a validator needs
 
-    Validators of the relay chain check the blocks of all parachains, and have the state of none. They need no more than
-    the nodes that a block reads or rewrites, its **own proof**: yellow here, in the parent's state. By far the largest
-    value, the runtime, is not yellow: state version 1 keeps it outside of its leaf, and validators have the code. The
-    branch on the left is yellow because the block wrote and removed its header and the list of extrinsics below it.
+    *Validators* of the relay chain check the blocks of all parachains, and have the state of none. They need only the
+    trie nodes that a block reads or rewrites, its **own proof**. In this picture of the parent's state they are yellow.
+    By far the largest value, the runtime, is not yellow. State version 1 keeps it outside of its leaf, and validators
+    have the code already. The branch on the left is yellow because two keys of the block lie below it: its header and
+    its list of extrinsics. The block wrote both and removed them again.
 
-    A validator runs the block again, over the proof alone; real runtimes export `validate_block` for that, here we
-    build it once more. If the header is the same, the block is good. If one node is missing, nobody can tell:
+    A validator runs the block again, over the proof alone. Real runtimes export `validate_block` for that; here we
+    build the block once more, without the 60 that was refused. If the header is the same, the block is good. If one
+    node is missing, nobody can tell:
     """)
     return
 
@@ -259,9 +269,10 @@ def _():
     mo.md(r"""
     ## On the relay chain
 
-    Now the counter becomes parachain 3000 of a network. Each of its blocks stands on a block of the relay chain, its
-    *relay parent*, and parachain 2000 publishes `price/0`. relaycast does what we did by hand, for every block, and
-    says to which storage items the own proof belongs (`shared`: to several of a pallet; `trie`: to several pallets):
+    Now the counter becomes parachain 3000 of a network, in which parachain 2000 publishes `price/0`. Each block of the
+    counter builds on a block of the relay chain, its *relay parent*. relaycast does what we did by hand, for every
+    block, and assigns each node of the own proof to a storage item. A node on the way to several items of one pallet is
+    `shared`; a node on the way to several pallets belongs to `trie`:
     """)
     return
 
@@ -286,8 +297,9 @@ def _(add, code, genesis):
 def _():
     mo.md(r"""
     The inherent is no longer a “hello”: it has the relay parent's state root and a **relay proof**, nodes of that
-    state. Some keys are always proven, such as the time. The collator asks a runtime that wants more for them, before
-    each block: `KeyToIncludeInRelayProof_keys_to_prove`. The counter wants the price, and the proof has it:
+    state. Some keys of the relay chain are always proven, such as its clock. Before each block the collator asks the
+    runtime which keys it wants besides: `KeyToIncludeInRelayProof_keys_to_prove`. The counter wants the price. The
+    `assert` lines find it in the proof, and the table shows the answer of the runtime:
     """)
     return
 
@@ -310,8 +322,8 @@ def _():
     mo.md(r"""
     ### Exercise: what the request costs
 
-    These nodes lead to the price. How many bytes of nodes would the relay proof save if the counter did not ask for it?
-    Put the number in place of `None`.
+    The table shows the nodes that lead to the price. How many bytes fewer would the nodes of the relay proof have if
+    the counter did not ask for the price? Put the number in place of `None`, in the cell below the table.
     """)
     return
 
@@ -362,8 +374,8 @@ def _(always, answer_2, block, way):
 def _():
     mo.md(r"""
     A real runtime is compiled from Rust, has dozens of exports and imports, and its blocks are made in the same way.
-    `relaycast runtime show FILE` lists what it exports and imports. The guide
-    [Real runtimes](../guides/real-runtimes.md) says how its chain joins a network, and what its blocks cost.
+    `relaycast runtime show FILE` lists what a compiled runtime (a `.wasm` file) exports and imports. The guide
+    [Your own runtime](../guides/real-runtimes.md) says how its chain joins a network, and what its blocks cost.
     """)
     return
 

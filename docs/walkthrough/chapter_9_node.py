@@ -24,9 +24,13 @@ def _():
     mo.md(r"""
     # 9. The node
 
-    Wallets and indexers do not link against a chain. They send **JSON-RPC** to a *node*, which answers for the chain:
-    what is stored, what happened in a block, whether a transaction is good. `relaycast serve oracle` is such a node,
-    and polkadot.js cannot tell it from one of Substrate. In this chapter you publish one price through it.
+    Wallets and indexers do not hold a chain themselves. They ask a *node*, a computer that runs the chain, what is
+    stored, what happened in a block, and whether a transaction is valid. The requests and answers are **JSON-RPC**:
+    JSON with the name of a method and its arguments.
+
+    `relaycast serve oracle` starts such a node. It answers like a node of Substrate, the framework that Polkadot's
+    chains are built with. So *polkadot.js*, the JavaScript library that many wallets use, can work with it. In this
+    chapter you publish one price through it.
     """)
     return
 
@@ -34,7 +38,7 @@ def _():
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    In polkadot.js that takes a few lines:
+    In polkadot.js that takes a few lines. (`0x372e3432` is the value “7.42”; it is valid for 50 blocks.)
     """)
     return
 
@@ -42,7 +46,9 @@ def _():
 @app.cell(hide_code=True)
 def _():
     Listing(
-        """const provider = new WsProvider("ws://127.0.0.1:9944/para/2000");
+        """import { ApiPromise, Keyring, WsProvider } from "@polkadot/api";
+import { blake2AsHex } from "@polkadot/util-crypto";
+const provider = new WsProvider("ws://127.0.0.1:9944/para/2000");
 const api = await ApiPromise.create({ provider });
 const alice = new Keyring({ type: "sr25519" }).addFromUri("//Alice");
 const key = blake2AsHex("price/dot");
@@ -54,15 +60,20 @@ await api.tx.publisher.publish([[key, "0x372e3432", 50]]).signAndSend(alice);"""
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    What do these lines send? We do the same here without the library, request by request. The chains are those of the
-    preset `oracle`. They run in this process, and a block comes when we ask for one.
+    What do these lines send? We do the same here without the library, request by request. The chains are those of
+    `oracle`, a network that comes with relaycast. They run inside this notebook, and a block comes when we ask for one.
 
     ## Four questions before the first transaction
 
-    A client that connects asks four things. The **metadata** lists every pallet of the runtime with its number, its
-    calls and their types; from it polkadot.js makes `api.tx.publisher.publish`. The **version** and the **genesis
-    hash** go into what is signed, so that a transaction is good for one runtime of one chain. The **nonce** counts
-    the transactions of the account, so that none is good twice.
+    A client that connects asks four things:
+
+    - The **metadata** lists every pallet of the runtime with its number, its calls and their types. From it polkadot.js
+      makes `api.tx.publisher.publish`.
+    - The **version** of the runtime and the **genesis hash**, the hash of the chain's first block, go into what is
+      signed. So a transaction is valid for one runtime of one chain.
+    - The **nonce** counts the transactions of the account. So none is valid twice.
+
+    The next two cells do what the library does. *Alice* is an account for tests whose secret key everybody knows.
     """)
     return
 
@@ -70,7 +81,7 @@ def _():
 @app.cell
 def _():
     alice = node.dev_account("Alice")
-    address = "5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY"
+    address = "5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY"  # Alice's public key, as wallets write it
     price_key = rt.blake2_256(b"price/dot")
     pallet, publish = 51, 0  # the numbers that the metadata gives to the pallet and to its call
 
@@ -127,7 +138,7 @@ def _():
     mo.md(r"""
     ## The call and its signature
 
-    The call is SCALE, as everything on the wire: two bytes choose the pallet and its call, then come the arguments.
+    The call is in SCALE. Two bytes choose the pallet and its call, then come the arguments:
     """)
     return
 
@@ -152,9 +163,10 @@ def _(price_key, call_of):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    Alice signs the call together with nonce, tip, versions and genesis hash. Versions and genesis hash are signed and
-    not sent: the node knows them. The **extrinsic** that travels to the node holds who signs, the signature, the
-    extra data and the call.
+    Alice signs the call together with nonce, versions, genesis hash, *era* and *tip*. (The era says for how many blocks
+    the transaction is valid, 0 for ever. The tip is an extra fee.) She does not send versions and genesis hash, as the
+    node knows them. The **extrinsic** that travels to the node holds who signs, the signature, the extra data and the
+    call:
     """)
     return
 
@@ -181,9 +193,10 @@ def _():
     mo.md(r"""
     ## Into a block, and on to the relay chain
 
-    `author_submitExtrinsic` returns a hash: the extrinsic waits in the **pool**. The next block of parachain 2000
-    takes it, and its runtime sends a `Publish` upward, as in chapter 4. One relay block later the entry is in the
-    child trie, and any client reads it with `childstate_getStorage`.
+    `author_submitExtrinsic` returns a hash: the extrinsic waits in the **pool**, the node's list of transactions that
+    are in no block yet. The next block of parachain 2000 takes it, and its runtime sends a `Publish` to the relay
+    chain, as in chapter 4. One relay block later the entry is in the child trie, and any client can read it with
+    `childstate_getStorage`.
     """)
     return
 
@@ -220,14 +233,16 @@ def _(said):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    Two extrinsics are in every block of a parachain: the data of its relay parent, with the relay proof, and the
-    time. Both are **inherents**: the block's author adds them, and nobody signs. Ours is the third.
+    Two extrinsics are in every block of a parachain: one with the relay proof and other data of the relay parent, and
+    one with the time. Both are **inherents**: the block's author adds them, and nobody signs. In block 4, ours is the
+    third.
 
     ## Exercise: read the entry
 
-    The last column shows SCALE, as in chapter 2: the value with its length, the time to live, and the relay block
-    that wrote the entry, each number with its lowest byte first. In which relay block is the entry no longer valid
-    for the first time? It counts its time to live from the block that wrote it. Put the number in place of `None`.
+    The last column shows an entry in SCALE, as in chapter 2: the value with its length, the time to live, and the
+    relay block that wrote the entry. Each of the two numbers takes four bytes, the lowest byte first. The time to live
+    counts from the block that wrote the entry. Which is the first relay block in which the entry is no longer valid?
+    Put its number in place of `None`.
     """)
     return
 
@@ -272,9 +287,11 @@ def _(answer, said):
 @app.cell(hide_code=True)
 def _():
     mo.md(r"""
-    That is all a library adds: it reads metadata, encodes, signs and follows. To do it with polkadot.js itself, start
-    `relaycast serve oracle` and take the lines at the top of this chapter; the guide to clients has the same for PAPI
-    and for Python.
+    That is all a library adds: it reads metadata, encodes, signs and follows.
+
+    To do it with polkadot.js itself, run `relaycast serve oracle` in one terminal. In another one, write the lines at
+    the top of this chapter into `publish.mjs` and run `node publish.mjs`. (Ctrl-C ends both.) The guide
+    [Clients](../guides/clients.md) says how to install polkadot.js, and shows libraries for TypeScript and Python.
     """)
     return
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 
 _CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:top;border:0"
 _MONO = "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:13px"
@@ -63,6 +64,15 @@ class Listing:
 
     def _repr_html_(self) -> str:
         return f'<pre style="{_MONO};line-height:1.35;margin:0;white-space:pre-wrap">{escape(self.code)}</pre>'
+
+
+def example(name: str) -> Path:
+    """Return where a file of ``docs/examples`` is, for the chapters themselves and for a copy of them in the clone."""
+    places = [folder / "docs" / "examples" / name for folder in Path(__file__).resolve().parents]
+    found = next((place for place in places if place.exists()), None)
+    if found is None:
+        raise FileNotFoundError(f"expected docs/examples/{name} above {Path(__file__).resolve().parent}, got nothing")
+    return found
 
 
 def bytes_with_meaning(parts: Iterable[tuple[bytes, str]]) -> Table:

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import pytest
@@ -115,6 +116,19 @@ def defined(chapter: str) -> Mapping[str, Any]:
     """Run a chapter as it is and return what its cells define."""
     definitions: Mapping[str, Any] = import_module("runs_of_chapters").run_of(chapter)[1]
     return definitions
+
+
+@pytest.mark.parametrize("copy", ["my-walkthrough", "docs/walkthrough", "mine/of/march"])
+def test_a_copy_of_the_chapters_finds_the_examples(copy: str, tmp_path: Path) -> None:
+    (tmp_path / copy).mkdir(parents=True)
+    (tmp_path / "docs" / "examples").mkdir(parents=True)
+    (tmp_path / "docs" / "examples" / "counter.wat").touch()
+    copied = tmp_path / copy / "lesson.py"
+    copied.write_bytes((WALKTHROUGH / "lesson.py").read_bytes())
+    lesson = run_path(str(copied))
+    assert lesson["example"]("counter.wat") == tmp_path / "docs" / "examples" / "counter.wat"
+    with pytest.raises(FileNotFoundError, match="missing"):
+        lesson["example"]("missing.wat")
 
 
 def test_every_chapter_has_an_exercise_with_a_solution() -> None:
