@@ -13,7 +13,7 @@ from relaycast.cli.command import execute
 from relaycast.cli.verbs import VERBS
 
 LISTED = re.compile(r"^│ ([a-z][a-z-]*)  +", re.MULTILINE)
-COLUMNS = "96"
+COLUMNS = "94"
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:

@@ -1,11 +1,15 @@
 """Charts: few points however long the run, peaks kept, labels that cannot become markup."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from relaycast.report.charts import (
+    HALF_DIGIT,
     MAX_COLUMNS,
+    WIDTH,
     Series,
     across,
     band_chart,
@@ -50,6 +54,13 @@ def test_ticks_are_round() -> None:
     assert round_ticks(1, 10_000) == [1, 2_000, 4_000, 6_000, 8_000, 10_000]
     assert round_ticks(30, 50) == [30, 35, 40, 45, 50]
     assert round_ticks(7, 7) == [7]
+
+
+def test_the_last_number_below_ends_inside_the_chart() -> None:
+    for high in (60, 10_339, 8_912_896):
+        drawn = band_chart([banded(Series("up", [(1, 1), (high, 4)]))], unit="bytes", x_name="block", label="x")
+        (x,) = re.findall(rf'<text x="([\d.]+)" y="[\d.]+" text-anchor="middle">{high:,}<', drawn)
+        assert float(x) + HALF_DIGIT * len(f"{high:,}") <= WIDTH + 0.1
 
 
 def test_lines_keep_their_height_from_block_to_block() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from app.browser import dumped
+from app.browser import cut_on_paper, dumped
 from app.page import parsed
 from command_line import Command, Refused, Written
 from relaycast.compare.comparison import Compared, compare_runs
@@ -42,25 +42,10 @@ def test_the_page_is_well_formed_and_needs_no_script(compared: Compared, tmp_pat
 
 
 def test_on_paper_charts_are_whole_and_the_ground_is_white(compared: Compared, tmp_path: Path) -> None:
-    """The rules for print, taken for all media, at the width of A4 without margins: 186 mm."""
-    measure = """<script>addEventListener("load", function () {
-      var cut = [].filter.call(document.querySelectorAll("svg, table, .bar"), function (it) {
-        return it.getBoundingClientRect().right > it.parentNode.getBoundingClientRect().right + 1;
-      });
-      document.title = cut.length + " cut, ground " + getComputedStyle(document.body).backgroundColor;
-    });</script>"""
-    text = (
-        render_comparison(compared)
-        .replace("<main>", '<main style="width:703px">')
-        .replace("</body>", f"{measure}</body>")
-    )
-    file = tmp_path / "paper.html"
-    told = []
-    for media in ("@media print", "@media all"):
-        file.write_text(text.replace("@media print", media).replace("script-src 'none'", "script-src 'unsafe-inline'"))
-        told.append(dumped(file, tmp_path)[0].split("<title>")[1].split("<")[0])
-    assert told[0] != "0 cut, ground rgb(255, 255, 255)", "on a screen as narrow as that they scroll"
-    assert told[1] == "0 cut, ground rgb(255, 255, 255)"
+    text = render_comparison(compared)
+    screen, paper = cut_on_paper(text, tmp_path)
+    assert screen != "0 cut, ground rgb(255, 255, 255)", "on a screen as narrow as that they scroll"
+    assert paper == "0 cut, ground rgb(255, 255, 255)"
     assert "@media screen and (prefers-color-scheme: dark)" in text, "paper is white where the screen is dark"
 
 

@@ -87,7 +87,21 @@ def test_colours_can_be_told_apart(ground: str, sight: str, names: tuple[str, ..
 def test_text_and_shapes_stand_out_from_what_is_behind_them(ground: str) -> None:
     colours = palettes()[ground]
     for behind in ("paper", "card"):
-        for text in ("ink", "soft", "accent", "good", "bad"):
+        for text in ("ink", "soft", "accent", "good", "warn", "bad"):
             assert contrast(colours[text], colours[behind]) >= 4.5, (text, behind)
         for shape in (*CAUSES, *READERS, "out", "given"):
             assert contrast(colours[shape], colours[behind]) >= 2.9, (shape, behind)
+
+
+@pytest.mark.parametrize("ground", ["light", "dark"])
+def test_bytes_written_on_a_node_can_be_read(ground: str) -> None:
+    colours = palettes()[ground]
+    on_pale = re.search(r"\.icicle :is\(([^)]*)\) \+ text \{ fill: #([0-9a-f]+);", CSS)
+    on_deep = re.search(r"\.icicle \.t-(\w+) \+ text \{ fill: #([0-9a-f]+);", CSS)
+    assert on_pale
+    assert on_deep
+    written = dict.fromkeys(re.findall(r"t-(\w+)", on_pale[1]), linear(on_pale[2] * 2)) | {
+        on_deep[1]: linear(on_deep[2] * 2)
+    }
+    for cause in ("static", "top", "new", "changed", "unseen", "value", "given"):
+        assert contrast(written.get(cause, colours["label"]), colours[cause]) >= 4.5, cause

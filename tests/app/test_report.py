@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from app.browser import dumped, without_scripts
+from app.browser import cut_on_paper, dumped, without_scripts
 from app.page import parsed
 from command_line import Command, Written
 from relaycast.report.page import MAX_KEYS, render_report
@@ -186,6 +186,12 @@ def test_a_browser_shows_it_without_complaint(tmp_path: Path, text: str, fragmen
         assert len(found) == len(rows)
     else:
         assert found == hidden == []
+
+
+def test_on_paper_no_chart_or_table_is_cut(text: str, tmp_path: Path) -> None:
+    screen, paper = cut_on_paper(text, tmp_path)
+    assert not screen.startswith("0 cut"), "on a screen as narrow as that they scroll"
+    assert paper == "0 cut, ground rgb(255, 255, 255)"
 
 
 def test_without_scripts_everything_is_there_but_the_search(tmp_path: Path, text: str) -> None:

@@ -18,7 +18,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 import relaycast as rc
-from app.browser import visited
+from app.browser import cut_on_paper, visited
 from app.page import parsed
 from command_line import Command, Refused
 from relaycast.serve.in_process import ServedNetwork
@@ -135,6 +135,7 @@ def test_the_page_runs_in_a_browser_and_loads_nothing_from_elsewhere(oracle: Ser
     page = urlopen(Request(oracle.http_url, headers={"accept": "text/html"}), timeout=60).read().decode()
     parsed(page)
     assert "connect-src 'self'" in page
+    assert cut_on_paper(page, tmp_path)[1].startswith("0 cut")
     shown, console = visited(oracle.http_url, tmp_path)
     assert console == []
     assert 'role="status">Blocks come as they are built.</p>' in shown

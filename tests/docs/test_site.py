@@ -4,9 +4,11 @@ Most of a build is the reference and the index for searching. The slow suite bui
 site without the two, where the chapters are run (`test_walkthrough.py`).
 """
 
+import asyncio
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Coroutine
 from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from app.browser_tab import PHONE, BrowserTab, opened
 from rooms import PACKAGES, ROOT
 
 pytestmark = pytest.mark.slow
@@ -85,3 +88,96 @@ def test_doctests_are_shown_as_code(site: Path) -> None:
     pages = [page.read_text() for page in (site / "reference").glob("*.html")]
     assert any("&gt;&gt;&gt;" in page for page in pages)
     assert not [page for page in pages if "<blockquote>" in page]
+
+
+PAGES = ("gallery", "experiments", "guides/publisher", "reference/commands", "walkthrough/chapter_1_hex_tries")
+
+PAPER = (703, 1000)
+"""A4 without margins, in pixels."""
+
+TOO_WIDE = """(() => {
+  const edge = document.querySelector("article").getBoundingClientRect().right + 1;
+  return [...document.querySelectorAll("article :is(table, img, svg, pre)")]
+    .filter(it => it.getBoundingClientRect().right > edge || it.scrollWidth > it.clientWidth + 1)
+    .map(it => it.outerHTML.slice(0, 90));
+})()"""
+"""What sticks out of the text, or out of itself."""
+
+WITHOUT_A_HINT = """[...document.querySelectorAll("article *")].filter(it => {
+  const style = getComputedStyle(it);
+  const words = [it, it.parentElement].some(at => getComputedStyle(at, "::after").content.includes("scroll"));
+  return style.overflowX === "auto" && it.scrollWidth > it.clientWidth + 1
+    && !words && !style.backgroundImage.includes("gradient");
+}).map(it => it.outerHTML.slice(0, 90))"""
+"""What scrolls sideways, and neither shade nor words say so."""
+
+CUT = """(() => {
+  const edge = document.documentElement.getBoundingClientRect();
+  return [...document.querySelectorAll("text")].filter(it => {
+    const place = it.getBoundingClientRect();
+    return place.right > edge.right + 0.5 || place.left < edge.left - 0.5 || place.bottom > edge.bottom + 0.5;
+  }).map(it => it.textContent);
+})()"""
+"""Words that leave their picture."""
+
+
+def watched(look: Callable[[BrowserTab], Coroutine[Any, Any, None]], folder: Path, **options: Any) -> None:
+    """Have ``look`` use a browser."""
+
+    async def used() -> None:
+        async with opened("about:blank#", folder, **options) as tab:
+            await look(tab)
+
+    asyncio.run(used())
+
+
+async def go(tab: BrowserTab, file: Path) -> None:
+    await tab.ask("Page.navigate", url=file.as_uri())
+    await tab.until(f"document.readyState === 'complete' && location.href === '{file.as_uri()}'")
+
+
+def test_a_page_follows_the_system_into_the_dark_and_back(site: Path, tmp_path: Path) -> None:
+    async def look(tab: BrowserTab) -> None:
+        await go(tab, site / "index.html")
+        for wanted, scheme in (("light", "default"), ("dark", "slate"), ("light", "default")):
+            feature = {"name": "prefers-color-scheme", "value": wanted}
+            await tab.ask("Emulation.setEmulatedMedia", features=[feature])
+            await tab.until(f"document.body.dataset.mdColorScheme === '{scheme}'")
+        assert tab.console == []
+
+    watched(look, tmp_path)
+
+
+def test_on_paper_everything_fits_and_pictures_are_not_dark(site: Path, tmp_path: Path) -> None:
+    async def look(tab: BrowserTab) -> None:
+        dark = {"name": "prefers-color-scheme", "value": "dark"}
+        await tab.ask("Emulation.setEmulatedMedia", media="print", features=[dark])
+        for page in PAGES:
+            await go(tab, site / f"{page}.html")
+            await tab.until("document.body.dataset.mdColorScheme === 'slate'")
+            assert await tab.evaluate(TOO_WIDE) == [], page
+            turned = await tab.evaluate(
+                "[...document.querySelectorAll('article :is(img, .result)')].map(it => getComputedStyle(it).filter)"
+            )
+            assert set(turned) <= {"none"}, page
+
+    watched(look, tmp_path, size=PAPER, is_dark=True)
+
+
+def test_on_a_phone_what_scrolls_sideways_says_so(site: Path, tmp_path: Path) -> None:
+    async def look(tab: BrowserTab) -> None:
+        for page in PAGES:
+            await go(tab, site / f"{page}.html")
+            assert await tab.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, page
+            assert await tab.evaluate(WITHOUT_A_HINT) == [], page
+
+    watched(look, tmp_path, size=PHONE)
+
+
+def test_no_word_of_a_chart_is_cut(site: Path, tmp_path: Path) -> None:
+    async def look(tab: BrowserTab) -> None:
+        for chart in sorted((site / "experiments").glob("*.svg")):
+            await go(tab, chart)
+            assert await tab.evaluate(CUT) == [], chart.name
+
+    watched(look, tmp_path)

@@ -17,8 +17,8 @@ MISSING = "charts need altair and vl-convert-python: pip install '.[experiments]
 COLOURS = ("#e6007a", "#2f6fed", "#1b9e77", "#d98200", "#7b4fd0", "#4a5568", "#0e9aa7", "#a0522d")
 """The first is Polkadot's own; they can be told apart on white."""
 
-PADDING: Any = {"left": 5, "top": 5, "bottom": 5, "right": 40}
-"""Around a chart: a browser's letters may be wider than those that the legend's room was measured with."""
+PADDING: Any = {"left": 12, "top": 5, "bottom": 10, "right": 72}
+"""Around a chart: a browser's letters may be wider than those that the room was measured with."""
 
 NESTED_WIDTHS = (12.0, 8.0, 3.0, 1.4)
 """Widths of lines that may coincide, in the order in which they are drawn."""

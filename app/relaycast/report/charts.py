@@ -27,6 +27,9 @@ Shaded = tuple[int, int]
 LEAST_SHADE = 3.0
 """Width of the narrowest shade that can be seen."""
 
+HALF_DIGIT = 5.4
+"""Half the width of a digit in the largest type that a page gives to a chart."""
+
 COLOURS = ("var(--r0)", "var(--r1)", "var(--r2)", "var(--r3)", "var(--r4)", "var(--r5)")
 """Colours of readers; the page sets their values, for light and for dark."""
 
@@ -258,10 +261,13 @@ def _frame(top: int, unit: str) -> str:
 
 
 def _x_axis(low: int, high: int, name: str, *, last: float | None = None) -> str:
-    """Return the numbers below; ``last`` is where the scale ends, if not with the last number."""
+    """Return the numbers below, all of them inside; ``last`` is where the scale ends, if not with the last number."""
     end = high if last is None else last
-    ticks = round_ticks(low, high)
-    marks = [_text(_x(tick, low, end), HEIGHT - BOTTOM + 16, f"{tick:,}", "middle") for tick in ticks]
+    marks = []
+    for tick in round_ticks(low, high):
+        text = f"{tick:,}"
+        x = min(_x(tick, low, end), WIDTH - HALF_DIGIT * len(text))
+        marks.append(_text(x, HEIGHT - BOTTOM + 16, text, "middle"))
     return "".join(marks) + _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 4, name, "middle")
 
 
