@@ -24,6 +24,7 @@ sys.path[:0] = [str(ROOT / room) for room in ROOMS]
 
 from msgspec.structs import replace  # noqa: E402 - the rooms are put on the path above
 
+from relaycast.garbage import OBJECTS_OF_A_RUN, collect_seldom  # noqa: E402
 from relaycast.scenario.files import load_preset  # noqa: E402
 from relaycast.simulation.run_files import write_files  # noqa: E402
 from relaycast.simulation.side_by_side import shares_of  # noqa: E402
@@ -93,6 +94,7 @@ def main() -> None:
     for _ in Simulation.prepare(replace(scenario, blocks=2)).blocks():
         pass  # what is loaded with the first blocks does not count
     simulation = Simulation.prepare(scenario)
+    collect_seldom(OBJECTS_OF_A_RUN)  # as in the command; else each tick's garbage of all chains is looked for at its end
     with tempfile.TemporaryDirectory() as folder:
         ticks, rest = traced(simulation, Path(folder))
     spans = {str(workers): span(ticks, rest, shares_of(simulation, workers)) for workers in given.workers}

@@ -66,7 +66,7 @@ def verify_many(
         try:
             results.append(proof.verify(root, wanted, strict=strict))
         except ProofError as error:
-            results.append(error)
+            results.append(error.as_value())
     return results
 
 

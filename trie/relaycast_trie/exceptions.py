@@ -26,11 +26,21 @@
 Every argument goes to ``super().__init__``, so that errors pickle.
 """
 
+from typing import Self
+
 from relaycast_trie.nibbles import digits
 
 
 class RelaycastError(Exception):
     """Something that a chain can meet; never a slip of the caller."""
+
+    def as_value(self) -> Self:
+        """Return the error to be kept: without the frames that it passed, which hold all that was worked on there."""
+        error: BaseException | None = self
+        while error is not None:
+            error.__traceback__ = None
+            error = error.__cause__ or error.__context__
+        return self
 
 
 class CodecError(RelaycastError):

@@ -222,7 +222,7 @@ class BarrierChain:
             try:
                 return barrier.should_execute(origin, message, max_weight, properties)
             except ProcessMessageError as error:
-                refusals.append((type(barrier).__name__, error))
+                refusals.append((type(barrier).__name__, error.as_value()))
         raise NoBarrierAllows(tuple(refusals))
 
     def __repr__(self) -> str:

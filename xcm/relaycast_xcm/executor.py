@@ -55,7 +55,7 @@ class XcmExecutor:
         try:
             weight = self.weigher.weigh(program)
         except XcmError as error:
-            return Error(error)
+            return Error(error.as_value())
         if weight.any_gt(weight_limit):
             return Error(WeightLimitReached(weight))
         return self.execute(origin, program, weight, Properties(weight_credit, message_id))
@@ -68,5 +68,5 @@ class XcmExecutor:
         try:
             allowed = self.barrier.should_execute(origin, message, weight, properties)
         except ProcessMessageError as refusal:
-            return Error(Barrier(), refusal)
+            return Error(Barrier(), refusal.as_value())
         return Machine(self, origin, weight, properties.message_id).run(allowed)

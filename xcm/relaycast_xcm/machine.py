@@ -123,7 +123,7 @@ class Machine:
                 for skipped in message[index + 1 :]:
                     self._surplus += self._config.weigher.weigh_instruction(skipped)
                 cause = error.__cause__
-                return InstructionError(index, error, cause if isinstance(cause, RelaycastError) else None)
+                return InstructionError(index, error.as_value(), cause if isinstance(cause, RelaycastError) else None)
         return None
 
     def _execute(self, instruction: Instruction) -> None:

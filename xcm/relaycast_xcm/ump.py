@@ -246,10 +246,10 @@ class UpwardMessageQueue:
             required = self._executor.weigher.weigh(program)
         except CodecError as error:
             meter.consume(self._overhead)
-            return ProcessingFailed(message.id, message.origin, Corrupt(), error)
+            return ProcessingFailed(message.id, message.origin, Corrupt(), error.as_value())
         except XcmError as error:
             meter.consume(self._overhead)
-            return ProcessingFailed(message.id, message.origin, _refusal(error), error)
+            return ProcessingFailed(message.id, message.origin, _refusal(error), error.as_value())
         if required.any_gt(overweight_limit):
             meter.consume(self._overhead)
             self.overweight[message.id] = message

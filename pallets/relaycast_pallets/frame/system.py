@@ -139,7 +139,7 @@ class System:
                 used = PostDispatchInfo.of(call())
                 result = DispatchResult(used.weight, pays_fee=used.pays_fee)
         except DispatchError as refusal:
-            result = DispatchResult(declared, refusal)
+            result = DispatchResult(declared, refusal.as_value())
         self.meter.consume(result.weight)
         return result
 

@@ -129,7 +129,7 @@ class PublisherPass:
             try:
                 self._walk_run(start, stop, compared)
             except TrieDepthExceeded as error:
-                self._disabled = error
+                self._disabled = error.as_value()
                 self._run.callbacks.give_back(self._reads.callback_weight)
                 return
             except Stop:

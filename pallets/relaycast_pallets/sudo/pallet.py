@@ -143,7 +143,7 @@ class Sudo:
             with self.system.state.transaction():
                 return None, PostDispatchInfo.of(call.dispatch(origin)).weight
         except DispatchError as error:
-            return error, Weight.ZERO
+            return error.as_value(), Weight.ZERO
 
     def __repr__(self) -> str:
         key = self.key.get()

@@ -267,4 +267,4 @@ def _verify_plainly(
     try:
         return proof.verify_plainly(root, keys, strict=strict)
     except ProofError as error:
-        return error
+        return error.as_value()

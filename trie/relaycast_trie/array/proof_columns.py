@@ -103,7 +103,7 @@ def verify_columns(
         try:
             held = proof.verify(flat[32 * number : 32 * number + 32].tobytes(), wanted, strict=strict)
         except ProofError as error:
-            verdicts.errors[number] = error
+            verdicts.errors[number] = error.as_value()
             verdicts.present[number] = 0
         else:
             verdicts.present[number] = sum(held[key] is not None for key in wanted)
