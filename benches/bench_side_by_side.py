@@ -94,7 +94,7 @@ def main() -> None:
     for _ in Simulation.prepare(replace(scenario, blocks=2)).blocks():
         pass  # what is loaded with the first blocks does not count
     simulation = Simulation.prepare(scenario)
-    collect_seldom(OBJECTS_OF_A_RUN)  # as in the command; else each tick's garbage of all chains is looked for at its end
+    collect_seldom(OBJECTS_OF_A_RUN)  # as the command does: else every tick ends with a search for garbage
     with tempfile.TemporaryDirectory() as folder:
         ticks, rest = traced(simulation, Path(folder))
     spans = {str(workers): span(ticks, rest, shares_of(simulation, workers)) for workers in given.workers}

@@ -106,7 +106,7 @@ def wire() -> Picture:
         text(middle + 120, 372, f"of {record.proof_bytes:,} bytes, {record.static_bytes:,} are proven with or without"),
         text(middle + 120, 390, f"pub-sub; the price took {pubsub}"),
     ]
-    return framed("".join(drawn), 990, 404)
+    return framed("".join(drawn), 990, 404, "The way of a price from its publisher to the callback")
 
 
 def publish_bytes() -> Picture:
@@ -147,7 +147,7 @@ def _strip(parts: Sequence[tuple[bytes, str, str]]) -> Picture:
         drawn.append(text(x + width / 2, 20, digits, weight="bold"))
         drawn.append(text(x + width / 2, 38, meaning))
         x += width
-    return framed("".join(drawn), x + 1, 48)
+    return framed("".join(drawn), x + 1, 48, "Bytes, by what they mean")
 
 
 def prune_and_verify() -> Picture:
@@ -172,7 +172,7 @@ def prune_and_verify() -> Picture:
         text(405, 166, "the same order,"),
         text(405, 182, "the same budget"),
     ]
-    return framed("".join(drawn), 800, 284)
+    return framed("".join(drawn), 800, 284, "The collator prunes by the algorithm that the block verifies by")
 
 
 def budget() -> Picture:
@@ -186,7 +186,7 @@ def budget() -> Picture:
     }
     scale, left, y = 52.0, 190.0, 30.0
     drawn = [
-        text(left + scale * at, 18, f"{at} MiB", fill="#78909c")
+        text(left + scale * at, 18, f"{at} MiB", fill="#546e7a")
         + f'<line x1="{left + scale * at:g}" y1="24" x2="{left + scale * at:g}" y2="292" stroke="#eceff1"/>'
         for at in range(0, 11, 2)
     ]
@@ -213,7 +213,7 @@ def budget() -> Picture:
     ):
         drawn.append(f'<rect x="{left + 180 * at:g}" y="{y:g}" width="12" height="12" fill="{fill}"/>')
         drawn.append(text(left + 180 * at + 18, y + 11, name, anchor="start"))
-    return framed("".join(drawn), left + 10 * scale + 40, y + 20)
+    return framed("".join(drawn), left + 10 * scale + 40, y + 20, "What a block holds under three policies")
 
 
 DRAWN_HERE: dict[str, Callable[[], Picture]] = {

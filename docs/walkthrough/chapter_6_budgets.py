@@ -135,7 +135,7 @@ def _(feeds, records):
                 drawn.append(f'<rect x="{128 + 50 * column}" y="{top}" width="44" height="16" fill="{fill}"/>')
                 if stopped:
                     drawn.append(f'<text x="{150 + 50 * column}" y="{top + 12}" text-anchor="middle">cursor</text>')
-        return framed("".join(drawn), 134 + 50 * len(records), 30 + 20 * len(rows))
+        return framed("".join(drawn), 134 + 50 * len(records), 30 + 20 * len(rows), "Which keys each block delivers")
 
     draw_progress(records, feeds)
     return

@@ -215,7 +215,7 @@ def _():
                 drawn.append(f'<path d="M{x + 118} 32h44m-6 -4l6 4l-6 4" fill="none" stroke="#37474f"/>')
                 label = f'x="{x + 143}" y="68" text-anchor="middle" fill="#37474f" font-size="10"'
                 drawn.append(f"<text {label}>{steps[index]}</text>")
-        return framed("".join(drawn), 810, 80)
+        return framed("".join(drawn), 810, 80, "The way of a publication: " + ", ".join(names))
 
     stations()
     return

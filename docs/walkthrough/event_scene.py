@@ -95,7 +95,7 @@ def draw_log(
         said = (cursors or {}).get(record.seq)
         if said:
             drawn.append(f'<text x="{left + 20}" y="{top + 38}" text-anchor="middle">▲ {said}</text>')
-    return framed("".join(drawn), 808, 16 + 54 * -(-records[-1].seq // 18))
+    return framed("".join(drawn), 808, 16 + 54 * -(-records[-1].seq // 18), "The events of the log in their order")
 
 
 def check_filter(written: object, events: Sequence[rg.EventRecord]) -> Verdict:

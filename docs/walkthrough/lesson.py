@@ -17,7 +17,7 @@ class Verdict:
     said: str
 
     def _repr_html_(self) -> str:
-        colour, sign, head = ("#2e7d32", "✔", "Right.") if self.right else ("#b26a00", "✘", "Not yet.")
+        colour, sign, head = ("#2e7d32", "✔", "Right.") if self.right else ("#a56000", "✘", "Not yet.")
         return (
             f'<div style="border-left:4px solid {colour};padding:6px 12px;margin:6px 0">'
             f'<b style="color:{colour}">{sign} {head}</b> {escape(self.said)}</div>'

@@ -136,15 +136,16 @@ def draw_trie(
     width = _place(top, 1, 1)
     height = max(box.top + box.height for box in top.all()) + 1
     drawn = "".join(_edges(top)) + "".join(_drawn(box) for box in top.all())
-    return framed(drawn, width + 2, height)
+    label = f"A trie from its root down: {len(list(top.all()))} nodes and values"
+    return framed(drawn, width + 2, height, label)
 
 
-def framed(drawn: str, width: float, height: float) -> Picture:
-    """Return a picture of this size, in pixels, which shrinks where there is less room."""
+def framed(drawn: str, width: float, height: float, label: str) -> Picture:
+    """Return a picture of this size, in pixels, which shrinks where there is less room; the label is read aloud."""
     return Picture(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
         f'height="{height:.0f}" style="background:#fff;max-width:100%;height:auto" font-family="{FONT}" '
-        f'font-size="12" role="img">{drawn}</svg>'
+        f'font-size="12" role="img" aria-label="{escape(label)}">{drawn}</svg>'
     )
 
 
@@ -185,7 +186,7 @@ def _edges(box: _Box) -> Iterator[str]:
 def _drawn(box: _Box) -> str:
     fill, frame = COLOURS[box.kind]
     dash = ' stroke-dasharray="5 3"' if box.dashed else ""
-    colour = "#78909c" if box.kind == "absent" else "#263238"
+    colour = "#546e7a" if box.kind == "absent" else "#263238"
     weights = ["normal" if box.kind == "absent" else "bold"] + ["normal"] * len(box.lines)
     lines = [
         f'<text x="{box.left + 8:.1f}" y="{box.top + 18 + index * LINE:.1f}" fill="{colour}" '
