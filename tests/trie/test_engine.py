@@ -3,6 +3,7 @@
 import importlib
 import os
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,14 @@ import pytest
 
 from kernel_process import run
 from relaycast_trie import engine
-from relaycast_trie.engine import ARRAY_FROM, ARRAY_FROM_UNCOMPILED, kernels_are_compiled, takes_array
+from relaycast_trie.array import warm_up
+from relaycast_trie.engine import (
+    ARRAY_FROM,
+    array_from_uncompiled,
+    kernels_are_compiled,
+    measured_compile_seconds,
+    takes_array,
+)
 
 CODE = engine.file_of(engine.BUILDS).replace("*", "0")
 
@@ -26,9 +34,11 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(engine, "kernels_are_loaded", lambda _work: False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    kernels_are_compiled.cache_clear()
+    for known in (kernels_are_compiled, measured_compile_seconds):
+        known.cache_clear()
     yield folder
-    kernels_are_compiled.cache_clear()
+    for known in (kernels_are_compiled, measured_compile_seconds):
+        known.cache_clear()
 
 
 def aged(path: Path, *, days: int) -> None:
@@ -40,9 +50,25 @@ def aged(path: Path, *, days: int) -> None:
 
 def test_a_medium_trie_waits_for_no_compiler(sources: Path) -> None:
     assert not kernels_are_compiled(engine.BUILDS)
-    assert not takes_array("auto", ARRAY_FROM_UNCOMPILED - 1)
-    assert takes_array("auto", ARRAY_FROM_UNCOMPILED)
+    assert not takes_array("auto", 999_999)
+    assert takes_array("auto", 1_000_000)
     assert takes_array("array", 1)
+
+
+@pytest.mark.parametrize("kept", ["kernels/__pycache__", "home/numba"])
+@pytest.mark.parametrize(
+    ("written", "keys"),
+    [("40.0", 2_000_000), ("0.1", ARRAY_FROM), *((it, 1_000_000) for it in ("", "x", "null", "-1", "1e9", "NaN"))],
+)
+def test_a_slow_compiler_is_waited_for_where_there_is_more_to_do(
+    sources: Path, kept: str, written: str, keys: int
+) -> None:
+    """A file that makes no sense counts for nothing."""
+    file = sources.parent / kept / engine.COMPILE_SECONDS_FILE
+    file.parent.mkdir(parents=True)
+    file.write_text(written)
+    assert array_from_uncompiled() == keys
+    assert [takes_array("auto", size) for size in (keys - 1, keys)] == [False, True]
 
 
 @pytest.mark.parametrize("kept", ["kernels/__pycache__", "home/numba/kernels_0a1b"])
@@ -133,3 +159,26 @@ def test_kernels_that_are_not_compiled_are_taken_when_they_are_asked_for_alone(i
         "print(takes_array('array', 1), EngineChoice('array').loads_in_arrays(1))",
         NUMBA_DISABLE_JIT="1",
     ) == ["False", "False", "False", "False", "True", "True"]
+
+
+@pytest.mark.parametrize("kept", ["kernels/__pycache__", "home/numba/kernels_0a1b"])
+@pytest.mark.parametrize("cold", [True, False])
+def test_what_compiling_took_is_known_to_kernels_of_other_versions(
+    sources: Path, monkeypatch: pytest.MonkeyPatch, kept: str, cold: bool
+) -> None:
+    place = sources.parent / kept
+    place.mkdir(parents=True)
+    monkeypatch.setattr(warm_up, "GROUPS", (lambda: time.sleep(0.06),))
+    monkeypatch.setattr(warm_up, "_is_much_to_compile", lambda: cold)
+    monkeypatch.setattr(warm_up, "_second_process", lambda: None)
+    monkeypatch.setattr(warm_up, "calibrate", dict)
+    monkeypatch.setattr(warm_up, "folder", lambda: place)
+    assert measured_compile_seconds() is None
+    warm_up.warm_up()
+    measured = measured_compile_seconds()
+    assert measured is None or measured > 0
+    assert (measured is not None) == cold
+    (sources / "other.py").touch()
+    assert not kernels_are_compiled(engine.BUILDS)
+    measured_compile_seconds.cache_clear()
+    assert measured_compile_seconds() == measured

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -20,11 +21,17 @@ ARRAY_FROM = 20_000
 Below it, loading the kernels costs more time than they save.
 """
 
-ARRAY_FROM_UNCOMPILED = 1_000_000
-"""The same when the kernels must be compiled first.
+COMPILE_SECONDS = 20.0
+"""What compiling all kernels takes on a machine that has not done so yet: two cores."""
 
-That takes about twenty seconds on two cores; plain tries of this size take ten.
-"""
+COMPILE_SECONDS_FILE = "relaycast-compile-seconds.json"
+"""What it took on this machine the last time; it lies where the kernels of later versions find it, too."""
+
+LONGEST_COMPILE_SECONDS = 600.0
+"""Nobody has compiled for longer; a file that says so is wrong."""
+
+KEYS_A_SECOND = 50_000
+"""Keys for which a second of compiling is waited for: a plain trie of so many takes half of it, and it is done once."""
 
 KERNELS = Path(__file__).parent / "kernels"
 PACKAGE = "relaycast_trie.kernels"
@@ -106,12 +113,38 @@ def file_of(work: str) -> str:
 
 
 def _cache_folders() -> Iterator[Path]:
-    """Yield the folders where kernels are kept: in ``NUMBA_CACHE_DIR``, or else beside their sources and the user's."""
+    """Yield the folders where kernels are kept, each beside its sources or in one of its own for their content."""
+    for root in _roots():
+        if root.name == "__pycache__":
+            yield root
+        else:
+            yield from root.glob(f"{KERNELS.name}_*")
+
+
+def _roots() -> Iterator[Path]:
+    """Yield where code may be kept: in ``NUMBA_CACHE_DIR``, or else beside the kernels and in the user's folder."""
     named = os.environ.get("NUMBA_CACHE_DIR")
-    if not named:
+    if named:
+        yield Path(named)
+    else:
         yield KERNELS / "__pycache__"
-    users = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "numba"
-    yield from (Path(named) if named else users).glob(f"{KERNELS.name}_*")
+        yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "numba"
+
+
+@cache
+def measured_compile_seconds() -> float | None:
+    """Return what compiling all kernels took on this machine the last time, ``None`` where none has been measured."""
+    for folder in _roots():
+        with suppress(OSError, ValueError, TypeError):
+            seconds = float(json.loads((folder / COMPILE_SECONDS_FILE).read_text()))
+            if 0 < seconds < LONGEST_COMPILE_SECONDS:
+                return seconds
+    return None
+
+
+def array_from_uncompiled() -> int:
+    """Return the number of keys or nodes from which ``auto`` has kernels compiled for the array engine."""
+    return max(ARRAY_FROM, round((measured_compile_seconds() or COMPILE_SECONDS) * KEYS_A_SECOND))
 
 
 @cache
@@ -158,4 +191,4 @@ def takes_array(engine: Engine, size: int, *, work: str = BUILDS) -> bool:
         return engine == "array"
     if kernels_are_loaded(work):
         return size >= crossover(work)
-    return size >= (ARRAY_FROM if kernels_are_compiled(work) else ARRAY_FROM_UNCOMPILED)
+    return size >= (ARRAY_FROM if kernels_are_compiled(work) else array_from_uncompiled())

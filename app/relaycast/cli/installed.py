@@ -154,13 +154,20 @@ def _engine() -> Iterator[Finding]:
     found = f"{code.kept} of {code.kernels} kernels compiled in {place}"
     if code.folder is None or not code.writable:
         fix = "make the folder writable, or let NUMBA_CACHE_DIR name one that is"
-        found += "; it cannot be written to: every process compiles anew, half a minute on two cores"
+        found += f"; it cannot be written to: every process compiles anew, {_compile_time()}"
         yield Finding(name="compiled code", state=Health.SLOW, found=found, fix=fix)
     elif code.kept < code.kernels:
-        found += "; the first large trie waits for the others, half a minute on two cores"
+        found += f"; the first large trie waits for the others, {_compile_time()}"
         yield Finding(name="compiled code", state=Health.SLOW, found=found, fix="relaycast doctor --warm-up")
     else:
         yield Finding(name="compiled code", state=Health.OK, found=found)
+
+
+def _compile_time() -> str:
+    from relaycast_trie.engine import COMPILE_SECONDS, measured_compile_seconds  # noqa: PLC0415
+
+    measured = measured_compile_seconds()
+    return f"{COMPILE_SECONDS:.0f} s on two cores" if measured is None else f"{measured:.0f} s the last time"
 
 
 def _java() -> Finding:

@@ -4,11 +4,13 @@ A group is what one kind of work needs. The second process begins at the other e
 reaches a kernel first compiles it (``kernels.turns``); the other one loads it from the folder.
 """
 
+import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 
@@ -21,7 +23,15 @@ from relaycast_trie.array.forest import ArrayForest
 from relaycast_trie.array.kept_code import all_kernels
 from relaycast_trie.array.proof_columns import decode_proofs
 from relaycast_trie.array.root import root_of
-from relaycast_trie.engine import BUILDS, CHANGES, READS, VERIFIES, kernels_are_compiled
+from relaycast_trie.engine import (
+    BUILDS,
+    CHANGES,
+    COMPILE_SECONDS_FILE,
+    READS,
+    VERIFIES,
+    kernels_are_compiled,
+    measured_compile_seconds,
+)
 from relaycast_trie.kernels.announce import ANNOUNCER
 from relaycast_trie.kernels.compiling import JIT
 from relaycast_trie.kernels.keeping import folder
@@ -98,17 +108,32 @@ def warm_up() -> float:
     Where there is a second core, a second process compiles with this one. What is faster by arrays is measured too,
     once on a machine.
     """
-    started = time.perf_counter()
-    helper = _second_process() if _is_much_to_compile() else None
+    started, is_cold = time.perf_counter(), _is_much_to_compile()
+    helper = _second_process() if is_cold and _cores() > 1 else None
     try:
         for group in GROUPS:
             group()
     finally:
         if helper is not None:
             helper.wait()
+    if is_cold:
+        _keep_compile_seconds(time.perf_counter() - started)
     ANNOUNCER.report()
     calibrate()
     return time.perf_counter() - started
+
+
+def _keep_compile_seconds(seconds: float) -> None:
+    """Note what compiling took, where the kernels of other versions find it; nothing happens where that cannot be."""
+    place = folder()
+    if place is None:
+        return
+    root = place if place.name == "__pycache__" else place.parent
+    with suppress(OSError):
+        part = root / f"{COMPILE_SECONDS_FILE}.{os.getpid()}"
+        part.write_text(json.dumps(round(seconds, 1)))
+        part.replace(root / COMPILE_SECONDS_FILE)
+    measured_compile_seconds.cache_clear()
 
 
 def compile_from_the_end() -> None:
@@ -117,9 +142,12 @@ def compile_from_the_end() -> None:
         group()
 
 
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _is_much_to_compile() -> bool:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if not JIT or cores < 2 or folder() is None:
+    if not JIT or folder() is None:
         return False
     kernels_are_compiled.cache_clear()
     known = all(kernels_are_compiled(work) for work in (BUILDS, CHANGES, READS, VERIFIES))
