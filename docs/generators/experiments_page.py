@@ -1,7 +1,8 @@
 """The answers of the experiments: ``docs/experiments.md``, with charts and digests in ``docs/experiments/``.
 
 Run as a program it runs the experiments that are named, or all, at both scales, and writes the page from what is on
-record. A test runs the quick ones again and keeps page and record fresh; the slow suite runs the full ones.
+record. A test runs the quick ones again and keeps page and record fresh; the slow suite runs the full ones but for the
+four longest, which are long hauls.
 """
 
 import json

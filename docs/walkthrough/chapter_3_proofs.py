@@ -158,7 +158,7 @@ def _():
     `verify` names the first thing that is wrong, with its hash. The last two rows need a word.
 
     *Something else added*: a node that nothing needs makes no proof wrong, and a tolerant reader (`strict=False`)
-    ignores it. But bytes cost, and whoever pays for them may refuse such nodes: that is a *strict* check. The blocks of
+    ignores it. But it makes the proof larger, so a reader may refuse it: that is a *strict* check. The blocks of
     chapter 5 are strict.
 
     *Asked for btc*: a proof answers only what it was made for. Of `btc` this one says neither that it is there nor that
