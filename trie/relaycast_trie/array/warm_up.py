@@ -4,13 +4,14 @@ A group is what one kind of work needs. The second process begins at the other e
 reaches a kernel first compiles it (``kernels.turns``); the other one loads it from the folder.
 """
 
+import gc
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 
 import numpy as np
 
@@ -111,8 +112,9 @@ def warm_up() -> float:
     started, is_cold = time.perf_counter(), _is_much_to_compile()
     helper = _second_process() if is_cold and _cores() > 1 else None
     try:
-        for group in GROUPS:
-            group()
+        with _without_collecting() if is_cold else nullcontext():
+            for group in GROUPS:
+                group()
     finally:
         if helper is not None:
             helper.wait()
@@ -138,8 +140,21 @@ def _keep_compile_seconds(seconds: float) -> None:
 
 def compile_from_the_end() -> None:
     """Do what the second process does: all groups, the last one first."""
-    for group in reversed(GROUPS):
-        group()
+    with _without_collecting():
+        for group in reversed(GROUPS):
+            group()
+
+
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Look for no garbage meanwhile: the compiler keeps nearly all that it makes, and is a twelfth faster so."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _cores() -> int:

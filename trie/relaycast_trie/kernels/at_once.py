@@ -134,8 +134,8 @@ if AT_ONCE:
         nodes, node_ends = np.empty(room, np.int64), np.zeros(2, np.int64)
         bound = int64(TOO_MANY)
         if width != NOT_BYTES:
-            ends, rooms, roots = np.zeros(2, np.int64), np.full(1, room), np.full(1, root)
-            ends[1] = len(sizes)
+            ends, rooms, roots = np.zeros(2, np.int64), np.empty(1, np.int64), np.empty(1, np.int64)
+            ends[1], rooms[0], roots[0] = len(sizes), room, root
             column = (data, offsets[:-1], sizes, int64(-1))
             table = np.empty(2 * room, np.int64)
             bound = collect_proofs(tables, roots, column, ends, rooms, table, nodes, node_ends)
@@ -153,8 +153,8 @@ if AT_ONCE:
         ``encoded`` is the address of a ``bytes`` object, ``exact`` that of its type. In place of the number there may
         be ``NOT_BYTES`` or ``NOT_A_LIST``.
         """
-        ends, counts, sizes = np.zeros(2, np.int64), np.full(1, NOT_BYTES), np.zeros(1, np.int64)
-        address = int64(0)
+        ends, counts, sizes = np.zeros(2, np.int64), np.empty(1, np.int64), np.zeros(1, np.int64)
+        address, counts[0] = int64(0), NOT_BYTES
         if _type(encoded) == exact:
             address, ends[1] = _string(encoded)
             measure_lists(_view(address, ends[1]), ends, counts, sizes)
@@ -162,6 +162,13 @@ if AT_ONCE:
         if counts[0] > 0:
             take_lists(_view(address, ends[1]), ends, counts, strings, offsets)
         return counts[0], strings, offsets
+
+    @kernel
+    def _largest(sizes: Int32s) -> int:
+        largest = int64(0)  # numpy's own, compiled, brings an iterator and a reshape along: a second of compiling
+        for i in range(len(sizes)):
+            largest = max(largest, int64(sizes[i]))
+        return largest
 
     @locked_kernel
     def root_at_once(keys: int, values: int, exact: int, external_from: int, root: int) -> int:
@@ -177,7 +184,7 @@ if AT_ONCE:
         if NOT_BYTES in (key_width, width):
             return int64(NOT_BYTES)
         count = len(key_sizes)
-        longest_key, longest_value = int64(key_sizes.max()), int64(sizes.max())
+        longest_key, longest_value = _largest(key_sizes), _largest(sizes)
         if longest_key > MOST_KEY_BYTES:
             return int64(TOO_LONG)
         entries = Entries(

@@ -113,13 +113,13 @@ def hashed_nodes_of(
 @allocating_kernel
 def slots_in_use(next_slot: int, free: Int32s) -> Int32s:
     """Return, ascending, the numbers below ``next_slot`` that are not in ``free``, which holds none twice."""
-    used = np.ones(next_slot, np.uint8)
+    is_free = np.zeros(next_slot, np.uint8)
     for i in range(len(free)):
-        used[free[i]] = 0
+        is_free[free[i]] = 1
     slots = np.empty(next_slot - len(free), np.int32)
     at = 0
     for slot in range(next_slot):
-        if used[slot]:
+        if not is_free[slot]:
             slots[at] = slot
             at += 1
     return slots
