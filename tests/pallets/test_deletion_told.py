@@ -287,6 +287,17 @@ def test_switched_off_the_items_go_and_switched_on_again_keys_count_as_delivered
     assert world.block().deleted == ((ALPHA, K[6]),)
 
 
+def test_switched_on_after_a_root_was_cleared_nothing_counts_until_it_is_dealt_with_again() -> None:
+    """While deletions are silent a root alone says that its keys were delivered."""
+    world = told_world(policies=Policies())
+    clear_root(world)
+    switch(world, TOLD)
+    world.delete(ALPHA, K[:1])
+    assert world.block().deleted == ()
+    world.delete(ALPHA, K[1:2])
+    assert world.block().deleted == ((ALPHA, K[1]),)
+
+
 def test_what_is_deleted_after_an_upgrade_that_forgets_roots_is_told() -> None:
     world = told_world(policies=Policies())
     switch(world, TOLD)

@@ -12,7 +12,8 @@ class ToldReader:
     """The values of followed keys that were delivered and not deleted.
 
     ``begin`` before each block, ``hear`` after it. ``uncertain`` are keys that may have been delivered while deletions
-    were silent: one deletion of each may be told, or not.
+    were silent: one deletion of each may be told, or not. Among them are all that the pallet has not dealt with since
+    it was told to forget a root: deletions being silent, nothing else says that they were delivered.
     """
 
     values: dict[Wanted, bytes] = field(default_factory=dict)
@@ -49,7 +50,10 @@ class ToldReader:
         """Be told of deletions from now on, or no more."""
         if tells and not self.tells:
             every = {(publisher, key) for publisher, keys in world.handler.wanted.items() for key in keys}
-            self.uncertain = {it for it in every if it not in self.values or world.entry(*it) is None}
+            dealt_with = dealt_with_by(world)
+            self.uncertain = {
+                it for it in every if it not in self.values or it not in dealt_with or world.entry(*it) is None
+            }
         self.tells = tells
 
     def knows_everything(self, world: World) -> None:
@@ -65,6 +69,17 @@ class ToldReader:
         assert not (self.tells and stale), f"{stale} are deleted, and the reader does not know"
         for it, value in published.items():
             assert it[0] in world.storage.disabled_publishers or seen.get(it) == value
+
+
+def dealt_with_by(world: World) -> set[Wanted]:
+    """Return the keys that count as delivered when deletions are told from now on."""
+    storage = world.storage
+    roots = storage.previous_roots()
+    return {
+        (publisher, key)
+        for publisher in storage.digests()
+        for key in storage.delivered(publisher, storage.subscribed_keys.get(publisher) or (), roots.get(publisher))
+    }
 
 
 def both_modes_tell_the_same(block: Block) -> None:
