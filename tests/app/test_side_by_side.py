@@ -17,7 +17,7 @@ from relaycast.simulation.side_by_side import ReaderShare, WorkerEnded, shares_o
 from relaycast.simulation.simulation import Simulation
 
 CASES = run_digests.short_cases()
-QUICK = {"scarce-cores", "late-readers", "message-loads", "griefed-publisher short", "late-subscriber short"}
+QUICK = {"scarce-cores", "late-readers", "message-loads"}
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,16 @@ def test_a_number_of_workers_that_cannot_be_is_refused(tmp_path: Path, capsys: p
     command = ["run", "oracle", "--out", str(tmp_path), "--workers"]
     assert execute([*command, "0"]) == ExitCode.BAD_INPUT
     assert "--workers: got 0, expected a number from 1 to 1,024" in capsys.readouterr().err
-    assert execute([*command, "2", "--engine", "spark"]) == ExitCode.BAD_INPUT
-    assert (
-        "--workers: got 2 with --engine spark, expected --master local[N], or --engine local" in capsys.readouterr().err
-    )
+    assert execute([*command, "0", "--engine", "spark"]) == ExitCode.BAD_INPUT
+    assert "--workers: got 0, expected a number from 1 to 1,024" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", [["--segment-blocks", "5"], ["--keep-proofs"], ["--fail-fast"], ["--no-resume"]])
+def test_options_of_segments_are_refused_beside_workers(
+    option: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["run", "oracle", "--out", str(tmp_path / "out"), "--engine", "spark", "--workers", "2", *option]
+    assert execute(command) == ExitCode.BAD_INPUT
+    said = f"{option[0]}: got it with --workers 2, expected no --workers: they build a run without segments"
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

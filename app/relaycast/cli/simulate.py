@@ -11,7 +11,14 @@ from msgspec.structs import replace
 
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.flags.run import NO_FLAGS, RunFlags, overridden, show
-from relaycast.cli.flags.spark import RunEngine, SparkFlags, refuse_spark_flags, resumable, run_on_spark
+from relaycast.cli.flags.spark import (
+    RunEngine,
+    SparkFlags,
+    refuse_segment_flags,
+    refuse_spark_flags,
+    resumable,
+    run_on_spark,
+)
 from relaycast.cli.options import Json, TrieEngine, Verbose, checked_workers
 from relaycast.refusal import BadInput
 from relaycast.scenario.scenario import MAX_BLOCKS, MAX_SEED, Scenario
@@ -34,7 +41,11 @@ PerKey = Annotated[
     ),
 ]
 Workers = Annotated[
-    int, Parameter(name="--workers", help="processes of this machine that build readers' blocks side by side")
+    int,
+    Parameter(
+        name="--workers",
+        help="processes that build readers' blocks side by side: of this machine, or tasks of Spark and this process",
+    ),
 ]
 GenesisFile = Annotated[
     str | None,
@@ -112,15 +123,18 @@ def run(
         refuse_spark_flags(spark)
         return _told(_simulate(wanted, out, json, per_key, trie_engine, workers), json, verbose, flags)
 
-    if workers != 1:
-        raise BadInput("--workers", f"{workers} with --engine spark", "--master local[N], or --engine local")
+    checked_workers(workers)
     refuse_runtimes(wanted, "--engine spark", "--engine local, which builds the blocks of real runtimes")
 
     def work() -> ExitCode:
-        finished = run_on_spark(wanted, out, spark or SparkFlags(), per_key=per_key, trie_engine=trie_engine)
+        flags_of_spark = spark or SparkFlags()
+        finished = run_on_spark(wanted, out, flags_of_spark, per_key=per_key, trie_engine=trie_engine, workers=workers)
         return _told(finished, json, verbose, flags)
 
-    return resumable(work)
+    if workers == 1:
+        return resumable(work)
+    refuse_segment_flags(spark, workers)
+    return work()
 
 
 def adjusted(scenario: Scenario, blocks: int | None, seed: int | None, genesis: str | None) -> Scenario:

@@ -1,9 +1,10 @@
-"""A run by several processes of this machine: readers of one relay block side by side, publishers in every process.
+"""A run by several processes: readers of one relay block side by side, publishers in every process.
 
 Law: publishers and the relay chain depend on readers for nothing but their heads and what they took of messages. So
 every process builds the relay chain and the publishers' blocks, and of the readers each builds its own share; after
 each tick heads are exchanged. This process has a share, too. It puts together what was told of all blocks in the order
-in which one process would have told it: no byte depends on the number of processes.
+in which one process would have told it: no byte depends on the number of processes. The others are processes of this
+machine, or Spark's tasks (``reader_tasks``).
 """
 
 import io
@@ -217,27 +218,33 @@ def _key_count(keys: list[Any] | int | str) -> int:
     return keys if isinstance(keys, int) else len(keys) if isinstance(keys, list) else ALL_KEYS
 
 
+def reader_shares(simulation: Simulation, shares: list[list[ParaId]]) -> list[ReaderShare]:
+    """Return what the processes build of these shares; the first process tells of all that is not shared."""
+    shared = frozenset(para_id for share in shares for para_id in share)
+    return [
+        ReaderShare(simulation, frozenset(share), shared.difference(share), tells_of_all=number == 0)
+        for number, share in enumerate(shares)
+    ]
+
+
 @contextmanager
 def team_of(simulation: Simulation, shares: list[list[ParaId]], stream: BinaryIO) -> Iterator[Team]:
     """Give this process and one more for each further share; they end with this, whatever they are doing.
 
     They are forked: each begins with these chains as they are.
     """
-    shared = frozenset(para_id for share in shares for para_id in share)
-    mine, *others = (frozenset(share) for share in shares)
+    mine, *others = reader_shares(simulation, shares)
     fork, pipes, processes = get_context("fork"), [], []
     try:
-        for readers in others:
+        for share in others:
             near, far = fork.Pipe()
-            share = ReaderShare(simulation, readers, shared - readers, tells_of_all=False)
             process = fork.Process(target=_work, args=(share, far, os.getpid()), daemon=True)
             process.start()
             far.close()
             pipes.append(near)
             processes.append(process)
-        share = ReaderShare(simulation, mine, shared - mine, tells_of_all=True)
-        share.begin()
-        yield Team(share, pipes, stream)
+        mine.begin()
+        yield Team(mine, pipes, stream)
     finally:
         for process in processes:
             process.kill()
@@ -247,8 +254,12 @@ def team_of(simulation: Simulation, shares: list[list[ParaId]], stream: BinaryIO
 
 
 def _work(share: ReaderShare, pipe: Connection, parent: int) -> None:
-    """Build a share of a run's blocks until all are built; an error is told in place of a tick."""
     begin_worker(parent)
+    build(share, pipe)
+
+
+def build(share: ReaderShare, pipe: Connection) -> None:
+    """Build a share of a run's blocks until all are built; an error is told in place of a tick."""
     share.begin()
     for block in range(1, share.simulation.scenario.blocks + 1):
         try:

@@ -141,10 +141,24 @@ def refuse_spark_flags(flags: SparkFlags | None) -> None:
             raise BadInput(name, f"{value} with --engine local", "--engine spark beside it")
 
 
+def refuse_segment_flags(flags: SparkFlags | None, workers: int) -> None:
+    """Raise ``BadInput`` for options of segments, which runs by ``workers`` side by side do not have."""
+    for name in ("resume", "segment_blocks", "keep_proofs", "fail_fast"):
+        if flags is not None and getattr(flags, name) != getattr(SparkFlags(), name):
+            option = "--no-resume" if name == "resume" else f"--{name.replace('_', '-')}"
+            raise BadInput(option, f"it with --workers {workers}", "no --workers: they build a run without segments")
+
+
 def run_on_spark(
-    scenario: Scenario, out: "Path", flags: SparkFlags, *, per_key: bool | None = None, trie_engine: "Engine" = "auto"
+    scenario: Scenario,
+    out: "Path",
+    flags: SparkFlags,
+    *,
+    per_key: bool | None = None,
+    trie_engine: "Engine" = "auto",
+    workers: int = 1,
 ) -> "Finished":
-    """Run ``scenario`` on Spark; raises ``BadInput`` where Spark cannot start."""
+    """Run ``scenario`` on Spark, its readers by ``workers`` side by side; raises ``BadInput`` where it cannot start."""
     from relaycast.cli.tables.bars import stage_progress  # noqa: PLC0415
     from relaycast.simulation.spark_engine import SparkOptions, simulate_with_spark  # noqa: PLC0415
     from relaycast.simulation.spark_estimate import estimated  # noqa: PLC0415
@@ -166,4 +180,8 @@ def run_on_spark(
     if estimate.local < estimate.spark:
         print(f"relaycast: {estimate}", file=sys.stderr)
     with stage_progress() as progress:
-        return simulate_with_spark(scenario, out=out, options=options, progress=progress)
+        if workers == 1:
+            return simulate_with_spark(scenario, out=out, options=options, progress=progress)
+        from relaycast.simulation.reader_tasks import simulate_in_tasks  # noqa: PLC0415
+
+        return simulate_in_tasks(scenario, out=out, options=options, workers=workers, progress=progress)
