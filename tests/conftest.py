@@ -33,9 +33,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.enviro
 ONE_SPARK = "spark"
 """What the files share whose tests take the fixture of a Spark session."""
 
+ONE_SUITE = "conformance suite"
+"""What the files share whose tests read an exported suite of vectors."""
+
 SECONDS_OF_A_TEST = 0.03
 SECONDS_OF_A_FILE = {
     ONE_SPARK: 45,
+    ONE_SUITE: 24,
     "app/test_digests.py": 17,
     "app/test_attack.py": 13,
     "app/test_command_line.py": 11,
@@ -156,7 +160,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     known = SECONDS_OF_A_FILE if "slow" not in chosen or "not slow" in chosen else SECONDS_OF_A_SLOW_FILE
 
     def seconds(place: str) -> float:
-        name = place if place == ONE_SPARK else Path(place).relative_to(folder).as_posix()
+        name = place if place in {ONE_SPARK, ONE_SUITE} else Path(place).relative_to(folder).as_posix()
         return known.get(name, SECONDS_OF_A_TEST * tests[place])
 
     order = sorted(range(len(items)), key=lambda at: (-seconds(places[at]), places[at]))
@@ -165,7 +169,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Keep a file's tests together on one worker, where its fixtures are made once, and those on Spark on another.
+    """Keep a file's tests together on one worker, where its fixtures are made once, and those on Spark, too.
 
     xdist's own groups do not serve: it writes them into ids of tests that pytest 9.2 does not read.
     """
@@ -179,9 +183,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @cache
 def _place_of(file: Path) -> str:
-    """Return what the tests of a file share with those that their worker runs, too: the file, or Spark's session."""
+    """Return what the tests of a file share with those that their worker runs, too: it, or what takes long to make."""
     text = file.read_text()
-    return ONE_SPARK if 'spark: "SparkSession"' in text or 'usefixtures("spark")' in text else str(file)
+    if 'spark: "SparkSession"' in text or 'usefixtures("spark")' in text:
+        return ONE_SPARK
+    return ONE_SUITE if "conformance_suite: Path" in text else str(file)
 
 
 @pytest.fixture

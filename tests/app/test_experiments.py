@@ -33,8 +33,8 @@ ON_SPARK = "E17"
 LONG = {"E3", "E4", "E5", "E6", "E7", "E9", "E11", "E12", "E14", "E15", "E18", "E19", "E20", "E21", "E22", ON_SPARK}
 """Even their quick runs take a second and more. What they measure, digests of runs hold with every check."""
 
-LONGEST = {"E5", "E18", "E20", "E22"}
-"""Whole minutes of full runs are a long haul; the slow suite holds their quick runs."""
+LONGEST = {"E4", "E5", "E7", "E18", "E19", "E20", "E21", "E22"}
+"""Full runs of a minute and more are a long haul; the slow suite holds their quick runs."""
 
 ALL = [pytest.param(name, marks=[pytest.mark.slow] if name in LONG else []) for name in REGISTRY]
 

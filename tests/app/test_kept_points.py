@@ -89,6 +89,7 @@ def points(folder: Path) -> list[Path]:
     return sorted((folder / "chains").glob("*.point"))
 
 
+@pytest.mark.slow
 def test_chains_go_on_from_a_point_and_are_what_they_were(tmp_path: Path, twin: ServedChain, begun: list[int]) -> None:
     first = transfer(twin, 0)
     with served(tmp_path) as chains:

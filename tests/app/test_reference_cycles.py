@@ -36,7 +36,10 @@ def cycles() -> Iterator[Counter[str]]:
         gc.enable()
 
 
-@pytest.mark.parametrize("preset", ["oracle", "heavy-messages", "mass-expiry", "late-subscriber"])
+SLOWER = ("heavy-messages", "mass-expiry", "late-subscriber")
+
+
+@pytest.mark.parametrize("preset", ["oracle", *(pytest.param(it, marks=pytest.mark.slow) for it in SLOWER)])
 def test_blocks_leave_nothing_to_collect(preset: str) -> None:
     simulation = Simulation.prepare(replace(load_preset(preset), blocks=8))
     blocks = simulation.blocks()

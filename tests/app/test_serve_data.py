@@ -155,6 +155,7 @@ def test_a_folder_with_events_of_before_keeps_them(tmp_path: Path) -> None:
     assert [number for number, _ in relay] == [1, 2, 3, 1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_without_the_gateways_faces_chains_and_events_are_kept_too(tmp_path: Path) -> None:
     options = ("--block-time", "manual", "--face", "node", "--data", str(tmp_path))
     with ServeProcess("oracle", *options) as served:
@@ -280,6 +281,7 @@ def test_the_pace_that_a_client_set_is_kept_unless_the_user_names_one(tmp_path: 
         assert "blocks on demand" in served.lines[-1]
 
 
+@pytest.mark.slow
 def test_a_user_who_stops_while_blocks_are_built_again_loses_nothing(tmp_path: Path) -> None:
     with rc.serve("oracle", data=tmp_path) as chains:
         chains.new_block(60)

@@ -245,7 +245,7 @@ def test_the_pallet_agrees_with_the_model() -> None:
 
 @pytest.mark.slow
 def test_the_pallet_agrees_with_the_model_for_long() -> None:
-    run_state_machine_as_test(BroadcasterMachine, settings=settings(max_examples=500, stateful_step_count=150))
+    run_state_machine_as_test(BroadcasterMachine, settings=settings(max_examples=150, stateful_step_count=150))
 
 
 @soak(rounds=40)

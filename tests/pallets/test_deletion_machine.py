@@ -1,9 +1,10 @@
 """A reader that is told of deletions knows what is published, whatever happens on the way (a model: ``ToldReader``)."""
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import Phase, seed, settings
 from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 
+from long_hauls import soak
 from pallets.subscriber_mutants import tell_every_absent_key
 from pallets.test_subscriber_machine import (
     CarriedNetwork,
@@ -157,7 +158,12 @@ MACHINES = (
 """The machines that also run for long."""
 
 
-@pytest.mark.parametrize("machine", [*MACHINES, FreeNodes])
+QUICK = {ToldNetwork, ToldCarriedNetwork, SwitchedNetwork, HalfCached}
+
+
+@pytest.mark.parametrize(
+    "machine", [it if it in QUICK else pytest.param(it, marks=pytest.mark.slow) for it in (*MACHINES, FreeNodes)]
+)
 def test_a_reader_that_is_told_of_deletions_knows_what_is_published(machine: type[Network]) -> None:
     run_state_machine_as_test(machine, settings=networks(examples(40)))
 
@@ -165,7 +171,16 @@ def test_a_reader_that_is_told_of_deletions_knows_what_is_published(machine: typ
 @pytest.mark.slow
 @pytest.mark.parametrize("machine", MACHINES)
 def test_a_reader_that_is_told_knows_what_is_published_over_many_steps(machine: type[Network]) -> None:
-    run_state_machine_as_test(machine, settings=settings(networks(150), stateful_step_count=60))
+    run_state_machine_as_test(machine, settings=settings(networks(40), stateful_step_count=60))
+
+
+@soak(rounds=20)
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_reader_that_is_told_knows_what_is_published_in_many_networks(
+    machine: type[Network], soak_round: int
+) -> None:
+    chosen = settings(networks(150), stateful_step_count=60, database=None)
+    run_state_machine_as_test(seed(soak_round)(machine), settings=chosen)
 
 
 def test_the_model_finds_a_pallet_that_tells_every_absent_key(monkeypatch: pytest.MonkeyPatch) -> None:

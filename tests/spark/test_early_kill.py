@@ -9,13 +9,10 @@ from uuid import uuid4
 
 import pytest
 
+from long_hauls import soak
 from relaycast_spark.exceptions import SparkUnavailable
 from relaycast_spark.session import require_spark
 from spark.left_processes import MARK, ends
-
-pytestmark = pytest.mark.slow
-
-KILLS = 10
 
 START = """
 from relaycast_spark.session import SessionSettings, spark_session
@@ -32,7 +29,17 @@ def started(mark: str) -> "subprocess.Popen[bytes]":
     )
 
 
+@pytest.mark.slow
 def test_a_driver_that_is_killed_while_spark_starts_leaves_no_process_behind() -> None:
+    nothing_is_left_behind(kills=4, chance=random.Random(15))
+
+
+@soak(rounds=5)
+def test_a_driver_that_is_killed_at_any_moment_of_the_start_leaves_no_process_behind(soak_round: int) -> None:
+    nothing_is_left_behind(kills=10, chance=random.Random(soak_round))
+
+
+def nothing_is_left_behind(*, kills: int, chance: random.Random) -> None:
     try:
         require_spark()
     except SparkUnavailable as lacking:
@@ -44,9 +51,8 @@ def test_a_driver_that_is_killed_while_spark_starts_leaves_no_process_behind() -
         seconds = time.monotonic() - before
         process.kill()
     assert ends(mark), "killed when Spark ran"
-    chance = random.Random(15)
-    for number in range(KILLS):
-        mark, moment = uuid4().hex, seconds * (number + chance.random()) / KILLS
+    for number in range(kills):
+        mark, moment = uuid4().hex, seconds * (number + chance.random()) / kills
         with started(mark) as process:
             time.sleep(moment)
             process.kill()

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from long_hauls import soak
 from peers import missing
 from relaycast.cli.command import execute
 from relaycast.cli.exit_code import ExitCode
@@ -81,20 +82,35 @@ def rows(folder: Path) -> dict[int, dict[str, object]]:
     return {row["id"]: row for row in table}
 
 
+MEETINGS = [
+    (PROVE, PROVE, "while it writes"),
+    (VERIFY, PROVE, "together"),  # whoever comes first, of two verbs
+]
+MORE_MEETINGS = [
+    (PROVE, PROVE, "together"),
+    (PROVE, PROVE, "while Spark starts"),
+    (VERIFY, VERIFY, "while it writes"),
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("first", "second", "moment"),
-    [
-        (PROVE, PROVE, "together"),
-        (PROVE, PROVE, "while Spark starts"),
-        (PROVE, PROVE, "while it writes"),
-        (VERIFY, VERIFY, "while it writes"),
-        (VERIFY, PROVE, "together"),  # whoever comes first, of two verbs
-    ],
-)
+@pytest.mark.parametrize(("first", "second", "moment"), MEETINGS)
 def test_of_two_processes_one_writes_the_whole_table(
     first: list[str], second: list[str], moment: str, folder: Path
 ) -> None:
+    one_writes_the_whole_table(first, second, moment, folder)
+
+
+@soak(rounds=2)
+@pytest.mark.parametrize(("first", "second", "moment"), MORE_MEETINGS)
+def test_of_two_processes_one_writes_the_whole_table_however_they_meet(
+    first: list[str], second: list[str], moment: str, folder: Path, soak_round: int
+) -> None:
+    assert soak_round >= 0
+    one_writes_the_whole_table(first, second, moment, folder)
+
+
+def one_writes_the_whole_table(first: list[str], second: list[str], moment: str, folder: Path) -> None:
     try:
         require_spark()
     except SparkUnavailable as lacking:

@@ -128,13 +128,13 @@ async def nothing_is_half_stored(api: Api) -> None:
     assert all(realized(it.members) == it.members for it in stored)
 
 
-def weights(rounds: int, requests: int) -> list[Weight]:
+def weights(rounds: int, requests: int, *, seed: int) -> list[Weight]:
     """Send rounds of requests to one server; return what the process holds after each, all deleted again."""
     weighed: list[Weight] = []
 
     async def work(api: Api) -> None:
-        for seed in range(2, 2 + rounds):
-            await fuzz(api, requests, seed=seed)
+        for number in range(rounds):
+            await fuzz(api, requests, seed=seed + number)
             await nothing_is_half_stored(api)
             await _delete_all(api)
             weighed.append(settled_weight())

@@ -7,6 +7,7 @@ import pytest
 from fresh_process import in_fresh_process
 from gateway.cloudevents.interface_fuzz import fuzz, nothing_is_half_stored, weights
 from gateway.cloudevents.served_gateway import Api, visit
+from long_hauls import soak
 
 REQUESTS = 8_000
 MOST_BYTES_A_REQUEST = 64
@@ -23,8 +24,17 @@ def test_a_thousand_requests_are_answered_in_order() -> None:
 
 @pytest.mark.slow
 @pytest.mark.matrix("CE-100")
-def test_a_hundred_thousand_requests_are_answered_and_memory_stays_bounded() -> None:
-    _, before, *rounds = in_fresh_process(partial(weights, 13, REQUESTS))
-    for after in rounds:
+def test_forty_thousand_requests_are_answered_and_memory_stays_bounded() -> None:
+    memory_stays_bounded(rounds=5, seed=2)
+
+
+@soak(rounds=10)
+def test_a_hundred_thousand_requests_are_answered_and_memory_stays_bounded(soak_round: int) -> None:
+    memory_stays_bounded(rounds=13, seed=1_000 * (1 + soak_round))
+
+
+def memory_stays_bounded(*, rounds: int, seed: int) -> None:
+    _, before, *rounds_after = in_fresh_process(partial(weights, rounds, REQUESTS, seed=seed))
+    for after in rounds_after:
         assert after.objects - before.objects < 2_000
-    assert rounds[-1].resident - before.resident < len(rounds) * REQUESTS * MOST_BYTES_A_REQUEST
+    assert rounds_after[-1].resident - before.resident < len(rounds_after) * REQUESTS * MOST_BYTES_A_REQUEST

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from gateway.icrc.simulated_subscriber import SimulatedSubscriber
 from gateway.icrc.simulation import NAMESPACES, Simulation, in_order
 from gateway.icrc.simulation_plan import SimulationPlan
+from long_hauls import soak
 from relaycast_gateway.icrc.names import EPOCH_CLOSED
 from relaycast_gateway.icrc.subscriber.notified_event import NotifiedEvent
 from searches import examples
@@ -95,10 +96,13 @@ def test_each_subscriber_gets_exactly_its_events_in_order_whatever_fails(plan: S
 
 
 @pytest.mark.slow
-@settings(max_examples=3)
-@given(seed=st.integers(0, 2**32))
-def test_a_thousand_subscribers_get_exactly_their_events_in_order(seed: int) -> None:
-    run(SimulationPlan(seed, subscribers=1_000, events=30))
+def test_a_thousand_subscribers_get_exactly_their_events_in_order() -> None:
+    run(SimulationPlan(0, subscribers=1_000, events=30))
+
+
+@soak(rounds=20)
+def test_a_thousand_subscribers_get_exactly_their_events_in_order_whatever_fails(soak_round: int) -> None:
+    run(SimulationPlan(1 + soak_round, subscribers=1_000, events=30))
 
 
 def test_the_same_seed_gives_the_same_run() -> None:
