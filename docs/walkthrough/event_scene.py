@@ -16,7 +16,7 @@ from trie_pictures import Picture, framed
 START_OF_2025 = 1_735_689_600
 """The time of block 0, in seconds: block 1 comes six seconds later."""
 
-COLOURS = {"data.published": "#f48fb1", "subscriber.updated": "#81c784"}
+COLOURS = {"data.published": "#f8bbd0", "subscriber.updated": "#81c784"}
 """The colours of cells in the picture of a log, by the end of the namespace."""
 
 
