@@ -155,7 +155,7 @@ def parse_root(text: str) -> bytes:
 
 
 def read_pairs(file: str) -> dict[bytes, bytes]:
-    """Return keys with their values from JSON ``[["0xkey", "0xvalue"], ...]``; a key that comes twice is refused."""
+    """Return keys with their values from JSON ``[["0xkey", "0xvalue"], ...]``; a repeated key is refused."""
     place = place_of(file)
     content = read_json(file)
     if not isinstance(content, list):

@@ -47,7 +47,7 @@ def live(net: rc.Network, clock: rg.VirtualClock, log: EventLog, *, blocks: int)
 
 
 def log_of(retention: Retention, *, blocks: int) -> tuple[EventLog, dict[int, rg.EventRecord]]:
-    """Return a log after so many blocks, and by number every event that was ever in it."""
+    """Return a log after ``blocks`` blocks, and by number every event that was ever in it."""
     clock, net = rg.VirtualClock(), publishing_network()
     gateway = Gateway.open(clock=clock, retention=retention)
     gateway.follow(net.chains, "lesson", key_names=lambda: key_names(net))

@@ -52,7 +52,7 @@ class Tag(StrEnum):
 class Icrc16(NamedTuple):
     """A value and its variant.
 
-    The type of ``content`` follows from the tag::
+    The type of ``content`` follows from the tag:
 
         int, float, bool        whole numbers, Float, Bool
         str                     Text

@@ -85,8 +85,8 @@ def _partial_count(data: Bytes, at: int, end: int, mask: int) -> tuple[int, int]
 def _children(data: Bytes, at: int, end: int, ways: int, plans: Int64s, row: int) -> bool:
     """Plan the children of a branch, which start at ``data[at]``; return whether each of ``ways`` is there.
 
-    Each is a canonical compact length and so many bytes before ``end``. ``CHILDREN`` and ``UNIFORM`` of the row are
-    written.
+    Each is a canonical compact length and that number of bytes, before ``end``. ``CHILDREN`` and ``UNIFORM`` of the
+    row are written.
     """
     plans[row + CHILDREN] = at
     uniform = 1

@@ -68,7 +68,7 @@ def staircase(depth: int, *, subscribed: SubscribedKey | None = None) -> list[Su
 
 
 STATIC_KEYS = (bytes(key("top0")), bytes(key("no such top")))
-"""Relay keys that every block reads first: one that is there, and one that is not."""
+"""Relay keys that every block reads first: one that exists, and one that does not."""
 
 
 @dataclass(frozen=True)
