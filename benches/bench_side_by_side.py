@@ -4,10 +4,11 @@
 
     python benches/bench_side_by_side.py [PRESET] [--blocks N] [--workers 1 2 4 8] [--json FILE]
 
-A tick's reader blocks depend on nothing but the relay block before it and the reader's own block before it; the next
-relay block depends on the heads of all of them. So a tick takes, for N processes, what all of them do (the relay block,
-publishers, workload) and the largest share of the readers; one of them also puts the files together. ``every reader
-alone`` is the bound by the protocol: as many processes as readers. Processor time of one process is measured.
+A reader's block depends on the relay block before it and on the reader's own block before it, and on nothing else. The
+next relay block depends on the heads of all readers. So with N processes a tick takes what every process does (the
+relay block, publishers, workload) plus the largest share of the readers. One process also puts the files together.
+``every reader alone`` is the bound by the protocol: as many processes as readers. Processor time of one process is
+measured.
 """
 
 import argparse

@@ -10,7 +10,7 @@ OBJECTS_OF_A_SERVER = 50_000
 
 
 def collect_seldom(objects: int) -> None:
-    """Leave what has been loaded out of later garbage collections, and look for garbage after so many new ``objects``.
+    """Leave what is loaded out of later garbage collections; collect garbage after this number of new ``objects``.
 
     Objects are made by the thousand and stay, modules and states above all. With Python's own frequency, collections
     take a fifteenth of a short run and a third of a publication's time in a server.

@@ -155,7 +155,7 @@ def parse_root(text: str) -> bytes:
 
 
 def read_pairs(file: str) -> dict[bytes, bytes]:
-    """Return keys with their values from JSON ``[["0xkey", "0xvalue"], ...]``; a key that comes twice is refused."""
+    """Return keys with their values from JSON ``[["0xkey", "0xvalue"], ...]``; a repeated key is refused."""
     place = place_of(file)
     content = read_json(file)
     if not isinstance(content, list):
@@ -178,9 +178,12 @@ def read_pairs(file: str) -> dict[bytes, bytes]:
 def read_proof_nodes(file: str) -> list[bytes]:
     """Return a proof's nodes as they stand in ``file``, repetitions included.
 
-    A list of hex strings, an object with such a list under ``nodes`` or ``proof`` (``state_getReadProof``; also inside
-    a JSON-RPC ``result``), or SCALE ``Vec<Vec<u8>>`` as bytes or one hex string, quoted or not; ``file`` may be that
-    string.
+    Three forms are read:
+
+    - a list of hex strings,
+    - an object with such a list under ``nodes`` or ``proof``, as ``state_getReadProof`` answers, also inside a JSON-RPC
+      ``result``,
+    - SCALE ``Vec<Vec<u8>>`` as bytes or as one hex string, quoted or not. ``file`` may be that string itself.
     """
     if file.startswith("0x") and not Path(file[:MAX_NAME_CHARACTERS]).exists():
         return _scale_nodes(parse_hex(file, "the proof"), "the proof")

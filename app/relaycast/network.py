@@ -259,9 +259,10 @@ class Network(Upgradable):
         """Let the parachain read ``keys``, of one publisher or several, beside those that it reads already.
 
         A publisher may also come later. A callback for one of them declares and takes ``callback_us`` microseconds. The
-        other options are for a new parachain: its choices where public drafts disagree, the share of a block for its
-        proofs, the bytes of its largest proof of validity, and limits. These are publishers (100 by default), keys of
-        one publisher, keys of all, bytes of cached trie nodes, and the time of a block's callbacks (0 for no limit).
+        other options are for a new parachain. ``policies`` are its choices where public drafts disagree, ``budget`` is
+        the share of a block for its proofs, and ``max_pov_bytes`` limits its proof of validity. The other limits are
+        publishers (100 by default), keys of one publisher, keys of all, and bytes of cached trie nodes. The last one is
+        the time of a block's callbacks, 0 for no limit.
         """
         wanted = _feeds(keys)
         options = chain_options(policies, budget, max_pov_bytes)

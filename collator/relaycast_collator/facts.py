@@ -3,9 +3,13 @@
 Law: a chain does not keep score. Whoever wants figures listens: a listener is a function of facts with its own state,
 called while the chains still stand as the fact leaves them. A fact that is not told did not happen.
 
-In one tick: ``TickBegan``; ``MessagesQueued`` and ``MessagesRefused`` by the relay chain; ``RelaySealed``; then for
-each parachain one ``BlockBuilt`` or ``BlockPanicked`` for each of its blocks, and for each guest one ``GuestBuilt`` or
-``GuestRefusedBlock``.
+One tick tells, in this order:
+
+1. ``TickBegan``,
+2. ``MessagesQueued`` and ``MessagesRefused`` by the relay chain,
+3. ``RelaySealed``,
+4. ``BlockBuilt`` or ``BlockPanicked`` for each block of each parachain,
+5. ``GuestBuilt`` or ``GuestRefusedBlock`` for each guest.
 """
 
 from collections.abc import Callable

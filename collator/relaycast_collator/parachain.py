@@ -125,9 +125,10 @@ class Parachain:
         """Put a value into the outbox; the next blocks send it, as many as a block may.
 
         It counts as published at ``tick``, by default that of the next block. With ``fees`` its message pays for its
-        execution, up to that amount of planck for it, from the parachain's sovereign account. ``ValueError`` when the
-        key has not 32 bytes, the value is longer than a ``Publish`` takes, the ``ttl`` is no u32, the ``fees`` no u64,
-        or no message can hold it.
+        execution, up to that amount of planck for it, from the parachain's sovereign account.
+
+        Raises ``ValueError`` for a key that has not 32 bytes, a value longer than a ``Publish`` takes, a ``ttl`` that
+        is no u32, or ``fees`` that are no u64. So does a publication that no message can hold.
         """
         published_at = self.tick if tick is None else tick
         self.outbox.put(Publication(SubscribedKey(key), value, ttl, published_at, fees))

@@ -177,7 +177,15 @@ def told(answer: str) -> list[str]:
     findings = re.split(r"; (?=[a-z])(?![^(]*\))", sentence)  # figures of one finding have semicolons, too
     first, *others = (f"{it[0].upper()}{it[1:]}." for it in findings)
     listed = ["", *(f"- {it}" for it in others)] if others else []
-    return [f"> {first}", *listed, "", f"Conditions: {conditions}."]
+    return [f"> {first}", *listed, "", *_conditions(conditions)]
+
+
+def _conditions(text: str) -> list[str]:
+    """Return the conditions of an answer: a sentence, or a list where there are several."""
+    several = re.split(r"; (?![^(]*\))", text)
+    if len(several) == 1:
+        return [f"Conditions: {text}."]
+    return ["Conditions:", "", *(f"- {it[0].upper()}{it[1:]}." for it in several)]
 
 
 def _parted(answer: str) -> tuple[str, str]:

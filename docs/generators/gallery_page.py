@@ -18,8 +18,8 @@ HEAD = """\
 
 Scenarios that come with relaycast, each with what it shows. `relaycast demo heartbeats` runs one, `relaycast new mine
 --from heartbeats` writes it as a file of your own, and a scenario that says `extends = "heartbeats"` stands on it. The
-figures are those of the scenario as it is, in bytes of relay proof in a block of the reader; *news* is what all proofs
-together take beyond the static keys that every parachain block proves.
+figures are those of the scenario as it is. Proofs are bytes of relay proof in a block of the reader. *News* is what
+all proofs together take beyond the static keys that every parachain block proves.
 
 Made by `.venv/bin/python docs/generators/gallery_page.py`; a test runs every scenario and holds the page against it.
 """

@@ -78,8 +78,9 @@ def page() -> str:
         of_face = [line for line in lines if line.face == face]
         count = sum(line.id in tested for line in of_face)
         shown += ["", f"## {title}", "", f"{count} of {len(of_face)} lines have a test.", ""]
+        shown += ['<div class="matrix" markdown>', ""]
         shown += ["| id | force | what must hold | test, or why there is none |", "|---|---|---|---|"]
-        shown += [_row(line, tested.get(line.id, [])) for line in of_face]
+        shown += [*(_row(line, tested.get(line.id, [])) for line in of_face), "", "</div>"]
     return "\n".join(shown) + "\n"
 
 

@@ -61,6 +61,8 @@ def page() -> str:
         "",
         f"{tested} of {len(by_scenario)} scenarios are executed.",
         "",
+        '<div class="scenarios" markdown>',
+        "",
         "| requirement | scenario | test | status |",
         "|---|---|---|---|",
     ]
@@ -68,7 +70,7 @@ def page() -> str:
         requirement, _, scenario = title.partition(" / ")
         tests = "<br>".join(f"`{claim.file}::{claim.test}`" for claim in found)
         lines.append(f"| {requirement} | {scenario} | {tests} | {'tested' if found else 'open'} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", "</div>"]) + "\n"
 
 
 def _claims_of(file: Path) -> Iterator[Claim]:

@@ -86,7 +86,7 @@ def wire() -> Picture:
     publisher, relay, middle, subscriber = lanes.values()
     for y, label in ((48, "block 1"), (128, "block 2"), (248, "block 3")):
         drawn.append(f'<line x1="0" y1="{y - 14}" x2="990" y2="{y - 14}" stroke="#eceff1"/>')
-        drawn.append(text(4, y, label, anchor="start", fill="#90a4ae"))
+        drawn.append(text(4, y, label, anchor="start", fill="#546e7a"))
     drawn += [
         box(publisher - 75, 58, 150, ["price/dot = 7.31", "published"], BLUE),
         f'<line x1="{publisher + 30}" y1="102" x2="{publisher + 30}" y2="164" stroke="{INK}" stroke-width="1.4"/>',

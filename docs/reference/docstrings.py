@@ -1,11 +1,13 @@
-"""Docstrings as Markdown: doctest lines become blocks of code. An extension of griffe, which reads the packages."""
+"""Docstrings and fields as the reference shows them. Extensions of griffe, which reads the packages."""
 
 import re
 from typing import Any
 
-from griffe import Extension, Object
+from griffe import Attribute, Class, ExprCall, Extension, Function, Object
 
 DOCTEST = re.compile(r"^(?:>>>.*\n?(?:(?!\s*$|>>>).*\n?)*)+", re.MULTILINE)
+
+CLASS = re.compile(r"(\w+\.)*[A-Z]\w*|bool|bytes|dict|float|int|list|set|str|tuple")
 
 
 class Doctests(Extension):
@@ -14,6 +16,27 @@ class Doctests(Extension):
     def on_object(self, *, obj: Object, **_: Any) -> None:
         if obj.docstring is not None:
             obj.docstring.value = fenced(obj.docstring.value)
+
+
+class Fields(Extension):
+    """Shows what ``__init__`` puts into a field by its type: ``self.reason = reason`` as ``reason: str``.
+
+    A field that is made there, as by ``Ledger(...)``, shows its class. How it is made is no part of the interface.
+    """
+
+    def on_class(self, *, cls: Class, **_: Any) -> None:
+        begin = cls.members.get("__init__")
+        if not isinstance(begin, Function):
+            return
+        fields = [it for it in cls.members.values() if isinstance(it, Attribute) and it.value is not None]
+        for field in fields:
+            if not begin.lineno <= field.lineno <= begin.endlineno:
+                continue
+            if str(field.value) in begin.parameters:
+                field.annotation = field.annotation or begin.parameters[str(field.value)].annotation
+            elif isinstance(field.value, ExprCall) and CLASS.fullmatch(str(field.value.function)):
+                field.annotation = field.annotation or field.value.function
+            field.value = None
 
 
 def fenced(docstring: str) -> str:

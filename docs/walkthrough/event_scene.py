@@ -16,7 +16,7 @@ from trie_pictures import Picture, framed
 START_OF_2025 = 1_735_689_600
 """The time of block 0, in seconds: block 1 comes six seconds later."""
 
-COLOURS = {"data.published": "#f48fb1", "subscriber.updated": "#81c784"}
+COLOURS = {"data.published": "#f8bbd0", "subscriber.updated": "#81c784"}
 """The colours of cells in the picture of a log, by the end of the namespace."""
 
 
@@ -47,7 +47,7 @@ def live(net: rc.Network, clock: rg.VirtualClock, log: EventLog, *, blocks: int)
 
 
 def log_of(retention: Retention, *, blocks: int) -> tuple[EventLog, dict[int, rg.EventRecord]]:
-    """Return a log after so many blocks, and by number every event that was ever in it."""
+    """Return a log after ``blocks`` blocks, and by number every event that was ever in it."""
     clock, net = rg.VirtualClock(), publishing_network()
     gateway = Gateway.open(clock=clock, retention=retention)
     gateway.follow(net.chains, "lesson", key_names=lambda: key_names(net))

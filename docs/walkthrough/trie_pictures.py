@@ -186,7 +186,7 @@ def _edges(box: _Box) -> Iterator[str]:
 def _drawn(box: _Box) -> str:
     fill, frame = COLOURS[box.kind]
     dash = ' stroke-dasharray="5 3"' if box.dashed else ""
-    colour = "#546e7a" if box.kind == "absent" else "#263238"
+    colour = "#455a64" if box.kind == "absent" else "#263238"
     weights = ["normal" if box.kind == "absent" else "bold"] + ["normal"] * len(box.lines)
     lines = [
         f'<text x="{box.left + 8:.1f}" y="{box.top + 18 + index * LINE:.1f}" fill="{colour}" '

@@ -52,9 +52,17 @@ class Tag(StrEnum):
 class Icrc16(NamedTuple):
     """A value and its variant.
 
-    ``content`` is, by tag: ``int`` (whole numbers), ``float``, ``bool``, ``str`` (Text), ``bytes`` (Blob, Bytes,
-    Principal), a tuple of ``int`` (Nats) or ``float`` (Floats), a tuple of values (Array, Set), ``None`` or a value
-    (Option), a tuple of (text, value) pairs (Map), of (value, value) pairs (ValueMap), or of ``Property`` (Class).
+    The type of ``content`` follows from the tag:
+
+        int, float, bool        whole numbers, Float, Bool
+        str                     Text
+        bytes                   Blob, Bytes, Principal
+        None or a value         Option
+        a tuple of int          Nats
+        a tuple of float        Floats
+        a tuple of values       Array, Set
+        a tuple of pairs        Map (text, value), ValueMap (value, value)
+        a tuple of Property     Class
     """
 
     tag: Tag

@@ -1,7 +1,7 @@
 """The footer of a Parquet file, read before anything else reads the file. Plain pyarrow, no Spark.
 
 Law: a file names columns and plain types, never code. Spark keeps a schema of its own in the footer, in which a type
-may name a Python class: PySpark imports the module of that class, and some versions unpickle the class.
+may name a Python class. PySpark imports the module of that class, and some versions unpickle the class.
 """
 
 import io

@@ -1,7 +1,7 @@
 """Recorded publications: what a table of them holds, and how its rows are read. Plain Python over Arrow, no Spark.
 
-A row is a value that a parachain gives away: ``block`` counts relay blocks from 1, ``key`` is a name, which is hashed,
-or 32 bytes, ``ttl`` counts relay blocks, 0 for ever. Text stands for bytes as ``0x`` and hex digits.
+A row is one value that a parachain publishes. ``block`` counts relay blocks from 1. ``key`` is a name, which is hashed,
+or 32 bytes. ``ttl`` counts relay blocks, 0 for ever. Text stands for bytes as ``0x`` and hex digits.
 
 Law: nothing is guessed. What is no publication raises ``RowRefused`` with its row and column.
 """

@@ -121,7 +121,7 @@ def spark_session(settings: SessionSettings | None = None) -> Iterator["SparkSes
 
 @contextmanager
 def _configured(session: "SparkSession", extra: tuple[tuple[str, str], ...]) -> Iterator[None]:
-    """Set what can be set in a session that is there, and set it back; raises ``SparkUnavailable`` for all else."""
+    """Set what can be set in a running session, and set it back; raises ``SparkUnavailable`` for all else."""
     fixed = next((name for name, _ in extra if not session.conf.isModifiable(name)), None)
     if fixed is not None:
         raise SparkUnavailable(f"{fixed} cannot be set in a Spark that runs already", "set it where that one starts")

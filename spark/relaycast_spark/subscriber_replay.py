@@ -1,4 +1,4 @@
-"""The worker's half of subscribers in bulk: the proofs that blocks were given in, what each block made of them out.
+"""The worker's half of subscribers in bulk: proof rows in, one verdict per block out.
 
 What a subscriber keeps, roots, cached nodes and a cursor, follows from its own blocks alone. So rows of one subscriber
 come together, in their order, and no other chain is needed. A state that is put away between two blocks goes on
@@ -116,7 +116,7 @@ class SubscriberTerms:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """So many bytes for pub-sub, whatever else a block is given; ``crowded`` where messages took some."""
+    """A fixed number of bytes for pub-sub, whatever else a block carries; ``crowded`` where messages took some."""
 
     pubsub_bytes: int
     crowded: bool = False

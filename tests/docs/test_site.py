@@ -120,6 +120,12 @@ CUT = """(() => {
 })()"""
 """Words that leave their picture."""
 
+FAINT = (Path(__file__).parent / "contrast.js").read_text()
+"""A function that finds words which stand out too little from what is behind them."""
+
+IN_THE_DARK = "getComputedStyle(document.querySelector('article img[src$=\".svg\"]')).filter"
+"""How a dark page shows a picture."""
+
 
 def watched(look: Callable[[BrowserTab], Coroutine[Any, Any, None]], folder: Path, **options: Any) -> None:
     """Have ``look`` use a browser."""
@@ -146,6 +152,29 @@ def test_a_page_follows_the_system_into_the_dark_and_back(site: Path, tmp_path: 
         assert tab.console == []
 
     watched(look, tmp_path)
+
+
+@pytest.mark.parametrize(("wanted", "scheme"), [("light", "default"), ("dark", "slate")])
+def test_every_word_of_pages_and_pictures_stands_out(site: Path, tmp_path: Path, wanted: str, scheme: str) -> None:
+    pages = [it for it in sorted(site.rglob("*.html")) if it.name != "404.html" and "examples" not in it.parts]
+    pictures = sorted([*(site / "experiments").glob("*.svg"), *(site / "pictures").glob("*.svg")])
+    assert pages
+    assert pictures
+
+    async def look(tab: BrowserTab) -> None:
+        for page in pages:
+            await go(tab, page)
+            await tab.until(f"document.body.dataset.mdColorScheme === '{scheme}'")
+            assert await tab.evaluate(f"{FAINT}()") == [], page
+        await go(tab, site / "experiments.html")
+        await tab.until(f"document.body.dataset.mdColorScheme === '{scheme}'")
+        shown = await tab.evaluate(IN_THE_DARK)
+        assert (shown == "none") == (wanted == "light")
+        for picture in pictures:
+            await go(tab, picture)
+            assert await tab.evaluate(f"{FAINT}({shown!r})") == [], picture.name
+
+    watched(look, tmp_path, is_dark=wanted == "dark")
 
 
 def test_on_paper_everything_fits_and_pictures_are_not_dark(site: Path, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ LONGEST_COMPILE_SECONDS = 600.0
 """Nobody has compiled for longer; a file that says so is wrong."""
 
 KEYS_A_SECOND = 50_000
-"""Keys for which a second of compiling is waited for: a plain trie of so many takes half of it, and it is done once."""
+"""Keys for which a second of compiling is waited for: a plain trie of this size takes half of it. Done once."""
 
 KERNELS = Path(__file__).parent / "kernels"
 PACKAGE = "relaycast_trie.kernels"

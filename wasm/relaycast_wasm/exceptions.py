@@ -1,15 +1,17 @@
 """What can be wrong with a runtime or with a call of it.
 
-WasmError
-├── NotARuntime           the bytes are no WebAssembly that can be run
-├── MissingExport         the runtime has no such method
-├── BlockRefused          a block that the runtime does not build or accept
-└── CallFailed            a call that gave no answer, with what the runtime logged
-    ├── RuntimePanicked       it trapped: its own panic, or a fault of its code
-    ├── MissingHostFunction   it called a host function that is not there
-    ├── HostFault             it called one with what no such function takes
-    ├── CallTookTooLong
-    └── MemoryExhausted
+::
+
+    WasmError
+    ├── NotARuntime           the bytes are no WebAssembly that can be run
+    ├── MissingExport         the runtime has no such method
+    ├── BlockRefused          a block that the runtime does not build or accept
+    └── CallFailed            a call that gave no answer, with what the runtime logged
+        ├── RuntimePanicked       it trapped: its own panic, or a fault of its code
+        ├── MissingHostFunction   it called a host function that is not there
+        ├── HostFault             it called one with what no such function takes
+        ├── CallTookTooLong
+        └── MemoryExhausted
 """
 
 from relaycast_trie.exceptions import RelaycastError

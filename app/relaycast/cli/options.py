@@ -28,8 +28,8 @@ TrieEngine = Annotated[
     Literal["auto", "plain", "array"],
     Parameter(
         name="--trie-engine",
-        help="what works on tries: plain Python, compiled arrays, or auto, which begins plain and moves to arrays "
-        "once that saves more time than it takes; the results are the same, to the byte",
+        help="engine for tries: plain Python, compiled arrays, or auto, which begins plain and moves to arrays once "
+        "that saves more time than it takes. The results are the same, to the byte",
     ),
 ]
 HasherName = Annotated[

@@ -37,7 +37,7 @@ PerKey = Annotated[
     Parameter(
         name="--per-key",
         negative="--no-per-key",
-        help="write keys.parquet, what each key took of each block; by itself a run does up to 200,000 rows",
+        help="write keys.parquet, what each key took of each block; written by default up to 200,000 rows",
     ),
 ]
 Workers = Annotated[

@@ -169,14 +169,15 @@ EXPERIMENT = Experiment(
     answer=answer,
     chart=chart,
     notes=(
-        "Own bytes are the nodes of the parachain's state that reading and rewriting the cache, the roots and the "
-        "digests of subscriptions takes; the handler of the simulation keeps its values outside of the state.",
+        "Own bytes are nodes of the parachain's state: reading and rewriting the cache, the roots and the digests of "
+        "subscriptions needs them. The handler of the simulation keeps its values outside of the state.",
         "Static relay keys are left out: both designs carry them.",
         "The meter charges cached nodes against the relay budget too, see E15.",
     ),
     first_cut=(
         "Expected: near 10 % of small keys. Measured: 6 to 7 % where all keys of a publisher are read, 10 % where a "
-        "fifth of them is, and more than half where values are long. Replacing a cached node takes the way to the old "
-        "and to the new one in the parachain's own trie: about three times what the change takes of the relay proof."
+        "fifth of them is, and more than half where values are long. A block that replaces a "
+        "cached node carries the paths to the old and to the new one in the parachain's own trie. That is about three "
+        "times what the change takes of the relay proof."
     ),
 )

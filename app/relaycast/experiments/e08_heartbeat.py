@@ -137,8 +137,8 @@ EXPERIMENT = Experiment(
     answer=answer,
     chart=chart,
     notes=(
-        "The relay chain stores when an entry was inserted with it, as the draft does; a relay chain that took no "
-        "notice of an unchanged value would save all of this, but could not renew a time to live.",
+        "The relay chain stores with each entry when it was inserted, as the draft does. A relay chain that ignored an "
+        "unchanged value would save all of this, but could not renew a time to live.",
         "A parachain's time to live that has to be renewed is a heartbeat.",
     ),
 )

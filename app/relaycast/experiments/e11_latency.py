@@ -161,8 +161,8 @@ EXPERIMENT = Experiment(
     answer=answer,
     chart=chart,
     notes=(
-        "Published at block t, applied by the relay chain at t + 1, proven to a reader's block at t + 2: this clock "
-        "has no backing, no availability and no forks, so that a network takes longer by what those take.",
+        "Published at block t, applied by the relay chain at t + 1, proven to a reader's block at t + 2. This clock "
+        "has no backing, no availability and no forks; a network takes longer by these.",
         "The outbox counts: a value is published when a block could first have sent it.",
     ),
 )

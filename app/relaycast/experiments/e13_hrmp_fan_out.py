@@ -236,9 +236,9 @@ EXPERIMENT = Experiment(
     chart=chart,
     notes=(
         "HRMP, assumed: every reader is sent the SCALE message that would be published, with one byte of page format.",
-        "HRMP, assumed: the sender's block holds all messages and proves all its channels; candidates carry all "
-        "messages into relay blocks; a reader's block holds its message and proves its channel (85 bytes of "
-        "HrmpChannel each, in a modelled relay state of 512 other entries, exact to the node).",
+        "HRMP, assumed: the sender's block holds all messages and proves all its channels. Candidates carry all "
+        "messages into relay blocks. A reader's block holds its message and proves its channel. An HrmpChannel has 85 "
+        "bytes, in a modelled relay state of 512 other entries, exact to the node.",
         "HRMP, assumed: limits and deposits of Polkadot's host configuration (30 outbound channels, 10 messages a "
         "candidate, 10 DOT from each side).",
         "Left out, in favour of HRMP: queues in the state of sender and reader, channel storage of the relay chain, "

@@ -269,13 +269,14 @@ EXPERIMENT = Experiment(
     answer=answer,
     chart=chart,
     notes=(
-        "A compact proof leaves out every hash that its reader can compute; pruning node by node, as RFC-0160 does, "
-        "needs the nodes as they are, so that a collator would have to compact after it pruned.",
+        "A compact proof leaves out every hash that its reader can compute. Pruning node by node, as RFC-0160 does, "
+        "needs the nodes as they are, so a collator would have to compact after it pruned.",
         "State version 0 keeps values in their nodes: no hash beside a value, but neighbours' values never come along, "
         "since a leaf's parent holds its hash.",
         "Another hash function changes no byte count: a hash has 32 bytes under each, and a node stands inside its "
-        "parent where it is shorter. What changes is how nodes fill the function's blocks: 128 bytes for Blake2b, 136 "
-        "for Keccak, of which at least one is padding, and 64 for BLAKE3, with one more to join two chunks of 1,024. "
+        "parent where it is shorter. What changes is how nodes fill the function's blocks. A block has 128 bytes for "
+        "Blake2b, and 136 for Keccak, of which at least one is padding. It has 64 for BLAKE3, and one more block joins "
+        "two chunks of 1,024 bytes. "
         "Blocks are no measure of time across functions, which differ in rounds and word size.",
         "A binary trie is taken to hash 64 bytes for a branch, and the key and the entry for a leaf.",
         "A proof of validity is compressed before it is sent; hashes do not compress, which is most of what is saved "

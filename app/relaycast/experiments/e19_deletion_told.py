@@ -197,8 +197,8 @@ EXPERIMENT = Experiment(
     notes=(
         "`stale_` counts keys that are gone and of which the reader's handler still has a value; own bytes are those "
         "of the compact proof of its state.",
-        "A deletion is told where a proof shows the key, or the whole child trie, to be absent, and a bit says that "
-        "the reader was given a value; each is told once.",
+        "A deletion is told where a proof shows the key, or the whole child trie, to be absent. One bit for each key "
+        "remembers that the reader was given a value, so each deletion is told once.",
         "Extra bytes can be negative: another item in the own trie moves the nodes that a block carries.",
     ),
 )

@@ -204,8 +204,8 @@ EXPERIMENT = Experiment(
         "Exact: bytes, callbacks and messages, from runs with and without the attack, against a subscriber that reads "
         "all keys of the attacker and ten keys each of three others.",
         "Exact under the draft's plan for Polkadot: the deposit of 100 DOT a publisher, which is held and returned.",
-        "Modelled: fees of messages, executed with Polkadot's XCM benchmarks of June 2025 and its price of ref_time; "
-        "Publish has no benchmark and weighs Westend's placeholder with the accesses of the pallet; proof size is "
+        "Modelled: fees of messages, executed with Polkadot's XCM benchmarks of June 2025 and its price of ref_time. "
+        "Publish has no benchmark: it weighs Westend's placeholder with the accesses of the pallet. Proof size is "
         "free, the fee multiplier is 1.",
         "Modelled: fees of transactions, from declared weights and lengths of 112 and 121 bytes that are assumed.",
         "Left out: what a parachain pays to build blocks at all (coretime and collators), and what a token is worth. "

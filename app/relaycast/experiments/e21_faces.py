@@ -137,8 +137,8 @@ EXPERIMENT = Experiment(
     chart=chart,
     notes=(
         "Chains, event log, subscriptions, deliveries, router, orchestrator and broadcaster are the real ones, in one "
-        "process and in virtual time. Modelled are the readers: a fast one takes a millisecond for an event, a slow "
-        f"one a {SLOW_EVENTS_A_BLOCK}th of a block; on chain the slow one has the budget for about "
+        "process and in virtual time. The readers are modelled: a fast one takes a millisecond for an event, a slow "
+        f"one a {SLOW_EVENTS_A_BLOCK}th of a block. On chain the slow one has the budget for about "
         f"{SLOW_EVENTS_A_BLOCK} values. No time passes on networks and disks.",
         f"A WAMP reader for whom more than {MOST_WAITING_BYTES >> 10} KiB wait loses its session, connects again at "
         f"once and goes on live, without asking the history: {WAMP} alone has no acknowledgement.",

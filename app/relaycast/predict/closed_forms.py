@@ -3,10 +3,15 @@
 The figures are what random keys are expected to give; names are hashed into keys, so that every publisher's are. The
 formulas stand in ``predict_trie.py``; what they do not have stands in ``predict_ground.py``, by name and source.
 
-They do not hold for keys that were crafted to lie close together, nor for values that are equal byte for byte within a
-relay block (a proof holds equal values once). Nor do they for keys that come or go, which move their neighbours, nor
-for a pass that the budget cuts short. A single trie scatters around the expected size. That is by 30 % for the path of
-one key of ten, by 8 % for ten keys of a hundred, and by 2 % for a hundred of a thousand.
+They do not hold for
+
+- keys that were crafted to lie close together,
+- values that are equal byte for byte within a relay block, which a proof holds once,
+- keys that are added or removed, which move their neighbours,
+- a pass that the budget cuts short.
+
+The size of a single trie scatters around the expected one. The path of one key of ten does by 30 %, ten keys of a
+hundred by 8 %, and a hundred of a thousand by 2 %.
 
 >>> full_proof(1_000, 100, 16)
 <ProofSize 27,535 bytes: 218.1 nodes>

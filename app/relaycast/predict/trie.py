@@ -8,8 +8,9 @@ branch stands at a prefix below which keys go on in two ways at least (relaycast
     E(m)   = 16 [1-(1-q/16)^m] - 16 [(1-15q/16)^m - (1-q)^m]   its children, counted where it is there
     bytes  = 3 P2(m) + 33 E(m) + those of its partial key      header, bitmap, and 33 for each child
 
-The partial key has ``j`` nibbles at least where no key is in the rest of the prefix that is ``j`` shorter, of the
-area ``Q = 16^j q``: ``(1-Q+q)^m P2(m)`` with ``q / (1-Q+q)`` for ``q``; two nibbles are a byte, one alone as well.
+The partial key has at least ``j`` nibbles where the prefix that is ``j`` nibbles shorter, of the area ``Q = 16^j q``,
+has no other key. The expected number of such branches is ``(1-Q+q)^m P2(m)`` with ``q / (1-Q+q)`` for ``q``. Two
+nibbles take one byte, and so does one alone.
 
 Law: all of it is exact for uniform keys of endless length. A leaf or branch under 32 bytes, which would stand inside
 its parent, takes keys that agree in 22 nibbles: nobody has such without crafting them.

@@ -1,4 +1,4 @@
-"""YAML without its traps: no anchors, no tags that make objects, and no name that comes twice."""
+"""YAML without its traps: no anchors, no tags that make objects, and no repeated name."""
 
 from typing import Any
 

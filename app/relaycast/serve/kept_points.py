@@ -169,7 +169,7 @@ def _write(file: Path, data: bytes) -> None:
 
 
 def _read(file: Path) -> KeptPoint | None:
-    """Return the point in a file, ``None`` for anything else that is there."""
+    """Return the point in a file, ``None`` if the file holds anything else."""
     with suppress(OSError, CheckpointRefused):
         data = file.read_bytes()
         if data[:DIGEST_BYTES] == _digest(data[DIGEST_BYTES:]):

@@ -66,7 +66,7 @@ def with_alternative(
 
 
 def probed_blocks(scenario: Scenario, keys: int) -> int:
-    """Return how many blocks of a scenario with so many subscribed ``keys`` run again."""
+    """Return how many blocks of a scenario run again, by its number of subscribed ``keys``."""
     return min(PROBED_BLOCKS, scenario.blocks, MOST_KEY_BLOCKS // max(1, keys))
 
 

@@ -195,7 +195,7 @@ class Team:
 
 
 def shares_of(simulation: Simulation, workers: int) -> list[list[ParaId]]:
-    """Return the readers that each of so many processes builds, the largest first to those who have least.
+    """Return the readers that each of ``workers`` processes builds: the largest first, to the process that has least.
 
     Shared are modelled readers that do nothing but read, and stay as they began; runs with real runtimes share nothing.
     """

@@ -54,7 +54,7 @@ def estimated(scenario: Scenario, *, trie_engine: Engine = "auto") -> Estimate:
 
 
 def of_rate(blocks: int, seconds_a_block: float, before: float) -> Estimate:
-    """Return what so many blocks take, and what comes ``before`` them."""
+    """Return what ``blocks`` blocks take, with the seconds ``before`` the first."""
     local = before + blocks * seconds_a_block
     return Estimate(local, before + START_SECONDS + SPINE_SHARE * blocks * seconds_a_block)
 

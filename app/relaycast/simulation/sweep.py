@@ -83,10 +83,10 @@ FIGURES = pa.schema(
 )
 """What is said of one subscriber in one cell; ``error`` says why a cell could not be run.
 
-``own_bytes`` are nodes of the parachain's own state beside the relay proof, ``pov_bytes`` all that a block carries,
-``compressed_bytes`` the same as the relay chain gets it; ``oversize_blocks`` are blocks that it would refuse, and
-``fullest_block`` says, where there are any, what the fullest one carries. ``told_again`` of the callbacks told what was
-known and count in no latency.
+``own_bytes`` are nodes of the parachain's own state beside the relay proof. ``pov_bytes`` are all that a block carries,
+``compressed_bytes`` the same as the relay chain gets it. ``oversize_blocks`` counts the blocks that it would refuse; if
+there are any, ``fullest_block`` says what the fullest one carries. ``told_again`` counts the callbacks that brought a
+known value; they count in no latency.
 """
 
 

@@ -30,7 +30,7 @@ AHEAD = 2
 
 
 def in_processes(cells: Cells, *, workers: int, trie_engine: Engine) -> Iterator[tuple[int, list[Row]]]:
-    """Run cells in so many processes of this machine and give the rows of each as it is done."""
+    """Run cells in ``workers`` processes of this machine; yield the rows of each as it is done."""
     return worked(partial(run_cell, trie_engine=trie_engine), cells, workers=workers)
 
 

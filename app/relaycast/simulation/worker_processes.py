@@ -42,7 +42,7 @@ class WorkersEnded(RelaycastError):
 
 @contextmanager
 def pool_of(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """Give so many processes; they end when this ends, whatever they are doing."""
+    """Open a pool of ``workers`` processes; they end with the context, whatever they are doing."""
     parent = os.getpid()
     pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=begin_worker, initargs=(parent,))
     try:

@@ -19,7 +19,7 @@ EVENT_TYPES = {
     "keys.deleted": "A publisher deleted keys.",
     "keys.force_deleted": "The relay chain's root deleted keys.",
     "publisher.registered": "A parachain became a publisher.",
-    "publisher.deregistered": "A parachain is no publisher any more.",
+    "publisher.deregistered": "A parachain is no longer a publisher.",
     "publisher.disabled": "The relay chain's root disabled a publisher.",
     "publisher.enabled": "The relay chain's root enabled a publisher again.",
     "subscriber.updated": "A subscriber's callback received a value.",

@@ -10,8 +10,8 @@ What the formats have beyond that is brought to plain values where nothing is lo
                  with U+0000 is sent as the bytes of its UTF-8; NaN and infinities are sent as ``null``.
     MessagePack  a timestamp is read as RFC 3339 text, extension type 0 with one byte 0 is ``undefined``, as msgpackr
                  has it, other extension types are refused. Whole numbers beyond 64 bits are sent as text of digits.
-    CBOR         a tagged value is read without its tag, big numbers as numbers; references (tags 25, 28, 29 and 256),
-                 by which a few bytes stand for a huge value, are refused.
+    CBOR         a tagged value is read without its tag, big numbers as numbers. References (tags 25, 28, 29 and 256)
+                 are refused: by them a few bytes stand for a huge value.
 
 JavaScript's ``undefined`` is left out as the value of a key and ``None`` elsewhere, as its own JSON has it.
 

@@ -56,7 +56,7 @@ _OF_NODE_HASHES = replace(BLAKE2_128_CONCAT, digest=_of_node_hash)
 """The hasher for nodes: each is looked for in both modes, written, compared with later, and removed."""
 
 _NODE_HASH = StorageCodec("H256", bytes, BYTES32.decode, 32)
-"""Its length is looked at when it is hashed."""
+"""The hasher checks its length."""
 
 CACHES_KEPT = 1 << 10
 """Publishers whose part of the node cache is remembered, as a place; then all are forgotten."""

@@ -164,7 +164,7 @@ class Arena:
 
     @property
     def tables(self) -> Tables:
-        """All tables as kernels take them. Who only builds a trie for its root needs none."""
+        """All tables as kernels take them. Built on first use: a root-only build never needs them."""
         if self.handed is None:
             self._hand_over()
         return self.handed
@@ -229,7 +229,7 @@ class Arena:
     def settle(self, roots: Roots, *, for_good: bool = False) -> Slots32:
         """Compute the references of all that has changed below ``roots``; return what was hashed, as ``Work`` lists it.
 
-        ``for_good``: it shall not change in place any more.
+        ``for_good``: later writes copy it.
         """
         counters = self.slots.counters
         stale = int(2 * counters[STALE_ENTRIES] + counters[STALE_BRANCHES])
@@ -325,7 +325,7 @@ class Arena:
         return column._replace(data=resized(column.data, int(counters[end] + added) * 9 // 8 + 64))
 
     def _packed(self, column: Column, end: int) -> tuple[Column, int]:
-        """Return a column without what no slot names any more, if that is half of it, and where its data ends."""
+        """Return a column and where its data ends; strings that no slot names are cut out if they are half of it."""
         counters, free = self.slots.counters, self.slots.free_entries
         used = int(counters[NEXT_ENTRY])
         column.size[free[: counters[FREE_ENTRIES]]] = 0
@@ -338,7 +338,7 @@ class Arena:
         return column._replace(data=data), int(ends[-1])
 
     def _hand_over(self, *, room_for: int = 0) -> None:
-        """Hand all tables over anew, with room to settle so many nodes, or as many as before."""
+        """Hand all tables over anew, with room to settle ``room_for`` nodes; 0 keeps the room there was."""
         old = no_work() if self.handed is None else self.work
         nodes = room_for or max(FEW, len(old.stale))
         places = 2 * self.longest_key + 2 + GROUP
@@ -361,7 +361,7 @@ class Arena:
         self._hand_over()
 
     def _grow(self, more: int) -> None:
-        """Lengthen the tables by at least so many slots, and by an eighth."""
+        """Lengthen the tables by at least ``more`` slots, and by an eighth."""
         old = len(self.entries.state)
         wanted = old + max(more, old // 8, 64)
         rows = len(self.branches.row)

@@ -36,7 +36,7 @@ def lengthened_entries(entries: Entries, count: int, *, external: bool) -> Entri
 
 
 def lengthened_slots(slots: Slots, entries: int, branches: int) -> Slots:
-    """Return the lists of slots for tables with so many entries and branches."""
+    """Return the lists of slots for tables with this number of ``entries`` and ``branches``."""
     return Slots(
         slots.counters,
         resized(slots.free_entries, entries),
@@ -60,7 +60,7 @@ def no_work() -> Work:
 
 
 def with_room_for(work: Work, nodes: int, *, node_bytes: int, places: int) -> Work:
-    """Return room to settle so many nodes of at most ``node_bytes``, and for paths of at least so many branches."""
+    """Return room to settle ``nodes`` nodes of at most ``node_bytes``, and for paths of ``places`` branches or more."""
     if len(work.stale) != nodes:
         stale, above, waiting, queue = np.empty((4, nodes), np.int32)
         work = work._replace(stale=stale, above=above, waiting=waiting, queue=queue)

@@ -98,7 +98,7 @@ class ArrayTrie:
         state_version: StateVersion = StateVersion.V1,
         window: int = 0,
     ) -> "ArrayTrie":
-        """Return the trie of keys and values of any lengths; of a key that comes twice the last value counts."""
+        """Return the trie of keys and values of any lengths. If a key repeats, its last value wins."""
         known = pairs if isinstance(pairs, Mapping) else dict(pairs)
         if len(known) < KERNELS_SORT_FROM:
             known = {key: known[key] for key in sorted(known)}
@@ -188,7 +188,7 @@ class ArrayTrie:
         return nodes_at(self._arena, np.ascontiguousarray(places, np.int64))
 
     def update(self, keys: Strings, values: Strings) -> None:
-        """Put many keys; of a key that comes twice the last value counts. The new root shows on the next ``root``."""
+        """Put many keys. If a key repeats, its last value wins. The new root shows on the next ``root``."""
         if type(keys) is list and type(values) is list and len(keys) <= FEW_KEYS:
             rows: tuple[object, object] = rows_of(keys), rows_of(values)
         else:
@@ -265,7 +265,7 @@ class ArrayTrie:
         raise KeyError(f"0x{at.hex()} is none of the last {len(self._versions)} committed roots")
 
     def _is_much(self, keys: Column, count: int) -> bool:
-        """Return whether so many keys are new that building the trie anew is faster than adding them one by one."""
+        """Return whether enough keys are new to make building the trie anew faster than adding them one by one."""
         arena = self._arena
         if self._mixed or 8 * count < arena.keys:
             return False

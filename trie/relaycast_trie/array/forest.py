@@ -80,7 +80,7 @@ class ArrayForest:
         return hashes + [blake2_256(node) for node in short], nodes + short
 
     def close(self, *, told: bool) -> bytes:
-        """End a block. Returns, if it is to be ``told``, the hashes that nobody reads any more, one after another."""
+        """End a block. If ``told``, return the hashes that are no longer read, one after another."""
         self._closed.append(self._open)
         self._open = _Replaced()
         dropped = []

@@ -49,10 +49,10 @@ if AT_ONCE:
         """Verify a proof; return its status or another answer.
 
         Its nodes are the list at the address ``nodes`` or, where that is 0, lie between consecutive offsets. ``asked``
-        is the address of a list of keys with the root, 32 bytes, behind them; ``values`` of one that has an item for
-        each key, which becomes its value unless it is absent; ``exact`` that of the type ``bytes``. A status is one of
-        ``verify``'s, with ``TWINS`` where nodes come twice. The answer is ``NOT_BYTES`` where an item of a list is of
-        another type.
+        is the address of a list: the keys, and the root of 32 bytes behind them. ``values`` is the address of a list
+        with an item for each key, which becomes its value unless it is absent. ``exact`` is the address of the type
+        ``bytes``. A status is one of ``verify``'s, with ``TWINS`` where nodes come twice. The answer is ``NOT_BYTES``
+        where an item of a list is of another type.
         """
         key_data, key_offsets, key_sizes, width = _gather(asked, exact)
         if nodes and width != NOT_BYTES:

@@ -234,8 +234,8 @@ def _write_full(
 ) -> None:
     """Write the full form of compact node ``i`` to ``out[at]`` on, with the hashes that were left out.
 
-    ``following`` names its first child left out, and after each child the next one, as ``link_children`` writes them;
-    ``hashes`` has 32 bytes for each element, and those of its children and its value are known.
+    ``following`` names its first child left out, and after each child the next one, as ``link_children`` writes them.
+    ``hashes`` has 32 bytes for each element; those of the node's children and of its value are known.
     """
     data = nodes.data
     row = i * PLAN

@@ -1,8 +1,15 @@
 """Where the parts of an encoded node lie, for bytes that nobody vouches for.
 
-A plan is a row of eight numbers: kind, nibbles of the partial key, where that starts, bitmap, where the value starts,
-its bytes, where the children start, and whether every child is a hash. Places of children that are all hashes can be
-computed. The decoder accepts exactly what ``node_codec.decode_node`` accepts.
+A plan is a row of eight numbers::
+
+    KIND                   UNSEEN, EMPTY, LEAF or BRANCH
+    COUNT, PARTIAL         nibbles of the partial key, and where it starts
+    WAYS                   the bitmap of the children
+    VALUE_AT, VALUE_SIZE   where the value starts, and its bytes
+    CHILDREN, UNIFORM      where the children start, and whether every child is a hash
+
+Places of children that are all hashes can be computed. The decoder accepts exactly what ``node_codec.decode_node``
+accepts.
 """
 
 from relaycast_trie.kernels.compiling import inlined, kernel
@@ -78,8 +85,8 @@ def _partial_count(data: Bytes, at: int, end: int, mask: int) -> tuple[int, int]
 def _children(data: Bytes, at: int, end: int, ways: int, plans: Int64s, row: int) -> bool:
     """Plan the children of a branch, which start at ``data[at]``; return whether each of ``ways`` is there.
 
-    Each is a canonical compact length and so many bytes before ``end``. ``CHILDREN`` and ``UNIFORM`` of the row are
-    written.
+    Each is a canonical compact length and that number of bytes, before ``end``. ``CHILDREN`` and ``UNIFORM`` of the
+    row are written.
     """
     plans[row + CHILDREN] = at
     uniform = 1

@@ -34,7 +34,7 @@ BATCH = 256
 AHEAD = 6
 """How many branches ahead the memory is asked for what they need."""
 MANY = 4_096
-"""So many nodes are not in the cache anyway."""
+"""Nodes in this number are too many for the cache."""
 BATCH_BYTES = 1 << 16
 BRANCH_BYTES = 16 * 33 + 64
 """What a branch takes beyond its partial key and its value; also room for copies of whole slots."""

@@ -204,9 +204,10 @@ def collect_proofs(
 ) -> int:
     """List the nodes that reading keys touches, each once for each root; return a bound for their bytes.
 
-    The keys up to ``ends[p + 1]`` are read below ``roots[p]``; ``nodes[node_ends[p] : node_ends[p + 1]]`` become what
-    that touches, of which ``rooms[p]``, a power of two, can be held; where more would be, the answer is -1. Inline
-    nodes come with their parents; a root comes however short it is. ``table`` has twice the largest room.
+    The keys up to ``ends[p + 1]`` are read below ``roots[p]``. The nodes that this touches are written to
+    ``nodes[node_ends[p] : node_ends[p + 1]]``, at most ``rooms[p]`` of them, a power of two. The answer is -1 where
+    there are more. Inline nodes come with their parents; a root comes however short it is. ``table`` has twice the
+    largest room.
     """
     entries, branches, keys = entries_in(tables), branches_in(tables), column_in(wanted)
     bound = node_ends[:1]

@@ -33,7 +33,7 @@ class CompilerTurns:
     def take(self, kernel: str) -> bool:
         """Wait until no other process compiles ``kernel``, and take its turn; return whether there was one to wait for.
 
-        The turn is given up by ``give``. A process that is waited for too long is not waited for any more.
+        The turn is given up by ``give``. The wait ends after ``LONGEST_WAIT_SECONDS``.
         """
         waited, until = False, time.monotonic() + LONGEST_WAIT_SECONDS
         with suppress(OSError):

@@ -230,11 +230,13 @@ def verify_proofs(
 ) -> None:
     """Walk all keys of all proofs; those of a proof that fails only ``to_end``.
 
-    Proof ``p`` has the nodes and the keys from ``*_ends[p]`` to ``*_ends[p + 1]``. ``values`` becomes, for each key,
-    where its value starts in the data of the nodes (``ABSENT`` for none), its bytes, and the hashed nodes passed;
-    ``trails``, unless it is empty, has an equal share for each key and becomes the numbers of those nodes. ``table`` is
-    a power of two, at least twice any proof; ``plans``, all zero, has a row for each node and one more, ``links`` has
-    ``MOST_CHILDREN`` numbers for each row; ``used`` is all zero.
+    Proof ``p`` has the nodes and the keys from ``*_ends[p]`` to ``*_ends[p + 1]``. Each key has three numbers in
+    ``values``: where its value starts in the data of the nodes, its bytes, and how many hashed nodes it passed. The
+    first is ``ABSENT`` where there is no value. ``trails``, unless it is empty, has an equal share for each key, and
+    the numbers of the nodes passed are written there.
+
+    The size of ``table`` is a power of two, at least twice any proof. ``plans``, all zero, has a row for each node and
+    one more; ``links`` has ``MOST_CHILDREN`` numbers for each row; ``used`` is all zero.
     """
     nodes, keys = column_in(node_strings), column_in(key_strings)
     share = len(trails) // max(1, key_ends[-1])

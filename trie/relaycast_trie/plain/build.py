@@ -28,7 +28,7 @@ class _OpenBranch:
 
 
 def build_root(pairs: Pairs, *, state_version: StateVersion, hasher: Hasher = BLAKE2B_256) -> bytes:
-    """Return the root of the trie that holds ``pairs``; of a key that comes twice the last value counts."""
+    """Return the root of the trie that holds ``pairs``. If a key repeats, its last value wins."""
     return build_trie(pairs, lambda _hash, _data: None, state_version=state_version, hasher=hasher)
 
 

@@ -37,8 +37,8 @@ class StateWitness:
 class PartialTrie:
     """What is known of the trie with this ``root``.
 
-    ``inline`` are the keys of long values that stand in their nodes, as in state version 0; ``uses`` the hashes of the
-    known nodes and external values, once for each place.
+    ``inline`` are the keys of long values that stand in their nodes, as in state version 0. ``uses`` are the hashes of
+    the known nodes and external values, once for each place.
     """
 
     root: bytes

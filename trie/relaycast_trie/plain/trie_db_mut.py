@@ -2,7 +2,7 @@
 
 Nodes are read when a path first needs them and kept; a node that changes forgets its reference, and all nodes above
 it do. What a commit replaces goes into its journal, so that a database can drop it at once or when no block needs
-it any more.
+it.
 """
 
 from collections import Counter

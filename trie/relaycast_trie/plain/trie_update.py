@@ -204,7 +204,7 @@ class _Walk:
         return self._settled(branch, _Fresh(end, value, children), changed, live), was_gone
 
     def _settled(self, branch: Branch, new: _Fresh, changed: list[int], live: int) -> Below:
-        """Return what a ``branch`` is with its ``new`` value and children, of which so many are there."""
+        """Return what a ``branch`` is with its ``new`` value and children, ``live`` of which exist."""
         before, children, below = branch.children, new.children, len(new.path) + 1
         assert children is not None
         if live <= 1 and new.value is None:

@@ -96,7 +96,7 @@ class StorageProof:
 
     @classmethod
     def without_duplicates(cls, nodes: Iterable[bytes]) -> "StorageProof":
-        """Return the proof with these nodes; a node that comes twice is a ``DuplicateNode``.
+        """Return the proof with these nodes; a repeated node is a ``DuplicateNode``.
 
         sp-trie ``StorageProof::new_with_duplicate_nodes_check``.
         """

@@ -189,7 +189,7 @@ def _total_limits() -> Iterator[BroadcasterVector]:
 
 
 def _lowered_limits() -> Iterator[BroadcasterVector]:
-    """Yield publications of a publisher that stores 300 bytes where only 100 are allowed any more."""
+    """Yield publications of a publisher that stores 300 bytes, where the limit has become 100."""
     for name, published, length, why in (
         ("shrinks", "a", 67, "an update that shrinks a total above the limit is allowed, although it stays above"),
         ("shrinks-below", "b", 0, "an update brings the total from above the limit to below it"),

@@ -1,7 +1,7 @@
 """A small relay chain with publishers and one subscriber, whose blocks are written down as vectors.
 
-Publishers write straight into their child tries. ``block`` seals the relay chain, collects, prunes and verifies, and
-goes on from what the block left; ``lie`` lets a block be given other nodes and leaves everything as it was.
+Publishers write straight into their child tries. ``block`` seals the relay chain, collects, prunes and verifies; the
+next block continues from its state. ``lie`` runs a block on other nodes and leaves everything as it was.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -68,7 +68,7 @@ def staircase(depth: int, *, subscribed: SubscribedKey | None = None) -> list[Su
 
 
 STATIC_KEYS = (bytes(key("top0")), bytes(key("no such top")))
-"""Relay keys that every block reads first: one that is there, and one that is not."""
+"""Relay keys that every block reads first: one that exists, and one that does not."""
 
 
 @dataclass(frozen=True)

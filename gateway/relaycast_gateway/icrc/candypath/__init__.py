@@ -26,13 +26,19 @@ negative. ``*`` takes all items of these and of a ``Set``, brackets all items fo
 ``Option`` with a value stands for its value everywhere. What is not there is left out; a path that finds nothing has
 the one value null, ``Option(null)``.
 
-**Comparisons** with a literal, by the type of the value: ``Text`` and ``Principal`` (by its text) with the literal;
-``Blob`` with its UTF-8 bytes; ``Bool`` with ``true`` or ``false``; ``Nat``, ``Int`` and their fixed widths with a
-whole number; ``Float`` with a number such as ``5``, ``-1.5`` or ``.5``; null with ``?``. With a reference: two values
-of one type among these. ``false`` is less than ``true``, ``Text`` is ordered by code points, a ``Principal`` as its
+**Comparisons** with a literal depend on the type of the value:
+
+- ``Text``, and ``Principal`` by its text, compare with the literal itself;
+- ``Blob`` compares with the UTF-8 bytes of the literal;
+- ``Bool`` compares with ``true`` or ``false``, and ``false`` is less than ``true``;
+- ``Nat``, ``Int`` and their fixed widths compare with a whole number;
+- ``Float`` compares with a number such as ``5``, ``-1.5`` or ``.5``;
+- null compares with ``?``, by ``==`` and ``!=`` alone.
+
+With a reference, two values of one type among these compare. ``Text`` is ordered by code points, a ``Principal`` as its
 text against a literal and as its bytes against a reference. ``~=`` says that a ``Text`` contains the literal, ``~~=``
 does so after Unicode case folding. Any other pair does not compare: an ``Array``, a ``Nat`` with ``1.5``, a ``Nat``
-with a ``Nat8``; null compares by ``==`` and ``!=`` alone.
+with a ``Nat8``.
 
 If a path finds several values, ``== > >= < <= ~= ~~=`` hold where some pair does. ``!=`` is the inverse of ``==``:
 true for what does not compare. ``<>``, ``!~=`` and ``!~~=`` hold where some pair compares (null does not) and none is
