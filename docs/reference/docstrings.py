@@ -28,9 +28,10 @@ class Fields(Extension):
         begin = cls.members.get("__init__")
         if not isinstance(begin, Function):
             return
+        lines = range(begin.lineno or 0, (begin.endlineno or 0) + 1)
         fields = [it for it in cls.members.values() if isinstance(it, Attribute) and it.value is not None]
         for field in fields:
-            if not begin.lineno <= field.lineno <= begin.endlineno:
+            if field.lineno not in lines:
                 continue
             if str(field.value) in begin.parameters:
                 field.annotation = field.annotation or begin.parameters[str(field.value)].annotation

@@ -27,6 +27,7 @@ FUNCTIONS = {
 """Every function that is declared a kernel, as ``module.name``."""
 
 PART_OF = {
+    "at_once._largest": "at_once.root_at_once",
     "at_once._put_values": "at_once.get_at_once",
     "build._attach": "build.build_branches",
     "compact._value_end": "compact.encode_walk",
