@@ -23,6 +23,7 @@ SETTINGS = {
     "spark.ui.retainedTasks": "1000",
     "spark.sql.ui.retainedExecutions": "20",
     "spark.rpc.message.maxSize": "512",
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "4",  # a minute, in place of ten
     "spark.executorEnv.NUMBA_NUM_THREADS": "1",
     "spark.executorEnv.OMP_NUM_THREADS": "1",
     "spark.executorEnv.PYTHONHASHSEED": "0",

@@ -27,6 +27,9 @@ KEY_BYTES = 32
 FAILED = b"failed"
 """What comes over a line in place of a task's number when there will be no tasks."""
 
+TOO_FEW_CORES = "SPARK-24819"
+"""What Spark names its refusal of tasks that cannot all run at the same time."""
+
 PATIENCE = 30
 """Seconds that tasks have to end once their work is done."""
 
@@ -127,6 +130,10 @@ class _Job:
             tasks.mapPartitions(_run_all).collect()
         except Exception as error:
             self.failure = reason_of(error)
+            if TOO_FEW_CORES in str(error):
+                self.failure = (
+                    f"{self.context.master} has too few cores: {len(self.members)} tasks run at the same time"
+                )
             if not self.is_over:
                 with suppress(OSError, EOFError), self.members[0].driver.call() as line:
                     line.send_bytes(FAILED)

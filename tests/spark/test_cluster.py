@@ -77,23 +77,30 @@ def says(log: Path, text: str) -> bool:
     return text in log.read_text()
 
 
-@pytest.fixture
-def master(tmp_path: Path) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def works(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder that daemons log to and executors work in."""
+    return tmp_path_factory.mktemp("cluster")
+
+
+@pytest.fixture(scope="module")
+def master(works: Path) -> Iterator[str]:
+    """Start a master and two workers with a core each, and return its URL."""
     try:
         require_spark()
     except SparkUnavailable as lacking:
         missing(lacking)
     port = free_port()
     url = f"spark://127.0.0.1:{port}"
-    logs = [tmp_path / name for name in ("master.log", "worker-1.log", "worker-2.log")]
+    logs = [works / name for name in ("master.log", "worker-1.log", "worker-2.log")]
     common = ("--host", "127.0.0.1", "--webui-port", "0")
     sizes = ("--cores", "1", "--memory", "1g")
     with daemon("master.Master", logs[0], *common, "--port", str(port)):
         until(partial(says, logs[0], "Starting Spark master"), "no master")
-        works = [("--work-dir", str(tmp_path / f"work-{number}")) for number in (1, 2)]
+        places = [("--work-dir", str(works / f"work-{number}")) for number in (1, 2)]
         with (
-            daemon("worker.Worker", logs[1], *common, *sizes, *works[0], url),
-            daemon("worker.Worker", logs[2], *common, *sizes, *works[1], url),
+            daemon("worker.Worker", logs[1], *common, *sizes, *places[0], url),
+            daemon("worker.Worker", logs[2], *common, *sizes, *places[1], url),
         ):
             for log in logs[1:]:
                 until(partial(says, log, "Successfully registered with master"), f"no {log.stem}")
@@ -110,7 +117,41 @@ def executors(folder: Path) -> list[int]:
     return found
 
 
-def test_a_killed_executor_changes_nothing(tmp_path: Path, master: str) -> None:
+def test_readers_are_built_in_tasks_of_two_executors(tmp_path: Path, master: str) -> None:
+    file, out = tmp_path / "scenario.toml", tmp_path / "out"
+    file.write_text('extends = "hundred-subscribers"\nblocks = 4\n')
+    command = [sys.executable, "-m", "relaycast", "run", str(file), "--engine", "spark", "--master", master]
+    ended = subprocess.run(
+        [*command, "--workers", "3", "--out", str(out)],
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+    )
+    assert ended.returncode == 0, ended.stderr
+    local = simulate(load_scenario(str(file)), out=tmp_path / "local").folder
+    assert contents(out / local.name) == contents(local)
+
+
+def test_more_tasks_than_the_cluster_has_cores_are_told(tmp_path: Path, master: str) -> None:
+    command = [sys.executable, "-m", "relaycast", "run", "hundred-subscribers", "--blocks", "4", "--engine", "spark"]
+    at_once = ["--conf", "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures=1"]
+    ended = subprocess.run(
+        [*command, "--master", master, "--workers", "5", *at_once, "--out", str(tmp_path / "out")],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+    )
+    assert ended.returncode == 1
+    said = f"relaycast: JobFailed: {master} has too few cores: 4 tasks run at the same time"
+    assert ended.stderr.splitlines()[-1] == said
+    assert "Traceback" not in ended.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_killed_executor_changes_nothing(tmp_path: Path, works: Path, master: str) -> None:
     file, out = tmp_path / "scenario.toml", tmp_path / "out"
     file.write_text(SCENARIO)
     arguments = ["run", str(file), "--engine", "spark", "--master", master, "--segment-blocks", "10"]
@@ -123,10 +164,10 @@ def test_a_killed_executor_changes_nothing(tmp_path: Path, master: str) -> None:
     try:
         until(lambda: run.poll() is not None or len(list(out.glob(".*.spark/segment-*"))) > 4, "no segments")
         assert run.poll() is None, run.communicate()
-        victims = executors(tmp_path)
+        victims = executors(works)
         assert victims, "no executor to kill"
         os.kill(victims[0], signal.SIGKILL)
-        until(lambda: run.poll() is not None or victims[0] not in executors(tmp_path), "the executor lives")
+        until(lambda: run.poll() is not None or victims[0] not in executors(works), "the executor lives")
         _, said = run.communicate(timeout=PATIENCE)
     finally:
         if run.poll() is None:
