@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from relaycast.cli.command import execute
 from relaycast.scenario.files import load_preset
 from relaycast.simulation import spark_estimate
-from relaycast.simulation.spark_estimate import START_SECONDS, estimated, of_rate
+from relaycast.simulation.spark_estimate import PROBE_SHARE, START_SECONDS, estimated, of_rate
 
 
 def test_a_run_that_is_shorter_than_the_start_of_spark_is_faster_without() -> None:
@@ -20,14 +20,22 @@ def test_a_run_that_is_shorter_than_the_start_of_spark_is_faster_without() -> No
     assert str(of_rate(400, 0.1, 0.0)) == ("--engine local would take about 40 s, --engine spark takes 27 s or more")
 
 
-def test_the_look_stops_where_it_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a clock that goes on by 0.3 s whenever it is read: 2 of 60 blocks are seen after the first one."""
+def test_blocks_that_are_tried_again_count_and_workers_share_the_rest() -> None:
+    one, two = (of_rate(100, 0.1, 0.0, probed=20, workers=workers) for workers in (1, 2))
+    assert (one.local, one.spark) == (12, START_SECONDS + 7)
+    assert (two.local, two.spark) == (12, START_SECONDS + 5)
+
+
+@pytest.mark.parametrize(("step", "seen"), [(0.3, 5), (0.9, 3), (0.01, 41)])
+def test_the_look_stops_where_it_takes_long(step: float, seen: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that goes on by a ``step`` whenever it is read: so many of 60 blocks are seen after the first one."""
     read = itertools.count()
-    monkeypatch.setattr(spark_estimate, "clock", lambda: next(read) * 0.3)
+    monkeypatch.setattr(spark_estimate, "clock", lambda: next(read) * step)
     estimate = estimated(load_preset("oracle"))
-    expected = of_rate(59, 0.45, 0.3)
+    assert next(read) == 2 + seen
+    expected = of_rate(59, step, step, probed=PROBE_SHARE * 24)
     assert (estimate.local, estimate.spark) == pytest.approx((expected.local, expected.spark))
-    assert estimated(replace(load_preset("oracle"), blocks=1)).local == pytest.approx(0.3)
+    assert estimated(replace(load_preset("oracle"), blocks=1)).local == pytest.approx(step)
 
 
 @pytest.mark.parametrize("told", [True, False])

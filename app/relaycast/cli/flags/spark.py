@@ -176,7 +176,7 @@ def run_on_spark(
         trie_engine,
     )
     require_spark()
-    estimate = estimated(scenario, trie_engine=trie_engine)
+    estimate = estimated(scenario, trie_engine=trie_engine, workers=workers)
     if estimate.local < estimate.spark:
         print(f"relaycast: {estimate}", file=sys.stderr)
     with stage_progress() as progress:
