@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pallets.subscriber_invariants import callbacks_within_the_limit, one_pass_in_both_modes
 from pallets.subscriber_mutants import (
-    count_no_deletions,
     forget_what_was_delivered_with_the_cache,
     keep_bits_where_keys_move,
     remember_deletions_as_delivered,
@@ -17,55 +15,27 @@ from pallets.subscriber_mutants import (
     tell_no_deletion_without_the_trie,
     tell_where_the_old_trie_had_it,
 )
-from pallets.subscriber_world import (
-    ALPHA,
-    BETA,
-    FREE_READS,
-    PUBLIC,
-    K,
-    Recorder,
-    World,
-    following,
-    path_key,
-    staircase,
-)
-from pallets.told_reader import both_modes_tell_the_same
-from pallets.weighing_world import WeighingWorld, micros
+from pallets.subscriber_world import ALPHA, BETA, FREE_READS, PUBLIC, K, Recorder, World, staircase
+from pallets.told_world import TOLD, bits, clear_both_twice, clear_cache, clear_root, told_world
 from relaycast_pallets import (
-    CallbackBeyondLimit,
-    CallbackOverweight,
     CombinedHandlers,
     DataDeleted,
     Origin,
     Panic,
     Policies,
     State,
-    StopCause,
     SubscribedKey,
     Subscriber,
     System,
     derive_child_info,
 )
 from relaycast_pallets.subscriber.delivered_keys import bitmap_of, keys_in
-from relaycast_pallets.subscriber.policies import Silent, Told
+from relaycast_pallets.subscriber.policies import Silent
 from relaycast_pallets.subscriber.subscription import Subscriptions
-from relaycast_pallets.subscriber.told_keys import migrate_delivered
 from relaycast_trie.scale import encode_bytes
 from relaycast_xcm.primitives import ParaId, Weight
 
-TOLD = Policies(deletion=Told())
 ROOT = Origin.root()
-
-
-def told_world(*publishers: ParaId, wanted: int = 3, policies: Policies = TOLD) -> World:
-    """Return a world whose reader was told the first keys of each publisher."""
-    return following(*publishers, wanted=wanted, policies=policies)
-
-
-def bits(world: World, publisher: ParaId = ALPHA) -> str | None:
-    """Return the bits of a publisher's item, the first key's first."""
-    bitmap = world.storage.delivered_keys.get(publisher)
-    return None if bitmap is None else "".join(f"{byte:08b}"[::-1] for byte in bitmap)
 
 
 class Deaf:
@@ -174,19 +144,6 @@ def test_over_many_small_blocks_each_deletion_is_told_once(room: int) -> None:
     assert blocks[-1].result.is_complete
 
 
-def clear_cache(world: World) -> None:
-    world.subscriber.clear_publisher_cache(ROOT, ALPHA)
-
-
-def clear_root(world: World) -> None:
-    world.subscriber.clear_stored_roots(ROOT, ALPHA)
-
-
-def clear_both_twice(world: World) -> None:
-    clear_root(world)
-    clear_cache(world)
-
-
 @pytest.mark.parametrize("clear", [clear_cache, clear_root, clear_both_twice])
 def test_what_is_deleted_while_roots_and_caches_are_cleared_is_told(clear: Callable[[World], None]) -> None:
     world = told_world()
@@ -236,84 +193,6 @@ def test_a_publisher_that_leaves_takes_its_item_along() -> None:
     world.delete(ALPHA, K)
     world.subscribe(ALPHA, K[:3])
     assert world.block().deleted == ()
-
-
-def switch(world: World, policies: Policies) -> None:
-    """Upgrade the runtime to other policies, with the migration that this takes."""
-    before, world.subscriber.policies = world.subscriber.policies, policies
-    migrate_delivered(world.storage, told_before=before.deletion.tells, tells=policies.deletion.tells)
-
-
-def switch_unmigrated(world: World, policies: Policies) -> None:
-    world.subscriber.policies = policies
-
-
-@pytest.mark.parametrize("upgrade", [switch, switch_unmigrated])
-def test_switched_on_in_mid_run_keys_dealt_with_count_as_delivered(upgrade: Callable[[World, Policies], None]) -> None:
-    world = told_world(policies=Policies())
-    upgrade(world, TOLD)
-    assert world.block().deleted == ()
-    assert bits(world) == (None if upgrade is switch_unmigrated else "11100000")
-    world.subscribe(ALPHA, K[1:5])
-    world.delete(ALPHA, [K[2], K[4]])
-    assert world.block().deleted == ((ALPHA, K[2]),), "the last one is new, and was never delivered"
-    assert bits(world) == "10100000"
-
-
-@pytest.mark.parametrize("upgrade", [switch, switch_unmigrated])
-def test_switched_on_while_a_first_pass_is_interrupted_only_keys_dealt_with_count(
-    upgrade: Callable[[World, Policies], None],
-) -> None:
-    world = World()
-    world.subscribe(ALPHA, K)
-    world.publish(ALPHA, K, bytes(100))
-    first = world.block(1_000)
-    assert 0 < len(first.called) < len(K)
-    upgrade(world, TOLD)
-    world.delete(ALPHA, K)
-    assert world.block().deleted == tuple(first.called)
-
-
-def test_switched_off_the_items_go_and_switched_on_again_keys_count_as_delivered() -> None:
-    world = told_world()
-    world.delete(ALPHA, K[:1])
-    world.block()
-    switch(world, Policies())
-    assert bits(world) is None
-    world.subscribe(ALPHA, [K[2], *K[5:7]])
-    assert world.block().deleted == ()
-    switch(world, TOLD)
-    world.delete(ALPHA, K[6:7])
-    assert world.block().deleted == ((ALPHA, K[6]),)
-
-
-def test_switched_on_after_a_root_was_cleared_nothing_counts_until_it_is_dealt_with_again() -> None:
-    """While deletions are silent a root alone says that its keys were delivered."""
-    world = told_world(policies=Policies())
-    clear_root(world)
-    switch(world, TOLD)
-    world.delete(ALPHA, K[:1])
-    assert world.block().deleted == ()
-    world.delete(ALPHA, K[1:2])
-    assert world.block().deleted == ((ALPHA, K[1]),)
-
-
-def test_what_is_deleted_after_an_upgrade_that_forgets_roots_is_told() -> None:
-    world = told_world(policies=Policies())
-    switch(world, TOLD)
-    clear_root(world)
-    world.delete(ALPHA, K[:1])
-    assert world.block().deleted == ((ALPHA, K[0]),)
-
-
-def test_a_migration_touches_nothing_where_the_policy_stays() -> None:
-    world = told_world()
-    before = world.state.snapshot()
-    assert migrate_delivered(world.storage, told_before=True, tells=True) == 0
-    assert world.state.snapshot() == before
-    assert migrate_delivered(world.storage, told_before=True, tells=False) == 1
-    assert migrate_delivered(world.storage, told_before=False, tells=True) == 1
-    assert world.state.snapshot() == before
 
 
 def test_what_a_disabled_publisher_deletes_is_told_when_it_is_enabled() -> None:
@@ -405,102 +284,6 @@ def test_telling_reads_nothing_more_of_the_relay_chain(
         assert silent.storage.previous_roots() == told.storage.previous_roots()
 
 
-def weighing(limit: int, *, publishers: tuple[ParaId, ...] = (ALPHA,)) -> WeighingWorld:
-    """Return a world whose reader was told ten keys of each publisher; a block has time for ``limit`` callbacks."""
-    world = WeighingWorld(each=micros(1), limit=micros(100), policies=TOLD)
-    for publisher in publishers:
-        world.subscribe(publisher, K)
-        world.publish(publisher, K, bytes(40))
-    world.block()
-    world.handler.take()
-    world.system.events.take()
-    world.allow(micros(limit))
-    return world
-
-
-@pytest.mark.parametrize("gone", [K, K[:9]], ids=["the whole trie", "all keys but one"])
-def test_deletions_wait_where_the_callbacks_of_a_block_weigh_enough(gone: list[SubscribedKey]) -> None:
-    world = weighing(4)
-    told: list[tuple[ParaId, SubscribedKey]] = []
-    world.delete(ALPHA, gone)
-    for count in (4, 4, len(gone) - 8):
-        block = world.block()
-        assert len(block.deleted) == count
-        one_pass_in_both_modes(block)
-        both_modes_tell_the_same(block)
-        callbacks_within_the_limit(world, block)
-        told += block.deleted
-        if len(told) < len(gone):
-            assert block.result.stopped_by is block.pruning.stopped_by is StopCause.CALLBACKS
-            assert block.result.cursor == (ALPHA, K[len(told)])
-    assert told == [(ALPHA, key) for key in gone]
-    assert block.result.is_complete
-    assert not world.block().deleted
-
-
-def test_values_and_deletions_share_the_limit() -> None:
-    world = weighing(3, publishers=(ALPHA, BETA))
-    world.publish(ALPHA, K[1:6:2], bytes(50))
-    world.delete(ALPHA, K[0:6:2])
-    world.delete(BETA, K[:1])
-    blocks = [world.block() for _ in range(3)]
-    assert [(len(block.calls), len(block.deleted)) for block in blocks] == [(1, 2), (2, 1), (0, 1)]
-    assert blocks[-1].result.is_complete
-
-
-def test_a_trie_that_comes_back_while_its_deletions_wait_is_told_as_it_is() -> None:
-    world = weighing(4)
-    world.delete(ALPHA, K)
-    assert len(world.block().deleted) == 4
-    world.publish(ALPHA, [K[0], K[7]], b"again")
-    blocks = [world.block() for _ in range(3)]
-    assert sorted(it for block in blocks for it in block.called) == [(ALPHA, K[0]), (ALPHA, K[7])]
-    owed = {*K[4:]} - {K[7]}
-    assert sorted(it for block in blocks for it in block.deleted) == sorted((ALPHA, key) for key in owed)
-    assert blocks[-1].result.is_complete
-
-
-def test_a_deletion_that_never_fits_is_passed_over_and_stays_owed() -> None:
-    world = weighing(3)
-    world.weigher.declared[ALPHA, K[1]] = micros(9)
-    world.delete(ALPHA, K[:4])
-    told = [it for _ in range(6) for it in world.block().deleted]
-    assert sorted(told) == [(ALPHA, key) for key in (K[0], K[2], K[3])]
-    assert CallbackBeyondLimit(ALPHA, K[1], micros(9), micros(3)) in world.system.events.of(CallbackBeyondLimit)
-    world.allow(micros(9))
-    assert [it for _ in range(2) for it in world.block().deleted] == [(ALPHA, K[1])]
-
-
-def test_a_deletion_that_weighs_more_than_it_declared_is_told_and_charged() -> None:
-    world = weighing(10)
-    world.weigher.used = micros(3)
-    world.delete(ALPHA, K[:2])
-    world.block()
-    assert world.subscriber.delivered.weight == micros(6)
-    overweight = [CallbackOverweight(ALPHA, key, micros(1), micros(3)) for key in K[:2]]
-    assert world.system.events.of(CallbackOverweight) == overweight
-
-
-def test_deletions_of_a_disabled_publisher_leave_their_room_to_others() -> None:
-    """The publisher's first key is deleted and noted, then another of its paths turns out too deep."""
-    deep, early = staircase(12, subscribed=path_key("f")), path_key("0001")
-    world = WeighingWorld(each=micros(1), limit=micros(3), policies=TOLD)
-    world.subscribe(ALPHA, [early, deep[0]])
-    world.publish(ALPHA, [early, deep[0]], bytes(40))
-    world.subscribe(BETA, K[:1])
-    world.publish(BETA, K[:1], bytes(40))
-    world.block()
-    world.allow(micros(1))
-    world.publish(ALPHA, deep, bytes(50))
-    world.delete(ALPHA, [early])
-    world.delete(BETA, K[:1])
-    block = world.block()
-    callbacks_within_the_limit(world, block)
-    assert ALPHA in world.storage.disabled_publishers
-    assert block.deleted == ((BETA, K[0]),)
-    assert block.result.is_complete
-
-
 MUTANTS: list[tuple[Callable[[pytest.MonkeyPatch], None], Callable[[], None]]] = [
     (tell_every_absent_key, test_a_key_that_was_never_delivered_is_not_told),
     (
@@ -514,7 +297,6 @@ MUTANTS: list[tuple[Callable[[pytest.MonkeyPatch], None], Callable[[], None]]] =
         lambda: test_what_is_deleted_while_roots_and_caches_are_cleared_is_told(clear_cache),
     ),
     (keep_bits_where_keys_move, test_keys_that_are_subscribed_besides_leave_the_others_delivered),
-    (count_no_deletions, test_values_and_deletions_share_the_limit),
 ]
 
 
