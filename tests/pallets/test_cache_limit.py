@@ -5,142 +5,39 @@ runs under random limits that come, change and go.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from itertools import count
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.stateful import rule, run_state_machine_as_test
-from msgspec import structs
+from hypothesis.stateful import run_state_machine_as_test
 
-from pallets.subscriber_invariants import (
-    disabled_publishers_are_silent,
-    hashed_paths,
-    nothing_is_lost,
-    omission_is_within_the_slack,
-    one_pass_in_both_modes,
-    proof_is_what_was_read,
-    times_to_live_count_relay_blocks,
-    within_the_limit,
+from pallets.cache_limit_mutants import (
+    kept_from_the_leaves,
+    leaves_no_nodes_out,
+    left_out_by_the_chain_alone,
+    never_less,
+    no_shares,
+    others_do_not_count,
+    settled_when_pruned,
+    unseen_is_unchanged,
 )
-from pallets.subscriber_world import ALPHA, BETA, MOCK, Block, World, keys
-from pallets.test_subscriber_machine import CONFIG, ROOT, STOCK, Network, budgets, floods, networks, publishers, seeds
-from relaycast_pallets import Panic, Policies, ProofProcessingResult, SubscribedKey
-from relaycast_pallets.subscriber import cache_limit
-from relaycast_pallets.subscriber.cache_limit import CachedSize, CacheLimit, nearest
-from relaycast_pallets.subscriber.plan import NO_CACHED_NODES, PublisherView
+from pallets.limited_network import LimitedNetwork, holds, kept_nodes_hang_together, sizes_are_those_of_the_nodes
+from pallets.subscriber_invariants import hashed_paths
+from pallets.subscriber_world import ALPHA, BETA, MOCK, World, keys
+from pallets.test_subscriber_machine import CONFIG, ROOT, STOCK, networks
+from relaycast_pallets import Panic, Policies, SubscribedKey
+from relaycast_pallets.subscriber.cache_limit import CachedSize, nearest
 from relaycast_pallets.subscriber.policies import EverythingCarried, NoCache
-from relaycast_pallets.subscriber.proof_pass import Pass
-from relaycast_pallets.subscriber.publisher_pass import PassReads, PublisherReads
-from relaycast_pallets.subscriber.publisher_walk import PublisherWalk, Side
 from relaycast_xcm.primitives import ParaId
 from searches import examples
 
-limits = st.none() | st.integers(0, 6_000)
 LIMITED = replace(MOCK, max_cached_bytes=1_200)
 
 
 def cached_bytes(world: World, publisher: ParaId) -> int:
     return sum(map(len, world.cached(publisher).values()))
-
-
-def sizes_are_those_of_the_nodes(world: World) -> None:
-    """The counted bytes of a publisher are its stored bytes; without a limit nothing is counted."""
-    counted = world.storage.cached_sizes.get()
-    if world.subscriber.config.max_cached_bytes is None or counted is None:
-        assert counted is None
-        return
-    stored: dict[ParaId, int] = {}
-    for publisher, _, node in world.storage.cached_trie_nodes.items():
-        stored[publisher] = stored.get(publisher, 0) + len(node)
-    assert {publisher: it.size for publisher, it in counted.items() if it.size} == stored
-
-
-def kept_nodes_hang_together(world: World, publisher: ParaId) -> None:
-    """Every kept node stands on a subscribed path, below kept nodes alone, at one place at least."""
-    reached: set[bytes] = set()
-    cached = world.cached(publisher)
-    for path in hashed_paths(world, publisher):
-        for _, node_hash in path:
-            if node_hash not in cached:
-                break
-            reached.add(node_hash)
-    assert reached == cached.keys()
-
-
-@dataclass
-class Bound:
-    """The most bytes that may be kept: the limit, or what was kept when it was lowered or set."""
-
-    most: int | None = None
-
-    def check(self, world: World) -> None:
-        limit = world.subscriber.config.max_cached_bytes
-        if limit is None:
-            self.most = None
-            return
-        kept = sum(len(node) for _, _, node in world.storage.cached_trie_nodes.items())
-        assert self.most is None or kept <= max(limit, self.most)
-        self.most = kept
-
-
-class LimitedNetwork(Network):
-    """The machine with a limit that changes; crafted keys share nodes, so that counts of places matter."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.bound = Bound()
-        self.limit(900)
-
-    def limit(self, most: int | None) -> None:
-        self.world.subscriber.config = replace(CONFIG, max_cached_bytes=most)
-
-    @rule(most=limits)
-    def change_the_limit(self, most: int | None) -> None:
-        self.limit(most)
-
-    @rule()
-    def restart(self) -> None:
-        config = self.world.subscriber.config
-        super().restart()
-        self.world.subscriber.config = config
-
-    @rule(publisher=publishers)
-    def clear_cache(self, publisher: ParaId) -> None:
-        super().clear_cache(publisher)
-        known = self.world.storage.cached_sizes.get() or {}
-        assert known.get(publisher, CachedSize()).size == sum(map(len, self.world.cached(publisher).values()))
-
-    @rule(pubsub_bytes=budgets, seed=seeds, flood=floods)
-    def block(self, pubsub_bytes: int, seed: bytes, flood: int = 0) -> None:
-        world = self.world
-        world.seal()
-        world.system.initialize(world.number)
-        block = world.block(pubsub_bytes, seed=seed, flood=flood, seal=False)
-        holds(world, block)
-        self.bound.check(world)
-
-    def teardown(self) -> None:
-        super().teardown()
-        for publisher, wanted in self.world.handler.wanted.items():
-            if wanted and publisher not in self.world.storage.disabled_publishers:
-                on_paths = {node_hash for path in hashed_paths(self.world, publisher) for _, node_hash in path}
-                assert self.world.cached(publisher).keys() <= on_paths
-
-
-def holds(world: World, block: Block) -> None:
-    """Check every invariant but those that need a whole cache."""
-    one_pass_in_both_modes(block)
-    within_the_limit(block)
-    proof_is_what_was_read(world, block)
-    times_to_live_count_relay_blocks(world, block)
-    disabled_publishers_are_silent(world, block)
-    omission_is_within_the_slack(world, block)
-    sizes_are_those_of_the_nodes(world)
-    if block.result.is_complete:
-        nothing_is_lost(world)
 
 
 def test_all_other_invariants_hold_under_any_limit() -> None:
@@ -376,75 +273,6 @@ def test_the_nearest_nodes_agree_with_their_definition(
         assert kept.keys() == {node_hash for prefix, node_hash in order if (len(prefix), prefix) < (len(cut), cut)} | (
             kept.keys() & {node_hash for prefix, node_hash in order if prefix == cut}
         )
-
-
-def unseen_is_unchanged(patch: pytest.MonkeyPatch) -> None:
-    """Where the old trie cannot be seen, nothing has changed."""
-    visit = PublisherWalk._visit
-
-    def visiting(self: PublisherWalk, low: int, high: int, new: Side, old: Side) -> None:
-        if isinstance(old, tuple) and len(old[1]) == 32 and self._reads.old_node(old[1]) is None:
-            self.at = high
-            return
-        visit(self, low, high, new, old)
-
-    patch.setattr(PublisherWalk, "_visit", visiting)
-
-
-def kept_from_the_leaves(patch: pytest.MonkeyPatch) -> None:
-    """The nodes farthest from the root are kept first."""
-    patch.setattr(cache_limit, "_place", lambda prefix: (-len(prefix), prefix))
-
-
-def no_shares(patch: pytest.MonkeyPatch) -> None:
-    """The first publisher may take all the room."""
-    patch.setattr(
-        CacheLimit,
-        "room",
-        lambda self, publisher: self.max_bytes - sum(it.size for it in self.sizes.values()) + self.of(publisher).size,
-    )
-
-
-def others_do_not_count(patch: pytest.MonkeyPatch) -> None:
-    """A publisher that was left takes no room."""
-    patch.setattr(CacheLimit, "room", lambda self, _: self.share)
-
-
-def never_less(patch: pytest.MonkeyPatch) -> None:
-    """Removed nodes stay counted."""
-    begin = CacheLimit.begin
-    patch.setattr(CacheLimit, "begin", lambda self, views, _: begin(self, views, ()))
-
-
-def leaves_no_nodes_out(patch: pytest.MonkeyPatch) -> None:
-    """The limit is set but not enforced."""
-    patch.setattr(CacheLimit, "room", lambda self, _: 1 << 30)
-
-
-def settled_when_pruned(patch: pytest.MonkeyPatch) -> None:
-    """The collator writes its counts."""
-    run = Pass.run
-
-    def counting(self: Pass) -> ProofProcessingResult:
-        result = run(self)
-        if self.cache_limit is not None:
-            self.cache_limit.sizes[ALPHA] = CachedSize(1)
-            self.cache_limit.store([ALPHA])
-        return result
-
-    patch.setattr(Pass, "run", counting)
-
-
-def left_out_by_the_chain_alone(patch: pytest.MonkeyPatch) -> None:
-    """Every second pass, which is the one that verifies, does not find the cache."""
-    make, passes = PublisherReads.__init__, count()
-
-    def blind(self: PublisherReads, run: PassReads, view: PublisherView) -> None:
-        make(self, run, view)
-        if next(passes) % 2:
-            self._view = structs.replace(view, cache=NO_CACHED_NODES)
-
-    patch.setattr(PublisherReads, "__init__", blind)
 
 
 def all_laws() -> None:
