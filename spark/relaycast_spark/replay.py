@@ -10,7 +10,6 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from relaycast_collator import BlockBuilt, BlockPanicked, Fact
-from relaycast_collator.garbage import uncollected
 from relaycast_ledger import Invariants
 from relaycast_ledger.segments.checkpoint import closing_digest, thaw
 from relaycast_ledger.segments.record_codec import encode_records
@@ -22,6 +21,7 @@ from relaycast_spark.tables import REPLAYED, Row, given_of, row_of, violation_ro
 from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.dispatch import warm_up_for
 from relaycast_trie.engine import Engine
+from relaycast_trie.garbage import uncollected
 
 ROWS_A_BATCH = 32
 """Relay blocks that a worker holds as rows before it hands them on."""

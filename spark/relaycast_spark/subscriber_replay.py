@@ -15,7 +15,6 @@ import msgspec
 import pyarrow as pa
 
 from relaycast_collator import Header, Parachain, ParachainBlock, ParachainUpgrade
-from relaycast_collator.garbage import uncollected
 from relaycast_collator.parachain import ParachainDump
 from relaycast_ledger.segments.checkpoint import decoded
 from relaycast_pallets import (
@@ -36,6 +35,7 @@ from relaycast_spark.exceptions import GapRefused
 from relaycast_spark.tables import BYTES, FLAG, NUMBER, TEXT, WANTED, Row, list_of
 from relaycast_trie import StorageProof
 from relaycast_trie.exceptions import RelaycastError
+from relaycast_trie.garbage import uncollected
 from relaycast_xcm import ParaId, Weight, WeightMeter
 
 INHERENTS = pa.schema(

@@ -91,6 +91,7 @@ def gang_of(spark: "SparkSession", works: Sequence[Work], name: str) -> Iterator
             while len(lines) < len(works):
                 number, line = _answered(listener)
                 if number is None:
+                    line.close()
                     raise JobFailed(job.failure)
                 lines[number] = line
             yield [lines[number] for number in range(len(works))]
@@ -109,7 +110,7 @@ def _answered(listener: Listener) -> tuple[int | None, Connection]:
         try:
             line: Any = listener.accept()
             said = line.recv_bytes(len(FAILED) + 8)
-        except (AuthenticationError, EOFError, OSError):  # somebody else, or a task that is gone: its job says so
+        except (AuthenticationError, EOFError, ConnectionError):  # somebody else, or a task that is gone
             continue
         return (None if said == FAILED else int(said)), line
 

@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 
 from long_hauls import soak
+from peers import missing
 from relaycast_spark.exceptions import SparkUnavailable
 from relaycast_spark.session import require_spark
 from spark.left_processes import MARK, ends
@@ -43,7 +44,7 @@ def nothing_is_left_behind(*, kills: int, chance: random.Random) -> None:
     try:
         require_spark()
     except SparkUnavailable as lacking:
-        pytest.skip(str(lacking))
+        missing(lacking)
     mark, before = uuid4().hex, time.monotonic()
     with started(mark) as process:
         assert process.stdout is not None

