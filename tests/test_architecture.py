@@ -232,3 +232,16 @@ def test_the_way_through_the_code_names_what_is_there() -> None:
         if not re.search(rf"^ *(def|class) {name}\b", (ROOT / file).read_text(), re.MULTILINE)
     ]
     assert not missing
+
+
+def test_no_test_file_needs_shared_vectors_to_be_collected() -> None:
+    """A clone without them skips tests; outside of a test nothing can be skipped."""
+    asking = {
+        named(file)
+        for file in sorted((ROOT / "tests").rglob("*.py"))
+        for statement in parsed(file).body
+        if isinstance(statement, ast.Assign | ast.AnnAssign | ast.Expr)
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "shared"
+    }
+    assert not asking

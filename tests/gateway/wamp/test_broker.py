@@ -16,15 +16,18 @@ from relaycast_gateway.wamp.messages import (
     SubscribeMessage,
     UnsubscribedMessage,
 )
-from shared_vectors import shared
+from shared_vectors import SHARED, shared
 
-SEQUENCES = json.loads(shared("vectors/wamp/messages.json").read_text())["sessions"]
+VECTORS = "vectors/wamp/messages.json"
+NOT_HERE: dict[str, Any] = {"feature": "none here"}
+SEQUENCES = json.loads((SHARED / VECTORS).read_text())["sessions"] if (SHARED / VECTORS).exists() else [NOT_HERE]
 
 
 @pytest.mark.matrix("WAMP-61")
 @pytest.mark.parametrize("vector", SEQUENCES, ids=[it["feature"] for it in SEQUENCES])
 def test_a_sequence_of_the_protocol_goes_as_its_vector_says(vector: dict[str, Any]) -> None:
     """Ids are the router's own: each number of the vector stands for one of them."""
+    shared(VECTORS)  # skips where they are not
 
     async def visit(town: Town) -> None:
         sessions = {it["session_id"]: town.session() for it in vector["sessions"]}
